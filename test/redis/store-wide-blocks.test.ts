@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   createLimiter,
   gcra,
@@ -9,6 +10,7 @@ import {
 } from '@sluice/core'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { clusterClients, type Owned, oneOfEach, singleClients } from '../support/clients.js'
+import { startProxy } from '../support/proxy.js'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
@@ -111,6 +113,48 @@ describe.each(Object.keys(kinds))('over %s', (name) => {
     expect(verdicts.map(({ reason }) => reason)).toEqual(verdicts.map(() => 'blocked'))
   })
 })
+
+test('a process that starts refuses by the keys of blocks while others still write the index again', async () => {
+  const wire = await startProxy(server.port)
+  const slow = singleClients['ioredis 6'](wire.port)
+  await slow.ready
+  const { store } = member(slow, { timeoutMs: 20_000 })
+  await store.ready()
+  const since = Date.now() - 60_000
+  const names = Array.from({ length: 3000 }, (_, n) => `u${n}`)
+  await store.blocks.import(
+    names.map((value) => ({ kind: 'key', value, reason: '', since, until: since + 3_600_000, times: 1 })),
+  )
+  // A hundred blocks each fifth of a second: it takes longer than the looks by which a process takes an index for whole.
+  wire.toClient.pass(200)
+  for (const key of (await server.call('KEYS', '*{blocks.*')) as string[]) await server.call('DEL', key)
+  const owned = singleClients['ioredis 6'](server.port)
+  await owned.ready
+  const started = member(owned, { denyCache: false })
+  while (started.store.blocks.known < names.length) {
+    const some = Array.from({ length: 100 }, () => names[Math.floor(Math.random() * names.length)] as string)
+    const verdicts = await Promise.all(some.map((name) => started.limiters[0].consume(name)))
+    expect(verdicts.filter(({ allowed }) => allowed)).toEqual([])
+  }
+  wire.toClient.pass()
+  leaving.push(() => wire.stop())
+}, 60_000)
+
+test('a process that starts alone, after the index was evicted, goes on to refuse by the keys of blocks', async () => {
+  const before = singleClients['ioredis 6'](server.port)
+  await before.ready
+  await member(before).store.blocks.add({ key: 'spammer' }, { for: '1h' })
+  await leaving.shift()?.()
+  for (const key of (await server.call('KEYS', '*{blocks.*')) as string[]) await server.call('DEL', key)
+  const owned = singleClients['redis 5'](server.port)
+  await owned.ready
+  const { limiters } = member(owned, { denyCache: false })
+  const end = performance.now() + 5000
+  while (performance.now() < end) {
+    for (const limiter of limiters) expect((await limiter.consume('spammer')).reason).toBe('blocked')
+    await sleep(100)
+  }
+}, 60_000)
 
 test('networks that no process would know are not taken', async () => {
   const owned = singleClients['ioredis 6'](server.port)

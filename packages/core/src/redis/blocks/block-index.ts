@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Connection } from '../clients/connection.js'
 import { unreadable } from '../scripts/reply-reader.js'
-import { readFields, run } from '../scripts/run.js'
+import { readFields, readKeys, run } from '../scripts/run.js'
 import { indexClearScript, indexPageScript, indexScript, type LuaScript } from '../scripts/scripts.generated.js'
 import { fieldOf, type IndexEntry, parsedEntry, SHARDS, shardOf } from './entry.js'
 import type { StoreTime } from './store-time.js'
@@ -79,6 +79,12 @@ export class BlockIndex {
     const { connection, timeoutMs } = this.#options
     const fields = Array.from({ length: SHARDS }, (_, shard) => [this.#keys(shard)[0] as string, ''] as const)
     return (await readFields(connection, timeoutMs, fields)).map(headOf)
+  }
+
+  /** Whether any identity was blocked, as far as block keys are written beside the index. */
+  async hasMarker(): Promise<boolean> {
+    const { connection, timeoutMs, marker } = this.#options
+    return marker !== undefined && (await readKeys(connection, timeoutMs, [marker]))[0] !== undefined
   }
 
   async get(policy: string, identity: string): Promise<IndexEntry | undefined> {

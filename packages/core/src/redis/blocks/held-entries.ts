@@ -42,6 +42,8 @@ export interface HeldEntriesOptions extends BlockIndexOptions {
 
 /** Between two looks for what others have changed, give or take a tenth. */
 const LOOK_EVERY_MS = 1000
+/** A look that finds entries of longer ago, in ms, which were not there before, shows that others write again what Redis has lost. */
+const RECENT_MS = 5000
 /** So many looks without a loss show the whole index: what others know and Redis had lost, they have written again by then. */
 const CALM_LOOKS = 3
 /** So often the first read may fail at the same place. */
@@ -339,6 +341,10 @@ export class HeldEntries {
         this.#readAgain()
         await (this.#isLoaded ? this.#readChanged() : this.#load())
         this.#calmLooks++
+        // Evicted as a whole, and no process writes it again.
+        if (this.#shards.every(({ incarnation }) => incarnation === '') && (await this.index.hasMarker())) {
+          this.#calmLooks = 0
+        }
         await this.#writeBans()
       }
     } catch (error) {
@@ -447,6 +453,8 @@ export class HeldEntries {
         continue
       }
       lost.delete(field)
+      const isOld = !entry.isEnded && entry.since < now - RECENT_MS
+      if (isOld && this.#isLoaded && !this.#mirror.get(entry.policy, entry.identity)) this.#calmLooks = 0
       if ((this.#changedMeanwhile.get(field) ?? 0) >= entry.since) continue
       this.#take(shard, field, entry, now)
     }
