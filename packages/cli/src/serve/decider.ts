@@ -8,7 +8,7 @@ import type { DescribedRequest } from './described-request.js'
 export type Decide = (request: DescribedRequest) => Decision | Promise<Decision>
 
 /** The name under which metrics are counted, as that of `rateLimit({ policies })`: it is in the keys, too. */
-export const LIMITER = 'default'
+const LIMITER = 'default'
 
 export interface DeciderOptions {
   readonly policies: Policies
