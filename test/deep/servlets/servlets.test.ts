@@ -11,7 +11,7 @@ import { spelledTargets, WHOLE } from '../../support/path-spellings.js'
 import { startTomcat } from '../../support/tomcat.js'
 
 const REACHED = 'the servlet ran'
-const JSP = `<%@page session="false"%>${REACHED}: <%= request.getServletPath() %> <%= request.getPathInfo() %>`
+const JSP = `<%@page session="false" contentType="text/plain; charset=UTF-8"%>${REACHED}: <%= request.getServletPath() %> <%= request.getPathInfo() %>`
 const SERVLETS = ['/login', '/api/search', '/files/*', '/wild/*', '/users/*']
 const DOCUMENT = `version: 1
 policies:
