@@ -1,7 +1,6 @@
 import { type HttpContext, type Limit, type MatchedPolicies, SluiceError } from '@sluice/core'
 import { PathTree } from '@sluice/core/http'
 import { shown } from '../document/problem.js'
-
 import { Combinations } from './combinations.js'
 import { contextFor, type Explanation, type RequestToExplain } from './explain.js'
 import { type CompiledPolicy, pathsOf, type Variant, variantsOf } from './policy.js'
