@@ -23,7 +23,7 @@
 --            before (such a run is one decision).
 --        Where KEYS is empty: all keys, and last of all the index of the first; only what decides, no refunds or releases.
 -- A part between `@when` and `@end` is left out of scripts that do not need it, by kernel, where no plan has several
--- cells (`several`), where none shares a key (`joint`), where no plan has a ban (`bans`), where nothing is refunded or renewed (`refund`), and where nothing
+-- cells (`several`), where none shares a key (`joint`), where no refusal is a strike (`bans`), where nothing is refunded or renewed (`refund`), and where nothing
 -- of one key is decided at once (`together`): Redis makes every function and table anew on every run. And of batches whose plans have one cell each, all of one kind, the build makes scripts that run straight on.
 -- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision
 -- was admitted (1 byte: 0 or 1) and what the cell says, as its `report` writes it. Mostly that is its state: what

@@ -5,7 +5,6 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import {
-  banningScriptsOf,
   cellKindsOf,
   impurities,
   kindScripts,
@@ -33,10 +32,9 @@ const target = join(root, 'packages/core/src/redis/scripts/scripts.generated.ts'
  * @param {Script[]} scripts
  * @param {CellKind[]} kinds
  * @param {ReturnType<typeof sharedConstants>} shared
- * @param {ReturnType<typeof banningScriptsOf>} [banning]
  * @returns {string}
  */
-export function renderModule(scripts, kinds, { ops, flags, outcomes }, banning = {}) {
+export function renderModule(scripts, kinds, { ops, flags, outcomes }) {
   const decide = scripts.find(({ name }) => name === 'decide')
   const others = scripts.filter((script) => script !== decide)
   const uniform = kindScripts(kinds, 'decide')
@@ -72,7 +70,6 @@ export function renderModule(scripts, kinds, { ops, flags, outcomes }, banning =
           ),
         ]
       : []),
-    ...(Object.keys(banning).length > 0 ? [renderBanChanges(banning, uniform)] : []),
     ...(ones.length > 0
       ? [
           renderList(
@@ -190,39 +187,11 @@ function renderPieces(decide) {
  * @param {string} comment
  */
 function renderList(constant, scripts, comment) {
-  const rendered = scripts.map((made) => `  { ${renderUse(made)}, script: ${constantOf(made.script.name)} },`)
-  return [`/** ${comment} */`, `export const ${constant}: readonly KindScript[] = [`, ...rendered, ']'].join('\n')
-}
-
-/** What a script is for. @param {KindScripts[number]} made */
-function renderUse({ kind, script: { isShared, isJoint } }) {
-  return `kind: '${kind.name}', isShared: ${isShared}, isJoint: ${isJoint}`
-}
-
-/**
- * How scripts for batches of one kind become those for plans that ban.
- *
- * @param {ReturnType<typeof banningScriptsOf>} banning
- * @param {KindScripts} uniform
- */
-function renderBanChanges(banning, uniform) {
-  const rendered = uniform.flatMap((made) => {
-    const { changes } = banning[made.script.name] ?? {}
-    if (!changes) return []
-    const lines = changes.map(([line, removed, added]) => `    [${line}, ${removed}, ${literal(added)}],`)
-    return [`  { ${renderUse(made)}, changes: [`, ...lines, '  ] },']
+  const rendered = scripts.map(({ kind, script: { name, isShared, isJoint } }) => {
+    const use = `kind: '${kind.name}', isShared: ${isShared}, isJoint: ${isJoint}`
+    return `  { ${use}, script: ${constantOf(name)} },`
   })
-  return [
-    '/**',
-    ' * What makes scripts of UNIFORM_SCRIPTS those for plans that ban: at which line, from 0, how many go, and what comes there;',
-    ' * from the last change to the first.',
-    ' */',
-    "export const BAN_CHANGES: readonly (Omit<KindScript, 'script'> & {",
-    '  readonly changes: readonly (readonly [line: number, removed: number, added: string])[]',
-    '})[] = [',
-    ...rendered,
-    ']',
-  ].join('\n')
+  return [`/** ${comment} */`, `export const ${constant}: readonly KindScript[] = [`, ...rendered, ']'].join('\n')
 }
 
 /**
@@ -278,13 +247,9 @@ await whenStarted(import.meta.url, async () => {
   const scripts = Object.entries(scriptsOf(lua)).map(([name, source]) => scriptOf(name, source))
   // The marker of waiters is looked for in the middle of other scripts, by names of theirs.
   for (const { name, source } of scripts) if (name !== 'waiting-marker') requireDeclared(name, source)
-  const banning = banningScriptsOf(lua)
-  const module = renderModule(scripts, cellKindsOf(lua), sharedConstants(lua), banning)
+  const module = renderModule(scripts, cellKindsOf(lua), sharedConstants(lua))
   if (process.argv.includes('--check')) {
-    await check(
-      [...scripts, ...Object.entries(banning).map(([name, { source }]) => scriptOf(`${name} with bans`, source))],
-      module,
-    )
+    await check(scripts, module)
   } else {
     mkdirSync(dirname(target), { recursive: true })
     writeFileSync(target, module)

@@ -1,6 +1,6 @@
 // What the build, the tests and the mutants use.
 export { optimise } from './optimise.js'
-export { banningScriptsOf, kindScripts, scriptsOf, sharedConstants } from './scripts.js'
+export { kindScripts, scriptsOf, sharedConstants } from './scripts.js'
 export { bundle } from './source/bundle.js'
 export { cellKindsOf } from './source/cell-kinds.js'
 export { sourceIn } from './source/folder.js'

@@ -3,7 +3,6 @@ import { optimise } from './optimise.js'
 import { bundle } from './source/bundle.js'
 import { cellKindsOf, readWithKinds } from './source/cell-kinds.js'
 import { constantsOf } from './source/constants.js'
-import { changedLines, lineChanges } from './source/line-changes.js'
 import { withSections } from './source/sections.js'
 
 /** @import { CellKind, KindScript } from './source/cell-kinds.js' */
@@ -53,7 +52,7 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
   const one = bundle('one', read)
   const uniform = kindScripts(kinds, 'decide').map(({ kind, script }) => [
     script.name,
-    uniformScript(decide, kinds, kind, script, false, optimised),
+    uniformScript(decide, kinds, kind, script, optimised),
   ])
   const ones = kindScripts(kinds, 'one').map(({ kind, script: { name, isShared, known } }) => {
     const sections = {
@@ -106,47 +105,18 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
 }
 
 /**
- * What the scripts for batches of one kind are for plans that ban, by name: the text of each, and how it differs from that
- * without.
- *
- * @param {Source} source
- * @param {typeof optimise} [optimised]
- * @returns {Record<string, { source: string, changes: import('./source/line-changes.js').Change[] }>}
- */
-export function banningScriptsOf(source, optimised = optimise) {
-  const kinds = cellKindsOf(source)
-  const decide = bundle('decide', readWithKinds(source.read, kinds))
-  // Bans of plans whose limits share a key are as rare as they are small beside these limits.
-  const banning = kindScripts(kinds, 'decide').filter(({ script }) => !script.isJoint)
-  return Object.fromEntries(
-    banning.map(({ kind, script }) => {
-      const { name } = script
-      const [without = '', withBans = ''] = [false, true].map((bans) => {
-        const [, text] = withoutIndentation([name, uniformScript(decide, kinds, kind, script, bans, optimised)])
-        return text
-      })
-      const changes = lineChanges(without, withBans)
-      if (changedLines(without, changes) !== withBans)
-        throw new Error(`${name}: its changes do not make it the script for bans`)
-      return [name, { source: withBans, changes }]
-    }),
-  )
-}
-
-/**
  * @param {string} decide
  * @param {readonly CellKind[]} kinds
  * @param {CellKind} kind
  * @param {KindScript} script
- * @param {boolean} bans
  * @param {typeof optimise} optimised
  */
-function uniformScript(decide, kinds, kind, { isJoint, known }, bans, optimised) {
+function uniformScript(decide, kinds, kind, { isJoint, known }, optimised) {
   const sections = {
     several: isJoint,
     joint: isJoint,
     refund: false,
-    bans,
+    bans: false,
     exchange: false,
     together: kind.goesTogether,
     ...onlyKind(kinds, kind),

@@ -21,7 +21,7 @@ import { type Encoded, encode, encodeOne, type PlanText, planText } from './scri
 import { keyStart } from './scripts/keys.js'
 import { unreadable } from './scripts/reply-reader.js'
 import { isTryAgain, type Pulse, run } from './scripts/run.js'
-import { decideScriptFor, oneScriptFor, REFUNDS_OR_RENEWS } from './scripts/script.js'
+import { BANS, decideScriptFor, oneScriptFor, REFUNDS_OR_RENEWS } from './scripts/script.js'
 import type { LuaScript } from './scripts/scripts.generated.js'
 import {
   behindWaitersScript,
@@ -59,7 +59,7 @@ export interface BatchOptions {
 /** How long after a block was seen batches bring their block keys without asking first. */
 const ASSUME_BLOCKED_MS = 1000
 
-/** For how long after a refusal that strikes decisions are sent to a script that strikes at once, without a try of one that does not. */
+/** For how long after a refusal that is a strike decisions are sent to a script that strikes at once, without a try of one that does not. */
 const ASSUME_STRIKES_MS = 1000
 
 /** So many decisions may wait for a connection. More would be answered too late to be of use, and all at once. */
@@ -97,6 +97,8 @@ interface Batch {
 interface BatchScript {
   readonly script: LuaScript
   readonly encoded: () => Encoded
+  /** Of decide.lua. */
+  readonly parts?: number
   /** Whether it is the script for one decision of one cell. */
   readonly isOne?: boolean
   /** Whether it may reply that it has decided nothing, because an identity is blocked. */
@@ -105,7 +107,7 @@ interface BatchScript {
   readonly watches?: readonly string[]
   /** The records of waiters, where it reports them behind its decisions. */
   readonly isBehind?: readonly string[]
-  /** Whether a refusal, which has charged nothing, is to be decided again by a script that strikes. */
+  /** Whether refusals that are strikes, which have charged nothing, are to be decided again by a script that strikes. */
   readonly strikesApart: boolean
 }
 
@@ -352,8 +354,8 @@ export class Batches {
   /**
    * Sends a batch without block keys where a marker says that no identity is blocked; a decision alone asks for its own
    * block key in the same way, where there is no marker. If one is blocked, nothing was decided, and it goes again with
-   * block keys; and so do the batches of the next moment. Likewise what may ban: the script for one decision alone cannot
-   * strike. What it refuses is charged nowhere, and is decided again, as a later decision, by one that can.
+   * block keys; and so do the batches of the next moment. Likewise what may ban: first it is sent to a script that is smaller
+   * and cannot strike. What that refuses is charged nowhere, and is decided again, as a later decision, by one that can.
    *
    * Holds in every order in which commands of several stores reach Redis and replies come back
    * (`test/deep/interleavings/blocks.test.ts`): while a block holds in Redis, no decision that reaches it is
@@ -371,15 +373,18 @@ export class Batches {
 
   #scriptFor(batch: Batch, bringsBlockKeys: boolean): BatchScript {
     const { prefix, clock, marker } = this.#options
-    const [only, ...others] = batch.entries as [Pending, ...Pending[]]
-    const one = bringsBlockKeys || others.length > 0 ? undefined : this.#oneFor(batch, only)
+    const { entries, groups, node } = batch
+    const [only, ...others] = entries as [Pending, ...Pending[]]
+    const strikes = entries.some(({ request }) => request.strike !== undefined)
+    const strikesApart = strikes && this.#canStrikeApart(batch)
+    const isAlone = !bringsBlockKeys && others.length === 0 && strikes === strikesApart
+    const one = isAlone ? this.#oneFor(batch, only) : undefined
     if (one) {
       const { request } = only
       const encoded = () => encodeOne(request, this.#textOf(request.plan), prefix, clock?.(), marker)
-      return { script: one, encoded, mayBeEmpty: true, strikesApart: request.strike !== undefined, isOne: true }
+      return { script: one, encoded, mayBeEmpty: true, strikesApart, isOne: true }
     }
-    const { groups, node } = batch
-    let parts = 0
+    let parts = strikes && !strikesApart ? BANS : 0
     for (const [plan, group] of groups) {
       parts |= this.#textOf(plan).parts
       if (group.some(({ request }) => request.op >= REFUND)) parts |= REFUNDS_OR_RENEWS
@@ -387,7 +392,13 @@ export class Batches {
     const byMarker = bringsBlockKeys ? undefined : marker
     const keys = node === undefined ? 'declared' : 'undeclared'
     const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), byMarker, keys, parts)
-    return { script: decideScriptFor(parts), encoded, mayBeEmpty: byMarker !== undefined, strikesApart: false }
+    return { script: decideScriptFor(parts), encoded, parts, mayBeEmpty: byMarker !== undefined, strikesApart }
+  }
+
+  /** Whether refusals that are strikes can be decided again: not if they are charged. Where there was one a moment ago, none is tried without. */
+  #canStrikeApart({ entries, turns }: Batch): boolean {
+    if (turns === 'some' || performance.now() < this.#strikingUntil) return false
+    return entries.every(({ request }) => request.strike === undefined || request.op === CONSUME)
   }
 
   /** The same, where requests wait for their turn across processes. */
@@ -412,7 +423,7 @@ export class Batches {
     if (request.op >= REFUND) return how
     const text = this.#textOf(request.plan)
     const records = this.#recordsOf(batch)
-    const encoded = () => encodeBehind(how.encoded(), request, text, text.parts, records, waitingMarker)
+    const encoded = () => encodeBehind(how.encoded(), request, text, how.parts ?? 0, records, waitingMarker)
     return { ...how, script: behindWaitersScript(how.script), encoded, isBehind: records }
   }
 
@@ -428,10 +439,9 @@ export class Batches {
 
   /** The script for this decision alone, if it is a plain charge of one cell, and that script one of those that are made. */
   #oneFor({ node }: Batch, { request }: Pending): LuaScript | undefined {
-    const { op, costs, needs, plan, strike } = request
+    const { op, costs, needs, plan } = request
     // It knows one block key.
     if (this.#options.marker === undefined && this.#textOf(plan).blockSuffixes.length > 1) return undefined
-    if (strike !== undefined && performance.now() < this.#strikingUntil) return undefined
     const isPlain = op === CONSUME && !needs && plan.cells.length === 1 && plan.identities === 1 && costs[0] !== 0
     if (node !== undefined || !isPlain) return undefined
     const [cell] = plan.cells as [Cell]
@@ -483,12 +493,7 @@ export class Batches {
         return
       }
       if (watches) this.#waited.noteUnwaited(watches, batch.sentAt)
-      if (strikesApart && results.isNextRefused()) {
-        this.#strikingUntil = performance.now() + ASSUME_STRIKES_MS
-        this.#run(batch, this.#leftMs(batch.sentAt), false)
-        return
-      }
-      this.#resolve(batch, results, behind?.behindMs)
+      this.#resolve(batch, results, strikesApart, behind?.behindMs)
     } catch (error) {
       this.#failed(batch, error as Error)
       return
@@ -547,7 +552,12 @@ export class Batches {
     for (const resolve of this.#drained.splice(0)) resolve()
   }
 
-  #resolve({ groups, node, entries, sentAt }: Batch, results: ResultReader, behindMs = 0): void {
+  #resolve(
+    { groups, node, entries, slot, sentAt, turns }: Batch,
+    results: ResultReader,
+    strikesApart: boolean,
+    behindMs = 0,
+  ): void {
     const resolved: (StoreResult | undefined)[] = []
     for (const [plan, group] of groups) {
       const { reports } = this.#textOf(plan)
@@ -560,18 +570,26 @@ export class Batches {
     const { onResult } = this.#options
     let i = 0
     const elsewhere: Pending[] = []
+    const struck: Pending[] = []
     for (const group of groups.values()) {
       for (const pending of group) {
         const result = resolved[i++]
-        if (result) {
+        if (!result) elsewhere.push(pending)
+        else if (strikesApart && pending.request.strike !== undefined && !result.allowed && !result.block)
+          struck.push(pending)
+        else {
           onResult(pending.request, result, pending.slot, sentAt)
           pending.resolve(result)
-        } else elsewhere.push(pending)
+        }
       }
     }
     if (node !== undefined) {
       if (elsewhere.length < entries.length) this.#crossSlots?.succeeded(node)
       else this.#crossSlots?.failed(node)
+    }
+    if (struck.length > 0) {
+      this.#strikingUntil = performance.now() + ASSUME_STRIKES_MS
+      this.#send(struck, slot, node, sentAt, turns)
     }
     if (elsewhere.length === 0) return
     if (node !== undefined) this.#sendBySlot(elsewhere, sentAt)

@@ -31,13 +31,6 @@ export class ResultReader {
     this.#now = this.#reply.uint48()
   }
 
-  /** Whether the next decision is a refusal by a limit. */
-  isNextRefused(): boolean {
-    const outcome = this.#reply.uint8()
-    this.#reply.at--
-    return (outcome & ~REFUNDS) === REFUSED
-  }
-
   /** Undefined where a key of the decision is not on the node that answered: nothing was charged. */
   next(request: StoreRequest, reports: readonly ReadReport[]): StoreResult | undefined {
     if (this.#equals) return this.#nextOfEquals(this.#equals, request, reports)

@@ -44,7 +44,7 @@ export interface PlanText {
   readonly takesPermits: boolean
   /** Whether equal decisions on one key are made at once. */
   readonly goesTogether: boolean
-  /** Which parts of the script it needs, for `decideScriptFor`. */
+  /** Which parts of the script it needs whatever is asked, for `decideScriptFor`. */
   readonly parts: number
   /** What reads the report of each cell in a reply. */
   readonly reports: ReturnType<typeof reportsOf>
@@ -128,7 +128,7 @@ export interface Encoded {
 /**
  * Requests grouped by plan, in order within each: neighbours that are alike form one run, so that a batch of
  * such costs one key each and nothing else. Neighbours that are alike and on one key are decided at once, and
- * cost that key. Without `marker`, each key brings its block keys. `parts`: what the script has, as `partsFor` says.
+ * cost that key. Without `marker`, each key brings its block keys. `parts`: what the script has; without `BANS` no refusal is a strike.
  */
 export function encode(
   groups: ReadonlyMap<Plan, readonly Pending[]>,
@@ -143,10 +143,11 @@ export function encode(
   const strikeKeys: string[] = []
   const cellKeys = marker === undefined ? [] : keys
   const args = [now === undefined ? '' : String(now), '', String(groups.size)]
+  const bans = (parts & BANS) !== 0
   for (const [plan, group] of groups) {
     const text = textOf(plan)
     args.push(...((parts & JOINT) === 0 ? text.header : text.jointHeader))
-    if ((parts & BANS) !== 0) args.push(...text.ban)
+    if (bans) args.push(...text.ban)
     const runs = args.push('') - 1
     let runCount = 0
     let sizeAt = -1
@@ -162,7 +163,7 @@ export function encode(
         runCount++
         size = equals
         const needing = request.needs ? request.op + RESERVING : request.op
-        const op = request.strike === undefined ? needing : needing + STRIKING
+        const op = bans && request.strike !== undefined ? needing + STRIKING : needing
         args.push(String(equals === 1 ? op : op + TOGETHER))
         sizeAt = args.push('') - 1
         for (const cost of request.costs) args.push(String(cost))
@@ -170,7 +171,7 @@ export function encode(
       }
       previous = equals === 1 ? request : undefined
       if (text.takesPermits) args.push(request.permitId)
-      if (request.strike !== undefined) {
+      if (bans && request.strike !== undefined) {
         args.push(String(request.strike))
         pushStrikeKeys(strikeKeys, request, text, prefix)
       }

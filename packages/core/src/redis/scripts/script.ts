@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Cell, KernelName, Plan } from '../../store/store.js'
 import {
-  BAN_CHANGES,
   DECIDE_PIECES,
   KINDS,
   type KindScript,
@@ -28,7 +27,7 @@ const SHARED = 1 << (KINDS.length + 1)
 /** Where something is refunded or renewed. */
 export const REFUNDS_OR_RENEWS = 1 << (KINDS.length + 2)
 
-/** Where a plan has a ban. */
+/** Where refusals are strikes. */
 export const BANS = 1 << (KINDS.length + 3)
 
 /** Where cells share a key. */
@@ -43,9 +42,9 @@ function isShared({ limits }: Cell): boolean {
   return limits.length > 1
 }
 
-/** What a plan needs of decide.lua, as a sum of bits; of a batch they are put together. */
-export function partsFor({ cells, ban }: Plan): number {
-  let parts = (cells.length > 1 ? SEVERAL : 0) | (ban ? BANS : 0)
+/** What a plan needs of decide.lua, as a sum of bits; a batch needs those of its plans, `REFUNDS_OR_RENEWS` and `BANS`. */
+export function partsFor({ cells }: Plan): number {
+  let parts = cells.length > 1 ? SEVERAL : 0
   for (const cell of cells) {
     parts |= bitOf(cell.kernel)
     if (isShared(cell)) parts |= SHARED
@@ -55,15 +54,12 @@ export function partsFor({ cells, ban }: Plan): number {
 }
 
 /** Of a batch for which there is a script of one kind. */
-function uniformParts({ kind, isShared, isJoint }: Omit<KindScript, 'script'>): number {
+function uniformParts({ kind, isShared, isJoint }: KindScript): number {
   return bitOf(kind) | (isShared ? SHARED : 0) | (isJoint ? SEVERAL | JOINT : 0)
 }
 
 /** By what a batch needs: the scripts that the build makes for plans of cells of one kind. */
 const uniform = new Map(UNIFORM_SCRIPTS.map((made) => [uniformParts(made), made.script]))
-
-/** The same for plans that ban, by what makes them of these. */
-const banning = new Map(BAN_CHANGES.map((made) => [uniformParts(made) | BANS, made.changes]))
 
 /** decide.lua, with what a batch must need for a piece to be needed. */
 const pieces = DECIDE_PIECES.map((piece) => ({ bits: bitsOf(piece.sections), piece }))
@@ -77,29 +73,15 @@ const variants = new Map<number, LuaScript>()
 export function decideScriptFor(parts: number): LuaScript {
   const made = uniform.get(parts)
   if (made) return made
-  const isMadeForBans = banning.has(parts)
-  const needed = isMadeForBans ? parts : parts & ~(SHARED | REFUNDS_OR_RENEWS)
-  // Bits of one and of the other never meet.
-  const id = isMadeForBans ? -needed : needed
-  let script = variants.get(id)
+  const needed = parts & ~(SHARED | REFUNDS_OR_RENEWS)
+  let script = variants.get(needed)
   if (!script) {
-    const source = isMadeForBans ? banningSource(parts) : piecedSource(needed)
+    const chosen = pieces.filter(({ bits }) => (bits & ~needed) === 0)
+    const source = chosen.map(({ piece }) => piece.source).join('')
     script = { name: 'decide', source, sha1: sha1Of(source) }
-    variants.set(id, script)
+    variants.set(needed, script)
   }
   return script
-}
-
-function piecedSource(needed: number): string {
-  const chosen = pieces.filter(({ bits }) => (bits & ~needed) === 0)
-  return chosen.map(({ piece }) => piece.source).join('')
-}
-
-function banningSource(parts: number): string {
-  const lines = (uniform.get(parts & ~BANS) as LuaScript).source.split('\n')
-  for (const [line, removed, added] of banning.get(parts) ?? [])
-    lines.splice(line, removed, ...(added === '' ? [] : added.split('\n')))
-  return lines.join('\n')
 }
 
 /**
