@@ -123,7 +123,12 @@ export class MutatedRedis {
       get status() {
         return own.status
       },
-      on: own.on.bind(own),
+      call: own.call.bind(own),
+      on: (event: string, listener: () => void) => {
+        own.on(event as 'ready', listener)
+        // A store waits for that to read the index of blocks, and this connection is shared.
+        if (event === 'ready' && own.status === 'ready') setImmediate(listener)
+      },
       once: own.once.bind(own),
       off: own.off.bind(own),
       duplicate: () => client,
