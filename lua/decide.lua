@@ -19,11 +19,17 @@
 --            if the plan takes permits: per decision their id;
 --            if op is STRIKING more than any of these, a refusal is a strike: per decision by how many ms a ban that starts
 --            is longer;
+--            in scripts with the part `turns`, of decisions: the process, '' for a request that does not wait; if it waits: in the
+--            queue of which cell, counted from 1, 0 for one of another slot; its class; for how long that waits, head start
+--            included; for how many ms it is believed; who will wait in that queue if it is refused, and who if it is
+--            admitted: see shared/turns.lua;
 --            if op is REFUND: when it was charged, and per cell the receipt and, for buckets, what had been refunded
 --            before (such a run is one decision).
 --        Where KEYS is empty: all keys, and last of all the index of the first; only what decides, no refunds or releases.
+--        In scripts with the part `turns`, last of all: which of KEYS is the first of the records of waiters, one for each cell
+--        of each decision; the marker of waiters, '' in a cluster.
 -- A part between `@when` and `@end` is left out of scripts that do not need it, by kernel, where no plan has several
--- cells (`several`), where none shares a key (`joint`), where no refusal is a strike (`bans`), where nothing is refunded or renewed (`refund`), and where nothing
+-- cells (`several`), where none shares a key (`joint`), where no refusal is a strike (`bans`), where none looks for waiters (`turns`), where nothing is refunded or renewed (`refund`), and where nothing
 -- of one key is decided at once (`together`): Redis makes every function and table anew on every run. And of batches whose plans have one cell each, all of one kind, the build makes scripts that run straight on.
 -- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision
 -- was admitted (1 byte: 0 or 1) and what the cell says, as its `report` writes it. Mostly that is its state: what
@@ -34,7 +40,10 @@
 -- A blocked decision is the byte 2, the ms until the block ends (7), the length of the reason (2), the reason. One that has
 -- started a ban is the byte 16, and the same.
 -- A decision of which a key is on another node, or in a slot that moves and not here, is the byte 3; it charges nothing.
--- With the marker there, nothing is decided, and the string is empty.
+-- In scripts with the part `turns` there comes behind each decision for how many ms more a waiter before it is believed, 0 for none
+-- (2 bytes); and 2 where any waits for one of its cells, 1 where none does, 0 where none waits for anything (1). Where there is a
+-- waiter before it, it is decided as a peek.
+-- With the marker of blocks there, nothing is decided, and the string is empty.
 
 local ARGV, KEYS = ARGV, KEYS
 --- @include "shared/names"
@@ -76,6 +85,30 @@ local costs, needs = {}, {}
 -- Bans that started in this run, by what their keys begin with: later decisions of it are refused by these, without block keys.
 local begun
 --- @include "strikes"
+--- @end
+--- @when turns
+--- @include "shared/turns"
+
+--- Who waits for the cells of a decision: for how many ms more one before it is believed, 0 for none; whether any does; of its
+-- own queue what other processes tell, and until when the last of that is believed.
+local function turns_before(from, to, own, process, class, since)
+  local behindMs, anyWaits, queueOthers, queueLatest = 0, false, '', turnsNow
+  for k = from, to do
+    local others, latest = turns_others(KEYS[k], process)
+    if others ~= '' then anyWaits = true end
+    if k == own then queueOthers, queueLatest = others, latest end
+    for at = 1, #others, ENTRY do
+      local otherClass, otherSince, ends = unpackBytes('>ddI6', others, at + 12)
+      -- Of one class the first to ask is served, in whichever process. One that does not wait comes after all who do.
+      if process == '' or (otherClass ~= class and otherSince < since) then behindMs = max(behindMs, ends - turnsNow) end
+    end
+  end
+  return behindMs, anyWaits, queueOthers, queueLatest
+end
+
+-- Nearly always no request waits for anything: one key then answers for all records.
+local waitingMarker, record = ARGV[#ARGV], number(#ARGV - 1)
+local isMarked = waitingMarker == '' or call('EXISTS', waitingMarker) > 0
 --- @end
 
 local blockKeys = number(2)
@@ -156,6 +189,9 @@ for _ = 1, number(3) do
       for c = 1, cells do needs[c] = number(a - 1 + c) end
       a = a + cells
     end
+--- @when turns
+    local asked = op
+--- @end
     for _ = 1, decisions do
       local permitId
       if takesPermits then
@@ -165,6 +201,29 @@ for _ = 1, number(3) do
 --- @when bans
       local jitter = a
       if isStriking then a = a + 1 end
+--- @end
+--- @when turns
+      op = asked
+      local behindMs, anyWaits, isAdmitted = 0, false, false
+      -- The queue that it waits in, from 1, what others tell of that, and where its own is told.
+      local own, queueOthers, queueLatest, tellsAt = 0, '', 0, 0
+      local process, ttlMs = '', 0
+      if op <= CHARGE then
+        process = ARGV[a]
+        local class, since = 0, 0
+        a = a + 1
+        if process ~= '' then
+          own, class, since, ttlMs = number(a), number(a + 1), turnsNow - number(a + 2), number(a + 3)
+          tellsAt = a + 4
+          a = tellsAt + 1 + 2 * number(tellsAt)
+          a = a + 1 + 2 * number(a)
+        end
+        if isMarked or process ~= '' then
+          behindMs, anyWaits, queueOthers, queueLatest =
+            turns_before(record, record + cells - 1, record + own - 1, process, class, since)
+        end
+        if behindMs > 0 then op = PEEK end
+      end
 --- @end
       -- Of the blocks and bans that hold, the one that ends last.
       local ends, reason = 0, ''
@@ -257,6 +316,11 @@ for _ = 1, number(3) do
           if cells > 1 then keep[kind](c) end
 --- @end
         end
+--- @when turns
+        isAdmitted = allowed and behindMs == 0
+        -- No limit has refused it: it is no strike.
+        if behindMs > 0 then possible = false end
+--- @end
         if elsewhere then
           say(packBytes('B', ELSEWHERE))
         else
@@ -316,6 +380,20 @@ for _ = 1, number(3) do
 --- @end
         end
       end
+--- @when turns
+      if asked <= CHARGE then
+        if own > 0 and asked ~= PEEK then
+          if isAdmitted then tellsAt = tellsAt + 1 + 2 * number(tellsAt) end
+          if turns_write(KEYS[record + own - 1], process, ttlMs, waitingMarker, tellsAt, queueOthers, queueLatest) then
+            anyWaits, isMarked = true, true
+          end
+        end
+        local waits = isMarked and 1 or 0
+        if anyWaits then waits = 2 end
+        say(packBytes('>I2B', min(behindMs, 65535), waits))
+        record = record + cells
+      end
+--- @end
       block = block + identities
 --- @when joint
       cell = cell + keys - cells

@@ -245,8 +245,7 @@ export function refusedByRedis(scripts) {
 
 await whenStarted(import.meta.url, async () => {
   const scripts = Object.entries(scriptsOf(lua)).map(([name, source]) => scriptOf(name, source))
-  // The marker of waiters is looked for in the middle of other scripts, by names of theirs.
-  for (const { name, source } of scripts) if (name !== 'waiting-marker') requireDeclared(name, source)
+  for (const { name, source } of scripts) requireDeclared(name, source)
   const module = renderModule(scripts, cellKindsOf(lua), sharedConstants(lua))
   if (process.argv.includes('--check')) {
     await check(scripts, module)

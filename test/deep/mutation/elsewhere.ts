@@ -64,7 +64,7 @@ async function decide(
   const texts = new Map<Plan, PlanText>([[plan, planText(plan)]])
   const text = texts.get(plan) as PlanText
   const groups = new Map([[plan, requests.map((request) => ({ request }))]])
-  const encoded = encode(groups, () => text, 'sluice:v1:', NOW, undefined, keys)
+  const encoded = encode(groups, () => text, { prefix: 'sluice:v1:', now: NOW, keys, parts: text.parts })
   const source = redis.mutated(decideScriptFor(text.parts).sha1)
   const reply = await connection.callBuffer('EVAL', source, encoded.keys.length, ...encoded.keys, ...encoded.args)
   const results = new ResultReader(reply)

@@ -32,30 +32,6 @@ function namesOf(scripts: Scripts): Name[] {
   return [...Object.keys(scripts), ...choices]
 }
 
-/** Scripts that the store puts another one into, behind the line `return DECISION` or at their end, or into a line of another. */
-const FRAMES = ['waiting', 'waiting-one', 'behind']
-
-/** A frame with a script in it. */
-function framed(name: Name, frame: string, inner: string): string {
-  if (name === MARKED) return inner.replace(LOOKS_FOR_MARKER, () => frame)
-  return frame.includes(DECISION) ? frame.replace(DECISION, () => inner) : `${frame}\n${inner}`
-}
-const DECISION = 'return DECISION'
-const MARKED = 'waiting-marker'
-const LOOKS_FOR_MARKER = "if tryCall('GET', KEYS[1]) then\nreturn ''\nend"
-
-/** What a script consists of that has a frame around another. */
-function partsOf(script: string): { frame: Name; inner: string } | undefined {
-  const marked = originals[MARKED] as string
-  if (script.includes(marked)) return { frame: MARKED, inner: script.replace(marked, () => LOOKS_FOR_MARKER) }
-  for (const frame of FRAMES) {
-    const [before = '', after = ''] = framed(frame, originals[frame] as string, '\0').split('\0')
-    if (script.startsWith(before) && script.endsWith(after))
-      return { frame, inner: script.slice(before.length, script.length - after.length) }
-  }
-  return undefined
-}
-
 const nameOf = new Map(namesOf(originals).map((name) => [sha1(scriptOf(originals, name)), name]))
 
 /**
@@ -68,7 +44,7 @@ export class MutatedRedis {
   /** Of `#scripts`, those that were asked for. */
   readonly #used = new Map<string, { sha: string; source: string; isLoaded: boolean }>()
   /** What was sent whole that begins with its parameters, by its SHA-1. */
-  readonly #withHead = new Map<string, { head: string; name: Name | undefined; frame?: Name | undefined }>()
+  readonly #withHead = new Map<string, { head: string; name: Name | undefined }>()
   /** Called with the keys of a run, once it is sent. */
   onRun: ((keys: readonly string[]) => void) | undefined
   /** Scripts that were run since this was last emptied. */
@@ -138,9 +114,8 @@ export class MutatedRedis {
         if (command === 'EVALSHA') return this.#run(script, args)
         if (command !== 'EVAL') return own.callBuffer(command, script, ...args)
         const sha = sha1(script)
-        const { frame, inner = script } = partsOf(script) ?? {}
-        const [head = ''] = HEAD.exec(inner) ?? []
-        if (head || frame) this.#withHead.set(sha, { head, name: nameOf.get(sha1(inner.slice(head.length))), frame })
+        const [head = ''] = HEAD.exec(script) ?? []
+        if (head) this.#withHead.set(sha, { head, name: nameOf.get(sha1(script.slice(head.length))) })
         return this.#run(sha, args)
       },
     }
@@ -175,14 +150,12 @@ export class MutatedRedis {
   }
 
   #scriptFor(sha: string): { sha: string; source: string; isLoaded: boolean } {
-    const { head, name, frame } = this.#withHead.get(sha) ?? { head: '', name: nameOf.get(sha) }
+    const { head, name } = this.#withHead.get(sha) ?? { head: '', name: nameOf.get(sha) }
     if (name === undefined) throw new Error(`lua/ and the embedded scripts differ: no script has sha1 ${sha}`)
     this.ran.add(name)
-    if (frame) this.ran.add(frame)
     let script = this.#used.get(sha)
     if (!script) {
-      const own = head + scriptOf(this.#scripts, name)
-      const source = frame ? framed(frame, this.#scripts[frame] as string, own) : own
+      const source = head + scriptOf(this.#scripts, name)
       script = { source, sha: sha1(source), isLoaded: false }
       this.#used.set(sha, script)
     }

@@ -69,7 +69,6 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
     return [name, optimised(withSections(one, sections), { kind: kind.number, ...params, ...known })]
   })
   const scripts = {
-    behind: bundle('behind', read),
     block: bundle('block', read),
     'cross-slots': bundle('cross-slots', read),
     // The store leaves sections out of this one, but not what refunds, and what is decided at once.
@@ -97,9 +96,6 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
     'refusals-slice': bundle('refusals-slice', read),
     strike: bundle('strike', read),
     turns: bundle('turns', read),
-    waiting: bundle('waiting', read),
-    'waiting-marker': bundle('waiting-marker', read),
-    'waiting-one': bundle('waiting-one', read),
   }
   return isIndented ? scripts : Object.fromEntries(Object.entries(scripts).map(withoutIndentation))
 }
@@ -117,6 +113,7 @@ function uniformScript(decide, kinds, kind, { isJoint, known }, optimised) {
     joint: isJoint,
     refund: false,
     bans: false,
+    turns: false,
     exchange: false,
     together: kind.goesTogether,
     ...onlyKind(kinds, kind),

@@ -21,18 +21,10 @@ import { type Encoded, encode, encodeOne, type PlanText, planText } from './scri
 import { keyStart } from './scripts/keys.js'
 import { unreadable } from './scripts/reply-reader.js'
 import { isTryAgain, type Pulse, run } from './scripts/run.js'
-import { BANS, decideScriptFor, oneScriptFor, REFUNDS_OR_RENEWS } from './scripts/script.js'
+import { BANS, decideScriptFor, oneScriptFor, REFUNDS_OR_RENEWS, TURNS } from './scripts/script.js'
 import type { LuaScript } from './scripts/scripts.generated.js'
-import {
-  behindWaitersScript,
-  encodeBehind,
-  encodeWatching,
-  markedScript,
-  splitBehind,
-  waitingKeys,
-  watchingScript,
-} from './scripts/turns.js'
-import { WaitedQueues } from './waited-queues.js'
+import { waitingKeys } from './scripts/turns.js'
+import { UnwaitedQueues } from './unwaited-queues.js'
 
 export interface BatchOptions {
   readonly prefix: string
@@ -89,24 +81,16 @@ interface Batch {
   /** By the performance clock: when it was made, and once it is sent, when that was. */
   sentAt: number
   isSent: boolean
-  /** Of plans whose requests wait for their turn across processes: whether any is known to wait. It is one decision then. */
-  readonly turns: 'none' | 'some' | undefined
+  /** Whether its decisions look for requests that wait for their turn across processes. */
+  readonly looks: boolean
 }
 
 /** How a batch is decided. */
 interface BatchScript {
   readonly script: LuaScript
   readonly encoded: () => Encoded
-  /** Of decide.lua. */
-  readonly parts?: number
-  /** Whether it is the script for one decision of one cell. */
-  readonly isOne?: boolean
   /** Whether it may reply that it has decided nothing, because an identity is blocked. */
   readonly mayBeEmpty: boolean
-  /** The records of waiters or the marker, where it replies with the numbers of those that are there, and has decided nothing. */
-  readonly watches?: readonly string[]
-  /** The records of waiters, where it reports them behind its decisions. */
-  readonly isBehind?: readonly string[]
   /** Whether refusals that are strikes, which have charged nothing, are to be decided again by a script that strikes. */
   readonly strikesApart: boolean
 }
@@ -145,7 +129,7 @@ export class Batches {
   /** What waits for the end of this turn, by master, or by slot where that is not known (all in one where there are no slots). */
   #waiting = new Map<string | number, Pending[]>()
   readonly #crossSlots: CrossSlots | undefined
-  readonly #waited = new WaitedQueues()
+  readonly #unwaited = new UnwaitedQueues()
   readonly #clusterMarker: ClusterWaitingMarker | undefined
   /** The marker of waiters where scripts can look for it and set it. */
   readonly #waitingMarker: string | undefined
@@ -172,7 +156,7 @@ export class Batches {
     const { timeoutMs, undeclaredKeys, waitingMarker } = options
     if (connection.isCluster && undeclaredKeys) this.#crossSlots = new CrossSlots(connection, timeoutMs)
     if (!connection.isCluster) this.#waitingMarker = waitingMarker
-    else this.#clusterMarker = new ClusterWaitingMarker(connection, waitingMarker, timeoutMs, this.#waited)
+    else this.#clusterMarker = new ClusterWaitingMarker(connection, waitingMarker, timeoutMs, this.#unwaited)
   }
 
   /** From now on decisions bring the block keys of every policy, where they bring block keys. */
@@ -201,17 +185,24 @@ export class Batches {
     return this.#crossSlots.isSupported(node) && slots.every((slot) => this.#connection.nodeOf(slot) === node)
   }
 
-  /** Whether a decision has to look for requests that wait for their turn across processes. */
-  looksForWaiters({ plan, turn }: StoreRequest): boolean {
+  /** Whether a decision has to look for requests that wait for their turn across processes: not where none was found a moment ago. */
+  looksForWaiters(request: StoreRequest): boolean {
+    const { plan, turn } = request
     if (!plan.sharesTurns) return false
     this.#clusterMarker?.look()
-    return turn !== undefined || !this.#waited.isUnwaited(this.#options.waitingMarker)
+    if (turn !== undefined) return true
+    return !this.#unwaited.has(this.#options.waitingMarker) && !this.#unwaited.hasAll(this.#recordsOf(request))
   }
 
   /** Requests of this plan wait for their turn across processes, which others are to see. */
   noteWaiting({ sharesTurns }: Plan): void {
-    this.#waited.note([this.#options.waitingMarker], true)
+    this.#unwaited.delete(this.#options.waitingMarker)
     if (sharesTurns) this.#clusterMarker?.set(sharesTurns.ttlMs)
+  }
+
+  /** The records of waiters, one for each cell. */
+  #recordsOf(request: StoreRequest): string[] {
+    return waitingKeys(request, this.#textOf(request.plan), this.#options.prefix)
   }
 
   /** `apart`: for keys that `canDecideTogether`, of what does not look for waiters. */
@@ -246,7 +237,7 @@ export class Batches {
   #dispatch(entries: readonly Pending[], at: string | number): void {
     this.#options.beforeSend()
     const { slot } = entries[0] as Pending
-    if ((at as number) < 0) this.#sendTurns(entries, slot)
+    if ((at as number) < 0) this.#sendLooking(entries, slot)
     else if (!this.#crossSlots || typeof at === 'number') this.#send(entries, slot)
     else if (entries.every((pending) => pending.slot === slot && !pending.apart)) this.#send(entries, slot)
     else if (this.#crossSlots.isSupported(at)) this.#sendToNode(entries, at)
@@ -279,22 +270,14 @@ export class Batches {
     for (const [slot, pendings] of bySlot) this.#send(pendings, slot, undefined, sentAt)
   }
 
-  /**
-   * Sends decisions whose requests wait for their turn across processes: where none is known to wait as one run, which asks
-   * for that first, else each by itself.
-   */
-  #sendTurns(entries: readonly Pending[], slot: number, sentAt = performance.now()): void {
-    const { prefix } = this.#options
-    const keysOf = ({ request }: Pending) => waitingKeys(request, this.#textOf(request.plan), prefix)
-    for (const pending of entries) {
-      if (!pending.request.turn) continue
-      this.#waited.note(keysOf(pending), true)
-      this.noteWaiting(pending.request.plan)
+  /** Sends decisions that look for requests that wait for their turn across processes. */
+  #sendLooking(entries: readonly Pending[], slot: number): void {
+    for (const { request } of entries) {
+      if (!request.turn) continue
+      for (const record of this.#recordsOf(request)) this.#unwaited.delete(record)
+      this.noteWaiting(request.plan)
     }
-    const behind = this.#waited.isEmpty ? [] : entries.filter((pending) => this.#waited.hasAny(keysOf(pending)))
-    const others = behind.length > 0 ? entries.filter((pending) => !behind.includes(pending)) : entries
-    if (others.length > 0) this.#send(others, slot, undefined, sentAt, 'none')
-    for (const pending of behind) this.#send([pending], slot, undefined, sentAt, 'some')
+    this.#send(entries, slot, undefined, performance.now(), true)
   }
 
   flush(): void {
@@ -327,17 +310,11 @@ export class Batches {
     })
   }
 
-  #send(
-    entries: readonly Pending[],
-    slot: number,
-    node?: string,
-    sentAt = performance.now(),
-    turns?: Batch['turns'],
-  ): void {
+  #send(entries: readonly Pending[], slot: number, node?: string, sentAt = performance.now(), looks = false): void {
     this.#inFlight++
     this.#deciding += entries.length
     if (watchers.isCounting) this.#sized.add(entries.length)
-    const batch: Batch = { entries, slot, node, groups: byPlan(entries), sentAt, isSent: false, turns }
+    const batch: Batch = { entries, slot, node, groups: byPlan(entries), sentAt, isSent: false, looks }
     if (this.#unsent >= MOST_UNSENT) {
       for (const { reject } of entries) reject(TOO_MANY)
       this.#over(entries)
@@ -363,7 +340,7 @@ export class Batches {
    */
   #run(batch: Batch, withinMs: number, bringsBlockKeys: boolean): void {
     const { node, slot } = batch
-    const how = batch.turns ? this.#turnScriptFor(batch, bringsBlockKeys) : this.#scriptFor(batch, bringsBlockKeys)
+    const how = this.#scriptFor(batch, bringsBlockKeys)
     const pulse = this.#pulseOf(node ?? this.#connection.nodeOf(slot))
     run(this.#connection, withinMs, how.script, how.encoded, { node, pulse, onSent: () => this.#sent(batch) }).then(
       (reply) => this.#heard(batch, reply, how),
@@ -373,68 +350,34 @@ export class Batches {
 
   #scriptFor(batch: Batch, bringsBlockKeys: boolean): BatchScript {
     const { prefix, clock, marker } = this.#options
-    const { entries, groups, node } = batch
+    const { entries, groups, node, looks } = batch
     const [only, ...others] = entries as [Pending, ...Pending[]]
     const strikes = entries.some(({ request }) => request.strike !== undefined)
     const strikesApart = strikes && this.#canStrikeApart(batch)
-    const isAlone = !bringsBlockKeys && others.length === 0 && strikes === strikesApart
+    const isAlone = others.length === 0 && !bringsBlockKeys && !looks && strikes === strikesApart
     const one = isAlone ? this.#oneFor(batch, only) : undefined
     if (one) {
       const { request } = only
       const encoded = () => encodeOne(request, this.#textOf(request.plan), prefix, clock?.(), marker)
-      return { script: one, encoded, mayBeEmpty: true, strikesApart, isOne: true }
+      return { script: one, encoded, mayBeEmpty: true, strikesApart }
     }
-    let parts = strikes && !strikesApart ? BANS : 0
+    let parts = (strikes && !strikesApart ? BANS : 0) | (looks ? TURNS : 0)
     for (const [plan, group] of groups) {
       parts |= this.#textOf(plan).parts
       if (group.some(({ request }) => request.op >= REFUND)) parts |= REFUNDS_OR_RENEWS
     }
     const byMarker = bringsBlockKeys ? undefined : marker
     const keys = node === undefined ? 'declared' : 'undeclared'
-    const encoded = () => encode(groups, this.#textOf, prefix, clock?.(), byMarker, keys, parts)
-    return { script: decideScriptFor(parts), encoded, parts, mayBeEmpty: byMarker !== undefined, strikesApart }
+    const waitingMarker = this.#waitingMarker
+    const encoded = () =>
+      encode(groups, this.#textOf, { prefix, now: clock?.(), keys, parts, marker: byMarker, waitingMarker })
+    return { script: decideScriptFor(parts), encoded, mayBeEmpty: byMarker !== undefined, strikesApart }
   }
 
   /** Whether refusals that are strikes can be decided again: not if they are charged. Where there was one a moment ago, none is tried without. */
-  #canStrikeApart({ entries, turns }: Batch): boolean {
-    if (turns === 'some' || performance.now() < this.#strikingUntil) return false
+  #canStrikeApart({ entries, looks }: Batch): boolean {
+    if (looks || performance.now() < this.#strikingUntil) return false
     return entries.every(({ request }) => request.strike === undefined || request.op === CONSUME)
-  }
-
-  /** The same, where requests wait for their turn across processes. */
-  #turnScriptFor(batch: Batch, bringsBlockKeys: boolean): BatchScript {
-    const waitingMarker = this.#waitingMarker
-    if (batch.turns === 'none') {
-      const how = this.#scriptFor(batch, bringsBlockKeys)
-      const isOne = how.isOne === true
-      // Nearly always no request waits for anything: one key then answers for all records.
-      const byMarker = waitingMarker !== undefined && !this.#waited.hasAny([waitingMarker])
-      const watches = byMarker ? [waitingMarker] : this.#recordsOf(batch)
-      // Looked for a moment ago.
-      if (watches.every((key) => this.#waited.isUnwaited(key))) return how
-      // A script that looks for the marker of blocks asks for both at once.
-      if (byMarker && how.mayBeEmpty) return { ...how, script: markedScript(how.script), watches }
-      const encoded = () => encodeWatching(how.encoded(), watches, isOne)
-      return { ...how, script: watchingScript(how.script, isOne), encoded, watches }
-    }
-    const how = this.#scriptFor(batch, true)
-    const { request } = batch.entries[0] as Pending
-    // A refund does not wait.
-    if (request.op >= REFUND) return how
-    const text = this.#textOf(request.plan)
-    const records = this.#recordsOf(batch)
-    const encoded = () => encodeBehind(how.encoded(), request, text, how.parts ?? 0, records, waitingMarker)
-    return { ...how, script: behindWaitersScript(how.script), encoded, isBehind: records }
-  }
-
-  /** The records of waiters for what a batch decides on. */
-  #recordsOf({ entries }: Batch): string[] {
-    const { prefix } = this.#options
-    const records = new Set<string>()
-    for (const { request } of entries) {
-      for (const key of waitingKeys(request, this.#textOf(request.plan), prefix)) records.add(key)
-    }
-    return [...records]
   }
 
   /** The script for this decision alone, if it is a plain charge of one cell, and that script one of those that are made. */
@@ -477,40 +420,22 @@ export class Batches {
   }
 
   #heard(batch: Batch, reply: unknown, how: BatchScript): void {
-    const { mayBeEmpty, strikesApart, watches, isBehind } = how
+    const { mayBeEmpty, strikesApart } = how
     try {
-      if (watches && Array.isArray(reply)) {
-        this.#waitedFor(batch, reply, watches)
-        return
-      }
-      const behind = isBehind && splitBehind(reply)
-      if (behind) this.#waited.note(isBehind, behind.anyWaits)
-      const results = new ResultReader(behind ? behind.reply : reply)
+      const results = new ResultReader(reply)
       if (mayBeEmpty && results.needsBlockKeys) {
         const now = performance.now()
         this.#blockedUntil = now + ASSUME_BLOCKED_MS
         this.#run(batch, this.#leftMs(batch.sentAt), true)
         return
       }
-      if (watches) this.#waited.noteUnwaited(watches, batch.sentAt)
-      this.#resolve(batch, results, strikesApart, behind?.behindMs)
+      this.#resolve(batch, results, strikesApart)
     } catch (error) {
       this.#failed(batch, error as Error)
       return
     }
     this.#options.breaker.succeeded(batch.slot)
     this.#over(batch.entries)
-  }
-
-  /** Nothing was decided, as there are waiters, if not for this: their records are to be looked for, and those found for each decision. */
-  #waitedFor({ entries, slot, sentAt }: Batch, found: readonly unknown[], watched: readonly string[]): void {
-    const keys = found.flatMap((i) => watched[Number(i)] ?? [])
-    // Else it would be asked for ever.
-    if (keys.length === 0 || keys.length < found.length) throw unreadable('expected which records of waiters there are')
-    this.#waited.note(keys, true)
-    this.#options.breaker.succeeded(slot)
-    this.#sendTurns(entries, slot, sentAt)
-    this.#over(entries)
   }
 
   #failed(batch: Batch, error: Error): void {
@@ -552,17 +477,13 @@ export class Batches {
     for (const resolve of this.#drained.splice(0)) resolve()
   }
 
-  #resolve(
-    { groups, node, entries, slot, sentAt, turns }: Batch,
-    results: ResultReader,
-    strikesApart: boolean,
-    behindMs = 0,
-  ): void {
+  #resolve({ groups, node, entries, slot, sentAt, looks }: Batch, results: ResultReader, strikesApart: boolean): void {
     const resolved: (StoreResult | undefined)[] = []
     for (const [plan, group] of groups) {
       const { reports } = this.#textOf(plan)
       for (const { request } of group) {
         const result = results.next(request, reports)
+        const behindMs = looks && request.op < REFUND ? this.#noteWaiters(request, results, sentAt) : 0
         resolved.push(result && behindMs > 0 ? { ...result, allowed: false, behindMs } : result)
       }
     }
@@ -589,12 +510,21 @@ export class Batches {
     }
     if (struck.length > 0) {
       this.#strikingUntil = performance.now() + ASSUME_STRIKES_MS
-      this.#send(struck, slot, node, sentAt, turns)
+      this.#send(struck, slot, node, sentAt)
     }
     if (elsewhere.length === 0) return
     if (node !== undefined) this.#sendBySlot(elsewhere, sentAt)
     // Of keys that were declared a server cannot say so.
     else for (const { reject } of elsewhere) reject(unreadable('expected all keys to be here'))
+  }
+
+  /** Reads what a decision has found of waiters. Returns for how long it is behind one of them. */
+  #noteWaiters(request: StoreRequest, results: ResultReader, sentAt: number): number {
+    const { behindMs, areForIt, areAnywhere } = results.nextWaiters()
+    const marker = this.#options.waitingMarker
+    if (areForIt) for (const key of [marker, ...this.#recordsOf(request)]) this.#unwaited.delete(key)
+    else for (const key of areAnywhere ? this.#recordsOf(request) : [marker]) this.#unwaited.add(key, sentAt)
+    return behindMs
   }
 }
 

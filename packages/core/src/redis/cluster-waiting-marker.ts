@@ -1,7 +1,7 @@
 import type { Connection } from './clients/connection.js'
 import { readKeys, run } from './scripts/run.js'
 import { markWaitingScript } from './scripts/scripts.generated.js'
-import { ASSUME_UNWAITED_MS, type WaitedQueues } from './waited-queues.js'
+import { ASSUME_UNWAITED_MS, type UnwaitedQueues } from './unwaited-queues.js'
 
 /** Before what was seen is out of date, so that under a steady load it is always known. */
 const LOOK_EVERY_MS = 0.6 * ASSUME_UNWAITED_MS
@@ -17,16 +17,16 @@ export class ClusterWaitingMarker {
   readonly #connection: Connection
   readonly #key: string
   readonly #timeoutMs: number
-  readonly #waited: WaitedQueues
+  readonly #unwaited: UnwaitedQueues
   /** By the performance clock. */
   #nextLookAt = 0
   #endsAt = 0
 
-  constructor(connection: Connection, key: string, timeoutMs: number, waited: WaitedQueues) {
+  constructor(connection: Connection, key: string, timeoutMs: number, unwaited: UnwaitedQueues) {
     this.#connection = connection
     this.#key = key
     this.#timeoutMs = timeoutMs
-    this.#waited = waited
+    this.#unwaited = unwaited
   }
 
   /** Looks for it, if the last time is some time ago: for later decisions. */
@@ -36,8 +36,8 @@ export class ClusterWaitingMarker {
     this.#nextLookAt = now + LOOK_EVERY_MS
     readKeys(this.#connection, this.#timeoutMs, [this.#key]).then(
       ([marker]) => {
-        if (marker) this.#waited.note([this.#key], true)
-        else this.#waited.noteUnwaited([this.#key], now)
+        if (marker) this.#unwaited.delete(this.#key)
+        else this.#unwaited.add(this.#key, now)
       },
       () => {},
     )

@@ -45,7 +45,7 @@ async function decideKey(
   const text = textOf(plan)
   const parts = text.parts | (request.op > CHARGE ? REFUNDS_OR_RENEWS : 0)
   const reply = await run(connection, withinMs, decideScriptFor(parts), () =>
-    encode(new Map([[plan, [{ request }]]]), textOf, prefix, clock?.(), undefined, 'cells', parts),
+    encode(new Map([[plan, [{ request }]]]), textOf, { prefix, now: clock?.(), keys: 'cells', parts }),
   )
   const results = new ResultReader(reply)
   const result = results.next(request, text.reports)

@@ -202,7 +202,7 @@ export class TurnsWorld implements World {
     const taken = after.find((permit) => !permits.includes(permit))
     if (taken !== undefined) {
       if (i === 0) this.#taken.add(taken)
-      this.#judge(i, turnIn(args), others)
+      this.#judge(i, turnOf(taken, args), others)
     }
     return reply
   }
@@ -349,10 +349,9 @@ export class TurnsWorld implements World {
   }
 }
 
-/** The class of the waiter that a script decides for; undefined where it decides for none. See lua/behind.lua. */
-function turnIn(args: readonly string[]): { headStartMs: number } | undefined {
+/** The class of the waiter that has taken a permit; undefined where it does not wait. See lua/decide.lua. */
+function turnOf(permit: string, args: readonly string[]): { headStartMs: number } | undefined {
   const argv = args.slice(2 + Number(args[1]))
-  const at = Number(argv.at(-1)) - 1
-  const process = argv[at + 3] ?? ''
-  return process.length === 12 && argv.length > at + 8 ? { headStartMs: Number(argv[at + 5]) } : undefined
+  const at = argv.indexOf(permit.replace(/\.\d+$/, '')) + 1
+  return argv[at]?.length === 12 ? { headStartMs: Number(argv[at + 2]) } : undefined
 }

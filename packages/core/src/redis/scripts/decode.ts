@@ -15,6 +15,16 @@ interface Equals {
   refusedAt: number
 }
 
+/** The requests that wait for their turn across processes, as a decision finds them. */
+export interface Waiters {
+  /** For how many ms more one that goes before it is believed to wait; 0 where none does. */
+  readonly behindMs: number
+  /** Whether any waits for one of its cells. */
+  readonly areForIt: boolean
+  /** Whether any may wait for anything. */
+  readonly areAnywhere: boolean
+}
+
 /** Reads the reply to a batch, one result after the other, in the order in which its requests were encoded. */
 export class ResultReader {
   /** Nothing was decided: the marker is there, and block keys are needed. */
@@ -45,6 +55,13 @@ export class ResultReader {
     const at = this.#reply.at
     this.#equals = { left, admitted, admittedAt: at, refusedAt: at }
     return this.#nextOfEquals(this.#equals, request, reports)
+  }
+
+  /** What follows the result of a decision that looks for waiters. */
+  nextWaiters(): Waiters {
+    const behindMs = this.#reply.uint16()
+    const found = this.#reply.uint8()
+    return { behindMs, areForIt: found === 2, areAnywhere: found > 0 }
   }
 
   /** Each gets the result that it would have got if they had been decided one after the other. */

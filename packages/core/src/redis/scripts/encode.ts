@@ -22,8 +22,9 @@ import {
   strikesSuffix,
   waitingSuffix,
 } from './keys.js'
-import { BANS, JOINT, kindNumber, partsFor } from './script.js'
+import { BANS, JOINT, kindNumber, partsFor, TURNS } from './script.js'
 import { RESERVING, STRIKING, TOGETHER, TOGETHER_KINDS } from './scripts.generated.js'
+import { pushTurn, type WaitingRecord, waitingKeys } from './turns.js'
 
 /** What the store says of a plan to `decide.lua`, worked out once per plan. */
 export interface PlanText {
@@ -38,7 +39,7 @@ export interface PlanText {
   /** ARGV of its ban, between those of its cells and its runs, in scripts that ban. */
   readonly ban: readonly string[]
   /** Of each cell: the record of its waiters, where requests wait for their turn across processes. */
-  readonly waiting: readonly { readonly identity: number; readonly suffix: string }[]
+  readonly waiting: readonly WaitingRecord[]
   /** Keys that a strike uses beside, declared in a cluster alone: what follows the identity there. */
   readonly strikeSuffixes: readonly string[]
   readonly takesPermits: boolean
@@ -125,81 +126,119 @@ export interface Encoded {
   readonly args: string[]
 }
 
+/** How a batch is sent. */
+export interface Sending {
+  readonly prefix: string
+  readonly now: number | undefined
+  readonly keys: Keys
+  /** What the script has; without `BANS` no refusal is a strike, and without `TURNS` none waits. */
+  readonly parts: number
+  /** Stands for all block keys; without it, each key brings its own. */
+  readonly marker?: string | undefined
+  /** That of waiters; none in a cluster. */
+  readonly waitingMarker?: string | undefined
+}
+
+/** A batch while it is encoded. */
+interface Encoding {
+  readonly prefix: string
+  readonly bans: boolean
+  readonly turns: boolean
+  readonly args: string[]
+  /** Those of blocks, or the marker. */
+  readonly keys: string[]
+  /** The same list where there is the marker. */
+  readonly cellKeys: string[]
+  /** Of waiters. */
+  readonly records: string[]
+  readonly strikeKeys: string[]
+}
+
 /**
  * Requests grouped by plan, in order within each: neighbours that are alike form one run, so that a batch of
  * such costs one key each and nothing else. Neighbours that are alike and on one key are decided at once, and
- * cost that key. Without `marker`, each key brings its block keys. `parts`: what the script has; without `BANS` no refusal is a strike.
+ * cost that key.
  */
 export function encode(
   groups: ReadonlyMap<Plan, readonly Pending[]>,
   textOf: (plan: Plan) => PlanText,
-  prefix: string,
-  now: number | undefined,
-  marker: string | undefined,
-  kind: Keys = 'declared',
-  parts = 0,
+  { prefix, now, keys: kind, parts, marker, waitingMarker = '' }: Sending,
 ): Encoded {
   const keys = marker === undefined ? [] : [marker]
-  const strikeKeys: string[] = []
   const cellKeys = marker === undefined ? [] : keys
   const args = [now === undefined ? '' : String(now), '', String(groups.size)]
   const bans = (parts & BANS) !== 0
+  const turns = (parts & TURNS) !== 0
+  const encoding: Encoding = { prefix, bans, turns, args, keys, cellKeys, records: [], strikeKeys: [] }
   for (const [plan, group] of groups) {
     const text = textOf(plan)
     args.push(...((parts & JOINT) === 0 ? text.header : text.jointHeader))
     if (bans) args.push(...text.ban)
-    const runs = args.push('') - 1
-    let runCount = 0
-    let sizeAt = -1
-    let size = 0
-    let previous: StoreRequest | undefined
-    for (let i = 0; i < group.length; ) {
-      const { request } = group[i] as Pending
-      const equals = text.goesTogether ? equalsFrom(group, i) : 1
-      i += equals
-      if (equals === 1 && previous && isAlike(previous, request)) size++
-      else {
-        if (sizeAt >= 0) args[sizeAt] = String(size)
-        runCount++
-        size = equals
-        const needing = request.needs ? request.op + RESERVING : request.op
-        const op = bans && request.strike !== undefined ? needing + STRIKING : needing
-        args.push(String(equals === 1 ? op : op + TOGETHER))
-        sizeAt = args.push('') - 1
-        for (const cost of request.costs) args.push(String(cost))
-        if (request.needs) for (const need of request.needs) args.push(String(need))
-      }
-      previous = equals === 1 ? request : undefined
-      if (text.takesPermits) args.push(request.permitId)
-      if (bans && request.strike !== undefined) {
-        args.push(String(request.strike))
-        pushStrikeKeys(strikeKeys, request, text, prefix)
-      }
-      if (request.op === REFUND) pushReceipts(args, request)
-      pushKeys(keys, cellKeys, request, text, prefix)
-    }
-    if (sizeAt >= 0) args[sizeAt] = String(size)
-    args[runs] = String(runCount)
-  }
-  if (cellKeys === keys) {
-    args[1] = '-1'
-    return { keys, args }
+    pushRuns(encoding, group, text)
   }
   if (kind === 'cells') {
     args[1] = '0'
     return { keys: cellKeys, args }
   }
-  args[1] = String(keys.length)
-  for (const key of cellKeys) keys.push(key)
-  if (kind === 'declared') {
-    // The script finds them by the keys of cells: they are there for the server, or a proxy, to know them.
-    for (const key of strikeKeys) keys.push(key)
-    return { keys, args }
+  args[1] = marker === undefined ? String(keys.length) : '-1'
+  if (marker === undefined) for (const key of cellKeys) keys.push(key)
+  if (kind === 'undeclared') {
+    const first = args.length + 1
+    for (const key of keys) args.push(key)
+    args.push(String(first))
+    return { keys: [], args }
   }
-  const first = args.length + 1
-  for (const key of keys) args.push(key)
-  args.push(String(first))
-  return { keys: [], args }
+  if (turns) args.push(String(keys.length + 1), waitingMarker)
+  for (const key of encoding.records) keys.push(key)
+  // The script finds them by the keys of cells: they are there for the server, or a proxy, to know them.
+  for (const key of encoding.strikeKeys) keys.push(key)
+  return { keys, args }
+}
+
+function pushRuns(encoding: Encoding, group: readonly Pending[], text: PlanText): void {
+  const { args, bans, turns } = encoding
+  const runs = args.push('') - 1
+  let runCount = 0
+  let sizeAt = -1
+  let size = 0
+  let previous: StoreRequest | undefined
+  for (let i = 0; i < group.length; ) {
+    const { request } = group[i] as Pending
+    const equals = text.goesTogether && !turns ? equalsFrom(group, i) : 1
+    i += equals
+    if (equals === 1 && previous && isAlike(previous, request)) size++
+    else {
+      if (sizeAt >= 0) args[sizeAt] = String(size)
+      runCount++
+      size = equals
+      const needing = request.needs ? request.op + RESERVING : request.op
+      const op = bans && request.strike !== undefined ? needing + STRIKING : needing
+      args.push(String(equals === 1 ? op : op + TOGETHER))
+      sizeAt = args.push('') - 1
+      for (const cost of request.costs) args.push(String(cost))
+      if (request.needs) for (const need of request.needs) args.push(String(need))
+    }
+    previous = equals === 1 ? request : undefined
+    pushDecision(encoding, request, text)
+  }
+  if (sizeAt >= 0) args[sizeAt] = String(size)
+  args[runs] = String(runCount)
+}
+
+/** What a decision has for itself. */
+function pushDecision(encoding: Encoding, request: StoreRequest, text: PlanText): void {
+  const { args, prefix, bans, turns, keys, cellKeys, records, strikeKeys } = encoding
+  if (text.takesPermits) args.push(request.permitId)
+  if (bans && request.strike !== undefined) {
+    args.push(String(request.strike))
+    pushStrikeKeys(strikeKeys, request, text, prefix)
+  }
+  if (turns && request.op < REFUND) {
+    pushTurn(args, request)
+    records.push(...waitingKeys(request, text, prefix))
+  }
+  if (request.op === REFUND) pushReceipts(args, request)
+  pushKeys(keys, cellKeys, request, text, prefix)
 }
 
 /** One charge of a plan of one cell, as `one.lua` takes it. Without `marker` it brings its block key. */

@@ -78,7 +78,7 @@ export function blockMarker(prefix: string): string {
   return `${prefix}blocked`
 }
 
-/** The key that is there while any record of waiters is. lua/waiting-marker.lua knows how it is made of that of blocks. */
+/** The key that is there while any record of waiters is. */
 export function waitingMarker(prefix: string): string {
   return blockMarker(prefix) + WAITING
 }

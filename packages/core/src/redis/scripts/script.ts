@@ -33,16 +33,19 @@ export const BANS = 1 << (KINDS.length + 3)
 /** Where cells share a key. */
 export const JOINT = 1 << (KINDS.length + 4)
 
+/** Where decisions look for requests that wait for their turn across processes. */
+export const TURNS = 1 << (KINDS.length + 5)
+
 const bitsOf = (sections: readonly Section[]) =>
   sections.reduce((bits, section) => bits | (SECTIONS[section] ?? bitOf(section as KernelName)), 0)
 
-const SECTIONS: Partial<Record<Section, number>> = { several: SEVERAL, bans: BANS, joint: JOINT }
+const SECTIONS: Partial<Record<Section, number>> = { several: SEVERAL, bans: BANS, joint: JOINT, turns: TURNS }
 
 function isShared({ limits }: Cell): boolean {
   return limits.length > 1
 }
 
-/** What a plan needs of decide.lua, as a sum of bits; a batch needs those of its plans, `REFUNDS_OR_RENEWS` and `BANS`. */
+/** What a plan needs of decide.lua, as a sum of bits; a batch needs those of its plans, and of `REFUNDS_OR_RENEWS`, `BANS` and `TURNS` what it asks for. */
 export function partsFor({ cells }: Plan): number {
   let parts = cells.length > 1 ? SEVERAL : 0
   for (const cell of cells) {
