@@ -7,7 +7,7 @@ import { refusedByRedis, renderModule, scriptOf } from '../../scripts/build-lua.
 
 const shared = { ops: { PEEK: 1 }, flags: { TOGETHER: 16 }, outcomes: { ADMITTED: 1 } }
 
-const kind = { params: 4, goesTogether: false, hasPermits: false, scripts: [], calls: [] }
+const kind = { params: 4, goesTogether: false, hasPermits: false, isExchanged: false, scripts: [], calls: [] }
 const kinds = [
   { ...kind, name: 'bucket', number: 1, goesTogether: true },
   { ...kind, name: 'log', number: 2, calls: [['ZADD', '0', 'a']] },

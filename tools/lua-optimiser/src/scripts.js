@@ -34,9 +34,6 @@ export function sharedConstants({ read }) {
   return { ops, flags, outcomes }
 }
 
-/** The kinds of cells that a process may count by itself for a while. */
-const EXCHANGED = ['bucket', 'counter', 'segments']
-
 /**
  * The text of every script, by name.
  *
@@ -82,7 +79,7 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
       refund: false,
       together: false,
       exchange: true,
-      ...Object.fromEntries(kinds.map(({ name }) => [name, EXCHANGED.includes(name)])),
+      ...Object.fromEntries(kinds.map(({ name, isExchanged }) => [name, isExchanged])),
     }),
     forget: bundle('forget', read),
     kept: bundle('kept', read),

@@ -141,7 +141,7 @@ describe('kinds of cells', () => {
   test('are what their files declare, in the order of their numbers', () => {
     const kinds = kindsIn({
       a: '--- @kind 2 params=2 permits\n--- @calls ZADD 0 a\n--- @calls ZCARD\nlocal x',
-      b: '--- @kind 1 params=4 together\n--- @script decide-b own=1 limits=1\n--- @script one-bs shared\n',
+      b: '--- @kind 1 params=4 together\n--- @script decide-b own=1 limits=1\n--- @script one-bs shared\n--- @when exchange\n--- @end\n',
     })
     expect(kinds).toEqual([
       {
@@ -150,6 +150,7 @@ describe('kinds of cells', () => {
         params: 4,
         goesTogether: true,
         hasPermits: false,
+        isExchanged: true,
         scripts: [
           { name: 'decide-b', isShared: false, isJoint: false, known: { own: 1, limits: 1 } },
           { name: 'one-bs', isShared: true, isJoint: false, known: {} },
@@ -162,6 +163,7 @@ describe('kinds of cells', () => {
         params: 2,
         goesTogether: false,
         hasPermits: true,
+        isExchanged: false,
         scripts: [],
         calls: [['ZADD', '0', 'a'], ['ZCARD']],
       },

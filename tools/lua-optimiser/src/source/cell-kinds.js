@@ -20,6 +20,7 @@
  * @property {number} params how many parameters a cell has that one limit has alone
  * @property {boolean} goesTogether whether equal decisions on one key are made at once
  * @property {boolean} hasPermits whether its units are permits
+ * @property {boolean} isExchanged whether a process may count it by itself for a while: it has a section `exchange`
  * @property {readonly KindScript[]} scripts
  * @property {readonly (readonly string[])[]} calls commands that it calls beside those of every kind, with the words after the key
  */
@@ -95,7 +96,7 @@ function cellKindOf(name, text) {
     }
   }
   if (!kind) throw new Error(`lua/cells/${name}.lua: expected a line --- @kind 1 params=4`)
-  return { name, ...kind, scripts, calls }
+  return { name, ...kind, isExchanged: /^--- @when exchange$/m.test(text), scripts, calls }
 }
 
 /** Words as they are declared: `own=1` is a number, others are flags. @param {readonly string[]} words */
