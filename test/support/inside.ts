@@ -3,6 +3,7 @@ import type * as acrossSlots from '../../packages/core/src/redis/across-slots.js
 import type * as inBreaker from '../../packages/core/src/redis/breaker.js'
 import type * as inLeases from '../../packages/core/src/redis/leases/leases.js'
 import type * as inWarnings from '../../packages/core/src/redis/outage-warnings.js'
+import type * as inScripts from '../../packages/core/src/redis/scripts/scripts.generated.js'
 import type * as port from '../../packages/core/src/store/store.js'
 
 /** Parts that users cannot import, of the packages' source: as built they are in one file with everything else. */
@@ -16,3 +17,4 @@ export const { OutageWarnings } = await inside<typeof inWarnings>('redis/outage-
 export const { Leases } = await inside<typeof inLeases>('redis/leases/leases.ts')
 export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW } = await inside<typeof port>('store/store.ts')
 export const { Permits } = await inside<typeof inPermits>('http/charging/permits.ts')
+export const { exchangeScript } = await inside<typeof inScripts>('redis/scripts/scripts.generated.ts')

@@ -1,31 +1,13 @@
-import type { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { type Owned, singleClients } from '../../support/clients.js'
-import { type RedisServer, startRedis } from '../../support/redis-server.js'
+import { expect, test } from 'vitest'
 import { type BlocksOptions, BlocksWorld } from './support/blocks-world.js'
 import { ALL, type ExploreOptions, explore } from './support/explore.js'
+import { redisOfWorlds } from './support/redis-of-worlds.js'
 
-let redis: RedisServer
-let client: Owned<Redis>
-beforeAll(async () => {
-  redis = await startRedis()
-  client = singleClients['ioredis 6'](redis.port)
-  await client.ready
-})
-afterAll(async () => {
-  client.close()
-  await redis.stop()
-})
 // How long a store remembers a block goes by this clock.
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['performance'] })
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
+const redis = redisOfWorlds('performance')
 
 const exploreBlocks = (options: BlocksOptions, moreThan: number, more?: ExploreOptions) =>
-  explore(() => BlocksWorld.make(client.client, options), moreThan, more)
+  explore(() => BlocksWorld.make(redis(), options), moreThan, more)
 
 test('a block holds for every decision that is asked for after it, whatever a store remembers', async () => {
   await exploreBlocks({ decisions: 2, deeds: ['block'], forgets: true }, 5000)

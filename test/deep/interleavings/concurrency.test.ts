@@ -1,11 +1,9 @@
 import { memoryStore, redisStore, type Store } from '@sluice/core'
-import type { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Owned, singleClients } from '../../support/clients.js'
 import { RELEASE } from '../../support/inside.js'
-import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { type ConcurrencyOptions, ConcurrencyWorld, type Holder } from './support/concurrency-world.js'
 import { ALL, type ExploreOptions, explore } from './support/explore.js'
+import { redisOfWorlds } from './support/redis-of-worlds.js'
 
 const once: Holder = { deeds: ['release'] }
 const renewing: Holder = { deeds: ['renew', 'release'] }
@@ -35,21 +33,13 @@ describe('in memory', () => {
 })
 
 describe('on real Redis', () => {
-  let redis: RedisServer
-  let client: Owned<Redis>
+  const redis = redisOfWorlds()
   let store: Store
   let clock = () => 0
-  beforeAll(async () => {
-    redis = await startRedis()
-    client = singleClients['ioredis 6'](redis.port)
-    await client.ready
-    store = redisStore(client.client, { clock: () => clock(), timeoutMs: 5000 })
+  beforeAll(() => {
+    store = redisStore(redis(), { clock: () => clock(), timeoutMs: 5000 })
   })
-  afterAll(async () => {
-    await store.close()
-    client.close()
-    await redis.stop()
-  })
+  afterAll(() => store.close())
   /** One connection for all worlds, each of which has keys and a clock of its own. */
   const onRedis = (own: () => number): Store => {
     clock = own

@@ -1,34 +1,16 @@
-import type { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, beforeEach, test, vi } from 'vitest'
-import { type Owned, singleClients } from '../../support/clients.js'
+import { test } from 'vitest'
 import { byEffort } from '../../support/effort.js'
-import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { type EndsOptions, EndsWorld } from './support/ends-world.js'
 import { explore } from './support/explore.js'
+import { redisOfWorlds } from './support/redis-of-worlds.js'
 
-let redis: RedisServer
-let client: Owned<Redis>
-beforeAll(async () => {
-  redis = await startRedis()
-  client = singleClients['ioredis 6'](redis.port)
-  await client.ready
-})
-afterAll(async () => {
-  client.close()
-  await redis.stop()
-})
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
+const redis = redisOfWorlds('setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance')
 
 /** There are too many schedules to try them all: three processes look every second. */
 const SAMPLE = byEffort({ quick: 20, usual: 50, full: 3000 })
 
 const exploreEnds = (options: EndsOptions, sample = SAMPLE) =>
-  explore(() => EndsWorld.make(client.client, options), 0, { sample })
+  explore(() => EndsWorld.make(redis(), options), 0, { sample })
 
 test('an unblocked identity is refused for one look at most, whatever is stopped and flushed', async () => {
   await exploreEnds({ deed: 'unblock', flushes: 2, seconds: 4 })

@@ -10,13 +10,11 @@ import {
   slidingLog,
   slidingWindow,
 } from '@sluice/core'
-import type { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Owned, singleClients } from '../../support/clients.js'
+import { describe, expect, test } from 'vitest'
 import { byEffort } from '../../support/effort.js'
 import { CONSUME, decideAcrossSlots, PEEK, REFUND } from '../../support/inside.js'
-import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { ALL, type ExploreOptions, explore } from './support/explore.js'
+import { redisOfWorlds } from './support/redis-of-worlds.js'
 import { type Request, type SlotsOptions, SlotsWorld } from './support/slots-world.js'
 
 const WINDOW_MS = 1000
@@ -146,17 +144,7 @@ describe('decided across slots', () => {
 })
 
 describe('on real Redis', () => {
-  let redis: RedisServer
-  let client: Owned<Redis>
-  beforeAll(async () => {
-    redis = await startRedis()
-    client = singleClients['ioredis 6'](redis.port)
-    await client.ready
-  })
-  afterAll(async () => {
-    client.close()
-    await redis.stop()
-  })
+  const redis = redisOfWorlds()
 
   test.each(tried)('two requests, one of which is refunded: %s', async (_, make) => {
     const stores = new Map<number, { now: () => number; store: Store }>()
@@ -165,7 +153,7 @@ describe('on real Redis', () => {
       if (known) known.now = clock
       else {
         const made = { now: clock, store: undefined as unknown as Store }
-        made.store = redisStore(client.client, { clock: () => made.now(), prefix: `slot-${slot}:`, timeoutMs: 5000 })
+        made.store = redisStore(redis(), { clock: () => made.now(), prefix: `slot-${slot}:`, timeoutMs: 5000 })
         stores.set(slot, made)
       }
       const { store } = stores.get(slot) as { store: Store }
@@ -174,7 +162,7 @@ describe('on real Redis', () => {
     const limits = [make(1, byUser), make(1, byAll(1))]
     const requests: Request[] = [{ ...ann, after: 'refund' }, bob]
     await explore(async () => {
-      await redis.flush()
+      await redis().flushall()
       return new SlotsWorld({ limits, capacities: [1, 1], requests, storeOf })
     }, 100)
     for (const { store } of stores.values()) await store.close()

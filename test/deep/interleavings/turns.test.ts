@@ -1,34 +1,16 @@
-import type { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { type Owned, singleClients } from '../../support/clients.js'
+import { expect, test } from 'vitest'
 import { byEffort } from '../../support/effort.js'
-import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { explore } from './support/explore.js'
+import { redisOfWorlds } from './support/redis-of-worlds.js'
 import { type TurnsOptions, TurnsWorld } from './support/turns-world.js'
 
-let redis: RedisServer
-let client: Owned<Redis>
-beforeAll(async () => {
-  redis = await startRedis()
-  client = singleClients['ioredis 6'](redis.port)
-  await client.ready
-})
-afterAll(async () => {
-  client.close()
-  await redis.stop()
-})
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
+const redis = redisOfWorlds('setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance')
 
 /** There are too many schedules to try them all: each waits and asks again, for as long as it takes. */
 const SAMPLE = byEffort({ usual: 20, full: 3000 })
 
 const exploreTurns = (options: TurnsOptions, sample = SAMPLE) =>
-  explore(() => TurnsWorld.make(client.client, options), 0, { sample })
+  explore(() => TurnsWorld.make(redis(), options), 0, { sample })
 
 test('of two that wait in two processes the higher priority goes first once it is told of', async () => {
   await exploreTurns({

@@ -139,6 +139,8 @@ export class RedisStore implements Store {
   readonly #marker: string | undefined
   /** Decisions across slots that are under way: between their two phases nothing of them is with the batches. */
   readonly #acrossSlots = new Set<Promise<StoreResult>>()
+  /** Decisions on blocks that Redis is asked about: nothing of them is with what they may go on to. */
+  readonly #confirming = new Set<Promise<StoreResult>>()
   /** Until this process has read the index: networks have no key that decisions could look for. */
   #starting: Promise<void> | undefined
   #closing: Promise<void> | undefined
@@ -308,7 +310,7 @@ export class RedisStore implements Store {
     if (known?.block) return known
     const slots = this.#connection.isCluster ? this.#slots(request.identities) : [0]
     if (slots.some((slot) => this.#breaker.causeFor(slot))) return this.#refused(held, 'mirror')
-    return this.#confirmed(request)
+    return noted(this.#confirming, this.#confirmed(request))
   }
 
   async #confirmed(request: StoreRequest): Promise<StoreResult> {
@@ -374,9 +376,12 @@ export class RedisStore implements Store {
     if (isOne(slots)) return this.#batches.decide(request, slots[0] as number)
     const { op } = request
     if (op < REFUND && !this.#batches.looksForWaiters(request) && this.#batches.canDecideTogether(slots)) {
-      return this.#noted(this.#batches.decide(request, slots[0] as number, () => this.#askBySlot(request, slots)))
+      return noted(
+        this.#acrossSlots,
+        this.#batches.decide(request, slots[0] as number, () => this.#askBySlot(request, slots)),
+      )
     }
-    return this.#noted(this.#askBySlot(request, slots))
+    return noted(this.#acrossSlots, this.#askBySlot(request, slots))
   }
 
   #askBySlot(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
@@ -452,13 +457,6 @@ export class RedisStore implements Store {
       keys.set(this.#connection.nodeOf(calculateSlot(key)), key)
     }
     return [...keys.values()]
-  }
-
-  #noted(decision: Promise<StoreResult>): Promise<StoreResult> {
-    this.#acrossSlots.add(decision)
-    const over = () => this.#acrossSlots.delete(decision)
-    decision.then(over, over)
-    return decision
   }
 
   /** At once, without a promise: no decision waits for a Redis that is known to be away. */
@@ -707,6 +705,7 @@ export class RedisStore implements Store {
     this.#closedAt = Date.now()
     this.#held.close()
     this.#lists?.close()
+    await Promise.allSettled(this.#confirming)
     await this.#leases.close()
     await this.#relaxed.close()
     await this.#refusals?.close()
@@ -755,6 +754,14 @@ function warnOfRestored(
     `Redis had lost ${count === 1 ? one : `${count} ${several}`} that this process knew: written again. Look for ` +
       'a flush, an eviction, or a failover to a replica that lagged',
   )
+}
+
+/** Keeps a decision in a set while it is under way. */
+function noted(all: Set<Promise<StoreResult>>, decision: Promise<StoreResult>): Promise<StoreResult> {
+  all.add(decision)
+  const over = () => all.delete(decision)
+  decision.then(over, over)
+  return decision
 }
 
 function isAddress(identity: string): boolean {
