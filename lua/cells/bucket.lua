@@ -9,7 +9,7 @@
 -- Invariant: 0 <= debt <= capacity * windowMs < 2^53, of the limit by which it was charged, so no step below can round.
 
 --- What each ms pays off of a debt that was written as `debt`. Mostly that is `limit`. A debt beyond the capacity is one of a
--- larger limit, of which this one goes on, or of processes that count by themselves: within a window a unit has room.
+-- larger limit, of which this one goes on: within a window a unit has room.
 local function bucket_paceOf(debt, limit, windowMs, capacity)
   if debt <= capacity * windowMs then return limit end
   return max(limit, ceil(debt / windowMs) - capacity + 1)
@@ -25,13 +25,6 @@ local function bucket_drain(debt, since, at, limit, stepMs)
   end
   return max(0, debt - elapsed * limit)
 end
-
---- @when exchange
---- For how many ms a bucket has drained between two instants.
-local function bucket_elapsed(since, at, stepMs)
-  return floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
-end
---- @end
 
 --- Milliseconds from `at` until `cost` units have room: 0 now, -1 never.
 local function bucket_waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
@@ -258,33 +251,3 @@ report[BUCKET] = function(key, cost, outcome)
     say(packBytes('>BI7I6', said, debt, instant) .. refunds)
   end
 end
-
---- @when exchange
---- What a process has charged, in unit*ms (negative for what it has refunded); what all of it would have left in an empty
--- bucket, and as of when; and since when it was charged, with the debt at that time.
--- Charges are told late: what has drained since then was theirs to fill, as far as no other is known to have. So the debt
--- is that of an idle bucket below 0, plus all of them, but never less than they leave by themselves.
-merge[BUCKET] = function(key, from)
-  local units, alone, asOf, base, debtThen = number(from), number(from + 1), number(from + 2), number(from + 3), number(from + 4)
-  local before = debt
-  if debt == 0 then
-    local at, owed = base, debtThen
-    if since and since >= base then at, owed = since, unpackBytes('>I7', call('GET', key)) end
-    debt = min(0, owed - bucket_elapsed(min(at, instant), instant, stepMs) * limit)
-  end
-  debt = max(0, debt + units, bucket_drain(alone, min(asOf, instant), instant, limit, stepMs))
-  -- What was charged beyond the capacity is paid off at the limit's pace, but no client is locked out for longer than a window.
-  debt = min(debt, max(before, (capacity + limit - 1) * windowMs))
-  bucket_pace()
-  if since then
-    bucket_write(key)
-  elseif debt > 0 then
-    bucket_writeFirst(key)
-  end
-end
-
---- Debt (7 bytes), the instant that it is of (6).
-state[BUCKET] = function()
-  return packBytes('>I7I6', debt, instant)
-end
---- @end

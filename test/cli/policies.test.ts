@@ -120,7 +120,7 @@ overrides:
 
 test('plan tells that relaxed counts begin anew with other numbers, and that exact ones are not relaxed ones', async () => {
   const document = (limit: number, consistency = '') =>
-    `version: 1\npolicies:\n  api: { limits: [{ algorithm: gcra, limit: ${limit}, window: 1m }]${consistency} }\n`
+    `version: 1\npolicies:\n  api: { limits: [{ algorithm: slidingWindow, limit: ${limit}, window: 1m }]${consistency} }\n`
   const every = (syncEvery: string) => `, consistency: { syncEvery: ${syncEvery} }`
   const planned = async (text: string) => (await sluice(['plan', file(text)])).out
   await sluice(['apply', file(document(5)), '--yes'])

@@ -12,7 +12,9 @@ interface Mistake {
 
 const policy = (text: string) => `version: 1\npolicies:\n  api:\n${text}`
 const limits = (text: string) => policy(`    limits:\n      - ${text}\n`)
-const RELAXABLE = '    limits: [{ algorithm: gcra, limit: 1, window: 1s }]\n'
+const NO_BUCKET =
+  'buckets are counted by Redis alone: use slidingWindow or fixedWindow, or in code a lease, which never exceeds the limit'
+const RELAXABLE = '    limits: [{ algorithm: slidingWindow, limit: 1, window: 1s }]\n'
 const RIGHT = '    limits: [{ limit: 1, window: 1s }]\n'
 
 const override = (text: string) => `${policy(RIGHT)}overrides:\n  - { ${text}, limits: [{ limit: 2 }] }\n`
@@ -119,13 +121,27 @@ const MISTAKES: readonly Mistake[] = [
     what: 'a consistency beside a log',
     text: policy(`${RIGHT}    consistency: ▸{ syncEvery: 100ms }\n`),
     path: 'policies.api.consistency',
-    message: 'a log holds each unit: use slidingWindow, fixedWindow or a bucket, or leave out consistency',
+    message: 'a log holds each unit: use slidingWindow or fixedWindow, or leave out consistency',
+  },
+  {
+    what: 'a consistency beside a bucket',
+    text: policy(
+      '    limits: [{ algorithm: tokenBucket, capacity: 5, refill: 1, every: 1s }]\n    consistency: ▸{ syncEvery: 100ms }\n',
+    ),
+    path: 'policies.api.consistency',
+    message: NO_BUCKET,
+  },
+  {
+    what: 'an override to a bucket beside a consistency',
+    text: `${policy(`${RELAXABLE}    consistency: { syncEvery: 100ms }\n`)}overrides:\n  - { policy: api, key: { ip: 192.0.2.1 }, limits: ▸[{ algorithm: gcra }] }\n`,
+    path: 'overrides[0].limits',
+    message: `consistency: ${NO_BUCKET}`,
   },
   {
     what: 'an override to a log beside a consistency',
     text: `${policy(`${RELAXABLE}    consistency: { syncEvery: 100ms }\n`)}overrides:\n  - { policy: api, key: { ip: 192.0.2.1 }, limits: ▸[{ algorithm: slidingLog }] }\n`,
     path: 'overrides[0].limits',
-    message: 'consistency: a log holds each unit: use slidingWindow, fixedWindow or a bucket, or leave out consistency',
+    message: 'consistency: a log holds each unit: use slidingWindow or fixedWindow, or leave out consistency',
   },
   {
     what: 'an empty array of limits',

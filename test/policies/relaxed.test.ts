@@ -17,7 +17,7 @@ beforeAll(async () => {
   }
 })
 
-const gcra = (limit: number) => ({ algorithm: 'gcra', limit, window: '1h' })
+const hourly = (limit: number) => ({ algorithm: 'slidingWindow', limit, window: '1h' })
 
 /** Requests by a document in a process of its own: how many of them are admitted. */
 async function serviceOf(name: string, document: object) {
@@ -38,7 +38,7 @@ async function calls(): Promise<number> {
 }
 
 test('a policy of a document counts in its process, exceeds its limit by the bound, and tells what it counted', async () => {
-  const document = { policies: { api: { limits: [gcra(50)], consistency: { syncEvery: '1m' } } } }
+  const document = { policies: { api: { limits: [hourly(50)], consistency: { syncEvery: '1m' } } } }
   const [here, elsewhere, later] = [
     await serviceOf('bound', document),
     await serviceOf('bound', document),
@@ -58,7 +58,7 @@ test('a policy of a document counts in its process, exceeds its limit by the bou
 })
 
 test('overrides and tiers of such a policy are relaxed, and a policy beside it is exact', async () => {
-  const relaxed = { limits: [gcra(5)], consistency: { syncEvery: '1m' } }
+  const relaxed = { limits: [hourly(5)], consistency: { syncEvery: '1m' } }
   const { admits, store } = await serviceOf('beside', {
     policies: { all: { limits: [{ limit: 30, window: '1h' }] }, api: relaxed },
     overrides: [{ policy: 'api', key: { ip: '192.0.2.2' }, limits: [{ limit: 40 }] }],

@@ -65,7 +65,7 @@ function exchangeReply(reply: Buffer, kernels: readonly KernelName[]): string[] 
       const segment = next(6)
       const counts = Array.from({ length: next(2) }, () => `${next(2)}: ${next(7)}`)
       said.push(`${outcome} ${segment}, ${counts.join(', ')}`)
-    } else said.push(`${outcome} ${next(7)} ${kernel === 'counter' ? 'since' : 'at'} ${next(6)}`)
+    } else said.push(`${outcome} ${next(7)} since ${next(6)}`)
   }
   if (at !== reply.length) said.push(`and ${reply.length - at} bytes more`)
   return said
@@ -86,22 +86,15 @@ async function run(redis: MutatedRedis, keys: readonly string[], args: readonly 
 type Random = (below: number) => number
 
 /** Charges as a process may tell them, and as one may whose clock is elsewhere. */
-function chargesOf({ kernel, params }: ExchangedCell, now: number, below: Random, toldAt: number): number[] {
+function chargesOf({ kernel, params }: ExchangedCell, now: number, below: Random): number[] {
   if (below(5) === 0) return []
-  const [limit, windowMs, third, stepMs] = params as [number, number, number, number]
+  const [limit, windowMs, segments] = params as [number, number, number]
   const ago = () => below(4) * below(Math.ceil(windowMs / 2))
   const units = () => (below(12) === 0 ? 2 ** 31 - below(3) : below(3 * limit) - below(limit))
-  if (kernel === 'bucket') {
-    const charged = (below(4) === 0 ? below(2 * third) - below(third) : below(5) * below(third + limit)) * windowMs
-    const alone = below(2) === 0 ? 0 : below(Math.max(1, Math.abs(charged)))
-    // Mostly what Redis said last, to this process or to another.
-    const base = below(3) === 0 ? toldAt : below(6) === 0 ? now + below(3) * stepMs : now - ago()
-    return [charged, alone, now - ago() + below(2) * below(stepMs + 1), base, below(3) * below(third + 1) * windowMs]
-  }
   const instantOf = () => now - ago() + below(2) * below(30)
   const sinceOf = () => (below(4) === 0 ? now - windowMs + below(3) - 1 : instantOf())
   const nameOf =
-    kernel === 'segments' ? () => Math.floor(instantOf() / (windowMs / third)) - below(2) * below(3) : sinceOf
+    kernel === 'segments' ? () => Math.floor(instantOf() / (windowMs / segments)) - below(2) * below(3) : sinceOf
   return Array.from({ length: 1 + below(3) }, () => [nameOf(), units()]).flat()
 }
 
@@ -116,15 +109,9 @@ const CELLS: Readonly<Record<string, readonly ExchangedCell[]>> = {
     kernel: 'segments',
     params: [300, 60_000, 6, edge],
   })),
-  buckets: [
-    { kernel: 'bucket', params: [10, 60_000, 10, 1] },
-    { kernel: 'bucket', params: [5, 60_000, 20, 6000] },
-    { kernel: 'bucket', params: [30, 60_000, 4, 1] },
-  ],
   'all kinds': [
     { kernel: 'segments', params: [7, 10_000, 10, 7] },
     { kernel: 'counter', params: [7, 10_000, 1, 0] },
-    { kernel: 'bucket', params: [7, 10_000, 7, 1] },
   ],
 }
 
@@ -133,7 +120,6 @@ async function walk(redis: MutatedRedis, cells: readonly ExchangedCell[], seed: 
   const below = randomFrom(seed)
   const counts = new Map<string, ExchangedCount>()
   const expiries = new Map<string, { count: number; sentAt: number; repliedAt: number }>()
-  const toldAt = new Map<string, number>()
   let now = START + seed
   for (let step = 0; step < STEPS; step++) {
     const gap = below(100)
@@ -152,7 +138,7 @@ async function walk(redis: MutatedRedis, cells: readonly ExchangedCell[], seed: 
           (name): Told => ({
             blockKeys: [],
             key: `${c}${name}`,
-            charges: chargesOf(cell, now, below, toldAt.get(`${c}${name}`) ?? now),
+            charges: chargesOf(cell, now, below),
           }),
         ),
       }))
@@ -164,7 +150,6 @@ async function walk(redis: MutatedRedis, cells: readonly ExchangedCell[], seed: 
         const count = counts.get(key) ?? exchangedCount(cell.kernel, cell.params)
         counts.set(key, count)
         expected.push(`1 ${count.exchange(now, charges)}`)
-        toldAt.set(key, now)
       }
     }
     const { keys, args } = exchangeArgs(now, undefined, asked, below(2) === 0)

@@ -1,4 +1,3 @@
-import * as bucket from '../../../packages/core/src/kernels/bucket.js'
 import { ceilingOf } from '../../../packages/core/src/kernels/ceiling.js'
 import { instant, isAhead } from '../../../packages/core/src/kernels/clock.js'
 import * as counter from '../../../packages/core/src/kernels/counter.js'
@@ -127,61 +126,9 @@ class Segments extends Count implements ExchangedCount {
   }
 }
 
-/** How much longer a key lives that was seen before. */
-const LINGER_MS = 10_000
-
-class Bucket extends Count implements ExchangedCount {
-  readonly #params: readonly [limit: number, windowMs: number, capacity: number, stepMs: number]
-  #stored: { readonly debt: number; readonly since: number; readonly expires: number } | undefined
-
-  constructor(params: readonly number[]) {
-    super()
-    this.#params = params as [number, number, number, number]
-  }
-
-  exchange(now: number, charges: readonly number[]): string {
-    const [limit, windowMs, capacity, stepMs] = this.#params
-    const stored = this.#stored
-    const at = stored ? instant(stored.since, now, windowMs) : now
-    const pace = stored ? bucket.paceOf(stored.debt, limit, windowMs, capacity) : limit
-    const left = stored ? bucket.drain(stored.debt, Math.min(stored.since, at), at, pace, stepMs) : 0
-    let debt = left
-    if (charges.length > 0) {
-      const [units, alone, asOf, base, debtThen] = charges as [number, number, number, number, number]
-      const known = stored && stored.since >= base ? stored : { debt: debtThen, since: base }
-      // How long it has been idle was theirs to fill, who charged meanwhile.
-      const idle = left > 0 ? 0 : bucket.elapsed(Math.min(known.since, at), at, stepMs) * limit - known.debt
-      const byThemselves = bucket.drain(alone, Math.min(asOf, at), at, limit, stepMs)
-      debt = Math.max(0, left - Math.max(0, idle) + units, byThemselves)
-      debt = Math.min(debt, Math.max(left, (capacity + limit - 1) * windowMs))
-      this.#write(debt, at, now)
-    } else if (stored && isAhead(stored.since, now, windowMs)) this.#write(debt, at, now)
-    return `${debt} at ${at}`
-  }
-
-  #write(debt: number, at: number, now: number): void {
-    const [limit, windowMs, capacity, stepMs] = this.#params
-    const pace = bucket.paceOf(debt, limit, windowMs, capacity)
-    const wait = bucket.waitFor(debt, at, capacity, pace, windowMs, capacity, stepMs)
-    const life = wait > 0 ? wait + at - now : 0
-    const stored = this.#stored
-    if (life === 0) {
-      this.#stored = undefined
-      this.lifeMs = 0
-      return
-    }
-    let expires = now + life
-    if (stored && expires > stored.expires) expires += Math.min(LINGER_MS, Math.ceil((capacity * windowMs) / limit))
-    if (stored && expires <= stored.expires) expires = stored.expires
-    else this.expireIn(expires - now)
-    this.#stored = { debt, since: at, expires }
-  }
-}
-
 export function exchangedCount(kernel: KernelName, params: readonly number[]): ExchangedCount {
   if (kernel === 'counter') return new Counter(params)
-  if (kernel === 'segments') return new Segments(params)
-  return new Bucket(params)
+  return new Segments(params)
 }
 
 function* pairs(charges: readonly number[]): Generator<[number, number]> {

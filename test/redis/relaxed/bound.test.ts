@@ -1,13 +1,11 @@
 import {
   createLimiter,
   fixedWindow,
-  gcra,
   type Limit,
   type Limiter,
   memoryStore,
   redisStore,
   slidingWindow,
-  tokenBucket,
 } from '@sluice/core'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { randomFrom } from '../../contract/policies.js'
@@ -42,21 +40,10 @@ type Exact = (from: number, to: number) => number
 
 const always = () => Number.POSITIVE_INFINITY
 
-/** What buckets hold beyond their capacity is forgotten where it is more than comes back in a window. */
-const withinWindow = (from: number, to: number, units: number) => (to - from < WINDOW_MS ? units : always())
-
 interface LimitUnderTest {
   readonly limit: Limit<string>
-  /** Most units at once, where that is not the limit's number. */
-  readonly capacity?: number
   readonly exact: Exact
 }
-
-const bucket = (limit: number, capacity: number): LimitUnderTest => ({
-  limit: gcra({ limit, window: WINDOW_MS, burst: capacity }),
-  capacity,
-  exact: (from, to) => withinWindow(from, to, capacity + Math.floor(((to - from) * limit) / WINDOW_MS)),
-})
 
 const LIMITS: Record<string, (limit: number) => LimitUnderTest> = {
   fixed: (limit) => ({
@@ -66,14 +53,6 @@ const LIMITS: Record<string, (limit: number) => LimitUnderTest> = {
   strict: (limit) => ({
     limit: slidingWindow({ limit, window: WINDOW_MS, segments: 20, edge: 'strict' }),
     exact: (from, to) => (to - from < WINDOW_MS ? limit : always()),
-  }),
-  gcra: (limit) => bucket(limit, limit),
-  burst: (limit) => bucket(limit, Math.ceil(limit / 3)),
-  capacity: (limit) => bucket(limit, 2 * limit),
-  interval: (limit) => ({
-    limit: tokenBucket({ refill: limit, every: WINDOW_MS, style: 'interval' }),
-    exact: (from, to) =>
-      withinWindow(from, to, limit + limit * (Math.floor(to / WINDOW_MS) - Math.floor(from / WINDOW_MS))),
   }),
 }
 
@@ -117,7 +96,7 @@ for (const [name, make] of Object.entries(LIMITS)) {
       const clock = new Clock()
       const units = [3, 40, 300][random(3)] as number
       const syncMs = [20, 50, 100][random(3)] as number
-      const { limit, exact, capacity = units } = make(units)
+      const { limit, exact } = make(units)
       const policy = `bound-${name}-${SEED}-${run}`
       const stores = Array.from({ length: PROCESSES }, () =>
         insist(redisStore(client, { clock: clock.read, timeoutMs: 5000 })),
@@ -153,7 +132,7 @@ for (const [name, make] of Object.entries(LIMITS)) {
       }
       // A round trip that takes longer than that is waited for.
       const blindMs = 2 * Math.max(syncMs + STEP_MS, latestMs) + latestMs + STEP_MS
-      const bound = (PROCESSES - 1) * Math.min(capacity, mostWithin(admitted, blindMs))
+      const bound = (PROCESSES - 1) * Math.min(units, mostWithin(admitted, blindMs))
       const excess = largestExcess(admitted, exact)
       if (excess > 0) exceeded++
       expect(excess, `seed ${SEED}, run ${run}: limit ${units}, every ${syncMs} ms`).toBeLessThanOrEqual(bound)

@@ -3,9 +3,9 @@
 import * as sluice from '@sluice/core'
 import { Redis } from 'ioredis'
 
-const { fixedWindow, slidingWindow, gcra } = sluice
+const { fixedWindow, slidingWindow } = sluice
 /** @type {Record<string, (options: any) => sluice.Limit<string>>} */
-const constructors = { fixedWindow, slidingWindow, gcra }
+const constructors = { fixedWindow, slidingWindow }
 
 /** @type {{ port: number, syncEvery: number, everyMs: number, limit: number, window: sluice.Duration }} */
 const { port, syncEvery, everyMs, limit, window } = JSON.parse(process.argv[2] ?? '{}')

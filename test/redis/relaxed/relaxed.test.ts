@@ -2,7 +2,6 @@ import {
   type ConsistencyOptions,
   createLimiter,
   fixedWindow,
-  gcra,
   keyed,
   type Limit,
   type Limiter,
@@ -163,7 +162,7 @@ test('one process alone is admitted the limit and no more, however many ask at o
 })
 
 test('a refusal says to the ms when there is room', async () => {
-  const here = inProcess({ limits: [gcra({ limit: 10, window: '1s' })] })
+  const here = inProcess({ limits: [slidingWindow({ limit: 10, window: '1s' })] })
   const [last] = (await consume(here, 11)).slice(-1)
   expect(last?.allowed).toBe(false)
   await new Promise((resolve) => setTimeout(resolve, last?.retryAfterMs))
@@ -171,16 +170,12 @@ test('a refusal says to the ms when there is room', async () => {
 })
 
 test('what was counted is in Redis when the store is closed', async () => {
-  const limits = [
-    ...HOUR,
-    gcra<string>({ limit: 100, window: '1h' }),
-    slidingWindow<string>({ limit: 100, window: '1h' }),
-  ]
+  const limits = [...HOUR, slidingWindow<string>({ limit: 100, window: '1h' })]
   const here = inProcess({ limits, consistency: seldom })
   await consume(here, 40)
   await here.store.close()
   const { limits: left } = await inProcess({ limits }).peek(key)
-  expect(left.map(({ remaining }) => remaining)).toEqual([60, 60, 60])
+  expect(left.map(({ remaining }) => remaining)).toEqual([60, 60])
 })
 
 test('charges that are made while an exchange is under way are told as well', async () => {
@@ -223,7 +218,7 @@ test('several limits are decided together: where one refuses, none is charged', 
   const ofUser = keyed('part', (user: string) => user.split('/')[1])
   const limits: Limit<string>[] = [
     fixedWindow({ limit: 10, window: '1h' }),
-    gcra({ limit: 15, window: '1h', key: ofUser }),
+    slidingWindow({ limit: 15, window: '1h', key: ofUser }),
   ]
   const here = inProcess({ limits })
   const ask = (who: string, times: number) => consume(here, times, `${who}/${key}`)
@@ -246,11 +241,7 @@ test('a first decision on one identity knows what was counted here on the other'
 })
 
 test('a refund counts here at once, and elsewhere once it is told', async () => {
-  for (const limits of [
-    HOUR,
-    [gcra<string>({ limit: 100, window: '1h' })],
-    [slidingWindow<string>({ limit: 100, window: '1h' })],
-  ]) {
+  for (const limits of [HOUR, [slidingWindow<string>({ limit: 100, window: '1h' })]]) {
     key = freshKey()
     const here = inProcess({ limits, consistency: seldom })
     const [first, second] = (await consume(here, 3)) as [Verdict, Verdict]
@@ -422,10 +413,10 @@ test('many keys are exchanged in few scripts', async () => {
 })
 
 test('memory counts exactly, and says the same', async () => {
-  const limits = [gcra<string>({ limit: 60, window: '1m', burst: 30 })]
+  const limits = [slidingWindow<string>({ limit: 30, window: '1m' })]
   const memory = createLimiter({ name: 'relaxed', store: memoryStore(), limits, consistency: often })
   expect(admitted(await consume(memory, 40))).toBe(30)
-  expect((await memory.consume(key)).limits[0]).toMatchObject({ limit: 60, capacity: 30 })
+  expect((await memory.consume(key)).limits[0]).toMatchObject({ limit: 30, capacity: 30 })
 })
 
 test('a plain limit is a strict window then', async () => {

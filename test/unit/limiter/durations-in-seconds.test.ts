@@ -94,7 +94,7 @@ test('durations with a unit, and numbers that are common in milliseconds, are si
     concurrency({ limit: 5, ttl: '61ms', maxHold: 100 })
     concurrency({ limit: 5, ttl: 600 })
     await createLimiter({ limits: [concurrency({ limit: () => 5, ttl: '62ms' })] }).peek('a')
-    createLimiter({ limits: [gcra(some)], consistency: { syncEvery: 10 } })
+    createLimiter({ limits: [fixedWindow(some)], consistency: { syncEvery: 10 } })
     delay({ max: 500, from: 1, by: 10 })
     tarpit({ for: 100 })
     await limiter.acquire('c', { maxWait: 500 })

@@ -12,21 +12,17 @@ import { atLeastNone, type ReadReport } from './reply.js'
 
 /**
  * How much of a debt that was written as `debt` each ms pays off. Mostly `limit`. A debt beyond the capacity was charged by a
- * larger limit on the same state, or by processes that count by themselves. So much is paid off within a window that a unit
- * has room: at the pace of a smaller limit a client would be refused for many.
+ * larger limit on the same state. So much is paid off within a window that a unit has room: at the pace of a smaller limit a
+ * client would be refused for many.
  */
 export function paceOf(debt: number, limit: number, windowMs: number, capacity: number): number {
   return debt <= capacity * windowMs ? limit : Math.max(limit, Math.ceil(debt / windowMs) - capacity + 1)
 }
 
-/** For how many ms a bucket drains between two instants. */
-export function elapsed(since: number, at: number, stepMs: number): number {
-  return Math.floor(at / stepMs) * stepMs - Math.floor(since / stepMs) * stepMs
-}
-
 /** What is left of `debt` at the instant `at`, having been written at `since`. */
 export function drain(debt: number, since: number, at: number, limit: number, stepMs: number): number {
-  return Math.max(0, debt - elapsed(since, at, stepMs) * limit)
+  const elapsed = Math.floor(at / stepMs) * stepMs - Math.floor(since / stepMs) * stepMs
+  return Math.max(0, debt - elapsed * limit)
 }
 
 /** Milliseconds from `at` until `cost` units have room: 0 now, -1 never. */

@@ -55,8 +55,8 @@ export interface PolicyOptions<Subject> {
   readonly onDeny?: 'none' | 'charge'
   /**
    * Lets each process that shares a Redis store count busy keys by itself and exchange counts `syncEvery` so often: decisions on
-   * these then do not wait, and several processes together may exceed a limit by a bound. For windows of counters and
-   * buckets. See docs/relaxed-counting.md. @default none: every decision is asked of Redis, and is exact
+   * these then do not wait, and several processes together may exceed a limit by a bound. For `fixedWindow` and
+   * `slidingWindow`. See docs/relaxed-counting.md. @default none: every decision is asked of Redis, and is exact
    */
   readonly consistency?: ConsistencyOptions
   /**

@@ -98,8 +98,6 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     hasPermits: false,
     canBeJoint: true,
     readReport: bucket.readReport,
-    // Debts beyond the capacity are bounded: within a window there is room again.
-    countInFull: (params) => params,
     chargedAt(params, { used, at, resetMs }) {
       const [limit, windowMs, , stepMs] = params as BucketParams
       return stepMs === 1 ? Math.min(at, at + resetMs - Math.floor((used * windowMs) / limit)) : at

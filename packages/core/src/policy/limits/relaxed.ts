@@ -1,8 +1,8 @@
-import { CELL_KINDS } from '../../store/cell-kinds.js'
+import { type Algorithm, CELL_KINDS } from '../../store/cell-kinds.js'
 import type { RelaxedTerms } from '../../store/store.js'
 import { type Duration, durationMs } from '../../util/duration.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
-import { exactProduct, knownOptions } from '../../util/validate.js'
+import { knownOptions } from '../../util/validate.js'
 import type { Limit, Resolution } from './limit.js'
 
 /** How closely the processes that share a store agree on what is counted. */
@@ -17,6 +17,18 @@ export interface ConsistencyOptions {
 const SHORTEST_MS = 10
 const LONGEST_MS = 60_000
 
+const NO_BUCKET =
+  'buckets are counted by Redis alone: use slidingWindow or fixedWindow, or in code a lease, which never exceeds the limit'
+
+/** The algorithms that processes do not count by themselves, each with what to use in its place. */
+const INSTEAD: Partial<Record<Algorithm, string>> = {
+  gcra: NO_BUCKET,
+  tokenBucket: NO_BUCKET,
+  leakyBucket: NO_BUCKET,
+  slidingLog: 'a log holds each unit: use slidingWindow or fixedWindow, or leave out consistency',
+  concurrency: 'permits are held in Redis: put concurrency into a limiter of its own, without consistency',
+}
+
 /** @throws SluiceError `INVALID_POLICY` */
 export function relaxedTerms(where: string, consistency: ConsistencyOptions, limits: readonly Limit[]): RelaxedTerms {
   if (typeof consistency !== 'object' || consistency === null) {
@@ -28,12 +40,8 @@ export function relaxedTerms(where: string, consistency: ConsistencyOptions, lim
     invalidPolicy(`${where}: consistency`, 'syncEvery', '10 ms to 1 minute', syncEveryMs)
   }
   for (const { algorithm, lease } of limits) {
-    if (algorithm === 'slidingLog') {
-      refuse(where, 'a log holds each unit: use slidingWindow, fixedWindow or a bucket, or leave out consistency')
-    }
-    if (algorithm === 'concurrency') {
-      refuse(where, 'permits are held in Redis: put concurrency into a limiter of its own, without consistency')
-    }
+    const why = INSTEAD[algorithm]
+    if (why !== undefined) refuse(where, why)
     if (lease !== undefined) {
       refuse(
         where,
@@ -45,22 +53,18 @@ export function relaxedTerms(where: string, consistency: ConsistencyOptions, lim
 }
 
 /**
- * The same limit, counted in full: what processes have admitted by themselves may together be more than the limit. Windows go
- * beyond it as where refusals count. Buckets hold as much more as comes back in a window: their clients pay it off, and are
- * locked out for no longer than that.
+ * The same limit, counted in full: what processes have admitted by themselves may together be more than the limit, and windows
+ * go beyond it as where refusals count.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
 export function countedInFull(where: string, resolution: Resolution, { syncEveryMs }: RelaxedTerms): Resolution {
   const { kernel, id, params, report } = resolution
   const { countInFull } = CELL_KINDS[kernel]
-  if (!countInFull)
-    refuse(where, `a ${kernel} is not counted by processes alone: use slidingWindow, fixedWindow or a bucket`)
+  if (!countInFull) refuse(where, `a ${kernel} is not counted by processes alone: use slidingWindow or fixedWindow`)
   if (syncEveryMs > report.windowMs) {
     invalidPolicy(`${where}: consistency`, 'syncEvery', `at most the window of ${report.windowMs} ms`, syncEveryMs)
   }
-  if (report.queue) refuse(where, 'expected none beside queue: Redis gives out the turns, one after the other')
-  if (kernel === 'bucket') exactProduct(where, 'consistency', report.limit + report.capacity, report.windowMs)
   return { ...resolution, id: `${id}.relaxed`, params: countInFull(params) }
 }
 

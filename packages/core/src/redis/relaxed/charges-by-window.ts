@@ -1,7 +1,5 @@
-import type { Unsent } from './local-count.js'
-
 /** What was charged, by the window or segment that it counts in. Nearly always it is one, which needs no map. */
-export class ChargesByWindow implements Unsent {
+export class ChargesByWindow {
   #window = 0
   #units = 0
   #others: Map<number, number> | undefined
@@ -30,6 +28,7 @@ export class ChargesByWindow implements Unsent {
     })
   }
 
+  /** What lua/exchange.lua takes of it, after how many texts that is. */
   push(args: string[]): void {
     const sizeAt = args.push('') - 1
     this.forEach((window, units) => {
@@ -38,7 +37,8 @@ export class ChargesByWindow implements Unsent {
     args[sizeAt] = String(args.length - 1 - sizeAt)
   }
 
-  addEarlier(earlier: this): void {
+  /** Takes back an earlier exchange that was never sent. */
+  addEarlier(earlier: ChargesByWindow): void {
     earlier.forEach((window, units) => {
       this.add(window, units)
     })

@@ -1,6 +1,7 @@
 import type { Cell, Plan } from '../../store/store.js'
+import type { ChargesByWindow } from './charges-by-window.js'
 import { localCountOf, numbersOf } from './kinds.js'
-import type { LocalCount, Unsent } from './local-count.js'
+import type { LocalCount } from './local-count.js'
 
 /** What Redis's clock said in a reply, and when that was here: by the performance clock. */
 export interface Heard {
@@ -62,7 +63,7 @@ export class Count {
   /** What may not be in what Redis says next: it was asked for after that was sent. */
   asked: Asked[] = []
   /** What exchanges carry that were not replied to, in order. */
-  underWay: Unsent[] = []
+  underWay: ChargesByWindow[] = []
 
   constructor(table: CountTable, identity: string, slot: number, syncEveryMs: number) {
     this.table = table

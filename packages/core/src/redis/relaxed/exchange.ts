@@ -5,8 +5,8 @@ import { ReplyReader, unreadable } from '../scripts/reply-reader.js'
 import { isTryAgain, run } from '../scripts/run.js'
 import { kindNumber } from '../scripts/script.js'
 import { ADMITTED, BLOCKED, ELSEWHERE, exchangeScript } from '../scripts/scripts.generated.js'
+import type { ChargesByWindow } from './charges-by-window.js'
 import type { Count, CountTable, Heard } from './counts.js'
-import type { Unsent } from './local-count.js'
 
 export interface ExchangeOptions {
   readonly connection: Connection
@@ -63,7 +63,7 @@ export async function exchange(options: ExchangeOptions, all: readonly Carried[]
 /** What an exchange carries of a count. */
 export interface Carried {
   readonly count: Count
-  readonly unsent: Unsent
+  readonly unsent: ChargesByWindow
 }
 
 /** Takes what a count has to send. What is charged on it from now on goes with a later exchange. */
@@ -141,7 +141,7 @@ function hear(
     if (outcome !== ADMITTED && outcome !== BLOCKED) throw unreadable(`expected an outcome, got ${outcome}`)
     count.heard = heard
     count.isAlone = false
-    count.local.hear(reply, saidAt, now, count.underWay)
+    count.local.hear(reply, now, count.underWay)
     // By their order: replies that came in one go reach their callers in any.
     if (count.asked.length > 0) {
       count.asked = count.asked.filter((asked) => asked.order > order)

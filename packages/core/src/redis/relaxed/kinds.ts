@@ -1,5 +1,4 @@
 import type { Cell } from '../../store/store.js'
-import { LocalBucket } from './local-bucket.js'
 import type { LocalCount } from './local-count.js'
 import { LocalCounter } from './local-counter.js'
 import { LocalSegments } from './local-segments.js'
@@ -7,8 +6,6 @@ import { LocalSegments } from './local-segments.js'
 /** An empty count of a cell. Policies refuse the kinds that are not exchanged. */
 export function localCountOf({ kernel, params }: Cell): LocalCount {
   switch (kernel) {
-    case 'bucket':
-      return new LocalBucket(params)
     case 'counter':
       return new LocalCounter(params)
     case 'segments':

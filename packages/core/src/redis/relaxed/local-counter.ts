@@ -2,9 +2,9 @@ import { instant } from '../../kernels/clock.js'
 import * as counter from '../../kernels/counter.js'
 import type { ReplyReader } from '../scripts/reply-reader.js'
 import type { ChargesByWindow } from './charges-by-window.js'
-import { LocalWindows } from './local-windows.js'
+import { LocalCount } from './local-count.js'
 
-export class LocalCounter extends LocalWindows {
+export class LocalCounter extends LocalCount {
   readonly #limit: number
   readonly #windowMs: number
   readonly #byClock: boolean
@@ -37,11 +37,11 @@ export class LocalCounter extends LocalWindows {
   }
 
   /** The window of a first request may have begun a little later than this process took it for. */
-  hearReceipt(start: number): void {
+  override hearReceipt(start: number): void {
     if (!this.#byClock && this.#count > 0) this.#start = start
   }
 
-  refund(cost: number, receipt: number, _before: number, _chargedAt: number, now: number): void {
+  refund(cost: number, receipt: number, now: number): void {
     this.#bring(now)
     if (receipt !== this.#start) return
     const units = Math.min(cost, this.#count)
@@ -61,7 +61,7 @@ export class LocalCounter extends LocalWindows {
     return this.#count === 0 ? 0 : this.#start + this.#windowMs - now
   }
 
-  hear(reply: ReplyReader, _saidAt: number, now: number, underWay: readonly ChargesByWindow[]): void {
+  hear(reply: ReplyReader, now: number, underWay: readonly ChargesByWindow[]): void {
     this.#count = reply.uint56()
     this.#start = reply.uint48()
     this.nextCount = 0

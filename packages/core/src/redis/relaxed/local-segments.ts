@@ -3,9 +3,9 @@ import * as window from '../../kernels/segments.js'
 import type { ReplyReader } from '../scripts/reply-reader.js'
 import { unreadable } from '../scripts/reply-reader.js'
 import type { ChargesByWindow } from './charges-by-window.js'
-import { LocalWindows } from './local-windows.js'
+import { LocalCount } from './local-count.js'
 
-export class LocalSegments extends LocalWindows {
+export class LocalSegments extends LocalCount {
   readonly #limit: number
   readonly #windowMs: number
   readonly #segments: number
@@ -47,7 +47,7 @@ export class LocalSegments extends LocalWindows {
     this.#add(0, cost)
   }
 
-  refund(cost: number, receipt: number, _before: number, _chargedAt: number, now: number): void {
+  refund(cost: number, receipt: number, now: number): void {
     this.#bring(now)
     const k = this.#segment - receipt
     if (k < 0 || k > this.#segments) return
@@ -73,7 +73,7 @@ export class LocalSegments extends LocalWindows {
     )
   }
 
-  hear(reply: ReplyReader, _saidAt: number, now: number, underWay: readonly ChargesByWindow[]): void {
+  hear(reply: ReplyReader, now: number, underWay: readonly ChargesByWindow[]): void {
     this.#segment = reply.uint48()
     this.#counts.fill(0)
     this.#total = 0

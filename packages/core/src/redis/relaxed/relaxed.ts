@@ -11,7 +11,6 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../../store/store.js'
-import { standingAlone } from '../leases/lease.js'
 import { type Asked, Count, CountTable, type Heard } from './counts.js'
 import type { ExchangeOptions } from './exchange.js'
 import { Exchanges } from './exchanges.js'
@@ -143,7 +142,6 @@ export class Relaxed {
       if (wait < 0) isPossible = false
     }
     const values: number[] = []
-    let refunded: number[] | undefined
     for (let c = 0; c < counts.length; c++) {
       const count = counts[c] as Count
       const { local, heard } = count
@@ -152,17 +150,12 @@ export class Relaxed {
       count.isUsed = true
       if (op !== PEEK && cost > 0 && (allowed || (op === CHARGE && isPossible))) {
         const latest = now + (heard as Heard).spreadMs
-        if (allowed) local.charge(cost, now, latest)
-        else local.chargeRefusal(cost, now, latest)
+        local.charge(cost, now, latest)
       }
       local.report(values, now, allowed ? undefined : (needs[c] as number))
-      if (local.refunded > 0) {
-        refunded ??= counts.map(() => 0)
-        refunded[c] = local.refunded
-      }
     }
     const now = this.#instant((counts[0] as Count).heard as Heard, at)
-    const result = refunded ? new RefundedHere(now, allowed, values, refunded) : new DecidedHere(now, allowed, values)
+    const result = new DecidedHere(now, allowed, values)
     if (allowed || request.strike === undefined || !isPossible || op === PEEK) return result
     return this.#source.strikeAfter(request, result)
   }
@@ -264,7 +257,7 @@ export class Relaxed {
       if (!count.heard) return
       const now = this.#nowOf(count)
       if (i >= 0) count.local.assume(-cost, now)
-      if (isCharged && cost > 0) count.local.chargeRefusal(cost, now, now + count.heard.spreadMs)
+      if (isCharged && cost > 0) count.local.charge(cost, now, now + count.heard.spreadMs)
     })
     return isCharged && counts.every((count) => count?.isOpen) ? this.#reportOf(request, counts as Count[]) : result
   }
@@ -275,17 +268,14 @@ export class Relaxed {
     const charge = request.charge as StoreResult
     const counts = this.#countsOf(request)
     if (!counts.every((count) => count?.isOpen)) {
-      // Redis cannot separate refunds that it was sent with other charges: so it is sure of no more than of the charge alone.
       for (const count of counts) if (count?.local.hasUnsent) this.#exchanges.now(count)
-      return this.#source.decide({ ...request, charge: standingAlone(plan, charge, Math.max(...costs)) })
+      return this.#source.decide(request)
     }
     const receipts = receiptsOf(plan, charge)
     counts.forEach((count, c) => {
       const cost = costs[c] as number
       if (cost === 0) return
-      const { local } = count as Count
-      const now = this.#nowOf(count as Count)
-      local.refund(cost, receipts[c] as number, charge.refunded?.[c] ?? 0, charge.now, now)
+      ;(count as Count).local.refund(cost, receipts[c] as number, this.#nowOf(count as Count))
       ;(count as Count).isUsed = true
     })
     return charge
@@ -371,7 +361,6 @@ class DecidedHere implements StoreResult {
   readonly allowed: boolean
   readonly values: readonly number[]
   readonly offset = 0
-  declare readonly refunded?: readonly number[]
 
   constructor(now: number, allowed: boolean, values: readonly number[]) {
     this.now = now
@@ -382,14 +371,5 @@ class DecidedHere implements StoreResult {
   // Of the class, so that it takes no room in each result.
   get source(): StoreResult['source'] {
     return 'relaxed'
-  }
-}
-
-class RefundedHere extends DecidedHere {
-  override readonly refunded: readonly number[]
-
-  constructor(now: number, allowed: boolean, values: readonly number[], refunded: readonly number[]) {
-    super(now, allowed, values)
-    this.refunded = refunded
   }
 }
