@@ -1,9 +1,9 @@
 import type * as inPermits from '../../packages/core/src/http/charging/permits.js'
-import type * as acrossSlots from '../../packages/core/src/redis/across-slots.js'
-import type * as inBreaker from '../../packages/core/src/redis/breaker.js'
-import type * as inLeases from '../../packages/core/src/redis/leases/leases.js'
-import type * as inWarnings from '../../packages/core/src/redis/outage-warnings.js'
+import type * as inBreaker from '../../packages/core/src/redis/health/breaker.js'
+import type * as inLeases from '../../packages/core/src/redis/layers/leases/leases.js'
 import type * as inScripts from '../../packages/core/src/redis/scripts/scripts.generated.js'
+import type * as acrossSlots from '../../packages/core/src/redis/slots/across-slots.js'
+import type * as inWarnings from '../../packages/core/src/redis/warnings/outage-warnings.js'
 import type * as port from '../../packages/core/src/store/store.js'
 
 /** Parts that users cannot import, of the packages' source: as built they are in one file with everything else. */
@@ -11,10 +11,10 @@ async function inside<Module>(path: string): Promise<Module> {
   return import(/* @vite-ignore */ new URL(`../../packages/core/src/${path}`, import.meta.url).pathname)
 }
 
-export const { decideAcrossSlots } = await inside<typeof acrossSlots>('redis/across-slots.ts')
-export const { Breaker } = await inside<typeof inBreaker>('redis/breaker.ts')
-export const { OutageWarnings } = await inside<typeof inWarnings>('redis/outage-warnings.ts')
-export const { Leases } = await inside<typeof inLeases>('redis/leases/leases.ts')
+export const { decideAcrossSlots } = await inside<typeof acrossSlots>('redis/slots/across-slots.ts')
+export const { Breaker } = await inside<typeof inBreaker>('redis/health/breaker.ts')
+export const { OutageWarnings } = await inside<typeof inWarnings>('redis/warnings/outage-warnings.ts')
+export const { Leases } = await inside<typeof inLeases>('redis/layers/leases/leases.ts')
 export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW } = await inside<typeof port>('store/store.ts')
 export const { Permits } = await inside<typeof inPermits>('http/charging/permits.ts')
 export const { exchangeScript } = await inside<typeof inScripts>('redis/scripts/scripts.generated.ts')

@@ -4,7 +4,7 @@ import { invalidPolicy } from '../util/errors.js'
 import { givenClock } from '../util/given-clock.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
 import type { StoreWarningsOption } from '../util/warnings.js'
-import type { StateListener } from './breaker.js'
+import type { StateListener } from './health/breaker.js'
 
 export interface RedisStoreOptions extends StoreListOptions {
   /**

@@ -24,7 +24,7 @@ export function leaseOf(where: string, options: LeaseOptions): LeaseTerms {
  * - bucket: units spent in (x, x + d] are counted in (x - T, x + d], where it lets in its capacity and what
  *   comes back in d + T, so the capacity is less by what comes back in T.
  * - window, and buckets that refill at intervals: nothing changes. Their leases end with the segment or
- *   interval that they are counted in (see redis/leases.ts), within which it makes no difference when a unit
+ *   interval that they are counted in (see redis/layers/leases/), within which it makes no difference when a unit
  *   is spent: counters and refills stay as they are, and what an edge counts for only falls.
  *
  * @throws SluiceError `INVALID_POLICY` where that leaves nothing

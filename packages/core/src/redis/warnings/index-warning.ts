@@ -1,4 +1,4 @@
-import type { StoreWarning, Warnings } from '../util/warnings.js'
+import type { StoreWarning, Warnings } from '../../util/warnings.js'
 
 /** How Redis 6.2, 7.0 and later ones refuse a command, in a script and outside. */
 const REFUSED = /NOPERM|ACL failure|The user executing the script can|unknown command/i

@@ -1,12 +1,12 @@
-import { CHARGE, PEEK, type Plan, type StoreRequest, type StoreResult } from '../store/store.js'
+import { CHARGE, PEEK, type Plan, type StoreRequest, type StoreResult } from '../../store/store.js'
+import type { Connection } from '../clients/connection.js'
+import { blockReport, ResultReader } from '../scripts/decode.js'
+import { encode, type PlanText } from '../scripts/encode.js'
+import { keyStart } from '../scripts/keys.js'
+import { unreadable } from '../scripts/reply-reader.js'
+import { readKeys, run } from '../scripts/run.js'
+import { decideScriptFor, REFUNDS_OR_RENEWS } from '../scripts/script.js'
 import { decideByKey } from './across-slots.js'
-import type { Connection } from './clients/connection.js'
-import { blockReport, ResultReader } from './scripts/decode.js'
-import { encode, type PlanText } from './scripts/encode.js'
-import { keyStart } from './scripts/keys.js'
-import { unreadable } from './scripts/reply-reader.js'
-import { readKeys, run } from './scripts/run.js'
-import { decideScriptFor, REFUNDS_OR_RENEWS } from './scripts/script.js'
 
 interface Moving {
   readonly connection: Connection

@@ -1,4 +1,4 @@
-import type { Cell, Plan } from '../../store/store.js'
+import type { Cell, Plan } from '../../../store/store.js'
 import type { ChargesByWindow } from './charges-by-window.js'
 import { localCountOf, numbersOf } from './kinds.js'
 import type { LocalCount } from './local-count.js'

@@ -1,7 +1,7 @@
-import { instant } from '../../kernels/clock.js'
-import * as window from '../../kernels/segments.js'
-import type { ReplyReader } from '../scripts/reply-reader.js'
-import { unreadable } from '../scripts/reply-reader.js'
+import { instant } from '../../../kernels/clock.js'
+import * as window from '../../../kernels/segments.js'
+import type { ReplyReader } from '../../scripts/reply-reader.js'
+import { unreadable } from '../../scripts/reply-reader.js'
 import type { ChargesByWindow } from './charges-by-window.js'
 import { LocalCount } from './local-count.js'
 

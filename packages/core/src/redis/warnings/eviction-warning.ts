@@ -1,4 +1,4 @@
-import type { StoreWarning, Warnings } from '../util/warnings.js'
+import type { StoreWarning, Warnings } from '../../util/warnings.js'
 
 /**
  * Warns, once per store, of a Redis that may evict: a client that makes up identities then decides which counts and blocks of

@@ -7,7 +7,7 @@ import {
   STRIDE,
   type StoreRequest,
   type StoreResult,
-} from '../../store/store.js'
+} from '../../../store/store.js'
 import { FirstSpent, Lease, Spent } from './lease.js'
 import { LeaseClock } from './lease-clock.js'
 import { PlanPools, Pool, type Waiting } from './lease-pool.js'

@@ -1,4 +1,4 @@
-import type { Cell } from '../../store/store.js'
+import type { Cell } from '../../../store/store.js'
 import type { LocalCount } from './local-count.js'
 import { LocalCounter } from './local-counter.js'
 import { LocalSegments } from './local-segments.js'

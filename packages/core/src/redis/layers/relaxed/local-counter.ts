@@ -1,6 +1,6 @@
-import { instant } from '../../kernels/clock.js'
-import * as counter from '../../kernels/counter.js'
-import type { ReplyReader } from '../scripts/reply-reader.js'
+import { instant } from '../../../kernels/clock.js'
+import * as counter from '../../../kernels/counter.js'
+import type { ReplyReader } from '../../scripts/reply-reader.js'
 import type { ChargesByWindow } from './charges-by-window.js'
 import { LocalCount } from './local-count.js'
 

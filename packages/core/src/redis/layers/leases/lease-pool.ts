@@ -1,4 +1,4 @@
-import { type Plan, STRIDE, type StoreRequest, type StoreResult } from '../../store/store.js'
+import { type Plan, STRIDE, type StoreRequest, type StoreResult } from '../../../store/store.js'
 import { type Lease, windowLength } from './lease.js'
 import type { LeaseClock, Moment } from './lease-clock.js'
 

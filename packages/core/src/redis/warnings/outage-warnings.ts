@@ -1,4 +1,4 @@
-import { emitWarning, type StoreWarning, type Warnings } from '../util/warnings.js'
+import { emitWarning, type StoreWarning, type Warnings } from '../../util/warnings.js'
 
 /** Least time between two warnings of one store about the same cause, in ms: a Redis that comes and goes stays readable in a log. */
 const EVERY_MS = 60_000

@@ -1,4 +1,4 @@
-import { CELL_KINDS } from '../store/cell-kinds.js'
+import { CELL_KINDS } from '../../store/cell-kinds.js'
 import {
   type Cell,
   CHARGE,
@@ -11,8 +11,8 @@ import {
   STRIDE,
   type StoreRequest,
   type StoreResult,
-} from '../store/store.js'
-import { firstOfKeys } from './scripts/keys.js'
+} from '../../store/store.js'
+import { firstOfKeys } from '../scripts/keys.js'
 
 type Decide = (part: StoreRequest, slot: number) => Promise<StoreResult>
 

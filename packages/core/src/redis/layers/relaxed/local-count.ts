@@ -1,4 +1,4 @@
-import type { ReplyReader } from '../scripts/reply-reader.js'
+import type { ReplyReader } from '../../scripts/reply-reader.js'
 import { ChargesByWindow } from './charges-by-window.js'
 
 /**

@@ -1,4 +1,4 @@
-import type { StoreHealth } from '../store/health.js'
+import type { StoreHealth } from '../../store/health.js'
 import type { Breaker } from './breaker.js'
 
 export interface HealthCheckOptions {

@@ -1,6 +1,6 @@
-import type { Connection } from './clients/connection.js'
-import { run } from './scripts/run.js'
-import { crossSlotsScript } from './scripts/scripts.generated.js'
+import type { Connection } from '../clients/connection.js'
+import { run } from '../scripts/run.js'
+import { crossSlotsScript } from '../scripts/scripts.generated.js'
 
 /** After so many failures in a row, or scripts without any of their keys, a master that passed the test is left out for a while. */
 const MOST_DOUBTS = 3

@@ -1,6 +1,6 @@
-import type { Connection } from './clients/connection.js'
-import { readKeys, run } from './scripts/run.js'
-import { markWaitingScript } from './scripts/scripts.generated.js'
+import type { Connection } from '../clients/connection.js'
+import { readKeys, run } from '../scripts/run.js'
+import { markWaitingScript } from '../scripts/scripts.generated.js'
 import { ASSUME_UNWAITED_MS, type UnwaitedQueues } from './unwaited-queues.js'
 
 /** Before what was seen is out of date, so that under a steady load it is always known. */

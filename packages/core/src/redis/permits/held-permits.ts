@@ -1,4 +1,4 @@
-import { CELL_KINDS } from '../store/cell-kinds.js'
+import { CELL_KINDS } from '../../store/cell-kinds.js'
 import {
   CHARGE,
   CONSUME,
@@ -8,7 +8,7 @@ import {
   type ResolvedLimit,
   type StoreRequest,
   type StoreResult,
-} from '../store/store.js'
+} from '../../store/store.js'
 
 interface Held {
   readonly request: StoreRequest

@@ -1,9 +1,9 @@
-import type { StoreEvent } from '../store/events.js'
-import { SluiceError } from '../util/errors.js'
-import type { Audience } from '../util/listeners.js'
-import { warnOfListener } from '../util/warn-on-rejection.js'
-import type { StoreWarning, Warnings } from '../util/warnings.js'
-import { OutageWarnings } from './outage-warnings.js'
+import type { StoreEvent } from '../../store/events.js'
+import { SluiceError } from '../../util/errors.js'
+import type { Audience } from '../../util/listeners.js'
+import { warnOfListener } from '../../util/warn-on-rejection.js'
+import type { StoreWarning, Warnings } from '../../util/warnings.js'
+import { OutageWarnings } from '../warnings/outage-warnings.js'
 
 /** Whether decisions are asked of Redis (a closed breaker) or not (an open one). */
 export type StoreState = 'available' | 'unavailable'

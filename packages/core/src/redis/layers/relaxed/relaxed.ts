@@ -10,7 +10,7 @@ import {
   receiptsOf,
   type StoreRequest,
   type StoreResult,
-} from '../../store/store.js'
+} from '../../../store/store.js'
 import { type Asked, Count, CountTable, type Heard } from './counts.js'
 import type { ExchangeOptions } from './exchange.js'
 import { Exchanges } from './exchanges.js'

@@ -1,4 +1,4 @@
-import { CELL_KINDS } from '../../store/cell-kinds.js'
+import { CELL_KINDS } from '../../../store/cell-kinds.js'
 import {
   type Cell,
   type Plan,
@@ -7,7 +7,7 @@ import {
   STRIDE,
   type StoreRequest,
   type StoreResult,
-} from '../../store/store.js'
+} from '../../../store/store.js'
 import type { Moment } from './lease-clock.js'
 
 /**

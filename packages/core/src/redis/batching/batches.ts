@@ -1,4 +1,4 @@
-import { BATCH_BOUNDS, type Histogram } from '../store/health.js'
+import { BATCH_BOUNDS, type Histogram } from '../../store/health.js'
 import {
   type Cell,
   CONSUME,
@@ -7,23 +7,23 @@ import {
   REFUND,
   type StoreRequest,
   type StoreResult,
-} from '../store/store.js'
-import { BoundedCounts } from '../util/bounded-counts.js'
-import { SluiceError } from '../util/errors.js'
-import { watchers } from '../util/listeners.js'
-import type { Breaker } from './breaker.js'
-import type { Connection } from './clients/connection.js'
+} from '../../store/store.js'
+import { BoundedCounts } from '../../util/bounded-counts.js'
+import { SluiceError } from '../../util/errors.js'
+import { watchers } from '../../util/listeners.js'
+import type { Connection } from '../clients/connection.js'
+import type { Breaker } from '../health/breaker.js'
+import { ResultReader } from '../scripts/decode.js'
+import { type Encoded, encode, encodeOne, type PlanText, planText } from '../scripts/encode.js'
+import { keyStart } from '../scripts/keys.js'
+import { unreadable } from '../scripts/reply-reader.js'
+import { isTryAgain, type Pulse, run } from '../scripts/run.js'
+import { BANS, decideScriptFor, oneScriptFor, REFUNDS_OR_RENEWS, TURNS } from '../scripts/script.js'
+import type { LuaScript } from '../scripts/scripts.generated.js'
+import { waitingKeys } from '../scripts/turns.js'
+import { CrossSlots } from '../slots/cross-slots.js'
+import { decideOnMovingSlot } from '../slots/moving-slot.js'
 import { ClusterWaitingMarker } from './cluster-waiting-marker.js'
-import { CrossSlots } from './cross-slots.js'
-import { decideOnMovingSlot } from './moving-slot.js'
-import { ResultReader } from './scripts/decode.js'
-import { type Encoded, encode, encodeOne, type PlanText, planText } from './scripts/encode.js'
-import { keyStart } from './scripts/keys.js'
-import { unreadable } from './scripts/reply-reader.js'
-import { isTryAgain, type Pulse, run } from './scripts/run.js'
-import { BANS, decideScriptFor, oneScriptFor, REFUNDS_OR_RENEWS, TURNS } from './scripts/script.js'
-import type { LuaScript } from './scripts/scripts.generated.js'
-import { waitingKeys } from './scripts/turns.js'
 import { UnwaitedQueues } from './unwaited-queues.js'
 
 export interface BatchOptions {

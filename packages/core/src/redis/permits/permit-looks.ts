@@ -1,6 +1,6 @@
-import type { Connection } from './clients/connection.js'
-import { run } from './scripts/run.js'
-import { permitsScript } from './scripts/scripts.generated.js'
+import type { Connection } from '../clients/connection.js'
+import { run } from '../scripts/run.js'
+import { permitsScript } from '../scripts/scripts.generated.js'
 
 export interface PermitLooksOptions {
   readonly connection: Connection

@@ -1,6 +1,14 @@
-import { CELL_KINDS, type KernelName } from '../store/cell-kinds.js'
-import { CONSUME, EVERY_POLICY, PEEK, type Plan, STRIDE, type StoreRequest, type StoreResult } from '../store/store.js'
-import { areEqual } from '../util/are-equal.js'
+import { CELL_KINDS, type KernelName } from '../../store/cell-kinds.js'
+import {
+  CONSUME,
+  EVERY_POLICY,
+  PEEK,
+  type Plan,
+  STRIDE,
+  type StoreRequest,
+  type StoreResult,
+} from '../../store/store.js'
+import { areEqual } from '../../util/are-equal.js'
 
 /** Longest that a refusal is repeated, in ms: room that is made elsewhere may go unnoticed for so long. */
 const MOST_MS = 1000
