@@ -1,14 +1,5 @@
-import {
-  checkedLists,
-  isList,
-  type List,
-  type ListedIdentity,
-  type ListKeeper,
-  type ListKeys,
-  type ListMatch,
-  type ListReport,
-  type StoreLists,
-} from '../store/list.js'
+import { checkedLists, isList } from '../blocks/given-lists.js'
+import type { List, ListedIdentity, ListKeeper, ListKeys, ListMatch, ListReport, StoreLists } from '../store/list.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { ipAddress } from '../util/ip-address.js'
 import { knownOptions } from '../util/validate.js'

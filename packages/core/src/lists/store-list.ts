@@ -1,4 +1,4 @@
-import { checkedListName } from '../store/given-list-entries.js'
+import { checkedListName } from '../blocks/given-list-entries.js'
 import type { List, ListKeeper } from '../store/list.js'
 import { invalidPolicy } from '../util/errors.js'
 

@@ -1,5 +1,5 @@
-import { BanOrder, type RankedBan } from '../store/ban-order.js'
-import { BlockedRanges } from '../store/blocked-ranges.js'
+import { BanOrder, type RankedBan } from '../blocks/ban-order.js'
+import { BlockedRanges } from '../blocks/blocked-ranges.js'
 import type { BlockEntry } from '../store/blocks.js'
 import { ExpiringValues } from './expiring-values.js'
 import { rowBytes, textBytes, Usage } from './usage.js'

@@ -1,6 +1,6 @@
-import type { CheckedQuery } from '../store/given-blocks.js'
-import type { ListRow, ListsKeeper } from '../store/kept-list.js'
-import { type NamedEntry, NamedLists } from '../store/named-lists.js'
+import type { CheckedQuery } from '../blocks/given-blocks.js'
+import type { ListRow, ListsKeeper } from '../blocks/kept-list.js'
+import { type NamedEntry, NamedLists } from '../blocks/named-lists.js'
 import { invalidPolicy } from '../util/errors.js'
 
 /** Most entries looked at for one page. */

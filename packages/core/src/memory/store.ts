@@ -1,16 +1,17 @@
 import { setImmediate } from 'node:timers/promises'
-import { emitBanEvicted } from '../store/block-events.js'
+import { emitBanEvicted } from '../blocks/block-events.js'
+import { identityText } from '../blocks/given-blocks.js'
+import { checkedListName } from '../blocks/given-list-entries.js'
+import { storeLists } from '../blocks/given-lists.js'
+import { KeptList } from '../blocks/kept-list.js'
+import { offendersOf, type RefusalLog, refusalLog } from '../offenders/refusal-log.js'
 import type { StoreBlocks } from '../store/blocks.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
-import { identityText } from '../store/given-blocks.js'
-import { checkedListName } from '../store/given-list-entries.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import { afterKind, type IdentityByKind, startOf } from '../store/identity.js'
-import { KeptList } from '../store/kept-list.js'
-import { type StoreListOptions, type StoreLists, storeLists } from '../store/list.js'
+import type { StoreListOptions, StoreLists } from '../store/list.js'
 import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
-import { offendersOf, type RefusalLog, refusalLog } from '../store/refusal-log.js'
 import {
   type Banning,
   type BanTerms,

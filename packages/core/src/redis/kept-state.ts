@@ -1,4 +1,4 @@
-import { BlockedRanges } from '../store/blocked-ranges.js'
+import { BlockedRanges } from '../blocks/blocked-ranges.js'
 import type { BlockEntry } from '../store/blocks.js'
 import { EVERY_POLICY } from '../store/store.js'
 import { blockEntry, type IndexEntry } from './blocks/entry.js'

@@ -1,4 +1,3 @@
-import type { OffendersWindow } from '../store/offenders.js'
 import {
   KEPT,
   type RefusalCounts,
@@ -6,7 +5,8 @@ import {
   type RefusalSlices,
   SLICES,
   WINDOWS,
-} from '../store/refusal-log.js'
+} from '../offenders/refusal-log.js'
+import type { OffendersWindow } from '../store/offenders.js'
 import type { Connection } from './clients/connection.js'
 import { unreadable } from './scripts/reply-reader.js'
 import { run } from './scripts/run.js'

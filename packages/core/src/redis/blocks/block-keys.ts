@@ -1,4 +1,4 @@
-import { isRange } from '../../store/blocked-ranges.js'
+import { isRange } from '../../blocks/blocked-ranges.js'
 import type { Connection } from '../clients/connection.js'
 import { blockSuffix, keyStart, strikesSuffix } from '../scripts/keys.js'
 import { deleteKeys, run } from '../scripts/run.js'

@@ -1,4 +1,4 @@
-import type { CheckedQuery } from '../../store/given-blocks.js'
+import type { CheckedQuery } from '../../blocks/given-blocks.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { type BlockIndex, PAGE } from './block-index.js'
 import { type IndexEntry, SHARDS } from './entry.js'

@@ -1,5 +1,5 @@
-import { BanOrder, goesBefore, type RankedBan } from '../../store/ban-order.js'
-import { BlockedRanges } from '../../store/blocked-ranges.js'
+import { BanOrder, goesBefore, type RankedBan } from '../../blocks/ban-order.js'
+import { BlockedRanges } from '../../blocks/blocked-ranges.js'
 import { type Banning, EVERY_POLICY } from '../../store/store.js'
 import { readKept } from '../scripts/decode.js'
 import type { IndexEntry } from './entry.js'

@@ -6,7 +6,7 @@
 export { commandsOfBlocks } from '../redis/blocks/commands.js'
 export { KEY_LAYOUT } from '../redis/scripts/keys.js'
 export { commandsNeeded } from '../redis/scripts/probe.js'
-export { CELL_KINDS } from './cell-kinds.js'
+export { CELL_KINDS } from '../store/cell-kinds.js'
 export {
   type Identity,
   identityIn,
@@ -16,7 +16,7 @@ export {
   LONGEST_VALUE,
   startOf,
   valueStart,
-} from './identity.js'
+} from '../store/identity.js'
 export type {
   List,
   ListedIdentity,
@@ -25,7 +25,7 @@ export type {
   StoreListItem,
   StoreListOptions,
   StoreLists,
-} from './list.js'
+} from '../store/list.js'
 export {
   type BanTerms,
   type BlockReport,
@@ -56,4 +56,4 @@ export {
   type StrikeResult,
   type WaitingClass,
   type WaitingTurn,
-} from './store.js'
+} from '../store/store.js'

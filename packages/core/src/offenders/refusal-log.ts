@@ -1,7 +1,7 @@
+import { textValue } from '../store/identity.js'
+import type { OffendersQuery, OffendersReport, OffendersWindow } from '../store/offenders.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
-import { textValue } from './identity.js'
-import type { OffendersQuery, OffendersReport, OffendersWindow } from './offenders.js'
 import { SpaceSaving } from './space-saving.js'
 
 /** The windows that can be asked for, in ms. Each is counted in slices of a sixth. */

@@ -1,9 +1,9 @@
+import type { IdentityByKind } from '../store/identity.js'
+import type { ListedIdentity, ListMatch } from '../store/list.js'
+import type { ListEntryOptions, StoreList, StoreListEntry, StoreListPage, StoreListQuery } from '../store/store-list.js'
 import { type CheckedQuery, checkedPage } from './given-blocks.js'
 import { checkedDetails, checkRoom, listEntry, listedText } from './given-list-entries.js'
-import type { IdentityByKind } from './identity.js'
-import type { ListedIdentity, ListMatch } from './list.js'
 import type { NamedEntry, NamedList, NamedLists } from './named-lists.js'
-import type { ListEntryOptions, StoreList, StoreListEntry, StoreListPage, StoreListQuery } from './store-list.js'
 
 /** An entry without the name of its list. */
 export type ListRow = Omit<NamedEntry, 'list'>

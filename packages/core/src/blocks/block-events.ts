@@ -1,8 +1,8 @@
+import type { BanEvictedEvent, BlockEvent, UnblockEvent } from '../store/events.js'
+import { identityIn } from '../store/identity.js'
+import { EVERY_POLICY } from '../store/store.js'
 import { isForEver } from '../util/duration.js'
 import type { Audience } from '../util/listeners.js'
-import type { BanEvictedEvent, BlockEvent, UnblockEvent } from './events.js'
-import { identityIn } from './identity.js'
-import { EVERY_POLICY } from './store.js'
 
 /** Where a block holds: the name of a policy, or `EVERY_POLICY`, and an identity as text. */
 interface Place {

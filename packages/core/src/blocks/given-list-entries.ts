@@ -1,11 +1,11 @@
+import { type IdentityByKind, textValue, valueStart } from '../store/identity.js'
+import type { ListEntryOptions, StoreListEntry } from '../store/store-list.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { ipRange, RANGE_FORMS } from '../util/ip-range.js'
 import { rangeText } from '../util/range-text.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { checkedReason, identityText } from './given-blocks.js'
-import { type IdentityByKind, textValue, valueStart } from './identity.js'
 import { FOREVER, MOST_LISTED, type NamedEntry } from './named-lists.js'
-import type { ListEntryOptions, StoreListEntry } from './store-list.js'
 
 const NAME = /^[A-Za-z0-9_.:-]{1,64}$/
 /** Leading bits of an IPv6 address without a prefix, as `byIp()` groups them. */

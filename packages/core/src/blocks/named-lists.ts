@@ -1,9 +1,9 @@
+import { startOf, textValue } from '../store/identity.js'
+import type { ListedIdentity, ListMatch } from '../store/list.js'
 import { ipAddress } from '../util/ip-address.js'
 import { ipRange } from '../util/ip-range.js'
 import { networksOf, sizeOfRange } from '../util/range-text.js'
 import { BlockedRanges } from './blocked-ranges.js'
-import { startOf, textValue } from './identity.js'
-import type { ListedIdentity, ListMatch } from './list.js'
 
 /** An entry of one of a store's lists. */
 export interface NamedEntry {

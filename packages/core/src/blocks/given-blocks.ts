@@ -1,14 +1,14 @@
 import ipaddr from 'ipaddr.js'
+import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../store/blocks.js'
+import { type IdentityByKind, isHash, isKind, joined, LONGEST_VALUE, startOf } from '../store/identity.js'
+import { EVERY_POLICY } from '../store/store.js'
 import { secretValue } from '../util/credentials.js'
 import { spanOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { hashOf } from '../util/hash.js'
 import { ipAddress } from '../util/ip-address.js'
+import { networkText } from '../util/network-text.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
-import { networkText } from './blocked-ranges.js'
-import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, StoreBlocks } from './blocks.js'
-import { type IdentityByKind, isHash, isKind, joined, LONGEST_VALUE, startOf } from './identity.js'
-import { EVERY_POLICY } from './store.js'
 
 /** Whose block is meant, as stores name it. */
 export interface BlockPlace {
