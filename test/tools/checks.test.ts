@@ -1,5 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { problemsOfContents } from '../../scripts/check-packages.js'
+import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
 import { requireNode } from '../../scripts/lib/project.js'
 import { total } from '../../scripts/test-report.js'
 
@@ -93,5 +97,69 @@ describe('the Node version', () => {
 
   test.each(['20.18.3', '18.20.0'])('%s is refused', (version) => {
     expect(() => requireNode(version, '>=20.19')).toThrow(`Node >=20.19 is needed, this is ${version}`)
+  })
+})
+
+describe('the sizes of classes and functions', () => {
+  const lines = (count: number) => Array.from({ length: count }, (_, i) => `  step(${i})`).join('\n')
+
+  function sizesOf(text: string) {
+    const folder = mkdtempSync(join(tmpdir(), 'sluice-sizes-'))
+    try {
+      const file = join(folder, 'example.ts')
+      writeFileSync(file, text)
+      return sizesIn([file]).map(({ file: _, ...size }) => size)
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  }
+
+  test('are the lines of each, without docstrings, and the private fields', () => {
+    const text = `
+/** Says what it is. */
+export class Example {
+  readonly #first = 1
+  private second = 2
+  third = 3
+  constructor() {
+    const later = () => {
+      this.#method()
+    }
+  }
+  /** Not a field. */
+  #method() {}
+}
+const made = function () {}
+`
+    expect(sizesOf(text)).toEqual([
+      { name: 'Example', lines: 12, fields: 2 },
+      { name: 'Example.constructor', lines: 5 },
+      { name: 'Example.constructor.later', lines: 3 },
+      { name: 'Example.#method', lines: 1 },
+      { name: 'made', lines: 1 },
+    ])
+  })
+
+  test('are too large above 60 lines, 400 lines and 15 private fields', () => {
+    const fields = Array.from({ length: 16 }, (_, i) => `  #field${i} = ${i}`).join('\n')
+    const problems = (text: string) =>
+      problemsOfSizes(
+        sizesOf(text).map((size) => ({ ...size, file: 'a.ts' })),
+        {},
+      )
+    expect(problems(`function fits() {\n${lines(58)}\n}`)).toEqual([])
+    expect(problems(`function long() {\n${lines(59)}\n}`)).toEqual(['a.ts: long has 61 lines, more than 60'])
+    expect(problems(`class Wide {\n${fields}\n}`)).toEqual(['a.ts: Wide has 16 private fields, more than 15'])
+    expect(problems(`class Long {\n${'  ready = 1\n'.repeat(399)}}`)).toEqual([
+      'a.ts: Long has 401 lines, more than 400',
+    ])
+  })
+
+  test('have exceptions, which something must need', () => {
+    const sizes = [{ file: 'a.ts', name: 'long', lines: 61 }]
+    expect(problemsOfSizes(sizes, { long: 'is a table' })).toEqual([])
+    expect(problemsOfSizes(sizes, { long: 'is a table', short: 'was long' })).toEqual([
+      'the exception for short is not needed',
+    ])
   })
 })
