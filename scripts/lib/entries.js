@@ -1,4 +1,4 @@
-/** @typedef {{ name: string, source: string }} Entry `http` and `src/http/index.ts` of `@sluice/core/http` */
+/** @typedef {{ name: string, source: string }} Entry `http` and `src/entries/http.ts` of `@sluice/core/http` */
 
 /**
  * The entries that users import, by the package's `exports`; the main one is called `index`.
@@ -15,7 +15,7 @@ export function entriesOf({ exports }) {
 }
 
 /**
- * An entry's module, without ending: `http/index`.
+ * An entry's module, without ending: `entries/http`.
  *
  * @param {Entry} entry
  */

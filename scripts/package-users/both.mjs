@@ -8,6 +8,7 @@ const core = await import('@sluice/core')
 for (const name of [
   'core',
   'core/http',
+  'core/internal',
   'core/metrics',
   'core/store',
   'express',

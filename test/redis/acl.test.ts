@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { createLimiter, gcra, type RedisClient, redisStore } from '@sluice/core'
-import { CELL_KINDS, commandsNeeded, type KernelName } from '@sluice/core/store'
+import { CELL_KINDS, commandsNeeded } from '@sluice/core/internal'
+import type { KernelName } from '@sluice/core/store'
 import { Cluster, Redis } from 'ioredis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'
 import { createClient, createCluster } from 'redis'

@@ -45,7 +45,7 @@ describe('the test report', () => {
 describe('the contents of a package', () => {
   const expected = {
     entries: ['index', 'http'],
-    declarations: ['types/index.d.ts', 'types/http/index.d.ts'],
+    declarations: ['types/index.d.ts', 'types/entries/http.d.ts'],
     parts: ['dist/part.cjs'],
   }
   const complete = [
@@ -64,7 +64,7 @@ describe('the contents of a package', () => {
     'dist/http.d.ts',
     'dist/types/package.json',
     'dist/types/index.d.ts',
-    'dist/types/http/index.d.ts',
+    'dist/types/entries/http.d.ts',
   ]
 
   test('are fine when everything is there', () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { CELL_KINDS, type KernelName } from '@sluice/core/store'
+import { CELL_KINDS } from '@sluice/core/internal'
+import type { KernelName } from '@sluice/core/store'
 import { cellKindsOf, sourceIn } from '@sluice/lua-optimiser'
 import { describe, expect, test } from 'vitest'
 import { refusedByRedis, renderModule, scriptOf } from '../../scripts/build-lua.js'

@@ -1,5 +1,6 @@
 import { type BatchObservableResult, createNoopMeter, type MeterProvider, metrics } from '@opentelemetry/api'
-import { startCounting, warnOfNoMeterProvider } from '@sluice/core/metrics'
+import { warnOfNoMeterProvider } from '@sluice/core/internal'
+import { startCounting } from '@sluice/core/metrics'
 import { instrumentsOf } from './instruments.js'
 import { providerOf, type SluiceMetricsOptions } from './options.js'
 

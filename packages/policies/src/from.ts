@@ -1,5 +1,5 @@
 import { SluiceError } from '@sluice/core'
-import { refusePolluted } from '@sluice/core/http'
+import { refusePolluted } from '@sluice/core/internal'
 import type { Resolvers } from './compile/resolvers.js'
 import type { Problem } from './document/problem.js'
 import { Policies, type ReadDocument } from './policies.js'

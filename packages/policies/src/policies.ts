@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpContext, MatchedPolicies, PoliciesReloadedEvent, PolicySource } from '@sluice/core'
-import { emitWarning, Listeners } from '@sluice/core/http'
+import { emitWarning, Listeners } from '@sluice/core/internal'
 import { type CarriedLimit, carriedBetween } from './compile/carried.js'
 import { compile, compileBetween } from './compile/compile.js'
 import type { CompiledPolicies } from './compile/compiled-policies.js'

@@ -1,5 +1,5 @@
 import { createLimiter, events, type Logger, startLogging } from '@sluice/core'
-import { escapeControls } from '@sluice/core/http'
+import { escapeControls } from '@sluice/core/internal'
 import { expect, test } from 'vitest'
 import { warningsDuring } from '../../support/process-events.js'
 

@@ -1,5 +1,5 @@
 import type { IdentityByKind } from '@sluice/core'
-import { isKind, isSecretKind } from '@sluice/core/store'
+import { isKind, isSecretKind } from '@sluice/core/internal'
 import { quoted } from './options.js'
 import { UsageError } from './usage-error.js'
 

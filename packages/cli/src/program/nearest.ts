@@ -1,4 +1,4 @@
-import { nearestOf } from '@sluice/core/http'
+import { nearestOf } from '@sluice/core/internal'
 
 /** The word that was most likely meant: one that begins like it, else the nearest; undefined where none is near. */
 export function nearest(word: string, known: readonly string[]): string | undefined {

@@ -1,4 +1,4 @@
-import { escapeControls } from '@sluice/core/http'
+import { escapeControls } from '@sluice/core/internal'
 import type { Output } from './environment.js'
 
 /** An output on which nothing that a command prints steers a terminal: names, identities and reasons may come from clients. */

@@ -1,17 +1,11 @@
 /**
  * `@sluice/core/store`: the port between policies and state. A store implements `Store`, and passes the contract of
- * `@sluice/testing`. And what tools need of the keys and the commands of the Redis store.
+ * `@sluice/testing`.
  */
 
-export { commandsOfBlocks } from '../redis/blocks/commands.js'
-export { KEY_LAYOUT } from '../redis/scripts/keys.js'
-export { commandsNeeded } from '../redis/scripts/probe.js'
-export { CELL_KINDS } from '../store/cell-kinds.js'
 export {
   type Identity,
   identityIn,
-  isKind,
-  isSecretKind,
   LONGEST_KIND,
   LONGEST_VALUE,
   startOf,

@@ -1,5 +1,5 @@
 import type { Limit } from '@sluice/core'
-import { durationText, type StateName, stateNamesOf } from '@sluice/core/http'
+import { durationText, type StateName, stateNamesOf } from '@sluice/core/internal'
 import type { OverrideData, PolicyData, PolicyDocument } from '../document/document.js'
 import type { Problem } from '../document/problem.js'
 import { Keys } from './keys.js'

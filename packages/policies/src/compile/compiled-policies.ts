@@ -1,5 +1,5 @@
 import { type HttpContext, type Limit, type MatchedPolicies, SluiceError } from '@sluice/core'
-import { PathTree } from '@sluice/core/http'
+import { PathTree } from '@sluice/core/internal'
 import { shown } from '../document/problem.js'
 import { Combinations } from './combinations.js'
 import { contextFor, type Explanation, type RequestToExplain } from './explain.js'

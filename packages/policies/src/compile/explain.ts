@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { type HttpContext, SluiceError } from '@sluice/core'
-import { pathOf } from '@sluice/core/http'
+import { pathOf } from '@sluice/core/internal'
 import type { ByteUnit } from '@sluice/core/store'
 import { shown } from '../document/problem.js'
 

@@ -1,5 +1,5 @@
 import type { Limit } from '@sluice/core'
-import { isSecretKind } from '@sluice/core/store'
+import { isSecretKind } from '@sluice/core/internal'
 import type { LimitData, OverrideData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../document/problem.js'
 import { rangeOf } from '../match/range-map.js'

@@ -1,5 +1,5 @@
 import type { HttpContext, KeyFunction, Limit } from '@sluice/core'
-import { isAddressForgeable } from '@sluice/core/http'
+import { isAddressForgeable } from '@sluice/core/internal'
 import { isThenable, type Later } from '../match/later.js'
 import { PrefixMap } from '../match/prefix-map.js'
 import { RangeMap } from '../match/range-map.js'

@@ -1,5 +1,5 @@
 import { type List, list, type MatchedPolicies, storeList } from '@sluice/core'
-import { isSecretKind } from '@sluice/core/store'
+import { isSecretKind } from '@sluice/core/internal'
 import type { BanData, ListsData, PolicyData } from '../document/document.js'
 import type { Path, Problem } from '../document/problem.js'
 import { resolverOf } from './resolver-of.js'

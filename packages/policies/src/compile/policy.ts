@@ -8,7 +8,7 @@ import {
   type MatchedPolicies,
   memoryStore,
 } from '@sluice/core'
-import { stateNamesOf } from '@sluice/core/http'
+import { stateNamesOf } from '@sluice/core/internal'
 import type { BanData, Carry, PolicyData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../document/problem.js'
 import type { Later } from '../match/later.js'

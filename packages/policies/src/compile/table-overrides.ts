@@ -1,6 +1,5 @@
 import type { HttpContext, KeyFunction } from '@sluice/core'
-import { emitWarning } from '@sluice/core/http'
-import { isSecretKind } from '@sluice/core/store'
+import { emitWarning, isSecretKind } from '@sluice/core/internal'
 import type { LimitData } from '../document/document.js'
 import { type Problem, shown, textOfPath } from '../document/problem.js'
 import { isThenable, type Later } from '../match/later.js'

@@ -1,4 +1,4 @@
-import { escapeControls } from '@sluice/core/http'
+import { escapeControls } from '@sluice/core/internal'
 
 /** The way to a value in a document: `['policies', 'api', 'limits', 0]`. */
 export type Path = readonly (string | number)[]

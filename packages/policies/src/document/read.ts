@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { escapeControls } from '@sluice/core/http'
+import { escapeControls } from '@sluice/core/internal'
 import {
   type Alias,
   Composer,

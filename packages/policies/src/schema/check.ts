@@ -1,4 +1,4 @@
-import { nearestOf } from '@sluice/core/http'
+import { nearestOf } from '@sluice/core/internal'
 import type { Path, Problem } from '../document/problem.js'
 import { MOST_PROBLEMS, shown } from '../document/problem.js'
 import { SCHEMA, type Schema } from './schema.js'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { FileWatcher, stampOf } from '@sluice/core/http'
+import { FileWatcher, stampOf } from '@sluice/core/internal'
 import type { Loaded, PoliciesSource } from './source.js'
 
 /** Largest file, in bytes. */

@@ -1,6 +1,6 @@
-import { commandsNeeded, commandsOfBlocks } from '@sluice/core/store'
+import { commandsNeeded, commandsOfBlocks } from '@sluice/core/internal'
 
-export { KEY_LAYOUT } from '@sluice/core/store'
+export { KEY_LAYOUT } from '@sluice/core/internal'
 
 /** Of `redisStore`. */
 export const DEFAULT_PREFIX = 'sluice:'

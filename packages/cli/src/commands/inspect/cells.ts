@@ -1,4 +1,5 @@
-import { CELL_KINDS, type Cell, type KernelName, type ResolvedLimit } from '@sluice/core/store'
+import { CELL_KINDS } from '@sluice/core/internal'
+import type { Cell, KernelName, ResolvedLimit } from '@sluice/core/store'
 
 /** A cell by the name that its key has, and whose it is. */
 export interface NamedCell {

@@ -1,5 +1,5 @@
 import { createLimiter, type HttpContext, type Limit, type MatchedPolicies, type RedisStore } from '@sluice/core'
-import { stateNamesOf } from '@sluice/core/http'
+import { stateNamesOf } from '@sluice/core/internal'
 import { policies, readDocument } from '@sluice/policies'
 import { namesIn } from '../../documents/names.js'
 import type { UsedLimit } from './limits.js'

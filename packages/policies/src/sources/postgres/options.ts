@@ -1,5 +1,5 @@
 import { SluiceError } from '@sluice/core'
-import { refusePolluted } from '@sluice/core/http'
+import { refusePolluted } from '@sluice/core/internal'
 
 /** How policies are read from PostgreSQL. */
 export interface PostgresOptions {

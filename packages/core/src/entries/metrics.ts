@@ -3,10 +3,9 @@
  * `@sluice/prometheus` read them when they are asked.
  */
 
-export { BATCH_BOUNDS, type Histogram, type StoreStats } from '../store/health.js'
-export { METRICS } from './catalogue.js'
-export { type Counting, startCounting } from './counting.js'
-export { MEASURED_EVERY } from './counts.js'
+export { METRICS } from '../metrics/catalogue.js'
+export { type Counting, startCounting } from '../metrics/counting.js'
+export { MEASURED_EVERY } from '../metrics/counts.js'
 export type {
   HistogramMetric,
   HistogramPoint,
@@ -15,9 +14,8 @@ export type {
   MetricDescription,
   NumberMetric,
   NumberPoint,
-} from './described.js'
-export { warnOfNoMeterProvider } from './exporter-warning.js'
-export { DURATION_BOUNDS, WAIT_BOUNDS } from './policy-counts.js'
+} from '../metrics/described.js'
+export { DURATION_BOUNDS, WAIT_BOUNDS } from '../metrics/policy-counts.js'
 export type {
   AbuseCounts,
   DecisionCount,
@@ -29,4 +27,5 @@ export type {
   StoreCounts,
   UseCounts,
   WarningCount,
-} from './snapshot.js'
+} from '../metrics/snapshot.js'
+export { BATCH_BOUNDS, type Histogram, type StoreStats } from '../store/health.js'

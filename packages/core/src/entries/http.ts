@@ -1,0 +1,24 @@
+/**
+ * `@sluice/core/http`: what an adapter is made of. It describes a framework's request as an `HttpContext`, has a guard
+ * decide on it, and puts the outcome on the framework's response.
+ */
+
+export { type Enforcing, enforce } from '../http/adapter/enforce.js'
+export { asFailure } from '../http/adapter/failure.js'
+export { decoratorFor, type HandlerDecorator } from '../http/adapter/method-decorator.js'
+export { runAfterMiddleware } from '../http/adapter/run-after-middleware.js'
+export { runHandler } from '../http/adapter/run-handler.js'
+export { writeOutcome } from '../http/adapter/write-outcome.js'
+export { holdPermitsUntil } from '../http/charging/permits.js'
+export { createGuard, type Guard, type Outcome } from '../http/guard/guard.js'
+export { RATE_LIMIT_OPTIONS } from '../http/guard/options.js'
+export type { HandlerCall } from '../http/guard/outcome.js'
+export type { HeaderField } from '../http/headers/writer.js'
+export { noSignedCookies, signedCookieText } from '../http/identity/signed-cookie.js'
+export { respondByHandler } from '../http/responders/handler.js'
+export type { NativeHandler, Reply } from '../http/responders/responder.js'
+export { streamEnd } from '../http/response/handler-end.js'
+export type { HttpContext, ProxyTrust, RawResponse } from '../request/context.js'
+export { headerText, pathOf, RequestContext } from '../request/context.js'
+export { knowFactories, refuseUncalled } from '../util/factories.js'
+export { refusePolluted } from '../util/validate.js'

@@ -1,0 +1,23 @@
+/**
+ * `@sluice/core/internal`: what the other `@sluice/` packages need of the core beyond its public entries. It is not for
+ * users: versions of the core promise nothing about it (semver does not cover it), and every one may change it.
+ */
+
+export { PathTree } from '../http/identity/path-tree.js'
+export { isAddressForgeable } from '../limiter/open-proxy.js'
+export { FileWatcher } from '../lists/files/file-watcher.js'
+export { stampOf } from '../lists/files/stamp.js'
+export { warnOfNoMeterProvider } from '../metrics/exporter-warning.js'
+export { type StateName, stateNamesOf } from '../policy/state-names.js'
+export { commandsOfBlocks } from '../redis/blocks/commands.js'
+export { KEY_LAYOUT } from '../redis/scripts/keys.js'
+export { commandsNeeded } from '../redis/scripts/probe.js'
+export { pathOf } from '../request/context.js'
+export { CELL_KINDS } from '../store/cell-kinds.js'
+export { isKind, isSecretKind } from '../store/identity.js'
+export { durationText } from '../util/duration.js'
+export { escapeControls } from '../util/escape.js'
+export { type Audience, Listeners } from '../util/listeners.js'
+export { nearestOf } from '../util/nearest.js'
+export { refusePolluted } from '../util/validate.js'
+export { emitWarning } from '../util/warnings.js'
