@@ -49,7 +49,6 @@ const LARGER = Object.fromEntries(
     'quotaTests',
     'startLogging',
     'storeContract',
-    'watch',
   ].map((name) => [name, 'is not split yet']),
 )
 

@@ -8,7 +8,7 @@ import { FRAMEWORKS } from './support/frameworks.js'
 const limiter = (n: number): AnyOptions => ({
   name: `limiter-${n}`,
   store: memoryStore(),
-  limits: [perMinute(100, { respond: shadow({ learn: true }) }), concurrency({ limit: 10 })],
+  limits: [perMinute(100, { respond: shadow() }), concurrency({ limit: 10 })],
   count: 'success',
   maxBodyBytes: 1000,
   respond: delay({ from: 0, by: '1ms' }),

@@ -341,6 +341,12 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected none beside limits',
   },
   {
+    what: 'a shadow that learns answers',
+    text: policy(`    respond: { ▸shadow: { learn: true } }\n${RIGHT}`),
+    path: 'policies.api.respond.shadow',
+    message: 'unknown field (expected reject, pass, degrade, delay, queue, tarpit, throttle)',
+  },
+  {
     what: 'a responder that is none',
     text: policy(`    respond: ▸refuse\n${RIGHT}`),
     path: 'policies.api.respond',

@@ -207,7 +207,6 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
       body: option((value) => isText(value) || isObject(value) || isFunction(value), 'OK', {}),
       contentType: option(isText, 'text/plain'),
       headers: option((value) => isObject(value) || isFunction(value), { a: 'b' }),
-      learn: option((value) => typeof value === 'boolean' || isFunction(value), true),
     },
     needed: [],
   },
@@ -323,18 +322,7 @@ fuzz('policies', 'an unknown option is refused by name, and options that are no 
 })
 
 /** Options that there are beside those above. */
-const OTHERS = new Set([
-  'window',
-  'limit',
-  'limits',
-  'tiers',
-  'tier',
-  'priority',
-  'precision',
-  'by',
-  'delayLike',
-  'maxWait',
-])
+const OTHERS = new Set(['window', 'limit', 'limits', 'tiers', 'tier', 'priority', 'precision', 'by', 'maxWait'])
 
 const listed = fc.oneof(
   {

@@ -88,7 +88,7 @@ export const SETUPS = {
       delay: delay({ max: 2 }),
       throttle: throttle({ bytesPerSecond: 1_000_000 }),
       degrade: degrade(),
-      shadow: shadow({ learn: true }),
+      shadow: shadow(),
       tarpit: tarpit({ for: 2 }),
       escalate: escalate([reject(), tarpit({ for: 2 })]),
     }).map(([name, respond]) => [`responder: ${name}`, () => ({ ...limited(1), respond })]),

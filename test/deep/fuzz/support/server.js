@@ -59,7 +59,7 @@ const OPTIONS = {
   tarpit: () => ({ respond: tarpit({ for: '30ms', maxConnections: 2 }) }),
   throttle: () => ({ respond: throttle({ bytesPerSecond: 50_000, after: 10 }) }),
   degrade: () => ({ respond: degrade() }),
-  shadow: () => ({ respond: shadow({ learn: true, delayLike: true }) }),
+  shadow: () => ({ respond: shadow() }),
   report: () => ({ mode: 'report', reportHeaders: true }),
   share: () => ({ enforcePercent: 50, headers: 'legacy' }),
   counted: () => ({ count: (status) => status >= 400, maxWait: '20ms' }),

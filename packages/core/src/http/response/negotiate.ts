@@ -13,18 +13,6 @@ export function prefersJson(accept: string | undefined): boolean {
   return json > 0 && json >= quality(ranges, 'text/plain')
 }
 
-/**
- * Whether a client takes a body in these content codings (RFC 9110 §12.5.3): each has to be named, or covered by `*`, with
- * a quality above 0. A body without any is taken unless `identity` is refused.
- */
-export function acceptsEncoding(acceptEncoding: string | undefined, contentEncoding: string | undefined): boolean {
-  const accepted = preferences(acceptEncoding ?? '')
-  const codings = (contentEncoding ?? '').split(',').flatMap((coding) => coding.trim().toLowerCase() || [])
-  const isPlain = codings.every((coding) => coding === 'identity')
-  if (isPlain) return (accepted.get('identity') ?? accepted.get('*') ?? 1) > 0
-  return codings.every((coding) => (accepted.get(coding) ?? accepted.get('*') ?? 0) > 0)
-}
-
 /** The entries of a list by their qualities, as far as it is read. */
 function preferences(list: string): ReadonlyMap<string, number> {
   const read = list.length > MOST_CHARACTERS ? list.slice(0, list.lastIndexOf(',', MOST_CHARACTERS) + 1) : list
