@@ -1,8 +1,6 @@
 export type { CarriedLimit } from './compile/carried.js'
 export type { Explanation, RequestToExplain } from './compile/explain.js'
 export type { ResolverOf, Resolvers } from './compile/resolvers.js'
-export { PoliciesError } from './document/policies-error.js'
-export { type LocatedProblem, lineOf, type Path, type Problem } from './document/problem.js'
 export { type PoliciesOptions, policies } from './from.js'
 export {
   carriedLimits,
@@ -13,6 +11,8 @@ export {
   type ReadDocument,
   readDocument,
 } from './policies.js'
+export { PoliciesError } from './problems/policies-error.js'
+export { type LocatedProblem, lineOf, type Path, type Problem } from './problems/problem.js'
 export { PostgresFailure } from './sources/postgres/failures.js'
 export { migratePostgres, migrationSql, TABLES_VERSION, tablesVersion } from './sources/postgres/migrate.js'
 export type { PostgresOptions } from './sources/postgres/options.js'

@@ -1,7 +1,7 @@
 import type { Limit } from '@sluice/core'
 import { durationText, type StateName, stateNamesOf } from '@sluice/core/internal'
 import type { OverrideData, PolicyData, PolicyDocument } from '../document/document.js'
-import type { Problem } from '../document/problem.js'
+import type { Problem } from '../problems/problem.js'
 import { Keys } from './keys.js'
 import { changedLimits } from './make-overrides.js'
 import { type CompiledPolicy, compilePolicy, variantsOf } from './policy.js'

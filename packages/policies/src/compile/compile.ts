@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { PolicyDocument } from '../document/document.js'
-import type { Problem } from '../document/problem.js'
+import type { Problem } from '../problems/problem.js'
 import { CompiledPolicies } from './compiled-policies.js'
 import { Keys } from './keys.js'
 import { makeOverrides } from './make-overrides.js'

@@ -1,6 +1,6 @@
 import { type HttpContext, type Limit, type MatchedPolicies, SluiceError } from '@sluice/core'
 import { PathTree } from '@sluice/core/internal'
-import { shown } from '../document/problem.js'
+import { shown } from '../problems/problem.js'
 import { Combinations } from './combinations.js'
 import { contextFor, type Explanation, type RequestToExplain } from './explain.js'
 import { type CompiledPolicy, pathsOf, type Variant, variantsOf } from './policy.js'

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { type HttpContext, SluiceError } from '@sluice/core'
 import { pathOf } from '@sluice/core/internal'
 import type { ByteUnit } from '@sluice/core/store'
-import { shown } from '../document/problem.js'
+import { shown } from '../problems/problem.js'
 
 /** A request to explain: what of it is not given is not there. */
 export interface RequestToExplain {

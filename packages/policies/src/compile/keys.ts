@@ -13,8 +13,8 @@ import {
   keyed,
 } from '@sluice/core'
 import type { KeyData, PartOfKey } from '../document/document.js'
-import type { Path, Problem } from '../document/problem.js'
-import { shown } from '../document/problem.js'
+import type { Path, Problem } from '../problems/problem.js'
+import { shown } from '../problems/problem.js'
 import { ANY_RESOLVER, type Resolvers } from './resolvers.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests

@@ -10,8 +10,8 @@ import {
   tokenBucket,
 } from '@sluice/core'
 import type { Carry, LimitData } from '../document/document.js'
-import type { Path, Problem } from '../document/problem.js'
-import { shown } from '../document/problem.js'
+import type { Path, Problem } from '../problems/problem.js'
+import { shown } from '../problems/problem.js'
 import type { Keys } from './keys.js'
 import type { RespondersOfPolicy } from './responders.js'
 import { tried } from './tried.js'

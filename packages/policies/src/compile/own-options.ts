@@ -1,7 +1,7 @@
 import { type List, list, type MatchedPolicies, storeList } from '@sluice/core'
 import { isSecretKind } from '@sluice/core/internal'
 import type { BanData, ListsData, PolicyData } from '../document/document.js'
-import type { Path, Problem } from '../document/problem.js'
+import type { Path, Problem } from '../problems/problem.js'
 import { resolverOf } from './resolver-of.js'
 import { ANY_RESOLVER, type Resolvers } from './resolvers.js'
 import { makeResponder } from './responders.js'

@@ -1,4 +1,4 @@
-import { type Path, type Problem, shown } from '../document/problem.js'
+import { type Path, type Problem, shown } from '../problems/problem.js'
 import { ANY_RESOLVER } from './resolvers.js'
 
 /** The function that a name stands for. Undefined, with a problem, for a name that is not registered. */

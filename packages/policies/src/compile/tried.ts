@@ -1,5 +1,5 @@
 import { SluiceError } from '@sluice/core'
-import type { Path, Problem } from '../document/problem.js'
+import type { Path, Problem } from '../problems/problem.js'
 
 const FIELD = /^([A-Za-z]+)(?:\[(\d+)\])?: (.+)$/s
 

@@ -1,4 +1,4 @@
-import { shown } from '../document/problem.js'
+import { shown } from '../problems/problem.js'
 import { type CompiledPolicy, variantsOf } from './policy.js'
 
 /**

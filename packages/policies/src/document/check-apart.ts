@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { type CheckedText, checkText, type TextToCheck } from './check-text.js'
-import { hostilityOf, locatedBy } from './read.js'
+import { MOST_TEXT } from './lexemes.js'
 import { WORKER } from './worker.generated.js'
 
 /** Characters that are read where they are: to start a thread takes longer. */
@@ -12,9 +12,9 @@ const HERE = typeof __filename === 'string' ? __filename : import.meta.url
 
 /** As `checkText`; long documents are read in a thread of their own. */
 export async function checkApart(document: TextToCheck): Promise<CheckedText> {
-  if (document.text.length <= MOST_HERE) return checkText(document)
-  const hostile = document.toLocate ? undefined : await hostilityOf(document.text)
-  if (hostile) return { value: undefined, problems: locatedBy(document.name, hostile.locate)(hostile.problems) }
+  const { length } = document.text
+  // What is refused for its length is not read.
+  if (length <= MOST_HERE || length > MOST_TEXT) return checkText(document)
   // Without the process's own flags, which may load whole programs.
   const worker = new Worker(WORKER, {
     eval: true,

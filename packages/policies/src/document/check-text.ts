@@ -1,5 +1,5 @@
+import type { LocatedProblem, Problem } from '../problems/problem.js'
 import { checkSchema } from '../schema/check.js'
-import type { LocatedProblem, Problem } from './problem.js'
 import { locatedBy, readText } from './read.js'
 
 /** A document to read. Plain data, so that it can be posted to a thread. */

@@ -2,7 +2,7 @@ import { Lexer } from 'yaml'
 import { MOST_DEPTH } from './plain.js'
 
 /** Longest document, in characters. */
-const MOST_TEXT = 8_388_608
+export const MOST_TEXT = 8_388_608
 
 /**
  * Most words and marks of YAML or JSON: names, values, commas, colons, line breaks and the like. An override takes 26 to 50, so that
@@ -10,7 +10,7 @@ const MOST_TEXT = 8_388_608
  */
 const MOST_MARKS = 1_000_000
 
-/** Most aliases: two for each of 10,000 overrides. */
+/** Most aliases, two for each of 10,000 overrides: the parser takes longer for them than for other words. */
 const MOST_ALIASES = 20_000
 
 /** Longest value or name, in characters: the body of a response has 100,000. */
@@ -30,82 +30,29 @@ export class Refused extends Error {
   }
 }
 
-/**
- * Throws where a text is long beyond all use, or no text, after a glance at each character: to find that by its words takes a hundred
- * times as long. It counts fewer marks than there are; `lexemesOf` counts them all. Yields now and then, for others to have their turn.
- *
- * @throws Refused
- */
-export function* glanceAt(text: string): Generator<void> {
-  const { length } = text
-  if (length > MOST_TEXT) throw new Refused(`expected at most ${MOST_TEXT} characters, got ${length}`)
-  let marks = 0
-  let aliases = 0
-  let before = NEWLINE
-  for (let at = 0; at < length; at++) {
-    if (at % MOST_AT_ONCE === 0) yield
-    const code = text.charCodeAt(at)
-    if (code < CLASS.length && CLASS[code] !== ORDINARY) {
-      if (CLASS[code] === CONTROL) throw new Refused(`expected no control characters, got ${nameOf(code)}`, at)
-      // Each comma and colon has a word beside it.
-      if (code === COMMA) marks += 2
-      else if (code !== COLON && code !== STAR) marks++
-      else if (code === COLON && (isSpace(text.charCodeAt(at + 1)) || isQuote(before))) marks += 3
-      else if (code === STAR && isBeforeWord(before) && !isSpace(text.charCodeAt(at + 1))) aliases++
-      if (marks > MOST_MARKS) throw tooMany(at)
-      if (aliases > MOST_ALIASES) throw new Refused(`expected at most ${MOST_ALIASES} aliases`, at)
-    }
-    before = code
-  }
-}
-
-/** Characters that are looked at within a millisecond. */
-const MOST_AT_ONCE = 262_144
-
-const NEWLINE = 10
-const COMMA = 44
-const COLON = 58
-const STAR = 42
-const ORDINARY = 0
-const MARK = 1
-const CONTROL = 2
-const CLASS = Uint8Array.from({ length: 160 }, (_, code) => {
-  if ('\n,:*[]{}'.includes(String.fromCharCode(code))) return MARK
-  // YAML has tabs, line ends and U+0085 of them.
-  return (code < 32 && code !== 9 && code !== 13) || (code >= 127 && code !== 0x85) ? CONTROL : ORDINARY
-})
+/** YAML has tabs, line ends and U+0085 of them. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const CONTROL = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]/
 
 /** `U+001B` */
 function nameOf(code: number): string {
   return `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
 }
 
-function isSpace(code: number): boolean {
-  return code === 32 || code === NEWLINE || code === 13 || code === 9
-}
-
-function isQuote(code: number): boolean {
-  return code === 34 || code === 39
-}
-
-/** A space, or any of `,[{`. */
-function isBeforeWord(code: number): boolean {
-  return isSpace(code) || code === COMMA || code === 91 || code === 123
-}
-
-function tooMany(offset: number): Refused {
-  const advice = 'overrides of many clients can be in a table of PostgreSQL'
-  return new Refused(`expected at most ${MOST_MARKS} words and marks in all: ${advice}`, offset)
-}
-
 /**
- * The words and marks of a text, for the parser: it runs out of stack where they are nested too deep, and with it the process may.
+ * The words and marks of a text, for the parser: it runs out of stack where they are nested too deep, and with it the process may. They
+ * are counted as they are parsed, so that no document takes longer than the largest one that is admitted.
  *
  * @throws Refused
  */
 export function* lexemesOf(text: string): Generator<string> {
+  if (text.length > MOST_TEXT) throw new Refused(`expected at most ${MOST_TEXT} characters, got ${text.length}`)
+  const control = text.search(CONTROL)
+  if (control >= 0)
+    throw new Refused(`expected no control characters, got ${nameOf(text.charCodeAt(control))}`, control)
   let at = 0
   let count = 0
+  let aliases = 0
   let flow = 0
   let line = 0
   let isStart = true
@@ -122,7 +69,13 @@ export function* lexemesOf(text: string): Generator<string> {
       else isStart = isBefore(lexeme)
     }
     if (flow > MOST_DEPTH || line > MOST_NESTED) throw new Refused(`expected at most ${MOST_DEPTH} levels`, at)
-    if (++count > MOST_MARKS) throw tooMany(at)
+    if (++count > MOST_MARKS) {
+      const advice = 'overrides of many clients can be in a table of PostgreSQL'
+      throw new Refused(`expected at most ${MOST_MARKS} words and marks in all: ${advice}`, at)
+    }
+    if (first === '*' && ++aliases > MOST_ALIASES) {
+      throw new Refused(`expected at most ${MOST_ALIASES} aliases`, at)
+    }
     if (lexeme.length > MOST_VALUE && first !== '#') {
       throw new Refused(`expected at most ${MOST_VALUE} characters in one value, got ${lexeme.length}`, at)
     }

@@ -1,4 +1,4 @@
-import type { Path, Problem } from './problem.js'
+import type { Path, Problem } from '../problems/problem.js'
 
 /** How deep values may be nested. Documents need nine levels, and the body of a response a few of its own. */
 export const MOST_DEPTH = 32

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import { escapeControls } from '@sluice/core/internal'
 import {
   type Alias,
@@ -14,13 +13,15 @@ import {
   Parser,
   type YAMLMap,
 } from 'yaml'
-import { targetsOf } from './aliases.js'
-import { glanceAt, lexemesOf, Refused } from './lexemes.js'
+import { type LocatedProblem, MOST_PROBLEMS, type Path, type Problem, shown, textOfPath } from '../problems/problem.js'
+import { lexemesOf, Refused } from './lexemes.js'
 import { MOST_DEPTH, Unusable } from './plain.js'
-import { type LocatedProblem, MOST_PROBLEMS, type Path, type Problem, shown, textOfPath } from './problem.js'
 
 /** Mistakes of the syntax that are reported: each may follow from the one before. */
 const MOST_SYNTAX_PROBLEMS = 5
+
+/** Most values that aliases stand for, together: they may explode. */
+const MOST_BY_ALIASES = 50_000
 
 /** What a text says, and where it says it. */
 export interface ReadText {
@@ -33,16 +34,16 @@ export interface ReadText {
 /** Reads YAML 1.2, which JSON is, too. */
 export function readText(text: string): ReadText {
   const lines = new LineCounter()
-  let targets: ReadonlyMap<Alias, Node> = new Map()
   try {
-    for (const _ of glanceAt(text));
     const { document, second } = parsed(text, lines)
     const { contents, errors } = document
     const at = (offset: number) => {
       const { line, col } = lines.linePos(offset)
       return { line: Math.max(1, line), column: Math.max(1, col) }
     }
-    const locate = ({ path, isField, offset }: Problem) => at(offset ?? offsetOf(contents, targets, path, isField))
+    const reader = new Reader()
+    const locate = ({ path, isField, offset }: Problem) =>
+      at(offset ?? offsetOf(contents, reader.targets, path, isField))
     if (errors.length > 0) {
       const problems = errors.slice(0, MOST_SYNTAX_PROBLEMS).map(({ message, pos }) => ({
         path: [],
@@ -55,10 +56,9 @@ export function readText(text: string): ReadText {
       const message = 'expected one document, got a second one'
       return { value: undefined, problems: [{ path: [], message, offset: second }], locate }
     }
-    const problems: Problem[] = []
+    const { problems } = reader
     try {
-      targets = targetsOf(contents)
-      return { value: new Reader(targets, problems).value(contents), problems, locate }
+      return { value: reader.value(contents), problems, locate }
     } catch (error) {
       if (!(error instanceof Unusable)) throw error
       return { value: undefined, problems: [...problems, error.problem], locate }
@@ -68,24 +68,6 @@ export function readText(text: string): ReadText {
     return refused(text, error)
   }
 }
-
-/**
- * What is wrong with a long text that is hostile, as far as that is seen without reading it: by a glance at all of it, between
- * requests, and by the words that it begins with. Undefined where that is nothing.
- */
-export async function hostilityOf(text: string): Promise<ReadText | undefined> {
-  try {
-    for (const _ of glanceAt(text)) await setImmediate()
-    for (const _ of lexemesOf(text.slice(0, MOST_BEGINNING)));
-    return undefined
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error
-    return refused(text, error)
-  }
-}
-
-/** Characters in which a bomb shows: those of a hundred levels of indentation. */
-const MOST_BEGINNING = 4096
 
 /** The parser's tree, and where another document begins that the text has beside it. */
 function parsed(text: string, lines: LineCounter): { document: Document; second: number | undefined } {
@@ -146,35 +128,69 @@ export function locatedBy(
       .sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
 }
 
-/** Makes plain values of nodes. */
+/**
+ * Makes plain values of nodes. It resolves aliases itself, in the same walk: `yaml` searches the document for each alias, and its
+ * `maxAliasCount` bounds the uses of one anchor, not the values that all aliases stand for, which checks would walk.
+ */
 class Reader {
-  readonly #targets: ReadonlyMap<Alias, Node>
-  readonly #problems: Problem[]
+  readonly problems: Problem[] = []
+  /** What each alias stands for: the last node before it that has its anchor. */
+  readonly targets = new Map<Alias, Node>()
+  readonly #anchors = new Map<string, Node>()
+  /** Nodes with anchors that the walk is in. */
+  readonly #open = new Set<Node>()
   /** Of the value at hand. */
   readonly #path: (string | number)[] = []
-
-  constructor(targets: ReadonlyMap<Alias, Node>, problems: Problem[]) {
-    this.#targets = targets
-    this.#problems = problems
-  }
+  /** The alias whose values are made. */
+  #alias: Pick<Problem, 'path' | 'offset'> | undefined
+  #leftByAliases = MOST_BY_ALIASES
 
   value(node: unknown): unknown {
     if (this.#path.length > MOST_DEPTH) {
       throw new Unusable({ path: [...this.#path], message: `expected at most ${MOST_DEPTH} levels` })
     }
-    const { tag } = (node ?? {}) as { tag?: string }
+    if (isAlias(node)) return this.#valueOfAlias(node)
+    if (this.#alias && --this.#leftByAliases < 0) {
+      const message = `expected aliases to stand for at most ${MOST_BY_ALIASES} values in all`
+      throw new Unusable({ ...this.#alias, message })
+    }
+    const { tag, anchor } = (node ?? {}) as Partial<Node> & { anchor?: string }
     // What they say of a value is lost where it is checked.
     if (tag !== undefined) this.#fail({ path: [...this.#path], message: `expected no tag, got ${shown(tag)}` })
+    if (anchor === undefined || this.#alias) return this.#plainOf(node)
+    this.#anchors.set(anchor, node as Node)
+    this.#open.add(node as Node)
+    const value = this.#plainOf(node)
+    this.#open.delete(node as Node)
+    return value
+  }
+
+  #plainOf(node: unknown): unknown {
     // -0 is 0.
     if (isScalar(node)) return node.value === 0 ? 0 : node.value
     if (isMap(node)) return this.#fields(node)
     if (isSeq(node)) return node.items.map((item, i) => this.#within(i, item))
-    if (isAlias(node)) return this.value(this.#targets.get(node))
     return null
   }
 
+  #valueOfAlias(alias: Alias): unknown {
+    if (this.#alias) return this.value(this.targets.get(alias))
+    const { source, range } = alias
+    const at = { path: [...this.#path], ...(range && { offset: range[0] }) }
+    const target = this.#anchors.get(source)
+    if (!target) throw new Unusable({ ...at, message: `expected an anchor &${source} before the alias` })
+    if (this.#open.has(target)) {
+      throw new Unusable({ ...at, message: `expected no alias *${source} within what it stands for` })
+    }
+    this.targets.set(alias, target)
+    this.#alias = at
+    const value = this.value(target)
+    this.#alias = undefined
+    return value
+  }
+
   #fail(problem: Problem): void {
-    if (this.#problems.length < MOST_PROBLEMS) this.#problems.push(problem)
+    if (this.problems.length < MOST_PROBLEMS) this.problems.push(problem)
   }
 
   #within(part: string | number, node: unknown): unknown {
@@ -188,6 +204,8 @@ class Reader {
     // Without a prototype, so that `__proto__` is a field like any other, to be refused as one.
     const fields: Record<string, unknown> = Object.create(null)
     for (const { key, value } of map.items) {
+      // Keys are texts, which may have anchors.
+      if (isScalar(key) && key.anchor !== undefined && !this.#alias) this.#anchors.set(key.anchor, key)
       const field = isScalar(key) ? String(key.value) : ''
       if (field in fields) {
         const offset = (key as Node | null)?.range?.[0]

@@ -1,6 +1,6 @@
 import { nearestOf } from '@sluice/core/internal'
-import type { Path, Problem } from '../document/problem.js'
-import { MOST_PROBLEMS, shown } from '../document/problem.js'
+import type { Path, Problem } from '../problems/problem.js'
+import { MOST_PROBLEMS, shown } from '../problems/problem.js'
 import { SCHEMA, type Schema } from './schema.js'
 
 /**

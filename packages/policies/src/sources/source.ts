@@ -1,8 +1,8 @@
 import type { OverrideTable } from '../compile/override-table.js'
 import { checkApart } from '../document/check-apart.js'
 import { plainCopy } from '../document/plain.js'
-import type { LocatedProblem, Problem } from '../document/problem.js'
 import { locatedBy } from '../document/read.js'
+import type { LocatedProblem, Problem } from '../problems/problem.js'
 import { checkSchema } from '../schema/check.js'
 
 /** A document as a source holds it: text, or an object. */
