@@ -73,7 +73,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
     expect(unknown).toEqual([])
     expect(limits).toEqual([
       expect.objectContaining({
-        limiter: 'mail',
+        policy: 'mail',
         limit: 8,
         windowMs: 3_600_000,
         capacity: verdict.limits[0]?.capacity,
@@ -96,10 +96,10 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
     const { limits } = await inspected('key=ann')
     expect(limits).toHaveLength(4)
     expect(limits).toEqual([
-      expect.objectContaining({ limiter: 'buckets', limit: 6, used: 2 }),
-      expect.objectContaining({ limiter: 'buckets', limit: 9, used: 2 }),
-      expect.objectContaining({ limiter: 'logs', limit: 5 }),
-      expect.objectContaining({ limiter: 'logs', limit: 50, used: 2, remaining: 48 }),
+      expect.objectContaining({ policy: 'buckets', limit: 6, used: 2 }),
+      expect.objectContaining({ policy: 'buckets', limit: 9, used: 2 }),
+      expect.objectContaining({ policy: 'logs', limit: 5 }),
+      expect.objectContaining({ policy: 'logs', limit: 50, used: 2, remaining: 48 }),
     ])
   })
 
@@ -117,7 +117,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
     const leased = createLimiter({ name: 'leased', store, limits: [perMinute(40, { lease })] })
     for (let n = 0; n < 30; n++) await leased.consume('user')
     expect((await inspected('user=ann')).limits).toEqual([
-      expect.objectContaining({ limiter: 'api', policy: 'paid', limit: 50, used: 20 }),
+      expect.objectContaining({ policy: 'api/paid', limit: 50, used: 20 }),
     ])
     const [used] = (await inspected('key=user')).limits
     // What is leased is counted ahead.
@@ -195,14 +195,14 @@ overrides:
     })
     await limiter.consume('203.0.113.7', { cost: 3 })
     expect((await inspected('ip=203.0.113.7')).unknown).toEqual([
-      { limiter: 'default', key: expect.stringMatching(/^joint\./) },
+      { policy: 'default', key: expect.stringMatching(/^joint\./) },
     ])
     const known = await inspected('ip=203.0.113.7', '--policies', file)
     expect(known).toMatchObject({ unknown: [], overrides: [] })
     expect(known.limits).toMatchObject([
-      { policy: 'api', limit: 100 },
-      { policy: 'api', limit: 1000, used: 3 },
-      { policy: 'api', limit: 10_000, used: 3 },
+      { policy: 'default/api', limit: 100 },
+      { policy: 'default/api', limit: 1000, used: 3 },
+      { policy: 'default/api', limit: 10_000, used: 3 },
     ])
     expect((await inspected('ip=192.0.2.9', '--policies', file)).overrides).toEqual([
       { policy: 'api', index: 1, until: '2999-01-01T00:00:00Z' },
@@ -238,9 +238,9 @@ policies:
     const { limits: told, unknown } = await inspected('user=eve', '--policies', file)
     expect(unknown).toEqual([])
     expect(told).toMatchObject([
-      { policy: 'carried', algorithm: 'slidingLog', limit: 20, used: 4, remaining: 16 },
-      { policy: 'carried', algorithm: 'gcra', limit: 20, used: 4 },
-      { policy: 'carried', algorithm: 'concurrency', limit: 9, used: 4 },
+      { policy: 'default/carried', algorithm: 'slidingLog', limit: 20, used: 4, remaining: 16 },
+      { policy: 'default/carried', algorithm: 'gcra', limit: 20, used: 4 },
+      { policy: 'default/carried', algorithm: 'concurrency', limit: 9, used: 4 },
     ])
   })
 
@@ -291,6 +291,8 @@ policies:
     expect(await remaining()).toEqual([4, 4, 4])
     expect((await command('reset', 'user=eve', '--policy', 'calls', '--yes')).code).toBe(0)
     expect(await remaining()).toEqual([4, 5, 4])
+    expect((await command('reset', 'user=eve', '--policy', 'edge/mail', '--yes')).code).toBe(0)
+    expect(await remaining()).toEqual([5, 5, 4])
     expect((await command('reset', 'user=eve', '--policy', 'edge', '--yes')).code).toBe(0)
     expect(await remaining()).toEqual([5, 5, 5])
   })

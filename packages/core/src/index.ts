@@ -129,6 +129,7 @@ export type {
   StoreBlocks,
 } from './store/blocks.js'
 export type { Algorithm } from './store/cell-kinds.js'
+export type { NamedCell } from './store/cell-names.js'
 export type { BanEvictedEvent, BlockEvent, StoreEvent, StoreEvents, UnblockEvent } from './store/events.js'
 export type { Histogram, StoreHealth, StoreStats } from './store/health.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'

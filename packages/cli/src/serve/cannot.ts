@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
+import { hasPermits } from '@sluice/core/internal'
 import type { Path, Problem, ReadDocument } from '@sluice/policies'
 
 /** What callers name, so that a document may use it. */
@@ -70,7 +71,7 @@ function checkLimits(limits: unknown, path: Path, named: Named, problems: Proble
   for (const [i, limit] of ((limits ?? []) as readonly Fields[]).entries()) {
     const at = [...path, i]
     const { algorithm, unit, queue, reserve, key, respond } = limit
-    if (algorithm === 'concurrency') {
+    if (hasPermits(algorithm)) {
       const message = 'expected another algorithm: a decider does not see when a request is done'
       problems.push({ path: [...at, 'algorithm'], message })
     }

@@ -1,4 +1,5 @@
 import { ageEveryMsOf, checkPriority } from '../policy/priority.js'
+import { hasPermits } from '../store/cell-kinds.js'
 import { CONSUME, type Op, PEEK } from '../store/store.js'
 import { type Duration, waitOrNever } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
@@ -400,7 +401,7 @@ function foreseen(verdict: Verdict): number {
   if (verdict.retryAfterMs === undefined) return Number.POSITIVE_INFINITY
   if (isBarred(verdict)) return verdict.retryAfterMs
   return verdict.limits.reduce(
-    (most, { algorithm, retryAfterMs = 0 }) => (algorithm === 'concurrency' ? most : Math.max(most, retryAfterMs)),
+    (most, { algorithm, retryAfterMs = 0 }) => (hasPermits(algorithm) ? most : Math.max(most, retryAfterMs)),
     0,
   )
 }
@@ -415,7 +416,7 @@ function queueOf({ queues }: Waiter, { limits }: Verdict): string | undefined {
 async function expectedWait(waiter: Waiter, { limits }: Verdict, queue: string, units: number): Promise<number> {
   let most = 0
   for (const [i, { algorithm, limit, windowMs, capacity, retryAfterMs = 0 }] of limits.entries()) {
-    if (algorithm === 'concurrency' || limit === 0 || units === 0) continue
+    if (hasPermits(algorithm) || limit === 0 || units === 0) continue
     if (waiter.queues[i] !== queue) {
       most = Math.max(most, retryAfterMs)
       continue
@@ -433,7 +434,7 @@ async function expectedWait(waiter: Waiter, { limits }: Verdict, queue: string, 
 function longestWait({ queues }: Waiter, { limits }: Verdict, queue: string, units: number): number {
   let most = 0
   for (const [i, { algorithm, limit, windowMs, capacity, retryAfterMs = 0 }] of limits.entries()) {
-    if (algorithm === 'concurrency' || limit === 0 || units === 0) continue
+    if (hasPermits(algorithm) || limit === 0 || units === 0) continue
     const unitsMs = queues[i] === queue ? ((units + capacity) / limit) * windowMs + windowMs : 0
     most = Math.max(most, retryAfterMs + unitsMs)
   }

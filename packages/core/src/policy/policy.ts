@@ -1,4 +1,5 @@
 import type { HttpContext } from '../request/context.js'
+import { hasPermits } from '../store/cell-kinds.js'
 import { startOf } from '../store/identity.js'
 import {
   type BanTerms,
@@ -448,7 +449,7 @@ function namesFor(policy: string, limits: readonly Limit[], resolutions: readonl
   return limits.map(({ name }, i) => {
     if (name !== undefined) return name
     const report = (resolutions[i] as Resolution).report
-    const kind = report.algorithm === 'concurrency' ? report.algorithm : durationText(report.windowMs)
+    const kind = hasPermits(report.algorithm) ? report.algorithm : durationText(report.windowMs)
     const base = limits.length === 1 ? policy : `${policy}-${kind}`
     let free = base
     for (let n = 2; taken.has(free.toLowerCase()); n++) free = `${base}-${n}`

@@ -7,6 +7,7 @@ import { KeptList } from '../blocks/kept-list.js'
 import { offendersOf, type RefusalLog, refusalLog } from '../offenders/refusal-log.js'
 import type { StoreBlocks } from '../store/blocks.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
+import { cellsNamed, type NamedCell } from '../store/cell-names.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
@@ -631,6 +632,14 @@ export class RedisStore implements Store {
       blocks: await blocksFor(text, this.#now(), this.#held.all()),
       lists: await this.#lists.namesFor(text),
     }
+  }
+
+  /**
+   * What a key of counts is: the cells that it holds, by the `cell` of `kept`. Undefined where its name does not say so, as that
+   * of many limits that share a key is a hash.
+   */
+  cellsOf(cell: string): readonly NamedCell[] | undefined {
+    return cellsNamed(cell)
   }
 
   /** What all keys of an identity begin with. */

@@ -21,6 +21,16 @@ export type KernelName = keyof Algorithms
 
 export type Algorithm = Algorithms[KernelName]
 
+const KIND_OF: { readonly [Kind in KernelName as Algorithms[Kind]]: Kind } = {
+  gcra: 'bucket',
+  tokenBucket: 'bucket',
+  leakyBucket: 'bucket',
+  fixedWindow: 'counter',
+  slidingWindow: 'segments',
+  slidingLog: 'log',
+  concurrency: 'concurrency',
+}
+
 /** How a limit of the kind is counted when units are spent later than they are counted (see `policy/limits/lease.ts`). */
 export interface LeaseRules {
   /**
@@ -51,6 +61,17 @@ export interface TightenedLimit {
   readonly capacity: number
 }
 
+/** What the numbers in the id of a cell say, which keys have: `fixed.100.60000`. */
+interface IdForm {
+  /** How many numbers there are at least; more than these distinguish equal limits, but in logs. */
+  readonly numbers: number
+  readonly params: (numbers: readonly number[]) => readonly number[]
+  /** The limits that it counts: limit, window in ms and capacity of each. */
+  readonly limits: (numbers: readonly number[]) => readonly LimitInId[]
+}
+
+type LimitInId = readonly [limit: number, windowMs: number, capacity: number]
+
 /**
  * What the rest of the library needs of a kind of cell. Beside it there are its arithmetic in `kernels/`, its table in
  * `memory/`, and its Lua in `lua/cells/`.
@@ -61,7 +82,9 @@ export interface CellKind {
   /** Whether its units are permits: in flight until they are released or expire, renewed and released by their id. */
   readonly hasPermits: boolean
   readonly lease: LeaseRules
-  /** @internal Whether its states are small enough to be read and written together, where several limits are on one key. */
+  /** What the ids of its cells say, by the word that they begin with. */
+  readonly ids: Readonly<Record<string, IdForm>>
+  /** Whether its states are small enough to be read and written together, where several limits are on one key. */
   readonly canBeJoint: boolean
   /** @internal The parameters of a limit that counts refusals as well. None where refusals need not be counted apart. */
   readonly countRefusals?: (params: readonly number[]) => readonly number[]
@@ -77,6 +100,10 @@ export interface CellKind {
 }
 
 const first = (param: number) => param === 0
+
+/** For kinds with one limit a cell, whose capacity is that limit. */
+const oneLimit: IdForm['limits'] = ([limit = 0, windowMs = 0]) => [[limit, windowMs, limit]]
+const asTheyAre: IdForm['params'] = (numbers) => numbers
 
 /** For kinds without windows, whose receipt does not depend on what else is in the cell. */
 const NO_RULES: LeaseRules = {
@@ -96,6 +123,13 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
   bucket: {
     isUnits: (param) => param === 0 || param === 2,
     hasPermits: false,
+    ids: {
+      bucket: {
+        numbers: 4,
+        params: asTheyAre,
+        limits: ([limit = 0, windowMs = 0, capacity = 0]) => [[limit, windowMs, capacity]],
+      },
+    },
     canBeJoint: true,
     readReport: bucket.readReport,
     chargedAt(params, { used, at, resetMs }) {
@@ -130,6 +164,10 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
   counter: {
     isUnits: first,
     hasPermits: false,
+    ids: {
+      fixed: { numbers: 2, params: ([limit = 0, windowMs = 0]) => [limit, windowMs, 0, 1], limits: oneLimit },
+      opened: { numbers: 2, params: ([limit = 0, windowMs = 0]) => [limit, windowMs, 0, 0], limits: oneLimit },
+    },
     canBeJoint: true,
     readReport: counter.readReport,
     countRefusals: countAllOfWindow,
@@ -148,6 +186,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
   segments: {
     isUnits: first,
     hasPermits: false,
+    ids: { sliding: { numbers: 4, params: asTheyAre, limits: oneLimit } },
     canBeJoint: true,
     readReport: segments.readReport,
     countRefusals: countAllOfSegments,
@@ -165,15 +204,16 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
   log: {
     isUnits: (param) => param % 2 === 0,
     hasPermits: false,
+    ids: { log: { numbers: 2, params: paramsOfLog, limits: limitsOfLog } },
     canBeJoint: false,
     readReport: log.readReport,
     chargedAt: windowBefore,
     lease: {
       ...NO_RULES,
-      tighten(where, [limit, windowMs], ttlMs) {
-        const countedMs = (windowMs as number) + ttlMs
-        exactProduct(where, 'lease', limit as number, countedMs)
-        return { params: [limit as number, countedMs, limit as number, countedMs], capacity: limit as number }
+      tighten(where, params, ttlMs) {
+        const [limit = 0, windowMs = 0] = params
+        exactProduct(where, 'lease', limit, windowMs + ttlMs)
+        return { params: params.map((param, i) => (i % 2 === 0 ? param : param + ttlMs)), capacity: limit }
       },
     },
   },
@@ -182,11 +222,45 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
   concurrency: {
     isUnits: first,
     hasPermits: true,
+    ids: { concurrency: { numbers: 2, params: asTheyAre, limits: oneLimit } },
     canBeJoint: false,
     readReport: concurrency.readReport,
     chargedAt: windowBefore,
     lease: NO_RULES,
   },
+}
+
+/** Of each limit of the log its amount and its window, after the largest of both. */
+function paramsOfLog(numbers: readonly number[]): readonly number[] {
+  const limits = limitsOfLog(numbers)
+  return [Math.max(...limits.map(([limit]) => limit)), Math.max(...limits.map(([, windowMs]) => windowMs)), ...numbers]
+}
+
+function limitsOfLog(numbers: readonly number[]): readonly LimitInId[] {
+  return Array.from({ length: Math.floor(numbers.length / 2) }, (_, i) => {
+    const [limit = 0, windowMs = 0] = numbers.slice(2 * i)
+    return [limit, windowMs, limit]
+  })
+}
+
+const KINDS_BY_ALGORITHM: ReadonlyMap<string, CellKind> = new Map(
+  Object.entries(KIND_OF).map(([algorithm, kind]) => [algorithm, CELL_KINDS[kind]]),
+)
+
+/** The kind of cell that counts an algorithm; undefined for a name that is none. */
+export function kindOf(algorithm: string): CellKind | undefined {
+  return KINDS_BY_ALGORITHM.get(algorithm)
+}
+
+/** The algorithm that a kind counts, where that is one. */
+export function soleAlgorithmOf(kind: KernelName): Algorithm | undefined {
+  const algorithms = Object.entries(KIND_OF).flatMap(([algorithm, its]) => (its === kind ? [algorithm] : []))
+  return algorithms.length === 1 ? (algorithms[0] as Algorithm) : undefined
+}
+
+/** Whether limits of an algorithm hand out permits, which no time restores. */
+export function hasPermits(algorithm: unknown): boolean {
+  return KINDS_BY_ALGORITHM.get(algorithm as string)?.hasPermits === true
 }
 
 function countAllOfWindow(params: readonly number[]): readonly number[] {

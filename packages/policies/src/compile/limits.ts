@@ -9,6 +9,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@sluice/core'
+import { hasPermits } from '@sluice/core/internal'
 import type { Carry, LimitData } from '../document/document.js'
 import type { Path, Problem } from '../problems/problem.js'
 import { shown } from '../problems/problem.js'
@@ -93,7 +94,7 @@ function namesOf(data: readonly LimitData[], policy: string): string[] {
   return data.map(({ name, algorithm, window, every }) => {
     if (name !== undefined) return name === policy ? name : `${policy}-${name}`.slice(0, 64)
     if (data.length === 1) return policy
-    const kind = algorithm === 'concurrency' ? algorithm : String(window ?? every ?? algorithm)
+    const kind = String(hasPermits(algorithm) ? algorithm : (window ?? every ?? algorithm))
     return `${policy}-${kind.replace('.', '_')}`.slice(0, 64)
   })
 }

@@ -30,9 +30,9 @@ export async function inspected(
   const of = await documentFor(document, kept.identity)
   const found: UsedLimit[] = []
   const left: UnknownLimits[] = []
-  for (const limiter of new Set(unknown.map((each) => each.limiter))) {
-    const keys = unknown.filter((each) => each.limiter === limiter)
-    const used = await usedOfSharing(store, limiter, kept.identity, of)
+  for (const policy of new Set(unknown.map((each) => each.policy))) {
+    const keys = unknown.filter((each) => each.policy === policy)
+    const used = await usedOfSharing(store, policy, kept.identity, of)
     found.push(...used.flat())
     // As many as there are keys: then none is left that the document does not have.
     if (used.length < keys.length) left.push(...keys)

@@ -1,13 +1,10 @@
-import type { KeptState, RedisStore } from '@sluice/core'
+import type { KeptState, NamedCell, RedisStore } from '@sluice/core'
 import { PEEK, type Plan, STRIDE, type StoreResult } from '@sluice/core/store'
-import { cellsNamed } from './cells.js'
 
 /** What an identity has used of a limit. */
 export interface UsedLimit {
-  /** The `name` of the limiter. */
-  readonly limiter: string
-  /** The policy of a document that it is of, or the tier; absent where the limiter has neither. */
-  readonly policy?: string
+  /** The `name` of the limiter; of a policy of a document, or of a tier, with its name: `api`, `default/api`, `api/free`. */
+  readonly policy: string
   readonly algorithm: string
   readonly limit: number
   /** Of `concurrency` its `ttl`. */
@@ -23,7 +20,7 @@ export interface UsedLimit {
 
 /** Counts that are there, and the names of their keys do not say of what. */
 export interface UnknownLimits {
-  readonly limiter: string
+  readonly policy: string
   readonly key: string
 }
 
@@ -34,9 +31,9 @@ export async function usedLimits(
 ): Promise<{ readonly limits: readonly UsedLimit[]; readonly unknown: readonly UnknownLimits[] }> {
   const unknown: UnknownLimits[] = []
   const asked = counts.flatMap(({ policy, cell: key }) => {
-    const named = cellsNamed(key)
+    const named = store.cellsOf(key)
     if (named) return [peeked(store, identity, policy, named)]
-    unknown.push({ limiter: policy, key })
+    unknown.push({ policy, key })
     return []
   })
   return { limits: (await Promise.all(asked)).flat(), unknown }
@@ -46,7 +43,7 @@ async function peeked(
   store: RedisStore,
   identity: string,
   policy: string,
-  named: NonNullable<ReturnType<typeof cellsNamed>>,
+  named: readonly NamedCell[],
 ): Promise<UsedLimit[]> {
   const cells = named.map(({ cell }) => cell)
   const plan: Plan = {
@@ -61,8 +58,7 @@ async function peeked(
   let at = 0
   return named.flatMap(({ of, cell }) =>
     cell.limits.map(({ algorithm, limit, windowMs, capacity }) => ({
-      limiter: policy,
-      ...(of !== '' && { policy: of }),
+      policy: of === '' ? policy : `${policy}/${of}`,
       algorithm,
       limit,
       windowMs,

@@ -1,5 +1,5 @@
 import { createLimiter, type HttpContext, type Limit, type MatchedPolicies, type RedisStore } from '@sluice/core'
-import { stateNamesOf } from '@sluice/core/internal'
+import { kindOf, stateNamesOf } from '@sluice/core/internal'
 import { policies, readDocument } from '@sluice/policies'
 import { namesIn } from '../../documents/names.js'
 import type { UsedLimit } from './limits.js'
@@ -19,9 +19,6 @@ export interface DocumentFor {
   /** Limits that count such identities, by policy and tier, where the names of their keys may not say so. */
   readonly sharing: ReadonlyMap<string, readonly Limit[]>
 }
-
-/** The limits of these share a key where a policy has several. */
-const SHARING: ReadonlySet<string> = new Set(['gcra', 'tokenBucket', 'leakyBucket', 'fixedWindow', 'slidingWindow'])
 
 /**
  * @param text a document that is right
@@ -58,7 +55,8 @@ export async function documentFor(text: string, identity: string): Promise<Docum
       }
       for (const limit of limitsOf(await loaded.match(context))) {
         const of = limit.policy ?? name
-        const isUntold = limit.carry !== undefined || SHARING.has(limit.algorithm)
+        // Where a policy has several of these, they may share a key.
+        const isUntold = limit.carry !== undefined || kindOf(limit.algorithm)?.canBeJoint
         if ((limit.key?.kind ?? 'key') === kind && isUntold) {
           sharing.set(of, [...(sharing.get(of) ?? []), limit])
         }
@@ -90,7 +88,16 @@ export async function usedOfSharing(
       const byKey = new Map<string, UsedLimit[]>(keys.map((name) => [name, []]))
       for (const [i, { algorithm, limit, windowMs, capacity, remaining, resetAfterMs }] of verdict.limits.entries()) {
         const used = capacity - remaining
-        const found = { limiter, policy, algorithm, limit, windowMs, capacity, used, remaining, resetAfterMs }
+        const found = {
+          policy: `${limiter}/${policy}`,
+          algorithm,
+          limit,
+          windowMs,
+          capacity,
+          used,
+          remaining,
+          resetAfterMs,
+        }
         byKey.get(keys[i] as string)?.push(found)
       }
       return [...byKey.values()]

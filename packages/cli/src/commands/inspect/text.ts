@@ -1,3 +1,4 @@
+import { hasPermits } from '@sluice/core/internal'
 import { exactDuration, timeLeft } from '../../program/duration.js'
 import { tableOf } from '../../program/table.js'
 import { inLine } from '../../program/terminal.js'
@@ -29,11 +30,10 @@ export function textOf(found: Inspected): string {
 }
 
 function limitsTable(limits: readonly UsedLimit[]): string {
-  const headings = ['limiter', 'policy', 'limit', 'used', 'remaining', 'as new in']
+  const headings = ['policy', 'limit', 'used', 'remaining', 'as new in']
   return tableOf(
     headings,
-    limits.map(({ limiter, policy = '–', used, remaining, resetAfterMs, ...limit }) => [
-      limiter,
+    limits.map(({ policy, used, remaining, resetAfterMs, ...limit }) => [
       policy,
       limitText(limit),
       used === undefined ? '–' : `${used} of ${limit.capacity}`,
@@ -44,7 +44,7 @@ function limitsTable(limits: readonly UsedLimit[]): string {
 }
 
 function limitText({ algorithm, limit, windowMs }: Pick<UsedLimit, 'algorithm' | 'limit' | 'windowMs'>): string {
-  return algorithm === 'concurrency' ? `concurrency ${limit}` : `${algorithm} ${limit} per ${exactDuration(windowMs)}`
+  return hasPermits(algorithm) ? `${algorithm} ${limit}` : `${algorithm} ${limit} per ${exactDuration(windowMs)}`
 }
 
 function unknownText(count: number): string {

@@ -52,7 +52,8 @@ that it holds are free again. Blocks, bans and strikes stay: unblock ends them. 
 
 /** Whether it is a count of a limiter of this name, or of such a policy of a document, whose name the key begins with. */
 function isOf({ policy, cell }: Counts[number], name: string): boolean {
-  return policy === name || /^([\w-]+)(?:\.[\w-]+)?\//.exec(cell)?.[1] === name
+  const [, ofDocument] = /^([\w-]+)(?:\.[\w-]+)?\//.exec(cell) ?? []
+  return [policy, ofDocument, `${policy}/${ofDocument}`].includes(name)
 }
 
 function countsTable(counts: Counts): string {

@@ -1,4 +1,5 @@
 import { isOver, type RawResponse } from '../../request/context.js'
+import { hasPermits } from '../../store/cell-kinds.js'
 import type { Store } from '../../store/store.js'
 import { pause } from '../../util/pause.js'
 import { type Charge, Verdict } from '../../verdict/verdict.js'
@@ -91,7 +92,7 @@ export class Outcomes {
   mayChange(verdict: Verdict, isShared: boolean): boolean {
     if (verdict.allowed || verdict.reason !== 'limited') return false
     // A request that is refused because too many are in flight must not count as in flight itself.
-    if (verdict.limits.some(({ algorithm, allowed }) => !allowed && algorithm === 'concurrency')) return false
+    if (verdict.limits.some(({ algorithm, allowed }) => !allowed && hasPermits(algorithm))) return false
     const refusing = Verdict.refusingIdentities(verdict)
     // Where no limit refuses, it waits for something other than room.
     if (refusing.length === 0) return false

@@ -1,5 +1,6 @@
 import type { Limiter } from '../../limiter/limiter.js'
 import { isOver, type RawResponse } from '../../request/context.js'
+import { hasPermits } from '../../store/cell-kinds.js'
 import { durationMs } from '../../util/duration.js'
 import { LONGEST_TIMER_MS } from '../../util/pause.js'
 import { isThenable } from '../../util/thenable.js'
@@ -47,7 +48,7 @@ interface Held {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function permitsFor<Request>(where: string, limiter: Limiter<Request>): Permits | undefined {
-  const limits = limiter.limits.filter(({ algorithm }) => algorithm === 'concurrency')
+  const limits = limiter.limits.filter(({ algorithm }) => hasPermits(algorithm))
   if (limits.length === 0) return undefined
   const ttls = limits.map(({ window }) => Number(window))
   // Checked again: a copy of a limit may have something changed.

@@ -1,4 +1,5 @@
 import type { Limit } from '../../policy/limits/limit.js'
+import { hasPermits } from '../../store/cell-kinds.js'
 import type { OptionsOfPolicies } from './policy-source.js'
 
 /**
@@ -22,7 +23,7 @@ function isLike(one: Limit, other: Limit): boolean {
     one.unit === other.unit &&
     one.lease === other.lease &&
     one.reserve === other.reserve &&
-    (one.algorithm === 'concurrency') === (other.algorithm === 'concurrency')
+    hasPermits(one.algorithm) === hasPermits(other.algorithm)
   )
 }
 

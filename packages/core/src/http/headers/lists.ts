@@ -1,3 +1,4 @@
+import { hasPermits } from '../../store/cell-kinds.js'
 import type { LimitReport } from '../../verdict/limit-report.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import {
@@ -48,10 +49,8 @@ function listWriter(timeOf: (limit: LimitReport, waitMs: number | undefined) => 
  */
 export const draft11 = listWriter((limit, waitMs) => {
   if (waitMs !== undefined) return retryAfterSeconds(waitMs)
-  return limit.algorithm === 'concurrency' ? undefined : seconds(limit.resetAfterMs)
+  return hasPermits(limit.algorithm) ? undefined : seconds(limit.resetAfterMs)
 })
 
 /** `t` is the time until the quota resets. */
-export const draft8 = listWriter((limit) =>
-  limit.algorithm === 'concurrency' ? undefined : seconds(limit.resetAfterMs),
-)
+export const draft8 = listWriter((limit) => (hasPermits(limit.algorithm) ? undefined : seconds(limit.resetAfterMs)))

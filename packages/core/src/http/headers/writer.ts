@@ -1,4 +1,5 @@
 import type { HttpContext } from '../../request/context.js'
+import { hasPermits } from '../../store/cell-kinds.js'
 import type { Plan } from '../../store/store.js'
 import { type LimitReport, longestRefusal } from '../../verdict/limit-report.js'
 import { Verdict } from '../../verdict/verdict.js'
@@ -42,7 +43,7 @@ export function quota({ algorithm, limit, windowMs, capacity }: LimitReport): { 
   const isBucket = capacity > limit && limit > 0
   const q = isBucket ? capacity : limit
   const ms = isBucket ? Math.ceil((capacity * windowMs) / limit) : windowMs
-  return { q: integer(q), w: algorithm === 'concurrency' || ms < 1000 ? undefined : seconds(ms) }
+  return { q: integer(q), w: hasPermits(algorithm) || ms < 1000 ? undefined : seconds(ms) }
 }
 
 /** The limit that keeps a refused request waiting longest; undefined where no wait helps, and where only others are before it. */

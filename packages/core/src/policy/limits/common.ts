@@ -1,4 +1,4 @@
-import type { Algorithm } from '../../store/cell-kinds.js'
+import { type Algorithm, hasPermits } from '../../store/cell-kinds.js'
 import type { Duration } from '../../util/duration.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
@@ -50,7 +50,7 @@ export function makeLimit<Subject>(
   }
   return Object.freeze({
     algorithm,
-    unit: algorithm === 'concurrency' ? 'concurrent-requests' : unit,
+    unit: hasPermits(algorithm) ? 'concurrent-requests' : unit,
     limit,
     window,
     resolve,
