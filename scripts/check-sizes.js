@@ -34,7 +34,6 @@ const LARGER = Object.fromEntries(
     'GatedResponse',
     'HeldEntries',
     'Limiter',
-    'MemoryStore',
     'RedisStore',
     'RedisStore.constructor',
     'WaitQueues.admission',

@@ -6,47 +6,38 @@ import { type IdentityByKind, startOf, textValue } from '../store/identity.js'
 import { EVERY_POLICY } from '../store/store.js'
 import { invalidPolicy } from '../util/errors.js'
 import type { Audience } from '../util/listeners.js'
-import type { Block, BlockOf } from './blocks.js'
-
-/** What `store.blocks` needs from a memory store. */
-export interface BlockTable {
-  now(): number
-  size(): number
-  /** By number, below `size()`. One that is removed is replaced by the last. */
-  at(index: number): BlockOf
-  find(policy: string, identity: string): Block | undefined
-  block(policy: string, identity: string, forMs: number, reason: string): void
-  unblock(policy: string, identity: string): void
-  keep(block: BlockOf): void
-  clear(): void
-  readonly listeners: Audience<StoreEvents>
-}
+import type { Bans } from './bans.js'
+import type { BlockOf } from './blocks.js'
 
 /** Most blocks looked at for one page. */
 const MOST_VISITS = 10_000
 
 /** `store.blocks` in memory. */
 export class MemoryBlocks implements StoreBlocks {
-  readonly #table: BlockTable
+  readonly #now: () => number
+  readonly #bans: () => Bans
+  readonly #listeners: Audience<StoreEvents>
 
-  constructor(table: BlockTable) {
-    this.#table = table
+  constructor(now: () => number, bans: () => Bans, listeners: Audience<StoreEvents>) {
+    this.#now = now
+    this.#bans = bans
+    this.#listeners = listeners
   }
 
   get known(): number {
-    return this.#table.size()
+    return this.#bans().blocks.size
   }
 
   /** From the last to the first: the last replaces one that is removed meanwhile, so none is left out. */
   async list(query?: BlockQuery): Promise<BlockPage> {
     const { cursor, most, matches } = checkedQuery(query)
-    const table = this.#table
-    const now = table.now()
-    let next = Math.min(cursor === undefined ? table.size() : positionOf(cursor), table.size())
+    const { blocks } = this.#bans()
+    const now = this.#now()
+    let next = Math.min(cursor === undefined ? blocks.size : positionOf(cursor), blocks.size)
     const end = Math.max(0, next - MOST_VISITS)
     const entries: BlockEntry[] = []
     while (next > end && entries.length < most) {
-      const found = table.at(--next)
+      const found = blocks.at(--next)
       if (found.block.until <= now) continue
       const entry = entryOf(found)
       if (matches(entry)) entries.push(entry)
@@ -56,25 +47,25 @@ export class MemoryBlocks implements StoreBlocks {
 
   async get(identity: IdentityByKind, scope?: BlockScope): Promise<BlockEntry | undefined> {
     const place = placeOf('blocks.get', identity, checkedScope('blocks.get', scope))
-    const block = this.#table.find(place.policy, place.identity)
-    return block && block.until > this.#table.now() ? entryOf({ ...place, block }) : undefined
+    const block = this.#bans().blocks.find(place.policy, place.identity)
+    return block && block.until > this.#now() ? entryOf({ ...place, block }) : undefined
   }
 
   async add(identity: IdentityByKind, options: AddBlockOptions): Promise<void> {
     const { forMs, reason } = checkedAdd('blocks.add', options)
     const place = placeOf('blocks.add', identity, options)
-    this.#table.block(place.policy, place.identity, forMs, reason)
-    emitBlock(this.#table.listeners, place, forMs, reason)
+    this.#bans().block(place.policy, place.identity, forMs, reason, this.#now())
+    emitBlock(this.#listeners, place, forMs, reason)
   }
 
   async remove(identity: IdentityByKind, scope?: BlockScope): Promise<void> {
     const place = placeOf('blocks.remove', identity, checkedScope('blocks.remove', scope))
-    this.#table.unblock(place.policy, place.identity)
-    emitUnblock(this.#table.listeners, place)
+    this.#bans().unblock(place.policy, place.identity)
+    emitUnblock(this.#listeners, place)
   }
 
   async removeAll(): Promise<void> {
-    this.#table.clear()
+    this.#bans().clear()
   }
 
   export(): AsyncGenerator<BlockEntry> {
@@ -87,9 +78,9 @@ export class MemoryBlocks implements StoreBlocks {
     for await (const given of entries) {
       const { policy = EVERY_POLICY, kind, value, ...block } = checkedEntry(index++, given)
       const identity = startOf(kind) + value
-      const known = this.#table.find(policy, identity)
-      if (block.until <= this.#table.now() || (known && known.since >= block.since)) continue
-      this.#table.keep({ policy, identity, block })
+      const known = this.#bans().blocks.find(policy, identity)
+      if (block.until <= this.#now() || (known && known.since >= block.since)) continue
+      this.#bans().keep({ policy, identity, block }, this.#now())
       added++
     }
     return added

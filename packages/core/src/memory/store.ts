@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import { emitBanEvicted } from '../blocks/block-events.js'
 import { identityText } from '../blocks/given-blocks.js'
 import { checkedListName } from '../blocks/given-list-entries.js'
@@ -9,17 +8,14 @@ import type { StoreBlocks } from '../store/blocks.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
-import { afterKind, type IdentityByKind, startOf } from '../store/identity.js'
+import { afterKind, type IdentityByKind } from '../store/identity.js'
 import type { StoreListOptions, StoreLists } from '../store/list.js'
 import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
 import {
-  type Banning,
   type BanTerms,
-  type BlockReport,
   type Cell,
   CHARGE,
   CONSUME,
-  EVERY_POLICY,
   PEEK,
   type Plan,
   REFUND,
@@ -33,21 +29,21 @@ import {
   type StrikeResult,
 } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
-import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { invalidPolicy } from '../util/errors.js'
 import { givenClock } from '../util/given-clock.js'
 import { Listeners } from '../util/listeners.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
-import { type Block, type BlockOf, Blocks, keyOf } from './blocks.js'
+import { Bans, reportOf } from './bans.js'
+import type { BlockOf } from './blocks.js'
 import { monotonicClock } from './clock.js'
 import { MemoryBlocks } from './memory-blocks.js'
 import { MemoryLists } from './memory-lists.js'
 import { MemoryRefusals } from './memory-refusals.js'
 import { PersistedBlocks } from './persisted-blocks.js'
-import { StrikeRecords } from './strikes.js'
+import { type Bounds, type Places, States, valuesOf } from './states.js'
+import { Sweeper } from './sweeper.js'
 import type { Table } from './table.js'
-import { Tables } from './tables.js'
-import { Usage } from './usage.js'
 
 export interface MemoryStoreOptions extends StoreListOptions {
   /**
@@ -96,34 +92,11 @@ const OF_REDIS = {
   onStateChange: NO_SERVER,
 }
 
-/** Where the states of a request are: the table of each cell, and each identity's key in it. */
-interface Places {
-  readonly tables: readonly Table[]
-  readonly values: readonly string[]
-}
-
 /** Below 2^26 - 1, which a table can number; with room for what one decision adds before others go. */
 const MOST_KEYS = 60_000_000
 const LEAST_BYTES = 1_000_000
-/** The part of `maxBytes` that blocks may take: a list of blocks that grows must not end all limiting. */
-const BLOCKS_SHARE = 1 / 2
-/** The part that bans may take at least: what blocks leave of their half, or this. */
-const LEAST_BANS_SHARE = 1 / 16
-/** The part that strikes and rungs may take: a flood of addresses that are refused must not end all limiting either. */
-const STRIKES_SHARE = 1 / 4
-/** States, or blocks, looked at for expiry with each new one, so that memory follows traffic without waiting for the timer. */
-const SWEPT_PER_INSERT = 2
-/** Keys looked at without a pause, where all are. */
-const LOOKED_AT_ONCE = 2000
-/** Blocks looked at before one more is refused. */
-const SWEPT_WHEN_FULL = 64
 /** A clock of the user's may step back; like in Redis, states then outlive their end for this long. */
 const STRANGE_CLOCK_GRACE_MS = 3_600_000
-/** How many the timer looks at each time, and when it comes again: sooner where many have ended. */
-const SWEPT_PER_TICK = 2000
-const SWEEP_EVERY_MS = 100
-const SWEEP_SOON_MS = 10
-
 /**
  * A store in this process: exact, synchronous, bounded. Nothing to set up; state ends with the process.
  *
@@ -143,50 +116,25 @@ export function hasDecided(): boolean {
 }
 
 class MemoryStore implements Store {
+  readonly lists: StoreLists | undefined
+  readonly blocks: StoreBlocks
+  readonly noteRefusal: Store['noteRefusal']
   readonly #listeners = new Listeners<StoreEvents>('memoryStore', STORE_EVENTS)
   readonly #since = Date.now()
-  readonly lists: StoreLists | undefined
-  /** The blocks and bans. */
-  readonly blocks: StoreBlocks = new MemoryBlocks({
-    now: () => this.#clock(),
-    size: () => this.#blocks.size,
-    at: (index) => this.#blocks.at(index),
-    find: (policy, identity) => this.#blocks.find(policy, identity),
-    block: (policy, identity, forMs, reason) => this.block(policy, identity, forMs, reason),
-    unblock: (policy, identity) => this.unblock(policy, identity),
-    keep: ({ policy, identity, block }) => {
-      this.#addBlock(policy, identity, block, this.#clock())
-      this.#keepRung(policy, identity, block)
-    },
-    clear: () => this.#clearBlocks(),
-    listeners: this.#listeners,
-  })
+  readonly #clock: () => number
+  readonly #bounds: Bounds
   readonly #lists = new MemoryLists(
     () => this.#clock(),
     () => this.#persisted?.changed(),
   )
   readonly #refusalSlices = new MemoryRefusals(() => this.#clock())
   readonly #refusals: RefusalLog | undefined
-  readonly noteRefusal: Store['noteRefusal']
-  readonly #clock: () => number
   readonly #persisted: PersistedBlocks | undefined
   readonly #warnings: Warnings<StoreWarning>
   #isWarnedOfBans = false
-  readonly #maxKeys: number
-  readonly #maxBytes: number
-  readonly #graceMs: number
-  /** Of all states and blocks. */
-  #usage = new Usage()
-  #tables: Tables
-  #blocks: Blocks
-  #strikes: StrikeRecords
-  /** Whether bans of every policy are looked for: only once there was one. */
-  #bansEveryPolicy = false
-  /** Tables are found quickly by plan, those of the last decision first. */
-  #byPlan = new WeakMap<Plan, readonly Table[]>()
-  #lastPlan: Plan | undefined
-  #lastTables: readonly Table[] = []
-  #timer: NodeJS.Timeout | undefined
+  readonly #sweeper = new Sweeper(() => this.#clock(), [() => this.#bans, () => this.#states])
+  #states: States
+  #bans: Bans
 
   constructor(options: MemoryStoreOptions) {
     knownOptions('memoryStore', options, OPTIONS, OF_REDIS)
@@ -194,16 +142,24 @@ class MemoryStore implements Store {
     this.#clock = givenClock('memoryStore', options.clock) ?? monotonicClock()
     this.#refusals = refusalLog('memoryStore', options.offenders, this.#refusalSlices)
     this.noteRefusal = this.#refusals?.note
-    this.#graceMs = options.clock ? STRANGE_CLOCK_GRACE_MS : 0
-    const { maxKeys = 100_000, maxBytes = 268_435_456 } = options
-    this.#maxKeys = wholeNumber('memoryStore', 'maxKeys', maxKeys, 1)
-    if (this.#maxKeys > MOST_KEYS) invalidPolicy('memoryStore', 'maxKeys', `at most ${MOST_KEYS}`, this.#maxKeys)
-    this.#maxBytes = wholeNumber('memoryStore', 'maxBytes', maxBytes, LEAST_BYTES)
-    this.#tables = this.#makeTables()
-    this.#blocks = this.#makeBlocks()
-    this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
+    this.#bounds = boundsOf(options)
+    this.#states = this.#makeStates()
+    this.#bans = this.#makeBans()
+    this.blocks = new MemoryBlocks(this.#clock, () => this.#bans, this.#listeners)
     this.#warnings = new Warnings('memoryStore', STORE_WARNINGS, options.warnings, this.#listeners)
     if (options.persist !== undefined) this.#persisted = this.#persistedIn(options.persist)
+  }
+
+  #makeStates(): States {
+    return new States(this.#bounds, () => this.#sweeper.later())
+  }
+
+  #makeBans(): Bans {
+    return new Bans(this.#states, {
+      changed: () => this.#persisted?.changed(),
+      evicted: (ban) => this.#evicted(ban),
+      sweepLater: () => this.#sweeper.later(),
+    })
   }
 
   /** Takes over what the file has, as far as there is room. */
@@ -218,25 +174,23 @@ class MemoryStore implements Store {
     const { blocks, listed } = persisted.read()
     for (const entry of listed) if (entry.until > now) this.#lists.named.set(entry)
     const entries = blocks.filter(({ until }) => until > now)
-    const left = entries.filter(({ policy = EVERY_POLICY, kind, value, ...block }) => {
-      this.#keepRung(policy, startOf(kind) + value, block)
-      return !this.#setBlock(policy, startOf(kind) + value, block, now)
-    })
-    if (left.length > 0) persisted.warn(`maxBytes has no room for ${left.length} of ${entries.length} blocks and bans`)
+    const left = this.#bans.restore(entries, now)
+    if (left > 0) persisted.warn(`maxBytes has no room for ${left} of ${entries.length} blocks and bans`)
     return persisted
   }
 
   /** `now`: an instant other than the clock's, to charge what is known as of an earlier one. */
   decide(request: StoreRequest, now = this.#clock()): StoreResult {
     const { op, plan } = request
-    const values = valuesOf(request)
-    const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesFor(plan)
+    decided = true
     if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#change(request, now)
-    const block = this.#blocks.size > 0 ? this.#blocked(plan, request.identities, now) : undefined
+    const block = this.#bans.blocks.size > 0 ? this.#bans.holding(plan, request.identities, now) : undefined
     if (block) return { now, allowed: false, values: [], offset: 0, block: reportOf(block, now) }
+    const values = valuesOf(request)
+    const tables = this.#states.tablesFor(plan)
     const result =
       values === undefined
-        ? this.#decideAll(request, this.#placesOf(request), now)
+        ? this.#decideAll(request, this.#states.placesOf(request), now)
         : tables.length === 1
           ? this.#decideOne(request, tables[0] as Table, values[0] as string, now)
           : this.#decideAll(request, { tables, values }, now)
@@ -250,46 +204,12 @@ class MemoryStore implements Store {
     const identity = request.identities[terms.identity] as string
     const { now } = result
     const strike = { weight: 1, jitterMs: request.strike as number, reason: '' }
-    const block = this.#struck(terms, identity, strike, now)
+    const block = this.#bans.struck(terms, identity, strike, now)
     return block ? { now, allowed: false, values: [], offset: 0, block } : result
   }
 
-  #struck(
-    terms: BanTerms,
-    identity: string,
-    { weight, jitterMs, reason }: Strike,
-    now: number,
-  ): BlockReport | undefined {
-    const { scope } = terms
-    const most = this.#maxBytes * STRIKES_SHARE
-    this.#strikes.sweep(now, SWEPT_PER_INSERT)
-    const start = this.#strikes.strike(keyOf(scope, identity), now, weight, jitterMs, terms, most)
-    this.#sweepLater()
-    if (this.#usage.bytes > this.#maxBytes) this.#makeRoom(now, [])
-    if (!start) return undefined
-    const { rung, strikes, forMs } = start
-    const { forgetAfterMs } = terms
-    const ban = this.#blockOf(scope, identity, now, { forMs, reason, ban: { rung, strikes, forgetAfterMs } })
-    this.#setBlock(scope, identity, ban, now)
-    return { ...reportOf(ban, now), hasBegun: true }
-  }
-
-  /** Of a ban that comes from elsewhere: the next one is of the next rung. */
-  #keepRung(policy: string, identity: string, { until, ban }: Block): void {
-    if (ban?.forgetAfterMs === undefined) return
-    const { rung, forgetAfterMs } = ban
-    const most = this.#maxBytes * STRIKES_SHARE
-    this.#strikes.keepRung(keyOf(policy, identity), { rung, until, forgetAfterMs }, this.#clock(), most)
-    this.#sweepLater()
-  }
-
   strike(terms: BanTerms, identity: string, strike: Strike): StrikeResult {
-    const now = this.#clock()
-    const { policy, scope } = terms
-    const held = this.#blocked({ policy, banningPolicy: scope }, [identity], now)
-    if (strike.weight === 0) this.#strikes.pardon(keyOf(scope, identity))
-    if (!held && strike.weight > 0) return { now, block: this.#struck(terms, identity, strike, now) }
-    return { now, block: held && reportOf(held, now) }
+    return this.#bans.strike(terms, identity, strike, this.#clock())
   }
 
   /** `#decideAll` for one cell: nearly every decision, so it does as little as possible. */
@@ -311,9 +231,8 @@ class MemoryStore implements Store {
     table.report(values, 0, allowed)
     if (wait > 0 && op !== PEEK) table.noteRefusal()
     const { refunded } = table
-    if (table.isKept !== isKept) this.#resized(table, now)
-    const { keys, bytes } = this.#usage
-    if (keys > this.#maxKeys || bytes > this.#maxBytes) this.#makeRoom(now, [table])
+    if (table.isKept !== isKept) this.#states.resized(table, now)
+    if (this.#states.areTooMany) this.#states.makeRoom(now, [table])
     return refunded === 0
       ? { now, allowed, values, offset: 0 }
       : { now, allowed, values, offset: 0, refunded: [refunded] }
@@ -351,63 +270,26 @@ class MemoryStore implements Store {
         refunded ??= tables.map(() => 0)
         refunded[i] = table.refunded
       }
-      if (table.isKept !== isKept) this.#resized(table, now)
+      if (table.isKept !== isKept) this.#states.resized(table, now)
     }
     // After every table has written: evicting must not remove a state that another table has at hand.
-    const { keys, bytes } = this.#usage
-    if (keys > this.#maxKeys || bytes > this.#maxBytes) this.#makeRoom(now, tables)
+    if (this.#states.areTooMany) this.#states.makeRoom(now, tables)
     return refunded ? { now, allowed, values, offset: 0, refunded } : { now, allowed, values, offset: 0 }
   }
 
   reset(plan: Plan, identities: readonly string[]): void {
-    const { tables, values } = this.#placesOf({ plan, identities })
+    const { tables, values } = this.#states.placesOf({ plan, identities })
     for (const [i, table] of tables.entries()) table.forget(values[(plan.cells[i] as Cell).identity] as string)
     const { ban } = plan
-    if (ban) this.#strikes.pardon(keyOf(ban.scope, identities[ban.identity] as string))
+    if (ban) this.#bans.forgive(ban.scope, identities[ban.identity] as string)
   }
 
   block(policy: string, identity: string, forMs: number, reason: string): void {
-    const now = this.#clock()
-    this.#addBlock(policy, identity, this.#blockOf(policy, identity, now, { forMs, reason }), now)
+    this.#bans.block(policy, identity, forMs, reason, this.#clock())
   }
 
-  /** A block from now on. */
-  #blockOf(
-    policy: string,
-    identity: string,
-    now: number,
-    { forMs, ...more }: { forMs: number; reason: string; ban?: NonNullable<Block['ban']> },
-  ): Block {
-    const times = (this.#blocks.find(policy, identity)?.times ?? 0) + 1
-    return { since: now, until: now + forMs, times, ...more }
-  }
-
-  #addBlock(policy: string, identity: string, block: Block, now: number): void {
-    if (!this.#setBlock(policy, identity, block, now)) {
-      throw new SluiceError(
-        'STORE_FULL',
-        `memoryStore: maxBytes: no room for one more block: ${this.#blocks.sizeByHand} take half of ${this.#maxBytes} bytes`,
-      )
-    }
-  }
-
-  /** Whether there is room for it: for a ban there always is. */
-  #setBlock(policy: string, identity: string, block: Block, now: number): boolean {
-    const room = { blocks: this.#maxBytes * BLOCKS_SHARE, leastBans: this.#maxBytes * LEAST_BANS_SHARE }
-    if (policy === EVERY_POLICY) this.#bansEveryPolicy = true
-    this.#blocks.sweep(now, SWEPT_PER_INSERT)
-    if (!this.#blocks.set(policy, identity, block, room)) {
-      this.#blocks.sweep(now, SWEPT_WHEN_FULL)
-      if (!this.#blocks.set(policy, identity, block, room)) return false
-    }
-    if (this.#usage.bytes > this.#maxBytes) this.#makeRoom(now, [])
-    this.#sweepLater()
-    this.#persisted?.changed()
-    return true
-  }
-
-  #makeBlocks(): Blocks {
-    return new Blocks(new Usage(this.#usage), this.#graceMs, (ban) => this.#evicted(ban))
+  unblock(policy: string, identity: string): void {
+    this.#bans.unblock(policy, identity)
   }
 
   /** A ban that has ended before its time. Its rung stays, as far as there is room for that. */
@@ -419,19 +301,6 @@ class MemoryStore implements Store {
     this.#isWarnedOfBans = true
     const message = 'no room for all bans: those of the lowest rung that end soonest end before their time'
     this.#warnings.emit('SLUICE_BANS_EVICTED', `memoryStore: maxBytes: ${message}: raise maxBytes, or use Redis`)
-  }
-
-  unblock(policy: string, identity: string): void {
-    this.#persisted?.changed()
-    this.#blocks.delete(policy, identity)
-    this.#strikes.forget(keyOf(policy, identity))
-  }
-
-  #clearBlocks(): void {
-    for (let index = this.#blocks.size - 1; index >= 0; index--) {
-      const { policy, identity } = this.#blocks.at(index)
-      this.unblock(policy, identity)
-    }
   }
 
   async close(): Promise<void> {
@@ -448,7 +317,8 @@ class MemoryStore implements Store {
   }
 
   stats(): StoreStats {
-    const { keys, bytes } = this.#usage
+    const { keys, bytes } = this.#states.usage
+    const { maxKeys, maxBytes } = this.#bounds
     return {
       kind: 'memory',
       state: 'available',
@@ -456,9 +326,9 @@ class MemoryStore implements Store {
       pending: 0,
       keys,
       bytes,
-      maxKeys: this.#maxKeys,
-      maxBytes: this.#maxBytes,
-      blocked: this.#blocks.size,
+      maxKeys,
+      maxBytes,
+      blocked: this.#bans.blocks.size,
     }
   }
 
@@ -469,20 +339,11 @@ class MemoryStore implements Store {
   async forget(identity: IdentityByKind): Promise<void> {
     const text = identityText('forget', identity)
     const start = afterKind(text)
-    this.#tables.forget(text.slice(0, start), text.slice(start))
+    this.#states.forget(text.slice(0, start), text.slice(start))
     this.#lists.forget(text)
     this.#refusals?.forget(text)
     this.#refusalSlices.forget(text)
-    const end = `\n${text}`
-    // From the last to the first, as the last takes the place of one that is removed.
-    for (const keys of [() => this.#blocks.keys(), () => this.#strikes.keys()]) {
-      let looked = 0
-      for (const key of keys()) {
-        if (key.endsWith(end)) this.unblock(key.slice(0, -end.length), text)
-        // Lets requests run in between.
-        if (++looked % LOOKED_AT_ONCE === 0) await setImmediate()
-      }
-    }
+    await this.#bans.forget(text)
     this.#persisted?.changed()
     await this.#persisted?.written()
   }
@@ -497,21 +358,16 @@ class MemoryStore implements Store {
   }
 
   #clear(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    this.#usage = new Usage()
-    this.#tables = this.#makeTables()
-    this.#blocks = this.#makeBlocks()
-    this.#strikes = new StrikeRecords(new Usage(this.#usage), this.#graceMs)
+    this.#sweeper.stop()
+    this.#states = this.#makeStates()
+    this.#bans = this.#makeBans()
     this.#lists.clear()
     this.#refusals?.clear()
     this.#refusalSlices.clear()
-    this.#bansEveryPolicy = false
-    this.#forgetPlans()
   }
 
   #change(request: StoreRequest, now: number): StoreResult {
-    const { tables, values: identities } = this.#placesOf(request)
+    const { tables, values: identities } = this.#states.placesOf(request)
     const charge = request.charge as StoreResult
     const receipts = receiptsOf(request.plan, charge)
     const values = new Array<number>(STRIDE * request.plan.reports)
@@ -529,96 +385,13 @@ class MemoryStore implements Store {
     }
     return { now, allowed: true, values, offset: 0 }
   }
+}
 
-  /** Of the blocks and bans that hold, the one that ends last. */
-  #blocked({ policy, banningPolicy }: Banning, identities: readonly string[], now: number): Block | undefined {
-    let last: Block | undefined
-    const look = (block: Block | undefined) => {
-      if (block && block.until > (last?.until ?? now)) last = block
-    }
-    for (const identity of identities) {
-      look(this.#blocks.find(policy, identity))
-      if (banningPolicy !== undefined) look(this.#blocks.find(banningPolicy, identity))
-      if (this.#bansEveryPolicy) look(this.#blocks.find(EVERY_POLICY, identity))
-      if (!this.#blocks.hasRanges) continue
-      this.#blocks.ofRanges([policy, banningPolicy ?? policy, EVERY_POLICY], identity).forEach(look)
-    }
-    return last
-  }
-
-  /** For a request of any kinds. */
-  #placesOf(request: Pick<StoreRequest, 'plan' | 'identities' | 'values'>): Places {
-    const { plan, identities } = request
-    const values = valuesOf(request)
-    const own = this.#tablesFor(plan)
-    if (values) return { tables: own, values }
-    const tables = plan.cells.map((cell, c) => {
-      const text = identities[cell.identity] as string
-      const start = text.slice(0, afterKind(text))
-      return start === plan.starts[cell.identity] ? (own[c] as Table) : this.#tableOf(plan, cell, start)
-    })
-    return { tables, values: identities.map((text) => text.slice(afterKind(text))) }
-  }
-
-  /** The tables of a plan for the kinds that it names. */
-  #tablesFor(plan: Plan): readonly Table[] {
-    decided = true
-    let tables = this.#byPlan.get(plan)
-    if (!tables) {
-      tables = plan.cells.map((cell) => this.#tableOf(plan, cell, plan.starts[cell.identity] as string))
-      this.#byPlan.set(plan, tables)
-    }
-    this.#lastPlan = plan
-    this.#lastTables = tables
-    return tables
-  }
-
-  /** Each kind has a table of its own, so that equal values of two kinds never meet. */
-  #tableOf({ policy }: Plan, cell: Cell, start: string): Table {
-    // Limits that are functions of the request make tables without end, with states or without.
-    this.#sweepLater()
-    return this.#tables.find(`${policy}:${cell.id}\n${start}`, cell)
-  }
-
-  #makeTables(): Tables {
-    return new Tables(this.#usage, this.#maxKeys, this.#maxBytes, this.#graceMs)
-  }
-
-  /** Plans find their tables again, one and the same. */
-  #forgetPlans(): void {
-    this.#byPlan = new WeakMap()
-    this.#lastPlan = undefined
-    this.#lastTables = []
-  }
-
-  /** A decision has made or dropped a state of a table. */
-  #resized(table: Table, now: number): void {
-    table.sweep(now, SWEPT_PER_INSERT)
-    this.#sweepLater()
-  }
-
-  #makeRoom(now: number, decided: readonly Table[]): void {
-    if (this.#tables.makeRoom(now, decided)) this.#forgetPlans()
-  }
-
-  /** One timer for all states and blocks, only while there are any. It does not keep the process alive. */
-  #sweepLater(afterMs = SWEEP_EVERY_MS): void {
-    this.#timer ??= setTimeout(() => this.#sweep(), afterMs).unref()
-  }
-
-  /** Looks at a bounded number of states and blocks, so that it does not delay requests. */
-  #sweep(): void {
-    this.#timer = undefined
-    const now = this.#clock()
-    const before = this.#usage.keys + this.#blocks.size + this.#strikes.size
-    const visits =
-      this.#blocks.sweep(now, SWEPT_PER_TICK / 2) +
-      (this.#strikes.size > 0 ? this.#strikes.sweep(now, SWEPT_PER_TICK / 4) : 0)
-    if (this.#tables.sweep(now, SWEPT_PER_TICK - visits)) this.#forgetPlans()
-    const freed = before - this.#usage.keys - this.#blocks.size - this.#strikes.size
-    if (this.#tables.size === 0 && this.#blocks.size === 0 && this.#strikes.size === 0) return
-    this.#sweepLater(freed > SWEPT_PER_TICK / 4 ? SWEEP_SOON_MS : SWEEP_EVERY_MS)
-  }
+function boundsOf({ clock, maxKeys = 100_000, maxBytes = 268_435_456 }: MemoryStoreOptions): Bounds {
+  wholeNumber('memoryStore', 'maxKeys', maxKeys, 1)
+  if (maxKeys > MOST_KEYS) invalidPolicy('memoryStore', 'maxKeys', `at most ${MOST_KEYS}`, maxKeys)
+  wholeNumber('memoryStore', 'maxBytes', maxBytes, LEAST_BYTES)
+  return { maxKeys, maxBytes, graceMs: clock ? STRANGE_CLOCK_GRACE_MS : 0 }
 }
 
 /** A refused request is not in flight, so no one would release its permit. */
@@ -636,26 +409,4 @@ function hasToWait(values: readonly number[], from: number, to: number): boolean
 function isRefusedForNow({ reports }: Plan, { values }: StoreResult): boolean {
   for (let at = 0; at < STRIDE * reports; at += STRIDE) if ((values[at + 1] as number) < 0) return false
   return true
-}
-
-function reportOf({ until, reason, ban }: Block, now: number): BlockReport {
-  const remainingMs = until - now
-  return ban ? { reason, remainingMs, ban: { rung: ban.rung, strikes: ban.strikes } } : { reason, remainingMs }
-}
-
-/**
- * The values of a request, unless a store that passed it on has replaced the identities alone: their lengths show that
- * without a read of the texts.
- */
-function valuesOf({
-  plan: { starts },
-  identities,
-  values,
-}: Pick<StoreRequest, 'plan' | 'identities' | 'values'>): readonly string[] | undefined {
-  if (values === undefined) return undefined
-  for (let i = 0; i < values.length; i++) {
-    const start = starts[i] as string
-    if ((identities[i] as string).length !== start.length + (values[i] as string).length) return undefined
-  }
-  return values
 }

@@ -1,0 +1,122 @@
+import { afterKind } from '../store/identity.js'
+import type { Cell, Plan, StoreRequest } from '../store/store.js'
+import type { Swept } from './sweeper.js'
+import type { Table } from './table.js'
+import { Tables } from './tables.js'
+import { Usage } from './usage.js'
+
+/** What a store may keep, and for how long. */
+export interface Bounds {
+  readonly maxKeys: number
+  readonly maxBytes: number
+  /** For how long states outlive their end. */
+  readonly graceMs: number
+}
+
+/** Where the states of a request are: the table of each cell, and each identity's key in it. */
+export interface Places {
+  readonly tables: readonly Table[]
+  readonly values: readonly string[]
+}
+
+/** States, or blocks, looked at for expiry with each new one, so that memory follows traffic without waiting for the timer. */
+export const SWEPT_PER_INSERT = 2
+
+/** The states of a memory store, and the room that these and all else of it take. */
+export class States implements Swept {
+  readonly bounds: Bounds
+  /** Of all states and blocks. */
+  readonly usage = new Usage()
+  readonly #tables: Tables
+  readonly #sweepLater: () => void
+  #byPlan = new WeakMap<Plan, readonly Table[]>()
+
+  constructor(bounds: Bounds, sweepLater: () => void) {
+    this.bounds = bounds
+    this.#tables = new Tables(this.usage, bounds.maxKeys, bounds.maxBytes, bounds.graceMs)
+    this.#sweepLater = sweepLater
+  }
+
+  get size(): number {
+    const { size } = this.#tables
+    return size === 0 ? 0 : size + this.usage.keys
+  }
+
+  /** The tables of a plan for the kinds that it names. */
+  tablesFor(plan: Plan): readonly Table[] {
+    let tables = this.#byPlan.get(plan)
+    if (!tables) {
+      tables = plan.cells.map((cell) => this.#tableOf(plan, cell, plan.starts[cell.identity] as string))
+      this.#byPlan.set(plan, tables)
+    }
+    return tables
+  }
+
+  /** For a request of any kinds. */
+  placesOf(request: Pick<StoreRequest, 'plan' | 'identities' | 'values'>): Places {
+    const { plan, identities } = request
+    const values = valuesOf(request)
+    const own = this.tablesFor(plan)
+    if (values) return { tables: own, values }
+    const tables = plan.cells.map((cell, c) => {
+      const text = identities[cell.identity] as string
+      const start = text.slice(0, afterKind(text))
+      return start === plan.starts[cell.identity] ? (own[c] as Table) : this.#tableOf(plan, cell, start)
+    })
+    return { tables, values: identities.map((text) => text.slice(afterKind(text))) }
+  }
+
+  /** Each kind has a table of its own, so that equal values of two kinds never meet. */
+  #tableOf({ policy }: Plan, cell: Cell, start: string): Table {
+    // Limits that are functions of the request make tables without end, with states or without.
+    this.#sweepLater()
+    return this.#tables.find(`${policy}:${cell.id}\n${start}`, cell)
+  }
+
+  /** A decision has made or dropped a state of a table. */
+  resized(table: Table, now: number): void {
+    table.sweep(now, SWEPT_PER_INSERT)
+    this.#sweepLater()
+  }
+
+  get areTooMany(): boolean {
+    return this.usage.keys > this.bounds.maxKeys || this.usage.bytes > this.bounds.maxBytes
+  }
+
+  /** Evicts until there is room, as far as `Tables` does at once. */
+  makeRoom(now: number, decided: readonly Table[]): void {
+    if (this.#tables.makeRoom(now, decided)) this.#forgetPlans()
+  }
+
+  sweep(now: number, most: number): number {
+    if (this.#tables.sweep(now, most)) this.#forgetPlans()
+    return most
+  }
+
+  /** Forgets a value of a kind. */
+  forget(start: string, value: string): void {
+    this.#tables.forget(start, value)
+  }
+
+  /** Plans find their tables again, one and the same. */
+  #forgetPlans(): void {
+    this.#byPlan = new WeakMap()
+  }
+}
+
+/**
+ * The values of a request, unless a store that passed it on has replaced the identities alone: their lengths show that
+ * without a read of the texts.
+ */
+export function valuesOf({
+  plan: { starts },
+  identities,
+  values,
+}: Pick<StoreRequest, 'plan' | 'identities' | 'values'>): readonly string[] | undefined {
+  if (values === undefined) return undefined
+  for (let i = 0; i < values.length; i++) {
+    const start = starts[i] as string
+    if ((identities[i] as string).length !== start.length + (values[i] as string).length) return undefined
+  }
+  return values
+}
