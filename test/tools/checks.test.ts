@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { rulesOf } from '../../scripts/build-rooms.js'
 import { problemsOfContents } from '../../scripts/check-packages.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
 import { requireNode } from '../../scripts/lib/project.js'
@@ -161,5 +162,37 @@ const made = function () {}
     expect(problemsOfSizes(sizes, { long: 'is a table', short: 'was long' })).toEqual([
       'the exception for short is not needed',
     ])
+  })
+})
+
+describe('the rules of rooms', () => {
+  const framework = { group: ['express'], message: 'no framework' }
+  const groups = (rules: object[]) =>
+    (rules as ReturnType<typeof rulesOf> as { includes: string[]; linter: Linter }[]).map(({ includes, linter }) => [
+      includes[0],
+      linter.rules.style.noRestrictedImports.options.patterns.map(({ group }) => group.join(' ')),
+    ])
+  interface Linter {
+    rules: { style: { noRestrictedImports: { options: { patterns: { group: string[] }[] } } } }
+  }
+
+  test('forbid the rooms that are not named, to rooms within a room, too', () => {
+    const inner = { top: { isBelow: true, rooms: { low: [], high: ['low'] } } }
+    const table = { entries: ['entries'], rooms: { base: [], top: ['base'] }, inner }
+    expect(groups(rulesOf('src', table, [framework]))).toEqual([
+      ['src/base/**', ['express', '**/{top,entries}/**']],
+      ['src/top/**', ['express', '**/{entries}/**']],
+      ['src/top/low/**', ['express', '**/{entries}/**', '../*.js **/{high}/**']],
+      ['src/top/high/**', ['express', '**/{entries}/**', '../*.js']],
+    ])
+  })
+
+  test('leave to pure rooms nothing but themselves', () => {
+    const table = { pure: ['kernels'], rooms: { kernels: [], other: ['kernels'] } }
+    expect(groups(rulesOf('src', table, [framework]))[0]).toEqual(['src/kernels/**', ['** !./*']])
+  })
+
+  test('name rooms that there are', () => {
+    expect(() => rulesOf('src', { rooms: { base: ['bass'] } }, [])).toThrow('src/base: there is no room bass beside it')
   })
 })

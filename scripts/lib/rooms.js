@@ -1,0 +1,94 @@
+// Which folder of a package may import which others: `npm run build:rooms` makes the rules of biome.json from this table.
+
+/**
+ * @typedef {object} Rooms the folders of a package's `src`, or of a room; files beside them import from any
+ * @property {Record<string, readonly string[]>} rooms each with the others that it imports
+ * @property {Record<string, Rooms>} [inner] folders within rooms
+ * @property {readonly string[]} [pure] rooms whose files import each other alone
+ * @property {boolean} [isBelow] whether the files beside the rooms import these, and never the other way round
+ * @property {readonly string[]} [entries] folders that import from any, and that no file imports
+ */
+
+/** Up to the limiter. */
+const ENGINE = ['util', 'request', 'store', 'policy', 'lists', 'verdict', 'memory']
+
+/** @type {Record<string, Rooms>} */
+export const ROOMS = {
+  core: {
+    entries: ['entries'],
+    pure: ['kernels'],
+    rooms: {
+      util: [],
+      kernels: [],
+      request: [],
+      store: ['util', 'kernels'],
+      blocks: ['util', 'store'],
+      offenders: ['util', 'store'],
+      policy: ['util', 'kernels', 'request', 'store'],
+      lists: ['util', 'request', 'store', 'blocks', 'policy'],
+      verdict: ['policy', 'store', 'util'],
+      memory: ['util', 'kernels', 'store', 'blocks', 'offenders'],
+      redis: ['util', 'kernels', 'store', 'blocks', 'offenders'],
+      limiter: [...ENGINE, 'blocks'],
+      http: [...ENGINE, 'limiter'],
+      metrics: ['util', 'store', 'policy', 'verdict', 'limiter'],
+      logging: ['util', 'store', 'verdict', 'limiter'],
+    },
+    inner: {
+      http: {
+        rooms: {
+          response: [],
+          headers: [],
+          identity: [],
+          responders: ['response', 'headers', 'identity'],
+          charging: ['response', 'responders'],
+          guard: ['response', 'headers', 'identity', 'responders', 'charging'],
+          adapter: ['response', 'headers', 'identity', 'responders', 'charging', 'guard'],
+        },
+      },
+      redis: {
+        isBelow: true,
+        rooms: { clients: [], leases: [], scripts: ['clients'] },
+      },
+    },
+  },
+  policies: {
+    rooms: {
+      problems: [],
+      schema: ['problems'],
+      document: ['problems', 'schema'],
+      match: ['document'],
+      compile: ['problems', 'schema', 'document', 'match'],
+      sources: ['problems', 'schema', 'document', 'match', 'compile'],
+    },
+  },
+  cli: {
+    rooms: {
+      program: [],
+      postgres: ['program'],
+      redis: ['program'],
+      documents: ['program'],
+      serve: ['program', 'redis'],
+      commands: ['program', 'postgres', 'redis', 'documents', 'serve'],
+    },
+  },
+}
+
+const ADAPTER =
+  'An adapter is glue: it imports @sluice/core and @sluice/core/http, node: modules and its own framework.'
+const NO_ADAPTER = '@sluice/core/http is for adapters: what our other packages need is in @sluice/core/internal.'
+
+/** @type {Record<string, { only?: readonly string[], never?: readonly string[], why: string }>} what packages import of others */
+export const OUTSIDE = {
+  core: {
+    never: ['express', 'koa', 'fastify', 'ioredis', 'redis', '@types', '@redis', '@sluice'],
+    why: 'The core imports no framework and no Redis client: describe the shape that is needed.',
+  },
+  policies: { never: ['@sluice/core/http'], why: NO_ADAPTER },
+  prometheus: { never: ['@sluice/core/http'], why: NO_ADAPTER },
+  otel: { never: ['@sluice/core/http'], why: NO_ADAPTER },
+  testing: { never: ['@sluice/core/http'], why: NO_ADAPTER },
+  express: { only: ['@sluice/core', '@sluice/core/http', 'express'], why: ADAPTER },
+  koa: { only: ['@sluice/core', '@sluice/core/http', 'koa'], why: ADAPTER },
+  fastify: { only: ['@sluice/core', '@sluice/core/http', 'fastify', 'fastify-plugin'], why: ADAPTER },
+}
