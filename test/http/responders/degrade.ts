@@ -1,0 +1,28 @@
+import { degrade, throttle } from '@sluice/core'
+import { describe, expect, test } from 'vitest'
+import { ask, frozen, type Start } from './apps.js'
+
+export function degradeTests(start: Start): void {
+  describe('degrade', () => {
+    test('calls on, and the verdict says so from the start, uncharged', async () => {
+      const app = await start({ store: frozen(), limit: 1, window: '10s', respond: degrade() }, (verdict) => ({
+        body: { degraded: verdict?.degraded },
+      }))
+      expect((await ask(app)).body).toBe('{"degraded":false}')
+      const { status, head, body } = await ask(app)
+      expect([status, body]).toEqual([200, '{"degraded":true}'])
+      expect(head).toMatch(/ratelimit: "default";r=0/i)
+      expect(head).not.toMatch(/retry-after/i)
+      expect(app.ran[1]).toMatchObject({ allowed: false, reason: 'limited', degraded: true, cost: 0 })
+    })
+
+    test('does not let a block through', async () => {
+      for (const respond of [degrade(), throttle({ bytesPerSecond: 10 })]) {
+        const app = await start({ store: frozen(), limit: 1, window: '10s', respond })
+        await app.limiter.block('everyone', { for: '1h' })
+        expect((await ask(app)).status).toBe(429)
+        expect(app.ran).toEqual([])
+      }
+    })
+  })
+}

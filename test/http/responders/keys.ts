@@ -1,0 +1,49 @@
+import { gcra, type HttpContext } from '@sluice/core'
+import { expect, test } from 'vitest'
+import { unhandledDuring, warningsDuring } from '../../support/process-events.js'
+import { ask, frozen, type Start } from './apps.js'
+
+export function keyTests(start: Start): void {
+  test.each([
+    [undefined, 'undefined'],
+    [null, 'null'],
+    ['', '""'],
+  ])('a request whose key is %j draws a warning that says what to do about it', async (missing, shown) => {
+    const app = await start({ limit: 1, window: '10s', key: () => missing })
+    const warnings = await warningsDuring(async () => expect((await ask(app)).status).toBe(400))
+    const message =
+      `policy "default": key: expected a non-empty string or a number, got ${shown} ` +
+      '(with the option anonymous, "by-ip" or "skip", a request may have none)'
+    expect(warnings.map((warning) => warning.message)).toContainEqual(expect.stringContaining(message))
+  })
+
+  test('a key, a limit, a window, a tier and a priority that answer later are waited for', async () => {
+    const later = async <T>(value: T) => {
+      await new Promise(setImmediate)
+      return value
+    }
+    const own = gcra({ limit: () => later(2), window: () => later('1h'), reserve: 1 })
+    const app = await start({
+      store: frozen(),
+      key: (_request: unknown, context: HttpContext) => later(context.header('x-user')),
+      tiers: { free: [own] },
+      tier: () => later('free'),
+      priority: (_request: unknown, context: HttpContext) => later(context.header('x-user') === 'ann' ? 1 : 0),
+    })
+    const status = async (user: string) => (await ask(app, 'GET', { 'X-User': user })).status
+    expect([await status('ann'), await status('ann'), await status('ann')]).toEqual([200, 200, 429])
+    expect([await status('bob'), await status('bob')]).toEqual([200, 429])
+    expect(app.ran[0]).toMatchObject({ tier: 'free', priority: 1 })
+    expect(app.errors).toEqual([])
+  })
+
+  test('a promised key that rejects reaches the error handler as it is, and ends nothing', async () => {
+    const key = () => Promise.reject(new Error('no sessions'))
+    const unhandled = await unhandledDuring(async () => {
+      const app = await start({ limit: 1, window: '10s', key })
+      expect((await ask(app)).status).toBe(500)
+      expect(app.errors).toMatchObject([{ message: 'no sessions' }])
+    })
+    expect(unhandled).toEqual([])
+  })
+}

@@ -1,0 +1,73 @@
+import { reject, tarpit, type Verdict } from '@sluice/core'
+import { expect, test } from 'vitest'
+import { unhandledDuring, warningsDuring } from '../../support/process-events.js'
+import { ask, frozen, type Start } from './apps.js'
+
+export function listenerTests(start: Start, name: string): void {
+  test.each([
+    ['an admitted', 1],
+    ['a refused', 0],
+  ])('an onVerdict that throws on %s request reaches the error handler once', async (_what, limit) => {
+    const onVerdict = () => {
+      throw new Error('user function')
+    }
+    const app = await start({ store: frozen(), limit, window: '10s', onVerdict })
+    expect((await ask(app)).status).toBe(500)
+    expect(app.errors).toHaveLength(1)
+    expect(app.ran).toEqual([])
+    expect((await app.limiter.peek('everyone')).remaining).toBe(0)
+  })
+
+  const noLog = new Error('no audit log')
+  test.each([
+    ['rejects', () => Promise.reject(noLog)],
+    // biome-ignore lint/suspicious/noThenProperty: a promise of another library
+    ['rejects in a way of its own', () => ({ then: (_: unknown, fail: (why: Error) => void) => fail(noLog) })],
+  ])('an onVerdict that %s later disturbs nothing but is warned of', async (how, onVerdict) => {
+    const policy = `${name}-${how}`.replace(/\W/g, '-')
+    let warnings: Error[] = []
+    const unhandled = await unhandledDuring(async () => {
+      warnings = await warningsDuring(async () => {
+        const app = await start({ store: frozen(), name: policy, limit: 1, window: '10s', onVerdict })
+        expect([(await ask(app)).status, (await ask(app)).status]).toEqual([200, 429])
+        expect(app.errors).toEqual([])
+      })
+    })
+    expect(unhandled).toEqual([])
+    const warning = { code: 'SLUICE_LISTENER_FAILED', message: `policy "${policy}": onVerdict: no audit log` }
+    expect(warnings.filter(({ message }) => message.includes(`"${policy}"`))).toMatchObject([warning, warning])
+  })
+
+  test('no request waits for an onVerdict', async () => {
+    const app = await start({ store: frozen(), limit: 1, window: '10s', onVerdict: () => new Promise(() => {}) })
+    expect([(await ask(app)).status, (await ask(app)).status]).toEqual([200, 429])
+  })
+
+  test('no request waits for what a responder does about admitted requests, and what fails there is warned of', async () => {
+    const failed = `${name}: no list of the admitted`
+    const onAdmitted = () => Promise.reject(new Error(failed)) as never
+    let warnings: Error[] = []
+    const unhandled = await unhandledDuring(async () => {
+      warnings = await warningsDuring(async () => {
+        const app = await start({ limit: 1, window: '10s', respond: Object.assign(reject(), { onAdmitted }) })
+        expect((await ask(app)).status).toBe(200)
+      })
+    })
+    expect(unhandled).toEqual([])
+    expect(warnings.map(({ message }) => message)).toContain(`onAdmitted: ${failed}`)
+  })
+
+  test('what is skipped is neither told of nor delayed', async () => {
+    const told: Verdict[] = []
+    const app = await start({
+      store: frozen(),
+      limit: 0,
+      window: '10s',
+      skip: () => true,
+      respond: tarpit(),
+      onVerdict: (_request: unknown, verdict: Verdict) => void told.push(verdict),
+    })
+    expect((await ask(app)).status).toBe(200)
+    expect([told, app.ran]).toEqual([[], [undefined]])
+  })
+}
