@@ -48,7 +48,17 @@ export const ROOMS = {
       },
       redis: {
         isBelow: true,
-        rooms: { clients: [], leases: [], scripts: ['clients'] },
+        rooms: {
+          warnings: [],
+          clients: [],
+          health: ['warnings', 'clients'],
+          scripts: ['clients'],
+          blocks: ['clients', 'scripts'],
+          permits: ['clients', 'scripts'],
+          slots: ['clients', 'scripts'],
+          batching: ['clients', 'scripts', 'slots', 'health'],
+          layers: ['clients', 'scripts', 'slots', 'batching', 'health', 'blocks', 'permits'],
+        },
       },
     },
   },
