@@ -7,6 +7,7 @@
  * @property {number} [first] how many calls have been made before
  * @property {boolean} [isZipf] whether key n is asked for 1/n as often as the first, in no order
  * @property {boolean} [prepared] whether keys are made before the first call, not one for each
+ * @property {string} [prefix] of each key: other keys than those of another load
  */
 
 /**
@@ -15,8 +16,9 @@
  * @param {Load} load
  * @param {(key: string) => unknown} call
  */
-export function inFlight({ count, inFlight, keys, step = 1, first = 0, isZipf = false, prepared = false }, call) {
-  const make = (/** @type {number} */ i) => `user:${isZipf ? zipf(i, keys) : (i * step) % keys}`
+export function inFlight(load, call) {
+  const { count, inFlight, keys, step = 1, first = 0, isZipf = false, prepared = false, prefix = 'user:' } = load
+  const make = (/** @type {number} */ i) => `${prefix}${isZipf ? zipf(i, keys) : (i * step) % keys}`
   const names = prepared ? Array.from({ length: keys }, (_, i) => make(i)) : []
   const nameOf = prepared ? (/** @type {number} */ i) => /** @type {string} */ (names[i % keys]) : make
   let made = 0
@@ -32,7 +34,7 @@ export function inFlight({ count, inFlight, keys, step = 1, first = 0, isZipf = 
  * @param {number} i
  * @param {number} keys
  */
-function zipf(i, keys) {
+export function zipf(i, keys) {
   const share = (Math.imul(i + 1, 0x9e3779b1) >>> 0) / 2 ** 32
   return Math.floor(keys ** share)
 }

@@ -1,9 +1,11 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { zipf } from './keep-in-flight.js'
 
 /**
  * @typedef {object} LoadInTurns
  * @property {number} ms for how long
  * @property {number} keys taken in turn, made before the first call
+ * @property {boolean} [isZipf] whether key n is asked for 1/n as often as the first, in no order
  * @property {number} [first] how many calls have been made before
  * @property {number} [inFlight] calls in each turn of the event loop, as fast as they go
  * @property {number} [perSecond] or as many as are due, each ms
@@ -17,14 +19,16 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
  * @param {(key: string) => Promise<unknown>} call
  * @returns {Promise<number>} how many were made
  */
-export async function callInTurns({ ms, keys, first = 0, inFlight = 1, perSecond }, call) {
-  const names = Array.from({ length: keys }, (_, i) => `user:${i}`)
+export async function callInTurns({ ms, keys, isZipf = false, first = 0, inFlight = 1, perSecond }, call) {
+  const names = isZipf
+    ? Array.from({ length: 4 * keys }, (_, i) => `user:${zipf(i, keys)}`)
+    : Array.from({ length: keys }, (_, i) => `user:${i}`)
   const startedMs = performance.now()
   let made = 0
   for (let passedMs = 0; passedMs < ms; passedMs = performance.now() - startedMs) {
     const upTo = perSecond === undefined ? made + inFlight : Math.floor((passedMs * perSecond) / 1000)
     const calls = []
-    while (made < upTo) calls.push(call(/** @type {string} */ (names[(first + made++) % keys])))
+    while (made < upTo) calls.push(call(/** @type {string} */ (names[(first + made++) % names.length])))
     await Promise.all(calls)
     await (perSecond === undefined ? nextTurn() : sleep(1))
   }

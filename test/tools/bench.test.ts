@@ -4,7 +4,11 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startChild } from '../../bench/lib/child.js'
+import { ending, type Keep } from '../../bench/lib/ending.js'
+import { startCluster, startRedis } from '../../bench/lib/redis.js'
+import { redisRow, type World } from '../../bench/lib/rows.js'
 import { medianInterval } from '../../bench/lib/stats.js'
+import type { WrittenLimit } from '../../bench/players/redis-policy.js'
 import { run } from '../../scripts/lib/run.js'
 import { ensureBuilt } from '../support/built-core.js'
 import { byEffort } from '../support/effort.js'
@@ -49,6 +53,59 @@ test.each([
   } finally {
     await child.end()
   }
+})
+
+const few = { inFlight: 2, keys: 10, count: 50 }
+const log: WrittenLimit = ['slidingLog', { limit: 5, window: '1h' }]
+const many: WrittenLimit = ['slidingWindow', { limit: 10_000_000, window: '1h' }]
+
+test.each([
+  redisRow('refuses', {
+    limits: [log],
+    policy: { ban: { after: 1, within: '1m', for: ['1m'] } },
+    refuses: true,
+    ...few,
+  }),
+  redisRow('knows blocks', { limits: [log], blocks: 3, ...few, keys: 100 }),
+  redisRow('waits', { limits: [['gcra', { limit: 200, window: '1s', burst: 1 }]], waits: true, ...few }),
+  redisRow('in turns', { limits: [many], policy: { consistency: { syncEvery: '20ms' } }, ...few, inTurnsMs: 50 }),
+  redisRow('has a cluster', { limits: [many], ...few, onCluster: true }),
+])('$name: CPU time of Node and of Redis is measured', ({ costsUs }) =>
+  ending(async (keep) => {
+    const costs = await costsUs(keep, worldFor(keep))
+    expect(costs).toEqual({ 'Node CPU': expect.any(Number), 'Redis CPU': expect.any(Number) })
+    for (const cost of Object.values(costs)) expect(cost).toBeGreaterThan(0)
+  }),
+)
+
+test('a policy that refuses is not timed where its row says that it has room', async () => {
+  const asked = ending((keep) => redisRow('full', { limits: [log], ...few, keys: 2 }).costsUs(keep, worldFor(keep)))
+  await expect(asked).rejects.toThrow('full: refuses in the end')
+})
+
+test('a row of a policy on Redis takes the packages of the checkout that it is given', async () => {
+  const { costsUs } = redisRow('elsewhere', { limits: [log], ...few })
+  const asked = ending((keep) => costsUs(keep, { ...worldFor(keep), build: pathToFileURL(`${folder}/`).href }))
+  await expect(asked).rejects.toThrow('Cannot find module')
+})
+
+function worldFor(keep: Keep): World {
+  return {
+    build: new URL('..', pathToFileURL(bench)).href,
+    player: (name) => new URL(`players/${name}.js`, pathToFileURL(bench)),
+    redis: async () => keep(await startRedis()),
+    cluster: () => startCluster(keep, 3),
+    loader: async () => keep(startChild(new URL('players/http-load.js', pathToFileURL(bench)))),
+  }
+}
+
+test('two checkouts are compared figure by figure, of the rows that are named', async () => {
+  const here = fileURLToPath(new URL('../../', import.meta.url))
+  const against = [join(bench, 'against.js'), here, '--pairs', '1']
+  const output = await run(process.execPath, [...against, 'exact log, 1 in flight'], { quiet: true })
+  const figures = [...output.matchAll(/^\| redis: .*? \| (\w+ CPU) \| [\d.]+ \| [\d.]+ \| [\d.]+ /gm)]
+  expect(figures.map(([, figure]) => figure)).toEqual(['Node CPU', 'Redis CPU'])
+  await expect(run(process.execPath, [...against, 'speed'], { quiet: true })).rejects.toThrow('no row has "speed"')
 })
 
 test('a name there is no benchmark of is refused', async () => {
