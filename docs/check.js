@@ -5,6 +5,7 @@ import { createServer } from 'node:http'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
+import { chromiumPath } from '../scripts/ensure-chromium.js'
 
 const DIST = fileURLToPath(new URL('.vitepress/dist/', import.meta.url))
 const TYPES = {
@@ -16,12 +17,11 @@ const TYPES = {
   '.woff2': 'font/woff2',
 }
 const WIDTHS = [360, 1280]
-const BROWSERS = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 
 const pictures = process.argv[2]
 const problems = []
-const executablePath = BROWSERS.find((path) => path && existsSync(path))
-if (!executablePath) throw new Error('no Chromium: apt-get install chromium, or set CHROMIUM')
+const executablePath = chromiumPath()
+if (!executablePath) throw new Error('no Chromium: node scripts/ensure-chromium.js, or set CHROMIUM')
 if (!existsSync(join(DIST, 'index.html'))) throw new Error('no site: npm run docs:build')
 if (pictures) mkdirSync(pictures, { recursive: true })
 

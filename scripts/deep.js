@@ -1,5 +1,6 @@
 // `npm run deep`: all that takes long, in full, one after the other, some hours: npm run deep [-- <part> …]
 // Goes on after a failure, and ends with a line for each part.
+import { ensureChromium } from './ensure-chromium.js'
 import { ensurePrograms } from './ensure-programs.js'
 import { tomcat } from './ensure-tomcat.js'
 import { whenStarted } from './lib/run.js'
@@ -34,7 +35,6 @@ const PARTS = {
   hostile: npmRun('test:full', ['deep/hostile']),
   // Paths to Tomcat behind nginx: none reaches a servlet past its policy.
   servlets: npmRun('test:full', ['deep/servlets']),
-  // Needs a Chromium, such as Debian's.
   docs: npmRun('docs:check'),
 }
 
@@ -44,6 +44,7 @@ await whenStarted(import.meta.url, async () => {
   if (unknown !== undefined) throw new Error(`there is no ${unknown}; there are ${Object.keys(PARTS).join(', ')}`)
   await ensurePrograms()
   if (names.length === 0 || names.includes('servlets')) await ensure([tomcat])
+  if (names.length === 0 || names.includes('docs')) await ensureChromium()
   await takeAll(
     Object.entries(PARTS).flatMap(([name, step]) => (names.length === 0 || names.includes(name) ? [step] : [])),
   )

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
+import { chromiumPath } from '../../scripts/ensure-chromium.js'
 import { curl } from '../../scripts/ensure-curl.js'
 import { nginx } from '../../scripts/ensure-nginx.js'
 import { answers, redisServer, versionProblem } from '../../scripts/ensure-redis.js'
@@ -181,6 +182,14 @@ describe('finding a program', () => {
     expect(findProgram('tool', path)).toBe(join(folder, 'tool'))
     expect(findProgram('other', path)).toBeUndefined()
   })
+})
+
+test('CHROMIUM names the browser that opens the documentation, and a path where there is none is rejected', () => {
+  expect(chromiumPath({ CHROMIUM: process.execPath, PATH: '' })).toBe(process.execPath)
+  expect(chromiumPath({ PATH: '' })).toBeUndefined()
+  expect(() => chromiumPath({ CHROMIUM: '/nowhere/chromium' })).toThrow(
+    'CHROMIUM: expected the path of a Chromium, got /nowhere/chromium',
+  )
 })
 
 describe('REDIS_URL', () => {
