@@ -145,7 +145,7 @@ export class FairClass {
   }
 
   sinceWithout(left: Turn | undefined): number {
-    const [first, second] = this.#earliest.items
+    const [first, second] = this.#earliest
     if (!first || first.turns[0] !== left) return this.since
     const { since: own = Number.POSITIVE_INFINITY } = first.turns[1] ?? {}
     return Math.min(own, second?.since ?? Number.POSITIVE_INFINITY)
@@ -195,26 +195,30 @@ export class FairClass {
   /** Units that are served up to a place. */
   unitsUpTo(place: Place): number {
     let units = 0
-    for (const queue of this.#next.items) {
-      // Those behind it have their first turns later.
-      if (queue.isAfter(place)) break
-      units += queue.turns.length === 1 ? queue.units : queue.upTo(place).units
+    for (const queues of this.#next.arrays) {
+      for (const queue of queues) {
+        // Those behind it have their first turns later.
+        if (queue.isAfter(place)) return units
+        units += queue.turns.length === 1 ? queue.units : queue.upTo(place).units
+      }
     }
     return units
   }
 
   /** When the earliest turn began of those that are served at a place or later. */
   sinceFrom(place: Place): number {
-    return this.#next.items.reduce((earliest, queue) => {
+    let earliest = place.since
+    for (const queue of this.#clients.values()) {
       const next = queue.turns[queue.upTo(place).count]
-      return Math.min(earliest, next?.since ?? Number.POSITIVE_INFINITY)
-    }, place.since)
+      if (next && next.since < earliest) earliest = next.since
+    }
+    return earliest
   }
 
   /** The place of the turn that is served last of those that came before an instant, or with `orAt` until then; undefined without any. */
   lastPlaceBefore(since: number, orAt: boolean): Place | undefined {
     let last: Place | undefined
-    for (const queue of this.#next.items) {
+    for (const queue of this.#clients.values()) {
       const count = queue.countBefore(since, orAt)
       if (count === 0) continue
       const place = queue.placeOf(count - 1)

@@ -80,10 +80,12 @@ export class FairQueue {
 
   /** The classes in the order in which they are served, without one turn or with all, up to so many. */
   classes(most: number, without?: Turn): WaitingClass[] {
-    // Without the turn one class is later than it is in the list.
-    const classes = this.#next.items
-      .slice(0, most + 1)
-      .map((one) => ({ headStartMs: one.headStartMs, since: one.sinceWithout(without) }))
+    const classes: WaitingClass[] = []
+    for (const one of this.#next) {
+      // Without the turn one class is later than it is in the list.
+      if (classes.length > most) break
+      classes.push({ headStartMs: one.headStartMs, since: one.sinceWithout(without) })
+    }
     return classes
       .filter(({ since }) => since < Number.POSITIVE_INFINITY)
       .sort((a, b) => a.since - b.since)
@@ -95,10 +97,10 @@ export class FairQueue {
     const own = this.#classes.get(turn.headStartMs) as FairClass
     const place = own.placeOf(turn)
     let units = own.unitsUpTo(place)
-    if (this.#next.items.length === 1) return units
+    if (this.#classes.size === 1) return units
     // Others go first as long as they have a turn that came before all that are left of its own class.
     const since = own.sinceFrom(place)
-    for (const other of this.#next.items) {
+    for (const other of this.#classes.values()) {
       if (other === own) continue
       const last = other.lastPlaceBefore(since, other.number < own.number)
       if (last) units += other.unitsUpTo(last)
@@ -116,7 +118,7 @@ export class FairQueue {
     const turnsIn = (of: string | undefined) => classes.reduce((sum, one) => sum + one.turnsOf(of).length, 0)
     let most = turnsIn(client) + 1
     let from: ClientCount | undefined
-    for (const one of this.#most.items) {
+    for (const one of this.#most) {
       if (one.turns <= most) break
       const turns = turnsIn(one.client)
       if (turns > most) [most, from] = [turns, one]

@@ -1,37 +1,59 @@
+/** An array of more items is halved: moving 9,000 of them at once takes some 10 µs. */
+const MOST_IN_ARRAY = 512
+
 /**
- * Items in order, in one array. `isBefore` orders any two of them, and no two are equal. What an item is ordered by
+ * Items in order, in short arrays. `isBefore` orders any two of them, and no two are equal. What an item is ordered by
  * changes only while it is out of the list.
  */
 export class SortedList<T> {
-  readonly #items: T[] = []
+  /** None is empty. */
+  readonly #arrays: T[][] = []
   readonly #isBefore: (a: T, b: T) => boolean
 
   constructor(isBefore: (a: T, b: T) => boolean) {
     this.#isBefore = isBefore
   }
 
-  get items(): readonly T[] {
-    return this.#items
+  get first(): T | undefined {
+    return this.#arrays[0]?.[0]
   }
 
-  get first(): T | undefined {
-    return this.#items[0]
+  /** The arrays, in order: reading all items one by one takes three times as long. */
+  get arrays(): readonly (readonly T[])[] {
+    return this.#arrays
+  }
+
+  *[Symbol.iterator](): Generator<T> {
+    for (const items of this.#arrays) yield* items
   }
 
   add(item: T): void {
-    const at = this.#placeOf(item)
-    if (at === this.#items.length) this.#items.push(item)
-    else this.#items.splice(at, 0, item)
+    const place = this.#arrayOf(item)
+    const items = this.#arrays[place] ?? this.#arrays[place - 1]
+    if (!items) {
+      this.#arrays.push([item])
+      return
+    }
+    items.splice(this.#placeIn(items, item), 0, item)
+    if (items.length > MOST_IN_ARRAY)
+      this.#arrays.splice(this.#arrays.indexOf(items) + 1, 0, items.splice(MOST_IN_ARRAY / 2))
   }
 
   /** Call it with an item of the list. */
   remove(item: T): void {
-    removeAt(this.#items, this.#placeOf(item))
+    const place = this.#arrayOf(item)
+    const items = this.#arrays[place] as T[]
+    removeAt(items, this.#placeIn(items, item))
+    if (items.length === 0) removeAt(this.#arrays, place)
   }
 
-  /** How many items are before it. */
-  #placeOf(item: T): number {
-    return countWhile(this.#items, (other) => this.#isBefore(other, item))
+  /** Of the first array that does not end before an item. */
+  #arrayOf(item: T): number {
+    return countWhile(this.#arrays, (items) => this.#isBefore(items[items.length - 1] as T, item))
+  }
+
+  #placeIn(items: readonly T[], item: T): number {
+    return countWhile(items, (other) => this.#isBefore(other, item))
   }
 }
 
