@@ -5,7 +5,6 @@ import { RequestFault } from '../../util/request-fault.js'
 const MOST_PAIRS = 16
 /** Most characters of what may be JSON. Browsers keep no longer cookies. */
 const LONGEST_JSON = 4096
-const SEMICOLON = 59
 const EQUALS = 61
 
 /**
@@ -53,9 +52,8 @@ function equalsAfter(header: string, start: number, name: string): number {
 }
 
 function pairEnd(header: string, from: number): number {
-  let end = from
-  while (end < header.length && header.charCodeAt(end) !== SEMICOLON) end++
-  return end
+  const end = header.indexOf(';', from)
+  return end < 0 ? header.length : end
 }
 
 function afterBlanks(header: string, from: number): number {

@@ -57,23 +57,18 @@ function lengthOf(path: string): number {
   return length
 }
 
-/** Characters, by their codes, that all read in the same way. */
-const PLAIN = Uint8Array.from({ length: 128 }, (_, code) => (/[a-z0-9_~-]/.test(String.fromCharCode(code)) ? 1 : 0))
+/** What some read in another way than others, and slashes behind which no segment is. */
+const ODD = /[^/a-z0-9_~-]|\/(?=\/|$)/
 const SLASH = 47
 
 /** Up to `most` segments of a path that can be read in one way, as nearly every one can; undefined for the others. */
 export function plainSegments(path: string, most: number): readonly string[] | undefined {
-  if (path.charCodeAt(0) !== SLASH) return undefined
+  if (path.charCodeAt(0) !== SLASH || ODD.test(path)) return undefined
   const segments: string[] = []
-  let start = 1
-  for (let i = 1; i <= path.length; i++) {
-    if (i < path.length && path.charCodeAt(i) !== SLASH) {
-      if (PLAIN[path.charCodeAt(i)] !== 1) return undefined
-    } else if (i === start) return undefined
-    else {
-      if (segments.length < most) segments.push(path.slice(start, i))
-      start = i + 1
-    }
+  for (let start = 1; start > 0 && segments.length < most; ) {
+    const end = path.indexOf('/', start)
+    segments.push(end < 0 ? path.slice(start) : path.slice(start, end))
+    start = end + 1
   }
   return segments
 }
