@@ -18,7 +18,7 @@ test('thousands of items keep their order, whatever is added and removed', () =>
     expect([...list]).toEqual(model)
     expect(list.arrays.flat()).toEqual(model)
     expect(list.first).toBe(model[0])
-    for (const items of list.arrays) expect(items.length).toBeGreaterThan(0)
+    if (list.arrays.length > 1) expect(list.arrays.map(({ length }) => length)).not.toContain(0)
   }
   for (const item of model) list.remove(item)
   expect([...list]).toEqual([])

@@ -6,8 +6,8 @@ const MOST_IN_ARRAY = 512
  * changes only while it is out of the list.
  */
 export class SortedList<T> {
-  /** None is empty. */
-  readonly #arrays: T[][] = []
+  /** One at least. None of several is empty. */
+  readonly #arrays: T[][] = [[]]
   readonly #isBefore: (a: T, b: T) => boolean
 
   constructor(isBefore: (a: T, b: T) => boolean) {
@@ -28,28 +28,30 @@ export class SortedList<T> {
   }
 
   add(item: T): void {
-    const place = this.#arrayOf(item)
-    const items = this.#arrays[place] ?? this.#arrays[place - 1]
-    if (!items) {
-      this.#arrays.push([item])
-      return
-    }
-    items.splice(this.#placeIn(items, item), 0, item)
-    if (items.length > MOST_IN_ARRAY)
-      this.#arrays.splice(this.#arrays.indexOf(items) + 1, 0, items.splice(MOST_IN_ARRAY / 2))
+    const n = this.#arrayOf(item)
+    const items = this.#arrays[n] as T[]
+    const at = this.#placeIn(items, item)
+    if (at === items.length) items.push(item)
+    else items.splice(at, 0, item)
+    if (items.length > MOST_IN_ARRAY) this.#arrays.splice(n + 1, 0, items.splice(MOST_IN_ARRAY / 2))
   }
 
   /** Call it with an item of the list. */
   remove(item: T): void {
-    const place = this.#arrayOf(item)
-    const items = this.#arrays[place] as T[]
+    const n = this.#arrayOf(item)
+    const items = this.#arrays[n] as T[]
     removeAt(items, this.#placeIn(items, item))
-    if (items.length === 0) removeAt(this.#arrays, place)
+    if (items.length === 0 && this.#arrays.length > 1) removeAt(this.#arrays, n)
   }
 
-  /** Of the first array that does not end before an item. */
+  /** Which array an item stands in, or would stand in: the first that does not end before it, else the last. */
   #arrayOf(item: T): number {
-    return countWhile(this.#arrays, (items) => this.#isBefore(items[items.length - 1] as T, item))
+    const last = this.#arrays.length - 1
+    if (last === 0) return 0
+    return Math.min(
+      last,
+      countWhile(this.#arrays, (items) => this.#isBefore(items[items.length - 1] as T, item)),
+    )
   }
 
   #placeIn(items: readonly T[], item: T): number {
