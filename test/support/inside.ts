@@ -1,16 +1,21 @@
 import type * as inPermits from '../../packages/core/src/http/charging/permits.js'
+import type * as inCharges from '../../packages/core/src/limiter/charge-ledger.js'
+import type * as inLimiter from '../../packages/core/src/limiter/limiter.js'
 import type * as inBreaker from '../../packages/core/src/redis/health/breaker.js'
 import type * as inLeases from '../../packages/core/src/redis/layers/leases/leases.js'
 import type * as inScripts from '../../packages/core/src/redis/scripts/scripts.generated.js'
 import type * as acrossSlots from '../../packages/core/src/redis/slots/across-slots.js'
 import type * as inWarnings from '../../packages/core/src/redis/warnings/outage-warnings.js'
 import type * as port from '../../packages/core/src/store/store.js'
+import type * as inVerdict from '../../packages/core/src/verdict/verdict.js'
 
 /** Parts that users cannot import, of the packages' source: as built they are in one file with everything else. */
 async function inside<Module>(path: string): Promise<Module> {
   return import(/* @vite-ignore */ new URL(`../../packages/core/src/${path}`, import.meta.url).pathname)
 }
 
+export const { makeLimiter } = await inside<typeof inLimiter>('limiter/limiter.ts')
+const verdicts = await inside<typeof inVerdict>('verdict/verdict.ts')
 export const { decideAcrossSlots } = await inside<typeof acrossSlots>('redis/slots/across-slots.ts')
 export const { Breaker } = await inside<typeof inBreaker>('redis/health/breaker.ts')
 export const { OutageWarnings } = await inside<typeof inWarnings>('redis/warnings/outage-warnings.ts')
@@ -18,3 +23,9 @@ export const { Leases } = await inside<typeof inLeases>('redis/layers/leases/lea
 export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW } = await inside<typeof port>('store/store.ts')
 export const { Permits } = await inside<typeof inPermits>('http/charging/permits.ts')
 export const { exchangeScript } = await inside<typeof inScripts>('redis/scripts/scripts.generated.ts')
+
+/** What a guard does where limits count bytes, once a body is received: on the source alone. */
+export function settleBytes(verdict: inVerdict.Verdict, received: number): Promise<boolean> {
+  const decision = verdict[verdicts.DECISION]
+  return (decision.by.charges as inCharges.ChargeLedger).settleBytes(decision, received)
+}

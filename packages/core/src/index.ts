@@ -154,11 +154,6 @@ export type {
 export type { Duration } from './util/duration.js'
 export { SluiceError, type SluiceErrorCode } from './util/errors.js'
 export type { WarningEvent } from './util/warnings.js'
+export type { DecisionSource, VerdictKind } from './verdict/decision.js'
 export type { LimitReport } from './verdict/limit-report.js'
-export {
-  type BanReport,
-  type DecisionSource,
-  type RefusalReason,
-  Verdict,
-  type VerdictKind,
-} from './verdict/verdict.js'
+export { type BanReport, type RefusalReason, Verdict } from './verdict/verdict.js'

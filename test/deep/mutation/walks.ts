@@ -16,6 +16,7 @@ import fc from 'fast-check'
 import { limitOf } from '../../contract/limit-of.js'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
 import { ALGORITHMS, anySpec, play, specAndTrace, traceFor } from '../../contract/traces.js'
+import { settleBytes } from '../../support/inside.js'
 import { type Call, type Policy, Recorder, type Scenario } from './scenario.js'
 
 const SEED = 20_260_701
@@ -137,7 +138,7 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
     }
     if (one && what < 30) {
       const received = random(one.bytes + 1)
-      return recorder.ask((all, verdict) => at(all, limiter).settleBytes(verdict as Verdict, received), one.of)
+      return recorder.ask((_, verdict) => settleBytes(verdict as Verdict, received), one.of)
     }
     if (what < 31) return recorder.ask((all) => at(all, limiter).reset(key))
     if (what < 32) {

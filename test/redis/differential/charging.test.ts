@@ -18,6 +18,7 @@ import { expect, test } from 'vitest'
 import { Clock, freshKey } from '../../contract/store-under-test.js'
 import { said } from '../../contract/traces.js'
 import { byEffort } from '../../support/effort.js'
+import { settleBytes } from '../../support/inside.js'
 import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
@@ -105,7 +106,7 @@ test('memory and Redis agree on reserves, bytes, tiers and whatever is settled, 
             if (what === 'refund') return limiter.refund(pair.key, verdict)
             if (what === 'release') return limiter.release(verdict)
             if (what === 'settle') return verdict.settle(which % (verdict.cost + 1))
-            return limiter.settleBytes(verdict, which % 61)
+            return settleBytes(verdict, which % 61)
           }),
         )
         const told = answers.map((answer) => [answer].flat().map((one) => (isVerdict(one) ? said(one) : one)))

@@ -1,8 +1,9 @@
-import { createLimiter, fixedWindow, gcra, type Limiter, memoryStore, redisStore, type Verdict } from '@sluice/core'
+import { fixedWindow, gcra, memoryStore, redisStore, type Verdict } from '@sluice/core'
 import { expect, test } from 'vitest'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
 import { Clock } from '../../contract/store-under-test.js'
 import { byEffort } from '../../support/effort.js'
+import { makeLimiter } from '../../support/inside.js'
 import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
@@ -27,6 +28,8 @@ interface Kept {
   readonly inRedis: Verdict
 }
 
+type Made = ReturnType<typeof makeLimiter>
+
 for (const onDeny of ['none', 'charge'] as const) {
   for (const stepsBack of [false, true]) {
     const clockSays = stepsBack ? 'a clock that also steps back' : 'a clock that goes forward'
@@ -40,11 +43,11 @@ for (const onDeny of ['none', 'charge'] as const) {
           insist(redisStore(client, { clock: clock.read, timeoutMs: 5000 })),
         ]
         const policy = `${name}-${onDeny}-${stepsBack}`
-        const [memory, redis] = stores.map((store) => createLimiter({ name: policy, store, limits, onDeny })) as [
-          Limiter,
-          Limiter,
+        const [memory, redis] = stores.map((store) => makeLimiter({ name: policy, store, limits, onDeny })) as [
+          Made,
+          Made,
         ]
-        const both = async <T>(ask: (limiter: Limiter, kept: (pair: Kept) => Verdict) => T | Promise<T>) => {
+        const both = async <T>(ask: (made: Made, kept: (pair: Kept) => Verdict) => T | Promise<T>) => {
           const inMemory = await ask(memory, (pair) => pair.inMemory)
           const inRedis = await ask(redis, (pair) => pair.inRedis)
           return { inMemory, inRedis }
@@ -63,7 +66,7 @@ for (const onDeny of ['none', 'charge'] as const) {
           const bytes = random(3) * random(9)
           const asked = { cost: random(4), bytes, responseBytes: bytes, priority: random(3) }
           const sent = 1 + random(30)
-          const answers = await both<unknown>((limiter, verdictOf) => {
+          const answers = await both<unknown>(({ limiter, engine }, verdictOf) => {
             if (pair && what < 15) return limiter.refund(pair.key, verdictOf(pair))
             if (pair && what < 20) return limiter.release(verdictOf(pair))
             if (pair && what < 23) return limiter.renew(verdictOf(pair))
@@ -71,7 +74,7 @@ for (const onDeny of ['none', 'charge'] as const) {
             if (what < 26) return limiter.block(key, { for: '2s', reason: `step ${step}` })
             if (what < 27) return limiter.unblock(key)
             if (what < 35) return limiter.peek(key, asked)
-            if (ofResponse) return limiter.chargeSent(verdictOf(ofResponse), sent)
+            if (ofResponse) return engine.chargeSent(verdictOf(ofResponse), sent)
             return limiter.consume(key, asked)
           })
           const told = `seed ${SEED}, step ${step}, at ${clock.now}`

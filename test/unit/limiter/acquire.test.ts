@@ -11,6 +11,7 @@ import {
   type Verdict,
 } from '@sluice/core'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { makeLimiter } from '../../support/inside.js'
 
 // Timers and the store's clock are one: time passes where a test says so, and nowhere else.
 beforeEach(() => void vi.useFakeTimers())
@@ -22,8 +23,12 @@ afterEach(() => {
 const NOON = 20_000 * 86_400_000 + 43_200_000
 
 function limiterOf(...limits: Limit[]) {
+  return madeOf(...limits).limiter
+}
+
+function madeOf(...limits: Limit[]) {
   const start = performance.now()
-  return createLimiter({
+  return makeLimiter({
     name: 'partner',
     store: memoryStore({ clock: () => NOON + Math.floor(performance.now() - start) }),
     limits,
@@ -312,7 +317,7 @@ describe('how many wait', () => {
   }
 
   test('is 10,000 for a key; further calls are rejected at once, and those of other keys are not', async () => {
-    const limiter = limiterOf(concurrency({ limit: 1 }))
+    const { limiter, engine } = madeOf(concurrency({ limit: 1 }))
     const leaving = new AbortController()
     await waitersOf(limiter, 10_000, { signal: leaving.signal })
     const got = watch(limiter.acquire('key'))
@@ -323,7 +328,7 @@ describe('how many wait', () => {
     expect(other.state).toBe('done')
     leaving.abort()
     await pass(0)
-    expect(limiter.hasQueues).toBe(false)
+    expect(engine.hasQueues).toBe(false)
   })
 
   test('is what size says, and one that leaves makes room for another', async () => {

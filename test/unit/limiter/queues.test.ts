@@ -1,7 +1,8 @@
-import { createLimiter, everyone, gcra, memoryStore, type SluiceError, slidingLog, type Verdict } from '@sluice/core'
+import { everyone, gcra, memoryStore, type SluiceError, slidingLog, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { byEffort } from '../../support/effort.js'
+import { makeLimiter } from '../../support/inside.js'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
@@ -18,7 +19,7 @@ interface Caller {
 function limiterOfTwo(perUser = 1) {
   const start = performance.now()
   const store = memoryStore({ clock: () => 1_000_000_000 + Math.floor(performance.now() - start) })
-  return createLimiter<Caller>({
+  return makeLimiter<Caller>({
     name: 'two',
     store: { ...storeLate(store) } as never,
     limits: [
@@ -41,7 +42,7 @@ function storeLate(store: ReturnType<typeof memoryStore>) {
 
 describe('queues of several limits', () => {
   test('a client that waits for a limit of its own holds up no other, and order holds in every queue', async () => {
-    const limiter = limiterOfTwo()
+    const { limiter } = limiterOfTwo()
     const served: string[] = []
     const wait = (user: string) => limiter.acquire({ user }).then(() => served.push(`${user} ${performance.now()}`))
     const start = performance.now()
@@ -59,7 +60,7 @@ describe('queues of several limits', () => {
   })
 
   test('a small cost does not overtake a large one of another key that waits for the same limit', async () => {
-    const limiter = limiterOfTwo(5)
+    const { limiter } = limiterOfTwo(5)
     const start = performance.now()
     const served: [string, number][] = []
     const wait = (user: string, cost: number) =>
@@ -78,7 +79,7 @@ describe('queues of several limits', () => {
   })
 
   test('a request that becomes first in one queue still waits for those that came before in another', async () => {
-    const limiter = limiterOfTwo(2)
+    const { limiter } = limiterOfTwo(2)
     const start = performance.now()
     const served: [string, number][] = []
     const leaving = new AbortController()
@@ -117,7 +118,7 @@ describe('queues of several limits', () => {
     })
     await fc.assert(
       fc.asyncProperty(fc.array(arrival, { minLength: 1, maxLength: 14 }), async (arrivals) => {
-        const limiter = limiterOfTwo()
+        const { limiter, engine } = limiterOfTwo()
         const served: { user: string; n: number; atMs: number; verdict: Verdict }[] = []
         const ended: string[] = []
         for (const [n, { user, afterMs, leavesAfterMs, maxWait }] of arrivals.entries()) {
@@ -140,7 +141,7 @@ describe('queues of several limits', () => {
         }
         for (let i = 2; i < served.length; i++) expect(at(served, i) - at(served, i - 2)).toBeGreaterThanOrEqual(80)
         // Only what has been charged is there, and no request waits.
-        expect(limiter.hasQueues).toBe(false)
+        expect(engine.hasQueues).toBe(false)
         expect((await limiter.peek({ user: 'ann' })).remaining).toBe(1)
       }),
       { numRuns: byEffort({ quick: 12, usual: 20, full: 600 }) },

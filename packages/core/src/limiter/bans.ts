@@ -1,35 +1,47 @@
 import { type Ban, drawJitter, strikeOf } from '../policy/ban.js'
-import type { Policy } from '../policy/policy.js'
-import type { Subjects } from '../policy/subjects.js'
-import type { IdentityByKind, KeyValue } from '../store/identity.js'
-import { type BanTerms, EVERY_POLICY, type Store, type Strike, type StrikeResult } from '../store/store.js'
+import type { Policy, PolicyChoice } from '../policy/policy.js'
+import {
+  type BanTerms,
+  EVERY_POLICY,
+  type Store,
+  type StoreResult,
+  type Strike,
+  type StrikeResult,
+} from '../store/store.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
-import { knownOptions, wholeNumber } from '../util/validate.js'
-import { type BanReport, banReport, Verdict } from '../verdict/verdict.js'
+import { decisionOn } from '../verdict/decision.js'
+import { type BanReport, banReport, DECISION, Verdict } from '../verdict/verdict.js'
 import { isUnavailable, type LocalFallback } from './fallback.js'
 import type { LimiterEmitter } from './limiter-emitter.js'
-import { checkReason, MOST_WEIGHT, type StrikeOptions } from './options.js'
+import type { StrikeOptions } from './options.js'
+
+/** An identity to strike, with the policy that counts it and its kind there. */
+export interface StruckIdentity<Subject> {
+  readonly policy: Policy<Subject>
+  readonly kind: string
+  readonly text: string
+}
 
 /** The strikes of one limiter, beside those that the store makes with its decisions. */
 export class BanKeeper<Subject> {
-  readonly #subjects: Subjects<Subject>
+  readonly #name: string
+  readonly #where: string
   readonly #store: Store
   readonly #fallback: LocalFallback
   readonly #emitter: LimiterEmitter
   /** By the name of the tier. */
   readonly #policies: ReadonlyMap<string | undefined, Policy<Subject>>
-  readonly #where: string
   readonly #isOfStore: boolean
 
   /** @throws SluiceError `INVALID_POLICY` for a store that does not ban */
-  constructor(subjects: Subjects<Subject>, store: Store, fallback: LocalFallback, emitter: LimiterEmitter) {
-    const { where, all } = subjects.policy
+  constructor(policy: PolicyChoice<Subject>, store: Store, fallback: LocalFallback, emitter: LimiterEmitter) {
+    const { name, where, all } = policy
     if (typeof store.strike !== 'function') invalidPolicy(where, 'ban', 'a store that has strike()', store)
-    this.#subjects = subjects
+    this.#name = name
+    this.#where = where
     this.#store = store
     this.#fallback = fallback
     this.#emitter = emitter
-    this.#where = where
     this.#policies = new Map(all.map((policy) => [policy.tier, policy]))
     this.#isOfStore = all.some(({ ban }) => ban?.terms.scope === EVERY_POLICY)
     if (this.#isOfStore) store.enforceBansOfEveryPolicy?.()
@@ -40,14 +52,13 @@ export class BanKeeper<Subject> {
     return strikeOf(this.#banOf(tier), terms, identities)
   }
 
-  async strike(identity: KeyValue | IdentityByKind, options: StrikeOptions): Promise<BanReport | undefined> {
-    knownOptions(`${this.#where}: strike`, options, ['weight', 'reason'])
-    const { weight = 1, reason = '' } = options
-    wholeNumber(`${this.#where}: strike`, 'weight', weight, 1)
-    if (weight > MOST_WEIGHT) invalidPolicy(`${this.#where}: strike`, 'weight', `at most ${MOST_WEIGHT}`, weight)
-    checkReason(this.#where, reason)
+  /** Strikes identities by hand. `kind`: what each counts as; only that which the policy bans is struck. */
+  async strike(
+    identities: readonly StruckIdentity<Subject>[],
+    { weight, reason }: Required<StrikeOptions>,
+  ): Promise<BanReport | undefined> {
     const struck = new Map<string, Ban>()
-    for (const { policy, kind, text } of this.#subjects.toStrike(identity)) {
+    for (const { policy, kind, text } of identities) {
       const ban = policy.ban as Ban
       if (kind !== ban.by) {
         throw new SluiceError(
@@ -67,30 +78,33 @@ export class BanKeeper<Subject> {
   }
 
   async strikeRefusal(verdict: Verdict): Promise<Verdict> {
-    const { store, plan, identities } = Verdict.decisionOf(verdict)
+    const { request, by } = verdict[DECISION]
+    const { plan, identities } = request
     const ban = this.#banOf(verdict.tier)
     // It is refused because other requests come first: no limit refused it.
     const isByLimit = verdict.reason === 'limited' && verdict.limits.some(({ allowed }) => !allowed)
-    if (!store || !plan.ban || !isByLimit || !ban.countsRefusals) return verdict
-    const result = await this.#strikeFor(ban, store, plan.ban, identities)
-    return result?.block ? Verdict.barred(verdict, result.now, result.block) : verdict
+    if (!by.store || !plan.ban || !isByLimit || !ban.countsRefusals) return verdict
+    const result = await this.#strikeFor(ban, by.store, plan.ban, identities)
+    return barredBy(result, verdict)
   }
 
   async strikeCaught(verdict: Verdict, strike: StrikeOptions): Promise<Verdict> {
-    const { store, plan, identities } = Verdict.decisionOf(verdict)
-    if (!store || !plan.ban) return verdict
-    const result = await this.#strikeFor(this.#banOf(verdict.tier), store, plan.ban, identities, strike)
-    return result?.block ? Verdict.barred(verdict, result.now, result.block) : verdict
+    const { request, by } = verdict[DECISION]
+    const { plan, identities } = request
+    if (!by.store || !plan.ban) return verdict
+    const result = await this.#strikeFor(this.#banOf(verdict.tier), by.store, plan.ban, identities, strike)
+    return barredBy(result, verdict)
   }
 
   async strikeOutcome(verdict: Verdict): Promise<void> {
-    const { store, plan, identities } = Verdict.decisionOf(verdict)
-    if (store && plan.ban) await this.#strikeFor(this.#banOf(verdict.tier), store, plan.ban, identities)
+    const { request, by } = verdict[DECISION]
+    const { plan, identities } = request
+    if (by.store && plan.ban) await this.#strikeFor(this.#banOf(verdict.tier), by.store, plan.ban, identities)
   }
 
   /** Ends a ban of an outage. */
   end(identity: string): void {
-    this.#fallback.unblock(this.#subjects.policy.name, identity)
+    this.#fallback.unblock(this.#name, identity)
     if (this.#isOfStore) this.#fallback.unblock(EVERY_POLICY, identity)
   }
 
@@ -117,11 +131,19 @@ export class BanKeeper<Subject> {
       isLocal = true
       result = this.#fallback.strike(terms, identity, strike)
     }
-    if (result) this.#emitter.struck(this.#subjects.policy.name, identity, strike, result, isLocal)
+    if (result) this.#emitter.struck(this.#name, identity, strike, result, isLocal)
     return result
   }
 
   #banOf(tier: string | undefined): Ban {
     return (this.#policies.get(tier) as Policy<Subject>).ban as Ban
   }
+}
+
+/** The same request, refused by the block or ban that came of a strike; the verdict itself where none did. */
+function barredBy(struck: StrikeResult | undefined, verdict: Verdict): Verdict {
+  if (!struck?.block) return verdict
+  const { request, by } = verdict[DECISION]
+  const result: StoreResult = { now: struck.now, allowed: false, values: [], offset: 0, block: struck.block }
+  return new Verdict(decisionOn(request, result, by))
 }

@@ -1,7 +1,12 @@
+import type { ReadablePlan } from '../policy/plan.js'
+import type { Cell } from '../store/store.js'
 import { onAbort } from '../util/abort-listeners.js'
-import { LONGEST_TIMER_MS } from '../util/pause.js'
+import { LONGEST_TIMER_MS, pause } from '../util/pause.js'
+import { isCharged } from '../verdict/decision.js'
+import { DECISION, type Verdict } from '../verdict/verdict.js'
 import { BookedTimes } from './booked-times.js'
 import { FairQueue, type Turn } from './fair-queue.js'
+import { WaitExceeded, type WaitOptions } from './wait-queue.js'
 
 /** A turn that the queueing limits of a policy have given to a request, and charged. */
 export interface Booking {
@@ -13,6 +18,29 @@ export interface Booking {
   readonly units: number
   /** How long after a unit the next may come. */
   readonly unitMs: number
+}
+
+/** How long a request waits for a turn that it has been given. */
+export type BookedWait = Pick<WaitOptions, 'client' | 'maxWaitMs' | 'signal'>
+
+/** How much later than its last moment a wait ends by itself. */
+const SLACK_MS = 5
+
+/** The turn that queueing limits have given for what was charged; undefined where none has to be waited for. */
+export function bookingOf({ delayMs, [DECISION]: decision }: Verdict): Booking | undefined {
+  if (delayMs === 0 || !isCharged(decision)) return undefined
+  const { plan, identities, costs } = decision.request
+  const { resolved, cellOf, cells } = plan as ReadablePlan
+  const ids: string[] = []
+  let [units, unitMs] = [0, 0]
+  for (const [i, { queue, windowMs, limit }] of resolved.entries()) {
+    const c = cellOf[i] as number
+    const { id, identity } = cells[c] as Cell
+    if (!queue || costs[c] === 0) continue
+    ids.push(`${id}\n${identities[identity]}`)
+    if (windowMs / limit > unitMs) [units, unitMs] = [costs[c] as number, windowMs / limit]
+  }
+  return units === 0 ? undefined : { id: ids.join('\n'), inMs: delayMs, units, unitMs }
 }
 
 interface BookedQueue {
@@ -55,8 +83,31 @@ export class BookedTurns {
     return Math.max(0, Math.ceil(start - now))
   }
 
+  /** Waits for the turn of a verdict, or for another that this process exchanges it for. Rejects with the signal's reason. */
+  async wait(verdict: Verdict, client: string | undefined, signal: AbortSignal | undefined): Promise<void> {
+    const booking = bookingOf(verdict)
+    await (booking ? this.#wait(booking, client, signal) : pause(verdict.delayMs, signal))
+  }
+
+  /** The same for at most `maxWaitMs`, as others may come before it meanwhile: rejects with `WaitExceeded` once that has passed. */
+  async waitWithin(where: string, verdict: Verdict, { client, maxWaitMs, signal }: BookedWait): Promise<void> {
+    const overtaken = new AbortController()
+    const late = () => {
+      const message = `${where}: acquire: others came before it, and the wait would exceed what it may take`
+      overtaken.abort(new WaitExceeded(message, undefined, undefined))
+    }
+    // A turn that comes in time comes before this.
+    const lateMs = Math.ceil(maxWaitMs) + SLACK_MS
+    const timer = lateMs < LONGEST_TIMER_MS ? setTimeout(late, lateMs) : undefined
+    try {
+      await this.wait(verdict, client, signal ? AbortSignal.any([signal, overtaken.signal]) : overtaken.signal)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
   /** Resolves when its turn has come. Rejects with the signal's reason when aborted: then its units are free again. */
-  wait(booking: Booking, client: string | undefined, signal: AbortSignal | undefined): Promise<void> {
+  #wait(booking: Booking, client: string | undefined, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) {
         reject(signal.reason)

@@ -7,7 +7,8 @@ import type { BanTerms, Plan, Store, StoreRequest, StoreResult, Strike, StrikeRe
 import { isImpossible } from '../store/store.js'
 import { invalidPolicy, neverBeside, SluiceError } from '../util/errors.js'
 import { oneOf } from '../util/validate.js'
-import { type DecidedBy, Verdict } from '../verdict/verdict.js'
+import { type DecidedBy, decisionOn } from '../verdict/decision.js'
+import { Verdict } from '../verdict/verdict.js'
 import { LastKnown, type LocalStore } from './last-known.js'
 
 export interface UnavailableOptions {
@@ -136,11 +137,11 @@ function localBeside(store: Store): Local {
 }
 
 function decideLocally(store: Store, request: StoreRequest, from: DecidedBy): Verdict {
-  return Verdict.of(request, store.decide(request) as StoreResult, from)
+  return new Verdict(decisionOn(request, store.decide(request) as StoreResult, from))
 }
 
 function undecided(request: StoreRequest, from: DecidedBy, allowed: boolean): Verdict {
   const result: StoreResult = { now: 0, allowed, values: [], offset: 0 }
   const by: DecidedBy = { ...from, kind: 'unavailable', store: undefined, tryAgainMs: allowed ? 0 : TRY_AGAIN_MS }
-  return Verdict.undecided(request, result, by)
+  return new Verdict(decisionOn(request, result, by))
 }

@@ -2,8 +2,9 @@ import type { ReadablePlan } from '../policy/plan.js'
 import { identityIn } from '../store/identity.js'
 import type { ResolvedLimit, StoreRequest, StrikeResult } from '../store/store.js'
 import { hearsOfDecisions, Listeners } from '../util/listeners.js'
+import { isHeld, isOfLimits, sourceOf, useBefore, useOf } from '../verdict/decision.js'
 import { longestRefusal } from '../verdict/limit-report.js'
-import { Verdict } from '../verdict/verdict.js'
+import { DECISION, type Verdict } from '../verdict/verdict.js'
 import { type DecisionEvent, LIMITER_EVENTS, type LimiterEvents, type WaitedEvent } from './events.js'
 import type { LimitUse } from './near-limit.js'
 import { activeCounter } from './watching.js'
@@ -48,7 +49,7 @@ export class LimiterEmitter {
   /** Call it with a refusal that the store has counted as a strike. */
   struckByRefusal({ plan, identities }: StoreRequest, verdict: Verdict): void {
     const { ban: terms } = plan
-    const hasBegun = Verdict.hasBegunBan(verdict)
+    const hasBegun = verdict[DECISION].result.block?.hasBegun === true
     if (!terms || verdict.allowed || !(verdict.reason === 'limited' || hasBegun)) return
     const identity = identities[terms.identity] as string
     const isLocal = verdict.kind === 'unavailable'
@@ -111,8 +112,8 @@ function decisionEvent(verdict: Verdict): DecisionEvent {
     allowed,
     outcome: verdict.reason ?? 'admitted',
     limit: refusingLimit(verdict),
-    source: Verdict.sourceOf(verdict),
-    durationMs: Verdict.tookOf(verdict) ?? 0,
+    source: sourceOf(verdict[DECISION]),
+    durationMs: verdict[DECISION].by.took?.ms ?? 0,
     used: mostUsed(verdict),
     reported,
     verdict,
@@ -127,19 +128,19 @@ export function refusingLimit(verdict: Verdict): string | undefined {
 }
 
 function mostUsed(verdict: Verdict): number | undefined {
-  const request = Verdict.limitedRequestOf(verdict)
-  if (!request) return undefined
-  const { resolved } = request.plan as ReadablePlan
-  return resolved.reduce((most, _, i) => Math.max(most, Verdict.useOf(verdict, i)), 0)
+  const decision = verdict[DECISION]
+  if (!isOfLimits(decision)) return undefined
+  const { resolved } = decision.request.plan as ReadablePlan
+  return resolved.reduce((most, _, i) => Math.max(most, useOf(decision, i)), 0)
 }
 
 /** How the charge of a verdict has changed the use of each limit. */
 function usesOf(verdict: Verdict): readonly LimitUse[] {
-  const request = Verdict.limitedRequestOf(verdict)
-  if (!request || !Verdict.isCharged(verdict)) return []
-  const { resolved } = request.plan as ReadablePlan
+  const decision = verdict[DECISION]
+  if (!isOfLimits(decision) || !isHeld(decision)) return []
+  const { resolved } = decision.request.plan as ReadablePlan
   return resolved.map(({ name }: ResolvedLimit, i) => {
-    const [before, used] = [Verdict.useBefore(verdict, i), Verdict.useOf(verdict, i)]
+    const [before, used] = [useBefore(decision, i), useOf(decision, i)]
     return { policy: verdict.policy, limit: name, used, before, verdict }
   })
 }

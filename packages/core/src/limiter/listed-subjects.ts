@@ -6,9 +6,10 @@ import type { ReadablePlan } from '../policy/plan.js'
 import type { PolicyChoice } from '../policy/policy.js'
 import type { HttpContext } from '../request/context.js'
 import { startOf } from '../store/identity.js'
-import type { Store } from '../store/store.js'
+import { PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
 import type { LimiterWarning, Warnings } from '../util/warnings.js'
-import { type DecidedBy, Verdict } from '../verdict/verdict.js'
+import { type DecidedBy, decisionOn } from '../verdict/decision.js'
+import { Verdict } from '../verdict/verdict.js'
 import { isAddressForgeable } from './open-proxy.js'
 
 /** Where identities come from that the policy's keys do not read. */
@@ -21,7 +22,17 @@ export interface ListSources<Subject> {
 }
 
 /** A list charges nothing, so there is nothing to settle. */
-const NO_CHARGES: DecidedBy['charges'] = { settle: async () => false }
+const BY_LIST: Omit<DecidedBy, 'list'> = {
+  charges: { settle: async () => false },
+  kind: 'listed',
+  store: undefined,
+  cost: 0,
+  tier: undefined,
+  priority: 0,
+  kept: undefined,
+  resets: 0,
+  took: undefined,
+}
 
 /** Asks the lists of a limiter and of its store, and turns matches into verdicts. */
 export class ListedSubjects<Subject> {
@@ -113,7 +124,9 @@ export class ListedSubjects<Subject> {
     const address = identity ? undefined : subject.valueOf('ip')
     const known = identity ?? (address === undefined ? undefined : { kind: 'ip', value: address })
     const text = known ? startOf(known.kind) + this.#reader.textOf(known) : ''
-    return Verdict.listed(this.#plan, text, report, NO_CHARGES)
+    const request: StoreRequest = { op: PEEK, plan: this.#plan, identities: [text], costs: [], permitId: '' }
+    const result: StoreResult = { now: 0, allowed: report.effect === 'allow', values: [], offset: 0 }
+    return new Verdict(decisionOn(request, result, { ...BY_LIST, list: report }))
   }
 
   #tellUnreadable(list: string, kind: string): void {

@@ -1,5 +1,7 @@
-import type { HttpContext } from '../request/context.js'
+import type { HttpContext, ProxyTrust } from '../request/context.js'
 import { emitWarning, type Warnings } from '../util/warnings.js'
+
+type TrustInEveryone = Extract<ProxyTrust, object>
 
 /** Apps whose setting was warned of: once each, however many limiters they have. */
 const warnedApps = new WeakSet<object>()
@@ -9,18 +11,28 @@ const warnedApps = new WeakSet<object>()
  * granted by address. Warns of it, once per app.
  */
 export function isAddressForgeable(
-  { proxyTrust }: Pick<HttpContext, 'proxyTrust'>,
+  context: Pick<HttpContext, 'proxyTrust'>,
   emit: Warnings<'SLUICE_OPEN_PROXY'>['emit'] = emitWarning,
 ): boolean {
-  if (typeof proxyTrust !== 'object') return false
-  const { everyone, remedy, app } = proxyTrust
-  if (!warnedApps.has(app)) {
-    warnedApps.add(app)
+  return hasOpenProxy(context, warnedApps, ({ everyone, remedy }) =>
     emit(
       'SLUICE_OPEN_PROXY',
       `${everyone} trusts X-Forwarded-For from everyone, so any client can choose its address and escape limits by IP; ` +
         `allow lists of addresses, and overrides that raise limits for addresses, match nobody; ${remedy}`,
-    )
+    ),
+  )
+}
+
+/** The same with a warning of the caller's, which is given once for each app that is not in `warned`. */
+export function hasOpenProxy(
+  { proxyTrust }: Pick<HttpContext, 'proxyTrust'>,
+  warned: WeakSet<object>,
+  warn: (trust: TrustInEveryone) => void,
+): boolean {
+  if (typeof proxyTrust !== 'object') return false
+  if (!warned.has(proxyTrust.app)) {
+    warned.add(proxyTrust.app)
+    warn(proxyTrust)
   }
   return true
 }

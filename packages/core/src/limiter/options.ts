@@ -3,7 +3,7 @@ import type { PolicyOptions } from '../policy/policy.js'
 import type { Store, WaitingTurn } from '../store/store.js'
 import type { Duration } from '../util/duration.js'
 import { invalidPolicy } from '../util/errors.js'
-import { knownOptions } from '../util/validate.js'
+import { knownOptions, wholeNumber } from '../util/validate.js'
 import type { LimiterWarningsOption } from '../util/warnings.js'
 import type { Verdict } from '../verdict/verdict.js'
 import type { UnavailableOptions } from './fallback.js'
@@ -97,3 +97,13 @@ export interface StrikeOptions {
 }
 
 export const MOST_WEIGHT = 1_000_000
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkedStrike(policy: string, options: StrikeOptions): Required<StrikeOptions> {
+  const where = `${policy}: strike`
+  knownOptions(where, options, ['weight', 'reason'])
+  const { weight = 1, reason = '' } = options
+  wholeNumber(where, 'weight', weight, 1)
+  if (weight > MOST_WEIGHT) invalidPolicy(where, 'weight', `at most ${MOST_WEIGHT}`, weight)
+  return { weight, reason: checkReason(policy, reason) }
+}

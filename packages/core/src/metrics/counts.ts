@@ -3,7 +3,8 @@ import { refusingLimit } from '../limiter/limiter-emitter.js'
 import type { DecisionCounter } from '../limiter/watching.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import type { StoreRequest } from '../store/store.js'
-import { Verdict } from '../verdict/verdict.js'
+import { type Decision, isHeld, isOfLimits, needOf, sourceOf } from '../verdict/decision.js'
+import { DECISION, type Verdict } from '../verdict/verdict.js'
 import { Permits } from './permit-counts.js'
 import { OTHER, PolicyCounts } from './policy-counts.js'
 import type { LimitUseCounts } from './use-counts.js'
@@ -36,7 +37,8 @@ export class Counts implements DecisionCounter {
     const last = this.#last
     const counts = last?.policy === verdict.policy ? last : this.of(verdict.policy)
     this.#last = counts
-    const source = Verdict.sourceOf(verdict)
+    const decision = verdict[DECISION]
+    const source = sourceOf(decision)
     const { allowed } = verdict
     counts.decided(
       allowed ? '' : (refusingLimit(verdict) ?? ''),
@@ -44,18 +46,18 @@ export class Counts implements DecisionCounter {
       source,
       verdict.reported,
     )
-    const took = Verdict.tookOf(verdict)
-    if (took !== undefined) counts.took(source, took)
-    const request = Verdict.limitedRequestOf(verdict)
-    if (!request) return
+    const { took } = decision.by
+    if (took) counts.took(source, took.ms)
+    if (!isOfLimits(decision)) return
+    const { request } = decision
     // During an outage the limits are others: shares of them, or not those that other processes charge.
-    if (verdict.kind === 'decided') this.#countUse(counts, verdict, request)
-    if (request.permitId !== '' && allowed && Verdict.isHeld(verdict)) this.permits.take(counts.policy, request)
+    if (verdict.kind === 'decided') this.#countUse(counts, decision)
+    if (request.permitId !== '' && allowed && isHeld(decision)) this.permits.take(counts.policy, request)
   }
 
-  #countUse(counts: PolicyCounts, verdict: Verdict, { plan }: StoreRequest): void {
-    const uses = counts.usesOf(plan as ReadablePlan)
-    for (let i = 0; i < uses.length; i++) (uses[i] as LimitUseCounts).add(Verdict.needOf(verdict, i))
+  #countUse(counts: PolicyCounts, decision: Decision): void {
+    const uses = counts.usesOf(decision.request.plan as ReadablePlan)
+    for (let i = 0; i < uses.length; i++) (uses[i] as LimitUseCounts).add(needOf(decision, i))
   }
 
   changedPermits(request: StoreRequest): void {

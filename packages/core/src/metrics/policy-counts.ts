@@ -1,7 +1,7 @@
 import type { DecisionOutcome, WaitedEvent } from '../limiter/events.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { BoundedCounts } from '../util/bounded-counts.js'
-import type { DecisionSource } from '../verdict/verdict.js'
+import type { DecisionSource } from '../verdict/decision.js'
 import type { AbuseCounts, DecisionCount, DurationCounts, QueueCounts, ReportedCounts } from './snapshot.js'
 import { LimitUseCounts } from './use-counts.js'
 

@@ -1,6 +1,6 @@
 import type { DecisionOutcome } from '../limiter/events.js'
 import type { Histogram, StoreStats } from '../store/health.js'
-import type { DecisionSource } from '../verdict/verdict.js'
+import type { DecisionSource } from '../verdict/decision.js'
 
 /** Decisions that are final: those that `onVerdict` gets. */
 export interface DecisionCount {

@@ -101,8 +101,6 @@ export interface PolicyChoice<Subject> {
   readonly all: readonly Policy<Subject>[]
   /** Undefined where refusals start no bans. */
   readonly ban: Ban | undefined
-  /** Undefined where requests may differ in more than their key. */
-  readonly plain: Plain<Subject> | undefined
   /** The policy for a subject, or of the tier that is named; a promise only where the subject's tier is one. */
   of(subject: Subject, context: HttpContext<Subject>, tier?: string): Policy<Subject> | Promise<Policy<Subject>>
 }
@@ -115,16 +113,6 @@ export interface Resolved<Subject> {
   readonly priority: number
 }
 
-/** What remains of a policy of one key, where all requests have the same plan, priority 0 and no permits. */
-export interface Plain<Subject> {
-  readonly key: KeyFunction<Subject> | undefined
-  /** What its identities start with: their kind. */
-  readonly start: string
-  readonly where: string
-  readonly plan: ReadablePlan
-  readonly consume: Op
-}
-
 /** Plans kept per policy whose limits are functions of the request. */
 const MAX_PLANS = 1000
 
@@ -135,7 +123,6 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly limits: readonly Limit<Subject>[]
   /** The op that charges a request. */
   readonly consume: Op
-  readonly plain: Plain<Subject> | undefined
   /** The tier that it is the policy of. */
   readonly tier: string | undefined
   /** Undefined where all requests have priority 0. */
@@ -193,7 +180,6 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     const values = this.limits.map(({ limit, window }) => [limit, window])
     const fixed = values.flat().every((value) => typeof value === 'number')
     this.#static = fixed ? this.#makePlan(values as [number, number][]) : undefined
-    this.plain = this.#plainly()
   }
 
   get all(): readonly Policy<Subject>[] {
@@ -340,19 +326,6 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   #banningPolicy(): string | undefined {
     const scope = this.ban?.terms.scope
     return scope === this.name || scope === EVERY_POLICY ? undefined : scope
-  }
-
-  #plainly(): Plain<Subject> | undefined {
-    const plan = this.#static
-    const differ = this.tier !== undefined || this.priority !== undefined || this.keys.length > 1
-    if (!plan || differ || plan.hasPermits || plan.byteUnits || plan.reserves) return undefined
-    return {
-      key: this.keys[0],
-      start: this.starts[0] as string,
-      where: this.where,
-      plan,
-      consume: this.consume,
-    }
   }
 
   #makePlan(values: readonly (readonly [number, number])[]): ReadablePlan {

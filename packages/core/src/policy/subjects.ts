@@ -56,9 +56,10 @@ export class Subjects<Subject> {
    */
   resolve(subject: Subject, tier?: string, priority?: number): Later<Resolved<Subject>> {
     if (!this.#namesIdentity(subject)) {
-      return whenKnown(this.policy.of(subject, NO_CONTEXT, tier), (policy) =>
-        policy.resolve(subject, NO_CONTEXT, undefined, undefined, priority),
-      )
+      const own = this.policy.of(subject, NO_CONTEXT, tier)
+      return own instanceof Promise
+        ? own.then((policy) => policy.resolve(subject, NO_CONTEXT, undefined, undefined, priority))
+        : own.resolve(subject, NO_CONTEXT, undefined, undefined, priority)
     }
     const policy = this.#policyOfIdentity(subject, tier)
     const keys = this.#given.keysIn(policy, subject)

@@ -18,8 +18,6 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
   readonly limits: readonly Limit<Subject>[]
   readonly all: readonly Policy<Subject>[]
   readonly ban: Ban | undefined
-  /** Requests differ in their tier. */
-  readonly plain = undefined
   readonly #byName: ReadonlyMap<string, Policy<Subject>>
   readonly #tier: NonNullable<PolicyOptions<Subject>['tier']>
 

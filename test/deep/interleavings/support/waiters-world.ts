@@ -1,7 +1,7 @@
 import { createLimiter, type Limit, type Limiter, memoryStore, type Store, type Verdict } from '@sluice/core'
 import type { StoreRequest, StoreResult } from '@sluice/core/store'
 import { vi } from 'vitest'
-import { CONSUME, PEEK, REFUND } from '../../../support/inside.js'
+import { CONSUME, makeLimiter, PEEK, REFUND } from '../../../support/inside.js'
 import type { Step, World } from './explore.js'
 import { Network } from './network.js'
 
@@ -44,6 +44,7 @@ export class WaitersWorld implements World {
   readonly #network: Network
   readonly #store: Store
   readonly #limiter: Limiter
+  readonly #engine: ReturnType<typeof makeLimiter>['engine']
   readonly #waiting: readonly Waiting[]
   readonly #start = performance.now()
   /** What is charged, by the answer that told so, and what was charged and refunded. */
@@ -63,11 +64,13 @@ export class WaitersWorld implements World {
     this.#network = new Network({ ...options, lateAnswers: true })
     this.#slow = options.slow ?? 0
     this.#store = memoryStore({ clock: () => 1e12 + Math.floor(performance.now() - this.#start) })
-    this.#limiter = createLimiter({
+    const { limiter, engine } = makeLimiter({
       name: 'waiters',
       store: { decide: (ask: StoreRequest) => this.#decide(ask) } as Partial<Store> as Store,
       limits: [options.limit],
     })
+    this.#limiter = limiter
+    this.#engine = engine
     this.#waiting = options.waiters.map((waiter, i) => ({
       name: `waiter ${i + 1}`,
       waiter,
@@ -121,7 +124,7 @@ export class WaitersWorld implements World {
   end(): void {
     const starved = this.#waiting.find(({ outcome }) => outcome === 'waits')
     if (starved) throw new Error(`${starved.name} starves`)
-    if (this.#limiter.hasQueues) throw new Error('a queue without waiters is left')
+    if (this.#engine.hasQueues) throw new Error('a queue without waiters is left')
     const admitted = this.#waiting.filter(({ outcome }) => outcome === 'admitted').length
     const charged = this.#charges.size - this.#refunded.size - this.#strayed()
     if (charged !== admitted + this.#held.length) {

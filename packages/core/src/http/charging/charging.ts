@@ -1,12 +1,12 @@
-import type { Limiter } from '../../limiter/limiter.js'
+import type { Engine } from '../../limiter/engine.js'
 import type { HttpContext } from '../../request/context.js'
 import { rawRequest } from '../../request/raw-request.js'
-import type { Store } from '../../store/store.js'
 import { type Duration, waitOrNever } from '../../util/duration.js'
 import { invalidPolicy, neverWithout } from '../../util/errors.js'
 import { wholeNumber } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
-import { Verdict } from '../../verdict/verdict.js'
+import { isCharged } from '../../verdict/decision.js'
+import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import type { Reply } from '../responders/responder.js'
 import { isDisabled } from '../response/disabled-response.js'
 import { whenOver } from '../response/when-over.js'
@@ -50,8 +50,7 @@ export interface ChargingOptions<Request> {
 export function chargingFor<Request>(
   where: string,
   options: ChargingOptions<Request>,
-  limiter: Limiter<Request>,
-  store: Store,
+  engine: Engine<Request>,
   warnings: Warnings<LimiterWarning>,
 ): Charging<Request> | undefined {
   const { maxWait, maxBodyBytes, requireLength = false } = options
@@ -63,7 +62,7 @@ export function chargingFor<Request>(
   if (typeof requireLength !== 'boolean' || (requireLength && maxBodyBytes === undefined)) {
     invalidPolicy(where, 'requireLength', 'true or false, and true only beside maxBodyBytes', requireLength)
   }
-  const countsBytes = limiter.limits.some(({ unit }) => unit === 'content-bytes')
+  const countsBytes = engine.policy.limits.some(({ unit }) => unit === 'content-bytes')
   if (countsBytes && maxBodyBytes === undefined) {
     invalidPolicy(
       where,
@@ -74,12 +73,12 @@ export function chargingFor<Request>(
   }
   if (!count && maxBodyBytes === undefined) return undefined
   const maxWaitMs = waitOrNever(where, 'maxWait', maxWait === undefined ? 5000 : maxWait)
-  const outcomes = Outcomes.of(store, limiter.name)
-  return new Charging(limiter, count, maxWaitMs, maxBodyBytes, requireLength, countsBytes, outcomes)
+  const outcomes = Outcomes.of(engine.store, engine.policy.name)
+  return new Charging(engine, count, maxWaitMs, maxBodyBytes, requireLength, countsBytes, outcomes)
 }
 
 export class Charging<Request> {
-  readonly #limiter: Limiter<Request>
+  readonly #engine: Engine<Request>
   readonly #count: CountFunction | undefined
   readonly #maxWaitMs: number
   readonly #maxBodyBytes: number | undefined
@@ -88,7 +87,7 @@ export class Charging<Request> {
   readonly #outcomes: Outcomes
 
   constructor(
-    limiter: Limiter<Request>,
+    engine: Engine<Request>,
     count: CountFunction | undefined,
     maxWaitMs: number,
     maxBodyBytes: number | undefined,
@@ -96,7 +95,7 @@ export class Charging<Request> {
     countsBytes: boolean,
     outcomes: Outcomes,
   ) {
-    this.#limiter = limiter
+    this.#engine = engine
     this.#count = count
     this.#maxWaitMs = maxWaitMs
     this.#maxBodyBytes = maxBodyBytes
@@ -140,8 +139,10 @@ export class Charging<Request> {
 
   /** Refunds or settles an admitted request, once, when its outcome and its body are known. */
   applyOutcomeLater(context: HttpContext<Request>, verdict: Verdict): void {
-    if (!Verdict.chargeOf(verdict)) return
+    const decision = verdict[DECISION]
+    if (!isCharged(decision)) return
     const { response } = context
+    const { charges } = this.#engine
     const count = this.#count
     const close = count && this.#outcomes.open(verdict)
     const meter = this.#countsBytes ? this.#meterOf(context) : undefined
@@ -149,8 +150,8 @@ export class Charging<Request> {
     const whenBodyEnded = (then: () => void) => (meter ? meter.whenEnded(then) : then())
     const apply = async (counts: boolean) => {
       try {
-        if (!counts) await this.#limiter.refundVerdict(verdict)
-        else if (meter) await this.#limiter.settleBytes(verdict, meter.received)
+        if (!counts) await charges.refund(decision)
+        else if (meter) await charges.settleBytes(decision, meter.received)
       } catch {
         // The store is away: the reservation stays charged.
       } finally {

@@ -2,7 +2,8 @@ import { isOver, type RawResponse } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import type { Store } from '../../store/store.js'
 import { pause } from '../../util/pause.js'
-import { type Charge, Verdict } from '../../verdict/verdict.js'
+import { type Decision, identitiesIn, isCharged, refusingIdentities } from '../../verdict/decision.js'
+import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import { listenTo } from '../response/shared-listener.js'
 
 /** What is reserved on one identity by requests whose outcome is open, and the waiters for that. */
@@ -43,7 +44,7 @@ export class Outcomes {
   readonly #queues = new Map<string, OutcomeQueue>()
   /** Until when an identity was found to be used up, by the performance clock. */
   readonly #usedUp = new Map<string, number>()
-  readonly #opened = new WeakMap<Charge, () => void>()
+  readonly #opened = new WeakMap<Decision, () => void>()
 
   static of(store: Store, policy: string): Outcomes {
     let byPolicy = byStore.get(store)
@@ -61,17 +62,17 @@ export class Outcomes {
 
   /** An admitted request holds its charge from now on, until the returned function is called; the same one for one charge. */
   open(verdict: Verdict): () => void {
-    const charge = Verdict.chargeOf(verdict) as Charge
-    let close = this.#opened.get(charge)
+    const decision = verdict[DECISION]
+    let close = this.#opened.get(decision)
     if (!close) {
-      close = this.#open(verdict)
-      this.#opened.set(charge, close)
+      close = this.#open(decision)
+      this.#opened.set(decision, close)
     }
     return close
   }
 
-  #open(verdict: Verdict): () => void {
-    const identities = Verdict.identitiesOf(verdict)
+  #open(decision: Decision): () => void {
+    const identities = identitiesIn(decision)
     for (const identity of identities) {
       this.#queueOf(identity).inFlight++
       this.#usedUp.delete(identity)
@@ -93,7 +94,7 @@ export class Outcomes {
     if (verdict.allowed || verdict.reason !== 'limited') return false
     // A request that is refused because too many are in flight must not count as in flight itself.
     if (verdict.limits.some(({ algorithm, allowed }) => !allowed && hasPermits(algorithm))) return false
-    const refusing = Verdict.refusingIdentities(verdict)
+    const refusing = refusingIdentities(verdict[DECISION])
     // Where no limit refuses, it waits for something other than room.
     if (refusing.length === 0) return false
     return refusing.every((identity) => {
@@ -126,7 +127,7 @@ export class Outcomes {
     let joined: readonly string[] = []
     try {
       for (;;) {
-        const refusing = Verdict.refusingIdentities(verdict)
+        const refusing = refusingIdentities(verdict[DECISION])
         joined = this.#join(waiter, joined, refusing)
         if (joined.length < refusing.length) return verdict
         const waitedMs = performance.now() - startedAt
@@ -153,7 +154,7 @@ export class Outcomes {
         verdict = asked instanceof Promise ? await asked : asked
         if (verdict.allowed) {
           // At once: the next waiter must not find that no request is in flight.
-          if (Verdict.chargeOf(verdict)) this.open(verdict)
+          if (isCharged(verdict[DECISION])) this.open(verdict)
           return verdict
         }
         // Requests that have ended since it was decided may have made room.

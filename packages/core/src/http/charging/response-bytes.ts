@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http'
-import type { Limiter } from '../../limiter/limiter.js'
+import type { Engine } from '../../limiter/engine.js'
 import type { ReadablePlan } from '../../policy/plan.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
 import { oneOf } from '../../util/validate.js'
-import { isBarred, Verdict } from '../../verdict/verdict.js'
+import { DECISION, isBarred, served, type Verdict } from '../../verdict/verdict.js'
 import type { Responders } from '../responders/choice.js'
 import { addGate, type Gate } from '../response/gated-response.js'
 import { abortResponse } from '../response/sent-bytes.js'
@@ -34,12 +34,12 @@ export interface ResponseBytesOptions {
 export function responseBytesFor<Request>(
   where: string,
   { onExhausted, count }: ResponseBytesOptions & { readonly count?: unknown },
-  limiter: Limiter<Request>,
+  engine: Engine<Request>,
   responders: Responders<Request>,
   whenCut: WhenCut<Request>,
 ): ResponseBytes<Request> | undefined {
   if (onExhausted !== undefined) oneOf(where, 'onExhausted', onExhausted, ['cut', 'finish'])
-  if (!limiter.limits.some(({ unit }) => unit === 'response-bytes')) {
+  if (!engine.policy.limits.some(({ unit }) => unit === 'response-bytes')) {
     if (onExhausted === undefined) return undefined
     return invalidPolicy(where, 'onExhausted', 'none without a limit of response-bytes', onExhausted)
   }
@@ -50,7 +50,7 @@ export function responseBytesFor<Request>(
         'use two limiters',
     )
   }
-  return new ResponseBytes(limiter, responders, whenCut, onExhausted ?? 'cut')
+  return new ResponseBytes(engine, responders, whenCut, onExhausted ?? 'cut')
 }
 
 /** Called once for each response that is cut, with the refusal that cuts it. */
@@ -58,18 +58,18 @@ type WhenCut<Request> = (context: HttpContext<Request>, refusal: Verdict) => voi
 
 /** Charges the bodies of responses as they are sent. */
 export class ResponseBytes<Request> {
-  readonly limiter: Limiter<Request>
+  readonly engine: Engine<Request>
   readonly responders: Responders<Request>
   readonly whenCut: WhenCut<Request>
   readonly onExhausted: OnExhausted
 
   constructor(
-    limiter: Limiter<Request>,
+    engine: Engine<Request>,
     responders: Responders<Request>,
     whenCut: WhenCut<Request>,
     onExhausted: OnExhausted,
   ) {
-    this.limiter = limiter
+    this.engine = engine
     this.responders = responders
     this.whenCut = whenCut
     this.onExhausted = onExhausted
@@ -77,7 +77,7 @@ export class ResponseBytes<Request> {
 
   /** Counts the body of a response from now on, and holds it to the quota unless the verdict is a refusal or only reported. */
   meter(context: HttpContext<Request>, verdict: Verdict): void {
-    const { resolved } = Verdict.decisionOf(verdict).plan as ReadablePlan
+    const { resolved } = verdict[DECISION].request.plan as ReadablePlan
     const counting = resolved.filter(({ unit }) => unit === 'response-bytes')
     if (counting.length === 0 || verdict.kind === 'listed' || isOver(context.response)) return
     const most = Math.min(...counting.map(({ capacity }) => capacity))
@@ -149,7 +149,7 @@ class ResponseMeter<Request> implements Gate {
     if (bytes === 0) return
     this.#asked = bytes
     try {
-      const verdict = this.#by.limiter.chargeSent(this.#verdict, bytes)
+      const verdict = this.#by.engine.chargeSent(this.#verdict, bytes)
       if (verdict instanceof Promise) verdict.then((late) => this.#charged(late), this.#failed)
       else this.#charged(verdict)
     } catch {
@@ -169,18 +169,17 @@ class ResponseMeter<Request> implements Gate {
 
   /** Whether the response goes on without room for it. If not, its connection ends. */
   #goesOn(refusal: Verdict): boolean {
-    const { limiter, responders, whenCut, onExhausted } = this.#by
+    const { engine, responders, whenCut, onExhausted } = this.#by
     const context = this.#context
     const { whenExhausted } = responders.for(refusal)
     const goesOn = !isBarred(refusal) && whenExhausted?.(context, this.#sent) === true
     const isCut = !goesOn && onExhausted !== 'finish'
     if (isCut) {
       if (isOver(context.response)) return false
-      limiter.noteRefusal(refusal)
       whenCut(context, refusal)
       abortResponse(context.response)
     }
-    limiter.noteDecision(isCut ? refusal : Verdict.served(refusal), isCut)
+    engine.conclude(isCut ? refusal : served(refusal), isCut)
     return !isCut
   }
 }

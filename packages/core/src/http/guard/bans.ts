@@ -1,9 +1,11 @@
-import type { Limiter } from '../../limiter/limiter.js'
-import type { PolicyChoice, PolicyOptions } from '../../policy/policy.js'
+import type { BanKeeper } from '../../limiter/bans.js'
+import type { Engine } from '../../limiter/engine.js'
+import { hasOpenProxy } from '../../limiter/open-proxy.js'
+import type { PolicyOptions } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy, show } from '../../util/errors.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
-import { isBarred, type Verdict } from '../../verdict/verdict.js'
+import { DECISION, isBarred, type Verdict } from '../../verdict/verdict.js'
 import type { CountFunction } from '../charging/counting.js'
 import { isDisabled } from '../response/disabled-response.js'
 import { whenOver } from '../response/when-over.js'
@@ -28,7 +30,8 @@ declare module '../../policy/ban.js' {
 /** How the requests of a limiter are struck, beside what the store strikes by itself. */
 export class RequestBans<Request> {
   readonly #where: string
-  readonly #limiter: Limiter<Request>
+  readonly #engine: Engine<Request>
+  readonly #keeper: BanKeeper<Request>
   readonly #atOnce: boolean
   readonly #byAddress: boolean
   readonly #count: CountFunction | undefined
@@ -39,7 +42,8 @@ export class RequestBans<Request> {
 
   constructor(
     where: string,
-    limiter: Limiter<Request>,
+    engine: Engine<Request>,
+    keeper: BanKeeper<Request>,
     atOnce: boolean,
     byAddress: boolean,
     count: CountFunction | undefined,
@@ -47,7 +51,8 @@ export class RequestBans<Request> {
     warnings: Warnings<LimiterWarning>,
   ) {
     this.#where = where
-    this.#limiter = limiter
+    this.#engine = engine
+    this.#keeper = keeper
     this.#atOnce = atOnce
     this.#byAddress = byAddress
     this.#count = count
@@ -63,14 +68,14 @@ export class RequestBans<Request> {
   /** Strikes for a refusal that has become final. Undefined where the store has done so, and for what is no strike. */
   strike(context: HttpContext<Request>, refusal: Verdict): Promise<Verdict> | undefined {
     if (this.#atOnce || this.#count || refusal.reason !== 'limited' || this.#isForgeable(context)) return undefined
-    return this.#limiter.strikeRefusal(refusal)
+    return this.#keeper.strikeRefusal(refusal)
   }
 
   /** Strikes for a response that is cut: its request had been admitted. */
   strikeLater(context: HttpContext<Request>, refusal: Verdict): void {
     if (this.#count || this.#isForgeable(context)) return
     // Where the store is away, the strike is one of this process.
-    this.#limiter.strikeRefusal(refusal).catch(() => {})
+    this.#keeper.strikeRefusal(refusal).catch(() => {})
   }
 
   /**
@@ -90,9 +95,9 @@ export class RequestBans<Request> {
   }
 
   async #strikeCaught(verdict: Verdict, trap: Trap): Promise<Verdict> {
-    const last = await this.#limiter.strikeCaught(verdict, trap)
+    const last = await this.#keeper.strikeCaught(verdict, trap)
     // It is refused by the ban now: what it was charged before is refunded, and permits are released.
-    if (last !== verdict && verdict.allowed) await this.#limiter.refundVerdict(verdict)
+    if (last !== verdict && verdict.allowed) await this.#engine.charges.refund(verdict[DECISION])
     return last
   }
 
@@ -106,24 +111,20 @@ export class RequestBans<Request> {
       const { statusCode } = response
       if (!response.headersSent || statusCode === undefined || isDisabled(response)) return
       // Where the store is away, the strike is one of this process.
-      if (count(statusCode, verdict, context)) this.#limiter.strikeOutcome(verdict).catch(() => {})
+      if (count(statusCode, verdict, context)) this.#keeper.strikeOutcome(verdict).catch(() => {})
     })
   }
 
   /** Whether any client can choose the address that would be banned, and so have others banned. Then no address is banned. */
   #isForgeable(context: HttpContext<Request>): boolean {
     if (!this.#byAddress) return false
-    const trust = context.proxyTrust
-    if (typeof trust !== 'object') return false
-    if (!this.#openApps.has(trust.app)) {
-      this.#openApps.add(trust.app)
+    return hasOpenProxy(context, this.#openApps, ({ everyone, remedy }) =>
       this.#warnings.emit(
         'SLUICE_BAN_OPEN_PROXY',
-        `${this.#where}: ban: no address is banned, as ${trust.everyone} trusts X-Forwarded-For from everyone and any client ` +
-          `could have others banned; ${trust.remedy}`,
-      )
-    }
-    return true
+        `${this.#where}: ban: no address is banned, as ${everyone} trusts X-Forwarded-For from everyone and any client ` +
+          `could have others banned; ${remedy}`,
+      ),
+    )
   }
 }
 
@@ -131,17 +132,16 @@ export class RequestBans<Request> {
 export function bansFor<Request>(
   where: string,
   options: PolicyOptions<Request>,
-  policy: PolicyChoice<Request>,
-  limiter: Limiter<Request>,
+  engine: Engine<Request>,
   warnings: Warnings<LimiterWarning>,
   { atOnce }: { readonly atOnce: boolean },
 ): RequestBans<Request> | undefined {
-  if (!policy.ban) return undefined
+  if (!engine.bans) return undefined
   const count = banCount(where, options.ban?.count, warnings)
   const trap = options.ban?.trap
   if (trap !== undefined && typeof trap?.catches !== 'function') invalidPolicy(where, 'ban: trap', 'trap([…])', trap)
-  const byAddress = policy.all.some(({ ban }) => ban?.by.split('+').includes('ip'))
-  return new RequestBans(where, limiter, atOnce && !count, byAddress, count, trap, warnings)
+  const byAddress = engine.policy.all.some(({ ban }) => ban?.by.split('+').includes('ip'))
+  return new RequestBans(where, engine, engine.bans, atOnce && !count, byAddress, count, trap, warnings)
 }
 
 /** A function that never throws: an outcome that is not known is no strike. */

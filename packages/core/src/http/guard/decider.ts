@@ -1,81 +1,126 @@
-import type { DecisionOptions } from '../../limiter/options.js'
-import type { PolicyChoice } from '../../policy/policy.js'
+import type { Engine } from '../../limiter/engine.js'
+import { type DecisionOptions, NO_OPTIONS } from '../../limiter/options.js'
+import type { WaitOptions } from '../../limiter/wait-queue.js'
+import { checkCost } from '../../policy/costs.js'
+import { Policy, type PolicyChoice, type Resolved } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { PEEK } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
-import { whenKnown } from '../../util/when-known.js'
-import { Verdict } from '../../verdict/verdict.js'
+import { type Later, whenKnown } from '../../util/when-known.js'
+import { marked, type Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
-import type { RequestLimiter } from '../identity/request-limiter.js'
+import type { AnonymousRequests } from '../identity/anonymous.js'
 import type { RequestBans } from './bans.js'
 
-const FRESH: DecisionOptions = Object.freeze({ fresh: true })
-const UNSTRUCK: DecisionOptions = Object.freeze({ strikes: false })
-const FRESH_UNSTRUCK: DecisionOptions = Object.freeze({ fresh: true, strikes: false })
+const FRESH: DecisionOptions = Object.freeze({ ...NO_OPTIONS, fresh: true })
+const UNSTRUCK: DecisionOptions = Object.freeze({ ...NO_OPTIONS, strikes: false })
+const FRESH_UNSTRUCK: DecisionOptions = Object.freeze({ ...NO_OPTIONS, fresh: true, strikes: false })
 
-type Asked = Verdict | undefined
+/** What a decider is made of, beside its engine. */
+export interface DeciderParts<Request> {
+  /** Undefined where a missing key is an error. */
+  readonly anonymous: AnonymousRequests<Request> | undefined
+  readonly charging: Charging<Request> | undefined
+  readonly bans: RequestBans<Request> | undefined
+  /** Whether requests wait for a turn. */
+  readonly queues: boolean
+  /** Whether refusals that were remembered a moment ago do not count. */
+  readonly fresh: boolean
+}
 
-/** Asks the limiter for verdicts on requests: with the bytes that they may send, and behind requests that already wait. */
+/** Decides on requests by what the policy counts of them: with the bytes that they may send, and behind requests that already wait. */
 export class Decider<Request> {
-  readonly #where: string
-  readonly #limiter: RequestLimiter<Request>
-  readonly #charging: Charging<Request> | undefined
-  readonly #queues: boolean
-  readonly #fresh: boolean
-  readonly #bans: RequestBans<Request> | undefined
+  readonly #engine: Engine<Request>
+  readonly #by: DeciderParts<Request>
   readonly #countsResponses: boolean
 
-  /**
-   * `queues`: whether requests wait for a turn. `fresh`: whether refusals that were remembered a moment ago do not count.
-   */
-  constructor(
-    where: string,
-    limiter: RequestLimiter<Request>,
-    charging: Charging<Request> | undefined,
-    queues: boolean,
-    fresh: boolean,
-    bans: RequestBans<Request> | undefined,
-  ) {
-    this.#where = where
-    this.#limiter = limiter
-    this.#charging = charging
-    this.#queues = queues
-    this.#fresh = fresh
-    this.#bans = bans
-    this.#countsResponses = limiter.limits.some(({ unit }) => unit === 'response-bytes')
+  constructor(engine: Engine<Request>, by: DeciderParts<Request>) {
+    this.#engine = engine
+    this.#by = by
+    this.#countsResponses = engine.policy.limits.some(({ unit }) => unit === 'response-bytes')
   }
 
-  /** Undefined where the request has no key and is not limited. `choice`: as `decideRequest` takes it. */
-  decide(context: HttpContext<Request>, units: number, choice?: PolicyChoice<Request>): Asked | Promise<Asked> {
+  /**
+   * Undefined for a request without a key, where such requests are not limited. Without a promise where nothing needs one.
+   *
+   * @param choice that of the request, where it is another than the limiter's: the same but for the numbers of its limits
+   */
+  decide(
+    context: HttpContext<Request>,
+    units: number,
+    choice: PolicyChoice<Request> = this.#engine.policy,
+  ): Later<Verdict | undefined> {
+    const { where } = choice
     // The limiter would take undefined, which a careless function returns, for its default.
     if (units === undefined)
-      throw new SluiceError('INVALID_COST', `${this.#where}: cost: expected a whole number, got undefined`)
-    const options = this.optionsFor(context)
-    if (!this.#queues || units === 0 || !this.#limiter.hasQueues) {
-      return this.#limiter.decideRequest(context, units, options, undefined, choice)
-    }
-    return whenKnown(this.#limiter.hasWaiters(context, choice), (hasWaiters) =>
-      hasWaiters
-        ? // Requests that wait are first: any room belongs to them.
-          whenKnown(this.#limiter.decideRequest(context, units, options, PEEK, choice), behindWaiters)
-        : this.#limiter.decideRequest(context, units, options, undefined, choice),
-    )
+      throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
+    const options = this.#optionsFor(context)
+    const cost = checkCost(where, 'cost', units)
+    const resolved = this.#resolve(context, choice)
+    return resolved instanceof Promise
+      ? resolved.then((known) => known && this.#decideOn(known, cost, options))
+      : resolved && this.#decideOn(resolved, cost, options)
   }
 
-  optionsFor(context: HttpContext<Request>): DecisionOptions | undefined {
-    const bytes = this.#charging?.bytesOf(context)
-    const strikes = this.#bans === undefined || this.#bans.strikesAtOnce(context)
+  #decideOn(resolved: Resolved<Request>, cost: number, options: DecisionOptions): Verdict | Promise<Verdict> {
+    const engine = this.#engine
+    const mayWait = this.#by.queues && cost !== 0 && engine.hasQueues
+    if (!mayWait || !engine.hasWaitersFor(resolved.plan, resolved.identities)) {
+      return engine.decide(resolved, cost, options)
+    }
+    // Requests that wait are first: any room belongs to them.
+    return whenKnown(engine.decide(resolved, cost, options, PEEK), behindWaiters)
+  }
+
+  /** Waits in the queue of the request's key until admitted. `choice`: as `decide` takes it. */
+  async waitTurn(
+    context: HttpContext<Request>,
+    wait: WaitOptions,
+    choice: PolicyChoice<Request> = this.#engine.policy,
+  ): Promise<Verdict> {
+    const { request } = context
+    const options = this.#optionsFor(context)
+    const policy = await choice.of(request, context)
+    const identities = (await this.#identitiesOf(policy, context)) ?? []
+    return this.#engine.waitTurn(() => policy.resolve(request, context, identities), wait, options)
+  }
+
+  #resolve(context: HttpContext<Request>, choice: PolicyChoice<Request>): Later<Resolved<Request> | undefined> {
+    const policy = choice instanceof Policy ? choice : choice.of(context.request, context)
+    return policy instanceof Promise
+      ? policy.then((known) => this.#resolveBy(known, context))
+      : this.#resolveBy(policy, context)
+  }
+
+  #resolveBy(policy: Policy<Request>, context: HttpContext<Request>): Later<Resolved<Request> | undefined> {
+    const { request } = context
+    const identities = this.#identitiesOf(policy, context)
+    return identities instanceof Promise
+      ? identities.then((known) => known && policy.resolve(request, context, known))
+      : identities && policy.resolve(request, context, identities)
+  }
+
+  /** Undefined for a request that is not limited because a key is missing. */
+  #identitiesOf(policy: Policy<Request>, context: HttpContext<Request>): Later<string[] | undefined> {
+    const { anonymous } = this.#by
+    return anonymous ? anonymous.identitiesOf(policy, context) : policy.identitiesOf(context.request, context)
+  }
+
+  #optionsFor(context: HttpContext<Request>): DecisionOptions {
+    const { charging, bans, fresh } = this.#by
+    const bytes = charging?.bytesOf(context)
+    const strikes = bans === undefined || bans.strikesAtOnce(context)
     if (this.#countsResponses) {
       // What is sent is charged when it is.
-      return { ...(bytes !== undefined && { bytes }), responseBytes: 0, fresh: this.#fresh, strikes }
+      return { ...(bytes !== undefined && { bytes }), responseBytes: 0, fresh, strikes }
     }
-    if (bytes !== undefined) return { bytes, fresh: this.#fresh, strikes }
-    if (!strikes) return this.#fresh ? FRESH_UNSTRUCK : UNSTRUCK
-    return this.#fresh ? FRESH : undefined
+    if (bytes !== undefined) return { bytes, fresh, strikes }
+    if (!strikes) return fresh ? FRESH_UNSTRUCK : UNSTRUCK
+    return fresh ? FRESH : NO_OPTIONS
   }
 }
 
 /** What would be admitted by itself waits its turn behind the others. */
-function behindWaiters(verdict: Verdict | undefined): Verdict | undefined {
-  return verdict?.allowed ? Verdict.marked(verdict, { waitMs: 1 }) : verdict
+function behindWaiters(verdict: Verdict): Verdict {
+  return verdict.allowed ? marked(verdict, { waitMs: 1 }) : verdict
 }

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { invalidPolicy, neverBeside, SluiceError } from '../../util/errors.js'
 import { shareOf } from '../../util/hash.js'
 import { oneOf } from '../../util/validate.js'
-import { Verdict } from '../../verdict/verdict.js'
+import { DECISION, type Verdict } from '../../verdict/verdict.js'
 
 export interface EnforcementOptions {
   /**
@@ -72,7 +72,7 @@ export class Enforcement {
   covers(verdict: Verdict): boolean {
     if (this.#percent === 100) return true
     if (this.#percent === 0) return false
-    const key = Verdict.keyOf(verdict)
+    const key = verdict[DECISION].request.identities.join('\n')
     const at = this.#salt === undefined ? shareOf(`${this.#policy}\n${key}`) : saltedShare(this.#salt, key)
     return at * 100 < this.#percent
   }

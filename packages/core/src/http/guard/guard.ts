@@ -1,11 +1,18 @@
 import type { Limiter } from '../../limiter/limiter.js'
+import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import type { IdentityByKind } from '../../store/identity.js'
+import { type Later, whenKnown } from '../../util/when-known.js'
+import { marked, type Verdict } from '../../verdict/verdict.js'
+import { ensureCloseEvent } from '../response/close-event.js'
+import { isDisabled } from '../response/disabled-response.js'
+import { end, finish } from './finish.js'
 import { GuardedRequest } from './guarded-request.js'
 import type { RateLimitOptions } from './options.js'
-import type { Outcome } from './outcome.js'
-import { guardParts } from './parts.js'
+import { type Outcome, replyOutcome, SKIPPED } from './outcome.js'
+import { type GuardParts, guardParts } from './parts.js'
 import { guardByPolicies } from './policies-guard.js'
+import { respond } from './respond.js'
 
 export type { Outcome }
 
@@ -24,22 +31,176 @@ export interface Guard<Request> {
 }
 
 /**
- * Makes the guard behind a framework's `rateLimit`. `GuardedRequest` has its steps.
+ * Makes the guard behind a framework's `rateLimit`.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
   if (options?.policies !== undefined) {
-    const { run, limiter, requestProperty } = guardByPolicies(options)
+    const { run, limiter, requestProperty } = guardByPolicies(options, pass)
     // Some of the policies may take permits, now or once they have changed.
     const traits = { limiter: limiter as never, requestProperty, holdsPermits: true }
     return Object.assign((context: HttpContext<Request>) => run(context), traits)
   }
   const parts = guardParts(options)
-  const guard = (context: HttpContext<Request>) => new GuardedRequest(parts, context).run()
+  const guard = (context: HttpContext<Request>) => pass(parts, context)
   return Object.assign(guard, {
     limiter: parts.limiter as Limiter<Request | string | IdentityByKind>,
     requestProperty: parts.requestProperty,
     holdsPermits: parts.permits !== undefined,
+  })
+}
+
+/** A step on the way of a request. One that returns an outcome is the last. */
+type Step = <Request>(request: GuardedRequest<Request>) => Later<Outcome | undefined>
+
+/** The way of a request, in the order in which the steps run. `finish` makes the outcome of all that get to its end. */
+const STEPS: readonly Step[] = [
+  skip,
+  askLists,
+  receiveBody,
+  resolveCost,
+  decide,
+  reconsider,
+  springTrap,
+  strikeRefusal,
+  respond,
+]
+
+/** `choice`: the limits of this request, where they differ in numbers from those that the guard was made with. */
+function pass<Request>(
+  guard: GuardParts<Request>,
+  context: HttpContext<Request>,
+  choice?: PolicyChoice<Request>,
+): Later<Outcome> {
+  return run(new GuardedRequest(guard, context, choice), 0)
+}
+
+/** Without a promise where nothing has to be awaited. */
+function run<Request>(request: GuardedRequest<Request>, from: number): Later<Outcome> {
+  for (let i = from; i < STEPS.length; i++) {
+    const outcome = (STEPS[i] as Step)(request)
+    if (outcome instanceof Promise) return outcome.then((known) => known ?? run(request, i + 1))
+    if (outcome) return outcome
+  }
+  return finish(request)
+}
+
+function skip<Request>({ guard, context }: GuardedRequest<Request>): Later<Outcome | undefined> {
+  const { skip, advice } = guard
+  advice.request(context)
+  ensureCloseEvent(context.response)
+  // Any thenable is awaited: taken for a boolean it would be truthy, and skip every request.
+  return skip && whenKnown<unknown, Outcome | undefined>(skip(context.request, context), toSkipped)
+}
+
+function toSkipped(isSkipped: unknown): Outcome | undefined {
+  return isSkipped ? SKIPPED : undefined
+}
+
+/** Before anything else is read from the request: a client on a list needs no key, and has no cost. */
+function askLists<Request>(request: GuardedRequest<Request>): Later<Outcome | undefined> {
+  const { guard, context } = request
+  const { listed, enforcement, invalid } = guard
+  if (!listed) return undefined
+  const { pending } = listed
+  if (pending) return pending.then(() => askLists(request))
+  let verdict: Verdict | undefined
+  try {
+    verdict = listed.decide(context.request, context)
+  } catch (error) {
+    return invalid.handle(error, request.units, context)
+  }
+  if (!verdict) return undefined
+  request.isEnforced = enforcement.covers(verdict)
+  request.verdict = request.isEnforced ? verdict : marked(verdict, { reported: true })
+  if (verdict.allowed || !request.isEnforced) request.ending = 'proceed'
+  return undefined
+}
+
+/** Checks the announced body, before anything is charged. */
+function receiveBody<Request>({ guard, context, verdict, ending }: GuardedRequest<Request>): Outcome | undefined {
+  const isDenied = verdict !== undefined && ending === undefined
+  const problem = isDenied ? undefined : guard.charging?.receive(context)
+  if (problem) return replyOutcome(problem)
+  return isDisabled(context.response) ? end(context) : undefined
+}
+
+function resolveCost<Request>(request: GuardedRequest<Request>): Later<undefined> {
+  if (request.verdict) return undefined
+  const { cost } = request.guard
+  if (typeof cost !== 'function') {
+    request.units = cost
+    return undefined
+  }
+  return whenKnown(cost(request.context.request, request.context), (units) => {
+    request.units = units
+    return undefined
+  })
+}
+
+function decide<Request>(request: GuardedRequest<Request>): Later<Outcome | undefined> {
+  if (request.verdict) return undefined
+  const { guard, context, units, choice } = request
+  let verdict: Later<Verdict | undefined>
+  try {
+    request.isCaught = guard.bans?.catches(context) ?? false
+    verdict = guard.decider.decide(context, units, choice)
+  } catch (error) {
+    // The request cannot be counted, for what it lacks or gets wrong: there is no verdict.
+    return guard.invalid.handle(error, units, context)
+  }
+  if (!(verdict instanceof Promise)) return decided(request, verdict)
+  return verdict.then(
+    (late) => {
+      // What was waited for may have been a function of the application.
+      request.isShared = late?.kind === 'decided' && guard.engine.storeAnswersLater
+      return decided(request, late)
+    },
+    (error) => guard.invalid.handle(error, units, context),
+  )
+}
+
+function decided<Request>(request: GuardedRequest<Request>, verdict: Verdict | undefined): Outcome | undefined {
+  if (!verdict) return SKIPPED
+  const { advice, enforcement } = request.guard
+  advice.verdict(verdict)
+  request.verdict = verdict
+  request.isEnforced = enforcement.covers(verdict)
+  return undefined
+}
+
+/** A refusal may turn into an admission by the outcome of other requests. */
+function reconsider<Request>(request: GuardedRequest<Request>): Later<undefined> {
+  const { guard, context, verdict, units, choice, isShared } = request
+  const { charging, decider } = guard
+  if (!charging || !verdict || verdict.allowed || !request.isEnforced) return undefined
+  const decideAgain = () => decider.decide(context, units, choice) as Verdict | Promise<Verdict>
+  return charging.reconsider(context, verdict, decideAgain, isShared)?.then((last) => {
+    if (last) request.verdict = last
+    else request.leave(verdict)
+    return undefined
+  })
+}
+
+/** A request that a trap catches is a strike, and a refusal where that begins a ban. */
+function springTrap<Request>(request: GuardedRequest<Request>): Later<undefined> {
+  const { guard, context, verdict, isCaught, isEnforced, ending } = request
+  if (!isCaught || !verdict || !isEnforced || ending) return undefined
+  return guard.bans?.spring(context, verdict)?.then((last) => {
+    request.verdict = last
+    return undefined
+  })
+}
+
+/** A refusal that is final is a strike, unless the store has made it one. It may start a ban, and is one by that then. */
+function strikeRefusal<Request>(request: GuardedRequest<Request>): Later<undefined> {
+  const { guard, context, verdict, isEnforced, ending } = request
+  if (!guard.bans || !verdict || verdict.allowed || !isEnforced || ending) return undefined
+  // One that waits may be admitted yet.
+  if (guard.responders.for(verdict).queues) return undefined
+  return guard.bans.strike(context, verdict)?.then((last) => {
+    request.verdict = last
+    return undefined
   })
 }

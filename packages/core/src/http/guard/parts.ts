@@ -1,7 +1,11 @@
+import { Engine } from '../../limiter/engine.js'
+import { Limiter } from '../../limiter/limiter.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import { ListedSubjects } from '../../limiter/listed-subjects.js'
 import { adviseOnSetUp } from '../../limiter/set-up-advice.js'
 import { memoryStore } from '../../memory/store.js'
+import { isData } from '../../policy/given-identities.js'
+import { Subjects } from '../../policy/subjects.js'
 import { choosePolicy } from '../../policy/tiers.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../../util/validate.js'
@@ -11,10 +15,9 @@ import { type Permits, permitsFor } from '../charging/permits.js'
 import { type ResponseBytes, responseBytesFor } from '../charging/response-bytes.js'
 import { headerWriters } from '../headers/table.js'
 import type { HeaderWriter } from '../headers/writer.js'
-import { anonymousBy } from '../identity/anonymous.js'
+import { type AnonymousRequests, anonymousBy, mayBeMissing } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
 import { REQUEST_LISTS } from '../identity/list-sources.js'
-import { RequestLimiter } from '../identity/request-limiter.js'
 import { denialResponder, Responders } from '../responders/choice.js'
 import { reject } from '../responders/reject.js'
 import { bansFor, type RequestBans } from './bans.js'
@@ -36,7 +39,10 @@ export interface GuardParts<Request> {
   readonly onVerdict: RateLimitOptions<Request>['onVerdict']
   /** Where adapters put verdicts. */
   readonly requestProperty: string
-  readonly limiter: RequestLimiter<Request>
+  readonly limiter: Limiter<Request>
+  readonly engine: Engine<Request>
+  /** Undefined where there are no lists. */
+  readonly listed: ListedSubjects<Request> | undefined
   readonly decider: Decider<Request>
   readonly enforcement: Enforcement
   readonly responders: Responders<Request>
@@ -82,30 +88,25 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
   const listed = ListedSubjects.of(policy, store, options, warnings, REQUEST_LISTS)
-  const limiter = new RequestLimiter(
-    policy,
-    store,
-    options,
-    anonymousBy<Request>(where, anonymous, warnings),
-    listed,
-    emitter,
-  )
-  if (options.priority === undefined && limiter.limits.some(({ reserve }) => reserve !== undefined)) {
+  const unknown = anonymousBy<Request>(where, anonymous, warnings)
+  const engine = new Engine(policy, store, options, emitter)
+  const limiter = requestLimiter(engine, listed, unknown)
+  if (options.priority === undefined && policy.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }
-  const charging = chargingFor(where, options, limiter, store, warnings)
+  const charging = chargingFor(where, options, engine, warnings)
   const invalid = new InvalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports, warnings)
   const permits = permitsFor(where, limiter)
   // A request that waits for room, or for the outcome of others, needs the state of now.
   const fresh = responders.queues || options.count !== undefined
-  const bans = bansFor(where, options, policy, limiter, warnings, {
+  const bans = bansFor(where, options, engine, warnings, {
     // Until then a refusal may still turn into an admission, or is none that is enforced.
     atOnce: !responders.queues && options.count === undefined && enforcement.coversAll,
   })
-  const responseBytes = responseBytesFor(where, options, limiter, responders, (context, refusal) =>
+  const responseBytes = responseBytesFor(where, options, engine, responders, (context, refusal) =>
     bans?.strikeLater(context, refusal),
   )
-  const decider = new Decider(where, limiter, charging, responders.queues, fresh, bans)
+  const decider = new Decider(engine, { anonymous: unknown, charging, bans, queues: responders.queues, fresh })
   const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
   // The store is one by now.
   adviseOnSetUp(policy, warnings, options)
@@ -118,6 +119,8 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     onVerdict,
     requestProperty: requestProperty(where, options.requestProperty ?? 'rateLimit'),
     limiter,
+    engine,
+    listed,
     decider,
     enforcement,
     responders,
@@ -128,4 +131,16 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     permits,
     bans,
   }
+}
+
+/**
+ * The limiter of requests that users see. What its methods are given beside requests, a text or plain data, names an identity.
+ */
+export function requestLimiter<Request>(
+  engine: Engine<Request>,
+  listed: ListedSubjects<Request> | undefined,
+  anonymous: AnonymousRequests<Request> | undefined,
+): Limiter<Request> {
+  const replacement = anonymous?.key && { key: anonymous.key, mayReplace: mayBeMissing }
+  return new Limiter(new Subjects(engine.policy, { namesIdentity: isData, replacement }), engine, listed)
 }

@@ -10,7 +10,6 @@ export class PoliciesByHand<Request> implements PolicyChoice<Request> {
   readonly name: string
   readonly where: string
   readonly ban = undefined
-  readonly plain = undefined
   readonly #source: PolicySource<Request>
   #of: PolicySource<Request>['byName'] | undefined
   #byName: ReadonlyMap<string, Policy<Request>> = new Map()

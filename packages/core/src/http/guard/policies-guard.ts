@@ -1,3 +1,5 @@
+import { Engine } from '../../limiter/engine.js'
+import type { Limiter } from '../../limiter/limiter.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import { memoryStore } from '../../memory/store.js'
 import { Policy, type PolicyChoice } from '../../policy/policy.js'
@@ -7,15 +9,14 @@ import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { knownOptions } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { type Later, whenKnown } from '../../util/when-known.js'
+import { DECISION } from '../../verdict/verdict.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
-import { RequestLimiter } from '../identity/request-limiter.js'
 import { differInNumbers } from './differ-in-numbers.js'
-import { GuardedRequest } from './guarded-request.js'
 import { InvalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { type Outcome, SKIPPED } from './outcome.js'
-import { type GuardParts, guardParts } from './parts.js'
+import { type GuardParts, guardParts, requestLimiter } from './parts.js'
 import { PoliciesByHand } from './policies-by-hand.js'
 import type { MatchedPolicies, PolicySource } from './policy-source.js'
 import { warnedOnce } from './warned-once.js'
@@ -39,20 +40,30 @@ const OF_POLICIES = [
   'enforceSalt',
 ] as const
 
+/** The way of a request through the guard of one limiter. `choice`: its limits, where they differ from the guard's in numbers. */
+type Pass<Request> = (
+  guard: GuardParts<Request>,
+  context: HttpContext<Request>,
+  choice?: PolicyChoice<Request>,
+) => Later<Outcome>
+
 /** The guard behind policies that are data. */
 export interface PoliciesGuard<Request> {
   readonly run: (context: HttpContext<Request>) => Later<Outcome>
-  readonly limiter: RequestLimiter<Request>
+  readonly limiter: Limiter<Request>
   readonly requestProperty: string
 }
 
 /**
  * For each set of policies that match a request together it makes a limiter once, on one store and under one name: what such
- * limiters have in common they count together.
+ * limiters have in common they count together. `pass`: the way of a request through one of them.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function guardByPolicies<Request>(options: RateLimitOptions<Request>): PoliciesGuard<Request> {
+export function guardByPolicies<Request>(
+  options: RateLimitOptions<Request>,
+  pass: Pass<Request>,
+): PoliciesGuard<Request> {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { policies, ...given } = options
   const where = `policies ${show(given.name ?? 'default')}`
@@ -68,7 +79,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>): Po
   }
   const own = { ...given, store: given.store ?? memoryStore(), name: given.name ?? 'default' }
   const emitter = new LimiterEmitter(where)
-  const limiters = new LimitersOfPolicies(own, emitter)
+  const limiters = new LimitersOfPolicies(own, emitter, pass)
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
   const invalid = new InvalidRequests<Request>({ where, all: [] }, own.onInvalid ?? 'reject', false, warnings)
   // What is wrong with an option shows now, and not with the first request.
@@ -100,11 +111,13 @@ class LimitersOfPolicies<Request> {
   readonly #own: RateLimitOptions<Request>
   readonly #emitter: LimiterEmitter
   readonly #made = new WeakMap<MatchedPolicies<Request>, Made<Request>>()
+  readonly #pass: Pass<Request>
   readonly #isNew = warnedOnce()
 
-  constructor(own: RateLimitOptions<Request>, emitter: LimiterEmitter) {
+  constructor(own: RateLimitOptions<Request>, emitter: LimiterEmitter, pass: Pass<Request>) {
     this.#own = own
     this.#emitter = emitter
+    this.#pass = pass
   }
 
   of(matched: MatchedPolicies<Request>): Made<Request> {
@@ -143,7 +156,7 @@ class LimitersOfPolicies<Request> {
     // Asked first, in the same turn of the event loop: a refusal of the others does not keep it from counting.
     const aside = reported && this.run(reported, context)
     const { parts, choice } = this.of(matched)
-    const own = new GuardedRequest(parts, context, choice).run()
+    const own = this.#pass(parts, context, choice)
     const outcome = next ? whenKnown(own, (first) => this.#goOn(first, parts, next, context)) : own
     if (!aside) return outcome
     return whenKnown(aside, ({ verdict }) =>
@@ -153,7 +166,7 @@ class LimitersOfPolicies<Request> {
 
   #goOn(
     first: Outcome,
-    { limiter }: GuardParts<Request>,
+    { engine }: GuardParts<Request>,
     next: MatchedPolicies<Request>,
     context: HttpContext<Request>,
   ): Later<Outcome> {
@@ -166,7 +179,7 @@ class LimitersOfPolicies<Request> {
       if (second.proceed || !verdict) return both
       // Where the store cannot be reached, the charge stays.
       return whenKnown(
-        limiter.refundVerdict(verdict).catch(() => false),
+        engine.charges.refund(verdict[DECISION]).catch(() => false),
         () => both,
       )
     })
@@ -187,8 +200,8 @@ function limiterByHand<Request>(
   own: RateLimitOptions<Request> & { readonly name: string; readonly store: Store },
   emitter: LimiterEmitter,
   warnings: Warnings<LimiterWarning>,
-): RequestLimiter<Request> {
+): Limiter<Request> {
   const choice = new PoliciesByHand(where, own.name, policies)
   const anonymous = anonymousBy<Request>(where, own.anonymous ?? 'error', warnings)
-  return new RequestLimiter<Request>(choice, own.store, own, anonymous, undefined, emitter)
+  return requestLimiter(new Engine(choice, own.store, own, emitter), undefined, anonymous)
 }

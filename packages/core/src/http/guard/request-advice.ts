@@ -4,7 +4,8 @@ import { isAddressForgeable } from '../../limiter/open-proxy.js'
 import type { HttpContext, RawResponse } from '../../request/context.js'
 import { identityIn } from '../../store/identity.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
-import { Verdict } from '../../verdict/verdict.js'
+import { identitiesIn } from '../../verdict/decision.js'
+import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import { hasLongChain, remedyFor } from '../identity/ip.js'
 
 /** Requests that are looked at: enough for mistakes in the set-up to show, too few to cost anything. */
@@ -51,7 +52,7 @@ export class RequestAdvice<Request> {
 
   verdict(verdict: Verdict): void {
     if (this.#isDone) return
-    for (const text of Verdict.identitiesOf(verdict)) {
+    for (const text of identitiesIn(verdict[DECISION])) {
       const { kind, value } = identityIn(text)
       if (kind === 'ip' || typeof value !== 'string' || !isIPv6(value) || value.startsWith('::ffff:')) continue
       this.#warnOnce(

@@ -1,25 +1,19 @@
-import type { BookedWait } from '../../limiter/limiter.js'
-import type { DecisionOptions } from '../../limiter/options.js'
+import type { BookedWait } from '../../limiter/booked-turns.js'
 import { WaitExceeded } from '../../limiter/wait-queue.js'
-import type { PolicyChoice } from '../../policy/policy.js'
 import { type HttpContext, isOver } from '../../request/context.js'
-import { isBarred, Verdict } from '../../verdict/verdict.js'
-import type { RequestLimiter } from '../identity/request-limiter.js'
+import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.js'
 import type { TurnOptions, TurnResult } from '../responders/turn.js'
 import { listenTo } from '../response/shared-listener.js'
+import type { GuardedRequest } from './guarded-request.js'
 
 /** Why a wait ends early. */
 export const LEFT = new Error('the client has left')
 
 /** Queues a refused request until it is admitted, the wait is too long, or the client leaves. */
 export async function waitTurn<Request>(
-  limiter: RequestLimiter<Request>,
-  context: HttpContext<Request>,
-  cost: number,
+  { guard, context, choice, units }: GuardedRequest<Request>,
   refusal: Verdict,
   options: TurnOptions,
-  from: DecisionOptions | undefined,
-  choice: PolicyChoice<Request> | undefined,
 ): Promise<TurnResult> {
   // No turn comes for a client that a list denies.
   if (refusal.reason === 'denied') return refusal
@@ -30,11 +24,11 @@ export async function waitTurn<Request>(
     const { signal } = leaving
     // No limit refused it, only requests before it: it may be admitted now.
     const last = refusal.limits.every(({ allowed }) => allowed) && !isBarred(refusal) ? undefined : refusal
-    return await limiter.waitTurn(context, { ...options, cost, signal, refusal: last }, from, choice)
+    return await guard.decider.waitTurn(context, { ...options, cost: units, signal, refusal: last }, choice)
   } catch (error) {
     if (leaving.signal.aborted) return 'gone'
     if (!(error instanceof WaitExceeded)) throw error
-    return Verdict.marked(error.refusal ?? refusal, { waitMs: error.waitMs ?? 0 })
+    return marked(error.refusal ?? refusal, { waitMs: error.waitMs ?? 0 })
   } finally {
     ignoreClose()
   }
@@ -42,13 +36,12 @@ export async function waitTurn<Request>(
 
 /** Waits for a turn that a queueing limit has given. Rejects with `LEFT` when the client leaves. */
 export function waitBooked<Request>(
-  limiter: RequestLimiter<Request>,
-  context: HttpContext<Request>,
+  { guard, context }: GuardedRequest<Request>,
   verdict: Verdict,
   clientOf: () => Promise<string | undefined>,
 ): Promise<void> {
   // A client may leave while it is found out which one it is.
-  return whileThere(context, async (signal) => limiter.waitBooked(verdict, await clientOf(), signal))
+  return whileThere(context, async (signal) => guard.engine.booked.wait(verdict, await clientOf(), signal))
 }
 
 /**
@@ -56,20 +49,20 @@ export function waitBooked<Request>(
  * what has become of it; nothing is charged where it was not admitted.
  */
 export async function waitBookedInTime<Request>(
-  limiter: RequestLimiter<Request>,
-  context: HttpContext<Request>,
+  { guard, context }: GuardedRequest<Request>,
   verdict: Verdict,
   refusal: Verdict,
   wait: Omit<BookedWait, 'signal'>,
 ): Promise<TurnResult> {
+  const { booked, charges } = guard.engine
   try {
-    await whileThere(context, (signal) => limiter.waitBookedWithin(verdict, { ...wait, signal }))
+    await whileThere(context, (signal) => booked.waitWithin(guard.where, verdict, { ...wait, signal }))
     return verdict
   } catch (error) {
-    await limiter.refundVerdict(verdict)
+    await charges.refund(verdict[DECISION])
     if (error === LEFT) return 'gone'
     if (!(error instanceof WaitExceeded)) throw error
-    return Verdict.marked(refusal, { waitMs: 0 })
+    return marked(refusal, { waitMs: 0 })
   }
 }
 

@@ -2,7 +2,7 @@ import type { HttpContext } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import type { Plan } from '../../store/store.js'
 import { type LimitReport, longestRefusal } from '../../verdict/limit-report.js'
-import { Verdict } from '../../verdict/verdict.js'
+import { DECISION, type Verdict } from '../../verdict/verdict.js'
 
 export type HeaderField = readonly [name: string, value: string]
 
@@ -73,7 +73,7 @@ export function appended(present: string | undefined, members: string): string {
 export function oncePerPlan(textOf: (limits: readonly LimitReport[]) => string): (verdict: Verdict) => string {
   const texts = new WeakMap<Plan, string>()
   return (verdict) => {
-    const plan = Verdict.planOf(verdict)
+    const { plan } = verdict[DECISION].request
     let text = texts.get(plan)
     if (text === undefined) {
       text = textOf(verdict.limits)

@@ -1,7 +1,13 @@
-import { ofKind } from '../../policy/keyed.js'
+import { checkedKey, isMissing } from '../../policy/key.js'
+import { kindOf, ofKind } from '../../policy/keyed.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
+import type { Policy } from '../../policy/policy.js'
+import type { HttpContext } from '../../request/context.js'
+import { startOf } from '../../store/identity.js'
+import { isThenable } from '../../util/thenable.js'
 import { oneOf } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
+import { ignorePromises, type Later, whenAllKnown } from '../../util/when-known.js'
 import { byIp } from './ip.js'
 import { MissingUsers } from './missing-users.js'
 
@@ -9,10 +15,54 @@ import { MissingUsers } from './missing-users.js'
 export type AnonymousOption = 'error' | 'by-ip' | 'skip'
 
 /** How requests without a key of their own are counted. */
-export interface AnonymousPolicy<Request> {
+export class AnonymousRequests<Request> {
   /** The key that is counted instead; undefined if such requests are not limited. */
   readonly key: KeyFunction<Request> | undefined
-  readonly missing: MissingUsers
+  readonly #start: string
+  readonly #missing: MissingUsers
+
+  constructor(key: KeyFunction<Request> | undefined, missing: MissingUsers) {
+    this.key = key
+    this.#start = startOf(kindOf(key))
+    this.#missing = missing
+  }
+
+  /** The identities of a request; undefined for one that is not limited because a key is missing. */
+  identitiesOf(policy: Policy<Request>, context: HttpContext<Request>): Later<string[] | undefined> {
+    const { request } = context
+    const values: unknown[] = []
+    try {
+      for (const key of policy.keys) values.push(key ? key(request, context) : request)
+      // Asked for now as well, while the request is as it came.
+      const others = values.some(isThenable) ? this.#identityOf(policy, context) : undefined
+      return whenAllKnown(values, (known) => this.#identitiesBy(policy, context, known, others))
+    } catch (error) {
+      ignorePromises(values)
+      throw error
+    }
+  }
+
+  #identitiesBy(
+    policy: Policy<Request>,
+    context: HttpContext<Request>,
+    values: readonly unknown[],
+    anonymous: string | undefined,
+  ): string[] | undefined {
+    const { starts, where } = policy
+    this.#missing.look(context, policy.keys, values)
+    const identities: string[] = []
+    for (const [i, value] of values.entries()) {
+      if (!isMissing(value)) identities.push(starts[i] + checkedKey(where, value, true))
+      else if (!this.key) return undefined
+      else identities.push(anonymous ?? (this.#identityOf(policy, context) as string))
+    }
+    return identities
+  }
+
+  /** What a request without a key is counted under; undefined where such requests are not limited. */
+  #identityOf({ where }: Policy<Request>, context: HttpContext<Request>): string | undefined {
+    return this.key && this.#start + checkedKey(where, this.key(context.request, context), true)
+  }
 }
 
 /**
@@ -24,7 +74,7 @@ export function anonymousBy<Request>(
   where: string,
   option: unknown,
   warnings: Warnings<LimiterWarning>,
-): AnonymousPolicy<Request> | undefined {
+): AnonymousRequests<Request> | undefined {
   const choice = oneOf<AnonymousOption>(where, 'anonymous', option, ['error', 'by-ip', 'skip'])
   if (choice === 'error') return undefined
   const becomes = choice === 'skip' ? 'are not limited' : 'are counted by address'
@@ -35,7 +85,8 @@ export function anonymousBy<Request>(
         `anonymous: ${choice}: let the limiter run after what authenticates requests`,
     ),
   )
-  return { key: choice === 'skip' ? undefined : ofKind('anonymous', 'key', 'anonymous', byIp<Request>()), missing }
+  const key = choice === 'skip' ? undefined : ofKind('anonymous', 'key', 'anonymous', byIp<Request>())
+  return new AnonymousRequests(key, missing)
 }
 
 /** Every request has keys of these kinds, so no other key is counted instead of them. */

@@ -1,10 +1,11 @@
 import type { Limit } from '../../policy/limits/limit.js'
+import type { ReadablePlan } from '../../policy/plan.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { type LimitReport, longestRefusal } from '../../verdict/limit-report.js'
-import { Verdict } from '../../verdict/verdict.js'
+import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import { fairClient } from './fair-client.js'
 import { whenUnavailableOf } from './fallback.js'
 import type { Responder } from './responder.js'
@@ -88,7 +89,8 @@ export class Responders<Request> {
   }
 
   #of(verdict: Verdict, i: number): Responder<Request> {
-    return (Verdict.definitionsOf(verdict)[i]?.respond as Responder<Request> | undefined) ?? this.#own
+    const { definitions } = verdict[DECISION].request.plan as ReadablePlan
+    return (definitions[i]?.respond as Responder<Request> | undefined) ?? this.#own
   }
 }
 

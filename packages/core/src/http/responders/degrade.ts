@@ -1,6 +1,6 @@
 import { knowFactories } from '../../util/factories.js'
 import { knownOptions } from '../../util/validate.js'
-import { isBarred, Verdict } from '../../verdict/verdict.js'
+import { isBarred, marked } from '../../verdict/verdict.js'
 import { fallback } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'
 
@@ -22,7 +22,7 @@ export function degrade<Request>(options: DegradeOptions<Request> = {}): Respond
   return withTraits<Request>(
     function degrade(refused) {
       if (isBarred(refused.verdict)) return otherwise(refused)
-      return { verdict: Verdict.marked(refused.verdict, { degraded: true }), ending: 'proceed' }
+      return { verdict: marked(refused.verdict, { degraded: true }), ending: 'proceed' }
     },
     otherwise,
     // Its handler has begun, and knows nothing of it.

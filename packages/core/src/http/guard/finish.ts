@@ -1,0 +1,48 @@
+import { Readable } from 'node:stream'
+import type { HttpContext } from '../../request/context.js'
+import { warnOnRejection } from '../../util/warn-on-rejection.js'
+import { DECISION, served, type Verdict } from '../../verdict/verdict.js'
+import { releasePermits } from '../charging/permits.js'
+import { type Ending, isHandover } from '../responders/responder.js'
+import { isDisabled } from '../response/disabled-response.js'
+import type { GuardedRequest } from './guarded-request.js'
+import { checkReply, ENDED, handoverOutcome, type Outcome, quotaHeaders, refusalOutcome } from './outcome.js'
+
+/** The outcome of a request whose verdict and ending are known. Tells all that watch. */
+export function finish<Request>(request: GuardedRequest<Request>): Outcome {
+  const { guard, context } = request
+  const { where, warn, onVerdict, engine, enforcement, responders, writers } = guard
+  const ending = request.ending as Ending
+  const decided = request.verdict as Verdict
+  const verdict = ending === 'proceed' ? served(decided) : decided
+  if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
+  engine.conclude(verdict, !verdict.allowed && ending !== 'proceed' && verdict.reason !== 'left')
+  if (onVerdict) warnOnRejection(`${where}: onVerdict`, onVerdict(context.request, verdict, context), warn)
+  if (ending === 'gone') return end(context, verdict)
+  // A limiter, this one or another, has replied 413 meanwhile.
+  if (isDisabled(context.response)) return discard(request, verdict, ending)
+  if (ending !== 'proceed') {
+    return isHandover(ending)
+      ? handoverOutcome(ending, context, verdict, writers)
+      : refusalOutcome(ending, context, verdict, writers)
+  }
+  guard.responseBytes?.meter(context, verdict)
+  const showsQuota = enforcement.showsQuota(verdict) && !responders.hidesQuota
+  const headers = showsQuota ? quotaHeaders(writers, context, verdict) : []
+  return { proceed: true, verdict, headers, reply: undefined, error: undefined, handler: undefined }
+}
+
+function discard<Request>({ guard, context }: GuardedRequest<Request>, verdict: Verdict, ending: Ending): Outcome {
+  // Where the store cannot be reached, the charge stays.
+  void guard.engine.charges.refund(verdict[DECISION]).catch(() => {})
+  const body = typeof ending === 'object' && !isHandover(ending) ? ending.body : undefined
+  if (body instanceof Readable) body.destroy()
+  return end(context, verdict)
+}
+
+/** No handler runs, and this limiter sends nothing. */
+export function end({ response }: HttpContext<unknown>, verdict?: Verdict): Outcome {
+  // Limiters before this one have no handler to wait for either.
+  void releasePermits(response)
+  return verdict ? { ...ENDED, verdict } : ENDED
+}

@@ -1,0 +1,126 @@
+import { type Later, whenKnown } from '../../util/when-known.js'
+import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.js'
+import { type Action, isLater } from '../responders/responder.js'
+import type { TurnOptions, TurnResult } from '../responders/turn.js'
+import { waitWithClient } from '../response/wait.js'
+import type { GuardedRequest } from './guarded-request.js'
+import { LEFT, waitBooked, waitBookedInTime, waitTurn } from './wait-turn.js'
+
+/** Finds out what becomes of a request that was decided on, and waits for its turn. Without a promise where nothing has to be awaited. */
+export function respond<Request>(request: GuardedRequest<Request>): Later<undefined> {
+  const { guard, verdict, isEnforced, ending } = request
+  if (!verdict || ending) return undefined
+  if (!isEnforced) return report(request, verdict)
+  if (!verdict.allowed) return refuse(request, verdict)
+  const slownessMs = guard.responders.slowness(verdict)
+  admit(request, verdict)
+  if (verdict.delayMs > 0) return waitForTurn(request, verdict, slownessMs)
+  return slownessMs > 0 ? waitSlowly(request, verdict, slownessMs) : undefined
+}
+
+/** The verdict is not enforced: the request proceeds, whatever it says. */
+function report<Request>(request: GuardedRequest<Request>, decided: Verdict): undefined {
+  const verdict = marked(decided, { reported: true })
+  if (verdict.allowed) admit(request, verdict)
+  request.verdict = verdict
+  request.ending = 'proceed'
+}
+
+/** It has been admitted for good. */
+function admit<Request>(request: GuardedRequest<Request>, verdict: Verdict): void {
+  request.holdCharges(verdict)
+  proceed(request, verdict)
+}
+
+function proceed<Request>(request: GuardedRequest<Request>, verdict: Verdict): void {
+  const { responders, bans } = request.guard
+  responders.admitted(request.context)
+  bans?.countLater(request.context, verdict)
+  request.verdict = verdict
+  request.ending = 'proceed'
+}
+
+function refuse<Request>(request: GuardedRequest<Request>, refusal: Verdict): Later<undefined> {
+  const { guard, context } = request
+  const arrivedAt = performance.now()
+  let hasLeft = false
+  const action = guard.responders.for(refusal)({
+    context,
+    verdict: refusal,
+    waitTurn: async (options) => {
+      const turn = await waitInQueue(request, refusal, options)
+      hasLeft = turn === 'gone'
+      return turn
+    },
+  })
+  return whenKnown(action, (known): Later<undefined> => {
+    if (hasLeft && known === 'gone') request.leave(refusal)
+    else return carryOut(request, known, refusal, arrivedAt)
+  })
+}
+
+async function waitInQueue<Request>(
+  request: GuardedRequest<Request>,
+  refusal: Verdict,
+  options: TurnOptions,
+): Promise<TurnResult> {
+  const until = performance.now() + options.maxWaitMs
+  const turn = await waitTurn(request, refusal, options)
+  if (turn === 'gone' || !turn.allowed) return turn
+  request.holdCharges(turn)
+  const wait = { client: options.client, maxWaitMs: until - performance.now() }
+  return turn.delayMs > 0 ? waitBookedInTime(request, turn, refusal, wait) : turn
+}
+
+/** Does what a responder says. It may have waited until the limiter admitted the request after all. */
+function carryOut<Request>(
+  request: GuardedRequest<Request>,
+  action: Action,
+  refusal: Verdict,
+  arrivedAt: number,
+): Later<undefined> {
+  const { responders, bans } = request.guard
+  const { verdict, ending } = isLater(action) ? action : { verdict: refusal, ending: action }
+  if (ending === 'proceed' && verdict.allowed) {
+    // `waitInQueue` has waited until its turn came, and holds its charges.
+    proceed(request, verdict)
+    // The wait in the queue counts as part of the slowness, or later requests would overtake this one.
+    const slownessMs = responders.slowness(verdict) - (performance.now() - arrivedAt)
+    // Also with nothing left to wait for: if the client has left meanwhile, the handler must not run.
+    return waitSlowly(request, verdict, Math.max(0, slownessMs))
+  }
+  request.verdict = verdict
+  request.ending = ending
+  const hasWaited = responders.for(refusal).queues === true && ending !== 'gone'
+  const struck = hasWaited ? bans?.strike(request.context, verdict) : undefined
+  return struck?.then((last) => (isBarred(last) ? refuse(request, last) : undefined))
+}
+
+/** Waits for the turn that a queueing limit has given, and at least for so many ms. */
+async function waitForTurn<Request>(
+  request: GuardedRequest<Request>,
+  verdict: Verdict,
+  slownessMs: number,
+): Promise<undefined> {
+  const { engine, responders } = request.guard
+  const began = performance.now()
+  try {
+    await waitBooked(request, verdict, () => responders.clientOf(request.context, verdict))
+  } catch (error) {
+    await engine.charges.refund(verdict[DECISION])
+    if (error !== LEFT) throw error
+    request.leave(verdict)
+    return
+  }
+  return waitSlowly(request, verdict, Math.max(0, slownessMs - (performance.now() - began)))
+}
+
+async function waitSlowly<Request>(
+  request: GuardedRequest<Request>,
+  verdict: Verdict,
+  waitMs: number,
+): Promise<undefined> {
+  if (await waitWithClient(request.context.response, waitMs)) return
+  await request.guard.engine.charges.refund(verdict[DECISION])
+  request.leave(verdict)
+}

@@ -1,0 +1,237 @@
+import { costsOf, keptFor, needsOf, takesNothing } from '../policy/costs.js'
+import type { ReadablePlan } from '../policy/plan.js'
+import type { PolicyChoice, Resolved } from '../policy/policy.js'
+import { type Cell, CHARGE, type Op, PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
+import { invalidPolicy } from '../util/errors.js'
+import { isWatched } from '../util/listeners.js'
+import { refusePolluted } from '../util/validate.js'
+import { type Later, whenKnown } from '../util/when-known.js'
+import { type DecidedBy, decisionOn, refusedBy } from '../verdict/decision.js'
+import { DECISION, Verdict } from '../verdict/verdict.js'
+import { BanKeeper } from './bans.js'
+import { BookedTurns, bookingOf } from './booked-turns.js'
+import { ChargeLedger } from './charge-ledger.js'
+import { isUnavailable, LocalFallback, type UnavailableOptions } from './fallback.js'
+import type { LimiterEmitter } from './limiter-emitter.js'
+import { DECISION_OPTIONS, type DecisionOptions, NO_OPTIONS } from './options.js'
+import { type Waiter, type WaitOptions, WaitQueues } from './wait-queue.js'
+
+/** Permit ids are unique over processes and restarts: the id of this process, and a number. */
+let permits = 0
+const holder = crypto.randomUUID().slice(-12)
+
+/** Resolves what waits, each time that it asks. */
+export type Resolver<Subject> = () => Later<Resolved<Subject>>
+
+/**
+ * Decides by one policy on one store, beneath the limiter that users call and the guard of requests. It takes what the policy
+ * has resolved, and knows neither subjects nor lists.
+ */
+export class Engine<Subject> {
+  readonly policy: PolicyChoice<Subject>
+  readonly store: Store
+  readonly emitter: LimiterEmitter
+  readonly charges: ChargeLedger
+  /** Undefined where the policy has no `ban`. */
+  readonly bans: BanKeeper<Subject> | undefined
+  /** The turns that queueing limits have given. */
+  readonly booked = new BookedTurns()
+  readonly #fallback: LocalFallback
+  readonly #queues = new WaitQueues()
+  #storeAnswersLater = false
+  /** What nearly all decisions have in common. */
+  #by: DecidedBy
+
+  /** @throws SluiceError `INVALID_POLICY` */
+  constructor(policy: PolicyChoice<Subject>, store: Store, unavailable: UnavailableOptions, emitter: LimiterEmitter) {
+    const { where } = policy
+    refusePolluted(where, DECISION_OPTIONS)
+    if (typeof store?.decide !== 'function') {
+      invalidPolicy(where, 'store', 'memoryStore() or redisStore(client)', store)
+    }
+    this.policy = policy
+    this.store = store
+    this.emitter = emitter
+    this.#fallback = new LocalFallback(where, store, unavailable)
+    this.charges = new ChargeLedger(
+      where,
+      ({ plan, identities }) => this.#queues.wake(queuesOf(plan as ReadablePlan, identities)),
+      (by, request, result) => {
+        if (by === store) this.#fallback.hear(request, result)
+      },
+    )
+    this.bans = policy.ban && new BanKeeper(policy, store, this.#fallback, emitter)
+    const { charges } = this
+    const none = { tier: undefined, priority: 0, kept: undefined, resets: 0, list: undefined, took: undefined }
+    this.#by = { charges, kind: 'decided', store, cost: 1, ...none }
+  }
+
+  /** Decides, and charges every limit if all have room. `op`: another than the policy's own, for a peek. */
+  decide(resolved: Resolved<Subject>, cost: number, options: DecisionOptions, op?: Op): Verdict | Promise<Verdict> {
+    const { policy, plan, identities, priority } = resolved
+    const costs = cost === 1 && !plan.byteUnits ? plan.ones : costsOf(policy.where, plan, cost, options, op)
+    const kept = plan.reserves && keptFor(plan, plan.reserves, priority)
+    const needs = kept || plan.byteUnits ? needsOf(plan, costs, kept) : undefined
+    const charge: StoreRequest = {
+      op: op ?? (costs !== plan.ones && takesNothing(needs ?? costs) ? PEEK : policy.consume),
+      plan,
+      identities,
+      costs,
+      permitId: plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : '',
+      fresh: options.fresh === true,
+    }
+    const { turn } = options
+    const strike =
+      plan.ban && options.strikes !== false && charge.op !== PEEK
+        ? this.bans?.strikeOf(policy.tier, plan.ban, identities)
+        : undefined
+    const more = needs || turn || strike !== undefined
+    const request = more
+      ? { ...charge, ...(needs && { needs }), ...(turn && { turn }), ...(strike !== undefined && { strike }) }
+      : charge
+    const isCommon = cost === 1 && policy.tier === undefined && priority === 0 && !kept
+    const by = isCommon ? this.#by : { ...this.#by, cost, tier: policy.tier, priority, kept }
+    const verdict = isWatched() && this.emitter.isMeasured ? this.#measure(request, by) : this.#ask(request, by)
+    if (strike === undefined || !this.emitter.hearsStrikes) return verdict
+    return whenKnown(verdict, (known) => {
+      this.emitter.struckByRefusal(request, known)
+      return known
+    })
+  }
+
+  /**
+   * Charges bytes of a response that have been sent since its request was decided on, as far as each limit can hold
+   * them. The verdict says whether they had room.
+   */
+  chargeSent(verdict: Verdict, bytes: number): Verdict | Promise<Verdict> {
+    const { plan: decided, identities } = verdict[DECISION].request
+    const plan = this.#fallback.wholeOf(decided)
+    const costs = plan.cells.map((_, c) => (plan.byteUnits?.[c] === 'response-bytes' ? bytes : 0))
+    const { tier, priority } = verdict
+    const by = { ...this.#by, cost: 0, tier, priority, isOfResponse: true as const }
+    // Not measured: most of them send no event.
+    return this.#ask({ op: CHARGE, plan, identities, costs, permitId: '', fresh: true }, by)
+  }
+
+  /** Waits in the queues of what is resolved until admitted. The caller still waits for `delayMs` of a queueing limit. */
+  async waitTurn(
+    resolve: Resolver<Subject>,
+    wait: WaitOptions,
+    options: DecisionOptions = NO_OPTIONS,
+  ): Promise<Verdict> {
+    const first = resolve()
+    const { plan, identities, priority } = first instanceof Promise ? await first : first
+    const headStartMs = wait.headStartMs ?? priority * (wait.ageEveryMs ?? 0)
+    // Another process may have refunded, which a cached refusal does not show. What waits is not refused yet.
+    const fresh: DecisionOptions = { ...options, fresh: true, strikes: false }
+    const { store } = this
+    const turns = plan.sharesTurns
+    const cellOf = (queue: number) => plan.cellOf[queue] as number
+    const waiter: Waiter = {
+      queues: queuesOf(plan, identities),
+      decide: (cost, op, turn, queue = 0) => {
+        const asking = turn ? { ...fresh, turn: { ...turn, cell: cellOf(queue) } } : fresh
+        return whenKnown(resolve(), (known) => this.decide(known, cost, asking, op))
+      },
+      reportOf:
+        turns &&
+        store.reportWaiting &&
+        ((queue) => ({
+          ttlMs: turns.ttlMs,
+          send: async (process, classes) =>
+            store.reportWaiting?.(plan, identities, { process, cell: cellOf(queue) }, classes),
+        })),
+      mayHavePermits:
+        store.mayHavePermits && !turns
+          ? async (cost) => (await store.mayHavePermits?.(plan, identities, cost)) !== false
+          : undefined,
+      refund: (verdict) => this.charges.refund(verdict[DECISION]),
+      delayOf: (verdict, enoughMs) => {
+        const booking = bookingOf(verdict)
+        return booking ? this.booked.delayOf(booking, wait.client, enoughMs) : verdict.delayMs
+      },
+      waits: () => this.emitter.waits(this.policy.name),
+    }
+    return this.#queues.admission(this.policy.where, waiter, { ...wait, headStartMs })
+  }
+
+  /** Whether the store has returned promises, as those do that processes share. */
+  get storeAnswersLater(): boolean {
+    return this.#storeAnswersLater
+  }
+
+  /** Whether any request waits, in this process. */
+  get hasQueues(): boolean {
+    return this.#queues.size > 0
+  }
+
+  /** Whether others wait for one of these limits, in this process. */
+  hasWaitersFor(plan: ReadablePlan, identities: readonly string[]): boolean {
+    return this.#queues.hasAny(queuesOf(plan, identities))
+  }
+
+  /** Wakes all that wait, as there may be room. */
+  wake(): void {
+    this.#queues.wake()
+  }
+
+  /** Forgets what was charged on these identities in one tier. */
+  async reset(tier: string | undefined, plan: ReadablePlan, identities: readonly string[]): Promise<void> {
+    // Stores take requests in the order in which they come: charges from before are forgotten, later ones stay.
+    this.charges.forget(tier, identities)
+    this.#by = { ...this.#by, resets: this.charges.resets }
+    this.#fallback.reset(plan, identities)
+    await this.store.reset(plan, identities)
+  }
+
+  /** Tells all that watch of a verdict that is final. `isRefused`: whether what was asked for does not happen. */
+  conclude(verdict: Verdict, isRefused: boolean): void {
+    const { noteRefusal } = this.store
+    if (isRefused && noteRefusal && verdict.kind === 'decided') {
+      for (const [policy, identities] of refusedBy(verdict[DECISION])) noteRefusal(policy, [...identities])
+    }
+    if (isWatched()) this.emitter.decided(verdict, isRefused)
+  }
+
+  /** As `#ask`, and notes how long it takes. */
+  #measure(request: StoreRequest, by: DecidedBy): Verdict | Promise<Verdict> {
+    const took = { ms: 0 }
+    const began = performance.now()
+    return whenKnown(this.#ask(request, { ...by, took }), (verdict) => {
+      took.ms = performance.now() - began
+      return verdict
+    })
+  }
+
+  #ask(request: StoreRequest, by: DecidedBy): Verdict | Promise<Verdict> {
+    let result: StoreResult | Promise<StoreResult>
+    try {
+      result = this.store.decide(request)
+    } catch (error) {
+      return this.#decideWithout(request, by, error)
+    }
+    if (!(result instanceof Promise)) return new Verdict(decisionOn(request, result, by))
+    this.#storeAnswersLater = true
+    return result.then(
+      (late) => {
+        this.#fallback.hear(request, late)
+        return new Verdict(decisionOn(request, late, by))
+      },
+      (error) => this.#decideWithout(request, by, error),
+    )
+  }
+
+  /** The verdict where the store could not decide. */
+  #decideWithout(request: StoreRequest, by: DecidedBy, error: unknown): Verdict {
+    if (isUnavailable(error)) return this.#fallback.decide(request, by)
+    throw error
+  }
+}
+
+/** The name of the queue of each limit: by the state that it is counted in. */
+function queuesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[]): string[] {
+  return cellOf.map((c) => {
+    const { id, identity } = cells[c] as Cell
+    return `${id}\n${identities[identity]}`
+  })
+}
