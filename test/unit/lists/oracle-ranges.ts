@@ -26,6 +26,11 @@ export class OracleRanges {
     this.#intervals = ranges.map(intervalOf)
   }
 
+  sizeOf(range: string): bigint {
+    const { first, last } = intervalOf(range)
+    return last - first + 1n
+  }
+
   /** How many addresses the smallest range has that holds this one. */
   smallest(address: string): bigint | undefined {
     const { bits, first } = intervalOf(address)

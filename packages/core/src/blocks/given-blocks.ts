@@ -1,4 +1,3 @@
-import ipaddr from 'ipaddr.js'
 import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../store/blocks.js'
 import { type IdentityByKind, isHash, isKind, joined, LONGEST_VALUE, startOf } from '../store/identity.js'
 import { EVERY_POLICY } from '../store/store.js'
@@ -6,8 +5,8 @@ import { secretValue } from '../util/credentials.js'
 import { spanOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { hashOf } from '../util/hash.js'
-import { ipAddress } from '../util/ip-address.js'
-import { networkText } from '../util/network-text.js'
+import { bare } from '../util/ip-address.js'
+import { ipRange, rangeText } from '../util/ip-range.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 
 /** Whose block is meant, as stores name it. */
@@ -111,6 +110,8 @@ export function checkedEntry(index: number, entry: BlockEntry): BlockEntry {
   return entry
 }
 
+/** Leading bits of an IPv6 address without a prefix, as `byIp()` groups them. */
+export const CLIENT_BITS = 64
 /** As many as a ladder has at most. */
 const MOST_RUNGS = 32
 /** What six bytes hold. */
@@ -161,21 +162,12 @@ function countedValue(where: string, kind: string, raw: unknown, addressOf: type
   return secretValue(kind, text) ?? text
 }
 
-/** The client that an address belongs to, as `byIp()` counts it. */
+/** The client that an address belongs to, as `byIp()` counts it; or a network. */
 function clientOf(where: string, text: string): string {
-  const network = networkText(text.trim())
-  if (network !== undefined) return network
-  const address = ipAddress(text.trim())
-  if (!address)
-    throw new SluiceError('INVALID_KEY', `${where}: ip: expected an address or a network, got ${show(text)}`)
-  const { isIPv4, a, b } = address
-  const parts = [a >>> 16, a & 0xffff, b >>> 16, b & 0xffff]
-  if (isIPv4)
-    return parts
-      .slice(0, 2)
-      .flatMap((part) => [part >> 8, part & 255])
-      .join('.')
-  return `${new ipaddr.IPv6([...parts, 0, 0, 0, 0]).toRFC5952String()}/64`
+  const given = text.trim()
+  const range = given.includes('-') ? undefined : ipRange(bare(given), CLIENT_BITS)
+  if (range) return rangeText(range)
+  throw new SluiceError('INVALID_KEY', `${where}: ip: expected an address or a network, got ${show(text)}`)
 }
 
 function bounded(value: string): string {

@@ -1,15 +1,12 @@
 import { type IdentityByKind, textValue, valueStart } from '../store/identity.js'
 import type { ListEntryOptions, StoreListEntry } from '../store/store-list.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
-import { ipRange, RANGE_FORMS } from '../util/ip-range.js'
-import { rangeText } from '../util/range-text.js'
+import { ipRange, RANGE_FORMS, rangeText } from '../util/ip-range.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
-import { checkedReason, identityText } from './given-blocks.js'
+import { CLIENT_BITS, checkedReason, identityText } from './given-blocks.js'
 import { FOREVER, MOST_LISTED, type NamedEntry } from './named-lists.js'
 
 const NAME = /^[A-Za-z0-9_.:-]{1,64}$/
-/** Leading bits of an IPv6 address without a prefix, as `byIp()` groups them. */
-const CLIENT_BITS = 64
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function checkedListName(where: string, name: unknown): string {

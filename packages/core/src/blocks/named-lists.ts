@@ -1,9 +1,8 @@
 import { startOf, textValue } from '../store/identity.js'
 import type { ListedIdentity, ListMatch } from '../store/list.js'
-import { ipAddress } from '../util/ip-address.js'
-import { ipRange } from '../util/ip-range.js'
-import { networksOf, sizeOfRange } from '../util/range-text.js'
-import { BlockedRanges } from './blocked-ranges.js'
+import { type IpRange, ipAddress } from '../util/ip-address.js'
+import { ipRange, sizeOfRange } from '../util/ip-range.js'
+import { RangeMap } from '../util/range-map.js'
 
 /** An entry of one of a store's lists. */
 export interface NamedEntry {
@@ -79,7 +78,7 @@ export class NamedLists {
   }
 }
 
-interface Sized {
+interface Listed {
   readonly entry: NamedEntry
   readonly size: number | bigint
 }
@@ -91,13 +90,12 @@ export class NamedList {
   kinds: readonly string[] = []
   /** Each with the number of its last change: they stand in the order of these. */
   readonly #entries = new Map<string, readonly [number: number, entry: NamedEntry]>()
-  /** By the identity of the entry; of a range that is no network, several networks. */
-  readonly #ranges = new BlockedRanges<Sized>()
+  readonly #ranges = new RangeMap<Listed>()
   readonly #counts = new Map<string, number>()
-  readonly #now: () => number
+  readonly #holds: (listed: Listed) => boolean
 
   constructor(now: () => number) {
-    this.#now = now
+    this.#holds = ({ entry }) => entry.until > now()
   }
 
   get size(): number {
@@ -117,25 +115,20 @@ export class NamedList {
     for (const numbered of this.#entries.values()) if (numbered[0] > after) yield numbered
   }
 
-  match({
-    kind,
-    value,
-    address = kind === 'ip' ? ipAddress(value) : undefined,
-  }: ListedIdentity): ListMatch | undefined {
-    let found: Sized | undefined
-    if (kind !== 'ip') {
-      const entry = this.get(startOf(kind) + value)
-      found = entry && entry.until > this.#now() ? { entry, size: 1 } : undefined
-    } else if (address && this.#ranges.size > 0) {
-      for (const byIdentity of this.#ranges.holding(address)) {
-        for (const sized of byIdentity.values()) {
-          if ((!found || sized.size < found.size) && sized.entry.until > this.#now()) found = sized
-        }
-      }
-    }
-    if (!found) return undefined
+  match(identity: ListedIdentity): ListMatch | undefined {
+    const found = this.#find(identity)
+    if (!found || !this.#holds(found)) return undefined
     const { reason, until } = found.entry
     return { reason, expiresAt: until === FOREVER ? undefined : until, size: found.size }
+  }
+
+  #find({ kind, value, address }: ListedIdentity): Listed | undefined {
+    if (kind !== 'ip') {
+      const entry = this.get(startOf(kind) + value)
+      return entry && { entry, size: 1 }
+    }
+    const known = this.#ranges.size > 0 ? (address ?? ipAddress(value)) : undefined
+    return known && this.#ranges.find(known, this.#holds)
   }
 
   /** Whether it is a new one. The one that it replaces moves to the end. */
@@ -143,7 +136,8 @@ export class NamedList {
     const isNew = !this.#entries.delete(entry.identity)
     this.version++
     this.#entries.set(entry.identity, [this.version, entry])
-    for (const { text, size } of networksIn(entry.identity)) this.#ranges.set(entry.identity, text, { entry, size })
+    const range = rangeIn(entry.identity)
+    if (range) this.#ranges.set(range, { entry, size: sizeOfRange(range) })
     if (isNew) this.#count(entry.identity, 1)
     return isNew
   }
@@ -151,7 +145,8 @@ export class NamedList {
   /** Whether there was one. */
   delete(identity: string): boolean {
     if (!this.#entries.delete(identity)) return false
-    for (const { text } of networksIn(identity)) this.#ranges.delete(identity, text)
+    const range = rangeIn(identity)
+    if (range) this.#ranges.delete(range)
     this.version++
     this.#count(identity, -1)
     return true
@@ -166,11 +161,8 @@ export class NamedList {
   }
 }
 
-/** The networks that the range of an entry is made of; none for other kinds. */
-function networksIn(identity: string): { readonly text: string; readonly size: number | bigint }[] {
+/** The addresses of an entry; undefined for other kinds. */
+function rangeIn(identity: string): IpRange | undefined {
   const { kind, value } = textValue(identity)
-  const range = kind === 'ip' ? ipRange(value) : undefined
-  if (!range) return []
-  const size = sizeOfRange(range)
-  return networksOf(range).map((text) => ({ text: startOf(kind) + text, size }))
+  return kind === 'ip' ? ipRange(value) : undefined
 }

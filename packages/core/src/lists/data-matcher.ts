@@ -1,22 +1,25 @@
 import type { ListedIdentity, ListMatch } from '../store/list.js'
 import { ipAddress } from '../util/ip-address.js'
-import type { ListData } from './list-data.js'
-import { findRange, type RangeTable, sizeOf } from './range-table.js'
-import { textAt } from './text-pool.js'
-import { findText, type TextTable } from './text-table.js'
+import { RangeTree } from '../util/range-tree.js'
+import type { Entries, ListData } from './list-data.js'
+import { findText, type TextTable, textAt } from './text-table.js'
 
 /** Looks identities up in the data of a list. */
 export class DataMatcher {
   readonly kinds: readonly string[]
   readonly #data: ListData
-  readonly #texts: ReadonlyMap<string, TextTable>
-  readonly #now: () => number
+  readonly #v4: RangeTree
+  readonly #v6: RangeTree
+  readonly #texts: ReadonlyMap<string, Entries<TextTable>>
+  readonly #holds: (end: number) => boolean
 
   constructor(data: ListData, now: () => number = Date.now) {
     this.#data = data
+    this.#v4 = new RangeTree(1, data.v4.index)
+    this.#v6 = new RangeTree(4, data.v6.index)
     this.#texts = new Map(data.texts)
-    this.#now = now
-    const hasRanges = data.v4.owners.length > 0 || data.v6.owners.length > 0
+    this.#holds = (end) => end === Number.POSITIVE_INFINITY || end > now()
+    const hasRanges = data.v4.ends.length > 0 || data.v6.ends.length > 0
     this.kinds = [...(hasRanges ? ['ip'] : []), ...this.#texts.keys()]
   }
 
@@ -26,32 +29,25 @@ export class DataMatcher {
 
   #matchAddress({ value, address = ipAddress(value) }: ListedIdentity): ListMatch | undefined {
     if (!address) return undefined
-    const table = address.isIPv4 ? this.#data.v4 : this.#data.v6
-    const found = findRange(table, address, this.#now)
-    return found < 0 ? undefined : this.#matched(table, found, table)
+    const tree = address.isIPv4 ? this.#v4 : this.#v6
+    const entries = address.isIPv4 ? this.#data.v4 : this.#data.v6
+    const found = tree.find(address.first, address.last, entries.ends, this.#holds)
+    return found === 0 ? undefined : this.#matched(entries, found, tree.sizeOf(found))
   }
 
   #matchText({ kind, value }: ListedIdentity): ListMatch | undefined {
-    const table = this.#texts.get(kind)
-    if (!table) return undefined
-    const found = findText(table, value, this.#now)
-    return found < 0 ? undefined : this.#matched(table, found, undefined)
+    const entries = this.#texts.get(kind)
+    if (!entries) return undefined
+    const found = findText(entries.index, value)
+    return found >= 0 && this.#holds(entries.ends[found] as number) ? this.#matched(entries, found, 1) : undefined
   }
 
-  #matched(
-    { ends, reasons }: { readonly ends: Float64Array | undefined; readonly reasons: Int32Array | undefined },
-    found: number,
-    ranges: RangeTable | undefined,
-  ): ListMatch {
-    const reason = reasons?.[found] ?? -1
-    const endsAt = ends?.[found] ?? Number.POSITIVE_INFINITY
+  #matched({ ends, reasons }: Entries<unknown>, found: number, size: number | bigint): ListMatch {
+    const end = ends[found] as number
     return {
-      reason: reason < 0 ? '' : textAt(this.#data.reasons, reason),
-      expiresAt: endsAt === Number.POSITIVE_INFINITY ? undefined : endsAt,
-      // Only where one list allows and another denies does it matter.
-      get size() {
-        return ranges ? sizeOf(ranges, found) : 1
-      },
+      reason: textAt(this.#data.reasons, reasons[found] as number),
+      expiresAt: end === Number.POSITIVE_INFINITY ? undefined : end,
+      size,
     }
   }
 }

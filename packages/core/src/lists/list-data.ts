@@ -1,17 +1,28 @@
-import type { IpRange } from '../util/ip-range.js'
-import { buildRangeTable } from './build-range-table.js'
-import type { RangeTable } from './range-table.js'
-import { poolOf, type TextPool } from './text-pool.js'
-import { buildTextTable, type TextTable } from './text-table.js'
+import type { IpRange } from '../util/ip-address.js'
+import { RangeTree, type RangeTreeData } from '../util/range-tree.js'
+import { buildTextTable, poolOf, type TextPool, type TextTable } from './text-table.js'
 
-/** What a list holds, in typed arrays: look-ups make no garbage, and a worker hands it over at no cost. */
+/**
+ * What a list holds, in typed arrays: the thread that reads a file hands it over without holding the event loop, which a copy of
+ * 100,000 entries would hold for tens of ms.
+ */
 export interface ListData {
-  readonly v4: RangeTable
-  readonly v6: RangeTable
-  readonly texts: readonly (readonly [kind: string, table: TextTable])[]
+  readonly v4: Entries<RangeTreeData>
+  readonly v6: Entries<RangeTreeData>
+  readonly texts: readonly (readonly [kind: string, entries: Entries<TextTable>])[]
+  /** The first is empty. */
   readonly reasons: TextPool
   /** How many entries were read. */
   readonly size: number
+}
+
+/** Entries by what numbers them. */
+export interface Entries<Index> {
+  readonly index: Index
+  /** When each ends, in ms since 1970; infinite for those that do not. */
+  readonly ends: Float64Array
+  /** Which reason each has. */
+  readonly reasons: Int32Array
 }
 
 /** What an entry says beside what it matches. */
@@ -23,90 +34,73 @@ export interface EntryDetails {
 
 const NO_DETAILS: EntryDetails = {}
 
-interface Rows {
-  readonly ends: number[]
-  readonly reasons: number[]
-}
+class Rows<Index> {
+  readonly index: Index
+  readonly #ends: number[] = []
+  readonly #reasons: number[] = []
 
-interface RangeRows extends Rows {
-  readonly width: 1 | 4
-  readonly first: number[]
-  readonly last: number[]
-}
+  constructor(index: Index) {
+    this.index = index
+  }
 
-interface TextRows extends Rows {
-  readonly texts: string[]
+  /** Of equal entries the one that holds for longest counts. */
+  set(number: number, end: number, reason: number): void {
+    if (end <= (this.#ends[number] ?? Number.NEGATIVE_INFINITY)) return
+    this.#ends[number] = end
+    this.#reasons[number] = reason
+  }
+
+  entries<Built>(index: Built): Entries<Built> {
+    return { index, ends: Float64Array.from(this.#ends), reasons: Int32Array.from(this.#reasons) }
+  }
 }
 
 /** Collects entries in any order, and makes the data of a list from them. */
 export class ListBuilder {
-  readonly #v4: RangeRows = { width: 1, first: [], last: [], ends: [], reasons: [] }
-  readonly #v6: RangeRows = { width: 4, first: [], last: [], ends: [], reasons: [] }
-  readonly #texts = new Map<string, TextRows>()
-  readonly #reasons = new Map<string, number>()
+  readonly #v4 = new Rows(new RangeTree(1))
+  readonly #v6 = new Rows(new RangeTree(4))
+  readonly #texts = new Map<string, Rows<Map<string, number>>>()
+  readonly #reasons = new Map([['', 0]])
   #size = 0
 
-  get size(): number {
-    return this.#size
-  }
-
-  addRange({ isIPv4, first, last }: IpRange, details: EntryDetails = NO_DETAILS): void {
-    const rows = isIPv4 ? this.#v4 : this.#v6
-    for (let i = 0; i < rows.width; i++) {
-      rows.first.push(first[i] as number)
-      rows.last.push(last[i] as number)
-    }
-    this.#addDetails(rows, details)
+  addRange(range: IpRange, details: EntryDetails = NO_DETAILS): void {
+    const rows = range.isIPv4 ? this.#v4 : this.#v6
+    this.#set(rows, rows.index.add(range), details)
   }
 
   addText(kind: string, text: string, details: EntryDetails = NO_DETAILS): void {
-    let rows = this.#texts.get(kind)
-    if (!rows) {
-      rows = { texts: [], ends: [], reasons: [] }
-      this.#texts.set(kind, rows)
-    }
-    rows.texts.push(text)
-    this.#addDetails(rows, details)
+    const rows = this.#texts.get(kind) ?? new Rows(new Map<string, number>())
+    this.#texts.set(kind, rows)
+    this.#set(rows, numberOf(rows.index, text), details)
   }
 
   build(): ListData {
     return {
-      v4: buildRangeTable(this.#v4),
-      v6: buildRangeTable(this.#v6),
-      texts: [...this.#texts].map(([kind, rows]) => [kind, buildTextTable(rows)] as const),
+      v4: this.#v4.entries(this.#v4.index.data()),
+      v6: this.#v6.entries(this.#v6.index.data()),
+      texts: [...this.#texts].map(
+        ([kind, rows]) => [kind, rows.entries(buildTextTable([...rows.index.keys()]))] as const,
+      ),
       reasons: poolOf([...this.#reasons.keys()]),
       size: this.#size,
     }
   }
 
-  #addDetails(rows: Rows, { reason = '', expiresAt = Number.POSITIVE_INFINITY }: EntryDetails): void {
+  #set(rows: Rows<unknown>, number: number, { reason = '', expiresAt = Number.POSITIVE_INFINITY }: EntryDetails): void {
     this.#size++
-    rows.ends.push(expiresAt)
-    if (reason === '') {
-      rows.reasons.push(-1)
-      return
-    }
-    let number = this.#reasons.get(reason)
-    if (number === undefined) {
-      number = this.#reasons.size
-      this.#reasons.set(reason, number)
-    }
-    rows.reasons.push(number)
+    rows.set(number, expiresAt, numberOf(this.#reasons, reason))
   }
 }
 
-/** The buffers in it, which go to another thread with it. */
-export function buffersOf({ v4, v6, texts, reasons }: ListData): ArrayBuffer[] {
-  const arrays = [v4, v6].flatMap(({ starts, samples, owners, first, last, ends, reasons }) => [
-    starts,
-    samples,
-    owners,
-    first,
-    last,
-    ends,
-    reasons,
-  ])
-  const pools = [reasons, ...texts.map(([, { pool }]) => pool)].flatMap(({ units, offsets }) => [units, offsets])
-  const tables = texts.flatMap(([, { slots, ends, reasons }]) => [slots, ends, reasons])
-  return [...arrays, ...pools, ...tables].flatMap((array) => (array ? [array.buffer as ArrayBuffer] : []))
+/** The number of a text among others, from 0, in the order in which they came. */
+function numberOf(numbers: Map<string, number>, text: string): number {
+  const number = numbers.get(text) ?? numbers.size
+  if (number === numbers.size) numbers.set(text, number)
+  return number
+}
+
+/** The buffers in some data, which go to another thread with it. */
+export function buffersIn(data: unknown): ArrayBuffer[] {
+  if (ArrayBuffer.isView(data)) return [data.buffer as ArrayBuffer]
+  return typeof data === 'object' && data !== null ? Object.values(data).flatMap(buffersIn) : []
 }

@@ -1,67 +1,63 @@
-import { isTextAt, poolOf, type TextPool } from './text-pool.js'
+/** Many texts as one, which one thread hands to another at no cost. */
+export interface TextPool {
+  readonly text: string
+  /** Where each begins, and where the last one ends. */
+  readonly offsets: Uint32Array
+}
 
-/** Texts that are found by hash, with linear probing. All of it can be handed from one thread to another. */
+export function poolOf(texts: readonly string[]): TextPool {
+  const offsets = new Uint32Array(texts.length + 1)
+  for (let i = 0; i < texts.length; i++) offsets[i + 1] = (offsets[i] as number) + (texts[i] as string).length
+  return { text: texts.join(''), offsets }
+}
+
+export function textAt({ text, offsets }: TextPool, number: number): string {
+  return text.slice(offsets[number], offsets[number + 1])
+}
+
+/**
+ * The numbers of different texts, which are found by hash, with linear probing. A `Map` of 100,000 would be copied when another thread
+ * hands it over, for some 20 ms; a binary search in sorted texts takes more than a µs.
+ */
 export interface TextTable {
   readonly pool: TextPool
   /** The number of a text by its hash, -1 where there is none. A power of two long, and at most half full. */
   readonly slots: Int32Array
   /** Not to be guessed: a client that could choose texts of one hash would slow down every look-up. */
   readonly seed: number
-  /** When each text ends, in ms since 1970; infinite for those that do not. Undefined where none does. */
-  readonly ends: Float64Array | undefined
-  /** Which reason each text has, -1 for none. Undefined where none has one. */
-  readonly reasons: Int32Array | undefined
 }
 
-/** Texts as they are read. */
-export interface UnsortedTexts {
-  readonly texts: readonly string[]
-  readonly ends: readonly number[]
-  readonly reasons: readonly number[]
-}
-
-/** Of equal texts the one that holds for longest is kept. */
-export function buildTextTable({ texts, ends, reasons }: UnsortedTexts): TextTable {
-  const pool = poolOf(texts)
-  const slots = new Int32Array(slotsFor(texts.length)).fill(-1)
-  const seed = crypto.getRandomValues(new Int32Array(1))[0] as number
-  for (let i = 0; i < texts.length; i++) {
-    const at = slotOf(slots, pool, seed, texts[i] as string)
-    const other = slots[at] as number
-    if (other < 0 || (ends[i] as number) > (ends[other] as number)) slots[at] = i
+/** Of texts that differ. */
+export function buildTextTable(texts: readonly string[]): TextTable {
+  const table = {
+    pool: poolOf(texts),
+    slots: new Int32Array(2 ** Math.ceil(Math.log2(2 * texts.length))).fill(-1),
+    seed: crypto.getRandomValues(new Int32Array(1))[0] as number,
   }
-  const doEnd = ends.some((end) => end !== Number.POSITIVE_INFINITY)
-  const haveReasons = reasons.some((reason) => reason >= 0)
-  return {
-    pool,
-    slots,
-    seed,
-    ends: doEnd ? Float64Array.from(ends) : undefined,
-    reasons: haveReasons ? Int32Array.from(reasons) : undefined,
-  }
+  texts.forEach((text, i) => {
+    table.slots[slotOf(table, text)] = i
+  })
+  return table
 }
 
-/** The number of a text that holds now, -1 where there is none. */
-export function findText({ slots, pool, seed, ends }: TextTable, text: string, now: () => number): number {
-  const found = slots[slotOf(slots, pool, seed, text)] as number
-  return found >= 0 && ends !== undefined && (ends[found] as number) <= now() ? -1 : found
-}
-
-function slotsFor(count: number): number {
-  let slots = 2
-  while (slots < 2 * count) slots *= 2
-  return slots
+/** The number of a text; -1 where it is not there. */
+export function findText(table: TextTable, text: string): number {
+  return table.slots[slotOf(table, text)] as number
 }
 
 /** The slot that holds a text, or that it would be put into. */
-function slotOf(slots: Int32Array, pool: TextPool, seed: number, text: string): number {
-  const mask = slots.length - 1
-  let at = hashWith(seed, text) & mask
+function slotOf({ pool, slots, seed }: TextTable, text: string): number {
+  let at = hashWith(seed, text) & (slots.length - 1)
   for (;;) {
     const found = slots[at] as number
     if (found < 0 || isTextAt(pool, found, text)) return at
-    at = (at + 1) & mask
+    at = (at + 1) & (slots.length - 1)
   }
+}
+
+function isTextAt({ text: all, offsets }: TextPool, number: number, text: string): boolean {
+  const start = offsets[number] as number
+  return (offsets[number + 1] as number) - start === text.length && all.startsWith(text, start)
 }
 
 /** FNV-1a over UTF-16 units, mixed as in MurmurHash3. */

@@ -1,6 +1,6 @@
 import type { HttpContext } from '../request/context.js'
 import { type IdentityByKind, identityIn, type KeyValue, startOf } from '../store/identity.js'
-import { networkText } from '../util/network-text.js'
+import { networkText } from '../util/ip-range.js'
 import { type Later, whenKnown } from '../util/when-known.js'
 import { GivenIdentities, type ReplacementKey } from './given-identities.js'
 import type { Given, GivenKeys } from './kinds.js'

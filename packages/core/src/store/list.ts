@@ -1,4 +1,4 @@
-import type { IpAddress } from '../util/ip-address.js'
+import type { IpRange } from '../util/ip-address.js'
 import type { KeyValue } from './identity.js'
 
 /** What a list is asked for: one identity of a request. */
@@ -7,7 +7,7 @@ export interface ListedIdentity {
   /** As it is counted: normalised, and hashed where it is secret or long. Of the kind `ip`, the whole address as text. */
   readonly value: string
   /** @internal The same address, where the caller has read it already. */
-  readonly address?: IpAddress
+  readonly address?: IpRange
 }
 
 /** An entry of a list that an identity matches. */

@@ -1,47 +1,61 @@
-/** An address as whole numbers of 32 bits, the first in front. IPv4 has one of them. */
-export interface IpAddress {
+/**
+ * The addresses from the first to the last, both included; of one address it is the same. Each as whole numbers of 32 bits, the highest
+ * in front. IPv4 has one of them.
+ */
+export interface IpRange {
   readonly isIPv4: boolean
-  readonly a: number
-  readonly b: number
-  readonly c: number
-  readonly d: number
+  readonly first: readonly number[]
+  readonly last: readonly number[]
 }
 
 /** The addresses under which IPv4 appears in IPv6: mapped (RFC 4291) and by the well-known NAT64 prefix (RFC 6052). */
-const MAPPED = [0, 0, 0xffff] as const
-const NAT64 = [0x0064ff9b, 0, 0] as const
+const MAPPED = [0, 0, 0xffff]
+const NAT64 = [0x0064ff9b, 0, 0]
 
 /**
- * Parses an address; undefined if the text is none. IPv4-mapped IPv6 addresses count as IPv4. A port, brackets and a zone are not part
- * of it: `1.2.3.4:5555`, `[::1]:80`, `fe80::1%eth0`.
+ * Parses an address; undefined if the text is none. IPv4-mapped and NAT64 IPv6 addresses count as IPv4. A port, brackets and a zone are
+ * not part of it: `1.2.3.4:5555`, `[::1]:80`, `fe80::1%eth0`.
  */
-export function ipAddress(text: string): IpAddress | undefined {
+export function ipAddress(text: string): IpRange | undefined {
   return plainAddress(text) ?? plainAddress(bare(text))
 }
 
-/** As `ipAddress`, for texts that hold an address and nothing else. */
-export function plainAddress(text: string): IpAddress | undefined {
+/** As `ipAddress`, for texts that hold an address and nothing else. No part is written in another base, with leading zeros or left out. */
+export function plainAddress(text: string): IpRange | undefined {
   const v4 = ipv4(text, 0)
-  if (v4 >= 0) return ipv4Address(v4)
+  if (v4 >= 0) return oneAddress([v4])
   const words = ipv6Words(text)
-  return words && embeddedIn(words)
+  return words && oneAddress(embedsIPv4(words) ? words.slice(3) : words)
 }
 
-function ipv4Address(word: number): IpAddress {
-  return { isIPv4: true, a: word, b: 0, c: 0, d: 0 }
+function oneAddress(words: readonly number[]): IpRange {
+  return { isIPv4: words.length === 1, first: words, last: words }
 }
 
-/** An address by its words. IPv4-mapped IPv6 addresses count as IPv4. */
-function embeddedIn([a, b, c, d]: Words): IpAddress {
-  return embedsIPv4(a, b, c) ? ipv4Address(d) : { isIPv4: false, a, b, c, d }
+/** Whether an IPv6 address is an IPv4 address in its last 32 bits. */
+export function embedsIPv4(words: readonly number[]): boolean {
+  return isMapped(words) || NAT64.every((word, i) => word === words[i])
 }
 
-/** Whether an IPv6 address that begins like this is an IPv4 address in its last 32 bits. */
-export function embedsIPv4(a: number, b: number, c: number): boolean {
-  return (a === MAPPED[0] && b === MAPPED[1] && c === MAPPED[2]) || (a === NAT64[0] && b === NAT64[1] && c === NAT64[2])
+export function isMapped(words: readonly number[]): boolean {
+  return MAPPED.every((word, i) => word === words[i])
 }
 
-export type Words = [a: number, b: number, c: number, d: number]
+/** The one spelling of an address: for IPv6 that of RFC 5952. */
+export function addressText(words: readonly number[]): string {
+  const [first = 0] = words
+  if (words.length === 1) return `${first >>> 24}.${(first >>> 16) & 255}.${(first >>> 8) & 255}.${first & 255}`
+  const parts = words.flatMap((word) => [word >>> 16, word & 0xffff])
+  // The first of the longest runs of zeros goes, of two or more.
+  let [start, length] = [-1, 1]
+  for (let i = 0; i < parts.length; i++) {
+    let end = i
+    while (parts[end] === 0) end++
+    if (end - i > length) [start, length] = [i, end - i]
+  }
+  const text = (some: readonly number[]) => some.map((part) => part.toString(16)).join(':')
+  return start < 0 ? text(parts) : `${text(parts.slice(0, start))}::${text(parts.slice(start + length))}`
+}
 
 /** Without port, brackets and zone. */
 export function bare(given: string): string {
@@ -86,7 +100,7 @@ const COLON = 58
 const parts = new Uint16Array(8)
 
 /** The four words of an IPv6 address in any of its spellings; undefined if it is none. */
-export function ipv6Words(text: string): Words | undefined {
+export function ipv6Words(text: string): number[] | undefined {
   const end = text.length
   if (end < 2 || end > 45) return undefined
   let count = 0

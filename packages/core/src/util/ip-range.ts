@@ -1,11 +1,4 @@
-import { embedsIPv4, ipv6Words, plainAddress, type Words } from './ip-address.js'
-
-/** The addresses from the first to the last, both included. IPv4 has one word. */
-export interface IpRange {
-  readonly isIPv4: boolean
-  readonly first: readonly number[]
-  readonly last: readonly number[]
-}
+import { addressText, embedsIPv4, type IpRange, ipv6Words, plainAddress } from './ip-address.js'
 
 const ALL = 0xffffffff
 
@@ -24,9 +17,7 @@ export function ipRange(text: string, ipv6Prefix = 128): IpRange | undefined {
   const dash = text.indexOf('-')
   if (dash >= 0) return between(text.slice(0, dash).trimEnd(), text.slice(dash + 1).trimStart())
   const address = plainAddress(text)
-  if (!address) return undefined
-  const { isIPv4, a, b, c, d } = address
-  return isIPv4 ? { isIPv4, first: [a], last: [a] } : maskedIPv6([a, b, c, d], ipv6Prefix)
+  return !address || address.isIPv4 || ipv6Prefix === 128 ? address : masked(address.first, ipv6Prefix)
 }
 
 function network(base: string, bits: string): IpRange | undefined {
@@ -35,22 +26,18 @@ function network(base: string, bits: string): IpRange | undefined {
   const prefix = Number(bits)
   const words = ipv6Words(base)
   if (words) {
-    const [a, b, c, d] = words
     if (prefix > 128) return undefined
-    return prefix >= 96 && embedsIPv4(a, b, c) ? maskedIPv4(d, prefix - 96) : maskedIPv6(words, prefix)
+    return prefix >= 96 && embedsIPv4(words) ? masked(words.slice(3), prefix - 96) : masked(words, prefix)
   }
   const address = plainAddress(base)
-  return address && prefix <= 32 ? maskedIPv4(address.a, prefix) : undefined
+  return address && prefix <= 32 ? masked(address.first, prefix) : undefined
 }
 
 function between(from: string, to: string): IpRange | undefined {
   const start = plainAddress(from)
   const end = plainAddress(to)
-  if (!start || !end || start.isIPv4 !== end.isIPv4) return undefined
-  const { isIPv4 } = start
-  const first = isIPv4 ? [start.a] : [start.a, start.b, start.c, start.d]
-  const last = isIPv4 ? [end.a] : [end.a, end.b, end.c, end.d]
-  return isAfter(first, last) ? undefined : { isIPv4, first, last }
+  if (!start || !end || start.isIPv4 !== end.isIPv4 || isAfter(start.first, end.first)) return undefined
+  return { ...start, last: end.last }
 }
 
 function isAfter(first: readonly number[], last: readonly number[]): boolean {
@@ -58,15 +45,11 @@ function isAfter(first: readonly number[], last: readonly number[]): boolean {
   return false
 }
 
-function maskedIPv4(word: number, prefix: number): IpRange {
-  const mask = maskOf(prefix)
-  return { isIPv4: true, first: [(word & mask) >>> 0], last: [(word | ~mask) >>> 0] }
-}
-
-function maskedIPv6(words: Words, prefix: number): IpRange {
+/** The network of an address, by the length of its prefix. */
+export function masked(words: readonly number[], prefix: number): IpRange {
   const masks = words.map((_, i) => maskOf(Math.min(32, Math.max(0, prefix - 32 * i))))
   return {
-    isIPv4: false,
+    isIPv4: words.length === 1,
     first: words.map((word, i) => (word & (masks[i] as number)) >>> 0),
     last: words.map((word, i) => (word | ~(masks[i] as number)) >>> 0),
   }
@@ -74,4 +57,33 @@ function maskedIPv6(words: Words, prefix: number): IpRange {
 
 function maskOf(bits: number): number {
   return bits === 0 ? 0 : (ALL << (32 - bits)) >>> 0
+}
+
+/** A network in its one spelling, such as `192.0.2.0/24`; undefined for what is none. One address of IPv4 is that address. */
+export function networkText(text: string): string | undefined {
+  const range = text.includes('/') ? ipRange(text) : undefined
+  return range && rangeText(range)
+}
+
+/** A range in its one spelling: an address of IPv4, a network where it is one, else its first and its last address. */
+export function rangeText({ isIPv4, first, last }: IpRange): string {
+  const prefix = commonBits(first, last)
+  const network = masked(first, prefix)
+  if (isAfter(first, network.first) || isAfter(network.last, last)) return `${addressText(first)}-${addressText(last)}`
+  return isIPv4 && prefix === 32 ? addressText(first) : `${addressText(first)}/${prefix}`
+}
+
+/** How many addresses a range holds. Numbers where they are exact. */
+export function sizeOfRange({ isIPv4, first, last }: IpRange): number | bigint {
+  const between = last.reduce((sum, word, i) => (sum << 32n) + BigInt(word - (first[i] as number)), 0n)
+  return isIPv4 ? Number(between) + 1 : between + 1n
+}
+
+/** How many leading bits two addresses share. */
+export function commonBits(one: readonly number[], other: readonly number[]): number {
+  for (let i = 0; i < one.length; i++) {
+    const different = (one[i] as number) ^ (other[i] as number)
+    if (different !== 0) return 32 * i + Math.clz32(different)
+  }
+  return 32 * one.length
 }

@@ -1,8 +1,9 @@
 import { isIPv6 } from 'node:net'
-import ipaddr from 'ipaddr.js'
 import { isAddressForgeable } from '../../limiter/open-proxy.js'
+import { isPrivateAddress } from '../../policy/private-address.js'
 import type { HttpContext, RawResponse } from '../../request/context.js'
 import { identityIn } from '../../store/identity.js'
+import { addressText, ipAddress } from '../../util/ip-address.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { identitiesIn } from '../../verdict/decision.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
@@ -103,8 +104,6 @@ function peerOf({ response }: HttpContext<unknown>): string | undefined {
 }
 
 function isPrivate(address: string | undefined): boolean {
-  if (address === undefined || !ipaddr.isValid(address)) return false
-  return ['private', 'loopback', 'linkLocal', 'uniqueLocal', 'carrierGradeNat'].includes(
-    ipaddr.process(address).range(),
-  )
+  const known = address === undefined ? undefined : ipAddress(address)
+  return known !== undefined && isPrivateAddress(addressText(known.first))
 }

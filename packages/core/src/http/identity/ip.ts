@@ -1,11 +1,11 @@
-import { isIP, isIPv4 } from 'node:net'
-import ipaddr from 'ipaddr.js'
+import { isIPv4 } from 'node:net'
 import { withTraits } from '../../policy/keyed.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import { type HttpContext, isGone } from '../../request/context.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
-import { bare } from '../../util/ip-address.js'
+import { addressText, bare, ipv6Words, isMapped } from '../../util/ip-address.js'
+import { masked, rangeText } from '../../util/ip-range.js'
 import { RequestFault } from '../../util/request-fault.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { needsContext } from './needs-context.js'
@@ -27,7 +27,7 @@ export interface IpOptions {
 /** What the options say, once checked. */
 interface Grouping {
   readonly prefix: number
-  /** The leading six of eight 16-bit parts of each NAT64 prefix. */
+  /** The first three of the four words of each NAT64 prefix. */
   readonly nat64: readonly (readonly number[])[]
 }
 
@@ -53,15 +53,15 @@ function checkedGrouping(where: string, options: IpOptions): Grouping {
   const prefix = wholeNumber(where, 'ipv6Prefix', ipv6Prefix, 1)
   if (prefix > 128) invalidPolicy(where, 'ipv6Prefix', 'at most 128', prefix)
   if (nat64 !== false && !Array.isArray(nat64)) invalidPolicy(where, 'nat64', 'an array of prefixes or false', nat64)
-  return { prefix, nat64: (nat64 || []).map((text: string) => nat64Parts(where, text)) }
+  return { prefix, nat64: (nat64 || []).map((text: string) => nat64Words(where, text)) }
 }
 
 const WELL_KNOWN_NAT64 = ['64:ff9b::/96']
 
-function nat64Parts(where: string, text: unknown): readonly number[] {
+function nat64Words(where: string, text: unknown): readonly number[] {
   const [, address = ''] = /^([0-9a-f:]+)\/96$/i.exec(String(text)) ?? []
-  if (isIP(address) !== 6) invalidPolicy(where, 'nat64', 'IPv6 prefixes such as "64:ff9b::/96"', text)
-  return ipaddr.IPv6.parse(address).parts.slice(0, 6)
+  const words = ipv6Words(address) ?? invalidPolicy(where, 'nat64', 'IPv6 prefixes such as "64:ff9b::/96"', text)
+  return words.slice(0, 3)
 }
 
 /** Most addresses in `X-Forwarded-For`, and most characters of it, where the application trusts proxies. */
@@ -123,19 +123,14 @@ function keyOfAddress(given: string, grouping: Grouping): string | undefined {
   if (given.startsWith('::ffff:') && isIPv4(given.slice(7))) return given.slice(7)
   const address = bare(given)
   if (isIPv4(address)) return address
-  return isIP(address) === 6 ? keyOfIPv6(address, grouping) : undefined
+  const words = ipv6Words(address)
+  return words && keyOfIPv6(words, grouping)
 }
 
-function keyOfIPv6(address: string, { prefix, nat64 }: Grouping): string {
-  const parsed = ipaddr.IPv6.parse(address)
-  if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString()
-  const { parts } = parsed
-  if (nat64.some((network) => network.every((part, i) => parts[i] === part))) {
-    const [high, low] = parts.slice(6) as [number, number]
-    return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
-  }
-  const kept = parts.map((part, i) => part & (0xffff << Math.max(0, 16 - Math.max(0, prefix - 16 * i))) & 0xffff)
-  return `${new ipaddr.IPv6(kept).toRFC5952String()}${prefix < 128 ? `/${prefix}` : ''}`
+function keyOfIPv6(words: readonly number[], { prefix, nat64 }: Grouping): string {
+  const isIPv4 = isMapped(words) || nat64.some((network) => network.every((word, i) => word === words[i]))
+  if (isIPv4) return addressText(words.slice(3))
+  return prefix === 128 ? addressText(words) : rangeText(masked(words, prefix))
 }
 
 knowFactories({ 'byIp()': byIp })

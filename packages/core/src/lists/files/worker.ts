@@ -2,7 +2,7 @@
 // what it imports.
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
-import { buffersOf, ListBuilder } from '../list-data.js'
+import { buffersIn, ListBuilder } from '../list-data.js'
 import { FORMATS } from './formats.js'
 import { FileFault } from './lines.js'
 import type { LoadRequest, LoadResult } from './load.js'
@@ -30,4 +30,4 @@ function load({ path, format }: LoadRequest): LoadResult {
 }
 
 const result = load(workerData as LoadRequest)
-parentPort?.postMessage(result, result.kind === 'loaded' ? buffersOf(result.data) : [])
+parentPort?.postMessage(result, result.kind === 'loaded' ? buffersIn(result.data) : [])
