@@ -126,6 +126,29 @@ describe('an override', () => {
     expect(await limits({ ip: '32.1.13.184' })).toEqual([1])
   })
 
+  test.each([
+    ['192.0.2.0/24', '::ffff:192.0.2.7'],
+    ['192.0.2.0/24', '64:ff9b::192.0.2.7'],
+    ['::ffff:192.0.2.0/120', '192.0.2.7'],
+    ['64:ff9b::c000:200/120', '192.0.2.7'],
+    ['64:ff9b::192.0.2.7', '192.0.2.7'],
+    ['192.0.2.3-192.0.2.9', '192.0.2.7'],
+    ['2001:db8::3 - 2001:db8::9', '2001:db8::7'],
+  ])('of %s is for %s', async (range, ip) => {
+    const limits = await limitsFor([{ policy: 'api', range, limits: to(5) }])
+    expect(await limits({ ip })).toEqual([5])
+  })
+
+  test('of a range counts by its size, in any form', async () => {
+    const limits = await limitsFor([
+      { policy: 'api', range: '192.0.2.0/30', limits: to(5) },
+      { policy: 'api', range: '192.0.2.0-192.0.2.2', limits: to(6) },
+      { policy: 'api', range: '192.0.2.1-192.0.2.8', limits: to(7) },
+    ])
+    const ofLast = (last: number) => limits({ ip: `192.0.2.${last}` })
+    expect(await Promise.all([0, 2, 3, 4, 9].map(ofLast))).toEqual([[6], [6], [5], [7], [1]])
+  })
+
   test('changes limits by their names, and leaves the others', async () => {
     const limits = await limitsFor([{ policy: 'api', key: { user: 'ann' }, limits: [{ name: 'day', limit: 500 }] }], {
       limits: [
@@ -322,6 +345,13 @@ describe('a mistake in an override is told with its place:', () => {
       '  - { policy: api, key: { user: a }, limits: [{ name: b, limit: 2 }] }',
       'overrides[0].limits[0].name',
       /"b"/,
+    ],
+    [
+      'of a range in two spellings',
+      '  - { policy: api, range: 192.0.2.0/24, limits: [{ limit: 2 }] }\n' +
+        "  - { policy: api, range: '::ffff:192.0.2.9/120', limits: [{ limit: 3 }] }",
+      'overrides[1].range',
+      /twice/,
     ],
     [
       'of a range that is none',

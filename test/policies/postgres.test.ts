@@ -173,14 +173,18 @@ describe('an override in the table', () => {
   test('of an address is for every spelling of it, and no range', async () => {
     await save(1)
     await put('::ffff:192.0.2.7', 9, 'ip')
+    await put('64:ff9b::192.0.2.8', 7, 'ip')
     await put('2001:DB8:0::1', 8, 'ip')
     const loaded = await from()
     expect(await limitFor(loaded, { ip: '192.0.2.7' })).toBe(9)
     expect(await limitFor(loaded, { ip: '::ffff:c000:207' })).toBe(9)
+    expect(await limitFor(loaded, { ip: '192.0.2.8' })).toBe(7)
+    expect(await limitFor(loaded, { ip: '64:ff9b::c000:207' })).toBe(9)
     expect(await limitFor(loaded, { ip: '2001:db8::1' })).toBe(8)
     expect(await limitFor(loaded, { ip: '2001:db8::2' })).toBe(1)
     expect((await query('SELECT value FROM sluice_overrides ORDER BY 1')).rows).toEqual([
       { value: '192.0.2.7' },
+      { value: '192.0.2.8' },
       { value: '2001:db8::1' },
     ])
     await expect(put('192.0.2.0/24', 9, 'ip')).rejects.toThrow('ranges stay in the document')

@@ -87,9 +87,11 @@ BEGIN
         RAISE EXCEPTION 'sluice_overrides: value: expected one address, got %; ranges stay in the document', NEW.value
           USING ERRCODE = 'check_violation';
       END IF;
-      -- IPv4-mapped IPv6 addresses count as IPv4.
+      -- IPv4-mapped and NAT64 IPv6 addresses count as IPv4.
       IF family(address) = 6 AND address << inet '::ffff:0:0/96' THEN
         address := inet '0.0.0.0' + (address - inet '::ffff:0:0');
+      ELSIF family(address) = 6 AND address << inet '64:ff9b::/96' THEN
+        address := inet '0.0.0.0' + (address - inet '64:ff9b::');
       END IF;
       NEW.value := host(address);
       identity := encode(substring(inet_send(address) FROM 5), 'hex');

@@ -1,7 +1,6 @@
 import type { Limit } from '@sluice/core'
-import { isSecretKind } from '@sluice/core/internal'
+import { ipRange, isSecretKind, RANGE_FORMS } from '@sluice/core/internal'
 import type { LimitData, OverrideData } from '../document/document.js'
-import { rangeOf } from '../match/range-map.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 import { checkLimit, fieldsOfLimit } from '../schema/check.js'
 import type { Keys } from './keys.js'
@@ -119,8 +118,8 @@ function add(
 }
 
 function addRange(overrides: Overrides, text: string, override: Override, fail: (message: string) => void): void {
-  const range = rangeOf(text)
-  if (!range) fail(`expected an address or a range such as 192.0.2.0/24, got ${shown(text)}`)
+  const range = ipRange(text)
+  if (!range) fail(`expected ${RANGE_FORMS}, got ${shown(text)}`)
   else if (!overrides.addRange(range, override)) {
     fail('expected one override for each client and policy, got it twice')
   }

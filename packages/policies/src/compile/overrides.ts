@@ -1,8 +1,7 @@
 import type { HttpContext, KeyFunction, Limit } from '@sluice/core'
-import { isAddressForgeable } from '@sluice/core/internal'
+import { type IpRange, ipAddress, isAddressForgeable, RangeMap } from '@sluice/core/internal'
 import { isThenable, type Later } from '../match/later.js'
 import { PrefixMap } from '../match/prefix-map.js'
-import { RangeMap } from '../match/range-map.js'
 import type { Variant } from './policy.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
@@ -73,10 +72,12 @@ export class Overrides {
   }
 
   /** Whether it was free. */
-  addRange(range: Parameters<RangeMap<Override>['add']>[0], override: Override): boolean {
-    if (range.bits === 8 * range.bytes.length) this.#addresses.add(override)
+  addRange(range: IpRange, override: Override): boolean {
+    if (this.#ranges.get(range)) return false
+    if (range.first.every((word, i) => word === range.last[i])) this.#addresses.add(override)
     this.#favoursRanges ||= override.changed.mayAdmitMore
-    return this.#ranges.add(range, override)
+    this.#ranges.set(range, override)
+    return true
   }
 
   /** The variant for a request: `base`, where no override is for it. A promise only where a key is one. */
@@ -118,7 +119,9 @@ export class Overrides {
 
   #ofRange(context: Context): Override | undefined {
     // Asked also where none is found, so that the warning comes with the first request.
-    return this.#ranges.find(context.ip, holdsFor(this.#favoursRanges, context))
+    const holds = holdsFor(this.#favoursRanges, context)
+    const address = this.#ranges.size > 0 && context.ip !== undefined ? ipAddress(context.ip) : undefined
+    return address && this.#ranges.find(address, holds)
   }
 
   #first(values: readonly unknown[], find: (of: OfKind, text: string) => Override | undefined): Override | undefined {

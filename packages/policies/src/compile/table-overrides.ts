@@ -1,8 +1,7 @@
 import type { HttpContext, KeyFunction } from '@sluice/core'
-import { emitWarning, isSecretKind } from '@sluice/core/internal'
+import { emitWarning, ipAddress, isSecretKind } from '@sluice/core/internal'
 import type { LimitData } from '../document/document.js'
 import { isThenable, type Later } from '../match/later.js'
-import { bytesOf } from '../match/range-map.js'
 import { type Problem, shown, textOfPath } from '../problems/problem.js'
 import { checkChanges } from '../schema/check.js'
 import type { Keys } from './keys.js'
@@ -120,8 +119,9 @@ export class TableOverrides {
   }
 
   #ofAddress(ip: string | undefined): Later<StoredOverride | undefined> {
-    const bytes = ip === undefined ? undefined : bytesOf(ip)
-    return bytes && this.#table.find(this.#policy.name, 'ip', Buffer.from(bytes).toString('hex'))
+    const address = ip === undefined ? undefined : ipAddress(ip)
+    const hex = address?.first.map((word) => word.toString(16).padStart(8, '0')).join('')
+    return hex === undefined ? undefined : this.#table.find(this.#policy.name, 'ip', hex)
   }
 
   #ofKind(kind: string, context: Context): Later<StoredOverride | undefined> {
