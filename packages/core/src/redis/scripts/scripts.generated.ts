@@ -51,7 +51,7 @@ export interface KindScript {
 }
 
 /** A part of decide.lua that some batches do not need. */
-export type Section = 'bans' | 'bucket' | 'concurrency' | 'counter' | 'joint' | 'log' | 'segments' | 'several'
+export type Section = 'bans' | 'bucket' | 'concurrency' | 'counter' | 'joint' | 'log' | 'segments' | 'several' | 'turns'
 
 /** decide.lua in the order of its lines. A piece is left out where one of the sections that it stands in is not needed. */
 export const DECIDE_PIECES: readonly { readonly sections: readonly Section[]; readonly source: string }[] = [
@@ -1924,6 +1924,11 @@ end
 ` },
   { sections: ['bans'], source: `local begun
 ` },
+  { sections: ['turns'], source: `local time = redis.call('TIME')
+local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
+local waitingMarker, record = ARGV[#ARGV], ARGV[#ARGV - 1] + 0
+local isMarked = waitingMarker == '' or call('EXISTS', waitingMarker) > 0
+` },
   { sections: [], source: `local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
@@ -2017,7 +2022,10 @@ needs[c] = ARGV[a - 1 + c] + 0
 end
 a = a + cells
 end
-for __3 = 1, decisions do
+` },
+  { sections: ['turns'], source: `local asked = op
+` },
+  { sections: [], source: `for __3 = 1, decisions do
 local permitId
 if takesPermits then
 permitId = ARGV[a]
@@ -2027,6 +2035,65 @@ end
   { sections: ['bans'], source: `local jitter = a
 if isStriking then
 a = a + 1
+end
+` },
+  { sections: ['turns'], source: `op = asked
+local behindMs, anyWaits, isAdmitted = 0, false, false
+local own, queueOthers, queueLatest, tellsAt = 0, '', 0, 0
+local process, ttlMs = '', 0
+if op <= 2 then
+process = ARGV[a]
+local class, since = 0, 0
+a = a + 1
+if process ~= '' then
+own, class, since, ttlMs = ARGV[a] + 0, ARGV[a + 1] + 0, turnsNow - (ARGV[a + 2] + 0), ARGV[a + 3] + 0
+tellsAt = a + 4
+a = tellsAt + 1 + 2 * (ARGV[tellsAt] + 0)
+a = a + 1 + 2 * (ARGV[a] + 0)
+end
+if isMarked or process ~= '' then
+local to, own_2 = record + cells - 1, record + own - 1
+local behindMs_2, anyWaits_2, queueOthers_2, queueLatest_2 = 0, false, '', turnsNow
+for k = record, to do
+local others, latest
+local key = KEYS[k]
+local record_2 = redis.pcall('GET', key)
+if type(record_2) == 'table' and not string.match(record_2.err, '^WRONGTYPE') then
+error(record_2.err)
+end
+local others_2, latest_2 = '', turnsNow
+if type(record_2) ~= 'string' or #record_2 % 34 ~= 0 then
+others, latest = others_2, latest_2
+else
+for at = 1, #record_2, 34 do
+local ends = struct.unpack('>I6', record_2, at + 28)
+if ends > turnsNow and string.sub(record_2, at, at + 11) ~= process then
+others_2 = others_2 .. string.sub(record_2, at, at + 33)
+if ends > latest_2 then
+latest_2 = ends
+end
+end
+end
+others, latest = others_2, latest_2
+end
+if others ~= '' then
+anyWaits_2 = true
+end
+if k == own_2 then
+queueOthers_2, queueLatest_2 = others, latest
+end
+for at = 1, #others, 34 do
+local otherClass, otherSince, ends = unpackBytes('>ddI6', others, at + 12)
+if process == '' or otherClass ~= class and otherSince < since then
+behindMs_2 = behindMs_2 > ends - turnsNow and behindMs_2 or ends - turnsNow
+end
+end
+end
+behindMs, anyWaits, queueOthers, queueLatest = behindMs_2, anyWaits_2, queueOthers_2, queueLatest_2
+end
+if behindMs > 0 then
+op = 1
+end
 end
 ` },
   { sections: [], source: `local ends, reason = 0, ''
@@ -2224,7 +2291,13 @@ keep[kind](c)
 end
 ` },
   { sections: [], source: `end
-if elsewhere then
+` },
+  { sections: ['turns'], source: `isAdmitted = allowed and behindMs == 0
+if behindMs > 0 then
+possible = false
+end
+` },
+  { sections: [], source: `if elsewhere then
 local piece = packBytes('B', 3)
 if pieces == 0 then
 reply = reply .. piece
@@ -2456,7 +2529,56 @@ end
 ` },
   { sections: [], source: `end
 end
-block = block + identities
+` },
+  { sections: ['turns'], source: `if asked <= 2 then
+if own > 0 and asked ~= 1 then
+if isAdmitted then
+tellsAt = tellsAt + 1 + 2 * (ARGV[tellsAt] + 0)
+end
+local turns_write_result
+local key, a_2, latest = KEYS[record + own - 1], tellsAt, queueLatest
+local record_2 = queueOthers
+for __4 = 1, ARGV[a_2] do
+local class, aheadMs = ARGV[a_2 + 1], ARGV[a_2 + 2]
+record_2 = record_2 .. process .. struct.pack('>ddI6', class, turnsNow - aheadMs, turnsNow + ttlMs)
+if turnsNow + ttlMs > latest then
+latest = turnsNow + ttlMs
+end
+a_2 = a_2 + 2
+end
+if record_2 == '' then
+redis.call('DEL', key)
+turns_write_result = false
+else
+redis.call('SET', key, record_2, 'PX', string.format('%.0f', latest - turnsNow))
+if waitingMarker ~= '' then
+local ms = latest - turnsNow
+if redis.call('PTTL', waitingMarker) < ms then
+redis.call('SET', waitingMarker, '', 'PX', string.format('%.0f', ms))
+end
+end
+turns_write_result = true
+end
+if turns_write_result then
+anyWaits, isMarked = true, true
+end
+end
+local waits = isMarked and 1 or 0
+if anyWaits then
+waits = 2
+end
+local piece = packBytes('>I2B', behindMs < 65535 and behindMs or 65535, waits)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+record = record + cells
+end
+` },
+  { sections: [], source: `block = block + identities
 ` },
   { sections: ['joint'], source: `cell = cell + keys - cells
 ` },
@@ -2470,81 +2592,6 @@ end
 return reply
 ` },
 ]
-
-export const behindScript: LuaScript = {
-  name: 'behind',
-  sha1: 'f192354a49f3793b7474ce9a180ded5312281609',
-  source: `local function mark_waiting(marker, ms)
-if redis.call('PTTL', marker) < ms then redis.call('SET', marker, '', 'PX', string.format('%.0f', ms)) end
-end
-local ENTRY = 34
-local time = redis.call('TIME')
-local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
-local function turns_others(key, process)
-local record = redis.pcall('GET', key)
-if type(record) == 'table' and not string.match(record.err, '^WRONGTYPE') then error(record.err) end
-local others, latest = '', turnsNow
-if type(record) ~= 'string' or #record % ENTRY ~= 0 then return others, latest end
-for at = 1, #record, ENTRY do
-local ends = struct.unpack('>I6', record, at + 28)
-if ends > turnsNow and string.sub(record, at, at + 11) ~= process then
-others = others .. string.sub(record, at, at + ENTRY - 1)
-if ends > latest then latest = ends end
-end
-end
-return others, latest
-end
-local function turns_write(key, process, ttlMs, marker, a, others, latest)
-local record = others
-for _ = 1, ARGV[a] do
-local class, aheadMs = ARGV[a + 1], ARGV[a + 2]
-record = record .. process .. struct.pack('>ddI6', class, turnsNow - aheadMs, turnsNow + ttlMs)
-if turnsNow + ttlMs > latest then latest = turnsNow + ttlMs end
-a = a + 2
-end
-if record == '' then
-redis.call('DEL', key)
-return false
-end
-redis.call('SET', key, record, 'PX', string.format('%.0f', latest - turnsNow))
-if marker ~= '' then mark_waiting(marker, latest - turnsNow) end
-return true
-end
-local function decide()
-return DECISION
-end
-local firstArg = tonumber(ARGV[#ARGV])
-local firstRecord, opAt, peek, process = tonumber(ARGV[firstArg]), tonumber(ARGV[firstArg + 1]), ARGV[firstArg + 2], ARGV[firstArg + 3]
-local own, class, aheadMs, ttlMs = 0, 0, 0, 0
-if process ~= '' then
-own, class, aheadMs, ttlMs = tonumber(ARGV[firstArg + 4]), tonumber(ARGV[firstArg + 5]), ARGV[firstArg + 6], ARGV[firstArg + 7]
-end
-local isPeek = ARGV[opAt] == peek
-local since = turnsNow - aheadMs
-local behindMs, anyWaits = 0, false
-local queueOthers, queueLatest = '', turnsNow
-for k = firstRecord, #KEYS do
-local others, latest = turns_others(KEYS[k], process)
-if others ~= '' then anyWaits = true end
-if k - firstRecord + 1 == own then queueOthers, queueLatest = others, latest end
-for at = 1, #others, ENTRY do
-local otherClass, otherSince, ends = struct.unpack('>ddI6', others, at + 12)
-if process == '' or (otherClass ~= class and otherSince < since) then
-behindMs = math.max(behindMs, ends - turnsNow)
-end
-end
-end
-if behindMs > 0 then ARGV[opAt] = peek end
-local reply = decide()
-if own > 0 and not isPeek then
-local outcome = string.byte(reply, 7)
-local list = firstArg + 9
-if behindMs == 0 and (outcome == 1 or outcome == 5) then list = list + 1 + 2 * ARGV[list] end
-if turns_write(KEYS[firstRecord + own - 1], process, ttlMs, ARGV[firstArg + 8], list, queueOthers, queueLatest) then anyWaits = true end
-end
-return reply .. struct.pack('>I2B', math.min(behindMs, 65535), anyWaits and 1 or 0)
-`,
-}
 
 export const blockScript: LuaScript = {
   name: 'block',
@@ -8820,7 +8867,7 @@ return reply
 
 export const exchangeScript: LuaScript = {
   name: 'exchange',
-  sha1: '6a728b3e26b692a855545f3bd34261e17bb3792b',
+  sha1: '9b0b6ea1ebb48024c807ddba862158097e3a8529',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8867,168 +8914,6 @@ return at > now + horizonMs
 end
 local function ceiling_of(limit, windowMs)
 return max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
-end
-do
-local function bucket_paceOf(debt, limit, windowMs, capacity)
-if debt <= capacity * windowMs then return limit end
-return max(limit, ceil(debt / windowMs) - capacity + 1)
-end
-local function bucket_drain(debt, since, at, limit, stepMs)
-local elapsed
-if stepMs == 1 then
-elapsed = at - since
-else
-elapsed = floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
-end
-return max(0, debt - elapsed * limit)
-end
-local function bucket_elapsed(since, at, stepMs)
-return floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
-end
-local function bucket_waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
-if cost > capacity then return -1 end
-local excess = debt + cost * windowMs - capacity * windowMs
-if excess <= 0 or cost < min(1, capacity) then return 0 end
-local steps = ceil(excess / (limit * stepMs))
-return (floor(at / stepMs) + steps) * stepMs - at
-end
-local function bucket_charge(debt, cost, windowMs, capacity)
-return min(capacity * windowMs, debt + cost * windowMs)
-end
-local function bucket_remaining(debt, windowMs, capacity)
-return floor((capacity * windowMs - debt) / windowMs)
-end
-local function bucket_refund(debt, refunded, from, at, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs)
-local since = refunded - before
-if chargedAt < from then since = capacity * windowMs end
-local own, paidFrom = cost * windowMs, min(chargedAt, at)
-local left = bucket_drain(receipt, paidFrom, at, limit, stepMs)
-local owed = min(debt, own, max(left - max(0, since), bucket_drain(own, paidFrom, at, limit, stepMs)))
-if owed == 0 or (since == 0 and debt == left) then return debt - owed, refunded, from end
-if refunded + owed < 9007199254740991 then return debt - owed, refunded + owed, from end
-return debt - owed, 0, at + 1
-end
-local own, limit, windowMs, capacity, stepMs
-local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
-local debt, instant, since, expires, refunds
-local pace, beyond
-prepare[BUCKET] = function(c)
-newDebtOf[c] = nil
-end
-open[BUCKET] = function(c)
-local p = first[c]
-own = c
-limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
-end
-local function bucket_wait(cost)
-local wait = bucket_waitFor(debt, instant, cost, pace, windowMs, capacity, stepMs)
-if wait > 0 then return wait + instant - now end
-return wait
-end
-local function bucket_writeFirst(key)
-if newDebtOf[own] ~= debt then
-local life = bucket_wait(capacity)
-newDebtOf[own], newStateOf[own] = debt, packBytes('>I7I6I6', debt, now, now + life)
-newLifeOf[own] = format('%d', life + slack)
-end
-call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
-end
-local function bucket_write(key)
-local life = bucket_wait(capacity)
-if life <= 0 and refunds == '' then
-call('DEL', key)
-return
-end
-local ends = now + life
-if ends <= expires then
-local state = packBytes('>I7I6', debt, instant)
-if refunds ~= '' then state = packBytes('>I7I6I6', debt, instant, expires) .. refunds end
-call('SETRANGE', key, '0', state)
-return
-end
-ends = ends + min(LINGER, ceil(capacity * windowMs / limit))
-call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
-end
-local function bucket_rewrite(key)
-bucket_write(key)
-end
-local function bucket_pace()
-pace, beyond = bucket_paceOf(debt, limit, windowMs, capacity), nil
-if pace ~= limit then beyond = debt end
-end
-local function bucket_bring()
-instant = clock_instant(since, now, windowMs)
-bucket_pace()
-debt = bucket_drain(debt, min(since, instant), instant, pace, stepMs)
-end
-look[BUCKET] = function(key, cost)
-local stored = tryCall('GET', key)
-local bytes = stored and #stored
-if bytes == 19 or bytes == 32 then
-if bytes == 19 then
-debt, since, expires = unpackBytes('>I7I6I6', stored)
-refunds = ''
-else
-debt, since, expires, refunds = unpackBytes('>I7I6I6c13', stored)
-end
-bucket_bring()
-else
-requireRead(stored)
-debt, instant, since, expires, refunds = 0, now, nil, nil, ''
-pace, beyond = limit, nil
-end
-return bucket_waitFor(debt, instant, cost, pace, windowMs, capacity, stepMs)
-end
-take[BUCKET] = function(key, cost)
-debt = bucket_charge(debt, cost, windowMs, capacity)
-pace, beyond = limit, nil
-if since then bucket_write(key) else bucket_writeFirst(key) end
-end
-refund[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
-if not since then return end
-local refunded, from = 0, 0
-if refunds ~= '' then refunded, from = unpackBytes('>I7I6', refunds) end
-local newRefunded, newFrom
-debt, newRefunded, newFrom = bucket_refund(
-debt, refunded, from, instant, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs
-)
-if newRefunded ~= refunded or newFrom ~= from then refunds = packBytes('>I7I6', newRefunded, newFrom) end
-since = instant
-bucket_pace()
-bucket_rewrite(key)
-end
-heal[BUCKET] = function(key)
-if since and clock_isAhead(since, now, windowMs) then bucket_rewrite(key) end
-end
-report[BUCKET] = function(key, cost, outcome)
-local said = outcome
-if refunds ~= '' then said = outcome + REFUNDS end
-if beyond then
-say(packBytes('>BI7I6', said, beyond, min(since, instant)) .. refunds)
-else
-say(packBytes('>BI7I6', said, debt, instant) .. refunds)
-end
-end
-merge[BUCKET] = function(key, from)
-local units, alone, asOf, base, debtThen = number(from), number(from + 1), number(from + 2), number(from + 3), number(from + 4)
-local before = debt
-if debt == 0 then
-local at, owed = base, debtThen
-if since and since >= base then at, owed = since, unpackBytes('>I7', call('GET', key)) end
-debt = min(0, owed - bucket_elapsed(min(at, instant), instant, stepMs) * limit)
-end
-debt = max(0, debt + units, bucket_drain(alone, min(asOf, instant), instant, limit, stepMs))
-debt = min(debt, max(before, (capacity + limit - 1) * windowMs))
-bucket_pace()
-if since then
-bucket_write(key)
-elseif debt > 0 then
-bucket_writeFirst(key)
-end
-end
-state[BUCKET] = function()
-return packBytes('>I7I6', debt, instant)
-end
 end
 do
 local STRICT, DROPPED, WEIGHTED_DOWN = 0, 1, 2
@@ -9807,40 +9692,6 @@ turns_write(KEYS[1], ARGV[1], ARGV[2], ARGV[3], 4, others, latest)
 `,
 }
 
-export const waitingScript: LuaScript = {
-  name: 'waiting',
-  sha1: 'd8367acfc9ca92c1cffb352d33fef74c98829e3b',
-  source: `do
-local first, waited = tonumber(ARGV[#ARGV]), {}
-for k = first, #KEYS, 1000 do
-if redis.call('EXISTS', unpack(KEYS, k, math.min(k + 999, #KEYS))) > 0 then
-for each = k, math.min(k + 999, #KEYS) do
-if redis.call('EXISTS', KEYS[each]) == 1 then waited[#waited + 1] = each - first end
-end
-end
-end
-if #waited > 0 then return waited end
-end
-`,
-}
-
-export const waitingMarkerScript: LuaScript = {
-  name: 'waiting-marker',
-  sha1: '9bc9dc4477d86301b460981b3ac121e01291e063',
-  source: `if call('EXISTS', KEYS[1], KEYS[1] .. ':waiting') > 0 then
-if tryCall('GET', KEYS[1]) then return '' end
-return { 0 }
-end
-`,
-}
-
-export const waitingOneScript: LuaScript = {
-  name: 'waiting-one',
-  sha1: '360267bed8643570af798c4348ca841b39d53065',
-  source: `if redis.call('EXISTS', KEYS[3]) == 1 then return { 0 } end
-`,
-}
-
 /** Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back. */
 export const UNIFORM_SCRIPTS: readonly KindScript[] = [
   { kind: 'bucket', isShared: false, isJoint: false, script: decideBucketScript },
@@ -9851,968 +9702,6 @@ export const UNIFORM_SCRIPTS: readonly KindScript[] = [
   { kind: 'log', isShared: false, isJoint: false, script: decideLogScript },
   { kind: 'log', isShared: true, isJoint: false, script: decideLogsScript },
   { kind: 'segments', isShared: false, isJoint: false, script: decideSegmentsScript },
-]
-
-/**
- * What makes scripts of UNIFORM_SCRIPTS those for plans that ban: at which line, from 0, how many go, and what comes there;
- * from the last change to the first.
- */
-export const BAN_CHANGES: readonly (Omit<KindScript, 'script'> & {
-  readonly changes: readonly (readonly [line: number, removed: number, added: string])[]
-})[] = [
-  { kind: 'bucket', isShared: false, isJoint: false, changes: [
-    [317, 0, `pieces = pieces + 1
-end
-end
-end`],
-    [316, 0, `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece`],
-    [290, 0, `if banEnds == 0 then`],
-    [197, 0, `local banEnds, banReason = 0, ''
-if isStriking and not allowed and possible then
-local base
-local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base = sub(key_2, 1, #key_2 - cut) .. names
-local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
-local key_3 = base .. 'strikes'
-local stored_2 = tryCall('GET', key_3)
-local rung, since_2, strikes = 0, now, ''
-if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
-rung, since_2 = unpackBytes('>BI6', stored_2)
-strikes = sub(stored_2, 8)
-else
-if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
-if not string.match(stored_2.err, 'non local key') then
-error(stored_2.err)
-end
-elsewhere = true
-end
-end
-local last_2
-if strikes == '' then
-last_2 = now
-else
-last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-end
-local at
-if last_2 > now and last_2 <= now + withinMs then
-at = last_2
-else
-at = now
-end
-if last_2 > at then
-local kept = ''
-for i = 1, #strikes, 8 do
-local since_3, weight = unpackBytes('>I6I2', strikes, i)
-kept = kept .. packBytes('>I6I2', since_3 < at and since_3 or at, weight)
-end
-strikes = kept
-end
-if at - since_2 >= forgetAfterMs then
-rung = 0
-else
-rung = rung
-end
-local live, count
-local from, units = 1, 0
-for i = 1, #strikes, 8 do
-local since_3, weight = unpackBytes('>I6I2', strikes, i)
-if at - since_3 >= withinMs then
-from = i + 8
-else
-units = units + weight
-end
-end
-live, count = sub(strikes, from), units
-count = count + 1
-local ends_2, reason_2 = 0, ''
-if count < after then
-if rung > 0 then
-since_2 = at > since_2 and at or since_2
-else
-since_2 = at
-end
-local strikes_2 = live .. packBytes('>I6I2', at, 1)
-local strikes_end_result
-local ends_3 = 0
-if strikes_2 ~= '' then
-local strikes_last_result
-if strikes_2 == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > since_2 + forgetAfterMs and ends_3 or since_2 + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life = strikes_end_result - now
-if life > 0 then
-call('SET', key_3, packBytes('>BI6', rung, since_2) .. strikes_2, 'PX', life + slack)
-else
-call('DEL', key_3)
-end
-else
-rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
-local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
-ends_2 = now + life
-reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
-local strikes_end_result
-local ends_3 = 0
-if '' ~= '' then
-local strikes_last_result
-if '' == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life_2 = strikes_end_result - now
-if life_2 > 0 then
-call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-else
-call('DEL', key_3)
-end
-call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-if marker ~= '' and call('PTTL', marker) <= life + slack then
-call('SET', marker, '1', 'PX', life + slack)
-end
-end
-banEnds, banReason = ends_2, reason_2
-if banEnds > 0 then
-begun = begun or {}
-begun[base] = { banEnds, banReason }
-end
-end`],
-    [88, 0, `if begun and terms > 0 and op <= 2 then
-local base
-local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base = sub(key, 1, #key - cut) .. names
-if begun[base] and begun[base][1] > ends then
-ends, reason = begun[base][1], begun[base][2]
-end
-end`],
-    [69, 0, `local jitter = a
-if isStriking then
-a = a + 1
-end`],
-    [56, 0, `local isStriking = op >= 32
-if isStriking then
-op = op - 32
-end`],
-    [52, 0, `local terms = ARGV[a] + 0
-local ban = a + 1
-a = ban + terms`],
-    [26, 0, `local begun`],
-    [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
-  ] },
-  { kind: 'concurrency', isShared: false, isJoint: false, changes: [
-    [233, 0, `pieces = pieces + 1
-end
-end
-end`],
-    [232, 0, `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece`],
-    [172, 0, `if banEnds == 0 then`],
-    [140, 0, `local banEnds, banReason = 0, ''
-if isStriking and not allowed and possible then
-local base
-local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base = sub(key_2, 1, #key_2 - cut) .. names
-local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
-local key_3 = base .. 'strikes'
-local stored = tryCall('GET', key_3)
-local rung, since, strikes = 0, now, ''
-if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
-rung, since = unpackBytes('>BI6', stored)
-strikes = sub(stored, 8)
-else
-if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-if not string.match(stored.err, 'non local key') then
-error(stored.err)
-end
-elsewhere = true
-end
-end
-local last_2
-if strikes == '' then
-last_2 = now
-else
-last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-end
-local at
-if last_2 > now and last_2 <= now + withinMs then
-at = last_2
-else
-at = now
-end
-if last_2 > at then
-local kept = ''
-for i = 1, #strikes, 8 do
-local since_2, weight = unpackBytes('>I6I2', strikes, i)
-kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
-end
-strikes = kept
-end
-if at - since >= forgetAfterMs then
-rung = 0
-else
-rung = rung
-end
-local live, count_2
-local from, units = 1, 0
-for i = 1, #strikes, 8 do
-local since_2, weight = unpackBytes('>I6I2', strikes, i)
-if at - since_2 >= withinMs then
-from = i + 8
-else
-units = units + weight
-end
-end
-live, count_2 = sub(strikes, from), units
-count_2 = count_2 + 1
-local ends_2, reason_2 = 0, ''
-if count_2 < after then
-if rung > 0 then
-since = at > since and at or since
-else
-since = at
-end
-local strikes_2 = live .. packBytes('>I6I2', at, 1)
-local strikes_end_result
-local ends_3 = 0
-if strikes_2 ~= '' then
-local strikes_last_result
-if strikes_2 == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life = strikes_end_result - now
-if life > 0 then
-call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
-else
-call('DEL', key_3)
-end
-else
-rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
-local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
-ends_2 = now + life
-reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count_2) .. ' ' .. ''
-local strikes_end_result
-local ends_3 = 0
-if '' ~= '' then
-local strikes_last_result
-if '' == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life_2 = strikes_end_result - now
-if life_2 > 0 then
-call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-else
-call('DEL', key_3)
-end
-call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-if marker ~= '' and call('PTTL', marker) <= life + slack then
-call('SET', marker, '1', 'PX', life + slack)
-end
-end
-banEnds, banReason = ends_2, reason_2
-if banEnds > 0 then
-begun = begun or {}
-begun[base] = { banEnds, banReason }
-end
-end`],
-    [87, 0, `if begun and terms > 0 and op <= 2 then
-local base
-local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base = sub(key, 1, #key - cut) .. names
-if begun[base] and begun[base][1] > ends then
-ends, reason = begun[base][1], begun[base][2]
-end
-end`],
-    [68, 0, `local jitter = a
-if isStriking then
-a = a + 1
-end`],
-    [54, 0, `local isStriking = op >= 32
-if isStriking then
-op = op - 32
-end`],
-    [50, 0, `local terms = ARGV[a] + 0
-local ban = a + 1
-a = ban + terms`],
-    [23, 0, `local begun`],
-    [3, 2, `local packBytes, unpackBytes = struct.pack, struct.unpack
-local sub, format, concat = string.sub, string.format, table.concat`],
-  ] },
-  { kind: 'counter', isShared: false, isJoint: false, changes: [
-    [241, 0, `pieces = pieces + 1
-end
-end
-end`],
-    [240, 0, `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece`],
-    [229, 0, `if banEnds == 0 then`],
-    [191, 0, `local banEnds, banReason = 0, ''
-if isStriking and not allowed and possible then
-local base
-local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base = sub(key_2, 1, #key_2 - cut) .. names
-local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
-local key_3 = base .. 'strikes'
-local stored_2 = tryCall('GET', key_3)
-local rung, since_2, strikes = 0, now, ''
-if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
-rung, since_2 = unpackBytes('>BI6', stored_2)
-strikes = sub(stored_2, 8)
-else
-if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
-if not string.match(stored_2.err, 'non local key') then
-error(stored_2.err)
-end
-elsewhere = true
-end
-end
-local last_2
-if strikes == '' then
-last_2 = now
-else
-last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-end
-local at
-if last_2 > now and last_2 <= now + withinMs then
-at = last_2
-else
-at = now
-end
-if last_2 > at then
-local kept = ''
-for i = 1, #strikes, 8 do
-local since_3, weight = unpackBytes('>I6I2', strikes, i)
-kept = kept .. packBytes('>I6I2', since_3 < at and since_3 or at, weight)
-end
-strikes = kept
-end
-if at - since_2 >= forgetAfterMs then
-rung = 0
-else
-rung = rung
-end
-local live, count_2
-local from, units = 1, 0
-for i = 1, #strikes, 8 do
-local since_3, weight = unpackBytes('>I6I2', strikes, i)
-if at - since_3 >= withinMs then
-from = i + 8
-else
-units = units + weight
-end
-end
-live, count_2 = sub(strikes, from), units
-count_2 = count_2 + 1
-local ends_2, reason_2 = 0, ''
-if count_2 < after then
-if rung > 0 then
-since_2 = at > since_2 and at or since_2
-else
-since_2 = at
-end
-local strikes_2 = live .. packBytes('>I6I2', at, 1)
-local strikes_end_result
-local ends_3 = 0
-if strikes_2 ~= '' then
-local strikes_last_result
-if strikes_2 == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > since_2 + forgetAfterMs and ends_3 or since_2 + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life = strikes_end_result - now
-if life > 0 then
-call('SET', key_3, packBytes('>BI6', rung, since_2) .. strikes_2, 'PX', life + slack)
-else
-call('DEL', key_3)
-end
-else
-rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
-local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
-ends_2 = now + life
-reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count_2) .. ' ' .. ''
-local strikes_end_result
-local ends_3 = 0
-if '' ~= '' then
-local strikes_last_result
-if '' == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life_2 = strikes_end_result - now
-if life_2 > 0 then
-call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-else
-call('DEL', key_3)
-end
-call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-if marker ~= '' and call('PTTL', marker) <= life + slack then
-call('SET', marker, '1', 'PX', life + slack)
-end
-end
-banEnds, banReason = ends_2, reason_2
-if banEnds > 0 then
-begun = begun or {}
-begun[base] = { banEnds, banReason }
-end
-end`],
-    [92, 0, `if begun and terms > 0 and op <= 2 then
-local base
-local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base = sub(key, 1, #key - cut) .. names
-if begun[base] and begun[base][1] > ends then
-ends, reason = begun[base][1], begun[base][2]
-end
-end`],
-    [73, 0, `local jitter = a
-if isStriking then
-a = a + 1
-end`],
-    [60, 0, `local isStriking = op >= 32
-if isStriking then
-op = op - 32
-end`],
-    [56, 0, `local terms = ARGV[a] + 0
-local ban = a + 1
-a = ban + terms`],
-    [26, 0, `local begun`],
-    [4, 1, `local sub, format, concat = string.sub, string.format, table.concat`],
-  ] },
-  { kind: 'log', isShared: false, isJoint: false, changes: [
-    [793, 0, `pieces = pieces + 1
-end
-end
-end`],
-    [792, 0, `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece`],
-    [674, 0, `if banEnds == 0 then`],
-    [353, 0, `local banEnds, banReason = 0, ''
-if isStriking and not allowed and possible then
-local base_2
-local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base_2 = sub(key_2, 1, #key_2 - cut) .. names
-local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
-local key_3 = base_2 .. 'strikes'
-local stored = tryCall('GET', key_3)
-local rung, since, strikes = 0, now, ''
-if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
-rung, since = unpackBytes('>BI6', stored)
-strikes = sub(stored, 8)
-else
-if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-if not string.match(stored.err, 'non local key') then
-error(stored.err)
-end
-elsewhere = true
-end
-end
-local last_2
-if strikes == '' then
-last_2 = now
-else
-last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-end
-local at
-if last_2 > now and last_2 <= now + withinMs then
-at = last_2
-else
-at = now
-end
-if last_2 > at then
-local kept = ''
-for i = 1, #strikes, 8 do
-local since_2, weight = unpackBytes('>I6I2', strikes, i)
-kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
-end
-strikes = kept
-end
-if at - since >= forgetAfterMs then
-rung = 0
-else
-rung = rung
-end
-local live, count
-local from, units = 1, 0
-for i = 1, #strikes, 8 do
-local since_2, weight = unpackBytes('>I6I2', strikes, i)
-if at - since_2 >= withinMs then
-from = i + 8
-else
-units = units + weight
-end
-end
-live, count = sub(strikes, from), units
-count = count + 1
-local ends_2, reason_2 = 0, ''
-if count < after then
-if rung > 0 then
-since = at > since and at or since
-else
-since = at
-end
-local strikes_2 = live .. packBytes('>I6I2', at, 1)
-local strikes_end_result
-local ends_3 = 0
-if strikes_2 ~= '' then
-local strikes_last_result
-if strikes_2 == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life = strikes_end_result - now
-if life > 0 then
-call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
-else
-call('DEL', key_3)
-end
-else
-rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
-local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
-ends_2 = now + life
-reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
-local strikes_end_result
-local ends_3 = 0
-if '' ~= '' then
-local strikes_last_result
-if '' == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life_2 = strikes_end_result - now
-if life_2 > 0 then
-call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-else
-call('DEL', key_3)
-end
-call('SET', base_2 .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-if marker ~= '' and call('PTTL', marker) <= life + slack then
-call('SET', marker, '1', 'PX', life + slack)
-end
-end
-banEnds, banReason = ends_2, reason_2
-if banEnds > 0 then
-begun = begun or {}
-begun[base_2] = { banEnds, banReason }
-end
-end`],
-    [115, 0, `if begun and terms > 0 and op <= 2 then
-local base_2
-local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base_2 = sub(key, 1, #key - cut) .. names
-if begun[base_2] and begun[base_2][1] > ends then
-ends, reason = begun[base_2][1], begun[base_2][2]
-end
-end`],
-    [96, 0, `local jitter = a
-if isStriking then
-a = a + 1
-end`],
-    [83, 0, `local isStriking = op >= 32
-if isStriking then
-op = op - 32
-end`],
-    [79, 0, `local terms = ARGV[a] + 0
-local ban = a + 1
-a = ban + terms`],
-    [35, 0, `local begun`],
-  ] },
-  { kind: 'log', isShared: true, isJoint: false, changes: [
-    [878, 0, `pieces = pieces + 1
-end
-end
-end`],
-    [877, 0, `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece`],
-    [744, 0, `if banEnds == 0 then`],
-    [361, 0, `local banEnds, banReason = 0, ''
-if isStriking and not allowed and possible then
-local base_2
-local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base_2 = sub(key_2, 1, #key_2 - cut) .. names
-local marker, jitter_2, p_2, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-local after, withinMs, forgetAfterMs = ARGV[p_2] + 0, ARGV[p_2 + 1] + 0, ARGV[p_2 + 2] + 0
-local key_3 = base_2 .. 'strikes'
-local stored = tryCall('GET', key_3)
-local rung, since, strikes = 0, now, ''
-if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
-rung, since = unpackBytes('>BI6', stored)
-strikes = sub(stored, 8)
-else
-if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-if not string.match(stored.err, 'non local key') then
-error(stored.err)
-end
-elsewhere = true
-end
-end
-local last_2
-if strikes == '' then
-last_2 = now
-else
-last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-end
-local at
-if last_2 > now and last_2 <= now + withinMs then
-at = last_2
-else
-at = now
-end
-if last_2 > at then
-local kept = ''
-for i = 1, #strikes, 8 do
-local since_2, weight = unpackBytes('>I6I2', strikes, i)
-kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
-end
-strikes = kept
-end
-if at - since >= forgetAfterMs then
-rung = 0
-else
-rung = rung
-end
-local live, count
-local from, units = 1, 0
-for i = 1, #strikes, 8 do
-local since_2, weight = unpackBytes('>I6I2', strikes, i)
-if at - since_2 >= withinMs then
-from = i + 8
-else
-units = units + weight
-end
-end
-live, count = sub(strikes, from), units
-count = count + 1
-local ends_2, reason_2 = 0, ''
-if count < after then
-if rung > 0 then
-since = at > since and at or since
-else
-since = at
-end
-local strikes_2 = live .. packBytes('>I6I2', at, 1)
-local strikes_end_result
-local ends_3 = 0
-if strikes_2 ~= '' then
-local strikes_last_result
-if strikes_2 == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life = strikes_end_result - now
-if life > 0 then
-call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
-else
-call('DEL', key_3)
-end
-else
-rung = rung + 1 < to - p_2 - 2 and rung + 1 or to - p_2 - 2
-local life = ARGV[p_2 + 2 + rung] + 0 + jitter_2
-ends_2 = now + life
-reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
-local strikes_end_result
-local ends_3 = 0
-if '' ~= '' then
-local strikes_last_result
-if '' == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life_2 = strikes_end_result - now
-if life_2 > 0 then
-call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-else
-call('DEL', key_3)
-end
-call('SET', base_2 .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-if marker ~= '' and call('PTTL', marker) <= life + slack then
-call('SET', marker, '1', 'PX', life + slack)
-end
-end
-banEnds, banReason = ends_2, reason_2
-if banEnds > 0 then
-begun = begun or {}
-begun[base_2] = { banEnds, banReason }
-end
-end`],
-    [113, 0, `if begun and terms > 0 and op <= 2 then
-local base_2
-local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base_2 = sub(key, 1, #key - cut) .. names
-if begun[base_2] and begun[base_2][1] > ends then
-ends, reason = begun[base_2][1], begun[base_2][2]
-end
-end`],
-    [94, 0, `local jitter = a
-if isStriking then
-a = a + 1
-end`],
-    [81, 0, `local isStriking = op >= 32
-if isStriking then
-op = op - 32
-end`],
-    [77, 0, `local terms = ARGV[a] + 0
-local ban = a + 1
-a = ban + terms`],
-    [33, 0, `local begun`],
-  ] },
-  { kind: 'segments', isShared: false, isJoint: false, changes: [
-    [498, 0, `pieces = pieces + 1
-end
-end
-end`],
-    [497, 0, `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece`],
-    [341, 0, `if banEnds == 0 then`],
-    [230, 0, `local banEnds, banReason = 0, ''
-if isStriking and not allowed and possible then
-local base
-local key_2, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base = sub(key_2, 1, #key_2 - cut) .. names
-local marker, jitter_2, p_3, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-local after, withinMs, forgetAfterMs = ARGV[p_3] + 0, ARGV[p_3 + 1] + 0, ARGV[p_3 + 2] + 0
-local key_3 = base .. 'strikes'
-local stored_2 = tryCall('GET', key_3)
-local rung, since, strikes = 0, now, ''
-if stored_2 and #stored_2 >= 7 and floor((#stored_2 - 7) / 8) * 8 == #stored_2 - 7 then
-rung, since = unpackBytes('>BI6', stored_2)
-strikes = sub(stored_2, 8)
-else
-if type(stored_2) == 'table' and not string.match(stored_2.err, '^WRONGTYPE') then
-if not string.match(stored_2.err, 'non local key') then
-error(stored_2.err)
-end
-elsewhere = true
-end
-end
-local last_2
-if strikes == '' then
-last_2 = now
-else
-last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-end
-local at
-if last_2 > now and last_2 <= now + withinMs then
-at = last_2
-else
-at = now
-end
-if last_2 > at then
-local kept = ''
-for i = 1, #strikes, 8 do
-local since_2, weight = unpackBytes('>I6I2', strikes, i)
-kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
-end
-strikes = kept
-end
-if at - since >= forgetAfterMs then
-rung = 0
-else
-rung = rung
-end
-local live, count
-local from, units = 1, 0
-for i = 1, #strikes, 8 do
-local since_2, weight = unpackBytes('>I6I2', strikes, i)
-if at - since_2 >= withinMs then
-from = i + 8
-else
-units = units + weight
-end
-end
-live, count = sub(strikes, from), units
-count = count + 1
-local ends_2, reason_2 = 0, ''
-if count < after then
-if rung > 0 then
-since = at > since and at or since
-else
-since = at
-end
-local strikes_2 = live .. packBytes('>I6I2', at, 1)
-local strikes_end_result
-local ends_3 = 0
-if strikes_2 ~= '' then
-local strikes_last_result
-if strikes_2 == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life = strikes_end_result - now
-if life > 0 then
-call('SET', key_3, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
-else
-call('DEL', key_3)
-end
-else
-rung = rung + 1 < to - p_3 - 2 and rung + 1 or to - p_3 - 2
-local life = ARGV[p_3 + 2 + rung] + 0 + jitter_2
-ends_2 = now + life
-reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
-local strikes_end_result
-local ends_3 = 0
-if '' ~= '' then
-local strikes_last_result
-if '' == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life_2 = strikes_end_result - now
-if life_2 > 0 then
-call('SET', key_3, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-else
-call('DEL', key_3)
-end
-call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-if marker ~= '' and call('PTTL', marker) <= life + slack then
-call('SET', marker, '1', 'PX', life + slack)
-end
-end
-banEnds, banReason = ends_2, reason_2
-if banEnds > 0 then
-begun = begun or {}
-begun[base] = { banEnds, banReason }
-end
-end`],
-    [105, 0, `if begun and terms > 0 and op <= 2 then
-local base
-local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base = sub(key, 1, #key - cut) .. names
-if begun[base] and begun[base][1] > ends then
-ends, reason = begun[base][1], begun[base][2]
-end
-end`],
-    [86, 0, `local jitter = a
-if isStriking then
-a = a + 1
-end`],
-    [77, 0, `local isStriking = op >= 32
-if isStriking then
-op = op - 32
-end`],
-    [73, 0, `local terms = ARGV[a] + 0
-local ban = a + 1
-a = ban + terms`],
-    [26, 0, `local begun`],
-    [4, 1, `local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat`],
-  ] },
 ]
 
 /** Scripts for one charge of one cell, but for the line that declares its parameters. */
