@@ -63,10 +63,14 @@ export function rulesOf(folder, { rooms, inner = {}, isBelow = false, entries = 
     const unknown = allowed.filter((other) => !(other in rooms))
     if (unknown.length > 0) throw new Error(`${folder}/${room}: there is no room ${unknown.join(', ')} beside it`)
     const others = all.filter((other) => other !== room && !allowed.includes(other))
-    const group = [...(isBelow ? ['../*.js'] : []), ...(others.length > 0 ? [`**/{${others.join(',')}}/**`] : [])]
     const message = `Of the other folders in ${basename(folder)}/, ${room}/ imports ${allowed.join(', ') || 'nothing'}.`
-    const patterns = group.length > 0 ? [...above, { group, message }] : above
-    return [ruleFor(`${within}/**`, patterns), ...(inner[room] ? rulesOf(within, inner[room], patterns) : [])]
+    /** @param {string} up from a file to those beside the rooms @returns {Pattern[]} */
+    const patterns = (up) => {
+      const group = [...(isBelow ? [`${up}*.js`] : []), ...(others.length > 0 ? [`**/{${others.join(',')}}/**`] : [])]
+      return group.length > 0 ? [...above, { group, message }] : above
+    }
+    const innerRules = inner[room] ? rulesOf(within, inner[room], patterns('../../')) : []
+    return [ruleFor(`${within}/**`, patterns('../')), ...innerRules]
   })
 }
 

@@ -34,8 +34,6 @@ const LARGER = Object.fromEntries(
     'GatedResponse',
     'HeldEntries',
     'Limiter',
-    'RedisStore',
-    'RedisStore.constructor',
     'WaitQueues.admission',
     'changedLimits',
     'compilePolicy',

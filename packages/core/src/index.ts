@@ -116,9 +116,10 @@ export type { PriorityOption } from './policy/priority.js'
 export type { SharedTurnsOptions } from './policy/shared-turns.js'
 export type { RedisClient } from './redis/clients/connect.js'
 export type { StoreState } from './redis/health/breaker.js'
-export type { KeptState, KeptStrikes } from './redis/kept-state.js'
+export type { Readiness } from './redis/health/readiness.js'
+export type { KeptState, KeptStrikes } from './redis/kept/kept-state.js'
 export type { RedisStoreOptions } from './redis/options.js'
-export { type Readiness, type RedisStore, redisStore } from './redis/store.js'
+export { type RedisStore, redisStore } from './redis/store.js'
 export type { HttpContext, ProxyTrust } from './request/context.js'
 export type {
   AddBlockOptions,

@@ -145,15 +145,12 @@ export class LeasesWorld implements World {
   }
 
   #process(name: string, asks: readonly number[]): Process {
-    const leases = new Leases({
-      decide: (ask) => this.#decide(process, ask),
-      isOneRun: () => true,
-      clock: () => this.#now,
-    })
+    const next = { decide: (ask: StoreRequest) => this.#decide(process, ask) }
+    const leases = new Leases({ areOneRun: () => true, clock: () => this.#now }, next)
     const store = {
       decide: (ask: StoreRequest) => leases.decide(ask),
       reset: (plan: StoreRequest['plan'], identities: readonly string[]) => {
-        leases.forget(plan, identities)
+        leases.change({ kind: 'reset', plan, identities })
         return this.#call(process, 'reset', () => {
           // What was admitted before does not count after.
           this.#resets++

@@ -1,29 +1,23 @@
 import { BATCH_BOUNDS, type Histogram } from '../../store/health.js'
-import {
-  type Cell,
-  CONSUME,
-  type KernelName,
-  type Plan,
-  REFUND,
-  type StoreRequest,
-  type StoreResult,
-} from '../../store/store.js'
+import { type Cell, CONSUME, type Plan, REFUND, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { BoundedCounts } from '../../util/bounded-counts.js'
 import { SluiceError } from '../../util/errors.js'
 import { watchers } from '../../util/listeners.js'
 import type { Connection } from '../clients/connection.js'
 import type { Breaker } from '../health/breaker.js'
+import { probeKey } from '../health/probing.js'
 import { ResultReader } from '../scripts/decode.js'
-import { type Encoded, encode, encodeOne, type PlanText, planText } from '../scripts/encode.js'
-import { keyStart } from '../scripts/keys.js'
+import { type Encoded, encode, encodeOne } from '../scripts/encode.js'
 import { unreadable } from '../scripts/reply-reader.js'
 import { isTryAgain, type Pulse, run } from '../scripts/run.js'
 import { BANS, decideScriptFor, oneScriptFor, REFUNDS_OR_RENEWS, TURNS } from '../scripts/script.js'
 import type { LuaScript } from '../scripts/scripts.generated.js'
 import { waitingKeys } from '../scripts/turns.js'
-import { CrossSlots } from '../slots/cross-slots.js'
+import type { CrossSlots } from '../slots/cross-slots.js'
 import { decideOnMovingSlot } from '../slots/moving-slot.js'
 import { ClusterWaitingMarker } from './cluster-waiting-marker.js'
+import type { Outbox } from './outbox.js'
+import type { PlanTexts } from './plan-texts.js'
 import { UnwaitedQueues } from './unwaited-queues.js'
 
 export interface BatchOptions {
@@ -36,16 +30,15 @@ export interface BatchOptions {
   readonly marker: string | undefined
   /** The key that exists while a request waits for its turn across processes. */
   readonly waitingMarker: string
-  /** Whether one script may decide keys of several slots of a master without declaring them. */
-  readonly undeclaredKeys: boolean
+  /** Which masters of a cluster decide keys of several slots in one script; undefined where none is to. */
+  readonly crossSlots: CrossSlots | undefined
   /** Called with every reply, in the order of decisions, before its caller gets it; `sentAt` is by the performance clock. */
   readonly onResult: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
-  /** Whether this process knows the blocks from every policy, so that decisions need not look for them. */
-  readonly knowsBlocks: () => boolean
+  readonly texts: PlanTexts
   /** Gets the outcome of each run. */
   readonly breaker: Breaker
-  /** Called before decisions are sent, for what has to reach Redis before them. */
-  readonly beforeSend: () => void
+  /** What sends decisions at the end of a turn of the event loop. */
+  readonly outbox: Outbox
 }
 
 /** How long after a block was seen batches bring their block keys without asking first. */
@@ -102,27 +95,6 @@ interface BatchScript {
 export class Batches {
   readonly #connection: Connection
   readonly #options: BatchOptions
-  /** The kinds of cells that decisions have had so far. */
-  readonly kinds = new Set<KernelName>()
-  /** Whether they may ban. */
-  bans = false
-  readonly #texts = new WeakMap<Plan, PlanText>()
-  /** The same with the block keys of every policy. */
-  readonly #widerTexts = new WeakMap<Plan, PlanText>()
-  /** Whether bans of every policy are enforced. */
-  #enforcesBans = false
-  readonly #textOf = (plan: Plan): PlanText => {
-    const isWider = this.bringsKeysOfEveryPolicy
-    const texts = isWider ? this.#widerTexts : this.#texts
-    let text = texts.get(plan)
-    if (!text) {
-      text = planText(plan, this.#options.marker, isWider)
-      texts.set(plan, text)
-      for (const cell of plan.cells) this.kinds.add(cell.kernel)
-      if (plan.ban) this.bans = true
-    }
-    return text
-  }
   /** The scripts that decide one charge alone, by their parameters; and by plan, null where there are enough without its. */
   readonly #ones = new Map<string, LuaScript>()
   readonly #onesByPlan = new WeakMap<Plan, LuaScript | null>()
@@ -133,7 +105,7 @@ export class Batches {
   readonly #clusterMarker: ClusterWaitingMarker | undefined
   /** The marker of waiters where scripts can look for it and set it. */
   readonly #waitingMarker: string | undefined
-  #scheduled = false
+  #isDue = false
   /** How many batches are neither answered nor given up. */
   #inFlight = 0
   /** How many decisions are in those. */
@@ -153,36 +125,10 @@ export class Batches {
   constructor(connection: Connection, options: BatchOptions) {
     this.#connection = connection
     this.#options = options
-    const { timeoutMs, undeclaredKeys, waitingMarker } = options
-    if (connection.isCluster && undeclaredKeys) this.#crossSlots = new CrossSlots(connection, timeoutMs)
+    const { timeoutMs, crossSlots, waitingMarker } = options
+    this.#crossSlots = crossSlots
     if (!connection.isCluster) this.#waitingMarker = waitingMarker
     else this.#clusterMarker = new ClusterWaitingMarker(connection, waitingMarker, timeoutMs, this.#unwaited)
-  }
-
-  /** From now on decisions bring the block keys of every policy, where they bring block keys. */
-  enforceBansOfEveryPolicy(): void {
-    this.#enforcesBans = true
-  }
-
-  /** Whether decisions that bring block keys bring those of every policy. */
-  get bringsKeysOfEveryPolicy(): boolean {
-    return this.#enforcesBans || !this.#options.knowsBlocks()
-  }
-
-  /** The master of a slot, if a script may have keys there without declaring them. Where that is not known it is tried out. */
-  nodeForUndeclared(slot: number, identity: string): string | undefined {
-    if (!this.#crossSlots) return undefined
-    const node = this.#connection.nodeOf(slot)
-    if (this.#crossSlots.isSupported(node)) return node
-    this.#crossSlots.tryOut(node, [probeKey(this.#options.prefix, identity)])
-    return undefined
-  }
-
-  /** Whether keys of these slots can be decided together: on one master, by one script. Not of refunds and releases. */
-  canDecideTogether(slots: readonly number[]): boolean {
-    if (!this.#crossSlots) return false
-    const node = this.#connection.nodeOf(slots[0] as number)
-    return this.#crossSlots.isSupported(node) && slots.every((slot) => this.#connection.nodeOf(slot) === node)
   }
 
   /** Whether a decision has to look for requests that wait for their turn across processes: not where none was found a moment ago. */
@@ -202,11 +148,11 @@ export class Batches {
 
   /** The records of waiters, one for each cell. */
   #recordsOf(request: StoreRequest): string[] {
-    return waitingKeys(request, this.#textOf(request.plan), this.#options.prefix)
+    return waitingKeys(request, this.#options.texts.of(request.plan), this.#options.prefix)
   }
 
-  /** `apart`: for keys that `canDecideTogether`, of what does not look for waiters. */
-  decide(request: StoreRequest, slot: number, apart?: () => Promise<StoreResult>): Promise<StoreResult> {
+  /** `apart`: for keys that are on one master as far as is known, of what does not look for waiters. */
+  decide(request: StoreRequest, slot = 0, apart?: () => Promise<StoreResult>): Promise<StoreResult> {
     return new Promise((resolve, reject) => {
       const pending = { request, slot, resolve, reject, apart }
       const looks = !apart && this.looksForWaiters(request)
@@ -217,25 +163,24 @@ export class Batches {
       else {
         // Full: it goes now, and this one opens the next.
         this.#waiting.set(at, [pending])
+        this.#options.outbox.sendFirst()
         this.#dispatch(entries, at)
       }
-      if (!this.#scheduled) {
-        this.#scheduled = true
-        setImmediate(this.#flush)
+      if (!this.#isDue) {
+        this.#isDue = true
+        this.#options.outbox.add(this.#sendWaiting)
       }
     })
   }
 
-  /** Sends what waits; for commands that must not overtake it. */
-  readonly #flush = (): void => {
-    this.#scheduled = false
+  readonly #sendWaiting = (): void => {
+    this.#isDue = false
     const waiting = this.#waiting
     this.#waiting = new Map()
     for (const [at, entries] of waiting) this.#dispatch(entries, at)
   }
 
   #dispatch(entries: readonly Pending[], at: string | number): void {
-    this.#options.beforeSend()
     const { slot } = entries[0] as Pending
     if ((at as number) < 0) this.#sendLooking(entries, slot)
     else if (!this.#crossSlots || typeof at === 'number') this.#send(entries, slot)
@@ -280,10 +225,6 @@ export class Batches {
     this.#send(entries, slot, undefined, performance.now(), true)
   }
 
-  flush(): void {
-    if (this.#waiting.size > 0) this.#flush()
-  }
-
   /** How many decisions wait for a reply. */
   get pending(): number {
     let waiting = 0
@@ -303,11 +244,16 @@ export class Batches {
 
   /** Resolves when everything sent has been answered or given up. */
   drain(): Promise<void> {
-    this.flush()
+    this.#options.outbox.flush()
     return new Promise((resolve) => {
       if (this.#inFlight === 0) resolve()
       else this.#drained.push(resolve)
     })
+  }
+
+  /** All that was asked is sent, and answered or given up, when it resolves. */
+  close(): Promise<void> {
+    return this.drain()
   }
 
   #send(entries: readonly Pending[], slot: number, node?: string, sentAt = performance.now(), looks = false): void {
@@ -358,19 +304,19 @@ export class Batches {
     const one = isAlone ? this.#oneFor(batch, only) : undefined
     if (one) {
       const { request } = only
-      const encoded = () => encodeOne(request, this.#textOf(request.plan), prefix, clock?.(), marker)
+      const encoded = () => encodeOne(request, this.#options.texts.of(request.plan), prefix, clock?.(), marker)
       return { script: one, encoded, mayBeEmpty: true, strikesApart }
     }
     let parts = (strikes && !strikesApart ? BANS : 0) | (looks ? TURNS : 0)
     for (const [plan, group] of groups) {
-      parts |= this.#textOf(plan).parts
+      parts |= this.#options.texts.of(plan).parts
       if (group.some(({ request }) => request.op >= REFUND)) parts |= REFUNDS_OR_RENEWS
     }
     const byMarker = bringsBlockKeys ? undefined : marker
     const keys = node === undefined ? 'declared' : 'undeclared'
     const waitingMarker = this.#waitingMarker
     const encoded = () =>
-      encode(groups, this.#textOf, { prefix, now: clock?.(), keys, parts, marker: byMarker, waitingMarker })
+      encode(groups, this.#options.texts.of, { prefix, now: clock?.(), keys, parts, marker: byMarker, waitingMarker })
     return { script: decideScriptFor(parts), encoded, mayBeEmpty: byMarker !== undefined, strikesApart }
   }
 
@@ -384,7 +330,7 @@ export class Batches {
   #oneFor({ node }: Batch, { request }: Pending): LuaScript | undefined {
     const { op, costs, needs, plan } = request
     // It knows one block key.
-    if (this.#options.marker === undefined && this.#textOf(plan).blockSuffixes.length > 1) return undefined
+    if (this.#options.marker === undefined && this.#options.texts.of(plan).blockSuffixes.length > 1) return undefined
     const isPlain = op === CONSUME && !needs && plan.cells.length === 1 && plan.identities === 1 && costs[0] !== 0
     if (node !== undefined || !isPlain) return undefined
     const [cell] = plan.cells as [Cell]
@@ -457,7 +403,7 @@ export class Batches {
   #decideEach({ entries, slot, sentAt }: Batch): void {
     const { prefix, clock, onResult, breaker } = this.#options
     breaker.succeeded(slot)
-    const moving = { connection: this.#connection, prefix, clock, textOf: this.#textOf }
+    const moving = { connection: this.#connection, prefix, clock, textOf: this.#options.texts.of }
     const decisions = entries.map(async ({ request, resolve, reject }) => {
       try {
         const result = await decideOnMovingSlot(moving, request, () => this.#leftMs(sentAt))
@@ -480,7 +426,7 @@ export class Batches {
   #resolve({ groups, node, entries, slot, sentAt, looks }: Batch, results: ResultReader, strikesApart: boolean): void {
     const resolved: (StoreResult | undefined)[] = []
     for (const [plan, group] of groups) {
-      const { reports } = this.#textOf(plan)
+      const { reports } = this.#options.texts.of(plan)
       for (const { request } of group) {
         const result = results.next(request, reports)
         const behindMs = looks && request.op < REFUND ? this.#noteWaiters(request, results, sentAt) : 0
@@ -529,11 +475,6 @@ export class Batches {
 }
 
 const TOO_MANY = new SluiceError('STORE_UNAVAILABLE', `redis: ${MOST_UNSENT} decisions wait for a connection already`)
-
-/** A key that belongs to no identity, on the slot of one. */
-export function probeKey(prefix: string, identity = ''): string {
-  return `${keyStart(prefix, identity)}}:probe`
-}
 
 /** A key on each of some of the slots of these decisions. */
 function probeKeys(prefix: string, entries: readonly Pending[]): string[] {

@@ -4,11 +4,14 @@ import {
   EVERY_POLICY,
   PEEK,
   type Plan,
+  REFUND,
+  RELEASE,
   STRIDE,
   type StoreRequest,
   type StoreResult,
 } from '../../store/store.js'
 import { areEqual } from '../../util/are-equal.js'
+import type { Change, Layer } from './layer.js'
 
 /** Longest that a refusal is repeated, in ms: room that is made elsewhere may go unnoticed for so long. */
 const MOST_MS = 1000
@@ -105,7 +108,8 @@ interface Mark {
  * Whatever is charged, refunded, reset or blocked by this store is noticed at once. What other processes
  * do is noticed within the second, and so is what becomes of limits with room on keys that did not refuse.
  */
-export class DenyCache {
+export class DenyCache implements Layer {
+  readonly #next: Layer
   readonly #clock: (() => number) | undefined
   readonly #now: () => number
   #young = new Generation()
@@ -113,16 +117,71 @@ export class DenyCache {
   #latest = 0
   #timer: NodeJS.Timeout | undefined
   readonly #marks = new Map<string, Mark>()
+  #isClosed = false
 
   /** `clock`: the store's own, if it has one; else Redis's is followed by the performance clock. */
-  constructor(clock: (() => number) | undefined) {
+  constructor(clock: (() => number) | undefined, next: Layer) {
     this.#clock = clock
     this.#now = clock ?? (() => performance.now())
+    this.#next = next
+  }
+
+  decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
+    const { op, plan, identities } = request
+    if (op === CONSUME) return this.#find(request) ?? this.#next.decide(request)
+    if (op !== REFUND && op !== RELEASE) return this.#next.decide(request)
+    const result = this.#next.decide(request)
+    if (!(result instanceof Promise)) return result
+    // The room that it makes is there when it has reached Redis, whatever is on its way from before.
+    const over = this.#changing(plan, identities)
+    return result.finally(over)
+  }
+
+  onResult(request: StoreRequest, result: StoreResult, _slot: number, sentAt: number): void {
+    if (request.op === CONSUME && !result.allowed) {
+      // A refusal for those that wait holds only while they do.
+      if (!request.fresh && result.behindMs === undefined) {
+        this.#keep(request, result, sentAt, (identity) => this.#isClearing(identity))
+      }
+    } else if (request.op !== PEEK && result.behindMs === undefined) this.#changed(request.plan, request.identities)
+  }
+
+  onParts(request: StoreRequest): ((result: StoreResult | undefined) => void) | undefined {
+    if (request.op !== CONSUME || request.fresh) return undefined
+    const { identities } = request
+    const sentAt = performance.now()
+    const before = this.#mark(identities).map(({ changes }) => changes)
+    return (result) => {
+      const hasChanged = (identity: string) =>
+        this.#marks.get(identity)?.changes !== before[identities.indexOf(identity)]
+      if (result?.allowed === false && result.behindMs === undefined)
+        this.#keep(request, result, sentAt, (id) => this.#isClearing(id) || hasChanged(id))
+      this.#unmark(identities)
+    }
+  }
+
+  change(what: Change): (() => void) | undefined {
+    switch (what.kind) {
+      case 'reset':
+        return this.#changing(what.plan, what.identities)
+      case 'unblock all':
+        return () => this.#clear()
+      case 'forget':
+        return this.#clearing([what.identity], () => this.#clear())
+      default:
+        for (const generation of [this.#young, this.#old]) generation.changedBlock(what.policy, what.identity)
+        return this.#clearing([what.identity])
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#clear()
   }
 
   /** What Redis would answer, if that is known. */
-  find(request: StoreRequest): StoreResult | undefined {
-    if (request.op !== CONSUME || request.fresh || (this.#young.size === 0 && this.#old.size === 0)) return undefined
+  #find(request: StoreRequest): StoreResult | undefined {
+    if (request.fresh || (this.#young.size === 0 && this.#old.size === 0)) return undefined
     const key = keyOf(request)
     const refusal = this.#young.find(key, request) ?? this.#old.find(key, request)
     // A refusal that is a strike has to reach Redis; one by a block or ban is none.
@@ -131,43 +190,7 @@ export class DenyCache {
     return this.#isSteppedBack(now) || now >= refusal.until ? undefined : ageRefusal(refusal, now)
   }
 
-  /** Call it with every reply of one connection, in the order of decisions. */
-  hear(request: StoreRequest, result: StoreResult, sentAt: number): void {
-    if (request.op === CONSUME && !result.allowed) {
-      if (!request.fresh) this.#keep(request, result, sentAt, (identity) => this.#isClearing(identity))
-    } else if (request.op !== PEEK) this.#changed(request.plan, request.identities)
-  }
-
-  /** A decision that is put together from several results, which others may have overtaken. */
-  async hearWhole(request: StoreRequest, decide: () => Promise<StoreResult>): Promise<StoreResult> {
-    if (request.op !== CONSUME || request.fresh) return decide()
-    const sentAt = performance.now()
-    const before = this.#mark(request.identities).map(({ changes }) => changes)
-    try {
-      const result = await decide()
-      const hasChanged = (identity: string) =>
-        this.#marks.get(identity)?.changes !== before[request.identities.indexOf(identity)]
-      if (!result.allowed && result.behindMs === undefined)
-        this.#keep(request, result, sentAt, (id) => this.#isClearing(id) || hasChanged(id))
-      return result
-    } finally {
-      this.#unmark(request.identities)
-    }
-  }
-
-  /** Makes room by `clear`: refusals from before that are not believed any more, also those still on their way. */
-  clearing<T>(plan: Plan, identities: readonly string[], clear: () => Promise<T>): Promise<T> {
-    this.#changed(plan, identities)
-    return this.#whileMarked(identities, clear)
-  }
-
-  /** Blocks or unblocks an identity by `change`, which has the same effect. */
-  changingBlock<T>(policy: string, identity: string, change: () => Promise<T>): Promise<T> {
-    for (const generation of [this.#young, this.#old]) generation.changedBlock(policy, identity)
-    return this.#whileMarked([identity], change)
-  }
-
-  clear(): void {
+  #clear(): void {
     this.#young = new Generation()
     this.#old = new Generation()
     clearInterval(this.#timer)
@@ -175,7 +198,7 @@ export class DenyCache {
   }
 
   #keep(request: StoreRequest, result: StoreResult, sentAt: number, isStale: (identity: string) => boolean): void {
-    if (request.strike !== undefined && !result.block) return
+    if (this.#isClosed || (request.strike !== undefined && !result.block)) return
     const refusedOn = result.block ? [] : refusingIdentities(request, result)
     if (!refusedOn || (result.block ? request.identities : refusedOn).some(isStale)) return
     const from = this.#now()
@@ -198,7 +221,7 @@ export class DenyCache {
   #turn(): void {
     this.#old = this.#young
     this.#young = new Generation()
-    if (this.#old.size === 0) this.clear()
+    if (this.#old.size === 0) this.#clear()
   }
 
   #changed(plan: Plan, identities: readonly string[]): void {
@@ -210,15 +233,21 @@ export class DenyCache {
     }
   }
 
-  async #whileMarked<T>(identities: readonly string[], change: () => Promise<T>): Promise<T> {
+  /** Room is made: refusals from before that are not believed any more, also those still on their way. Returns what ends that. */
+  #changing(plan: Plan, identities: readonly string[]): () => void {
+    this.#changed(plan, identities)
+    return this.#clearing(identities)
+  }
+
+  /** Until what it returns is called, no refusal of these identities is kept. */
+  #clearing(identities: readonly string[], over = () => {}): () => void {
     const marks = this.#mark(identities)
     for (const mark of marks) {
       mark.clears++
       mark.changes++
     }
-    try {
-      return await change()
-    } finally {
+    return () => {
+      over()
       // Replies that came together reach their callers in any order; by the next turn all replies before this one have.
       setImmediate(() => {
         for (const mark of marks) mark.clears--
@@ -253,7 +282,7 @@ export class DenyCache {
   /** A clock that steps back makes Redis write states down anew, so nothing from before is certain. */
   #isSteppedBack(now: number): boolean {
     const isBack = now < this.#latest
-    if (isBack) this.clear()
+    if (isBack) this.#clear()
     this.#latest = now
     return isBack
   }

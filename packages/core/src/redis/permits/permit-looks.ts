@@ -1,10 +1,20 @@
+import { CELL_KINDS } from '../../store/cell-kinds.js'
+import type { Plan } from '../../store/store.js'
 import type { Connection } from '../clients/connection.js'
+import type { Breaker } from '../health/breaker.js'
+import { cellSuffix, keyStart } from '../scripts/keys.js'
 import { run } from '../scripts/run.js'
 import { permitsScript } from '../scripts/scripts.generated.js'
+import type { CrossSlots } from '../slots/cross-slots.js'
+import type { KeySlots } from '../slots/key-slots.js'
 
 export interface PermitLooksOptions {
   readonly connection: Connection
+  readonly prefix: string
   readonly timeoutMs: number
+  readonly slots: KeySlots
+  readonly breaker: Breaker
+  readonly crossSlots: CrossSlots | undefined
   readonly clock: (() => number) | undefined
 }
 
@@ -27,8 +37,23 @@ export class PermitLooks {
     this.#options = options
   }
 
-  /** `most`: how many may be held so that there is room. `node`: of a cluster, a master that takes undeclared keys. Never rejects. */
-  mayBeFree(key: string, most: number, node: string | undefined): Promise<boolean> {
+  /** Whether the permits of a plan may have room for a cost: true where that is not known. Never rejects. */
+  async mayHave(plan: Plan, identities: readonly string[], cost: number): Promise<boolean> {
+    const { prefix, slots, breaker, crossSlots } = this.#options
+    const looks = plan.cells.map((cell) => {
+      if (!CELL_KINDS[cell.kernel].hasPermits) return true
+      const identity = identities[cell.identity] as string
+      const slot = slots.of(identity)
+      const node = crossSlots?.nodeFor(slot, identity)
+      if (breaker.causeFor(slot) || (slots.isCluster && node === undefined)) return true
+      const most = Math.min(...cell.limits.map(({ capacity }) => capacity)) - cost
+      return this.#mayBeFree(keyStart(prefix, identity) + cellSuffix(plan.policy, cell), most, node)
+    })
+    return (await Promise.all(looks)).every((mayBeFree) => mayBeFree)
+  }
+
+  /** `most`: how many may be held so that there is room. `node`: of a cluster, a master that takes undeclared keys. */
+  #mayBeFree(key: string, most: number, node: string | undefined): Promise<boolean> {
     return new Promise((resolve) => {
       if (this.#waiting.size === 0) setImmediate(() => this.#flush())
       const looks = this.#waiting.get(node)

@@ -1,4 +1,5 @@
 import type { Connection } from '../clients/connection.js'
+import { probeKey } from '../health/probing.js'
 import { run } from '../scripts/run.js'
 import { crossSlotsScript } from '../scripts/scripts.generated.js'
 
@@ -26,16 +27,32 @@ interface Master {
  */
 export class CrossSlots {
   readonly #connection: Connection
+  readonly #prefix: string
   readonly #timeoutMs: number
   readonly #masters = new Map<string, Master>()
 
-  constructor(connection: Connection, timeoutMs: number) {
+  constructor(connection: Connection, prefix: string, timeoutMs: number) {
     this.#connection = connection
+    this.#prefix = prefix
     this.#timeoutMs = timeoutMs
   }
 
   isSupported(node: string): boolean {
     return this.#masters.get(node)?.isSupported === true && this.#connection.isConnectedTo?.(node) === true
+  }
+
+  /** The master of a slot, if a script may have keys there without declaring them. Where that is not known it is tried out. */
+  nodeFor(slot: number, identity: string): string | undefined {
+    const node = this.#connection.nodeOf(slot)
+    if (this.isSupported(node)) return node
+    this.tryOut(node, [probeKey(this.#prefix, identity)])
+    return undefined
+  }
+
+  /** Whether keys of these slots can be decided together: on one master, by one script. Not of refunds and releases. */
+  areTogether(slots: readonly number[]): boolean {
+    const node = this.#connection.nodeOf(slots[0] as number)
+    return this.isSupported(node) && slots.every((slot) => this.#connection.nodeOf(slot) === node)
   }
 
   /** Tries a master that has not been tried, with keys of slots that it should keep. */

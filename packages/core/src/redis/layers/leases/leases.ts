@@ -8,15 +8,14 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../../../store/store.js'
+import type { Change, Layer } from '../layer.js'
 import { FirstSpent, Lease, Spent } from './lease.js'
 import { LeaseClock } from './lease-clock.js'
 import { PlanPools, Pool, type Waiting } from './lease-pool.js'
 
-/** What leases are taken from. */
-export interface LeaseSource {
-  decide(request: StoreRequest): StoreResult | Promise<StoreResult>
-  /** Whether one script run decides for these identities: what takes several is decided without leases. */
-  isOneRun(identities: readonly string[]): boolean
+export interface LeasesOptions {
+  /** Whether one script decides for these identities: what takes several is decided without leases. */
+  readonly areOneRun: (identities: readonly string[]) => boolean
   readonly clock: (() => number) | undefined
 }
 
@@ -26,13 +25,14 @@ const MOST_POOLS = 10_000
 const SWEEP_EVERY_MS = 100
 
 /**
- * Decides for plans with a lease: takes units of a key from the store, all cells at once, and spends them here
+ * Decides for plans with a lease: takes units of a key from the next layer, all cells at once, and spends them here
  * without a promise. What was deducted is spent, refunded or stranded until it lapses, never spent twice or
  * after its time; that the limits hold for when it is spent is up to the cells' parameters (limits/lease.ts).
  * Tried in every order of requests, results, time, resets and ends of processes by `test/deep/interleavings/leases.test.ts`.
  */
-export class Leases {
-  readonly #source: LeaseSource
+export class Leases implements Layer {
+  readonly #options: LeasesOptions
+  readonly #next: Pick<Layer, 'decide'>
   readonly #clock: LeaseClock
   readonly #byPlan = new Map<Plan, PlanPools>()
   /** The plan of the last decision, and its pools if it has any. */
@@ -43,18 +43,20 @@ export class Leases {
   #isClosed = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(source: LeaseSource) {
-    this.#source = source
-    this.#clock = new LeaseClock(source.clock)
+  constructor(options: LeasesOptions, next: Pick<Layer, 'decide'>) {
+    this.#options = options
+    this.#next = next
+    this.#clock = new LeaseClock(options.clock)
   }
 
   decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
     const { op, plan } = request
+    if (plan.cells[0]?.lease === undefined) return this.#next.decide(request)
     if (op === REFUND) return this.#takeBack(request)
     const pools = plan === this.#lastPlan ? this.#lastPools : this.#poolsOf(plan)
     const pool = pools?.get(nameOf(request.identities))
     if (op === PEEK) return this.#peek(pool, request)
-    if (op !== CONSUME && op !== CHARGE) return this.#source.decide(request)
+    if (op !== CONSUME && op !== CHARGE) return this.#next.decide(request)
     const lease = pool?.lease
     if (lease !== undefined) {
       const cost = request.costs[0] as number
@@ -66,15 +68,16 @@ export class Leases {
     return this.#request(pool ?? this.#newPool(request), request)
   }
 
-  /** Before a reset: what was deducted is not in the state that comes after, and must neither be spent nor refunded. */
-  forget(plan: Plan, identities: readonly string[]): void {
-    const isHit = (other: Plan) => other.cells.some(({ id }) => plan.cells.some((cell) => cell.id === id))
-    this.#drop(plan.policy, identities, isHit, true)
-  }
-
-  /** Before a block or its end: from now on the store is asked. */
-  drop(policy: string, identity: string): void {
-    this.#drop(policy, [identity], () => true, false)
+  change(what: Change): undefined {
+    if (what.kind === 'reset') {
+      const { plan, identities } = what
+      // What was deducted is not in the state that comes after, and must neither be spent nor refunded.
+      const isHit = (other: Plan) => other.cells.some(({ id }) => plan.cells.some((cell) => cell.id === id))
+      this.#drop(plan.policy, identities, isHit, true)
+    } else if (what.kind === 'block' || what.kind === 'unblock') {
+      // From now on Redis is asked.
+      this.#drop(what.policy, [what.identity], () => true, false)
+    }
   }
 
   /** Returns what is left. */
@@ -90,7 +93,7 @@ export class Leases {
   }
 
   #request(pool: Pool | undefined, request: StoreRequest): StoreResult | Promise<StoreResult> {
-    if (!pool) return this.#source.decide(request)
+    if (!pool) return this.#next.decide(request)
     const { waiting } = pool
     if (waiting) return new Promise((resolve, reject) => waiting.push({ request, resolve, reject }))
     this.#end(pool)
@@ -107,7 +110,7 @@ export class Leases {
       else pool.cool()
       return result
     }
-    const result = this.#source.decide(request)
+    const result = this.#next.decide(request)
     return result instanceof Promise ? result.then(heard) : heard(result)
   }
 
@@ -125,7 +128,7 @@ export class Leases {
     const began = this.#clock.now()
     let result: StoreResult
     try {
-      result = await this.#source.decide(charge)
+      result = await this.#next.decide(charge)
     } catch (error) {
       // It may have been charged, so the next lease is taken only after as much traffic as the first one.
       pool.waiting = undefined
@@ -188,13 +191,13 @@ export class Leases {
   }
 
   async #returnUnits(lease: Lease, units: number): Promise<void> {
-    if (!lease.isForgotten) await this.#source.decide(lease.refund(units))
+    if (!lease.isForgotten) await this.#next.decide(lease.refund(units))
   }
 
   /** What a verdict refunds: to its lease while that lives, else to the store, of what the lease was charged. */
   #takeBack(request: StoreRequest): StoreResult | Promise<StoreResult> {
     const { charge } = request
-    if (!(charge instanceof Spent)) return this.#source.decide(request)
+    if (!(charge instanceof Spent)) return this.#next.decide(request)
     const units = request.costs[0] as number
     const { lease } = charge
     if (lease.isOpen && this.#clock.since(lease.began) < lease.lifeMs) {
@@ -207,7 +210,7 @@ export class Leases {
   /** The store's result, with the units that this process holds added. */
   #peek(pool: Pool | undefined, request: StoreRequest): StoreResult | Promise<StoreResult> {
     const cost = Math.max(...request.costs)
-    if (!pool?.lease) return this.#source.decide(request)
+    if (!pool?.lease) return this.#next.decide(request)
     // Neither would this request be met from it.
     if (cost > this.#leftOf(pool)) this.#end(pool)
     const withOwn = (result: StoreResult): StoreResult => {
@@ -221,7 +224,7 @@ export class Leases {
       }
       return { now, allowed: allowed || cost <= left, values, offset: 0 }
     }
-    const result = this.#source.decide(request)
+    const result = this.#next.decide(request)
     return result instanceof Promise ? result.then(withOwn) : withOwn(result)
   }
 
@@ -242,7 +245,7 @@ export class Leases {
   }
 
   #isOneRun(identities: readonly string[]): boolean {
-    return identities.length === 1 || this.#source.isOneRun(identities)
+    return identities.length === 1 || this.#options.areOneRun(identities)
   }
 
   #newPool(request: StoreRequest): Pool | undefined {

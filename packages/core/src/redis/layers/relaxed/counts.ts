@@ -1,7 +1,8 @@
 import type { Cell, Plan } from '../../../store/store.js'
 import type { ChargesByWindow } from './charges-by-window.js'
-import { localCountOf, numbersOf } from './kinds.js'
 import type { LocalCount } from './local-count.js'
+import { LocalCounter } from './local-counter.js'
+import { LocalSegments } from './local-segments.js'
 
 /** What Redis's clock said in a reply, and when that was here: by the performance clock. */
 export interface Heard {
@@ -23,7 +24,7 @@ export class CountTable {
   readonly banningPolicy: string | undefined
   readonly numbers: number
   readonly counts = new Map<string, Count>()
-  /** Identities that were asked of Redis once since the last round, with the order in which that was sent: see `Exchanges.order`. */
+  /** Identities that were asked of Redis once since the last round, with the order in which that was sent: see `Outbox.order`. */
   readonly askedOnce = new Map<string, number>()
 
   constructor({ policy, banningPolicy }: Plan, cell: Cell, name: string) {
@@ -38,7 +39,7 @@ export class CountTable {
 /** Units that Redis was asked for, by a decision. */
 export interface Asked {
   readonly units: number
-  /** When it was sent, in the order of all that is: see `Exchanges.order`. */
+  /** When it was sent, in the order of all that is: see `Outbox.order`. */
   readonly order: number
   /** Whether it waits for its reply. */
   isOpen: boolean
@@ -83,3 +84,24 @@ export class Count {
     return !this.isUsed && !this.isAsked && this.underWay.length === 0 && !this.local.hasUnsent
   }
 }
+
+/** An empty count of a cell. Policies refuse the kinds that are not exchanged. */
+function localCountOf({ kernel, params }: Cell): LocalCount {
+  switch (kernel) {
+    case 'counter':
+      return new LocalCounter(params)
+    case 'segments':
+      return new LocalSegments(params)
+    default:
+      throw new TypeError(`a ${kernel} is not counted by a process alone`)
+  }
+}
+
+/** How many numbers a count takes in memory, about. */
+function numbersOf({ kernel, params }: Cell): number {
+  const segments = kernel === 'segments' ? (params[2] as number) : 0
+  return NUMBERS_OF_ANY + segments
+}
+
+/** With its identity, its entry in two tables and what is to be sent of it. */
+const NUMBERS_OF_ANY = 64

@@ -1,4 +1,7 @@
+import type { PlanTexts } from '../../batching/plan-texts.js'
 import type { Connection } from '../../clients/connection.js'
+import type { Breaker } from '../../health/breaker.js'
+import { probeKey } from '../../health/probing.js'
 import { type Encoded, enforcedPolicies } from '../../scripts/encode.js'
 import { blockSuffix, cellSuffix, keyStart } from '../../scripts/keys.js'
 import { ReplyReader, unreadable } from '../../scripts/reply-reader.js'
@@ -14,10 +17,8 @@ export interface ExchangeOptions {
   readonly timeoutMs: number
   readonly clock: (() => number) | undefined
   readonly marker: string | undefined
-  /** Whether bans of every policy are looked for. */
-  readonly bringsKeysOfEveryPolicy: () => boolean
-  readonly onSucceeded: (slot: number) => void
-  readonly onFailed: (slot: number, error: Error, identity: string) => void
+  readonly breaker: Breaker
+  readonly texts: PlanTexts
 }
 
 /** Where counts are sent: to a slot's master with declared keys, or to a node. */
@@ -36,7 +37,7 @@ export interface Destination extends Place {
  * not sent again, for it would count twice. Resolves when that is over, however it went.
  */
 export async function exchange(options: ExchangeOptions, all: readonly Carried[], to: Destination): Promise<void> {
-  const { connection, timeoutMs, onSucceeded, onFailed } = options
+  const { connection, prefix, timeoutMs, breaker } = options
   let sentAt = performance.now()
   let isSent = false
   const onSent = () => {
@@ -47,7 +48,7 @@ export async function exchange(options: ExchangeOptions, all: readonly Carried[]
   try {
     const reply = await run(connection, timeoutMs, exchangeScript, encoded, { node: to.node, onSent })
     hear(all, reply, to.order, sentAt, options.clock)
-    onSucceeded(to.slot)
+    breaker.succeeded(to.slot)
   } catch (error) {
     const isKept = !isSent || isTryAgain(error as Error)
     for (const carried of all) {
@@ -56,7 +57,8 @@ export async function exchange(options: ExchangeOptions, all: readonly Carried[]
       if (isKept && isUnheard) count.local.putBack(unsent)
       if (isTryAgain(error as Error)) count.isAlone = true
     }
-    if (!isTryAgain(error as Error)) onFailed(to.slot, error as Error, (all[0] as Carried).count.identity)
+    if (isTryAgain(error as Error)) return
+    breaker.failed(to.slot, error as Error, probeKey(prefix, (all[0] as Carried).count.identity))
   }
 }
 
@@ -83,7 +85,7 @@ function drop({ count, unsent }: Carried): boolean {
 
 /** As lua/exchange.lua takes it: by cell, in the order in which `hear` reads the reply. */
 function encodeExchange(
-  { prefix, clock, marker, bringsKeysOfEveryPolicy }: ExchangeOptions,
+  { prefix, clock, marker, texts }: ExchangeOptions,
   all: readonly Carried[],
   isUndeclared: boolean,
 ): Encoded {
@@ -98,7 +100,7 @@ function encodeExchange(
     if (count.table !== table || count.isAlone) {
       table = count.table
       const { cell, policy } = table
-      suffixes = count.isAlone ? [] : enforcedPolicies(table, bringsKeysOfEveryPolicy()).map(blockSuffix)
+      suffixes = count.isAlone ? [] : enforcedPolicies(table, texts.bringsKeysOfEveryPolicy).map(blockSuffix)
       args.push(String(kindNumber(cell)), String(cell.params.length), ...cell.params.map(String))
       sizeAt = args.push(String(suffixes.length), '') - 1
       size = 0

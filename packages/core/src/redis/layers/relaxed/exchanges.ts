@@ -1,14 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Outbox } from '../../batching/outbox.js'
+import type { CrossSlots } from '../../slots/cross-slots.js'
 import type { Count, CountTable } from './counts.js'
 import { type Carried, carry, type Destination, type ExchangeOptions, exchange, type Place } from './exchange.js'
 
 export interface ExchangesOptions extends ExchangeOptions {
-  /** Whether the server of a slot is known to be away. */
-  readonly isAway: (slot: number) => boolean
-  /** The master that takes scripts without declared keys; undefined where a slot's keys are declared. */
-  readonly nodeFor: (slot: number, identity: string) => string | undefined
-  /** Sends the decisions that wait. */
-  readonly flushDecisions: () => void
+  readonly crossSlots: CrossSlots | undefined
+  readonly outbox: Outbox
   /** Called with counts that hold nothing that would be missed. */
   readonly onIdle: (count: Count) => void
   /** The time of Redis, as far as is known, for a count that has received it. */
@@ -42,11 +40,10 @@ class Round {
 export class Exchanges {
   readonly #options: ExchangesOptions
   readonly #rounds = new Map<number, Round>()
-  /** What goes with the next batch of decisions, or at the end of this turn. */
+  /** What goes before the decisions that wait. */
   #due: Carried[] = []
   readonly #underWay = new Set<Promise<void>>()
   #isClosed = false
-  #sends = 0
 
   constructor(options: ExchangesOptions) {
     this.#options = options
@@ -68,7 +65,7 @@ export class Exchanges {
     if (round.askedOnce >= MOST_ASKED_ONCE) forgetAsked(round)
     const { askedOnce } = table
     const { size } = askedOnce
-    askedOnce.set(identity, this.order)
+    askedOnce.set(identity, this.#options.outbox.orderOfDue)
     if (askedOnce.size === size) return
     round.askedOnce++
     round.tables.add(table)
@@ -77,7 +74,7 @@ export class Exchanges {
   /** Whether it was asked of Redis in this round, and that was sent: an exchange that comes now finds it charged. */
   wasAsked(table: CountTable, identity: string): boolean {
     const order = table.askedOnce.get(identity)
-    return order !== undefined && order < this.order
+    return order !== undefined && order < this.#options.outbox.orderOfDue
   }
 
   #roundOf(syncEveryMs: number): Round {
@@ -93,19 +90,11 @@ export class Exchanges {
 
   /** Sends a count before the decisions that are asked from now on. */
   now(count: Count): void {
-    if (this.#due.push(carry(count)) === 1) setImmediate(() => this.flush())
+    if (this.#due.push(carry(count)) === 1) this.#options.outbox.addFirst(this.#sendDue)
   }
 
-  /** When the decisions that wait are sent, in the order of all that is: after what is to be sent out of turn. */
-  get order(): number {
-    return 2 * this.#sends + 1
-  }
-
-  /** Sends what is to be sent out of turn. Decisions that wait are sent next. */
-  flush(): void {
+  readonly #sendDue = (order: number): void => {
     const due = this.#due
-    const order = 2 * this.#sends++
-    if (due.length === 0) return
     this.#due = []
     for (const { some, slot, node } of this.#scripts(due, ({ count }) => count)) this.#send(some, { slot, node, order })
   }
@@ -113,11 +102,11 @@ export class Exchanges {
   /** Sends all that there is to send, and resolves once that is over, however it went. */
   async close(): Promise<void> {
     this.#isClosed = true
-    this.flush()
+    this.#options.outbox.flush()
     for (const round of this.#rounds.values()) {
       clearInterval(round.timer)
       forgetAsked(round)
-      const unsent = [...round.counts].filter(({ local, slot }) => local.hasUnsent && !this.#options.isAway(slot))
+      const unsent = [...round.counts].filter(({ local, slot }) => local.hasUnsent && !this.#isAway(slot))
       await this.#sendAll(unsent)
     }
     this.#rounds.clear()
@@ -140,7 +129,7 @@ export class Exchanges {
     for (const count of round.counts) {
       if (this.#isClosed) return
       if (slice.isOver) await slice.next()
-      if (this.#options.isAway(count.slot)) this.#keepWhileAway(count)
+      if (this.#isAway(count.slot)) this.#keepWhileAway(count)
       else if (count.isIdle) this.#options.onIdle(count)
       else if ((count.isUsed || count.local.hasUnsent) && count.underWay.length === 0) used.push(count)
       if (used.length < MOST_AT_ONCE) continue
@@ -159,6 +148,10 @@ export class Exchanges {
     if (!isAsked && !(count.heard && count.local.resetAfter(this.#options.now(count)) > 0)) this.#options.onIdle(count)
   }
 
+  #isAway(slot: number): boolean {
+    return this.#options.breaker.causeFor(slot) !== undefined
+  }
+
   async #sendAll(counts: readonly Count[]): Promise<void> {
     if (counts.length === 0) return
     const slice = new Slice()
@@ -169,8 +162,9 @@ export class Exchanges {
       const wanted = some.filter(({ isGone, local }) => !isGone && (local.hasUnsent || !this.#isClosed))
       if (wanted.length === 0) continue
       // What was asked before is sent before. What is charged from here on goes with a later exchange.
-      this.#options.flushDecisions()
-      sent.push(this.#send(wanted.map(carry), { slot, node, order: 2 * this.#sends }))
+      const { outbox } = this.#options
+      outbox.flush()
+      sent.push(this.#send(wanted.map(carry), { slot, node, order: outbox.order }))
       underWay += some.length
       if (underWay >= MOST_UNDER_WAY) {
         await Promise.all(sent)
@@ -203,7 +197,7 @@ export class Exchanges {
         yield { some: [each], slot, node: undefined }
         continue
       }
-      const place = this.#options.nodeFor(slot, identity) ?? slot
+      const place = this.#options.crossSlots?.nodeFor(slot, identity) ?? slot
       const others = byPlace.get(place)
       if (!others) byPlace.set(place, [each])
       else if (others.push(each) === MOST_IN_SCRIPT) {

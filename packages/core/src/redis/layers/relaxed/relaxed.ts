@@ -11,21 +11,15 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../../../store/store.js'
+import type { KeySlots } from '../../slots/key-slots.js'
+import type { Change, Layer } from '../layer.js'
 import { type Asked, Count, CountTable, type Heard } from './counts.js'
-import type { ExchangeOptions } from './exchange.js'
-import { Exchanges } from './exchanges.js'
+import { Exchanges, type ExchangesOptions } from './exchanges.js'
 
-/** What relaxed counts are of. */
-export interface RelaxedSource extends ExchangeOptions {
-  /** Asks Redis. */
-  decide(request: StoreRequest): StoreResult | Promise<StoreResult>
+export interface RelaxedOptions extends Omit<ExchangesOptions, 'onIdle' | 'now'> {
   /** Strikes for a refusal, where the plan bans. */
-  strikeAfter(request: StoreRequest, result: StoreResult): Promise<StoreResult>
-  slotOf(identity: string): number
-  /** Why a slot's server is not asked. */
-  causeFor(slot: number): Error | undefined
-  nodeFor(slot: number, identity: string): string | undefined
-  flushDecisions(): void
+  readonly strikeAfter: (request: StoreRequest, result: StoreResult) => Promise<StoreResult>
+  readonly slots: KeySlots
 }
 
 /** Most numbers kept, which are about 32 MB: what comes beyond is decided by Redis, exactly. */
@@ -43,8 +37,9 @@ const MOST_TABLES = 1000
  * Whatever Redis says replaces what was counted here, with what Redis cannot know yet added to it: so one process alone
  * never exceeds a limit. Several exceed it by what they admit before they have exchanged.
  */
-export class Relaxed {
-  readonly #source: RelaxedSource
+export class Relaxed implements Layer {
+  readonly #options: RelaxedOptions
+  readonly #next: Layer
   readonly #exchanges: Exchanges
   readonly #tables = new Map<string, CountTable>()
   readonly #byPlan = new WeakMap<Plan, readonly CountTable[]>()
@@ -53,13 +48,11 @@ export class Relaxed {
   #numbers = 0
   #isClosed = false
 
-  constructor(source: RelaxedSource) {
-    this.#source = source
+  constructor(options: RelaxedOptions, next: Layer) {
+    this.#options = options
+    this.#next = next
     this.#exchanges = new Exchanges({
-      ...source,
-      isAway: (slot) => source.causeFor(slot) !== undefined,
-      nodeFor: (slot, identity) => source.nodeFor(slot, identity),
-      flushDecisions: () => source.flushDecisions(),
+      ...options,
       onIdle: (count) => this.#delete(count),
       now: (count) => this.#instant(count.heard as Heard, performance.now()),
     })
@@ -67,8 +60,9 @@ export class Relaxed {
 
   decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
     const { op, plan, identities } = request
+    if (plan.relaxed === undefined) return this.#next.decide(request)
     if (op === REFUND) return this.#refund(request)
-    if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#source.decide(request)
+    if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#next.decide(request)
     const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesOf(plan)
     const counts = new Array<Count | undefined>(tables.length)
     let isOpen = true
@@ -77,46 +71,22 @@ export class Relaxed {
       counts[c] = count
       if (count?.isOpen !== true) isOpen = false
       else if (isOpen) {
-        const cause = this.#source.causeFor(count.slot)
+        const cause = this.#options.breaker.causeFor(count.slot)
         if (cause) throw cause
       }
     }
     return isOpen ? this.#decideHere(request, counts as Count[]) : this.#ask(request, tables, counts)
   }
 
-  /** Sends what decisions from now on have to find in Redis. */
-  flush(): void {
-    this.#exchanges.flush()
-  }
-
-  /** Before a reset: what was counted is not in the state that comes after, and must not be sent any more. */
-  forget(plan: Plan, identities: readonly string[]): void {
-    if (!plan.relaxed) return
-    for (const [c, { counts }] of this.#tablesOf(plan).entries()) {
-      const count = counts.get(identityOf(plan, c, identities))
-      if (count) this.#delete(count)
-    }
-  }
-
-  /** Before a block or its end, and before an identity is erased: from now on Redis is asked. */
-  drop(identity: string): void {
-    for (const { counts } of this.#tables.values()) {
-      const count = counts.get(identity)
-      if (count) count.isOpen = false
-    }
-  }
-
-  /** Erases what is kept of an identity. */
-  erase(identity: string): void {
-    for (const { counts, askedOnce } of this.#tables.values()) {
-      askedOnce.delete(identity)
-      const count = counts.get(identity)
-      if (count) this.#delete(count)
-    }
+  change(what: Change): undefined {
+    if (what.kind === 'reset') this.#forget(what.plan, what.identities)
+    else if (what.kind === 'forget') this.#erase(what.identity)
+    else if (what.kind === 'block' || what.kind === 'unblock') this.#askFor(what.identity)
   }
 
   /** What was counted when Redis went away. */
   lastKnown(request: StoreRequest): StoreResult | undefined {
+    if (!request.plan.relaxed) return undefined
     const counts = this.#countsOf(request)
     if (counts.some((count) => !count?.heard)) return undefined
     return this.#decideHere({ ...request, op: PEEK }, counts as Count[]) as StoreResult
@@ -128,6 +98,31 @@ export class Relaxed {
     await this.#exchanges.close()
     for (const { counts } of this.#tables.values()) counts.clear()
     this.#numbers = 0
+  }
+
+  /** What was counted is not in the state that comes after, and must not be sent any more. */
+  #forget(plan: Plan, identities: readonly string[]): void {
+    if (!plan.relaxed) return
+    for (const [c, { counts }] of this.#tablesOf(plan).entries()) {
+      const count = counts.get(identityOf(plan, c, identities))
+      if (count) this.#delete(count)
+    }
+  }
+
+  /** From now on Redis is asked for an identity. */
+  #askFor(identity: string): void {
+    for (const { counts } of this.#tables.values()) {
+      const count = counts.get(identity)
+      if (count) count.isOpen = false
+    }
+  }
+
+  #erase(identity: string): void {
+    for (const { counts, askedOnce } of this.#tables.values()) {
+      askedOnce.delete(identity)
+      const count = counts.get(identity)
+      if (count) this.#delete(count)
+    }
   }
 
   #decideHere(request: StoreRequest, counts: readonly Count[]): StoreResult | Promise<StoreResult> {
@@ -157,7 +152,7 @@ export class Relaxed {
     const now = this.#instant((counts[0] as Count).heard as Heard, at)
     const result = new DecidedHere(now, allowed, values)
     if (allowed || request.strike === undefined || !isPossible || op === PEEK) return result
-    return this.#source.strikeAfter(request, result)
+    return this.#options.strikeAfter(request, result)
   }
 
   /** The report of a refusal that was charged after it. */
@@ -171,7 +166,7 @@ export class Relaxed {
 
   /** By Redis's clock. Milliseconds are rounded down: what has not surely come, has not. */
   #instant({ now, at }: Heard, performanceNow: number): number {
-    const { clock } = this.#source
+    const { clock } = this.#options
     return clock ? clock() : now + Math.floor(performanceNow - at)
   }
 
@@ -184,7 +179,7 @@ export class Relaxed {
     const { op, plan, identities, costs } = request
     if (op === PEEK) {
       for (const count of known) if (count?.local.hasUnsent) this.#exchanges.now(count)
-      return this.#source.decide(request)
+      return this.#next.decide(request)
     }
     const counts = known.map(
       (count, c) => count ?? this.#countAskedBefore(tables[c] as CountTable, identityOf(plan, c, identities), plan),
@@ -195,7 +190,7 @@ export class Relaxed {
     if (op === CHARGE && counts.every((count) => count !== undefined)) asked = { ...asked, op: CONSUME }
     let result: StoreResult | Promise<StoreResult>
     try {
-      result = this.#source.decide(asked)
+      result = this.#next.decide(asked)
     } catch (error) {
       this.#deleteUnheard(counts)
       throw error
@@ -217,7 +212,7 @@ export class Relaxed {
       if (count.local.hasUnsent || (!count.isOpen && count.underWay.length === 0)) this.#exchanges.now(count)
       count.isUsed = true
       if (count.isOpen) count.local.assume(cost, this.#nowOf(count))
-      const entry = { units: cost, order: this.#exchanges.order, isOpen: true }
+      const entry = { units: cost, order: this.#options.outbox.orderOfDue, isOpen: true }
       count.asked.push(entry)
       return entry
     })
@@ -269,7 +264,7 @@ export class Relaxed {
     const counts = this.#countsOf(request)
     if (!counts.every((count) => count?.isOpen)) {
       for (const count of counts) if (count?.local.hasUnsent) this.#exchanges.now(count)
-      return this.#source.decide(request)
+      return this.#next.decide(request)
     }
     const receipts = receiptsOf(plan, charge)
     counts.forEach((count, c) => {
@@ -311,7 +306,7 @@ export class Relaxed {
   #countAskedBefore(table: CountTable, identity: string, { relaxed }: Plan): Count | undefined {
     if (!this.#exchanges.wasAsked(table, identity)) return undefined
     if (this.#isClosed || this.#numbers + table.numbers > MOST_NUMBERS) return undefined
-    const count = new Count(table, identity, this.#source.slotOf(identity), relaxed?.syncEveryMs ?? 0)
+    const count = new Count(table, identity, this.#options.slots.of(identity), relaxed?.syncEveryMs ?? 0)
     table.counts.set(identity, count)
     this.#numbers += table.numbers
     this.#exchanges.add(count)

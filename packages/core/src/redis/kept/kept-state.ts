@@ -1,9 +1,9 @@
-import { BlockedRanges } from '../blocks/blocked-ranges.js'
-import type { BlockEntry } from '../store/blocks.js'
-import { EVERY_POLICY } from '../store/store.js'
-import { blockEntry, type IndexEntry } from './blocks/entry.js'
-import { WAITING } from './scripts/keys.js'
-import { ReplyReader } from './scripts/reply-reader.js'
+import { BlockedRanges } from '../../blocks/blocked-ranges.js'
+import type { BlockEntry } from '../../store/blocks.js'
+import { EVERY_POLICY } from '../../store/store.js'
+import { blockEntry, type IndexEntry } from '../blocks/entry.js'
+import { WAITING } from '../scripts/keys.js'
+import { ReplyReader } from '../scripts/reply-reader.js'
 
 /** What Redis keeps of an identity. Plain data, as JSON holds it. */
 export interface KeptState {

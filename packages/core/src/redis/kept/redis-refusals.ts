@@ -5,12 +5,12 @@ import {
   type RefusalSlices,
   SLICES,
   WINDOWS,
-} from '../offenders/refusal-log.js'
-import type { OffendersWindow } from '../store/offenders.js'
-import type { Connection } from './clients/connection.js'
-import { unreadable } from './scripts/reply-reader.js'
-import { run } from './scripts/run.js'
-import { refusalsScript, refusalsSliceScript } from './scripts/scripts.generated.js'
+} from '../../offenders/refusal-log.js'
+import type { OffendersWindow } from '../../store/offenders.js'
+import type { Connection } from '../clients/connection.js'
+import { unreadable } from '../scripts/reply-reader.js'
+import { run } from '../scripts/run.js'
+import { refusalsScript, refusalsSliceScript } from '../scripts/scripts.generated.js'
 
 export interface RedisRefusalsOptions {
   readonly connection: Connection

@@ -1,0 +1,202 @@
+import { isRange } from '../blocks/blocked-ranges.js'
+import { type RefusalLog, refusalLog } from '../offenders/refusal-log.js'
+import type { StoreEvents } from '../store/events.js'
+import type { StoreLists } from '../store/list.js'
+import type { Listeners } from '../util/listeners.js'
+import type { StoreWarning, Warnings } from '../util/warnings.js'
+import { Batches } from './batching/batches.js'
+import { Outbox } from './batching/outbox.js'
+import { Asked, PlanTexts } from './batching/plan-texts.js'
+import { BlockKeys } from './blocks/block-keys.js'
+import { HeldBlocks } from './blocks/held-blocks.js'
+import { MOST } from './blocks/mirror.js'
+import { RedisBlocks } from './blocks/redis-blocks.js'
+import { RedisLists } from './blocks/redis-lists.js'
+import { StoreTime } from './blocks/store-time.js'
+import { BlockChanges } from './changes/block-changes.js'
+import { Changes } from './changes/changes.js'
+import { Strikes } from './changes/strikes.js'
+import type { Connection } from './clients/connection.js'
+import { Breaker } from './health/breaker.js'
+import { Probing, probeKey } from './health/probing.js'
+import { StoreReadiness } from './health/readiness.js'
+import { IdentityState } from './kept/identity-state.js'
+import { RedisRefusals } from './kept/redis-refusals.js'
+import { BlockChecks } from './layers/block-checks.js'
+import { DenyCache } from './layers/deny-cache.js'
+import { KnownBlocks } from './layers/known-blocks.js'
+import type { Layer } from './layers/layer.js'
+import { Leases } from './layers/leases/leases.js'
+import { Relaxed } from './layers/relaxed/relaxed.js'
+import { Slots } from './layers/slots.js'
+import type { CheckedOptions } from './options.js'
+import { PermitLooks } from './permits/permit-looks.js'
+import { blockMarker, prefixOf, waitingMarker } from './scripts/keys.js'
+import { CrossSlots } from './slots/cross-slots.js'
+import { KeySlots } from './slots/key-slots.js'
+import { warnOfFull, warnOfRestored } from './warnings/block-warnings.js'
+import { EvictionWarning } from './warnings/eviction-warning.js'
+import { IndexWarning } from './warnings/index-warning.js'
+
+export type StoreOptions = Omit<CheckedOptions, 'warnings'> & {
+  readonly warnings: Warnings<StoreWarning>
+  readonly listeners: Listeners<StoreEvents>
+  readonly lists: StoreLists | undefined
+}
+
+/** Makes the parts of a store, and puts them together. */
+export function assemble(connection: Connection, options: StoreOptions) {
+  const base = baseOf(connection, options)
+  const { outbox } = base
+  const blocks = blocksOf(base, options)
+  const { held } = blocks
+  // Filled below, as layers are told of changes that others make.
+  const layers: Layer[] = []
+  const changes = new Changes(layers, outbox)
+  const strikes = new Strikes({ ...base, ...blocks, changes })
+  const { known, batches } = addLayers(layers, base, blocks, strikes, options)
+  const blockChanges = new BlockChanges(held, blocks.keys, changes)
+  const lists = new RedisLists({
+    ...base,
+    onRestored: (entries) => warnOfRestored(options.warnings, entries, 'an entry of a list', 'entries of lists'),
+  })
+  const refusalSlices = new RedisRefusals(base)
+  const refusals = refusalLog('redisStore', options.offenders, refusalSlices)
+  watchMasters(connection, options, [held, lists])
+  return {
+    ...base,
+    listeners: options.listeners,
+    layers: layers as readonly Layer[],
+    changes,
+    strikes,
+    batches,
+    held,
+    texts: blocks.texts,
+    blockChanges,
+    blocks: new RedisBlocks({
+      held,
+      now: base.now,
+      block: (policy, identity, forMs, reason) => blockChanges.block(policy, identity, forMs, reason),
+      unblock: (policy, identity) => blockChanges.unblock(policy, identity),
+      keep: (entries) => blockChanges.add(entries),
+      clear: () => blockChanges.removeAll(),
+      listeners: options.listeners,
+    }),
+    lists,
+    ownLists: options.lists,
+    refusals: refusals as RefusalLog | undefined,
+    identities: new IdentityState({ ...base, changes, held, blockChanges, lists, refusals, refusalSlices }),
+    permitLooks: new PermitLooks(base),
+    readiness: new StoreReadiness({ ...base, pending: () => batches.pending, started: () => known.starting }),
+  }
+}
+
+/** The order in which a decision may be made without Redis, down to what sends it there. */
+function addLayers(
+  layers: Layer[],
+  base: ReturnType<typeof baseOf>,
+  blocks: ReturnType<typeof blocksOf>,
+  strikes: Strikes,
+  options: StoreOptions,
+) {
+  const { connection, slots: keySlots } = base
+  const strikeAfter = strikes.after.bind(strikes)
+  const batches = new Batches(connection, {
+    ...base,
+    ...blocks,
+    batch: options.batch,
+    waitingMarker: waitingMarker(base.prefix),
+    onResult: (request, result, slot, sentAt) => {
+      for (const layer of layers) layer.onResult?.(request, result, slot, sentAt)
+    },
+  })
+  const slots = new Slots({ ...base, strikeAfter, layers }, batches)
+  const denyCache = options.denyCache ? new DenyCache(options.clock, slots) : undefined
+  const leases = new Leases(
+    { areOneRun: (identities) => keySlots.areOne(identities), clock: options.clock },
+    denyCache ?? slots,
+  )
+  const relaxed = new Relaxed({ ...base, ...blocks, strikeAfter }, leases)
+  const known = new KnownBlocks(
+    { ...base, ...blocks, connectTimeoutMs: options.connectTimeoutMs, remembers: options.denyCache },
+    relaxed,
+  )
+  layers.push(known, relaxed, leases, ...(denyCache ? [denyCache] : []), slots, batches)
+  return { known, batches }
+}
+
+/** What all parts have in common. */
+function baseOf(connection: Connection, options: StoreOptions) {
+  const { timeoutMs, clock } = options
+  const prefix = prefixOf(connection.keyPrefix, options.prefix)
+  const marker = connection.isCluster ? undefined : blockMarker(prefix)
+  const time = new StoreTime(clock)
+  const asked = new Asked()
+  const probing = new Probing({ connection, prefix, timeoutMs, clock, marker, asked })
+  const breaker = new Breaker({
+    nodeOf: connection.nodeOf,
+    probe: (key) => probing.at(key),
+    whenReady: connection.whenReady,
+    onStateChange: options.onStateChange,
+    listeners: options.listeners,
+    warn: options.warnings.emit,
+  })
+  connection.onDown((error) => breaker.lost(error, probeKey(prefix)))
+  const indexWarning = new IndexWarning(options.warnings)
+  return {
+    connection,
+    prefix,
+    timeoutMs,
+    clock,
+    marker,
+    time,
+    now: () => time.now(),
+    asked,
+    probing,
+    breaker,
+    slots: new KeySlots(connection, prefix, breaker),
+    crossSlots:
+      connection.isCluster && options.undeclaredKeys ? new CrossSlots(connection, prefix, timeoutMs) : undefined,
+    outbox: new Outbox(),
+    isAway: () => !connection.isCluster && breaker.causeFor(0) !== undefined,
+    onFailed: (error: Error) => indexWarning.failed(error),
+  }
+}
+
+/** The blocks and bans that this process knows, and what scripts are sent because of them. */
+function blocksOf(base: ReturnType<typeof baseOf>, options: StoreOptions) {
+  const keys = new BlockKeys(base)
+  const held = new HeldBlocks({
+    ...base,
+    name: 'blocks',
+    onFull: () => warnOfFull(options.warnings, MOST),
+    keysOf: (policy, identity) => (isRange(identity) ? undefined : keys.of(policy, identity)),
+    onRestored: (entries) => {
+      warnOfRestored(options.warnings, entries, 'a block or ban', 'blocks and bans')
+      // What cannot be written now, this process refuses all the same.
+      keys.write(entries, held.index).catch(() => {})
+    },
+    // Of a cluster, whose block keys are on other servers than their ends in the index.
+    onDoubted: (ends) => {
+      keys.write(ends, held.index).catch(() => {})
+    },
+  })
+  const texts = new PlanTexts({ ...base, knowsBlocks: () => held.isWhole })
+  return { held, keys, checks: new BlockChecks({ ...base, held }), texts }
+}
+
+/** Looks at a master that is connected: it may be another one, which evicts, or has lost blocks. */
+function watchMasters(
+  connection: Connection,
+  { warnings }: StoreOptions,
+  held: readonly Pick<HeldBlocks | RedisLists, 'doubt'>[],
+): void {
+  const eviction = new EvictionWarning(warnings)
+  // After the decisions that waited for the connection.
+  connection.onMaster((node, info) =>
+    setImmediate(() => {
+      eviction.connected(node, info)
+      for (const each of held) each.doubt()
+    }),
+  )
+}

@@ -1,0 +1,61 @@
+import type { BlockKeys } from '../blocks/block-keys.js'
+import type { IndexEntry } from '../blocks/entry.js'
+import type { HeldBlocks } from '../blocks/held-blocks.js'
+import { keptReason } from '../scripts/decode.js'
+import type { Changes } from './changes.js'
+
+/** Blocks identities, and ends their blocks and bans: in the index, and under the keys that decisions look for. */
+export class BlockChanges {
+  readonly #held: HeldBlocks
+  readonly #keys: BlockKeys
+  readonly #changes: Changes
+
+  constructor(held: HeldBlocks, keys: BlockKeys, changes: Changes) {
+    this.#held = held
+    this.#keys = keys
+    this.#changes = changes
+  }
+
+  async block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
+    await this.#held.requireRoom([{ policy, identity }])
+    const kept = keptReason(reason)
+    await this.#changes.make({ kind: 'block', policy, identity }, async () => {
+      await this.#keys.set(policy, identity, forMs, kept)
+      await this.#held.add(policy, identity, { forMs }, kept)
+    })
+  }
+
+  unblock(policy: string, identity: string): Promise<void> {
+    return this.#end(policy, identity, () => this.#held.end(policy, identity))
+  }
+
+  /** Ends all blocks of an identity, and leaves no name of it. */
+  async erase(identity: string): Promise<void> {
+    for (const policy of await this.#held.namesOf(identity)) {
+      await this.#end(policy, identity, () => this.#held.erase(policy, identity))
+    }
+  }
+
+  /** Adds what was exported, and resolves to how many were added. */
+  async add(entries: readonly IndexEntry[]): Promise<number> {
+    await this.#held.requireRoom(entries)
+    const added = await this.#held.keep(entries)
+    await this.#keys.write(added, this.#held.index)
+    for (const { policy, identity } of added) this.#changes.note({ kind: 'block', policy, identity })
+    return added.length
+  }
+
+  removeAll(): Promise<void> {
+    return this.#changes.make({ kind: 'unblock all' }, async () => {
+      for await (const places of this.#held.clear()) await this.#keys.deleteAll(places)
+    })
+  }
+
+  #end(policy: string, identity: string, end: () => Promise<void>): Promise<void> {
+    return this.#changes.make({ kind: 'unblock', policy, identity }, async () => {
+      // First of all, or a process that knows the block might write it again.
+      await end()
+      await this.#keys.delete(policy, identity)
+    })
+  }
+}

@@ -1,0 +1,95 @@
+import {
+  type BanTerms,
+  EVERY_POLICY,
+  isImpossible,
+  PEEK,
+  type StoreRequest,
+  type StoreResult,
+  type Strike,
+  type StrikeResult,
+} from '../../store/store.js'
+import type { Outbox } from '../batching/outbox.js'
+import type { HeldBlocks } from '../blocks/held-blocks.js'
+import type { Connection } from '../clients/connection.js'
+import type { BlockChecks } from '../layers/block-checks.js'
+import { strikeResult } from '../scripts/decode.js'
+import { termsText } from '../scripts/encode.js'
+import { blockSuffix, keyStart, strikesSuffix } from '../scripts/keys.js'
+import { run } from '../scripts/run.js'
+import { strikeScript } from '../scripts/scripts.generated.js'
+import type { KeySlots } from '../slots/key-slots.js'
+import type { Changes } from './changes.js'
+
+export interface StrikesOptions {
+  readonly connection: Connection
+  readonly prefix: string
+  readonly timeoutMs: number
+  readonly clock: (() => number) | undefined
+  readonly marker: string | undefined
+  readonly slots: KeySlots
+  readonly outbox: Outbox
+  readonly held: HeldBlocks
+  readonly checks: BlockChecks
+  readonly changes: Changes
+}
+
+/** Forgets strikes. */
+const FORGIVEN: Strike = { weight: 0, jitterMs: 0, reason: '' }
+
+/** Strikes that no script of decisions makes by itself. One of which no reply is heard may have happened. */
+export class Strikes {
+  readonly #options: StrikesOptions
+
+  constructor(options: StrikesOptions) {
+    this.#options = options
+  }
+
+  async strike(terms: BanTerms, identity: string, strike: Strike): Promise<StrikeResult> {
+    const { connection, prefix, timeoutMs, clock, marker, slots, outbox, held, checks, changes } = this.#options
+    const { policy, scope } = terms
+    const question = { plan: { policy, banningPolicy: scope }, identities: [identity] }
+    // Networks that are blocked are known here alone.
+    const known = strike.weight > 0 ? await checks.stillHeld(question) : undefined
+    if (known) return held.report(known.entry)
+    const start = keyStart(prefix, identity)
+    const blockKeys = [...new Set([policy, scope, EVERY_POLICY])].map((name) => start + blockSuffix(name))
+    const keys = [start + strikesSuffix(scope), ...blockKeys]
+    slots.requireServer(identity)
+    if (marker !== undefined) keys.push(marker)
+    outbox.flush()
+    const reply = await run(connection, timeoutMs, strikeScript, () => ({
+      keys,
+      args: [
+        clock ? String(clock()) : '',
+        String(strike.weight),
+        String(strike.jitterMs),
+        strike.reason,
+        String(blockKeys.length),
+        ...termsText(terms),
+      ],
+    }))
+    const result = strikeResult(reply)
+    if (result.block?.hasBegun) held.began(terms, identity, result.now, result.block)
+    // Refusals from before the block are not repeated.
+    if (result.block) changes.note({ kind: 'ban', policy: scope, identity })
+    return result
+  }
+
+  async forgive(terms: BanTerms, identity: string): Promise<void> {
+    await this.strike(terms, identity, FORGIVEN)
+  }
+
+  /** Strikes for a refusal, where the plan bans. The refusal holds where that fails. */
+  async after(request: StoreRequest, result: StoreResult): Promise<StoreResult> {
+    const { ban } = request.plan
+    if (!ban || result.allowed || result.block || request.op === PEEK || isImpossible(request)) return result
+    try {
+      const identity = request.identities[ban.identity] as string
+      const strike = { weight: 1, jitterMs: request.strike as number, reason: '' }
+      const { now, block } = await this.strike(ban, identity, strike)
+      return block ? { now, allowed: false, values: [], offset: 0, block } : result
+    } catch {
+      return result
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import { identityText } from '../../blocks/given-blocks.js'
+import type { RefusalLog } from '../../offenders/refusal-log.js'
+import type { IdentityByKind } from '../../store/identity.js'
+import type { Outbox } from '../batching/outbox.js'
+import type { HeldBlocks } from '../blocks/held-blocks.js'
+import type { RedisLists } from '../blocks/redis-lists.js'
+import type { BlockChanges } from '../changes/block-changes.js'
+import type { Changes } from '../changes/changes.js'
+import type { Connection } from '../clients/connection.js'
+import { keyStart, strikesSuffix } from '../scripts/keys.js'
+import { readKeys } from '../scripts/run.js'
+import { forgetKeys, restsOfKeys } from '../scripts/walk-keys.js'
+import { blocksFor, type KeptState, namesIn, strikesIn } from './kept-state.js'
+import type { RedisRefusals } from './redis-refusals.js'
+
+export interface IdentityStateOptions {
+  readonly connection: Connection
+  readonly prefix: string
+  readonly timeoutMs: number
+  readonly now: () => number
+  readonly outbox: Outbox
+  readonly changes: Changes
+  readonly held: HeldBlocks
+  readonly blockChanges: BlockChanges
+  readonly lists: RedisLists
+  readonly refusals: RefusalLog | undefined
+  readonly refusalSlices: RedisRefusals
+}
+
+/** Reads and erases what Redis keeps of an identity: looks through all keys of the server. */
+export class IdentityState {
+  readonly #options: IdentityStateOptions
+
+  constructor(options: IdentityStateOptions) {
+    this.#options = options
+  }
+
+  async forget(given: IdentityByKind): Promise<void> {
+    const identity = identityText('forget', given)
+    await this.#options.changes.make({ kind: 'forget', identity }, () => this.#erase(identity))
+  }
+
+  async #erase(identity: string): Promise<void> {
+    const { connection, timeoutMs, outbox, blockChanges, lists, refusals, refusalSlices } = this.#options
+    // First of all, or a process that holds a block or an entry of a list might write it again.
+    await blockChanges.erase(identity)
+    await lists.forget(identity)
+    outbox.flush()
+    await forgetKeys(connection, timeoutMs, this.#startOfKeys(identity), '')
+    refusals?.forget(identity)
+    await forgetKeys(connection, timeoutMs, refusalSlices.start, identity)
+  }
+
+  async kept(given: IdentityByKind): Promise<KeptState> {
+    const { connection, prefix, timeoutMs, now, held, lists } = this.#options
+    const identity = identityText('kept', given)
+    const { counts, strikes } = namesIn(await restsOfKeys(connection, timeoutMs, this.#startOfKeys(identity)))
+    const keys = strikes.map((policy) => keyStart(prefix, identity) + strikesSuffix(policy))
+    const records = await readKeys(connection, timeoutMs, keys)
+    return {
+      identity,
+      counts,
+      strikes: strikes.flatMap((policy, i) => strikesIn(policy, records[i]) ?? []),
+      blocks: await blocksFor(identity, now(), held.all()),
+      lists: await lists.namesFor(identity),
+    }
+  }
+
+  /** What all keys of an identity begin with. */
+  #startOfKeys(identity: string): string {
+    return `${keyStart(this.#options.prefix, identity)}}:`
+  }
+}

@@ -1,0 +1,124 @@
+import { CHARGE, CONSUME, type StoreRequest, type StoreResult } from '../../store/store.js'
+import { SluiceError } from '../../util/errors.js'
+import type { IndexEntry } from '../blocks/entry.js'
+import type { HeldBlocks } from '../blocks/held-blocks.js'
+import type { Connection } from '../clients/connection.js'
+import type { KeySlots } from '../slots/key-slots.js'
+import type { BlockChecks } from './block-checks.js'
+import type { Layer } from './layer.js'
+import { UnderWay } from './under-way.js'
+
+export interface KnownBlocksOptions {
+  readonly held: HeldBlocks
+  readonly checks: BlockChecks
+  readonly slots: KeySlots
+  readonly connection: Connection
+  readonly connectTimeoutMs: number
+  readonly clock: (() => number) | undefined
+  /** Whether a block that Redis has confirmed refuses for a moment without asking again. */
+  readonly remembers: boolean
+}
+
+/** For how long a block that Redis has confirmed is not asked for again, in ms: its end may go unnoticed for so long. */
+const CONFIRMED_MS = 1000
+
+/** Refuses by the blocks and bans that this process knows, once Redis has confirmed them. */
+export class KnownBlocks implements Layer {
+  readonly #options: KnownBlocksOptions
+  readonly #next: Layer
+  readonly #now: () => number
+  /** When blocks were confirmed, by the entry: one that has changed, or was made anew, is another. */
+  readonly #confirmedAt = new WeakMap<IndexEntry, number>()
+  /** Decisions that ask Redis about a block: nothing of them is with the layers beneath. */
+  readonly #asking = new UnderWay()
+  /** Until this process has read the index: networks have no key that decisions could look for. */
+  #starting: Promise<void> | undefined
+  #isClosed = false
+
+  constructor(options: KnownBlocksOptions, next: Layer) {
+    this.#options = options
+    this.#next = next
+    this.#now = options.clock ?? (() => performance.now())
+    this.#starting = this.#start().then(() => {
+      this.#starting = undefined
+    })
+  }
+
+  /** Resolves once the index was read, or could not be. */
+  get starting(): Promise<void> | undefined {
+    return this.#starting
+  }
+
+  decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
+    if (request.op > CHARGE) return this.#next.decide(request)
+    if (this.#starting && request.identities.some(isAddress)) {
+      return this.#starting.then(() => {
+        if (this.#isClosed) throw new SluiceError('STORE_UNAVAILABLE', 'redis: the store is closed')
+        return this.decide(request)
+      })
+    }
+    const { held, slots } = this.#options
+    const entry = held.find(request)
+    if (!entry) return this.#next.decide(request)
+    if (this.#isConfirmed(request, entry)) return this.#refused(entry, 'deny-cache')
+    return slots.causeFor(request.identities)
+      ? this.#refused(entry, 'mirror')
+      : this.#asking.note(this.#decideByRedis(request))
+  }
+
+  onResult({ plan, identities }: StoreRequest, result: StoreResult, _slot: number, sentAt: number): void {
+    const { block, now } = result
+    if (!block) return
+    const { held, clock } = this.#options
+    if (plan.ban && block.hasBegun) held.began(plan.ban, identities[plan.ban.identity] as string, now, block)
+    const entry = held.find({ plan, identities })
+    // Of several blocks only the one by which Redis refuses is confirmed.
+    if (entry?.until === now + block.remainingMs) this.#confirmedAt.set(entry, clock ? now : sentAt)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#options.held.close()
+    await this.#asking.over()
+  }
+
+  async #decideByRedis(request: StoreRequest): Promise<StoreResult> {
+    const at = this.#now()
+    const still = await this.#options.checks.stillHeld(request)
+    if (!still) return this.#next.decide(request)
+    if (!still.source) this.#confirmedAt.set(still.entry, at)
+    return this.#refused(still.entry, still.source)
+  }
+
+  #isConfirmed({ op, fresh }: StoreRequest, entry: IndexEntry): boolean {
+    if (op !== CONSUME || fresh || !this.#options.remembers) return false
+    const at = this.#confirmedAt.get(entry)
+    if (at === undefined) return false
+    const now = this.#now()
+    return now >= at && now < at + CONFIRMED_MS
+  }
+
+  #refused(entry: IndexEntry, source?: 'mirror' | 'deny-cache'): StoreResult {
+    return { allowed: false, values: [], offset: 0, ...this.#options.held.report(entry), ...(source && { source }) }
+  }
+
+  async #start(): Promise<void> {
+    const { held, connection, connectTimeoutMs } = this.#options
+    let timer: NodeJS.Timeout | undefined
+    let isOver = () => {}
+    const over = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, connectTimeoutMs).unref()
+      isOver = connection.whenReady(
+        () => {},
+        () => resolve(),
+      )
+    })
+    await Promise.race([held.looked, over])
+    clearTimeout(timer)
+    isOver()
+  }
+}
+
+function isAddress(identity: string): boolean {
+  return identity.startsWith('ip=')
+}

@@ -1,0 +1,89 @@
+import { REFUND, type StoreRequest, type StoreResult } from '../../store/store.js'
+import type { Batches } from '../batching/batches.js'
+import type { Breaker } from '../health/breaker.js'
+import { HeldPermits } from '../permits/held-permits.js'
+import { decideAcrossSlots, partsOfWhole } from '../slots/across-slots.js'
+import type { CrossSlots } from '../slots/cross-slots.js'
+import { isOne, type KeySlots } from '../slots/key-slots.js'
+import type { Layer } from './layer.js'
+import { UnderWay } from './under-way.js'
+
+export interface SlotsOptions {
+  readonly slots: KeySlots
+  readonly breaker: Breaker
+  readonly crossSlots: CrossSlots | undefined
+  /** Strikes for a refusal, where the plan bans. */
+  readonly strikeAfter: (request: StoreRequest, result: StoreResult) => Promise<StoreResult>
+  /** The layers that are told of decisions that are put together. */
+  readonly layers: readonly Layer[]
+}
+
+/** Sends decisions to the servers of their keys: in a cluster by slot, where one script cannot have them all. */
+export class Slots implements Layer {
+  readonly #options: SlotsOptions
+  readonly #next: Batches
+  /** Decisions across slots: between their two phases nothing of them is with the batches. */
+  readonly #across = new UnderWay()
+  readonly #permits = new HeldPermits()
+
+  constructor(options: SlotsOptions, next: Batches) {
+    this.#options = options
+    this.#next = next
+  }
+
+  decide(request: StoreRequest): Promise<StoreResult> {
+    const { slots: keySlots, breaker, crossSlots } = this.#options
+    if (!keySlots.isCluster) {
+      const cause = breaker.causeFor(0)
+      if (cause) throw cause
+      return this.#next.decide(request, 0)
+    }
+    const slots = keySlots.ofAll(request.identities)
+    // Before any part is charged, as all would have to be refunded.
+    for (const slot of slots) {
+      const cause = breaker.causeFor(slot)
+      if (cause) throw cause
+    }
+    if (isOne(slots)) return this.#next.decide(request, slots[0] as number)
+    const bySlot = () => this.#decideBySlot(request, slots)
+    const isTogether =
+      request.op < REFUND &&
+      crossSlots !== undefined &&
+      !this.#next.looksForWaiters(request) &&
+      crossSlots.areTogether(slots)
+    return this.#across.note(isTogether ? this.#next.decide(request, slots[0] as number, bySlot) : bySlot())
+  }
+
+  onResult(request: StoreRequest, result: StoreResult, slot: number): void {
+    if (request.permitId === '') return
+    const { slots: keySlots } = this.#options
+    // Permits are released by slot, also those that were taken on several at once.
+    const slots = keySlots.isCluster && request.identities.length > 1 ? keySlots.ofAll(request.identities) : [slot]
+    if (isOne(slots)) this.#permits.heard(request, result, slot)
+    else
+      for (const part of partsOfWhole(request, slots, result)) this.#permits.heard(part.request, part.result, part.slot)
+  }
+
+  /** Releases the permits that this process holds. Those whose server is away lapse by themselves. */
+  async close(): Promise<void> {
+    await this.#across.over()
+    await this.#next.drain()
+    const held = this.#permits.takeAll().filter(({ slot }) => !this.#options.breaker.causeFor(slot))
+    await Promise.allSettled(held.map(({ request, slot }) => this.#next.decide(request, slot)))
+  }
+
+  async #decideBySlot(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
+    const { layers, strikeAfter } = this.#options
+    const ends = layers.flatMap((layer) => layer.onParts?.(request) ?? [])
+    const { strike, ...unstruck } = request
+    let result: StoreResult | undefined
+    try {
+      result = await decideAcrossSlots(unstruck, slots, (part, slot) => this.#next.decide(part, slot))
+      // In a second step, which may be lost and is not sent twice: a refusal is a strike once it is one.
+      if (strike !== undefined) result = await strikeAfter(request, result)
+      return result
+    } finally {
+      for (const end of ends) end(result)
+    }
+  }
+}
