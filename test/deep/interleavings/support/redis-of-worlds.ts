@@ -19,7 +19,8 @@ export function redisOfWorlds(...faked: Faked[]): () => Redis {
     await redis.stop()
   })
   beforeEach(() => {
-    vi.useFakeTimers({ toFake: faked })
+    // None named would be all.
+    if (faked.length > 0) vi.useFakeTimers({ toFake: faked })
   })
   afterEach(() => {
     vi.useRealTimers()
