@@ -144,47 +144,18 @@ export function changedLimits(
   path: Path,
   problems: Problem[],
 ): ChangedLimits {
-  const { name, data, key, carry, responders } = policy
-  const lists: [string | undefined, readonly LimitData[]][] = data.limits
-    ? [[undefined, data.limits]]
-    : Object.entries(data.tiers ?? {})
-  const made = new Map<string | undefined, readonly Limit[]>()
-  const isFound = changes.map(() => false)
+  const { data } = policy
+  const lists: ListOfTier[] = data.limits ? [[undefined, data.limits]] : Object.entries(data.tiers ?? {})
+  const byTier = new Map<string | undefined, readonly Limit[]>()
+  const found = new Set<number>()
   const repeated = new Set<number>()
   let admitsMore = false
   for (const [tier, list] of lists) {
-    const merged = [...list]
-    const sources = new Map<number, number>()
-    changes.forEach((change, c) => {
-      const i = placeOf(change, list)
-      if (i === undefined) return
-      isFound[c] = true
-      // The last one alone would count.
-      if (sources.has(i)) repeated.add(c)
-      merged[i] = changed(list[i] as LimitData, change)
-      sources.set(i, c)
-    })
+    const { merged, sources } = mergedWith(list, changes, found, repeated)
     if (sources.size === 0) continue
-    const before = problems.length
-    for (const [i, c] of sources) checkLimit(merged[i], [...path, c], problems)
-    if (problems.length > before) continue
-    const found: Problem[] = []
-    const space = tier === undefined ? name : `${name}.${tier}`
-    const of = { policy: name, space, key, respond: data.respond, carry, responders, keys }
-    const limits = makeLimits(merged, of, [], found)
-    const apart: Problem[] = []
-    if (limits) checkConsistency(data, limits, [], apart)
-    // It is the policy that says how they are counted, and what is changed that does not fit.
-    for (const { path: fields, message } of apart) problems.push({ path, message: `${fields.join(': ')}: ${message}` })
-    // What is wrong is wrong by what was changed.
-    for (const {
-      path: [i, ...rest],
-      ...problem
-    } of found) {
-      problems.push({ ...problem, path: [...path, sources.get(i as number) ?? 0, ...rest] })
-    }
+    const limits = makeMerged(policy, tier, merged, sources, keys, path, problems)
     if (!limits) continue
-    made.set(tier, limits)
+    byTier.set(tier, limits)
     const base = (tier === undefined ? policy.base : policy.tiers.get(tier)) as Variant
     const madeOf = (datas: readonly LimitData[], of: readonly Limit[], i: number) =>
       ({ data: datas[i] as LimitData, limit: of[i] as Limit }) as const
@@ -195,19 +166,71 @@ export function changedLimits(
   for (const c of repeated) {
     problems.push({ path: [...path, c], message: 'expected one change of each limit of the policy, got a second one' })
   }
-  isFound.forEach((found, c) => {
-    if (found) return
-    const names = [...new Set(lists.flatMap(([, list]) => list.map((limit) => limit.name)))].filter(Boolean).map(shown)
-    const expected =
-      names.length > 0 ? `the name of a limit, ${names.join(' or ')}` : 'no name, as the limits have none'
-    const { name: given } = changes[c] as LimitData
-    const got = given === undefined ? 'none, and the policy has several limits' : shown(given)
-    problems.push({
-      path: given === undefined ? [...path, c] : [...path, c, 'name'],
-      message: `expected ${expected}; got ${got}`,
-    })
-  })
-  return { byTier: made, mayAdmitMore: admitsMore }
+  for (const [c, { name }] of changes.entries()) if (!found.has(c)) problems.push(notFound(name, c, lists, path))
+  return { byTier, mayAdmitMore: admitsMore }
+}
+
+type ListOfTier = readonly [tier: string | undefined, limits: readonly LimitData[]]
+
+/** A list with what changes; for each limit that does, which change it is by. Notes which changes are of one, and of one that has changed. */
+function mergedWith(
+  list: readonly LimitData[],
+  changes: readonly LimitData[],
+  found: Set<number>,
+  repeated: Set<number>,
+): { merged: readonly LimitData[]; sources: ReadonlyMap<number, number> } {
+  const merged = [...list]
+  const sources = new Map<number, number>()
+  for (const [c, change] of changes.entries()) {
+    const i = placeOf(change, list)
+    if (i === undefined) continue
+    found.add(c)
+    // The last one alone would count.
+    if (sources.has(i)) repeated.add(c)
+    merged[i] = changed(list[i] as LimitData, change)
+    sources.set(i, c)
+  }
+  return { merged, sources }
+}
+
+/** The limits of a list with changes; undefined, with problems, where something of it is wrong. */
+function makeMerged(
+  { name, data, key, carry, responders }: CompiledPolicy,
+  tier: string | undefined,
+  merged: readonly LimitData[],
+  sources: ReadonlyMap<number, number>,
+  keys: Keys,
+  path: Path,
+  problems: Problem[],
+): readonly Limit[] | undefined {
+  const before = problems.length
+  for (const [i, c] of sources) checkLimit(merged[i], [...path, c], problems)
+  if (problems.length > before) return undefined
+  const found: Problem[] = []
+  const space = tier === undefined ? name : `${name}.${tier}`
+  const of = { policy: name, space, key, respond: data.respond, carry, responders, keys }
+  const limits = makeLimits(merged, of, [], found)
+  const apart: Problem[] = []
+  if (limits) checkConsistency(data, limits, [], apart)
+  // It is the policy that says how they are counted, and what is changed that does not fit.
+  for (const { path: fields, message } of apart) problems.push({ path, message: `${fields.join(': ')}: ${message}` })
+  // What is wrong is wrong by what was changed.
+  for (const { path: place, ...problem } of found) {
+    const [i, ...rest] = place
+    problems.push({ ...problem, path: [...path, sources.get(i as number) ?? 0, ...rest] })
+  }
+  return limits
+}
+
+/** No limit has the name that a change has, or has none. */
+function notFound(given: string | undefined, c: number, lists: readonly ListOfTier[], path: Path): Problem {
+  const names = [...new Set(lists.flatMap(([, list]) => list.map(({ name }) => name)))].filter(Boolean).map(shown)
+  const expected = names.length > 0 ? `the name of a limit, ${names.join(' or ')}` : 'no name, as the limits have none'
+  const got = given === undefined ? 'none, and the policy has several limits' : shown(given)
+  return {
+    path: given === undefined ? [...path, c] : [...path, c, 'name'],
+    message: `expected ${expected}; got ${got}`,
+  }
 }
 
 function placeOf({ name }: LimitData, list: readonly LimitData[]): number | undefined {

@@ -126,13 +126,19 @@ export function compilePolicy(
     const limits = makeLimits(each, { ...of, space: `${name}.${tier}` }, [...path, 'tiers', tier], problems)
     if (limits) policy.tiers.set(tier, { policy: compiled, limits, tier })
   }
+  checkLimits(compiled, path, problems)
+  return problems.length > before ? undefined : compiled
+}
+
+/** What is wrong with a policy by the limits that it has. */
+function checkLimits(compiled: CompiledPolicy, path: Path, problems: Problem[]): void {
+  const { data } = compiled
   if (data.count && variantsOf(compiled).some(countsResponses)) {
     const message = 'expected none beside limits of response-bytes: give them a policy of their own'
     problems.push({ path: [...path, 'count'], message, isField: true })
   }
   if (data.ban || data.sharedTurns) checkOwn(compiled, path, problems)
   else for (const { limits } of variantsOf(compiled)) checkConsistency(data, limits, path, problems)
-  return problems.length > before ? undefined : compiled
 }
 
 /** Those that it has without overrides. */

@@ -60,8 +60,9 @@ async function ofSlots(
   const failing = Number(info.cluster_slots_fail ?? 0)
   const suspected = Number(info.cluster_slots_pfail ?? 0)
   const alone = masters.filter(({ replicas }) => replicas === 0).length
+  const all = masters.length
   const data = {
-    masters: masters.length,
+    masters: all,
     mastersWithoutReplica: alone,
     state,
     slotsMissing: missing,
@@ -96,18 +97,16 @@ async function ofSlots(
     )
   }
   if (results.length === 0) {
-    results.push(ok(`All ${grouped(SLOTS)} slots are served, by ${counted(masters.length, 'master')}.`, data))
+    results.push(ok(`All ${grouped(SLOTS)} slots are served, by ${counted(all, 'master')}.`, data))
   }
-  if (alone > 0) {
-    results.push(
-      warning(
-        `${alone === masters.length ? 'No master has' : `${alone} of ${masters.length} masters have no`} ${alone === masters.length ? 'a replica' : 'replica'}: what such a one holds is away for as long as it is.`,
-        'Add replicas: redis-cli --cluster add-node … --cluster-slave.',
-        data,
-      ),
-    )
-  }
+  if (alone > 0)
+    results.push(warning(aloneText(alone, all), 'Add replicas: redis-cli --cluster add-node … --cluster-slave.', data))
   return results
+}
+
+function aloneText(alone: number, all: number): string {
+  const these = alone === all ? 'No master has a replica' : `${alone} of ${all} masters have no replica`
+  return `${these}: what such a one holds is away for as long as it is.`
 }
 
 /** Ranges of slots that no master has, ends included. */
