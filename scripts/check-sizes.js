@@ -35,14 +35,11 @@ const LARGER = Object.fromEntries(
     'HeldEntries',
     'Limiter',
     'WaitQueues.admission',
-    'encode',
     'guardParts',
     'ioredis',
     'nodeRedis',
     'nodeRedisCluster',
-    'quotaTests',
     'startLogging',
-    'storeContract',
   ].map((name) => [name, 'is not split yet']),
 )
 

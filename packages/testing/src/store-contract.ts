@@ -29,6 +29,9 @@ export interface StoreContractOptions extends TestRunner {
   readonly make: (clock: () => number) => Store | Promise<Store>
 }
 
+/** Registers a test with a store and a clock of its own. */
+type On = (title: string, body: (store: Store, clock: TestClock) => Promise<void>) => void
+
 /**
  * Registers the tests that every store has to pass: the numbers of each algorithm, that limits are charged all or none,
  * refunds, resets, permits and blocks.
@@ -36,8 +39,7 @@ export interface StoreContractOptions extends TestRunner {
  * @example storeContract({ name: 'my store', make: (clock) => myStore({ clock }), describe, test })
  */
 export function storeContract({ name, make, describe, test }: StoreContractOptions): void {
-  /** A test with a store and a clock of its own. */
-  const on = (title: string, body: (store: Store, clock: TestClock) => Promise<void>): void => {
+  const on: On = (title, body) => {
     test(title, async () => {
       const clock = testClock(MIDNIGHT_MS)
       const store = await make(clock)
@@ -55,183 +57,189 @@ export function storeContract({ name, make, describe, test }: StoreContractOptio
     })
   }
 
-  describe(`charges on ${name}`, () => {
-    on('of many at once exactly as many as fit are admitted, whatever their cost', async (store) => {
-      const limiter = createLimiter({ store, limits: [perMinute(100), perHour(90)] })
-      const key = freshKey()
-      const asked = Array.from({ length: 200 }, (_, i) => limiter.consume(key, { cost: 1 + (i % 3) }))
-      const admitted = (await Promise.all(asked)).filter(({ allowed }) => allowed)
-      assert.equal(
-        admitted.reduce((sum, { cost }) => sum + cost, 0),
-        90,
-      )
-    })
+  describe(`charges on ${name}`, () => chargeTests(on))
+  describe(`refunds and resets on ${name}`, () => refundTests(on))
+  describe(`limits of documents, whose numbers change, on ${name}`, () => documentTests(on))
+  describe(`permits on ${name}`, () => permitTests(on))
+  describe(`blocks on ${name}`, () => blockTests(on))
+}
 
-    on('a refusal by one limit charges none of the others', async (store) => {
-      const limiter = createLimiter({
-        store,
-        limits: [slidingLog({ limit: 1, window: '1m' }), gcra({ limit: 9, window: '1h' })],
-      })
-      const key = freshKey()
-      const remaining = async () => (await limiter.peek(key)).limits.map((limit) => limit.remaining)
-      assert.equal((await limiter.consume(key)).allowed, true)
-      assert.equal((await limiter.consume(key)).allowed, false)
-      assert.deepEqual(await remaining(), [0, 8])
-    })
-
-    on('a peek changes nothing', async (store) => {
-      const limiter = createLimiter({ store, limit: 2, window: '1m' })
-      const key = freshKey()
-      for (let n = 0; n < 5; n++) assert.equal((await limiter.peek(key)).remaining, 2)
-    })
-
-    on(
-      'a client that waits for retryAfterMs is admitted, and none that comes a millisecond earlier',
-      async (store, clock) => {
-        for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
-          const limiter = createLimiter({ store, limits: [limit] })
-          const key = freshKey()
-          clock.set(MIDNIGHT_MS + 1)
-          let verdict = await limiter.consume(key)
-          for (let n = 0; n < 20 && verdict.allowed; n++) verdict = await limiter.consume(key)
-          assert.equal(verdict.allowed, false, `${algorithm}: refused in the end`)
-          const { retryAfterMs = 0 } = verdict
-          clock.advance(retryAfterMs - 1)
-          assert.equal((await limiter.peek(key)).allowed, false, `${algorithm}: a millisecond early`)
-          clock.advance(1)
-          assert.equal((await limiter.consume(key)).allowed, true, `${algorithm}: after ${retryAfterMs} ms`)
-        }
-      },
+function chargeTests(on: On): void {
+  on('of many at once exactly as many as fit are admitted, whatever their cost', async (store) => {
+    const limiter = createLimiter({ store, limits: [perMinute(100), perHour(90)] })
+    const key = freshKey()
+    const asked = Array.from({ length: 200 }, (_, i) => limiter.consume(key, { cost: 1 + (i % 3) }))
+    const admitted = (await Promise.all(asked)).filter(({ allowed }) => allowed)
+    assert.equal(
+      admitted.reduce((sum, { cost }) => sum + cost, 0),
+      90,
     )
+  })
 
-    on('a clock that steps back gives nothing away', async (store, clock) => {
+  on('a refusal by one limit charges none of the others', async (store) => {
+    const limiter = createLimiter({
+      store,
+      limits: [slidingLog({ limit: 1, window: '1m' }), gcra({ limit: 9, window: '1h' })],
+    })
+    const key = freshKey()
+    const remaining = async () => (await limiter.peek(key)).limits.map((limit) => limit.remaining)
+    assert.equal((await limiter.consume(key)).allowed, true)
+    assert.equal((await limiter.consume(key)).allowed, false)
+    assert.deepEqual(await remaining(), [0, 8])
+  })
+
+  on('a peek changes nothing', async (store) => {
+    const limiter = createLimiter({ store, limit: 2, window: '1m' })
+    const key = freshKey()
+    for (let n = 0; n < 5; n++) assert.equal((await limiter.peek(key)).remaining, 2)
+  })
+
+  on(
+    'a client that waits for retryAfterMs is admitted, and none that comes a millisecond earlier',
+    async (store, clock) => {
       for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
         const limiter = createLimiter({ store, limits: [limit] })
         const key = freshKey()
-        clock.set(MIDNIGHT_MS + 3_600_000)
-        const { remaining } = await limiter.consume(key)
-        clock.advance(-5000)
-        assert((await limiter.peek(key)).remaining <= remaining, algorithm)
+        clock.set(MIDNIGHT_MS + 1)
+        let verdict = await limiter.consume(key)
+        for (let n = 0; n < 20 && verdict.allowed; n++) verdict = await limiter.consume(key)
+        assert.equal(verdict.allowed, false, `${algorithm}: refused in the end`)
+        const { retryAfterMs = 0 } = verdict
+        clock.advance(retryAfterMs - 1)
+        assert.equal((await limiter.peek(key)).allowed, false, `${algorithm}: a millisecond early`)
+        clock.advance(1)
+        assert.equal((await limiter.consume(key)).allowed, true, `${algorithm}: after ${retryAfterMs} ms`)
       }
-    })
-  })
+    },
+  )
 
-  describe(`refunds and resets on ${name}`, () => {
+  on('a clock that steps back gives nothing away', async (store, clock) => {
     for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
-      on(`a refund returns what was charged, once: ${algorithm}`, async (store) => {
-        const limiter = createLimiter({ store, limits: [limit] })
-        const key = freshKey()
-        const { remaining } = await limiter.peek(key)
-        const verdict = await limiter.consume(key, { cost: 2 })
-        assert.equal((await limiter.peek(key)).remaining, remaining - 2)
-        assert.equal(await limiter.refund(key, verdict), true)
-        assert.equal(await limiter.refund(key, verdict), false)
-        assert.equal((await limiter.peek(key)).remaining, remaining)
-      })
+      const limiter = createLimiter({ store, limits: [limit] })
+      const key = freshKey()
+      clock.set(MIDNIGHT_MS + 3_600_000)
+      const { remaining } = await limiter.consume(key)
+      clock.advance(-5000)
+      assert((await limiter.peek(key)).remaining <= remaining, algorithm)
+    }
+  })
+}
 
-      on(`a refund of what has long lapsed gives nothing and fails nothing: ${algorithm}`, async (store, clock) => {
-        const limiter = createLimiter({ store, limits: [limit] })
-        const key = freshKey()
-        const { remaining } = await limiter.peek(key)
-        const verdict = await limiter.consume(key)
-        clock.advance('1d')
-        await limiter.refund(key, verdict)
-        assert.equal((await limiter.peek(key)).remaining, remaining)
-      })
+function refundTests(on: On): void {
+  for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
+    on(`a refund returns what was charged, once: ${algorithm}`, async (store) => {
+      const limiter = createLimiter({ store, limits: [limit] })
+      const key = freshKey()
+      const { remaining } = await limiter.peek(key)
+      const verdict = await limiter.consume(key, { cost: 2 })
+      assert.equal((await limiter.peek(key)).remaining, remaining - 2)
+      assert.equal(await limiter.refund(key, verdict), true)
+      assert.equal(await limiter.refund(key, verdict), false)
+      assert.equal((await limiter.peek(key)).remaining, remaining)
+    })
 
-      on(
-        `a reset forgets one key, and none of what was charged before is refunded after: ${algorithm}`,
-        async (store) => {
-          const limiter = createLimiter({ store, limits: [limit] })
-          const [key, other] = [freshKey(), freshKey()]
-          const before = await limiter.consume(key, { cost: 2 })
-          await limiter.consume(other)
-          await limiter.reset(key)
-          assert.equal((await limiter.peek(key)).resetAfterMs, 0)
-          assert.notEqual((await limiter.peek(other)).resetAfterMs, 0)
-          const since = await limiter.consume(key)
-          await limiter.refund(key, before)
-          assert.equal((await limiter.peek(key)).remaining, since.remaining)
+    on(`a refund of what has long lapsed gives nothing and fails nothing: ${algorithm}`, async (store, clock) => {
+      const limiter = createLimiter({ store, limits: [limit] })
+      const key = freshKey()
+      const { remaining } = await limiter.peek(key)
+      const verdict = await limiter.consume(key)
+      clock.advance('1d')
+      await limiter.refund(key, verdict)
+      assert.equal((await limiter.peek(key)).remaining, remaining)
+    })
+
+    on(
+      `a reset forgets one key, and none of what was charged before is refunded after: ${algorithm}`,
+      async (store) => {
+        const limiter = createLimiter({ store, limits: [limit] })
+        const [key, other] = [freshKey(), freshKey()]
+        const before = await limiter.consume(key, { cost: 2 })
+        await limiter.consume(other)
+        await limiter.reset(key)
+        assert.equal((await limiter.peek(key)).resetAfterMs, 0)
+        assert.notEqual((await limiter.peek(other)).resetAfterMs, 0)
+        const since = await limiter.consume(key)
+        await limiter.refund(key, before)
+        assert.equal((await limiter.peek(key)).remaining, since.remaining)
+      },
+    )
+  }
+}
+
+function documentTests(on: On): void {
+  for (const [algorithm, limitOf] of Object.entries(BY_AMOUNT)) {
+    on(`what one number charged counts against another, and neither forgets it: ${algorithm}`, async (store) => {
+      const by = (amount: number) => {
+        const limit = Object.freeze({ ...limitOf(amount), policy: 'api', carry: '' })
+        return createLimiter<string>({ store, limits: [limit] })
+      }
+      const [few, many] = [by(3), by(10)]
+      const key = freshKey()
+      const charge = await many.consume(key, { cost: 7 })
+      const refused = await few.consume(key)
+      assert.deepEqual([refused.allowed, refused.remaining], [false, 0])
+      assert((refused.retryAfterMs ?? 0) <= 75_000, 'no client is refused for longer than a window and a segment')
+      assert.equal((await many.peek(key)).remaining, 3, 'a refusal forgets nothing')
+      await many.refund(key, charge)
+      assert.equal((await few.peek(key)).remaining, 3)
+    })
+  }
+}
+
+function permitTests(on: On): void {
+  on('are released, renewed, and lapse', async (store, clock) => {
+    const limiter = createLimiter({ store, limits: [concurrency({ limit: 2, ttl: '10s' })] })
+    const key = freshKey()
+    const [one, other] = [await limiter.consume(key), await limiter.consume(key)]
+    assert.equal((await limiter.consume(key)).allowed, false)
+    await limiter.release(one)
+    assert.equal((await limiter.peek(key)).remaining, 1)
+    clock.advance('9s')
+    await limiter.renew(other)
+    clock.advance('9s')
+    assert.equal((await limiter.peek(key)).remaining, 1)
+    clock.advance('1s')
+    assert.equal((await limiter.peek(key)).remaining, 2)
+  })
+}
+
+function blockTests(on: On): void {
+  on('refuse until their exact end, charge nothing, and are not extended by hits', async (store, clock) => {
+    const policy = freshKey()
+    const limiter = createLimiter({ name: policy, store, limit: 5, window: '1m' })
+    const elsewhere = createLimiter({ name: `${policy}-2`, store, limit: 5, window: '1m' })
+    const key = freshKey()
+    const reason = 'scraping, "again"\n'
+    await limiter.block(key, { for: '10m', reason })
+    for (const ms of [0, 1, 300_000, 599_999]) {
+      clock.set(MIDNIGHT_MS + ms)
+      const { allowed, retryAfterMs, block } = await limiter.consume(key)
+      assert.deepEqual(
+        { allowed, retryAfterMs, block: { ...block } },
+        {
+          allowed: false,
+          retryAfterMs: 600_000 - ms,
+          block: { reason, remainingMs: 600_000 - ms },
         },
       )
     }
+    assert.equal((await elsewhere.peek(key)).allowed, true, 'limiters of another name do not know it')
+    clock.set(MIDNIGHT_MS + 600_000)
+    assert.equal((await limiter.consume(key)).remaining, 4)
   })
 
-  describe(`limits of documents, whose numbers change, on ${name}`, () => {
-    for (const [algorithm, limitOf] of Object.entries(BY_AMOUNT)) {
-      on(`what one number charged counts against another, and neither forgets it: ${algorithm}`, async (store) => {
-        const by = (amount: number) => {
-          const limit = Object.freeze({ ...limitOf(amount), policy: 'api', carry: '' })
-          return createLimiter<string>({ store, limits: [limit] })
-        }
-        const [few, many] = [by(3), by(10)]
-        const key = freshKey()
-        const charge = await many.consume(key, { cost: 7 })
-        const refused = await few.consume(key)
-        assert.deepEqual([refused.allowed, refused.remaining], [false, 0])
-        assert((refused.retryAfterMs ?? 0) <= 75_000, 'no client is refused for longer than a window and a segment')
-        assert.equal((await many.peek(key)).remaining, 3, 'a refusal forgets nothing')
-        await many.refund(key, charge)
-        assert.equal((await few.peek(key)).remaining, 3)
-      })
-    }
-  })
-
-  describe(`permits on ${name}`, () => {
-    on('are released, renewed, and lapse', async (store, clock) => {
-      const limiter = createLimiter({ store, limits: [concurrency({ limit: 2, ttl: '10s' })] })
-      const key = freshKey()
-      const [one, other] = [await limiter.consume(key), await limiter.consume(key)]
-      assert.equal((await limiter.consume(key)).allowed, false)
-      await limiter.release(one)
-      assert.equal((await limiter.peek(key)).remaining, 1)
-      clock.advance('9s')
-      await limiter.renew(other)
-      clock.advance('9s')
-      assert.equal((await limiter.peek(key)).remaining, 1)
-      clock.advance('1s')
-      assert.equal((await limiter.peek(key)).remaining, 2)
-    })
-  })
-
-  describe(`blocks on ${name}`, () => {
-    on('refuse until their exact end, charge nothing, and are not extended by hits', async (store, clock) => {
-      const policy = freshKey()
-      const limiter = createLimiter({ name: policy, store, limit: 5, window: '1m' })
-      const elsewhere = createLimiter({ name: `${policy}-2`, store, limit: 5, window: '1m' })
-      const key = freshKey()
-      const reason = 'scraping, "again"\n'
-      await limiter.block(key, { for: '10m', reason })
-      for (const ms of [0, 1, 300_000, 599_999]) {
-        clock.set(MIDNIGHT_MS + ms)
-        const { allowed, retryAfterMs, block } = await limiter.consume(key)
-        assert.deepEqual(
-          { allowed, retryAfterMs, block: { ...block } },
-          {
-            allowed: false,
-            retryAfterMs: 600_000 - ms,
-            block: { reason, remainingMs: 600_000 - ms },
-          },
-        )
-      }
-      assert.equal((await elsewhere.peek(key)).allowed, true, 'limiters of another name do not know it')
-      clock.set(MIDNIGHT_MS + 600_000)
-      assert.equal((await limiter.consume(key)).remaining, 4)
-    })
-
-    on('are lifted, replaced by the next, and outlive a reset', async (store) => {
-      const limiter = createLimiter({ name: freshKey(), store, limit: 5, window: '1m' })
-      const key = freshKey()
-      await limiter.block(key, { for: '1h' })
-      await limiter.block(key, { for: '1m', reason: 'second' })
-      assert.equal((await limiter.peek(key)).block?.reason, 'second')
-      await limiter.reset(key)
-      assert.equal((await limiter.peek(key)).reason, 'blocked')
-      await limiter.unblock(key)
-      assert.equal((await limiter.consume(key)).allowed, true)
-      // Lifting what is not there is no error.
-      await limiter.unblock(key)
-    })
+  on('are lifted, replaced by the next, and outlive a reset', async (store) => {
+    const limiter = createLimiter({ name: freshKey(), store, limit: 5, window: '1m' })
+    const key = freshKey()
+    await limiter.block(key, { for: '1h' })
+    await limiter.block(key, { for: '1m', reason: 'second' })
+    assert.equal((await limiter.peek(key)).block?.reason, 'second')
+    await limiter.reset(key)
+    assert.equal((await limiter.peek(key)).reason, 'blocked')
+    await limiter.unblock(key)
+    assert.equal((await limiter.consume(key)).allowed, true)
+    // Lifting what is not there is no error.
+    await limiter.unblock(key)
   })
 }
 

@@ -8,6 +8,10 @@ import { type Response, send, statuses } from './client.js'
 const quotaFields = ({ headers }: Response) => Object.keys(headers).filter((field) => /ratelimit|retry/.test(field))
 
 export function quotaTests(on: RegisterTest): void {
+  for (const register of [admissionTests, formTests, answerTests, severalLimitTests, costTests, waitTests]) register(on)
+}
+
+function admissionTests(on: RegisterTest): void {
   on('an admitted client is sent its quota, and the handler finds the verdict', async ({ start, store }) => {
     const app = await start({ routes: { '/': { limiters: [{ name: 'api', store, limit: 5, window: '10s' }] } } })
     const response = await send(app.url)
@@ -54,7 +58,9 @@ export function quotaTests(on: RegisterTest): void {
       assert.equal((await send(app.url)).status, 200)
     },
   )
+}
 
+function formTests(on: RegisterTest): void {
   on('a client that accepts no JSON gets a line of text', async ({ start, store }) => {
     const app = await start({ routes: { '/': { limiters: [{ store, limit: 0, window: '10s' }] } } })
     const { status, headers, text } = await send(app.url, { headers: { Accept: 'text/plain' } })
@@ -77,7 +83,9 @@ export function quotaTests(on: RegisterTest): void {
     assert.deepEqual(await statuses(app.url, 1), [200])
     assert.deepEqual(await statuses(`${app.url}/nowhere`, 2), [404, 429])
   })
+}
 
+function answerTests(on: RegisterTest): void {
   on('reject can say 503, with a text, an object or a function of the request', async ({ start, store }) => {
     const once = (name: string, respond: ReturnType<typeof reject>) => ({
       limiters: [{ name, store, limit: 1, window: '10s' as const, respond, headers: false as const }],
@@ -105,7 +113,9 @@ export function quotaTests(on: RegisterTest): void {
     assert.deepEqual(await answer('/object'), [429, 'application/json; charset=utf-8', '{"slow":"down"}'])
     assert.deepEqual(await answer('/function'), [429, 'application/json; charset=utf-8', '{"reason":"limited"}'])
   })
+}
 
+function severalLimitTests(on: RegisterTest): void {
   on('several limiters on one route are all in the headers, and none overwrites another', async ({ start, store }) => {
     const app = await start({
       global: [{ name: 'all', store, limit: 100, window: '1h' }],
@@ -147,7 +157,9 @@ export function quotaTests(on: RegisterTest): void {
     assert.equal(headers['ratelimit-policy'], '"api-1s";q=1;w=1, "api-1m";q=3;w=60')
     assert.equal(headers.ratelimit, '"api-1s";r=0;t=1, "api-1m";r=1;t=60')
   })
+}
 
+function costTests(on: RegisterTest): void {
   on('a cost beyond what a limit ever holds is refused without a time to come back', async ({ start, store }) => {
     const app = await start({
       routes: { '/': { limiters: [{ name: 'api', store, limit: 5, window: '10s', cost: 6 }] } },
@@ -188,7 +200,9 @@ export function quotaTests(on: RegisterTest): void {
       assert.deepEqual(await statuses(app.url + path, 2), [200, 429])
     }
   })
+}
 
+function waitTests(on: RegisterTest): void {
   on('a blocked client is sent when the block ends, and no quota', async ({ start, store, clock }) => {
     const app = await start({
       routes: { '/': { limiters: [{ name: 'api', store, limit: 9, window: '10s', key: everyone() }] } },
