@@ -31,7 +31,6 @@ const LARGER = Object.fromEntries(
   // To be emptied.
   [
     'Batches',
-    'GatedResponse',
     'HeldEntries',
     'Limiter',
     'WaitQueues.admission',
@@ -39,7 +38,6 @@ const LARGER = Object.fromEntries(
     'ioredis',
     'nodeRedis',
     'nodeRedisCluster',
-    'startLogging',
   ].map((name) => [name, 'is not split yet']),
 )
 

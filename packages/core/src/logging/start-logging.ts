@@ -1,12 +1,9 @@
-import { events } from '../limiter/all-events.js'
-import type { SluiceEvents } from '../limiter/events.js'
 import { invalidPolicy } from '../util/errors.js'
 import { escapeControls } from '../util/escape.js'
-import { Listeners } from '../util/listeners.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
+import { EventLog } from './event-log.js'
 import { FirstRefusals } from './first-refusals.js'
 import { type KeyOptions, keyTexts } from './key-text.js'
-import { LineBudget } from './line-budget.js'
 
 /** What lines are written by: pino's interface. `console` will do. */
 export interface Logger {
@@ -25,12 +22,6 @@ const MOST_LINES = 1000
 /** Longest text of a cause. */
 const LONGEST_CAUSE = 200
 
-interface Line {
-  readonly level: keyof Logger
-  readonly fields: object
-  readonly message: string
-}
-
 /**
  * Writes a line for the first refusal of a client in a window, for each ban, block, change of a store, reload of policies and warning
  * in this process, a bounded number a second. See docs/logging.md. Returns what ends it.
@@ -48,39 +39,26 @@ export function startLogging(options: LoggingOptions): () => void {
   wholeNumber(where, 'linesPerSecond', linesPerSecond, 1)
   if (linesPerSecond > MOST_LINES) invalidPolicy(where, 'linesPerSecond', `at most ${MOST_LINES}`, linesPerSecond)
   const keyOf = keyTexts(where, options)
+  const log = new EventLog(where, linesPerSecond, ({ level, fields, message }) =>
+    logger[level](escaped(fields), escapeControls(`sluice: ${message}`)),
+  )
+  logRefusals(log, keyOf)
+  logBlocks(log, keyOf)
+  log.on('store', ({ state, cause, node }) => ({
+    level: state === 'available' ? 'info' : 'warn',
+    fields: { state, node, cause: cause && causeText(cause) },
+    message: `the store is ${state}`,
+  }))
+  log.on('policies-reloaded', (fields) => ({ level: 'info', fields, message: 'other policies are in force' }))
+  log.on('warning', (fields) => ({ level: 'warn', fields, message: fields.code }))
+  return () => log.end()
+}
 
-  // A logger that fails is a listener that fails, also where a timer writes.
-  const lines = new Listeners<{ line: Line }>(where, ['line'], null)
-  const ends = [
-    lines.on('line', ({ level, fields, message }) =>
-      logger[level](escaped(fields), escapeControls(`sluice: ${message}`)),
-    ),
-  ]
+type KeyText = ReturnType<typeof keyTexts>
 
-  /** `toLine` gives undefined for what is no news; `written` is called with what has been written. */
-  function log<Name extends keyof SluiceEvents>(
-    name: Name,
-    toLine: (event: SluiceEvents[Name]) => (Line & { written?: () => void }) | undefined,
-  ): void {
-    const budget = new LineBudget(linesPerSecond, (count) => {
-      const fields = { event: 'lines-left-out', of: name, lines: count }
-      lines.send('line', { level: 'warn', fields, message: `${count} lines of ${name} left out` })
-    })
-    const stop = events.on(name, (event) => {
-      const line = toLine(event)
-      if (!line || !budget.take()) return
-      const { level, fields, message, written } = line
-      lines.send('line', { level, fields: { event: name, ...fields }, message })
-      written?.()
-    })
-    ends.unshift(() => {
-      stop()
-      budget.end()
-    })
-  }
-
+function logRefusals(log: EventLog, keyOf: KeyText): void {
   const refusals = new FirstRefusals()
-  log('refused', (event) => {
+  log.on('refused', (event) => {
     const { policy, outcome, limit, source, verdict } = event
     const { keys, id, isNew } = refusals.look(event)
     if (!isNew) return undefined
@@ -93,36 +71,29 @@ export function startLogging(options: LoggingOptions): () => void {
       written: () => refusals.written(id, event),
     }
   })
-  log('ban', ({ identity, ...ban }) => ({
+}
+
+function logBlocks(log: EventLog, keyOf: KeyText): void {
+  log.on('ban', ({ identity, ...ban }) => ({
     level: 'warn',
     fields: { ...ban, key: keyOf(identity) },
     message: `${ban.policy} bans: rung ${ban.rung}, ${ban.forMs} ms`,
   }))
-  log('block', ({ identity, ...block }) => ({
+  log.on('block', ({ identity, ...block }) => ({
     level: 'info',
     fields: { ...block, key: keyOf(identity) },
     message: `${block.policy ?? 'every policy'} blocks`,
   }))
-  log('unblock', ({ policy, identity }) => ({
+  log.on('unblock', ({ policy, identity }) => ({
     level: 'info',
     fields: { policy, key: keyOf(identity) },
     message: `${policy ?? 'every policy'} ends a block`,
   }))
-  log('ban-evicted', ({ identity, ...ban }) => ({
+  log.on('ban-evicted', ({ identity, ...ban }) => ({
     level: 'warn',
     fields: { ...ban, key: keyOf(identity) },
     message: `${ban.policy ?? 'every policy'} ends a ban before its time: the store has no room`,
   }))
-  log('store', ({ state, cause, node }) => ({
-    level: state === 'available' ? 'info' : 'warn',
-    fields: { state, node, cause: cause && causeText(cause) },
-    message: `the store is ${state}`,
-  }))
-  log('policies-reloaded', (fields) => ({ level: 'info', fields, message: 'other policies are in force' }))
-  log('warning', (fields) => ({ level: 'warn', fields, message: fields.code }))
-  return () => {
-    for (const end of ends.splice(0)) end()
-  }
 }
 
 /** Loggers that write JSON escape some control characters and not all. */

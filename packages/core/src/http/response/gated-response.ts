@@ -42,9 +42,8 @@ export function addGate(response: ServerResponse, gate: Gate): () => void {
 
 class GatedResponse {
   readonly #response: ServerResponse
-  readonly #write: Write
-  readonly #end: End
-  readonly #emit: Emit
+  /** The response's own, which this stands before. */
+  readonly #below: { readonly write: Write; readonly end: End; readonly emit: Emit }
   readonly #gates: Gate[] = []
   readonly #pieces: Piece[] = []
   readonly #pump = () => this.#send()
@@ -62,9 +61,8 @@ class GatedResponse {
 
   constructor(response: ServerResponse) {
     this.#response = response
-    this.#write = response.write as Write
-    this.#end = response.end as End
-    this.#emit = response.emit as Emit
+    const { write, end, emit } = response
+    this.#below = { write: write as Write, end: end as End, emit: emit as Emit }
     response.write = ((...args: Parameters<Write>) => this.#gatedWrite(...args)) as typeof response.write
     response.end = ((...args: Parameters<End>) => this.#gatedEnd(...args)) as typeof response.end
     if (isListenedElsewhere(response, this.#drained)) this.#writers = this.#listenForWriters()
@@ -106,7 +104,7 @@ class GatedResponse {
     else if (this.#isAwaited && !this.#isFull) {
       this.#isAwaited = false
       if (this.#writers) this.#writers.emit('drain')
-      else this.#emit.call(this.#response, 'drain')
+      else this.#below.emit.call(this.#response, 'drain')
     }
   }
 
@@ -116,7 +114,7 @@ class GatedResponse {
     const isWhole = slice.length === bytes.length
     if (isWhole) this.#pieces.shift()
     else this.#pieces[0] = { bytes: bytes.subarray(slice.length), done }
-    this.#isFull = !this.#passOn(() => this.#write.call(this.#response, slice, isWhole ? done : undefined))
+    this.#isFull = !this.#passOn(() => this.#below.write.call(this.#response, slice, isWhole ? done : undefined))
     this.#passed(slice.length, false)
   }
 
@@ -124,7 +122,7 @@ class GatedResponse {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#passed(0, true)
-    this.#passOn(() => this.#end.call(this.#response, this.#onEnd))
+    this.#passOn(() => this.#below.end.call(this.#response, this.#onEnd))
   }
 
   #passOn<T>(call: () => T): T {
@@ -145,14 +143,14 @@ class GatedResponse {
     const response = this.#response
     // Mistakes, and writes that are too late, are the response's own to complain about. HTTP/2 ends by a write.
     if (this.#isPassing || this.#isClosed || !isBytes(chunk) || (!this.#isEnding && hasNoBody(response))) {
-      return this.#write.call(response, chunk, encoding, callback)
+      return this.#below.write.call(response, chunk, encoding, callback)
     }
     const done = callbackOf(encoding, callback)
     if (this.#isEnding) {
       const error = failure('ERR_STREAM_WRITE_AFTER_END', 'write after end')
       if (done) process.nextTick(done, error)
       // Without a gate the response would be closed by now, and would say nothing.
-      if (response.listenerCount('error') > 0) process.nextTick(() => this.#emit.call(response, 'error', error))
+      if (response.listenerCount('error') > 0) process.nextTick(() => this.#below.emit.call(response, 'error', error))
       return false
     }
     this.#hold(chunk, encoding, done)
@@ -167,7 +165,7 @@ class GatedResponse {
     const done = typeof chunk === 'function' ? (chunk as Done) : callbackOf(encoding, args[2])
     const last = typeof chunk === 'function' ? undefined : chunk
     if (this.#isPassing || this.#isClosed || !(last === undefined || last === null || isBytes(last))) {
-      return this.#end.apply(response, args)
+      return this.#below.end.apply(response, args)
     }
     if (this.#isEnding) {
       if (done) process.nextTick(done, failure('ERR_STREAM_ALREADY_FINISHED', 'end was called twice'))
@@ -177,7 +175,7 @@ class GatedResponse {
     const bytes = isBytes(last) && !hasNoBody(response) ? sizeOf(last, encoding) : 0
     if (this.#pieces.length === 0 && (bytes === 0 || this.#room() >= bytes)) {
       this.#hasEnded = true
-      this.#passOn(() => this.#end.apply(response, args))
+      this.#passOn(() => this.#below.end.apply(response, args))
       this.#passed(bytes, true)
       return response
     }
@@ -190,7 +188,7 @@ class GatedResponse {
   }
 
   #gatedEmit(event: string | symbol, ...args: unknown[]): boolean {
-    if (event !== 'drain') return this.#emit.call(this.#response, event, ...args)
+    if (event !== 'drain') return this.#below.emit.call(this.#response, event, ...args)
     this.#drained()
     return true
   }
