@@ -68,7 +68,7 @@ export class Engine<Subject> {
 
   /** Decides, and charges every limit if all have room. `op`: another than the policy's own, for a peek. */
   decide(resolved: Resolved<Subject>, cost: number, options: DecisionOptions, op?: Op): Verdict | Promise<Verdict> {
-    const { policy, plan, identities, priority } = resolved
+    const { policy, plan, identities, values, priority } = resolved
     const costs = cost === 1 && !plan.byteUnits ? plan.ones : costsOf(policy.where, plan, cost, options, op)
     const kept = plan.reserves && keptFor(plan, plan.reserves, priority)
     const needs = kept || plan.byteUnits ? needsOf(plan, costs, kept) : undefined
@@ -76,6 +76,7 @@ export class Engine<Subject> {
       op: op ?? (costs !== plan.ones && takesNothing(needs ?? costs) ? PEEK : policy.consume),
       plan,
       identities,
+      values,
       costs,
       permitId: plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : '',
       fresh: options.fresh === true,

@@ -16,7 +16,7 @@ import { type Duration, durationMs, durationText, spanMs } from '../util/duratio
 import { invalidPolicy, neverBeside, SluiceError, show } from '../util/errors.js'
 import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
-import { ignorePromises, whenAllKnown } from '../util/when-known.js'
+import { ignorePromises, type Later, whenAllKnown } from '../util/when-known.js'
 import { type Ban, type BanOptions, banFor } from './ban.js'
 import { carriedForm } from './carry.js'
 import { cellsFor } from './cells.js'
@@ -110,6 +110,8 @@ export interface Resolved<Subject> {
   readonly policy: Policy<Subject>
   readonly plan: ReadablePlan
   readonly identities: readonly string[]
+  /** The identities without their kinds: see `StoreRequest.values`. */
+  readonly values: readonly string[] | undefined
   readonly priority: number
 }
 
@@ -134,6 +136,8 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   /** The kinds of what it counts, each once. */
   readonly kinds: readonly string[]
   readonly ban: Ban | undefined
+  /** Whether subjects differ in the value of one key, and in nothing else: nearly every policy. */
+  readonly isPlain: boolean
   readonly #keyOf: readonly number[]
   readonly #tier: TierOf | undefined
   readonly #sharesTurns: SharesTurns | undefined
@@ -180,6 +184,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     const values = this.limits.map(({ limit, window }) => [limit, window])
     const fixed = values.flat().every((value) => typeof value === 'number')
     this.#static = fixed ? this.#makePlan(values as [number, number][]) : undefined
+    this.isPlain = fixed && this.keys.length === 1 && this.priority === undefined
   }
 
   get all(): readonly Policy<Subject>[] {
@@ -274,6 +279,8 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     knownPlan?: ReadablePlan | Promise<ReadablePlan>,
     knownPriority?: number,
   ): Resolved<Subject> | Promise<Resolved<Subject>> {
+    const isKnown = knownIdentities !== undefined || knownPlan !== undefined || knownPriority !== undefined
+    if (this.isPlain && !isKnown) return this.#resolvePlainly(subject, context)
     let identities: readonly string[] | Promise<readonly string[]> | undefined = knownIdentities
     let plan = knownPlan
     let priority: number | Promise<number>
@@ -289,14 +296,31 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       throw error
     }
     if (!(identities instanceof Promise || plan instanceof Promise || priority instanceof Promise)) {
-      return { policy: this, plan, identities, priority }
+      return { policy: this, plan, identities, values: undefined, priority }
     }
     return Promise.all([identities, plan, priority]).then(([identities, plan, priority]) => ({
       policy: this,
       plan,
       identities,
+      values: undefined,
       priority,
     }))
+  }
+
+  #resolvePlainly(subject: Subject, context: HttpContext<Subject>): Later<Resolved<Subject>> {
+    const [key] = this.keys
+    const value: unknown = key ? key(subject, context) : subject
+    // A subject that is itself a promise was not waited for by mistake.
+    if (key && typeof value !== 'string' && isThenable(value)) {
+      return Promise.resolve(value).then((late) => this.#plain(late, context))
+    }
+    return this.#plain(value, context)
+  }
+
+  #plain(given: unknown, context: HttpContext<Subject>): Resolved<Subject> {
+    const value = checkedKey(this.where, given, context !== undefined)
+    const plan = this.#static as ReadablePlan
+    return { policy: this, plan, identities: [this.starts[0] + value], values: [value], priority: 0 }
   }
 
   /** What an identity that was given by hand is counted under; undefined where nothing is counted by its kind. */

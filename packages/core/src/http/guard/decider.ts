@@ -94,6 +94,7 @@ export class Decider<Request> {
 
   #resolveBy(policy: Policy<Request>, context: HttpContext<Request>): Later<Resolved<Request> | undefined> {
     const { request } = context
+    if (policy.isPlain && !this.#by.anonymous) return policy.resolve(request, context)
     const identities = this.#identitiesOf(policy, context)
     return identities instanceof Promise
       ? identities.then((known) => known && policy.resolve(request, context, known))
