@@ -50,6 +50,7 @@ export { type ShadowBody, type ShadowOptions, shadow } from './http/responders/s
 export { type TarpitOptions, tarpit } from './http/responders/tarpit.js'
 export { type ThrottleOptions, throttle } from './http/responders/throttle.js'
 export type { TurnOptions, TurnResult } from './http/responders/turn.js'
+export type { AcquireOptions } from './limiter/acquire-options.js'
 export { events, type ProcessEvents } from './limiter/all-events.js'
 export type {
   BanEvent,
@@ -72,7 +73,6 @@ export {
   type LimiterOptions,
   type StrikeOptions,
 } from './limiter/limiter.js'
-export type { AcquireOptions } from './limiter/wait-queue.js'
 export { type FileList, type FileListOptions, fileList } from './lists/files/file-list.js'
 export type { ListFormat } from './lists/files/list-format.js'
 export { ipRanges } from './lists/ip-ranges.js'

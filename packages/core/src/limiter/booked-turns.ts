@@ -6,7 +6,7 @@ import { isCharged } from '../verdict/decision.js'
 import { DECISION, type Verdict } from '../verdict/verdict.js'
 import { BookedTimes } from './booked-times.js'
 import { FairQueue, type Turn } from './fair-queue.js'
-import { WaitExceeded, type WaitOptions } from './wait-queue.js'
+import { WaitExceeded, type WaitOptions } from './waiter.js'
 
 /** A turn that the queueing limits of a policy have given to a request, and charged. */
 export interface Booking {

@@ -14,7 +14,9 @@ import { ChargeLedger } from './charge-ledger.js'
 import { isUnavailable, LocalFallback, type UnavailableOptions } from './fallback.js'
 import type { LimiterEmitter } from './limiter-emitter.js'
 import { DECISION_OPTIONS, type DecisionOptions, NO_OPTIONS } from './options.js'
-import { type Waiter, type WaitOptions, WaitQueues } from './wait-queue.js'
+import { WaitQueues } from './wait-queue.js'
+import type { Waiter, WaitOptions } from './waiter.js'
+import { Waiting } from './waiting.js'
 
 /** Permit ids are unique over processes and restarts: the id of this process, and a number. */
 let permits = 0
@@ -153,7 +155,7 @@ export class Engine<Subject> {
       },
       waits: () => this.emitter.waits(this.policy.name),
     }
-    return this.#queues.admission(this.policy.where, waiter, { ...wait, headStartMs })
+    return new Waiting(this.#queues, this.policy.where, waiter, { ...wait, headStartMs }).admission()
   }
 
   /** Whether the store has returned promises, as those do that processes share. */

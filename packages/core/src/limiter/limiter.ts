@@ -19,6 +19,7 @@ import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { type Decision, isCharged, isHeld } from '../verdict/decision.js'
 import { type BanReport, DECISION, maxToSettle, Verdict } from '../verdict/verdict.js'
+import { type AcquireOptions, acquireOptions } from './acquire-options.js'
 import { Engine, type Resolver } from './engine.js'
 import type { LimiterEvents, ListenOptions } from './events.js'
 import { UNAVAILABLE_OPTIONS } from './fallback.js'
@@ -37,7 +38,7 @@ import {
 } from './options.js'
 import { adviseOnSetUp } from './set-up-advice.js'
 import { noteStoreInUse } from './stores-in-use.js'
-import { type AcquireOptions, acquireOptions, WaitExceeded } from './wait-queue.js'
+import { WaitExceeded } from './waiter.js'
 
 export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions, StrikeOptions } from './options.js'
 

@@ -1,6 +1,6 @@
 import type { Engine } from '../../limiter/engine.js'
 import { type DecisionOptions, NO_OPTIONS } from '../../limiter/options.js'
-import type { WaitOptions } from '../../limiter/wait-queue.js'
+import type { WaitOptions } from '../../limiter/waiter.js'
 import { checkCost } from '../../policy/costs.js'
 import { Policy, type PolicyChoice, type Resolved } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'

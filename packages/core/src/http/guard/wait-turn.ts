@@ -1,5 +1,5 @@
 import type { BookedWait } from '../../limiter/booked-turns.js'
-import { WaitExceeded } from '../../limiter/wait-queue.js'
+import { WaitExceeded } from '../../limiter/waiter.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.js'
 import type { TurnOptions, TurnResult } from '../responders/turn.js'

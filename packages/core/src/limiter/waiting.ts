@@ -1,0 +1,194 @@
+import { PEEK } from '../store/store.js'
+import type { Verdict } from '../verdict/verdict.js'
+import type { FairQueue, Turn } from './fair-queue.js'
+import type { WaitQueues } from './wait-queue.js'
+import {
+  expectedWait,
+  foreseen,
+  longestWait,
+  queueOf,
+  WaitExceeded,
+  type Waiter,
+  type WaitOptions,
+  whyTooLong,
+} from './waiter.js'
+
+/** After so many looks for permits a whole decision follows, as it may have been blocked meanwhile. */
+const MOST_LOOKS = 20
+
+/** One request that waits in the queues of a limiter. */
+export class Waiting {
+  readonly #queues: WaitQueues
+  readonly #where: string
+  readonly #waiter: Waiter
+  readonly #options: WaitOptions
+  readonly #deadline: number
+  readonly #turn: Turn
+  /** Where it stands. */
+  #id: string
+  #hasJoined = false
+  /** What is known of its limits, while that is current. */
+  #refusal: Verdict | undefined
+  #isWaiting = false
+  #hasWaited: ReturnType<NonNullable<Waiter['waits']>>
+
+  constructor(queues: WaitQueues, where: string, waiter: Waiter, options: WaitOptions) {
+    const { cost, maxWaitMs, headStartMs = 0, client, refusal } = options
+    const now = performance.now()
+    this.#queues = queues
+    this.#where = where
+    this.#waiter = waiter
+    this.#options = options
+    this.#deadline = now + maxWaitMs
+    this.#turn = { cost, headStartMs, since: now - headStartMs, client, wake: undefined, isDisplaced: false }
+    this.#refusal = refusal
+    this.#id =
+      (refusal && queueOf(waiter, refusal)) ??
+      waiter.queues.find((id) => queues.hasAny([id])) ??
+      (waiter.queues[0] as string)
+  }
+
+  get #leftMs(): number {
+    return this.#deadline - performance.now()
+  }
+
+  /**
+   * Waits until admitted. A queueing limit (`leakyBucket` with `queue`) admits at once; the caller waits for `delayMs` then.
+   *
+   * @throws WaitExceeded as soon as that is foreseen; the signal's reason when aborted, with nothing charged
+   */
+  async admission(): Promise<Verdict> {
+    const { signal, size = Number.POSITIVE_INFINITY } = this.#options
+    const turn = this.#turn
+    signal?.throwIfAborted()
+    if (!this.#queues.makeRoom(this.#id, size, turn)) {
+      throw await this.#noRoom(this.#queues.unitsIn(this.#id) + turn.cost)
+    }
+    let queue = this.#join(this.#id)
+    let isServed = false
+    try {
+      for (;;) {
+        if (turn.isDisplaced) {
+          this.#refusal ??= this.#options.refusal
+          throw await this.#noRoom(queue.units + turn.cost)
+        }
+        if (queue.first !== turn) {
+          await this.#standBehind(queue)
+          // Others have been admitted since that refusal.
+          this.#refusal = undefined
+          continue
+        }
+        const { queues } = this.#waiter
+        let next = queues.find((id) => id !== this.#id && this.#queues.isLedBefore(id, turn))
+        if (next === undefined) {
+          const ask = this.#queues.begin(queues)
+          let verdict: Verdict
+          try {
+            verdict = this.#refusal ?? (await this.#queues.ask(this.#waiter, this.#id, queue, turn))
+          } finally {
+            this.#queues.end(queues, ask)
+          }
+          this.#refusal = undefined
+          if (verdict.allowed) {
+            const tooLate = this.#tooLate(verdict)
+            if (tooLate) throw await tooLate
+            isServed = true
+            return verdict
+          }
+          // A refund that came while the store decided may have made room.
+          if (ask.isOutdated) continue
+          const waitMs = this.#checkedWait(verdict)
+          next = queueOf(this.#waiter, verdict)
+          if (next === undefined || next === this.#id) {
+            await (waitMs > 0 ? this.#sleep(waitMs) : this.#sleepForPermits(queue))
+            continue
+          }
+          this.#refusal = verdict
+        }
+        this.#queues.leave(this.#id, queue, turn, false, this.#waiter)
+        queue = this.#join(next)
+      }
+    } finally {
+      this.#queues.leave(this.#id, queue, turn, isServed, this.#waiter)
+      this.#hasWaited?.(isServed ? 'admitted' : signal?.aborted ? 'left' : 'refused')
+    }
+  }
+
+  #join(id: string): FairQueue {
+    this.#id = id
+    this.#hasJoined = true
+    return this.#queues.join(id, this.#turn, this.#waiter)
+  }
+
+  /** Waits behind others: first it looks whether they leave it any hope. */
+  async #standBehind(queue: FairQueue): Promise<void> {
+    if (!this.#hasJoined) {
+      if (this.#leftMs <= 0) throw this.#tooLong(this.#options.refusal)
+      await this.#sleep(this.#leftMs)
+      return
+    }
+    this.#hasJoined = false
+    const waiter = this.#waiter
+    const last = this.#refusal ?? (await waiter.decide(this.#turn.cost, PEEK))
+    if (this.#isHopeless(last)) throw this.#tooLong(last)
+    if (longestWait(waiter, last, this.#id, queue.units) <= this.#leftMs) return
+    const waitMs = await expectedWait(waiter, last, this.#id, queue.unitsThrough(this.#turn))
+    if (waitMs > this.#leftMs) throw this.#tooLong(last, waitMs)
+  }
+
+  /** For how many ms a refusal lasts; 0 where only permits are missing. */
+  #checkedWait(refusal: Verdict): number {
+    const waitMs = foreseen(refusal)
+    if (this.#isHopeless(refusal) || waitMs > this.#leftMs || this.#leftMs <= 0) throw this.#tooLong(refusal)
+    return waitMs
+  }
+
+  /** Why an admission comes too late, once that has been refunded; undefined where it does not. */
+  #tooLate(verdict: Verdict): Promise<unknown> | undefined {
+    const { signal } = this.#options
+    const leftMs = Math.max(0, this.#leftMs)
+    const delayMs = this.#waiter.delayOf(verdict, leftMs)
+    if (!signal?.aborted && delayMs <= leftMs) return undefined
+    return this.#waiter.refund(verdict).then(() => (signal?.aborted ? signal.reason : this.#tooLong(verdict, delayMs)))
+  }
+
+  /** What never ends exceeds even an infinite `maxWait`: an impossible cost, a block for ever. */
+  #isHopeless({ reason, retryAfterMs }: Verdict): boolean {
+    return retryAfterMs === undefined || (reason === 'unavailable' && !this.#options.waitsForStore)
+  }
+
+  #tooLong(
+    refusal: Verdict | undefined,
+    waitMs?: number,
+    why = whyTooLong(refusal, this.#options.maxWaitMs),
+  ): WaitExceeded {
+    return new WaitExceeded(`${this.#where}: acquire: ${why}`, waitMs, refusal)
+  }
+
+  async #noRoom(units: number): Promise<WaitExceeded> {
+    const last = this.#refusal ?? (await this.#waiter.decide(this.#turn.cost, PEEK))
+    const waitMs = await expectedWait(this.#waiter, last, this.#id, units)
+    return this.#tooLong(last, waitMs, `${this.#options.size} calls wait already`)
+  }
+
+  async #sleep(ms: number, forPermits = false): Promise<void> {
+    if (!this.#isWaiting) this.#hasWaited = this.#waiter.waits?.()
+    this.#isWaiting = true
+    await this.#queues.sleep(this.#turn, ms, this.#options.signal, forPermits)
+  }
+
+  /** Until permits may have been released. */
+  async #sleepForPermits(queue: FairQueue): Promise<void> {
+    const { queues, mayHavePermits } = this.#waiter
+    const look = this.#queues.begin(queues)
+    const isOver = () => look.isOutdated || this.#turn.isDisplaced || queue.first !== this.#turn || this.#leftMs <= 0
+    try {
+      for (let looks = 0; looks < MOST_LOOKS; looks++) {
+        await this.#sleep(Math.max(1, this.#leftMs), true)
+        if (isOver() || !mayHavePermits || (await mayHavePermits(this.#turn.cost)) || isOver()) return
+      }
+    } finally {
+      this.#queues.end(queues, look)
+    }
+  }
+}
