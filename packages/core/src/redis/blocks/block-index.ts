@@ -165,6 +165,19 @@ export class BlockIndex {
   }
 }
 
+/** Changes that one script may make: of one shard, and with block keys or without. */
+export function groupsOf(changes: readonly Change[]): Iterable<{ readonly shard: number; readonly all: Change[] }> {
+  const groups = new Map<string, { readonly shard: number; readonly all: Change[] }>()
+  for (const change of changes) {
+    const shard = shardOf(fieldOf(change.policy, change.identity))
+    const name = `${shard} ${change.keys !== undefined}`
+    const group = groups.get(name)
+    if (group) group.all.push(change)
+    else groups.set(name, { shard, all: [change] })
+  }
+  return groups.values()
+}
+
 /** What the entry of a change that was made stands under. */
 export function fieldAfter({ policy, identity, op, kept }: Change): string {
   return op === 'ERASE' ? kept : fieldOf(policy, identity)

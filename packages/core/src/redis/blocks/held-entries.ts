@@ -7,25 +7,19 @@ import {
   type BlockIndexOptions,
   type Change,
   fieldAfter,
+  groupsOf,
   MOST_CHANGES,
   PAGE,
   type Page,
   type Written,
 } from './block-index.js'
 import { erasedField, fieldOf, type IndexEntry, isNewer, SHARDS, saltOf, shardOf } from './entry.js'
-import { Shard } from './shards.js'
+import { type EntryMirror, KnownEntries } from './known-entries.js'
+import { Looks } from './looks.js'
+import { ShardReads } from './shard-reads.js'
+import type { Shard } from './shards.js'
 import type { StoreTime } from './store-time.js'
-
-/** What this process holds of the index. */
-export interface EntryMirror extends Iterable<IndexEntry> {
-  readonly size: number
-  get(policy: string, identity: string): IndexEntry | undefined
-  /** Takes over what the index says of an identity: also that something has ended. */
-  set(entry: IndexEntry, now: number): void
-  delete(policy: string, identity: string): void
-  /** Whether the whole index is to be read again. */
-  readsAgain?(now: () => number): boolean
-}
+import { UnwrittenBans } from './unwritten-bans.js'
 
 export interface HeldEntriesOptions extends BlockIndexOptions {
   readonly mirror: EntryMirror
@@ -40,8 +34,6 @@ export interface HeldEntriesOptions extends BlockIndexOptions {
   readonly onFailed: (error: Error) => void
 }
 
-/** Between two looks for what others have changed, give or take a tenth. */
-const LOOK_EVERY_MS = 1000
 /** A look that finds entries of longer ago, in ms, which were not there before, shows that others write again what Redis has lost. */
 const RECENT_MS = 5000
 /** So many looks without a loss show the whole index: what others know and Redis had lost, they have written again by then. */
@@ -50,10 +42,6 @@ const CALM_LOOKS = 3
 const FIRST_TRIES = 3
 /** For how long an end is remembered of a block that this process does not know: others may, and write it again. */
 const END_MS = 3_600_000
-/** How many entries are looked at without a pause. */
-const LOOKED_AT_ONCE = 2000
-/** Most bans that wait to be written to the index. */
-const MOST_UNWRITTEN = 10_000
 
 /**
  * Keeps entries of an index, whatever becomes of Redis, as long as a process lives that knew them. The truth is the index in
@@ -63,43 +51,33 @@ export class HeldEntries {
   readonly index: BlockIndex
   readonly #options: HeldEntriesOptions
   readonly #time: StoreTime
-  readonly #mirror: EntryMirror
-  readonly #shards = Array.from({ length: SHARDS }, () => new Shard())
-  /** Reads of shards that have not begun, and those that have. */
-  readonly #waiting = new Map<number, Promise<void>>()
-  readonly #reading = new Map<number, Promise<void>>()
-  /** Bans that are not in the index yet, by field. */
-  readonly #unwritten = new Map<string, Change>()
-  /** Instants of what this process changed while it reads, by field: a page may be of before that. */
-  readonly #changedMeanwhile = new Map<string, number>()
-  #reads = 0
+  readonly #known: KnownEntries
+  readonly #reads = new ShardReads((shard) => this.#readAll(shard))
+  readonly #bans = new UnwrittenBans((changes) => this.#write(changes))
+  readonly #looks = new Looks(() => this.#look())
   /** The salt of hashes that stand in place of names: the first that was found in the index, or a new one. */
   #salt: string | undefined
-  #isFlushing = false
-  #timer: NodeJS.Timeout | undefined
-  #isLooking = false
   /** The next shard to read although its head shows no change. */
   #turn = 0
   #isLoaded = false
   /** Looks at the index in a row that found no loss. */
   #calmLooks = 0
-  #hasLooked: () => void = () => {}
-  /** Resolves after the first look at the index, whether it could be read or not. */
-  readonly looked = new Promise<void>((resolve) => {
-    this.#hasLooked = resolve
-  })
-  #isClosed = false
 
   constructor(options: HeldEntriesOptions) {
     this.#options = options
-    this.#mirror = options.mirror
+    this.#known = new KnownEntries(options.mirror, options.time)
     this.#time = options.time
     this.index = new BlockIndex(options)
   }
 
+  /** Resolves after the first look at the index, whether it could be read or not. */
+  get looked(): Promise<void> {
+    return this.#looks.first
+  }
+
   /** Resolves once this process holds of an entry what Redis does, and Redis what this process held. */
   confirm(entry: IndexEntry): Promise<void> {
-    return this.#read(shardOf(fieldOf(entry.policy, entry.identity)))
+    return this.#reads.read(shardOf(fieldOf(entry.policy, entry.identity)))
   }
 
   /**
@@ -128,25 +106,24 @@ export class HeldEntries {
         return await this.loaded()
       } catch (error) {
         const isDenied = /\bNOPERM\b/.test((error as Error).message)
-        if (isDenied || tries === FIRST_TRIES || this.#isClosed || this.#options.isAway()) throw error
+        if (isDenied || tries === FIRST_TRIES || this.#looks.isClosed || this.#options.isAway()) throw error
         // What was read so far is not read again.
-        if (this.#mirror.size > known) tries = 0
-        known = this.#mirror.size
+        if (this.#known.mirror.size > known) tries = 0
+        known = this.#known.mirror.size
       }
     }
   }
 
   /** Begins to look for what others change. */
   start(): void {
-    if (this.#timer || this.#isClosed) return
-    this.#timer = setTimeout(() => this.#look(), LOOK_EVERY_MS * (0.9 + 0.2 * Math.random())).unref()
+    this.#looks.start()
   }
 
   /** Another server answers, or the same one after a while: it may have lost what was written last. */
   doubt(): void {
-    for (const shard of this.#shards) shard.isInDoubt = shard.incarnation !== ''
+    for (const shard of this.#known.shards) shard.isInDoubt = shard.incarnation !== ''
     this.#calmLooks = 0
-    if (!this.#isClosed) this.#lookNow()
+    this.#looks.lookNow()
   }
 
   /** Until so many ms from now, or until an instant. */
@@ -157,8 +134,8 @@ export class HeldEntries {
 
   /** Notes that something has ended, for as long as a process can still know it. */
   async end(policy: string, identity: string): Promise<void> {
-    const until = this.#mirror.get(policy, identity)?.until ?? this.#time.now() + END_MS
-    this.#unwritten.delete(fieldOf(policy, identity))
+    const until = this.#known.mirror.get(policy, identity)?.until ?? this.#time.now() + END_MS
+    this.#bans.delete(fieldOf(policy, identity))
     await this.#write([this.#change(policy, identity, 'END', [until, 0, 0], '')])
   }
 
@@ -176,10 +153,10 @@ export class HeldEntries {
    */
   async erase(policy: string, identity: string, forMs?: number): Promise<void> {
     const field = fieldOf(policy, identity)
-    const known = this.#mirror.get(policy, identity) ?? this.#shardOf(field).ends.get(field)
+    const known = this.#known.mirror.get(policy, identity) ?? this.#known.shard(field).ends.get(field)
     const until = forMs === undefined ? (known?.until ?? this.#time.now() + END_MS) : this.#time.now() + forMs
     this.#salt ??= randomBytes(16).toString('base64url')
-    this.#unwritten.delete(field)
+    this.#bans.delete(field)
     const numbers: Change['numbers'] = [until, forMs === undefined ? 0 : 1, 0]
     await this.#write([this.#change(policy, identity, 'ERASE', numbers, erasedField(field, this.#salt))])
   }
@@ -189,15 +166,12 @@ export class HeldEntries {
     const { remainingMs, reason, ban } = block
     const until = now + remainingMs
     const kept = keptText(ban ? { reason, ban: { ...ban, forgetAfterMs } } : { reason })
-    const known = this.#mirror.get(policy, identity)
+    const known = this.#known.mirror.get(policy, identity)
     if (known && known.until >= until) return
     const times = (known?.times ?? 0) + 1
-    this.#mirror.set({ policy, identity, until, since: now, times, isEnded: false, kept }, this.#time.now())
-    if (this.#unwritten.size >= MOST_UNWRITTEN) return
-    const change: Change = { policy, identity, op: 'KEEP', numbers: [until, now, 0], kept, keys: undefined }
-    const field = fieldOf(policy, identity)
-    this.#unwritten.set(field, change)
-    this.#shardOf(field).isKnown = true
+    this.#known.mirror.set({ policy, identity, until, since: now, times, isEnded: false, kept }, this.#time.now())
+    if (!this.#bans.add({ policy, identity, op: 'KEEP', numbers: [until, now, 0], kept, keys: undefined })) return
+    this.#known.shard(fieldOf(policy, identity)).isKnown = true
     setImmediate().then(() => this.#writeBans())
   }
 
@@ -218,9 +192,9 @@ export class HeldEntries {
     const note = (entry: { readonly policy: string; readonly identity: string }) => {
       if (entry.identity === identity) names.add(entry.policy)
     }
-    for (const entry of this.#mirror) note(entry)
-    for (const change of this.#unwritten.values()) note(change)
-    for (const { ends } of this.#shards) for (const end of ends.values()) note(end)
+    for (const entry of this.#known.mirror) note(entry)
+    for (const [, change] of this.#bans) note(change)
+    for (const { ends } of this.#known.shards) for (const end of ends.values()) note(end)
     for await (const entry of this.#everything()) note(entry)
     return names
   }
@@ -244,28 +218,23 @@ export class HeldEntries {
 
   /** Takes all out of the index, and resolves to whose block keys are left. */
   async *clear(): AsyncGenerator<readonly { readonly policy: string; readonly identity: string }[]> {
-    this.#unwritten.clear()
+    this.#bans.clear()
     for (let shard = 0; shard < SHARDS; shard++) {
       for (;;) {
         const { epoch, fields } = await this.index.clear(shard)
-        await this.#forgetUntil(shard, epoch)
+        await this.#known.forgetUntil(shard, epoch)
         yield fields.map((field) => {
           const [policy, identity] = JSON.parse(field) as [string, string]
           return { policy, identity }
         })
         if (fields.length < PAGE) break
       }
-      await this.#read(shard)
+      await this.#reads.read(shard)
     }
   }
 
   close(): void {
-    this.#isClosed = true
-    clearTimeout(this.#timer)
-  }
-
-  #shardOf(field: string): Shard {
-    return this.#shards[shardOf(field)] as Shard
+    this.#looks.close()
   }
 
   #change(policy: string, identity: string, op: Change['op'], numbers: Change['numbers'], kept: string): Change {
@@ -278,133 +247,73 @@ export class HeldEntries {
     for (const { shard, all } of groupsOf(changes)) {
       for (let i = 0; i < all.length; i += MOST_CHANGES) {
         const some = all.slice(i, i + MOST_CHANGES)
-        const own = this.#shards[shard] as Shard
+        const own = this.#known.shard(shard)
         const written = await this.index.write(shard, some, own.epoch)
         own.wrote(written, fieldAfter(some.at(-1) as Change))
         some.forEach((change, n) => {
           const { policy, identity } = change
           const { isMade, entry } = written.entries[n] as Written['entries'][number]
           const field = fieldOf(policy, identity)
-          if (this.#reads > 0) this.#changedMeanwhile.set(field, entry?.since ?? written.now)
+          this.#reads.noteChange(field, entry?.since ?? written.now)
           if (isMade && entry) made.push({ ...entry, policy, identity })
           if (isMade && change.op === 'ERASE') own.forget(field)
-          if (!entry || change.op === 'ERASE') this.#mirror.delete(policy, identity)
-          if (entry) this.#take(own, isMade ? fieldAfter(change) : field, entry, written.now)
+          if (!entry || change.op === 'ERASE') this.#known.mirror.delete(policy, identity)
+          if (entry) this.#known.take(own, isMade ? fieldAfter(change) : field, entry, written.now)
         })
       }
     }
     return made
   }
 
-  /** Takes over what the index says. */
-  #take(shard: Shard, field: string, entry: IndexEntry, now: number): void {
-    const end = shard.endOf(field, entry)
-    if (end && isNewer(end, entry)) {
-      shard.startAnew()
-      return
-    }
-    shard.take(field, entry)
-    this.#mirror.set(entry, now)
-  }
-
   /** What cannot be written now is tried again with the next look. */
   async #writeBans(): Promise<void> {
-    if (this.#isFlushing || this.#isClosed || this.#unwritten.size === 0) return
-    this.#isFlushing = true
+    if (this.#looks.isClosed) return
     try {
-      while (this.#unwritten.size > 0) {
-        const some = [...this.#unwritten].slice(0, MOST_CHANGES)
-        await this.#write(some.map(([, change]) => change))
-        for (const [field, change] of some) {
-          if (this.#unwritten.get(field) === change) this.#unwritten.delete(field)
-        }
-      }
+      await this.#bans.write()
     } catch (error) {
       // Redis is away. The mirror has them.
       this.#options.onFailed(error as Error)
-    } finally {
-      this.#isFlushing = false
     }
   }
 
-  #lookNow(): void {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#look(), 0).unref()
-  }
-
   async #look(): Promise<void> {
-    this.#timer = undefined
-    if (this.#isLooking) return
-    this.#isLooking = true
+    if (this.#options.isAway()) return
     try {
-      if (!this.#options.isAway()) {
-        this.#readAgain()
-        await (this.#isLoaded ? this.#readChanged() : this.#load())
-        this.#calmLooks++
-        // Evicted as a whole, and no process writes it again.
-        if (this.#shards.every(({ incarnation }) => incarnation === '') && (await this.index.hasMarker())) {
-          this.#calmLooks = 0
-        }
-        await this.#writeBans()
+      this.#readAgain()
+      await (this.#isLoaded ? this.#readChanged() : this.#load())
+      this.#calmLooks++
+      // Evicted as a whole, and no process writes it again.
+      if (this.#known.shards.every(({ incarnation }) => incarnation === '') && (await this.index.hasMarker())) {
+        this.#calmLooks = 0
       }
+      await this.#writeBans()
     } catch (error) {
       // Redis is away, which decisions report, or does not permit it.
       this.#options.onFailed(error as Error)
       this.#calmLooks = 0
     }
-    this.#isLooking = false
-    this.#hasLooked()
-    this.start()
   }
 
   #readAgain(): void {
-    if (!this.#mirror.readsAgain?.(() => this.#time.now())) return
+    if (!this.#known.mirror.readsAgain?.(() => this.#time.now())) return
     this.#calmLooks = 0
-    for (const shard of this.#shards) shard.readsAgain = true
+    for (const shard of this.#known.shards) shard.readsAgain = true
   }
 
   async #readChanged(): Promise<void> {
     const heads = await this.index.heads()
     this.#turn = (this.#turn + 1) % SHARDS
     for (const [n, head] of heads.entries()) {
-      const shard = this.#shards[n] as Shard
+      const shard = this.#known.shard(n)
       // A head does not show that the other key of its shard was evicted.
       const isInTurn = n === this.#turn && shard.isKnown
-      if (!this.#isClosed && (isInTurn || !shard.isAt(head))) await this.#read(n)
+      if (!this.#looks.isClosed && (isInTurn || !shard.isAt(head))) await this.#reads.read(n)
     }
     this.#isLoaded = true
   }
 
-  /** Reads what has changed in a shard. Calls during a read get the next read, which has all changes before them. */
-  #read(shard: number): Promise<void> {
-    let read = this.#waiting.get(shard)
-    if (!read) {
-      read = (this.#reading.get(shard) ?? Promise.resolve()).then(() => {
-        this.#waiting.delete(shard)
-        const reading = this.#readCounted(shard)
-        this.#reading.set(
-          shard,
-          reading.catch(() => {}),
-        )
-        return reading
-      })
-      this.#waiting.set(shard, read)
-    }
-    return read
-  }
-
-  async #readCounted(shard: number): Promise<void> {
-    this.#reads++
-    try {
-      await this.#readAll(shard)
-    } finally {
-      this.#reads--
-      if (this.#reads === 0) this.#changedMeanwhile.clear()
-    }
-  }
-
   async #readAll(number: number): Promise<void> {
-    const shard = this.#shards[number] as Shard
+    const shard = this.#known.shard(number)
     shard.begin()
     const { isInDoubt } = shard
     /** Names that are known from before, of which a hash may tell that they are forgotten. */
@@ -418,14 +327,14 @@ export class HeldEntries {
     if (!shard.isContinuedBy(page)) {
       // A shard that is new to this process has lost nothing.
       if (shard.isKnown) this.#calmLooks = 0
-      lost = await this.#knownOf(number)
+      lost = await this.#known.in(number)
       if (shard.version > 0) page = await this.index.page(number, 0)
       const epoch = shard.lostEpoch(page.head, page.now)
       shard.restart(lost.size === 0 && epoch === undefined ? page.head : undefined)
       if (lost.size === 0 && epoch === undefined && !page.head) shard.isKnown = false
     }
     for (;;) {
-      if (page.head && page.head.epoch > shard.epoch) await this.#forgetUntil(number, page.head.epoch, lost)
+      if (page.head && page.head.epoch > shard.epoch) await this.#known.forgetUntil(number, page.head.epoch, lost)
       for (const { version, field, entry } of page.entries) {
         seen.add(field)
         if (entry && saltOf(entry) && (isKnown || version > since)) hasErased = true
@@ -436,7 +345,10 @@ export class HeldEntries {
       if (isLast) break
       page = await this.index.page(number, shard.version)
     }
-    if (hasErased) await this.#dropErased(number, seen, lost)
+    if (hasErased) {
+      this.#bans.deleteErased(shard)
+      await this.#known.dropErased(number, seen, lost)
+    }
     await this.#restore(number, page, lost)
     // A process that has not seen such an end may have written the name that it stands for, after this read.
     if (shard.isAhead && [...lost.values()].some(saltOf)) await this.#readAll(number)
@@ -454,36 +366,18 @@ export class HeldEntries {
       }
       lost.delete(field)
       const isOld = !entry.isEnded && entry.since < now - RECENT_MS
-      if (isOld && this.#isLoaded && !this.#mirror.get(entry.policy, entry.identity)) this.#calmLooks = 0
-      if ((this.#changedMeanwhile.get(field) ?? 0) >= entry.since) continue
-      this.#take(shard, field, entry, now)
-    }
-  }
-
-  /** Drops what is known of identities that were forgotten. `seen`: the fields that the index has. */
-  async #dropErased(number: number, seen: ReadonlySet<string>, lost: Map<string, IndexEntry>): Promise<void> {
-    const shard = this.#shards[number] as Shard
-    for (const [field, { policy, identity, numbers }] of this.#unwritten) {
-      const end = shard.erasedEnd(field, { policy, identity })
-      if (end && numbers[1] <= end.since) this.#unwritten.delete(field)
-    }
-    for (const [field, entry] of await this.#knownOf(number)) {
-      const end = shard.erasedEnd(field, entry)
-      if (!end || entry.since > end.since) continue
-      this.#mirror.delete(entry.policy, entry.identity)
-      shard.forget(field)
-      // A process that did not know has written it again.
-      if (seen.has(field)) lost.set(field, end)
-      else lost.delete(field)
+      if (isOld && this.#isLoaded && !this.#known.mirror.get(entry.policy, entry.identity)) this.#calmLooks = 0
+      if (this.#reads.isOutdated(field, entry.since)) continue
+      this.#known.take(shard, field, entry, now)
     }
   }
 
   /** Writes again what Redis has lost. `page`: the last that was read of it. */
   async #restore(number: number, { head, now }: Page, lost: ReadonlyMap<string, IndexEntry>): Promise<void> {
-    const shard = this.#shards[number] as Shard
+    const shard = this.#known.shard(number)
     // What was ended meanwhile is not known any more.
     const entries = [...lost.values()].filter(
-      ({ policy, identity, isEnded }) => isEnded || this.#mirror.get(policy, identity),
+      ({ policy, identity, isEnded }) => isEnded || this.#known.mirror.get(policy, identity),
     )
     try {
       const epoch = shard.lostEpoch(head, now)
@@ -495,49 +389,4 @@ export class HeldEntries {
       throw error
     }
   }
-
-  async #knownOf(shard: number): Promise<Map<string, IndexEntry>> {
-    const known = new Map<string, IndexEntry>()
-    const own = this.#shards[shard] as Shard
-    if (!own.isKnown) return known
-    const now = this.#time.now()
-    for (const [field, entry] of own.ends) {
-      if (entry.until > now) known.set(field, entry)
-      else own.forget(field)
-    }
-    let looked = 0
-    for (const entry of this.#mirror) {
-      // Lets requests run in between.
-      if (++looked % LOOKED_AT_ONCE === 0) await setImmediate()
-      const field = fieldOf(entry.policy, entry.identity)
-      if (entry.until > now && shardOf(field) === shard) known.set(field, entry)
-    }
-    return known
-  }
-
-  /** All was made void up to an instant. */
-  async #forgetUntil(number: number, epoch: number, lost?: Map<string, IndexEntry>): Promise<void> {
-    const shard = this.#shards[number] as Shard
-    for (const [field, { policy, identity, since }] of await this.#knownOf(number)) {
-      if (since > epoch) continue
-      this.#mirror.delete(policy, identity)
-      shard.forget(field)
-      lost?.delete(field)
-    }
-    shard.epoch = Math.max(shard.epoch, epoch)
-    shard.isKnown = true
-  }
-}
-
-/** Changes that one script may make: of one shard, and with block keys or without. */
-function groupsOf(changes: readonly Change[]): Iterable<{ readonly shard: number; readonly all: Change[] }> {
-  const groups = new Map<string, { readonly shard: number; readonly all: Change[] }>()
-  for (const change of changes) {
-    const shard = shardOf(fieldOf(change.policy, change.identity))
-    const name = `${shard} ${change.keys !== undefined}`
-    const group = groups.get(name)
-    if (group) group.all.push(change)
-    else groups.set(name, { shard, all: [change] })
-  }
-  return groups.values()
 }

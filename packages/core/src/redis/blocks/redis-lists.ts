@@ -4,8 +4,9 @@ import { type NamedEntry, NamedLists } from '../../blocks/named-lists.js'
 import { startOf, textValue } from '../../store/identity.js'
 import { keptReason } from '../scripts/decode.js'
 import { blockEntry, type IndexEntry } from './entry.js'
-import { type EntryMirror, HeldEntries, type HeldEntriesOptions } from './held-entries.js'
+import { HeldEntries, type HeldEntriesOptions } from './held-entries.js'
 import { pageOf } from './index-pages.js'
+import type { EntryMirror } from './known-entries.js'
 
 /** For how long it is remembered that an entry was removed: a process that is cut off for longer writes it again. */
 const END_MS = 30 * 86_400_000

@@ -1,0 +1,52 @@
+/** Reads of the shards of an index. */
+export class ShardReads {
+  readonly #readAll: (shard: number) => Promise<void>
+  /** Those that have not begun, and those that have. */
+  readonly #waiting = new Map<number, Promise<void>>()
+  readonly #reading = new Map<number, Promise<void>>()
+  #count = 0
+  /** Instants of what this process changed while it reads, by field. */
+  readonly #changed = new Map<string, number>()
+
+  constructor(readAll: (shard: number) => Promise<void>) {
+    this.#readAll = readAll
+  }
+
+  /** Reads what has changed in a shard. Calls during a read get the next read, which has all changes before them. */
+  read(shard: number): Promise<void> {
+    let read = this.#waiting.get(shard)
+    if (!read) {
+      read = (this.#reading.get(shard) ?? Promise.resolve()).then(() => {
+        this.#waiting.delete(shard)
+        const reading = this.#readCounted(shard)
+        this.#reading.set(
+          shard,
+          reading.catch(() => {}),
+        )
+        return reading
+      })
+      this.#waiting.set(shard, read)
+    }
+    return read
+  }
+
+  /** Notes that this process has changed an entry at an instant. */
+  noteChange(field: string, at: number): void {
+    if (this.#count > 0) this.#changed.set(field, at)
+  }
+
+  /** Whether a page that has an entry of an instant may be of before a change that this process made. */
+  isOutdated(field: string, since: number): boolean {
+    return (this.#changed.get(field) ?? 0) >= since
+  }
+
+  async #readCounted(shard: number): Promise<void> {
+    this.#count++
+    try {
+      await this.#readAll(shard)
+    } finally {
+      this.#count--
+      if (this.#count === 0) this.#changed.clear()
+    }
+  }
+}
