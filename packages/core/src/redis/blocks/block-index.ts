@@ -3,7 +3,7 @@ import type { Connection } from '../clients/connection.js'
 import { unreadable } from '../scripts/reply-reader.js'
 import { readFields, readKeys, run } from '../scripts/run.js'
 import { indexClearScript, indexPageScript, indexScript, type LuaScript } from '../scripts/scripts.generated.js'
-import { fieldOf, type IndexEntry, parsedEntry, SHARDS, shardOf } from './entry.js'
+import { erasedField, fieldOf, type IndexEntry, parsedEntry, SHARDS, shardOf } from './entry.js'
 import type { StoreTime } from './store-time.js'
 
 /** What a shard says of itself. */
@@ -92,6 +92,22 @@ export class BlockIndex {
     const field = fieldOf(policy, identity)
     const [value] = await readFields(connection, timeoutMs, [[this.#keys(shardOf(field))[0] as string, field]])
     return value === undefined ? undefined : parsedEntry(field, value)
+  }
+
+  /**
+   * Whether an entry was ended that the index does not have: all were, or its identity was forgotten. One that was evicted with its
+   * shard was not, as far as Redis can know.
+   */
+  async hasEnded({ policy, identity, since }: IndexEntry): Promise<boolean> {
+    const { connection, timeoutMs } = this.#options
+    const field = fieldOf(policy, identity)
+    const key = this.#keys(shardOf(field))[0] as string
+    const head = headOf((await readFields(connection, timeoutMs, [[key, '']]))[0])
+    if (!head || head.epoch >= since) return head !== undefined
+    if (head.salt === undefined) return false
+    const erased = erasedField(field, head.salt)
+    const [value] = await readFields(connection, timeoutMs, [[key, erased]])
+    return ((value && parsedEntry(erased, value)?.since) || 0) >= since
   }
 
   /** What has changed after a version. `tail`: the field that had this version. */

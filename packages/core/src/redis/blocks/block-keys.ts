@@ -65,7 +65,7 @@ export class BlockKeys {
     const known = await index.get(policy, identity)
     if (entry.isEnded) {
       if (known && !known.isEnded) await this.#set(known)
-    } else if (!known || known.isEnded) await this.delete(policy, identity)
+    } else if (known ? known.isEnded : await index.hasEnded(entry)) await this.delete(policy, identity)
   }
 
   async #set({ policy, identity, until, kept }: IndexEntry): Promise<void> {
