@@ -74,7 +74,7 @@ export {
   type StrikeOptions,
 } from './limiter/limiter.js'
 export { type FileList, type FileListOptions, fileList } from './lists/files/file-list.js'
-export type { ListFormat } from './lists/files/list-format.js'
+export type { ListFormat } from './lists/files/formats.js'
 export { ipRanges } from './lists/ip-ranges.js'
 export { type ListedValues, list } from './lists/list.js'
 export type { DenyOptions, ListItem, ListOptions, ListPredicate, ListsOption } from './lists/options.js'

@@ -1,4 +1,4 @@
-import type { ListedIdentity, ListMatch } from '../store/list.js'
+import type { List, ListedIdentity, ListMatch } from '../store/list.js'
 import { ipAddress } from '../util/ip-address.js'
 import { RangeTree } from '../util/range-tree.js'
 import type { Entries, ListData } from './list-data.js'
@@ -50,4 +50,19 @@ export class DataMatcher {
       size,
     }
   }
+}
+
+/** A list that never changes. */
+export class FixedList extends DataMatcher implements List {
+  readonly name: string
+  readonly version = 1
+
+  constructor(name: string, data: ListData) {
+    super(data)
+    this.name = name
+  }
+
+  async ready(): Promise<void> {}
+
+  async close(): Promise<void> {}
 }

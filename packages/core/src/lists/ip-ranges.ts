@@ -1,8 +1,7 @@
 import type { List } from '../store/list.js'
 import { invalidPolicy } from '../util/errors.js'
 import { ipRange, RANGE_FORMS } from '../util/ip-range.js'
-import { DataMatcher } from './data-matcher.js'
-import { FixedList } from './fixed-list.js'
+import { FixedList } from './data-matcher.js'
 import { ListBuilder } from './list-data.js'
 
 /**
@@ -20,5 +19,5 @@ export function ipRanges(ranges: readonly string[]): List {
     const range = typeof text === 'string' ? ipRange(text.trim()) : undefined
     builder.addRange(range ?? invalidPolicy('ipRanges', `ranges[${i}]`, RANGE_FORMS, text))
   })
-  return new FixedList('ipRanges', new DataMatcher(builder.build()))
+  return new FixedList('ipRanges', builder.build())
 }

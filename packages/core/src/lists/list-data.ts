@@ -27,12 +27,15 @@ export interface Entries<Index> {
 
 /** What an entry says beside what it matches. */
 export interface EntryDetails {
-  readonly reason?: string | undefined
+  /** As it is written: of a text 200 characters are kept, of anything else nothing. */
+  readonly reason?: unknown
   /** In ms since 1970. */
   readonly expiresAt?: number | undefined
 }
 
 const NO_DETAILS: EntryDetails = {}
+/** As long as a block's reason may be. */
+const LONGEST_REASON = 200
 
 class Rows<Index> {
   readonly index: Index
@@ -86,9 +89,10 @@ export class ListBuilder {
     }
   }
 
-  #set(rows: Rows<unknown>, number: number, { reason = '', expiresAt = Number.POSITIVE_INFINITY }: EntryDetails): void {
+  #set(rows: Rows<unknown>, number: number, { reason, expiresAt = Number.POSITIVE_INFINITY }: EntryDetails): void {
     this.#size++
-    rows.set(number, expiresAt, numberOf(this.#reasons, reason))
+    const text = typeof reason === 'string' ? reason.slice(0, LONGEST_REASON) : ''
+    rows.set(number, expiresAt, numberOf(this.#reasons, text))
   }
 }
 

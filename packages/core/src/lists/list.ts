@@ -3,8 +3,7 @@ import type { List, ListKeys } from '../store/list.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { ipRange, RANGE_FORMS } from '../util/ip-range.js'
 import { isRecord } from '../util/is-record.js'
-import { DataMatcher } from './data-matcher.js'
-import { FixedList } from './fixed-list.js'
+import { FixedList } from './data-matcher.js'
 import { ListBuilder } from './list-data.js'
 import { standardValue } from './standard-value.js'
 
@@ -60,7 +59,7 @@ function build(values: ListedValues, keys: ListKeys): FixedList {
       if (counted !== undefined) builder.addText(kind, counted)
     })
   }
-  return new FixedList('list', new DataMatcher(builder.build()))
+  return new FixedList('list', builder.build())
 }
 
 function countedValue(

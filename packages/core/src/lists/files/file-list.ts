@@ -6,7 +6,7 @@ import { emitWarning } from '../../util/warnings.js'
 import { DataMatcher } from '../data-matcher.js'
 import { ListBuilder, type ListData } from '../list-data.js'
 import { FileWatcher } from './file-watcher.js'
-import type { ListFormat } from './list-format.js'
+import type { ListFormat } from './formats.js'
 import { type Loading, type LoadResult, load } from './load.js'
 
 export interface FileListOptions {

@@ -1,7 +1,9 @@
 import type { ListBuilder } from '../list-data.js'
 import { readCrowdSec, readJson } from './json-formats.js'
-import type { ListFormat } from './list-format.js'
 import { readNetset, readPlain } from './text-formats.js'
+
+/** How a file holds a list. */
+export type ListFormat = 'plain' | 'netset' | 'json' | 'crowdsec'
 
 /** Adds the entries of a file to a list. `writtenAt`: when the file was written, in ms since 1970. */
 type Reader = (text: string, builder: ListBuilder, writtenAt: number) => void

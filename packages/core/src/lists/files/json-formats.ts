@@ -1,9 +1,9 @@
 import { isKind } from '../../store/identity.js'
+import { show } from '../../util/errors.js'
 import { ipRange, RANGE_FORMS } from '../../util/ip-range.js'
 import type { EntryDetails, ListBuilder } from '../list-data.js'
 import { standardValue } from '../standard-value.js'
 import { FileFault, lineAt } from './lines.js'
-import { cutReason, shown } from './values.js'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -16,7 +16,7 @@ export function readJson(text: string, builder: ListBuilder): void {
   const byKind: Fields = Array.isArray(data) ? { ip: data } : fieldsOf(data, text)
   for (const [kind, entries] of Object.entries(byKind)) {
     if (!isKind(kind) || kind.includes('+')) throw fault(text, kind, 'the kind of an identity, such as "ip"')
-    if (!Array.isArray(entries)) throw fault(text, kind, `an array of values for ${shown(kind)}`)
+    if (!Array.isArray(entries)) throw fault(text, kind, `an array of values for ${show(kind)}`)
     for (const entry of entries) addEntry(text, builder, kind, entry)
   }
 }
@@ -24,7 +24,7 @@ export function readJson(text: string, builder: ListBuilder): void {
 function addEntry(text: string, builder: ListBuilder, kind: string, entry: unknown): void {
   const isObject = typeof entry === 'object' && entry !== null
   const { value, reason, expiresAt }: Fields = isObject ? (entry as Fields) : { value: entry }
-  const details: EntryDetails = { reason: cutReason(reason), expiresAt: timeIn(text, expiresAt) }
+  const details: EntryDetails = { reason, expiresAt: timeIn(text, expiresAt) }
   if (kind === 'ip') return addRange(text, builder, value, details)
   const isValue = (typeof value === 'string' && value !== '') || (typeof value === 'number' && Number.isFinite(value))
   if (!isValue) throw fault(text, value, 'a non-empty text or a number')
@@ -56,7 +56,7 @@ function addDecision(text: string, builder: ListBuilder, decision: Fields, writt
   if (!/^(?:ip|range)$/i.test(scope) || type.toLowerCase() !== 'ban' || simulated === true) return
   const leftMs = duration === undefined ? undefined : goDuration(text, duration)
   const expiresAt = leftMs === undefined ? timeIn(text, until) : writtenAt + leftMs
-  addRange(text, builder, value, { reason: cutReason(scenario), expiresAt })
+  addRange(text, builder, value, { reason: scenario, expiresAt })
 }
 
 function addRange(text: string, builder: ListBuilder, value: unknown, details: EntryDetails): void {
@@ -116,5 +116,5 @@ function parsed(text: string): unknown {
 function fault(text: string, value: unknown, expected: string): FileFault {
   const written = JSON.stringify(value)
   const position = written === undefined ? -1 : text.indexOf(written)
-  return new FileFault(position < 0 ? undefined : lineAt(text, position), `expected ${expected}, got ${shown(value)}`)
+  return new FileFault(position < 0 ? undefined : lineAt(text, position), `expected ${expected}, got ${show(value)}`)
 }

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import type { ListData } from '../list-data.js'
-import type { ListFormat } from './list-format.js'
+import type { ListFormat } from './formats.js'
 import { WORKER } from './worker.generated.js'
 
 export interface LoadRequest {

@@ -1,7 +1,7 @@
+import { show } from '../../util/errors.js'
 import { ipRange, RANGE_FORMS } from '../../util/ip-range.js'
 import type { EntryDetails, ListBuilder } from '../list-data.js'
 import { FileFault, linesOf } from './lines.js'
-import { cutReason, shown } from './values.js'
 
 /** One range per line; what stands behind `#` or `;` is its reason. */
 export function readPlain(text: string, builder: ListBuilder): void {
@@ -26,7 +26,7 @@ export function readNetset(text: string, builder: ListBuilder, writtenAt: number
     const [, comment] = /\bcomment\s+"([^"]*)"/.exec(rest) ?? []
     // In ipset a timeout of 0 is none.
     const expiresAt = seconds === undefined || Number(seconds) === 0 ? undefined : writtenAt + 1000 * Number(seconds)
-    addRange(entry, number, builder, { reason: cutReason(comment), expiresAt })
+    addRange(entry, number, builder, { reason: comment, expiresAt })
   }
 }
 
@@ -34,11 +34,11 @@ function readRange(line: string, number: number, builder: ListBuilder): void {
   const end = line.search(/[#;]/)
   const entry = (end < 0 ? line : line.slice(0, end)).trim()
   if (entry === '') return
-  addRange(entry, number, builder, { reason: end < 0 ? undefined : cutReason(line.slice(end + 1).trim()) })
+  addRange(entry, number, builder, { reason: end < 0 ? undefined : line.slice(end + 1).trim() })
 }
 
 function addRange(text: string, number: number, builder: ListBuilder, details: EntryDetails): void {
   const range = ipRange(text)
-  if (!range) throw new FileFault(number, `expected ${RANGE_FORMS}, got ${shown(text)}`)
+  if (!range) throw new FileFault(number, `expected ${RANGE_FORMS}, got ${show(text)}`)
   builder.addRange(range, details)
 }

@@ -1,2 +1,0 @@
-/** How a file holds a list. */
-export type ListFormat = 'plain' | 'netset' | 'json' | 'crowdsec'
