@@ -31,7 +31,7 @@ export class DataMatcher {
     if (!address) return undefined
     const tree = address.isIPv4 ? this.#v4 : this.#v6
     const entries = address.isIPv4 ? this.#data.v4 : this.#data.v6
-    const found = tree.find(address.first, address.last, entries.ends, this.#holds)
+    const found = tree.find(address, entries.ends, this.#holds)
     return found === 0 ? undefined : this.#matched(entries, found, tree.sizeOf(found))
   }
 

@@ -38,6 +38,6 @@ export class RangeMap<Value> {
   find(range: IpRange, holds: (value: Value) => boolean): Value | undefined {
     if (this.#size === 0) return undefined
     const { tree, values } = range.isIPv4 ? this.#v4 : this.#v6
-    return values[tree.find(range.first, range.last, values as Value[], holds)]
+    return values[tree.find(range, values as Value[], holds)]
   }
 }

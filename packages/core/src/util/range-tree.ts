@@ -77,15 +77,10 @@ export class RangeTree {
   }
 
   /**
-   * The number of the smallest range that has all addresses from the first to the last, and whose value holds; 0 where there is
-   * none. `values`: by number. `holds` is called with those that are smaller than what it held for, in no order.
+   * The number of the smallest range that has all addresses of another, and whose value holds; 0 where there is none. `values`: by
+   * number. `holds` is called with those of ranges that are smaller than what it held for, in no order.
    */
-  find<Value>(
-    first: ArrayLike<number>,
-    last: ArrayLike<number>,
-    values: ArrayLike<Value>,
-    holds: (value: Value) => boolean,
-  ): number {
+  find<Value>({ first, last }: IpRange, values: ArrayLike<Value>, holds: (value: Value) => boolean): number {
     const bits = 32 * this.#width
     let found = 0
     let node = 0
@@ -193,24 +188,20 @@ export class RangeTree {
   }
 
   #is(range: number, first: readonly number[], last: readonly number[]): boolean {
-    for (let i = 0; i < this.#width; i++) {
-      if (this.#firstOf(range, i) !== first[i] || this.#lastOf(range, i) !== last[i]) return false
-    }
-    return true
+    return this.#compare(range, FIRST, first) === 0 && this.#compare(range, FIRST + this.#width, last) === 0
   }
 
-  #has(range: number, first: ArrayLike<number>, last: ArrayLike<number>): boolean {
+  #has(range: number, first: readonly number[], last: readonly number[]): boolean {
+    return this.#compare(range, FIRST, first) <= 0 && this.#compare(range, FIRST + this.#width, last) >= 0
+  }
+
+  /** Below 0 where the address in a column of a range comes before another one, above where it comes behind it. */
+  #compare(range: number, column: number, words: readonly number[]): number {
     for (let i = 0; i < this.#width; i++) {
-      const own = this.#firstOf(range, i)
-      if (own > (first[i] as number)) return false
-      if (own < (first[i] as number)) break
+      const difference = this.#ranges.at(range, column + i) - (words[i] as number)
+      if (difference !== 0) return difference
     }
-    for (let i = 0; i < this.#width; i++) {
-      const own = this.#lastOf(range, i)
-      if (own < (last[i] as number)) return false
-      if (own > (last[i] as number)) break
-    }
-    return true
+    return 0
   }
 
   /** By the words of their sizes, of which the last may borrow from those before it. */
