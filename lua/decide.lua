@@ -26,8 +26,8 @@
 --            if op is REFUND: when it was charged, and per cell the receipt and, for buckets, what had been refunded
 --            before (such a run is one decision).
 --        Where KEYS is empty: all keys, and last of all the index of the first; only what decides, no refunds or releases.
---        In scripts with the part `turns`, last of all: which of KEYS is the first of the records of waiters, one for each cell
---        of each decision; the marker of waiters, '' in a cluster.
+--        In scripts with the part `turns`, last of all: from which of KEYS on there are records of waiters, one for each cell of
+--        each decision; the marker of waiters, '' in a cluster.
 -- A part between `@when` and `@end` is left out of scripts that do not need it, by kernel, where no plan has several
 -- cells (`several`), where none shares a key (`joint`), where no refusal is a strike (`bans`), where none looks for waiters (`turns`), where nothing is refunded or renewed (`refund`), and where nothing
 -- of one key is decided at once (`together`): Redis makes every function and table anew on every run. And of batches whose plans have one cell each, all of one kind, the build makes scripts that run straight on.
@@ -87,6 +87,11 @@ local begun
 --- @include "strikes"
 --- @end
 --- @when turns
+local turnsNow = now
+if clock ~= '' then
+  local time = call('TIME')
+  turnsNow = time[1] * 1000 + floor(time[2] / 1000)
+end
 --- @include "shared/turns"
 
 --- Who waits for the cells of a decision: for how many ms more one before it is believed, 0 for none; whether any does; of its
@@ -106,9 +111,15 @@ local function turns_before(from, to, own, process, class, since)
   return behindMs, anyWaits, queueOthers, queueLatest
 end
 
--- Nearly always no request waits for anything: one key then answers for all records.
+-- Nearly always no request waits for anything: one key then answers for all records. Else one command asks for all of them.
 local waitingMarker, record = ARGV[#ARGV], number(#ARGV - 1)
-local isMarked = waitingMarker == '' or call('EXISTS', waitingMarker) > 0
+local isMarked, anyRecord = waitingMarker == '' or call('EXISTS', waitingMarker) > 0, false
+if isMarked then
+  -- Lua can hand no more than some thousand keys to one command.
+  for k = record, #KEYS, 1000 do
+    if call('EXISTS', unpack(KEYS, k, min(k + 999, #KEYS))) > 0 then anyRecord = true end
+  end
+end
 --- @end
 
 local blockKeys = number(2)
@@ -218,7 +229,7 @@ for _ = 1, number(3) do
           a = tellsAt + 1 + 2 * number(tellsAt)
           a = a + 1 + 2 * number(a)
         end
-        if isMarked or process ~= '' then
+        if anyRecord or process ~= '' then
           behindMs, anyWaits, queueOthers, queueLatest =
             turns_before(record, record + cells - 1, record + own - 1, process, class, since)
         end
@@ -385,7 +396,7 @@ for _ = 1, number(3) do
         if own > 0 and asked ~= PEEK then
           if isAdmitted then tellsAt = tellsAt + 1 + 2 * number(tellsAt) end
           if turns_write(KEYS[record + own - 1], process, ttlMs, waitingMarker, tellsAt, queueOthers, queueLatest) then
-            anyWaits, isMarked = true, true
+            anyWaits, isMarked, anyRecord = true, true, true
           end
         end
         local waits = isMarked and 1 or 0

@@ -2,12 +2,9 @@
 -- A record is a list of entries of 34 bytes: the process (12), the class of its waiters (8), since when the first of that
 -- class waits, less the head start of the class (8), until when this is believed (6). Of two classes that one goes first whose
 -- entry says the earlier instant. An entry that is not renewed lapses: a process that died holds up others no longer.
+-- `turnsNow`: the instant by Redis's clock, whatever clock decisions go by, as processes renew their entries by timers.
 --- @include "shared/mark-waiting"
 local ENTRY = 34
-
--- By Redis's clock, whatever clock decisions go by: processes renew their entries by timers.
-local time = redis.call('TIME')
-local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
 
 --- The entries of other processes that are still believed, and until when the last of them is.
 local function turns_others(key, process)

@@ -188,10 +188,10 @@ export function encode(
     args.push(String(first))
     return { keys: [], args }
   }
-  if (turns) args.push(String(keys.length + 1), waitingMarker)
-  for (const key of encoding.records) keys.push(key)
   // The script finds them by the keys of cells: they are there for the server, or a proxy, to know them.
   for (const key of encoding.strikeKeys) keys.push(key)
+  if (turns) args.push(String(keys.length + 1), waitingMarker)
+  for (const key of encoding.records) keys.push(key)
   return { keys, args }
 }
 
