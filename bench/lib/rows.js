@@ -31,7 +31,8 @@ const nodeAlone = (us) => ({ 'Node CPU': us })
  * @typedef {Pick<import('../players/redis-policy.js').Joining, 'limits' | 'policy' | 'waits' | 'blocks'>} Policy
  *
  * @typedef {object} RedisLoad
- * @property {number} inFlight
+ * @property {number} [inFlight]
+ * @property {number} [perSecond] or how many are due in a second, each ms some
  * @property {number} keys
  * @property {boolean} [isZipf]
  * @property {number} [count] decisions, on keys that had none before: others have had everything compiled
@@ -44,15 +45,15 @@ const nodeAlone = (us) => ({ 'Node CPU': us })
 /** A policy on Redis. @param {string} what @param {Policy & RedisLoad} load @returns {Row} */
 export const redisRow = (
   what,
-  { inFlight, keys, isZipf, count = 30_000, inTurnsMs, onCluster, refuses = false, ...policy },
+  { inFlight, perSecond, keys, isZipf, count = 30_000, inTurnsMs, onCluster, refuses = false, ...policy },
 ) => ({
-  name: `${onCluster ? 'cluster of 3' : 'redis'}: ${what}, ${inFlight} in flight, ${keys} keys`,
+  name: `${onCluster ? 'cluster of 3' : 'redis'}: ${what}, ${perSecond ? `${perSecond} a second` : `${inFlight} in flight`}, ${keys} keys`,
   async costsUs(keep, world) {
     const servers = onCluster ? await world.cluster() : [await world.redis()]
     await flush(servers)
     const child = keep(startChild(ownPlayer('redis-policy'), WITHOUT_WARNING))
     await child.call('join', { build: world.build, port: servers[0]?.port, isCluster: onCluster, ...policy })
-    const load = { inFlight, keys, isZipf }
+    const load = { inFlight, perSecond, keys, isZipf }
     const decide = (/** @type {number} */ share, prefix = 'user:') =>
       inTurnsMs === undefined
         ? child.call('decide', { ...load, count, prefix })
