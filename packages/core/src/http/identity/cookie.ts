@@ -5,36 +5,37 @@ import { RequestFault } from '../../util/request-fault.js'
 const MOST_PAIRS = 16
 /** Most characters of what may be JSON. Browsers keep no longer cookies. */
 const LONGEST_JSON = 4096
-const EQUALS = 61
 
 /**
- * A cookie's value, unquoted and percent-decoded: of the first pair of its name, as the parsers of the frameworks read it.
+ * Reads a cookie's value, unquoted and percent-decoded: of the first pair of its name, as the parsers of the frameworks read it.
  * Where those differ (`cookie` from 0.4 to 2, Koa's `cookies`, `@fastify/cookie`), a client could write one session in many
  * ways and get a budget for each. So one value here is one value to every parser, or it is an error.
  *
  * Several pairs of one name are no error: a browser sends one for each path and domain, and every parser takes the first.
  * More than 16 that may be the first are an error.
  *
- * @throws SluiceError `INVALID_KEY` where parsers read different values
+ * The reader throws a SluiceError `INVALID_KEY` where parsers read different values.
  */
-export function cookieValue(header: string | undefined, name: string): string | undefined {
-  if (!header?.includes(name)) return undefined
-  let found: string | undefined
-  let pairs = 0
-  for (let at = 0; at < header.length; ) {
-    const start = afterBlanks(header, at)
-    const equals = equalsAfter(header, start, name)
-    const end = pairEnd(header, equals < 0 ? start : equals)
-    if (equals >= 0) {
-      const value = readValue(header.slice(equals + 1, end), found)
+export function cookieReader(name: string): (header: string | undefined) => string | undefined {
+  // With the most that any parser takes for white space: older ones trim as JavaScript does, newer ones SP and HTAB.
+  const pair = new RegExp(`(?:^|;)(\\s*)${name.replace(/[$*+.^|()[\]{}?\\]/g, '\\$&')}(\\s*)=`, 'g')
+  return (header) => {
+    if (!header?.includes(name)) return undefined
+    let found: string | undefined
+    let pairs = 0
+    pair.lastIndex = 0
+    for (let match = pair.exec(header); match; match = pair.exec(header)) {
+      const [, before, behind] = match as unknown as [string, string, string]
+      const end = pairEnd(header, pair.lastIndex)
+      const value = readValue(header.slice(pair.lastIndex, end), found)
       if (value === undefined || ++pairs > MOST_PAIRS) throw differing(name)
       found = value
       // Koa takes no other white space before a name, and none behind it. No parser looks beyond such a pair.
-      if (equals === start + name.length && /^ *$/.test(header.slice(at, start))) break
+      if (behind === '' && /^ *$/.test(before)) break
+      pair.lastIndex = end
     }
-    at = end + 1
+    return found
   }
-  return found
 }
 
 function differing(name: string): RequestFault {
@@ -44,33 +45,9 @@ function differing(name: string): RequestFault {
   )
 }
 
-/** Where the `=` behind a name stands that begins here; -1 where there is another name. */
-function equalsAfter(header: string, start: number, name: string): number {
-  if (header.charCodeAt(start) !== name.charCodeAt(0) || !header.startsWith(name, start)) return -1
-  const equals = afterBlanks(header, start + name.length)
-  return header.charCodeAt(equals) === EQUALS ? equals : -1
-}
-
 function pairEnd(header: string, from: number): number {
   const end = header.indexOf(';', from)
   return end < 0 ? header.length : end
-}
-
-function afterBlanks(header: string, from: number): number {
-  let at = from
-  while (isBlank(header.charCodeAt(at))) at++
-  return at
-}
-
-/** Beyond ASCII, what JavaScript trims. */
-const OTHER_BLANKS = new Set(
-  Array.from('\u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff', (blank) => blank.charCodeAt(0)),
-)
-
-/** The most that any parser takes for white space: older ones trim as JavaScript does, newer ones SP and HTAB. */
-function isBlank(code: number): boolean {
-  if (code < 0xa0) return code === 32 || (code >= 9 && code <= 13)
-  return (code >= 0x2000 && code <= 0x200a) || OTHER_BLANKS.has(code)
 }
 
 /** The value that each parser's value stands for; undefined where one parser's may stand for several, or where it is not `known`. */

@@ -6,7 +6,7 @@ import { invalidPolicy } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { sha256Of } from '../../util/hash.js'
 import { knownOptions, oneOf } from '../../util/validate.js'
-import { cookieValue } from './cookie.js'
+import { cookieReader } from './cookie.js'
 import { foldedPath } from './folded-path.js'
 import { needsContext } from './needs-context.js'
 
@@ -110,10 +110,11 @@ export function byCookie<Subject>(name: string, options: CookieOptions = {}): Ke
   checkedName('byCookie', name)
   const { secret } = checkedSecret('byCookie', options, ['secret', 'signed'])
   const signed = flag('byCookie', 'signed', options.signed, false)
+  const read = cookieReader(name)
   return withTraits(
     signed
       ? (_request, context) => keyOf(needsContext('byCookie', context).signedCookie(name), secret)
-      : (_request, context) => keyOf(cookieValue(needsContext('byCookie', context).header('cookie'), name), secret),
+      : (_request, context) => keyOf(read(needsContext('byCookie', context).header('cookie')), secret),
     { kind: kindOfName('cookie', name), normalize: secret ? hashedIfAny : undefined, madeOf: [secret, signed] },
   )
 }
