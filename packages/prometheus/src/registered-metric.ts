@@ -1,6 +1,5 @@
-import type { HistogramPoint, Metric, Snapshot } from '@sluice/core/metrics'
+import type { HistogramPoint, Metric, MetricDescription, Snapshot } from '@sluice/core/metrics'
 import type { Metric as PromMetric, Registry } from 'prom-client'
-import { prometheusName } from './names.js'
 
 /** By which metrics of ours are known in a registry, whichever copy of this package put them there: what takes them out. */
 const WITHDRAW = Symbol.for('@sluice/prometheus: withdraw')
@@ -110,4 +109,12 @@ function histogramValues(
     { metricName: `${name}_sum`, labels, value: sum },
     { metricName: `${name}_count`, labels, value: count },
   ]
+}
+
+/** What Prometheus calls units; what is counted has none in its name. */
+const UNITS: Readonly<Record<string, string>> = { s: '_seconds', By: '_bytes', '1': '_ratio' }
+
+/** The name of a metric in Prometheus: `sluice.decision.duration` in seconds is `sluice_decision_duration_seconds`. */
+function prometheusName({ name, unit, type }: MetricDescription): string {
+  return name.replaceAll('.', '_') + (UNITS[unit] ?? '') + (type === 'counter' ? '_total' : '')
 }

@@ -1,12 +1,32 @@
-import { METRICS, startCounting } from '@sluice/core/metrics'
+import { type Counting, METRICS, type Snapshot, startCounting } from '@sluice/core/metrics'
 import { register as globalRegister } from 'prom-client'
 import { registryOf, type SluiceMetricsOptions } from './options.js'
 import { RegisteredMetric } from './registered-metric.js'
-import { SnapshotOfScrape } from './snapshot-of-scrape.js'
 
 export interface SluiceMetrics {
   /** Takes the metrics out of the registry, and ends counting where nothing else reads the counts. Again, it does nothing. */
   stop(): void
+}
+
+/** One snapshot for all metrics of a scrape, which prom-client reads in one go: they agree, and are put together once. */
+class SnapshotOfScrape {
+  readonly #counting: Counting
+  #snapshot: Snapshot | undefined
+
+  constructor(counting: Counting) {
+    this.#counting = counting
+  }
+
+  /** Bound, as it is handed on. */
+  readonly read = <Points>(read: (snapshot: Snapshot) => Points): Points => {
+    if (!this.#snapshot) {
+      this.#snapshot = this.#counting.read()
+      queueMicrotask(() => {
+        this.#snapshot = undefined
+      })
+    }
+    return read(this.#snapshot)
+  }
 }
 
 /**

@@ -3,8 +3,7 @@
  * `@sluice/prometheus` read them when they are asked.
  */
 
-export { METRICS } from '../metrics/catalogue.js'
-export { type Counting, startCounting } from '../metrics/counting.js'
+export { type Counting, METRICS, startCounting } from '../metrics/counting.js'
 export { MEASURED_EVERY } from '../metrics/counts.js'
 export type {
   HistogramMetric,

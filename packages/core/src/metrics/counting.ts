@@ -1,8 +1,12 @@
 import { events } from '../limiter/all-events.js'
 import { storesInUse } from '../limiter/stores-in-use.js'
 import { countBy } from '../limiter/watching.js'
+import { emitWarning } from '../util/warnings.js'
 import { Counts } from './counts.js'
+import type { Metric } from './described.js'
+import { POLICY_METRICS } from './policy-metrics.js'
 import type { Snapshot, StoreCounts } from './snapshot.js'
+import { STORE_METRICS } from './store-metrics.js'
 
 /** Counts of this process, as `startCounting` gives them. */
 export interface Counting {
@@ -92,3 +96,11 @@ function storeCounts(): StoreCounts[] {
   }
   return all
 }
+
+/** For exporters: warns that there is nothing to export to. */
+export function warnOfNoMeterProvider(message: string): void {
+  emitWarning('SLUICE_NO_METER_PROVIDER', message)
+}
+
+/** Every metric, for exporters: what it is called, and how it is read from a snapshot. */
+export const METRICS: readonly Metric[] = [...POLICY_METRICS, ...STORE_METRICS]

@@ -11,7 +11,6 @@ import {
 import { stateNamesOf } from '@sluice/core/internal'
 import type { BanData, Carry, PolicyData } from '../document/document.js'
 import type { Later } from '../match/later.js'
-import { patternFault } from '../match/pattern-fault.js'
 import { requestTest } from '../match/request-test.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 import type { Keys } from './keys.js'
@@ -202,4 +201,21 @@ function checkPaths({ match }: PolicyData, path: Path, problems: Problem[]): voi
     const fault = patternFault(pattern)
     if (fault) problems.push({ path: [...path, 'match', 'paths', i], message: `${fault}, got ${shown(pattern)}` })
   }
+}
+
+/** Most segments of a pattern. */
+const MOST_SEGMENTS = 32
+
+/** What a pattern may not be; undefined for one that is well. */
+function patternFault(pattern: string): string | undefined {
+  const segments = pattern.split('/').slice(1)
+  if (segments.length > MOST_SEGMENTS) return `expected at most ${MOST_SEGMENTS} segments`
+  const rest = segments.indexOf('**')
+  if (rest >= 0 && rest !== segments.length - 1) return 'expected ** as the last segment alone'
+  for (const segment of segments) {
+    if (segment === '*' || segment === '**' || /^:[A-Za-z0-9_]{1,64}$/.test(segment)) continue
+    if (segment.includes('*') || segment.startsWith(':')) return `expected *, ** or :name as a whole segment`
+    if (segment.includes('?') || segment.includes('#')) return 'expected a path without a query'
+  }
+  return undefined
 }

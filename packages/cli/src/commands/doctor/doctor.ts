@@ -2,7 +2,16 @@ import { Deadline } from '../../redis/deadline.js'
 import { NotPermitted, Unreachable } from '../../redis/redis-failure.js'
 import { Server } from '../../redis/server.js'
 import { addressOf } from '../../redis/target.js'
-import { CHECKS } from './checks/index.js'
+import type { Check } from './check.js'
+import { clock } from './checks/clock.js'
+import { connections } from './checks/connections.js'
+import { eviction } from './checks/eviction.js'
+import { latency } from './checks/latency.js'
+import { permissions } from './checks/permissions.js'
+import { persistence } from './checks/persistence.js'
+import { replication } from './checks/replication.js'
+import { scripts } from './checks/scripts.js'
+import { version } from './checks/version.js'
 import { clusterOf } from './cluster.js'
 import { error, type Finding, worstOf } from './finding.js'
 import { keyFindings } from './keys/findings.js'
@@ -12,6 +21,19 @@ import type { DoctorReport } from './report.js'
 import { sentinelOf } from './sentinel.js'
 import type { Surroundings, Topology } from './topology.js'
 import { visibility } from './visibility.js'
+
+/** What is looked at on every server that keeps keys, in the order of the report. */
+const CHECKS: readonly Check[] = [
+  version,
+  replication,
+  permissions,
+  eviction,
+  persistence,
+  connections,
+  scripts,
+  clock,
+  latency,
+]
 
 /** How many servers of a cluster are looked at side by side: what is measured should not wait for itself. */
 const MOST_AT_ONCE = 4

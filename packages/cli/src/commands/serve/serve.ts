@@ -1,21 +1,42 @@
 import cluster from 'node:cluster'
 import { setTimeout } from 'node:timers/promises'
 import type { Store } from '@sluice/core'
-import { type Policies, policies } from '@sluice/policies'
+import { type Policies, policies, type Resolvers } from '@sluice/policies'
 import { poolFor } from '../../postgres/client.js'
 import { exactDuration } from '../../program/duration.js'
-import type { Environment } from '../../program/environment.js'
-import { cannotIn, cannotInLimits } from '../../serve/cannot.js'
+import type { Environment, Output } from '../../program/environment.js'
+import { cannotIn, cannotInLimits, type Named } from '../../serve/cannot.js'
 import { makeDecider } from '../../serve/decider.js'
+import type { DescribedRequest } from '../../serve/described-request.js'
 import { type Health, probes } from '../../serve/health.js'
 import { countMetrics, type Metrics, metricsOfWorkers } from '../../serve/metrics.js'
 import { startMetricsServer } from '../../serve/metrics-server.js'
-import { resolversOf } from '../../serve/named-keys.js'
-import { OperatorLog } from '../../serve/operator-log.js'
 import { startServer } from '../../serve/server.js'
 import { memoryState, redisState, type State } from '../../serve/state.js'
 import { superviseWorkers } from '../../serve/workers.js'
 import type { Address, ServeSettings } from './settings.js'
+
+const AGAIN_AFTER_MS = 60_000
+
+/** Warns the operator of what goes wrong: each kind once a minute, or its cause could fill the log. */
+class OperatorLog {
+  readonly #output: Output
+  readonly #warnedAt = new Map<string, number>()
+
+  constructor(output: Output) {
+    this.#output = output
+  }
+
+  /** `kind`: one of a few, never what a caller sent. */
+  warn(kind: string, message: string): void {
+    const now = performance.now()
+    const last = this.#warnedAt.get(kind)
+    if (last !== undefined && now - last < AGAIN_AFTER_MS) return
+    this.#warnedAt.set(kind, now)
+    // Nothing in it steers a terminal.
+    this.#output.write(`sluice: ${message.replace(/[^\x20-\x7e\n]/g, '?')} (reported once a minute)\n`)
+  }
+}
 
 /**
  * Decides until it is asked to end.
@@ -169,4 +190,17 @@ function tellLeaving({ graceMs }: Pick<ServeSettings, 'graceMs'>, { stderr }: En
   stderr.write(
     `sluice: /readyz answers 503 for ${exactDuration(graceMs)}, then it ends; a second signal ends it at once\n`,
   )
+}
+
+/** What documents take from code, taken from what callers name. */
+function resolversOf({ keys, tiers }: Named): Resolvers {
+  const namedIn = <Value>(values: Readonly<Record<string, Value>> | undefined, name: string): Value | undefined =>
+    values && Object.hasOwn(values, name) ? values[name] : undefined
+  return {
+    keys: Object.fromEntries(keys.map((name) => [name, (request: DescribedRequest) => namedIn(request.keys, name)])),
+    // One that is not named is reported as wrong, with those that there are.
+    tiers: Object.fromEntries(
+      tiers.map((name) => [name, (request: DescribedRequest) => namedIn(request.tiers, name) ?? '']),
+    ),
+  }
 }

@@ -4,7 +4,6 @@ import type { HttpContext, RawResponse } from '../../request/context.js'
 import type { Reply } from '../responders/responder.js'
 import { disableResponse } from '../response/disabled-response.js'
 import { handlerEnd } from '../response/handler-end.js'
-import { bodyProblem } from './body-problem.js'
 
 /**
  * Counts the bytes of a request's body as they arrive, without reading them: a listener for `data` would start the
@@ -183,4 +182,24 @@ const rejectedUnread = new WeakSet<object>()
 /** Whether 413 was sent in place of a handler that had not begun to read the body, so that it may still work. */
 export function wasRejectedUnread(response: RawResponse): boolean {
   return rejectedUnread.has(response)
+}
+
+/** A refusal of a request for its body alone: RFC 9457. A body that is not read keeps its connection from being used again, so that is closed. */
+function bodyProblem(
+  raw: IncomingMessage,
+  status: 411 | 413,
+  title: string,
+  detail: string,
+): Reply & { readonly body: string } {
+  return {
+    status,
+    headers: [
+      ['Cache-Control', 'no-store'],
+      ['Content-Type', 'application/problem+json; charset=utf-8'],
+      // HTTP/2 knows no such field.
+      ...(raw.httpVersionMajor === 1 ? ([['Connection', 'close']] as const) : []),
+    ],
+    body: JSON.stringify({ type: 'about:blank', title, status, detail }),
+    showsQuota: false,
+  }
 }

@@ -1,6 +1,6 @@
+import type { IncomingMessage } from 'node:http'
 import type { Engine } from '../../limiter/engine.js'
 import type { HttpContext } from '../../request/context.js'
-import { rawRequest } from '../../request/raw-request.js'
 import { type Duration, waitOrNever } from '../../util/duration.js'
 import { invalidPolicy, neverWithout } from '../../util/errors.js'
 import { wholeNumber } from '../../util/validate.js'
@@ -185,4 +185,9 @@ function outcome<Request>(count: CountFunction, context: HttpContext<Request>, v
   const { response } = context
   if (!response.headersSent || response.statusCode === undefined || isDisabled(response)) return true
   return count(response.statusCode, verdict, context)
+}
+
+/** The raw request behind a context. */
+function rawRequest(context: HttpContext<never>): IncomingMessage | undefined {
+  return context.response.req as IncomingMessage | undefined
 }

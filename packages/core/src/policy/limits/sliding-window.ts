@@ -4,6 +4,7 @@ import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { exactProduct, oneOf, wholeNumber } from '../../util/validate.js'
 import { makeLimit, type RateOptions } from './common.js'
 import type { LeasableOptions, Limit, UnitOptions } from './limit.js'
+import { slidingLog } from './sliding-log.js'
 
 export interface SlidingWindowOptions<Subject> extends RateOptions<Subject>, UnitOptions, LeasableOptions {
   /** Counters per window, 1 to 1,000; must divide the window. @default 1 when weighted, else 60 or the most up to 60 that divide it */
@@ -70,4 +71,16 @@ export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): 
       }
     },
   )
+}
+
+/** Up to here a plain `{ limit, window }` is an exact log; above, a strict window of segments, whose state does not grow. */
+const LARGEST_DEFAULT_LOG = 1000
+
+/** What a plain `{ limit, window }` means. `isRelaxed`: for counts that are exchanged, which logs are not. */
+export function defaultLimit<Subject>(rate: RateOptions<Subject>, isRelaxed = false): Limit<Subject> {
+  const log = slidingLog({ limit: 1, window: '1ms' })
+  const segments = slidingWindow({ limit: 1, window: '1ms', edge: 'strict' })
+  const choose = (limit: number) => (limit <= LARGEST_DEFAULT_LOG && !isRelaxed ? log : segments)
+  const { algorithm } = choose(typeof rate.limit === 'number' ? rate.limit : 0)
+  return makeLimit(algorithm, rate, [], (where, limit, windowMs) => choose(limit).resolve(where, limit, windowMs))
 }

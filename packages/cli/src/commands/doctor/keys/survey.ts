@@ -2,7 +2,31 @@ import { NotPermitted } from '../../../redis/redis-failure.js'
 import type { Server } from '../../../redis/server.js'
 import type { DoctorOptions } from '../options.js'
 import { classify, type OurKey } from './classify.js'
-import { Sample } from './sample.js'
+
+/** A random sample of what is offered, every item with the same chance. */
+class Sample<T> {
+  readonly #most: number
+  readonly #items: T[] = []
+  #offered = 0
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  get items(): readonly T[] {
+    return this.#items
+  }
+
+  offer(item: T): void {
+    this.#offered++
+    if (this.#items.length < this.#most) {
+      this.#items.push(item)
+      return
+    }
+    const place = Math.floor(Math.random() * this.#offered)
+    if (place < this.#most) this.#items[place] = item
+  }
+}
 
 /** How many keys one SCAN looks at: a fraction of a millisecond of Redis's time. */
 const KEYS_PER_SCAN = 500
