@@ -387,7 +387,7 @@ const MISTAKES: readonly Mistake[] = [
     what: 'a range that is none',
     text: override('policy: api, range: ▸192.0.2.0/33'),
     path: 'overrides[0].range',
-    message: 'expected an address or a range such as 192.0.2.0/24, got "192.0.2.0/33"',
+    message: 'expected an address, or a range such as "192.0.2.0/24" or "192.0.2.0-192.0.2.9", got "192.0.2.0/33"',
   },
   {
     what: 'a secret as it is',

@@ -37,7 +37,7 @@ export const left = async (app: BodyApp) => (await app.limiter.peek('everyone'))
 export const still = () => memoryStore({ clock: () => 1_000_000 })
 export const isFailure = (status: number) => status >= 400
 
-export const done: Answering = async () => ({ status: 200, text: 'done' })
+const done: Answering = async () => ({ status: 200, text: 'done' })
 
 /** Late enough for others to have come meanwhile. */
 export const slowly =

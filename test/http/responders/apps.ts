@@ -95,7 +95,7 @@ export async function leave(app: Running, { socket }: RawRequest): Promise<void>
 }
 
 /** Everything that does not wait for a timer or a socket is done by then. */
-export async function turns(): Promise<void> {
+async function turns(): Promise<void> {
   for (let n = 0; n < 5; n++) await new Promise((resolve) => setImmediate(resolve))
 }
 

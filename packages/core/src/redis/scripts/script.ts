@@ -110,6 +110,6 @@ export function oneScriptFor(cell: Cell): LuaScript {
 }
 
 /** By which Redis knows a script. */
-export function sha1Of(source: string): string {
+function sha1Of(source: string): string {
   return createHash('sha1').update(source).digest('hex')
 }

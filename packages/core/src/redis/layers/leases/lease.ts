@@ -78,11 +78,7 @@ export class Lease {
  * twice: what is sure to be still in a bucket of it is what time has left of those units. Whatever is refunded
  * in whatever order then leaves no less in a bucket than what was spent.
  */
-export function standingAlone(
-  plan: Plan,
-  { now, allowed, values: said, offset }: StoreResult,
-  units: number,
-): StoreResult {
+function standingAlone(plan: Plan, { now, allowed, values: said, offset }: StoreResult, units: number): StoreResult {
   const values = said.slice(offset, offset + plan.reports * STRIDE)
   let at = STRIDE - 1
   for (const { kernel, params, limits } of plan.cells) {
