@@ -1,3 +1,4 @@
+import { hasPermits } from '../store/cell-kinds.js'
 import { type Op, PEEK } from '../store/store.js'
 import { SluiceError } from '../util/errors.js'
 import { longestRefusal } from '../verdict/limit-report.js'
@@ -64,7 +65,7 @@ export function foreseen(verdict: Verdict): number {
   if (verdict.retryAfterMs === undefined) return Number.POSITIVE_INFINITY
   if (isBarred(verdict)) return verdict.retryAfterMs
   return verdict.limits.reduce(
-    (most, { algorithm, retryAfterMs = 0 }) => (algorithm === 'concurrency' ? most : Math.max(most, retryAfterMs)),
+    (most, { algorithm, retryAfterMs = 0 }) => (hasPermits(algorithm) ? most : Math.max(most, retryAfterMs)),
     0,
   )
 }
@@ -79,7 +80,7 @@ export function queueOf({ queues }: Waiter, { limits }: Verdict): string | undef
 export async function expectedWait(waiter: Waiter, { limits }: Verdict, queue: string, units: number): Promise<number> {
   let most = 0
   for (const [i, { algorithm, limit, windowMs, capacity, retryAfterMs = 0 }] of limits.entries()) {
-    if (algorithm === 'concurrency' || limit === 0 || units === 0) continue
+    if (hasPermits(algorithm) || limit === 0 || units === 0) continue
     if (waiter.queues[i] !== queue) {
       most = Math.max(most, retryAfterMs)
       continue
@@ -97,7 +98,7 @@ export async function expectedWait(waiter: Waiter, { limits }: Verdict, queue: s
 export function longestWait({ queues }: Waiter, { limits }: Verdict, queue: string, units: number): number {
   let most = 0
   for (const [i, { algorithm, limit, windowMs, capacity, retryAfterMs = 0 }] of limits.entries()) {
-    if (algorithm === 'concurrency' || limit === 0 || units === 0) continue
+    if (hasPermits(algorithm) || limit === 0 || units === 0) continue
     const unitsMs = queues[i] === queue ? ((units + capacity) / limit) * windowMs + windowMs : 0
     most = Math.max(most, retryAfterMs + unitsMs)
   }

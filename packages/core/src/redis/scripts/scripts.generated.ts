@@ -1924,10 +1924,20 @@ end
 ` },
   { sections: ['bans'], source: `local begun
 ` },
-  { sections: ['turns'], source: `local time = redis.call('TIME')
-local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
+  { sections: ['turns'], source: `local turnsNow = now
+if clock ~= '' then
+local time = call('TIME')
+turnsNow = time[1] * 1000 + floor(time[2] / 1000)
+end
 local waitingMarker, record = ARGV[#ARGV], ARGV[#ARGV - 1] + 0
-local isMarked = waitingMarker == '' or call('EXISTS', waitingMarker) > 0
+local isMarked, anyRecord = waitingMarker == '' or call('EXISTS', waitingMarker) > 0, false
+if isMarked then
+for k = record, #KEYS, 1000 do
+if call('EXISTS', unpack(KEYS, k, k + 999 < #KEYS and k + 999 or #KEYS)) > 0 then
+anyRecord = true
+end
+end
+end
 ` },
   { sections: [], source: `local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
@@ -2051,7 +2061,7 @@ tellsAt = a + 4
 a = tellsAt + 1 + 2 * (ARGV[tellsAt] + 0)
 a = a + 1 + 2 * (ARGV[a] + 0)
 end
-if isMarked or process ~= '' then
+if anyRecord or process ~= '' then
 local to, own_2 = record + cells - 1, record + own - 1
 local behindMs_2, anyWaits_2, queueOthers_2, queueLatest_2 = 0, false, '', turnsNow
 for k = record, to do
@@ -2560,7 +2570,7 @@ end
 turns_write_result = true
 end
 if turns_write_result then
-anyWaits, isMarked = true, true
+anyWaits, isMarked, anyRecord = true, true, true
 end
 end
 local waits = isMarked and 1 or 0
@@ -9650,13 +9660,13 @@ return { format('%.0f', now), format('%.0f', ends), reason, begun }
 
 export const turnsScript: LuaScript = {
   name: 'turns',
-  sha1: '2798703e64783eb7a37c25c4284aed433901504a',
-  source: `local function mark_waiting(marker, ms)
+  sha1: 'fa6d07209df88c1f094aefb2f21ed3d94e43f81f',
+  source: `local time = redis.call('TIME')
+local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
+local function mark_waiting(marker, ms)
 if redis.call('PTTL', marker) < ms then redis.call('SET', marker, '', 'PX', string.format('%.0f', ms)) end
 end
 local ENTRY = 34
-local time = redis.call('TIME')
-local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
 local function turns_others(key, process)
 local record = redis.pcall('GET', key)
 if type(record) == 'table' and not string.match(record.err, '^WRONGTYPE') then error(record.err) end
