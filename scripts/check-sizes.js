@@ -31,9 +31,6 @@ const LARGER = Object.fromEntries(
   // To be emptied.
   [
     'Batches',
-    'HeldEntries',
-    'Limiter',
-    'WaitQueues.admission',
     'guardParts',
     'ioredis',
     'nodeRedis',
