@@ -162,7 +162,7 @@ test('one process alone is admitted the limit and no more, however many ask at o
 })
 
 test('a refusal says to the ms when there is room', async () => {
-  const here = inProcess({ limits: [slidingWindow({ limit: 10, window: '1s' })] })
+  const here = inProcess({ limits: [fixedWindow({ limit: 10, window: '2s', anchor: 'first-request' })] })
   const [last] = (await consume(here, 11)).slice(-1)
   expect(last?.allowed).toBe(false)
   await new Promise((resolve) => setTimeout(resolve, last?.retryAfterMs))
