@@ -5,6 +5,7 @@ import type { StoreLists } from '../store/list.js'
 import type { Listeners } from '../util/listeners.js'
 import type { StoreWarning, Warnings } from '../util/warnings.js'
 import { Batches } from './batching/batches.js'
+import { KnownWaiters } from './batching/known-waiters.js'
 import { Outbox } from './batching/outbox.js'
 import { Asked, PlanTexts } from './batching/plan-texts.js'
 import { BlockKeys } from './blocks/block-keys.js'
@@ -31,7 +32,7 @@ import { Relaxed } from './layers/relaxed/relaxed.js'
 import { Slots } from './layers/slots.js'
 import type { CheckedOptions } from './options.js'
 import { PermitLooks } from './permits/permit-looks.js'
-import { blockMarker, prefixOf, waitingMarker } from './scripts/keys.js'
+import { blockMarker, prefixOf } from './scripts/keys.js'
 import { CrossSlots } from './slots/cross-slots.js'
 import { KeySlots } from './slots/key-slots.js'
 import { warnOfFull, warnOfRestored } from './warnings/block-warnings.js'
@@ -54,7 +55,7 @@ export function assemble(connection: Connection, options: StoreOptions) {
   const layers: Layer[] = []
   const changes = new Changes(layers, outbox)
   const strikes = new Strikes({ ...base, ...blocks, changes })
-  const { known, batches } = addLayers(layers, base, blocks, strikes, options)
+  const { known, batches, waiters } = addLayers(layers, base, blocks, strikes, options)
   const blockChanges = new BlockChanges(held, blocks.keys, changes)
   const lists = new RedisLists({
     ...base,
@@ -70,6 +71,7 @@ export function assemble(connection: Connection, options: StoreOptions) {
     changes,
     strikes,
     batches,
+    waiters,
     held,
     texts: blocks.texts,
     blockChanges,
@@ -99,18 +101,19 @@ function addLayers(
   strikes: Strikes,
   options: StoreOptions,
 ) {
-  const { connection, slots: keySlots } = base
+  const { slots: keySlots } = base
   const strikeAfter = strikes.after.bind(strikes)
-  const batches = new Batches(connection, {
+  const waiters = new KnownWaiters({ ...base, ...blocks })
+  const batches = new Batches({
     ...base,
     ...blocks,
+    waiters,
     batch: options.batch,
-    waitingMarker: waitingMarker(base.prefix),
     onResult: (request, result, slot, sentAt) => {
       for (const layer of layers) layer.onResult?.(request, result, slot, sentAt)
     },
   })
-  const slots = new Slots({ ...base, strikeAfter, layers }, batches)
+  const slots = new Slots({ ...base, waiters, strikeAfter, layers }, batches)
   const denyCache = options.denyCache ? new DenyCache(options.clock, slots) : undefined
   const leases = new Leases(
     { areOneRun: (identities) => keySlots.areOne(identities), clock: options.clock },
@@ -122,7 +125,7 @@ function addLayers(
     relaxed,
   )
   layers.push(known, relaxed, leases, ...(denyCache ? [denyCache] : []), slots, batches)
-  return { known, batches }
+  return { known, batches, waiters }
 }
 
 /** What all parts have in common. */

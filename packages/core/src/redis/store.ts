@@ -26,7 +26,6 @@ import type { StoreList } from '../store/store-list.js'
 import { Listeners } from '../util/listeners.js'
 import { STORE_WARNINGS, Warnings } from '../util/warnings.js'
 import { assemble } from './assemble.js'
-import { reportWaiting } from './batching/report-waiting.js'
 import { connect, type RedisClient } from './clients/connect.js'
 import type { StoreState } from './health/breaker.js'
 import type { Readiness } from './health/readiness.js'
@@ -147,7 +146,7 @@ export class RedisStore implements Store {
     queue: Pick<WaitingTurn, 'process' | 'cell'>,
     classes: readonly WaitingClass[],
   ): Promise<void> {
-    return reportWaiting(this.#parts, plan, identities, queue, classes)
+    return this.#parts.waiters.report(plan, identities, queue, classes)
   }
 
   mayHavePermits(plan: Plan, identities: readonly string[], cost: number): Promise<boolean> {

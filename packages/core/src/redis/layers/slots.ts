@@ -1,5 +1,6 @@
 import { REFUND, type StoreRequest, type StoreResult } from '../../store/store.js'
 import type { Batches } from '../batching/batches.js'
+import type { KnownWaiters } from '../batching/known-waiters.js'
 import type { Breaker } from '../health/breaker.js'
 import { HeldPermits } from '../permits/held-permits.js'
 import { decideAcrossSlots, partsOfWhole } from '../slots/across-slots.js'
@@ -12,6 +13,7 @@ export interface SlotsOptions {
   readonly slots: KeySlots
   readonly breaker: Breaker
   readonly crossSlots: CrossSlots | undefined
+  readonly waiters: KnownWaiters
   /** Strikes for a refusal, where the plan bans. */
   readonly strikeAfter: (request: StoreRequest, result: StoreResult) => Promise<StoreResult>
   /** The layers that are told of decisions that are put together. */
@@ -32,7 +34,7 @@ export class Slots implements Layer {
   }
 
   decide(request: StoreRequest): Promise<StoreResult> {
-    const { slots: keySlots, breaker, crossSlots } = this.#options
+    const { slots: keySlots, breaker, crossSlots, waiters } = this.#options
     if (!keySlots.isCluster) {
       const cause = breaker.causeFor(0)
       if (cause) throw cause
@@ -47,10 +49,7 @@ export class Slots implements Layer {
     if (isOne(slots)) return this.#next.decide(request, slots[0] as number)
     const bySlot = () => this.#decideBySlot(request, slots)
     const isTogether =
-      request.op < REFUND &&
-      crossSlots !== undefined &&
-      !this.#next.looksForWaiters(request) &&
-      crossSlots.areTogether(slots)
+      request.op < REFUND && crossSlots !== undefined && !waiters.areLookedFor(request) && crossSlots.areTogether(slots)
     return this.#across.note(isTogether ? this.#next.decide(request, slots[0] as number, bySlot) : bySlot())
   }
 
@@ -67,7 +66,7 @@ export class Slots implements Layer {
   /** Releases the permits that this process holds. Those whose server is away lapse by themselves. */
   async close(): Promise<void> {
     await this.#across.over()
-    await this.#next.drain()
+    await this.#next.close()
     const held = this.#permits.takeAll().filter(({ slot }) => !this.#options.breaker.causeFor(slot))
     await Promise.allSettled(held.map(({ request, slot }) => this.#next.decide(request, slot)))
   }

@@ -1,0 +1,186 @@
+import { REFUND, type StoreRequest, type StoreResult } from '../../store/store.js'
+import { SluiceError } from '../../util/errors.js'
+import type { Connection } from '../clients/connection.js'
+import type { Breaker } from '../health/breaker.js'
+import { probeKey } from '../health/probing.js'
+import { ResultReader } from '../scripts/decode.js'
+import { unreadable } from '../scripts/reply-reader.js'
+import { isTryAgain, type Pulse, run } from '../scripts/run.js'
+import type { CrossSlots } from '../slots/cross-slots.js'
+import { decideOnMovingSlot } from '../slots/moving-slot.js'
+import { type Batch, batchOf, type Destination, type Pending } from './batch.js'
+import { type BatchScript, BatchScripts, type BatchScriptsOptions } from './batch-scripts.js'
+import { InFlight, MOST_UNSENT } from './in-flight.js'
+import type { KnownWaiters } from './known-waiters.js'
+
+export interface BatchRunsOptions extends Omit<BatchScriptsOptions, 'waitingMarker'> {
+  readonly connection: Connection
+  readonly timeoutMs: number
+  /** Called with every reply, in the order of decisions, before its caller gets it; `sentAt` is by the performance clock. */
+  readonly onResult: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
+  /** Gets the outcome of each script. */
+  readonly breaker: Breaker
+  readonly crossSlots: CrossSlots | undefined
+  readonly waiters: KnownWaiters
+}
+
+/** Sends batches, each as one script, and hands out their results. */
+export class BatchRuns {
+  readonly #options: BatchRunsOptions
+  readonly #scripts: BatchScripts
+  readonly inFlight = new InFlight()
+  /** Of each server, by address. */
+  readonly #pulses = new Map<string, Pulse>()
+
+  constructor(options: BatchRunsOptions) {
+    this.#options = options
+    this.#scripts = new BatchScripts({ ...options, waitingMarker: options.waiters.markerInScripts })
+  }
+
+  send(entries: readonly Pending[], to: Destination, sentAt = performance.now(), looks = false): void {
+    const batch = batchOf(entries, to, sentAt, looks)
+    if (this.inFlight.begin(batch)) {
+      this.#run(batch, this.#scripts.choose(batch))
+      return
+    }
+    for (const { reject } of entries) reject(TOO_MANY)
+    this.inFlight.end(batch)
+  }
+
+  sendBySlot(entries: readonly Pending[], sentAt = performance.now()): void {
+    const bySlot = new Map<number, Pending[]>()
+    for (const pending of entries) {
+      const { slot, apart, resolve, reject } = pending
+      const others = bySlot.get(slot)
+      if (apart) apart().then(resolve, reject)
+      else if (others) others.push(pending)
+      else bySlot.set(slot, [pending])
+    }
+    for (const [slot, pendings] of bySlot) this.send(pendings, { slot }, sentAt)
+  }
+
+  #leftMs(sentAt: number): number {
+    return Math.max(1, this.#options.timeoutMs - (performance.now() - sentAt))
+  }
+
+  #run(batch: Batch, how: BatchScript): void {
+    const { connection } = this.#options
+    const { node, slot } = batch
+    const pulse = this.#pulseOf(node ?? connection.nodeOf(slot))
+    const onSent = () => this.inFlight.sent(batch)
+    run(connection, this.#leftMs(batch.sentAt), how.script, how.encoded, { node, pulse, onSent }).then(
+      (reply) => this.#heard(batch, reply, how),
+      (error) => this.#failed(batch, error),
+    )
+  }
+
+  #pulseOf(node: string): Pulse {
+    let pulse = this.#pulses.get(node)
+    if (!pulse) {
+      pulse = { heardAt: 0 }
+      this.#pulses.set(node, pulse)
+    }
+    return pulse
+  }
+
+  #heard(batch: Batch, reply: unknown, { mayBeEmpty, strikesApart }: BatchScript): void {
+    try {
+      const results = new ResultReader(reply)
+      if (mayBeEmpty && results.needsBlockKeys) {
+        this.#scripts.sawBlock()
+        this.#run(batch, this.#scripts.choose(batch, true))
+        return
+      }
+      this.#resolve(batch, results, strikesApart)
+    } catch (error) {
+      this.#failed(batch, error as Error)
+      return
+    }
+    this.#options.breaker.succeeded(batch.slot)
+    this.inFlight.end(batch)
+  }
+
+  #failed(batch: Batch, error: Error): void {
+    const { entries, slot, node } = batch
+    const { breaker, prefix, crossSlots } = this.#options
+    this.inFlight.failed(batch)
+    if (node !== undefined) crossSlots?.failed(node)
+    else if (isTryAgain(error)) {
+      this.#decideEach(batch)
+      return
+    }
+    breaker.failed(slot, error, probeKey(prefix, entries[0]?.request.identities[0]))
+    for (const { reject } of entries) reject(error)
+    this.inFlight.end(batch)
+  }
+
+  /** Nothing was decided: the slot is on the move, and some of the keys are still here. */
+  #decideEach(batch: Batch): void {
+    const { entries, slot, sentAt } = batch
+    const { connection, prefix, clock, texts, onResult, breaker } = this.#options
+    breaker.succeeded(slot)
+    const moving = { connection, prefix, clock, textOf: texts.of }
+    const decisions = entries.map(async ({ request, resolve, reject }) => {
+      try {
+        const result = await decideOnMovingSlot(moving, request, () => this.#leftMs(sentAt))
+        // What was put together of several results is not reported again.
+        onResult({ ...request, fresh: true }, result, slot, sentAt)
+        resolve(result)
+      } catch (error) {
+        reject(error as Error)
+      }
+    })
+    Promise.all(decisions).then(() => this.inFlight.end(batch))
+  }
+
+  #resolve(batch: Batch, results: ResultReader, strikesApart: boolean): void {
+    const { groups, node, entries, slot, sentAt } = batch
+    const read = this.#read(batch, results)
+    const { onResult, crossSlots } = this.#options
+    let i = 0
+    const elsewhere: Pending[] = []
+    const struck: Pending[] = []
+    for (const group of groups.values()) {
+      for (const pending of group) {
+        const result = read[i++]
+        if (!result) elsewhere.push(pending)
+        else if (strikesApart && pending.request.strike !== undefined && !result.allowed && !result.block)
+          struck.push(pending)
+        else {
+          onResult(pending.request, result, pending.slot, sentAt)
+          pending.resolve(result)
+        }
+      }
+    }
+    if (node !== undefined) {
+      if (elsewhere.length < entries.length) crossSlots?.succeeded(node)
+      else crossSlots?.failed(node)
+    }
+    if (struck.length > 0) {
+      this.#scripts.sawStrike()
+      this.send(struck, { slot, node }, sentAt)
+    }
+    if (elsewhere.length === 0) return
+    if (node !== undefined) this.sendBySlot(elsewhere, sentAt)
+    // Of keys that were declared a server cannot say so.
+    else for (const { reject } of elsewhere) reject(unreadable('expected all keys to be here'))
+  }
+
+  /** The results of a batch in the order of its groups; undefined of keys that are elsewhere. */
+  #read({ groups, sentAt, looks }: Batch, results: ResultReader): (StoreResult | undefined)[] {
+    const { texts, waiters } = this.#options
+    const read: (StoreResult | undefined)[] = []
+    for (const [plan, group] of groups) {
+      const { reports } = texts.of(plan)
+      for (const { request } of group) {
+        const result = results.next(request, reports)
+        const behindMs = looks && request.op < REFUND ? waiters.read(request, results, sentAt) : 0
+        read.push(result && behindMs > 0 ? { ...result, allowed: false, behindMs } : result)
+      }
+    }
+    results.end()
+    return read
+  }
+}
+
+const TOO_MANY = new SluiceError('STORE_UNAVAILABLE', `redis: ${MOST_UNSENT} decisions wait for a connection already`)
