@@ -1,0 +1,48 @@
+import { createLimiter, redisStore, slidingLog } from '@sluice/core'
+import { afterEach, expect, test } from 'vitest'
+import { redisForTests } from '../support/redis-for-tests.js'
+
+const { client } = await redisForTests()
+
+const stores: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close()
+  await client.flushall()
+})
+
+async function banning() {
+  const store = redisStore(client, { timeoutMs: 5000, denyCache: false })
+  stores.push(store)
+  await store.ready()
+  const ban = { after: 3, within: '1h', for: ['2h'] } as const
+  const limiter = createLimiter({ name: 'strikes', store, limits: [slidingLog({ limit: 2, window: '1h' })], ban })
+  /** How requests that are made at once are decided, and by how many scripts. */
+  const decide = async (...keys: string[]) => {
+    await client.config('RESETSTAT')
+    const verdicts = await Promise.all(keys.map((key) => limiter.consume(key)))
+    const stats = await client.info('commandstats')
+    const runs = [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce(
+      (sum, [, calls]) => sum + Number(calls),
+      0,
+    )
+    return { runs, told: verdicts.map(({ allowed, reason }) => (allowed ? 'admitted' : reason)).join(' ') }
+  }
+  return { limiter, decide }
+}
+
+test('requests that are admitted take one script, and those that are refused a second one that strikes', async () => {
+  const { limiter, decide } = await banning()
+  expect(await decide('ann', 'bob')).toEqual({ runs: 1, told: 'admitted admitted' })
+  expect(await decide('ann', 'ann', 'bob', 'cem')).toEqual({ runs: 2, told: 'admitted limited admitted admitted' })
+  expect((await limiter.peek('ann')).remaining).toBe(0)
+  // Within a second all go to the script that strikes at once.
+  expect(await decide('ann', 'ann', 'cem')).toEqual({ runs: 1, told: 'limited banned admitted' })
+  expect((await limiter.peek('cem')).remaining).toBe(0)
+})
+
+test('a ban that starts among requests made at once refuses the later ones', async () => {
+  const { decide } = await banning()
+  expect((await decide('ann', 'ann', 'ann', 'bob', 'ann', 'ann', 'ann')).told).toBe(
+    'admitted admitted limited admitted limited banned banned',
+  )
+})
