@@ -3,6 +3,7 @@ import {
   addressOf,
   type Client,
   type Connection,
+  type MasterListener,
   nextOf,
   reconnectAfterMs,
   scriptsSent,
@@ -26,29 +27,14 @@ const noResend = {
 
 export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: number): Connection {
   const isCluster = client.isCluster === true
-  // While a server loads its data it is asked again this often, not when it guesses to be done.
-  const patience = { connectTimeout: silenceMs, socketTimeout: undefined, maxLoadingRetryTime: 500 }
   let left: unknown
   // A master demoted by a failover says READONLY, maybe often at once: look for the new one, without sending again (that
   // would be 2).
-  const reconnectOnError = (error: Error) => {
+  const own: Client = duplicateOf(client, silenceMs, (error) => {
     if (!error.message.startsWith('READONLY') || left === own.stream) return false
     left = own.stream
     return 1
-  }
-  const own: Client = isCluster
-    ? client.duplicate([], {
-        enableOfflineQueue: false,
-        enableAutoPipelining: false,
-        retryDelayOnFailover: 0,
-        retryDelayOnMoved: 0,
-        scaleReads: 'master',
-        lazyConnect: false,
-        keyPrefix: '',
-        clusterRetryStrategy: reconnectAfterMs,
-        redisOptions: { ...client.options.redisOptions, stringNumbers: false, keyPrefix: '', ...patience },
-      })
-    : client.duplicate({ ...noResend, ...patience, reconnectOnError })
+  })
   // Under Sentinel the master's address changes, its name does not.
   const address = own.options.sentinels ? String(own.options.name) : addressOf(own.options)
   let last: Error | undefined
@@ -63,8 +49,6 @@ export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: num
   const isReady = () => own.status === 'ready' && !isLeaving()
   const room = waitingRoom(isReady, connectTimeoutMs)
   own.on('ready', room.open)
-  const made = commandMaker(own)
-  const sentBy = scriptsSent()
   let isClosed = false
   const end = () => {
     isClosed = true
@@ -75,8 +59,6 @@ export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: num
   own.on('close', () => {
     if (!isClosed && !room.refused(last)) isDown(last)
   })
-  /** Nodes of a cluster that have been connected. */
-  const known = new WeakSet<Client>()
   return {
     isCluster,
     keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
@@ -87,29 +69,76 @@ export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: num
     onDown: (callback) => {
       if (!isCluster) isDown = callback
     },
-    onMaster: (callback) => {
-      const watch = (node: Client, nodeAddress: string, isMaster: () => boolean) =>
-        node.on('ready', () => {
-          if (isMaster()) callback(nodeAddress, (section) => node.call('INFO', section))
-        })
-      if (!isCluster) watch(own, address, () => true)
-      else {
-        own.on('+node', (node: Client) => {
-          watch(node, addressOf(node.options), () => own.nodes('master').includes(node))
-        })
-      }
-    },
+    onMaster: (callback) => watchMasters(own, isCluster ? undefined : address, callback),
     nodeOf: (slot) => (isCluster ? (own.slots[slot]?.[0] ?? '') : address),
+    ...(isCluster ? clusterSenders(own, awaitReply) : { send: senderOf(own, awaitReply) }),
+    lastError: () => last,
+    close: () => {
+      client.off('end', end)
+      end()
+    },
+  }
+}
+
+function duplicateOf(client: Client, silenceMs: number, reconnectOnError: (error: Error) => false | 1): Client {
+  // While a server loads its data it is asked again this often, not when it guesses to be done.
+  const patience = { connectTimeout: silenceMs, socketTimeout: undefined, maxLoadingRetryTime: 500 }
+  if (client.isCluster !== true) return client.duplicate({ ...noResend, ...patience, reconnectOnError })
+  return client.duplicate([], {
+    enableOfflineQueue: false,
+    enableAutoPipelining: false,
+    retryDelayOnFailover: 0,
+    retryDelayOnMoved: 0,
+    scaleReads: 'master',
+    lazyConnect: false,
+    keyPrefix: '',
+    clusterRetryStrategy: reconnectAfterMs,
+    redisOptions: { ...client.options.redisOptions, stringNumbers: false, keyPrefix: '', ...patience },
+  })
+}
+
+/** Calls back whenever a master is connected: the client itself, if it has an address, else nodes of its cluster. */
+function watchMasters(own: Client, address: string | undefined, callback: MasterListener): void {
+  const watch = (node: Client, nodeAddress: string, isMaster: () => boolean) =>
+    node.on('ready', () => {
+      if (isMaster()) callback(nodeAddress, (section) => node.call('INFO', section))
+    })
+  if (address !== undefined) watch(own, address, () => true)
+  else {
+    own.on('+node', (node: Client) => {
+      watch(node, addressOf(node.options), () => own.nodes('master').includes(node))
+    })
+  }
+}
+
+function senderOf(own: Client, awaitReply: (node: Client) => void): Connection['send'] {
+  const made = commandMaker(own)
+  const sentBy = scriptsSent()
+  return (_key, command) => {
+    const parts = command(sentBy(own))
+    awaitReply(own)
+    return made ? own.sendCommand(made(parts)) : own.callBuffer(parts[0], parts.slice(1))
+  }
+}
+
+function clusterSenders(
+  own: Client,
+  awaitReply: (node: Client) => void,
+): Required<Pick<Connection, 'send' | 'isConnectedTo' | 'sendTo'>> {
+  const made = commandMaker(own)
+  const sentBy = scriptsSent()
+  /** Nodes that have been connected. */
+  const known = new WeakSet<Client>()
+  return {
     send: (key, command, wait) => {
-      const node = isCluster ? masterOf(own, key) : own
+      const node = masterOf(own, key)
       const send = () => {
         const parts = command(node ? sentBy(node) : new Set())
         if (node) awaitReply(node)
         if (!made) return own.callBuffer(parts[0], parts.slice(1))
-        const sent = made(parts)
-        return isCluster ? sendToCluster(own, sent, () => wait.isLate(), awaitReply) : own.sendCommand(sent)
+        return sendToCluster(own, made(parts), () => wait.isLate(), awaitReply)
       }
-      if (!isCluster || !node) return send()
+      if (!node) return send()
       if (node.status === 'ready') {
         known.add(node)
         return send()
@@ -122,25 +151,18 @@ export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: num
         return send()
       })
     },
-    ...(isCluster && {
-      isConnectedTo: (at: string) => masterAt(own, at)?.status === 'ready',
-      sendTo: (at: string, command: (sent: Set<string>) => readonly string[]) => {
-        const node = masterAt(own, at)
-        if (node?.status !== 'ready') return Promise.reject(new Error(`${at} is not connected`))
-        const parts = command(sentBy(node))
-        awaitReply(node)
-        const reply: Promise<unknown> = made ? node.sendCommand(made(parts)) : node.callBuffer(parts[0], parts.slice(1))
-        reply.catch((error: Error) => {
-          // The cluster hears nothing of what its nodes are sent by others, and may have to look for a new master.
-          if (!error.message.startsWith('NOSCRIPT')) own.refreshSlotsCache()
-        })
-        return reply
-      },
-    }),
-    lastError: () => last,
-    close: () => {
-      client.off('end', end)
-      end()
+    isConnectedTo: (at) => masterAt(own, at)?.status === 'ready',
+    sendTo: (at, command) => {
+      const node = masterAt(own, at)
+      if (node?.status !== 'ready') return Promise.reject(new Error(`${at} is not connected`))
+      const parts = command(sentBy(node))
+      awaitReply(node)
+      const reply: Promise<unknown> = made ? node.sendCommand(made(parts)) : node.callBuffer(parts[0], parts.slice(1))
+      reply.catch((error: Error) => {
+        // The cluster hears nothing of what its nodes are sent by others, and may have to look for a new master.
+        if (!error.message.startsWith('NOSCRIPT')) own.refreshSlotsCache()
+      })
+      return reply
     },
   }
 }

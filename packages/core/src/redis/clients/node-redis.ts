@@ -137,6 +137,53 @@ function destroyNow(client: Client): void {
   }
 }
 
+interface Session {
+  readonly client: Client
+  readonly end: () => void
+  readonly watched: (reply: Promise<unknown>) => Promise<unknown>
+}
+
+/** What becomes of a session, for as long as it is the current one. */
+interface SessionEvents {
+  isCurrent(session: Session): boolean
+  connected(): void
+  ready(own: Client): void
+  failed(error: Error): void
+  silent(): void
+  /** Its master was demoted. */
+  demoted(): void
+}
+
+/** Never connected again once it was ended: connecting while a socket is still being opened opens two. */
+function openSession(client: Client, silenceMs: number, events: SessionEvents): Session {
+  const isCurrent = () => events.isCurrent(session)
+  const own = client.duplicate({
+    disableOfflineQueue: true,
+    socket: { ...client.options?.socket, reconnectStrategy, connectTimeout: silenceMs },
+  })
+  own.on('error', (error: Error) => {
+    if (isCurrent()) events.failed(error)
+  })
+  own.on('ready', () => {
+    if (isCurrent()) events.ready(own)
+  })
+  const end = keepConnected(
+    own,
+    destroyer(own),
+    () => isCurrent() && events.connected(),
+    (error) => isCurrent() && events.failed(error),
+  )
+  const { watched } = silenceWatch(
+    own,
+    silenceMs,
+    () => isCurrent() && events.silent(),
+    // A master demoted by a failover says READONLY: its name may lead to the new one by now.
+    ({ message }) => message.startsWith('READONLY') && isCurrent() && events.demoted(),
+  )
+  const session = { client: own, end, watched }
+  return session
+}
+
 export function nodeRedis(client: Client, silenceMs: number, connectTimeoutMs: number): Connection {
   let last: Error | undefined
   let isClosed = false
@@ -148,47 +195,25 @@ export function nodeRedis(client: Client, silenceMs: number, connectTimeoutMs: n
     last = error
     if (!isClosed && !current.client.isReady && !room.refused(error)) notifyDown(error)
   }
-  let current = start()
-
-  function start() {
-    const isCurrent = () => current === session && !isClosed
-    // Never connected again once it was ended: connecting while a socket is still being opened opens two.
-    const own = client.duplicate({
-      disableOfflineQueue: true,
-      socket: { ...client.options?.socket, reconnectStrategy, connectTimeout: silenceMs },
-    })
-    own.on('error', (error: Error) => {
-      if (isCurrent()) failed(error)
-    })
-    own.on('ready', () => {
-      if (!isCurrent()) return
+  const restart = () => {
+    current.end()
+    current = openSession(client, silenceMs, events)
+  }
+  const events: SessionEvents = {
+    isCurrent: (session) => current === session && !isClosed,
+    connected: room.open,
+    ready(own) {
       room.open()
       notifyMaster(addressOf(own.options?.socket ?? {}), (section) => own.sendCommand(['INFO', section]))
-    })
-    const end = keepConnected(
-      own,
-      destroyer(own),
-      () => isCurrent() && room.open(),
-      (error) => isCurrent() && failed(error),
-    )
-    const { watched } = silenceWatch(
-      own,
-      silenceMs,
-      () => isCurrent() && silent(),
-      // A master demoted by a failover says READONLY: its name may lead to the new one by now.
-      ({ message }) => message.startsWith('READONLY') && isCurrent() && restart(),
-    )
-    const session = { client: own, end, watched }
-    return session
+    },
+    failed,
+    silent() {
+      restart()
+      failed(new Error(`no reply for ${silenceMs} ms`))
+    },
+    demoted: restart,
   }
-  function restart(): void {
-    current.end()
-    current = start()
-  }
-  function silent(): void {
-    restart()
-    failed(new Error(`no reply for ${silenceMs} ms`))
-  }
+  let current = openSession(client, silenceMs, events)
   const close = () => {
     if (isClosed) return
     isClosed = true
@@ -220,7 +245,6 @@ export function nodeRedis(client: Client, silenceMs: number, connectTimeoutMs: n
 }
 
 export function nodeRedisCluster(client: Client, silenceMs: number, connectTimeoutMs: number): Connection {
-  const defaults = client._self?._options?.defaults
   let last: Error | undefined
   let isConnected = false
   let isClosed = false
@@ -228,49 +252,23 @@ export function nodeRedisCluster(client: Client, silenceMs: number, connectTimeo
     last = error
     if (!isConnected && !isClosed) room.refused(error)
   }
-  let notifyMaster: MasterListener = () => {}
   const room = waitingRoom(() => isConnected, connectTimeoutMs)
   const ready = () => {
     isConnected = !isClosed
     room.open()
   }
-  const socket = { ...defaults?.socket, reconnectStrategy, connectTimeout: silenceMs }
-  // Each master is connected when first needed: one that hangs must not keep the others waiting.
-  const own = client.duplicate({
-    minimizeConnections: true,
-    defaults: { ...defaults, disableOfflineQueue: true, socket },
-  })
+  const own = duplicateOfCluster(client, silenceMs)
   own.on('error', failed)
   own.on('node-error', failed)
   const end = keepConnected(own, () => destroyCluster(own), ready, failed)
-  const sentBy = scriptsSent()
-  const watches = new WeakMap<Client, ReturnType<typeof silenceWatch>>()
-  const watchOf = (master: Client) => {
-    const node = master.client
-    let watch = watches.get(node)
-    if (!watch) {
-      watch = silenceWatch(node, silenceMs, () => {
-        failed(new Error(`no reply for ${silenceMs} ms`))
-        if (!isClosed) giveUp(master, node)
-      })
-      watches.set(node, watch)
-      const connected = () => notifyMaster(master.address, (section) => node.sendCommand(['INFO', section]))
-      node.on('ready', connected)
-      if (node.isReady) connected()
-    }
-    return watch
-  }
-  const masterAt = (slot: number) => own.slots[slot]?.master
-  const masterNamed = (address: string): Client => own.masters.find((master: Client) => master.address === address)
-  /** Waits for one attempt to connect a master that never was; for one that is lost nothing waits. */
-  const connected = async (master: Client, wait: Wait) => {
-    if (!master.client) own.nodeClient(master).catch(() => {})
-    if (master.connectPromise) wait.connects()
-    const node = master.client
-    // The promise itself stays open until there is a connection, and keeps all that wait for it.
-    if (master.connectPromise) await watchOf(master).watched(attempt(node))
-    if (!node.isReady) throw new Error(`its node was not connected${last ? `: ${last.message}` : ''}`)
-  }
+  let notifyMaster: MasterListener = () => {}
+  const watchOf = masterWatches(silenceMs, {
+    silent(master, node) {
+      failed(new Error(`no reply for ${silenceMs} ms`))
+      if (!isClosed) giveUp(master, node)
+    },
+    connected: ({ address }, node) => notifyMaster(address, (section) => node.sendCommand(['INFO', section])),
+  })
   const close = () => {
     if (isClosed) return
     isClosed = true
@@ -290,9 +288,68 @@ export function nodeRedisCluster(client: Client, silenceMs: number, connectTimeo
     onMaster: (callback) => {
       notifyMaster = callback
     },
-    nodeOf: (slot) => masterAt(slot)?.address ?? '',
+    nodeOf: (slot) => own.slots[slot]?.master?.address ?? '',
+    ...clusterSenders(own, watchOf, () => last),
+    lastError: () => last,
+    close: () => {
+      client.off?.('disconnect', close)
+      close()
+    },
+  }
+}
+
+function duplicateOfCluster(client: Client, silenceMs: number): Client {
+  const defaults = client._self?._options?.defaults
+  const socket = { ...defaults?.socket, reconnectStrategy, connectTimeout: silenceMs }
+  // Each master is connected when first needed: one that hangs must not keep the others waiting.
+  return client.duplicate({
+    minimizeConnections: true,
+    defaults: { ...defaults, disableOfflineQueue: true, socket },
+  })
+}
+
+type WatchOf = (master: Client) => ReturnType<typeof silenceWatch>
+
+/** The watch of the connection that a master has. `connected` is called whenever that is ready. */
+function masterWatches(
+  silenceMs: number,
+  events: { silent(master: Client, node: Client): void; connected(master: Client, node: Client): void },
+): WatchOf {
+  const watches = new WeakMap<Client, ReturnType<typeof silenceWatch>>()
+  return (master) => {
+    const node = master.client
+    let watch = watches.get(node)
+    if (!watch) {
+      watch = silenceWatch(node, silenceMs, () => events.silent(master, node))
+      watches.set(node, watch)
+      const connected = () => events.connected(master, node)
+      node.on('ready', connected)
+      if (node.isReady) connected()
+    }
+    return watch
+  }
+}
+
+function clusterSenders(
+  own: Client,
+  watchOf: WatchOf,
+  lastError: () => Error | undefined,
+): Required<Pick<Connection, 'send' | 'isConnectedTo' | 'sendTo'>> {
+  const sentBy = scriptsSent()
+  const masterNamed = (address: string): Client => own.masters.find((master: Client) => master.address === address)
+  /** Waits for one attempt to connect a master that never was; for one that is lost nothing waits. */
+  const connected = async (master: Client, wait: Wait) => {
+    if (!master.client) own.nodeClient(master).catch(() => {})
+    if (master.connectPromise) wait.connects()
+    const node = master.client
+    // The promise itself stays open until there is a connection, and keeps all that wait for it.
+    if (master.connectPromise) await watchOf(master).watched(attempt(node))
+    const last = lastError()
+    if (!node.isReady) throw new Error(`its node was not connected${last ? `: ${last.message}` : ''}`)
+  }
+  return {
     send: (key, command, wait) => {
-      const master = masterAt(calculateSlot(key))
+      const master = own.slots[calculateSlot(key)]?.master
       const send = () => {
         const sent = master?.client ? sentBy(master.client) : new Set<string>()
         const reply = own.sendCommand(key, false, [...command(sent)], PLAIN_REPLIES)
@@ -310,11 +367,6 @@ export function nodeRedisCluster(client: Client, silenceMs: number, connectTimeo
       if (!master?.client?.isReady) return Promise.reject(new Error(`${address} is not connected`))
       const { client: node } = master
       return watchOf(master).watched(node.sendCommand([...command(sentBy(node))], PLAIN_REPLIES))
-    },
-    lastError: () => last,
-    close: () => {
-      client.off?.('disconnect', close)
-      close()
     },
   }
 }
