@@ -45,9 +45,10 @@ export class Bans implements Swept {
   #hasEveryPolicy = false
 
   constructor(states: States, listeners: BanListeners) {
-    const { graceMs } = states.bounds
-    this.blocks = new Blocks(new Usage(states.usage), graceMs, (ban) => listeners.evicted(ban))
-    this.#strikes = new StrikeRecords(new Usage(states.usage), graceMs)
+    const { graceMs, maxBytes } = states.bounds
+    const room = { blocks: maxBytes * BLOCKS_SHARE, leastBans: maxBytes * LEAST_BANS_SHARE }
+    this.blocks = new Blocks(new Usage(states.usage), graceMs, room, (ban) => listeners.evicted(ban))
+    this.#strikes = new StrikeRecords(new Usage(states.usage), graceMs, maxBytes * STRIKES_SHARE)
     this.#states = states
     this.#listeners = listeners
   }
@@ -95,7 +96,7 @@ export class Bans implements Swept {
   ): BlockReport | undefined {
     const { scope, forgetAfterMs } = terms
     this.#strikes.sweep(now, SWEPT_PER_INSERT)
-    const start = this.#strikes.strike(keyOf(scope, identity), now, weight, jitterMs, terms, this.#mostOfStrikes)
+    const start = this.#strikes.strike(keyOf(scope, identity), now, weight, jitterMs, terms)
     this.#listeners.sweepLater()
     if (this.#states.areTooMany) this.#states.makeRoom(now, [])
     if (!start) return undefined
@@ -184,13 +185,11 @@ export class Bans implements Swept {
 
   /** Whether there is room for it: for a ban there always is. */
   #set(policy: string, identity: string, block: Block, now: number): boolean {
-    const { maxBytes } = this.#states.bounds
-    const room = { blocks: maxBytes * BLOCKS_SHARE, leastBans: maxBytes * LEAST_BANS_SHARE }
     if (policy === EVERY_POLICY) this.#hasEveryPolicy = true
     this.blocks.sweep(now, SWEPT_PER_INSERT)
-    if (!this.blocks.set(policy, identity, block, room)) {
+    if (!this.blocks.set(policy, identity, block)) {
       this.blocks.sweep(now, SWEPT_WHEN_FULL)
-      if (!this.blocks.set(policy, identity, block, room)) return false
+      if (!this.blocks.set(policy, identity, block)) return false
     }
     if (this.#states.areTooMany) this.#states.makeRoom(now, [])
     this.#listeners.sweepLater()
@@ -201,12 +200,8 @@ export class Bans implements Swept {
   #keepRung(policy: string, identity: string, { until, ban }: Block, now: number): void {
     if (ban?.forgetAfterMs === undefined) return
     const { rung, forgetAfterMs } = ban
-    this.#strikes.keepRung(keyOf(policy, identity), { rung, until, forgetAfterMs }, now, this.#mostOfStrikes)
+    this.#strikes.keepRung(keyOf(policy, identity), { rung, until, forgetAfterMs }, now)
     this.#listeners.sweepLater()
-  }
-
-  get #mostOfStrikes(): number {
-    return this.#states.bounds.maxBytes * STRIKES_SHARE
   }
 }
 

@@ -43,11 +43,13 @@ export class Blocks extends ExpiringValues<Block> {
   readonly #ranges = new BlockedRanges<Block>()
   readonly #bans = new BanOrder<KeptBan>()
   readonly #banUsage = new Usage()
+  readonly #room: BlockRoom
   readonly #onEvicted: (ban: BlockOf) => void
 
   /** `onEvicted`: called with each ban that ends before its time, as there is no room for it. */
-  constructor(usage: Usage, graceMs: number, onEvicted: (ban: BlockOf) => void) {
+  constructor(usage: Usage, graceMs: number, room: BlockRoom, onEvicted: (ban: BlockOf) => void) {
     super(usage, graceMs)
+    this.#room = room
     this.#onEvicted = onEvicted
   }
 
@@ -86,19 +88,17 @@ export class Blocks extends ExpiringValues<Block> {
    * Whether there was room for it: for a ban there always is, as others go. A block by hand can always be replaced by another;
    * if its new reason is longer and has no room, the earlier reason stays.
    */
-  set(policy: string, identity: string, block: Block, room: BlockRoom): boolean {
+  set(policy: string, identity: string, block: Block): boolean {
     const key = keyOf(policy, identity)
     const before = this.byKey.get(key)
-    const kept = block.ban
-      ? { ...block, key, rung: block.ban.rung, place: 0 }
-      : this.#withRoom(key, before, block, room)
+    const kept = block.ban ? { ...block, key, rung: block.ban.rung, place: 0 } : this.#withRoom(key, before, block)
     if (!kept) return false
     if (before && isBan(before)) this.#forgetBan(before)
     this.put(key, before, kept)
     this.#ranges.set(policy, identity, kept)
     if (isBan(kept)) this.#banUsage.add(0, this.bytesOf(key, kept))
     const byHand = this.usage.bytes - this.#banUsage.bytes
-    const most = Math.max(room.blocks - byHand, room.leastBans)
+    const most = Math.max(this.#room.blocks - byHand, this.#room.leastBans)
     // The new ban comes into the order last: it begins, whatever has to go for it.
     while (this.#banUsage.bytes > most && this.#bans.first) this.#evict(this.#bans.first)
     if (isBan(kept)) this.#bans.add(kept)
@@ -106,11 +106,11 @@ export class Blocks extends ExpiringValues<Block> {
   }
 
   /** A block by hand as there is room for it; undefined where there is none. */
-  #withRoom(key: string, before: Block | undefined, block: Block, { blocks: most }: BlockRoom): Block | undefined {
+  #withRoom(key: string, before: Block | undefined, block: Block): Block | undefined {
     const earlier = before && !isBan(before) ? before : undefined
     const more = this.bytesOf(key, block) - (earlier ? this.bytesOf(key, earlier) : 0)
     const byHand = this.usage.bytes - this.#banUsage.bytes
-    if (more <= 0 || byHand + more <= most) return block
+    if (more <= 0 || byHand + more <= this.#room.blocks) return block
     return earlier && { ...block, reason: earlier.reason }
   }
 

@@ -1,6 +1,6 @@
 import { type BanRules, type BanStart, endOf, pardoned, type StrikeRecord, struck } from '../kernels/strikes.js'
 import { ExpiringValues } from './expiring-values.js'
-import { rowBytes } from './usage.js'
+import { rowBytes, type Usage } from './usage.js'
 
 interface Kept {
   readonly record: StrikeRecord
@@ -21,6 +21,14 @@ const SAMPLE = 8
 
 /** Strikes and rungs by ban and identity. */
 export class StrikeRecords extends ExpiringValues<Kept> {
+  readonly #maxBytes: number
+
+  /** Beyond `maxBytes` records are forgotten. */
+  constructor(usage: Usage, graceMs: number, maxBytes: number) {
+    super(usage, graceMs)
+    this.#maxBytes = maxBytes
+  }
+
   protected endOf({ record, rules }: Kept): number {
     return endOf(record, rules)
   }
@@ -29,31 +37,24 @@ export class StrikeRecords extends ExpiringValues<Kept> {
     return RECORD_BYTES + rowBytes(1, key) + 8 * record.strikes.length
   }
 
-  /** Notes a strike, and returns the ban that it starts, if it does. Beyond `maxBytes` others are forgotten. */
-  strike(
-    key: string,
-    now: number,
-    weight: number,
-    jitterMs: number,
-    rules: BanRules,
-    maxBytes: number,
-  ): BanStart | undefined {
+  /** Notes a strike, and returns the ban that it starts, if it does. */
+  strike(key: string, now: number, weight: number, jitterMs: number, rules: BanRules): BanStart | undefined {
     const before = this.byKey.get(key)
     const { record, ban } = struck(before?.record, now, weight, jitterMs, rules)
     this.put(key, before, { record, rules })
-    while (this.usage.bytes > maxBytes && this.size > 1) this.#evict(now)
+    this.#makeRoom(now)
     return ban
   }
 
   /** Notes the rung of a ban that comes from elsewhere, where no higher one is known. */
-  keepRung(key: string, { rung, until, forgetAfterMs }: KeptRung, now: number, maxBytes: number): void {
+  keepRung(key: string, { rung, until, forgetAfterMs }: KeptRung, now: number): void {
     const before = this.byKey.get(key)
     if (before && before.record.rung >= rung) return
     const record = { rung, since: until, strikes: [] }
     // All that is looked at of a record without strikes; the next strike brings the rules.
     const rules = { after: 1, withinMs: 1, forgetAfterMs, rungs: [] }
     this.put(key, before, { record, rules })
-    while (this.usage.bytes > maxBytes && this.size > 1) this.#evict(now)
+    this.#makeRoom(now)
   }
 
   /** Forgets the strikes; the rung stays. */
@@ -69,6 +70,10 @@ export class StrikeRecords extends ExpiringValues<Kept> {
   forget(key: string): void {
     const kept = this.byKey.get(key)
     if (kept) this.remove(key, kept)
+  }
+
+  #makeRoom(now: number): void {
+    while (this.usage.bytes > this.#maxBytes && this.size > 1) this.#evict(now)
   }
 
   /** Of the next few records the least useful: the lowest rung, and among equals the fewest strikes. */
