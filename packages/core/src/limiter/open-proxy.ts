@@ -11,10 +11,10 @@ const warnedApps = new WeakSet<object>()
  * granted by address. Warns of it, once per app.
  */
 export function isAddressForgeable(
-  context: Pick<HttpContext, 'proxyTrust'>,
+  { proxyTrust }: Pick<HttpContext, 'proxyTrust'>,
   emit: Warnings<'SLUICE_OPEN_PROXY'>['emit'] = emitWarning,
 ): boolean {
-  return hasOpenProxy(context, warnedApps, ({ everyone, remedy }) =>
+  return hasOpenProxy(proxyTrust, warnedApps, ({ everyone, remedy }) =>
     emit(
       'SLUICE_OPEN_PROXY',
       `${everyone} trusts X-Forwarded-For from everyone, so any client can choose its address and escape limits by IP; ` +
@@ -25,7 +25,7 @@ export function isAddressForgeable(
 
 /** The same with a warning of the caller's, which is given once for each app that is not in `warned`. */
 export function hasOpenProxy(
-  { proxyTrust }: Pick<HttpContext, 'proxyTrust'>,
+  proxyTrust: ProxyTrust | undefined,
   warned: WeakSet<object>,
   warn: (trust: TrustInEveryone) => void,
 ): boolean {

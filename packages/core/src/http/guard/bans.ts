@@ -118,7 +118,7 @@ export class RequestBans<Request> {
   /** Whether any client can choose the address that would be banned, and so have others banned. Then no address is banned. */
   #isForgeable(context: HttpContext<Request>): boolean {
     if (!this.#byAddress) return false
-    return hasOpenProxy(context, this.#openApps, ({ everyone, remedy }) =>
+    return hasOpenProxy(context.proxyTrust, this.#openApps, ({ everyone, remedy }) =>
       this.#warnings.emit(
         'SLUICE_BAN_OPEN_PROXY',
         `${this.#where}: ban: no address is banned, as ${everyone} trusts X-Forwarded-For from everyone and any client ` +
@@ -134,7 +134,7 @@ export function bansFor<Request>(
   options: PolicyOptions<Request>,
   engine: Engine<Request>,
   warnings: Warnings<LimiterWarning>,
-  { atOnce }: { readonly atOnce: boolean },
+  atOnce: boolean,
 ): RequestBans<Request> | undefined {
   if (!engine.bans) return undefined
   const count = banCount(where, options.ban?.count, warnings)

@@ -73,7 +73,7 @@ export interface SharedByGuards {
 export function guardParts<Request>(options: RateLimitOptions<Request>, shared?: SharedByGuards): GuardParts<Request> {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { key = byIp<Request>(), store = memoryStore() } = options
-  const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', anonymous = 'error', onVerdict } = options
+  const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
   const emitter = shared?.emitter ?? new LimiterEmitter(where)
@@ -88,9 +88,9 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   const enforcement = new Enforcement(where, policy.name, options)
   const writers = headerWriters(where, headers)
   const listed = ListedSubjects.of(policy, store, options, warnings, REQUEST_LISTS)
-  const unknown = anonymousBy<Request>(where, anonymous, warnings)
+  const anonymous = anonymousBy<Request>(where, options.anonymous ?? 'error', warnings)
   const engine = new Engine(policy, store, options, emitter)
-  const limiter = requestLimiter(engine, listed, unknown)
+  const limiter = requestLimiter(engine, listed, anonymous)
   if (options.priority === undefined && policy.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }
@@ -99,14 +99,13 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   const permits = permitsFor(where, limiter)
   // A request that waits for room, or for the outcome of others, needs the state of now.
   const fresh = responders.queues || options.count !== undefined
-  const bans = bansFor(where, options, engine, warnings, {
-    // Until then a refusal may still turn into an admission, or is none that is enforced.
-    atOnce: !responders.queues && options.count === undefined && enforcement.coversAll,
-  })
+  // Until then a refusal may still turn into an admission, or is none that is enforced.
+  const atOnce = !responders.queues && options.count === undefined && enforcement.coversAll
+  const bans = bansFor(where, options, engine, warnings, atOnce)
   const responseBytes = responseBytesFor(where, options, engine, responders, (context, refusal) =>
     bans?.strikeLater(context, refusal),
   )
-  const decider = new Decider(engine, { anonymous: unknown, charging, bans, queues: responders.queues, fresh })
+  const decider = new Decider(engine, { anonymous, charging, bans, queues: responders.queues, fresh })
   const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
   // The store is one by now.
   adviseOnSetUp(policy, warnings, options)
