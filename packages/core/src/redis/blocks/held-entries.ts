@@ -193,7 +193,7 @@ export class HeldEntries {
       if (entry.identity === identity) names.add(entry.policy)
     }
     for (const entry of this.#known.mirror) note(entry)
-    for (const [, change] of this.#bans) note(change)
+    for (const change of this.#bans.values()) note(change)
     for (const { ends } of this.#known.shards) for (const end of ends.values()) note(end)
     for await (const entry of this.#everything()) note(entry)
     return names
