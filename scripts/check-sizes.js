@@ -28,7 +28,6 @@ const LIMITS = { classLines: 400, privateFields: 15, functionLines: 60 }
  * @type {Record<string, string>}
  */
 const LARGER = {
-  Batches: 'is not split yet',
   guardParts: 'is not split yet',
 }
 
