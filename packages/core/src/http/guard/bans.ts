@@ -88,7 +88,7 @@ export class RequestBans<Request> {
   }
 
   /** Strikes for a request that a trap catches. The verdict is that of a ban where one holds; undefined for one that is no strike. */
-  spring(context: HttpContext<Request>, verdict: Verdict): Promise<Verdict> | undefined {
+  strikeTrapped(context: HttpContext<Request>, verdict: Verdict): Promise<Verdict> | undefined {
     const trap = this.#trap
     if (!trap || isBarred(verdict) || this.#isForgeable(context)) return undefined
     return this.#strikeCaught(verdict, trap)

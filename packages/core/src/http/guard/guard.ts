@@ -62,7 +62,7 @@ const STEPS: readonly Step[] = [
   resolveCost,
   decide,
   reconsider,
-  springTrap,
+  strikeTrapped,
   strikeRefusal,
   respond,
 ]
@@ -184,10 +184,10 @@ function reconsider<Request>(request: GuardedRequest<Request>): Later<undefined>
 }
 
 /** A request that a trap catches is a strike, and a refusal where that begins a ban. */
-function springTrap<Request>(request: GuardedRequest<Request>): Later<undefined> {
+function strikeTrapped<Request>(request: GuardedRequest<Request>): Later<undefined> {
   const { guard, context, verdict, isCaught, isEnforced, ending } = request
   if (!isCaught || !verdict || !isEnforced || ending) return undefined
-  return guard.bans?.spring(context, verdict)?.then((last) => {
+  return guard.bans?.strikeTrapped(context, verdict)?.then((last) => {
     request.verdict = last
     return undefined
   })
