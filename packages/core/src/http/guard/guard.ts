@@ -57,7 +57,7 @@ type Step = <Request>(request: GuardedRequest<Request>) => Later<Outcome | undef
 /** The way of a request, in the order in which the steps run. `finish` makes the outcome of all that get to its end. */
 const STEPS: readonly Step[] = [
   skip,
-  askLists,
+  checkLists,
   receiveBody,
   resolveCost,
   decide,
@@ -99,12 +99,12 @@ function toSkipped(isSkipped: unknown): Outcome | undefined {
 }
 
 /** Before anything else is read from the request: a client on a list needs no key, and has no cost. */
-function askLists<Request>(request: GuardedRequest<Request>): Later<Outcome | undefined> {
+function checkLists<Request>(request: GuardedRequest<Request>): Later<Outcome | undefined> {
   const { guard, context } = request
   const { listed, enforcement, invalid } = guard
   if (!listed) return undefined
   const { pending } = listed
-  if (pending) return pending.then(() => askLists(request))
+  if (pending) return pending.then(() => checkLists(request))
   let verdict: Verdict | undefined
   try {
     verdict = listed.decide(context.request, context)
