@@ -73,14 +73,14 @@ function pass<Request>(
   context: HttpContext<Request>,
   choice?: PolicyChoice<Request>,
 ): Later<Outcome> {
-  return run(new GuardedRequest(guard, context, choice), 0)
+  return runSteps(new GuardedRequest(guard, context, choice), 0)
 }
 
 /** Without a promise where nothing has to be awaited. */
-function run<Request>(request: GuardedRequest<Request>, from: number): Later<Outcome> {
+function runSteps<Request>(request: GuardedRequest<Request>, from: number): Later<Outcome> {
   for (let i = from; i < STEPS.length; i++) {
     const outcome = (STEPS[i] as Step)(request)
-    if (outcome instanceof Promise) return outcome.then((known) => known ?? run(request, i + 1))
+    if (outcome instanceof Promise) return outcome.then((known) => known ?? runSteps(request, i + 1))
     if (outcome) return outcome
   }
   return finish(request)
