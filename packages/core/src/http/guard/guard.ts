@@ -150,18 +150,18 @@ function decide<Request>(request: GuardedRequest<Request>): Later<Outcome | unde
     // The request cannot be counted, for what it lacks or gets wrong: there is no verdict.
     return guard.invalid.handle(error, units, context)
   }
-  if (!(verdict instanceof Promise)) return decided(request, verdict)
+  if (!(verdict instanceof Promise)) return noteVerdict(request, verdict)
   return verdict.then(
     (late) => {
       // What was waited for may have been a function of the application.
       request.isShared = late?.kind === 'decided' && guard.engine.storeAnswersLater
-      return decided(request, late)
+      return noteVerdict(request, late)
     },
     (error) => guard.invalid.handle(error, units, context),
   )
 }
 
-function decided<Request>(request: GuardedRequest<Request>, verdict: Verdict | undefined): Outcome | undefined {
+function noteVerdict<Request>(request: GuardedRequest<Request>, verdict: Verdict | undefined): Outcome | undefined {
   if (!verdict) return SKIPPED
   const { advice, enforcement } = request.guard
   advice.verdict(verdict)
