@@ -84,7 +84,7 @@ class Walk {
  * A state that is refused moves, once, to a shelf of those that were, where a last cell counts its refusals. There it
  * stays until it has ended: evictions choose among either, at no cost to requests that are admitted.
  */
-export abstract class States {
+export abstract class KeyedTable {
   readonly id: string
   readonly counted: Usage
   readonly refused: Usage
@@ -109,7 +109,7 @@ export abstract class States {
   constructor({ id, graceMs, counted, refused, like }: TableTerms) {
     this.id = id
     this.#graceMs = graceMs
-    const other = like as States | undefined
+    const other = like as KeyedTable | undefined
     this.#rows = other ? other.#rows : new KeyedRows()
     this.counted = other ? other.counted : new Usage(counted)
     this.refused = other ? other.refused : new Usage(refused)
