@@ -60,13 +60,13 @@ export class RedisStore implements Store {
   readonly blocks: StoreBlocks
   readonly noteRefusal: Store['noteRefusal']
   readonly #parts: ReturnType<typeof assemble>
-  readonly #first: Layer
+  readonly #firstLayer: Layer
   #closing: Promise<void> | undefined
 
   /** @internal Use `redisStore`. */
   constructor(parts: ReturnType<typeof assemble>) {
     this.#parts = parts
-    this.#first = parts.layers[0] as Layer
+    this.#firstLayer = parts.layers[0] as Layer
     this.lists = parts.ownLists
     this.clock = parts.clock
     this.blocks = parts.blocks
@@ -83,7 +83,7 @@ export class RedisStore implements Store {
     // admitted before.
     const { closed } = this.#parts.readiness
     if (closed && request.op !== REFUND && request.op !== RELEASE) throw closed
-    return this.#first.decide(request)
+    return this.#firstLayer.decide(request)
   }
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {
