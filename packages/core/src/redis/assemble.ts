@@ -93,7 +93,10 @@ export function assemble(connection: Connection, options: StoreOptions) {
   }
 }
 
-/** The order in which a decision may be made without Redis, down to what sends it there. */
+/**
+ * The order in which a decision may be made without Redis, down to what sends it there: that of `layers.push` below. They are made
+ * from the last to the first, as each is made with the next.
+ */
 function addLayers(
   layers: Layer[],
   base: ReturnType<typeof baseOf>,
