@@ -221,6 +221,7 @@ class MemoryStore implements Store {
   ): StoreResult {
     const cost = costs[0] as number
     const wait = table.look(value, now, needs[0] as number)
+    // The decision: `look` has read the state, and nothing is written yet.
     const allowed = wait === 0
     const { isKept } = table
     if (allowed && op !== PEEK) {
