@@ -98,6 +98,10 @@ export const SIDEBAR = [
   },
   {
     text: 'Extending',
-    items: [page('Writing an adapter', '/writing-an-adapter'), page('Writing a store', '/writing-a-store')],
+    items: [
+      page('Writing an adapter', '/writing-an-adapter'),
+      page('Writing a store', '/writing-a-store'),
+      page('The way of a decision', '/way-of-a-decision'),
+    ],
   },
 ]
