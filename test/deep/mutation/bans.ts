@@ -1,4 +1,5 @@
-import { createLimiter, redisStore, slidingLog, tokenBucket } from '@sluice/core'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLimiter, redisStore, slidingLog, tokenBucket, type Verdict } from '@sluice/core'
 import { insist } from '../../support/outages.js'
 import type { Check } from './check.js'
 
@@ -7,6 +8,8 @@ const LIMITS = [
   slidingLog<string>({ limit: 1, window: '1h' }),
   tokenBucket<string>({ capacity: 9, refill: 1, every: '1h' }),
 ]
+
+const wordOf = ({ allowed, reason }: Verdict) => (allowed ? 'admitted' : reason)
 
 /** Decisions whose refusals are strikes. */
 export const banChecks: readonly Check[] = [
@@ -19,12 +22,18 @@ export const banChecks: readonly Check[] = [
         const ban = { by: 'key', after: 2, within: '1h', for: ['2h'] } as const
         const limiter = createLimiter<string>({ name: 'bans', store, limits: LIMITS, ban })
         const plain = createLimiter<string>({ name: 'plain', store, limits: LIMITS })
-        const verdicts = await Promise.all([
-          ...['a', 'b', 'a', 'a', 'a', 'b'].map((key) => limiter.consume(key)),
-          ...['a', 'b', 'a'].map((key) => plain.consume(key)),
-        ])
-        const told = verdicts.map(({ allowed, reason }) => (allowed ? 'admitted' : reason)).join()
-        if (told !== 'admitted,admitted,limited,banned,banned,limited,admitted,admitted,limited') return told
+        // First they are sent to a script that cannot strike; within a second of that, to one that strikes at once.
+        for (const [first, second] of [
+          ['a', 'b'],
+          ['d', 'e'],
+        ] as const) {
+          const verdicts = await Promise.all([
+            ...[first, second, first, first, first, second].map((key) => limiter.consume(key)),
+            ...[first, second, first].map((key, i) => plain.consume(key, { cost: 1 + i })),
+          ])
+          const told = verdicts.map(wordOf).join()
+          if (told !== 'admitted,admitted,limited,banned,banned,limited,admitted,impossible,impossible') return told
+        }
         if ((await redis.call('EXISTS', 'sluice:v1:blocked')) !== 1) return 'there is no marker'
         // The marker stays for as long as the longest block, whichever comes first.
         for (const [blockedMs, staysMs] of [
@@ -39,6 +48,26 @@ export const banChecks: readonly Check[] = [
           if (left <= staysMs - 60_000 || left > staysMs) return `the marker stays ${left} ms, not ${staysMs}`
         }
         return undefined
+      } finally {
+        await store.close()
+      }
+    },
+  },
+  {
+    name: 'bans: refusals that are charged start one, and the last rung is that of all later ones',
+    run: async ({ redis }) => {
+      await redis.call('FLUSHALL')
+      const store = insist(redisStore(redis.client(), { timeoutMs: 5000 }))
+      try {
+        const ban = { by: 'key', after: 1, within: '1h', for: ['100ms', '150ms'] } as const
+        const limiter = createLimiter<string>({ name: 'bans', store, limits: LIMITS, ban, onDeny: 'charge' })
+        const [first, ...later] = await Promise.all(['a', 'a', 'a'].map((key) => limiter.consume(key)))
+        for (const waitMs of [120, 170]) {
+          await sleep(waitMs)
+          later.push(await limiter.consume('a'))
+        }
+        const rungs = later.map(({ ban }) => ban?.rung).join()
+        return first?.allowed && rungs === '1,1,2,2' ? undefined : `of rungs ${rungs}`
       } finally {
         await store.close()
       }

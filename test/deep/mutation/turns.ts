@@ -1,6 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { concurrency, createLimiter, type Limit, redisStore, type Store, slidingLog, tokenBucket } from '@sluice/core'
-import { CONSUME, PEEK, type Plan, type StoreRequest, type StoreResult, type WaitingTurn } from '@sluice/core/store'
+import {
+  CHARGE,
+  CONSUME,
+  PEEK,
+  type Plan,
+  type StoreRequest,
+  type StoreResult,
+  type WaitingTurn,
+} from '@sluice/core/store'
 import { insist } from '../../support/outages.js'
 import type { Check, Venue } from './check.js'
 
@@ -16,6 +24,8 @@ const [ann, bob, cem] = ['process-0001', 'process-0002', 'process-0003']
 const TTL_MS = 60_000
 const ENTRY = 34
 const MARKER = 'sluice:v1:blocked:waiting'
+const BLOCK_MARKER = 'sluice:v1:blocked'
+const BLOCK = 'sluice:v1:{key=k}:turns:block'
 /** A store that has found none waiting looks again after so long. */
 const UNSEEN_MS = 60
 
@@ -67,14 +77,16 @@ async function readEntries(venue: Venue, key: string): Promise<string[]> {
 const seconds = (ms: number) => Math.round(ms / 5000) * 5
 const textOf = (one: Entry) => `${one.process} ${one.class} ${seconds(one.aheadMs)} ${seconds(one.leftMs)}`
 
-const storeOn = (venue: Venue): Store => insist(redisStore(venue.redis.client(), { timeoutMs: 5000 }))
+const storeOn = ({ redis, clock }: Venue, hasClock = false): Store =>
+  insist(redisStore(redis.client(), { timeoutMs: 5000, ...(hasClock && { clock: clock.read }) }))
 
 /** Where it asks: a plan of these limits, and the key of the record of one cell. */
 async function planOf(
   limits: readonly Limit<string>[],
   venue: Venue,
+  hasClock = false,
 ): Promise<{ store: Store; request: StoreRequest; keys: string[] }> {
-  const store = storeOn(venue)
+  const store = storeOn(venue, hasClock)
   let request: StoreRequest | undefined
   const spy = {
     ...store,
@@ -90,7 +102,7 @@ async function planOf(
   // It has just found that none waits, and another has not.
   await store.close()
   const plan = (request as unknown as StoreRequest).plan
-  return { store: storeOn(venue), request: request as unknown as StoreRequest, keys: keysOf(plan) }
+  return { store: storeOn(venue, hasClock), request: request as unknown as StoreRequest, keys: keysOf(plan) }
 }
 
 const keysOf = ({ cells }: Plan) => cells.map(({ id }) => `sluice:v1:{key=k}:turns:${id}:waiting`)
@@ -104,9 +116,15 @@ interface Case {
   readonly turn?: { readonly cell: number; readonly class: number; readonly aheadMs: number } | undefined
   readonly ifRefused?: readonly [number, number][]
   readonly ifAdmitted?: readonly [number, number][]
-  readonly op?: typeof CONSUME | typeof PEEK
+  readonly op?: typeof CONSUME | typeof PEEK | typeof CHARGE
   readonly cost?: number
   readonly reserve?: boolean
+  /** Whether the identity is blocked. */
+  readonly isBlocked?: boolean
+  /** Whether the marker of waiters is lost, as by an eviction. */
+  readonly isUnmarked?: boolean
+  /** Whether decisions go by the clock of the test, which is far from that of Redis. */
+  readonly hasClock?: boolean
   /** What is to come of it. */
   readonly allowed: boolean
   readonly behindMs?: number
@@ -269,6 +287,38 @@ const CASES: readonly Case[] = [
     allowed: true,
     leaves: [kept(before, 3_600_000)],
   },
+  {
+    name: 'what is charged when it is refused is not charged behind one that waits',
+    op: CHARGE,
+    told: [before],
+    limits: [log],
+    allowed: false,
+    behindMs: 50_000,
+    leaves: [kept(before, 3_600_000)],
+  },
+  {
+    name: 'one that is blocked goes on to wait, as far as others are told',
+    limits: [log],
+    isBlocked: true,
+    turn: { cell: 0, class: 0, aheadMs: 10_000 },
+    ifRefused: [[0, 10_000]],
+    ifAdmitted: [],
+    allowed: false,
+    leaves: [kept(own(ann, [[0, 10_000]]), TTL_MS)],
+  },
+  ...[{ isUnmarked: true }, { hasClock: true }].map(
+    (how): Case => ({
+      name: `who waits elsewhere is kept: ${Object.keys(how)}`,
+      ...how,
+      told: [before],
+      turn: { cell: 0, class: 0, aheadMs: 10_000 },
+      ifRefused: [[0, 10_000]],
+      ifAdmitted: [],
+      allowed: false,
+      behindMs: 50_000,
+      leaves: [kept([...before, ...own(ann, [[0, 10_000]])], TTL_MS)],
+    }),
+  ),
   ...[0, 1].map(
     (line): Case => ({
       name: `of several cells all are looked at, and that of its queue is written: ${line}`,
@@ -313,10 +363,15 @@ const CASES: readonly Case[] = [
 ]
 
 async function decideCase(venue: Venue, given: Case): Promise<string | undefined> {
-  const { store, request, keys } = await planOf(given.limits ?? [permits], venue)
+  const { store, request, keys } = await planOf(given.limits ?? [permits], venue, given.hasClock)
   try {
     for (const [i, entries] of (given.told ?? []).entries()) {
       if (entries.length > 0) await writeEntries(venue, keys[i] as string, entries)
+    }
+    if (given.isUnmarked) await venue.redis.call('DEL', MARKER)
+    if (given.isBlocked) {
+      await venue.redis.call('SET', BLOCK, `${(await serverNow(venue)) + 60_000} why`)
+      await venue.redis.call('SET', BLOCK_MARKER, '1')
     }
     const at = performance.now()
     const classOf = ([headStartMs, aheadMs]: readonly [number, number]) => ({ headStartMs, since: at - aheadMs })
@@ -347,7 +402,8 @@ async function decideCase(venue: Venue, given: Case): Promise<string | undefined
       const then = (given.leaves[i] ?? []).join(', ')
       if (found !== then) return `told of cell ${i}: ${found}, not ${then}`
     }
-    const isTold = (given.told ?? []).some((entries) => entries.length > 0)
+    await venue.redis.call('DEL', BLOCK, BLOCK_MARKER)
+    const isTold = !given.isUnmarked && (given.told ?? []).some((entries) => entries.length > 0)
     const isWritten = given.leaves.some((entries) => entries.length > 0)
     const markerMs = Number(await venue.redis.call('PTTL', MARKER))
     const markerS = isTold ? 3600 : isWritten ? TTL_MS / 1000 : 0
@@ -445,6 +501,87 @@ async function tellTimesCase(venue: Venue): Promise<string | undefined> {
   }
 }
 
+/** Also what a decision tells goes by the server's clock, whatever clock decisions go by. */
+async function ownTimesCase(venue: Venue): Promise<string | undefined> {
+  const { store, request, keys } = await planOf([permits], venue, true)
+  try {
+    let from = await serverNow(venue)
+    for (; from % 1000 < 300 || from % 1000 > 700; from = await serverNow(venue)) await sleep(20)
+    const own = { headStartMs: 0, since: performance.now() }
+    const turn = { process: ann, cell: 0, class: own, ifRefused: [own], ifAdmitted: [] }
+    await store.decide({ ...request, op: CONSUME, costs: [4], permitId: 'permit', fresh: true, turn })
+    const to = await serverNow(venue)
+    const record = await venue.redis.bytes(keys[0] as string)
+    const toldAt = (record?.readUIntBE(28, 6) ?? 0) - TTL_MS
+    return toldAt >= from && toldAt <= to + 1 ? undefined : `${toldAt} is not from ${from} to ${to}`
+  } finally {
+    await store.close()
+  }
+}
+
+/** A batch in which one begins to wait: those after it are behind it, and each is read where it stands. */
+async function amongCase(venue: Venue): Promise<string | undefined> {
+  const { store, request } = await planOf([log], venue)
+  const since = performance.now()
+  const classes = [9, 5, 2].map((headStartMs) => ({ headStartMs, since }))
+  const ask = (identity: string, cost: number, turn?: WaitingTurn) =>
+    store.decide({
+      ...request,
+      identities: [`key=${identity}`],
+      op: CONSUME,
+      costs: [cost],
+      fresh: true,
+      ...(turn && { turn }),
+    }) as Promise<StoreResult>
+  const turn = (ifRefused: number, ifAdmitted: number): WaitingTurn => ({
+    process: ann,
+    cell: 0,
+    class: { headStartMs: 9, since },
+    ifRefused: classes.slice(0, ifRefused),
+    ifAdmitted: classes.slice(0, ifAdmitted),
+  })
+  try {
+    const results = await Promise.all([
+      ask('other', 1),
+      ask('k', 4, turn(3, 2)),
+      ask('k', 4, turn(2, 3)),
+      ask('k', 1),
+      ask('other', 2),
+      ask('other', 1),
+    ])
+    const told = results.map(({ allowed, behindMs = 0 }) => `${allowed ? 'admitted' : 'refused'} ${seconds(behindMs)}`)
+    const expected = ['admitted 0', 'refused 0', 'refused 0', 'refused 60', 'admitted 0', 'refused 0']
+    if (told.join() !== expected.join()) return told.join()
+    // It does not know none as waiting for anything.
+    return (await isLooking(venue, () => ask('third', 1))) ? undefined : 'the next does not look'
+  } finally {
+    await store.close()
+  }
+}
+
+/** What only waits behind another is not refused by its limit, and so it is no strike. */
+async function strikeCase(venue: Venue): Promise<string | undefined> {
+  const store = storeOn(venue)
+  try {
+    await venue.redis.call('FLUSHALL')
+    const ban = { by: 'key', after: 1, within: '1h', for: ['2h'] } as const
+    const limits = [slidingLog<string>({ limit: 1, window: '1h' })]
+    const limiter = createLimiter<string>({ name: 'turns', store, sharedTurns: true, limits, ban })
+    await limiter.consume('k')
+    const { plan } = await firstRequest(limits)
+    const key = keysOf(plan)[0] as string
+    await writeEntries(venue, key, before)
+    await sleep(UNSEEN_MS)
+    const behind = await limiter.consume('k')
+    if (behind.reason !== 'limited') return `${behind.reason} behind one that waits`
+    await venue.redis.call('DEL', key, MARKER)
+    const struck = await limiter.consume('k')
+    return struck.reason === 'banned' ? undefined : `${struck.reason} where none waits`
+  } finally {
+    await store.close()
+  }
+}
+
 /** It is there for as long as it was last set to be, or longer. */
 async function markCase({ redis }: Venue): Promise<string | undefined> {
   for (const [ms, leftMs] of [
@@ -459,40 +596,68 @@ async function markCase({ redis }: Venue): Promise<string | undefined> {
   return undefined
 }
 
+/** Whether a decision is made by a script that looks for waiters. */
+async function isLooking({ redis: { ran } }: Venue, ask: () => StoreResult | Promise<StoreResult>): Promise<boolean> {
+  const others = [...ran]
+  ran.clear()
+  await ask()
+  const found = [...ran].some((name) => name.split(' ').includes('turns'))
+  // It is by these that a mutant's checks are found.
+  for (const name of others) ran.add(name)
+  return found
+}
+
 /** That none waits, for one key or for any, a store remembers for 50 ms, and does not look again; that one waits, it does not. */
 async function rememberCase(venue: Venue): Promise<string | undefined> {
   const { store, request, keys } = await planOf([permits], venue)
-  const ask = (cost: number, turn?: WaitingTurn) =>
-    store.decide({ ...request, op: CONSUME, costs: [cost], permitId: 'permit', fresh: true, ...(turn && { turn }) })
+  const ask = (cost: number, turn?: WaitingTurn, identities = request.identities) =>
+    store.decide({
+      ...request,
+      identities,
+      op: CONSUME,
+      costs: [cost],
+      permitId: 'permit',
+      fresh: true,
+      ...(turn && { turn }),
+    })
   const since = performance.now()
   const own = { headStartMs: 0, since }
   const turn = { process: ann, cell: 0, class: own, ifRefused: [own], ifAdmitted: [] }
-  const looks = async () => {
-    const { ran } = venue.redis
-    const before = [...ran]
-    ran.clear()
-    await ask(1)
-    const isLooking = [...ran].some((name) => name.split(' ').includes('turns'))
-    // It is by these that a mutant's checks are found.
-    for (const name of before) ran.add(name)
-    return isLooking ? 'looks' : 'does not'
+  const found: string[] = []
+  const look = async (identity = 'k') => {
+    const looks = await isLooking(venue, () => ask(1, undefined, [`key=${identity}`]))
+    found.push(looks ? 'looks' : 'does not')
   }
   try {
-    const found: string[] = []
     await ask(4, turn)
-    found.push(await looks(), await looks())
+    await look()
+    await look()
+    // Waits for none, and others may wait for something.
+    await look('other')
+    await look('other')
+    await look('third')
     await ask(1, turn)
-    found.push(await looks())
+    await look()
     await sleep(UNSEEN_MS)
     await writeEntries(venue, keys[0] as string, before)
-    found.push(await looks(), await looks())
-    await venue.redis.call('DEL', keys[0] as string)
-    found.push(await looks(), await looks())
-    await sleep(UNSEEN_MS)
-    await venue.redis.call('DEL', MARKER)
-    found.push(await looks(), await looks())
-    const expected = ['looks', 'looks', 'does not', 'looks', 'looks', 'looks', 'does not', 'looks', 'does not'].join()
-    return found.join() === expected ? undefined : found.join()
+    await look()
+    await venue.redis.call('DEL', keys[0] as string, MARKER)
+    await look()
+    await look()
+    await look('fourth')
+    const expected = [
+      'looks',
+      'looks',
+      'looks',
+      'does not',
+      'looks',
+      'does not',
+      'looks',
+      'looks',
+      'does not',
+      'does not',
+    ]
+    return found.join() === expected.join() ? undefined : found.join()
   } finally {
     await store.close()
   }
@@ -544,7 +709,10 @@ export const turnChecks: readonly Check[] = [
   { name: 'turns: what processes tell', run: tellCase },
   { name: 'turns: for how long', run: tellTimesCase },
   { name: 'turns: the marker of a cluster', run: markCase },
+  { name: 'turns: for how long, by the clock of Redis', run: ownTimesCase },
   { name: 'turns: what a store remembers', run: rememberCase },
+  { name: 'turns: one that begins to wait in a batch', run: amongCase },
+  { name: 'turns: what is behind a waiter is no strike', run: strikeCase },
   { name: 'turns: a batch of several keys for which none waits', run: (venue) => batchCase(venue, [bucket], 11, []) },
   { name: 'turns: a batch of several keys', run: (venue) => batchCase(venue, [bucket], 11) },
   {
