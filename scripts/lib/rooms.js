@@ -59,7 +59,7 @@ export const ROOMS = {
           batching: ['clients', 'scripts', 'slots', 'health'],
           layers: ['clients', 'scripts', 'slots', 'batching', 'health', 'blocks', 'permits'],
           changes: ['clients', 'scripts', 'slots', 'batching', 'blocks', 'layers'],
-          kept: ['clients', 'scripts', 'batching', 'blocks', 'changes'],
+          kept: ['clients', 'scripts', 'slots', 'batching', 'blocks', 'changes'],
         },
         inner: { layers: { rooms: { leases: [], relaxed: [] } } },
       },

@@ -1,27 +1,17 @@
 import { REFUND, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
-import type { Connection } from '../clients/connection.js'
-import type { Breaker } from '../health/breaker.js'
 import { probeKey } from '../health/probing.js'
 import { ResultReader } from '../scripts/decode.js'
 import { unreadable } from '../scripts/reply-reader.js'
 import { isTryAgain, type Pulse, run } from '../scripts/run.js'
-import type { CrossSlots } from '../slots/cross-slots.js'
 import { decideOnMovingSlot } from '../slots/moving-slot.js'
 import { type Batch, batchOf, type Destination, type Pending } from './batch.js'
 import { type BatchScript, BatchScripts, type BatchScriptsOptions } from './batch-scripts.js'
 import { InFlight, MOST_UNSENT } from './in-flight.js'
-import type { KnownWaiters } from './known-waiters.js'
 
-export interface BatchRunsOptions extends Omit<BatchScriptsOptions, 'waitingMarker'> {
-  readonly connection: Connection
-  readonly timeoutMs: number
+export interface BatchRunsOptions extends BatchScriptsOptions {
   /** Called with every reply, in the order of decisions, before its caller gets it; `sentAt` is by the performance clock. */
   readonly onResult: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
-  /** Gets the outcome of each script. */
-  readonly breaker: Breaker
-  readonly crossSlots: CrossSlots | undefined
-  readonly waiters: KnownWaiters
 }
 
 /** Sends batches, each as one script, and hands out their results. */
@@ -34,7 +24,7 @@ export class BatchRuns {
 
   constructor(options: BatchRunsOptions) {
     this.#options = options
-    this.#scripts = new BatchScripts({ ...options, waitingMarker: options.waiters.markerInScripts })
+    this.#scripts = new BatchScripts(options)
   }
 
   send(entries: readonly Pending[], to: Destination, sentAt = performance.now(), looks = false): void {

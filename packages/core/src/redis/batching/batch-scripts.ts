@@ -2,17 +2,14 @@ import { type Cell, CONSUME, type Plan, REFUND } from '../../store/store.js'
 import { type Encoded, encode, encodeOne } from '../scripts/encode.js'
 import { BANS, decideScriptFor, oneScriptFor, REFUNDS_OR_RENEWS, TURNS } from '../scripts/script.js'
 import type { LuaScript } from '../scripts/scripts.generated.js'
+import type { RedisBase } from '../slots/base.js'
 import type { Batch, Pending } from './batch.js'
+import type { KnownWaiters } from './known-waiters.js'
 import type { PlanTexts } from './plan-texts.js'
 
-export interface BatchScriptsOptions {
-  readonly prefix: string
-  readonly clock: (() => number) | undefined
-  /** The key that exists while any identity is blocked; undefined in a cluster, where no key shares a slot with all others. */
-  readonly marker: string | undefined
-  /** The key that exists while a request waits for its turn across processes; undefined in a cluster. */
-  readonly waitingMarker: string | undefined
+export interface BatchScriptsOptions extends RedisBase {
   readonly texts: PlanTexts
+  readonly waiters: KnownWaiters
 }
 
 /** How a batch is decided. */
@@ -69,7 +66,7 @@ export class BatchScripts {
    * admitted, and each is charged at most once. That takes a marker that lives as long as any block.
    */
   choose(batch: Batch, bringsBlockKeys = batch.sentAt < this.#blockedUntil): BatchScript {
-    const { prefix, clock, marker, waitingMarker, texts } = this.#options
+    const { prefix, clock, marker, waiters, texts } = this.#options
     const { entries, groups, node, looks } = batch
     const [only, ...others] = entries as [Pending, ...Pending[]]
     const strikes = entries.some(({ request }) => request.strike !== undefined)
@@ -89,7 +86,14 @@ export class BatchScripts {
     const byMarker = bringsBlockKeys ? undefined : marker
     const keys = node === undefined ? 'declared' : 'undeclared'
     const encoded = () =>
-      encode(groups, texts.of, { prefix, now: clock?.(), keys, parts, marker: byMarker, waitingMarker })
+      encode(groups, texts.of, {
+        prefix,
+        now: clock?.(),
+        keys,
+        parts,
+        marker: byMarker,
+        waitingMarker: waiters.markerInScripts,
+      })
     return { script: decideScriptFor(parts), encoded, mayBeEmpty: byMarker !== undefined, strikesApart }
   }
 

@@ -1,20 +1,15 @@
 import type { Cell, Plan, StoreRequest, WaitingClass, WaitingTurn } from '../../store/store.js'
-import type { Connection } from '../clients/connection.js'
 import type { ResultReader } from '../scripts/decode.js'
 import { keyStart, waitingMarker, waitingSuffix } from '../scripts/keys.js'
 import { run } from '../scripts/run.js'
 import { turnsScript } from '../scripts/scripts.generated.js'
 import { encodeWaiting, waitingKeys } from '../scripts/turns.js'
-import type { KeySlots } from '../slots/key-slots.js'
+import type { RedisBase } from '../slots/base.js'
 import { ClusterWaitingMarker } from './cluster-waiting-marker.js'
 import type { PlanTexts } from './plan-texts.js'
 import { UnwaitedQueues } from './unwaited-queues.js'
 
-export interface KnownWaitersOptions {
-  readonly connection: Connection
-  readonly prefix: string
-  readonly timeoutMs: number
-  readonly slots: KeySlots
+export interface KnownWaitersOptions extends RedisBase {
   readonly texts: PlanTexts
 }
 

@@ -10,23 +10,16 @@ import {
 } from '../../store/store.js'
 import type { Outbox } from '../batching/outbox.js'
 import type { HeldBlocks } from '../blocks/held-blocks.js'
-import type { Connection } from '../clients/connection.js'
 import type { BlockChecks } from '../layers/block-checks.js'
 import { strikeResult } from '../scripts/decode.js'
 import { termsText } from '../scripts/encode.js'
 import { blockSuffix, keyStart, strikesSuffix } from '../scripts/keys.js'
 import { run } from '../scripts/run.js'
 import { strikeScript } from '../scripts/scripts.generated.js'
-import type { KeySlots } from '../slots/key-slots.js'
+import type { RedisBase } from '../slots/base.js'
 import type { Changes } from './changes.js'
 
-export interface StrikesOptions {
-  readonly connection: Connection
-  readonly prefix: string
-  readonly timeoutMs: number
-  readonly clock: (() => number) | undefined
-  readonly marker: string | undefined
-  readonly slots: KeySlots
+export interface StrikesOptions extends RedisBase {
   readonly outbox: Outbox
   readonly held: HeldBlocks
   readonly checks: BlockChecks

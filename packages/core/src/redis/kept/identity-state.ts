@@ -6,17 +6,14 @@ import type { HeldBlocks } from '../blocks/held-blocks.js'
 import type { RedisLists } from '../blocks/redis-lists.js'
 import type { BlockChanges } from '../changes/block-changes.js'
 import type { Changes } from '../changes/changes.js'
-import type { Connection } from '../clients/connection.js'
 import { keyStart, strikesSuffix } from '../scripts/keys.js'
 import { readKeys } from '../scripts/run.js'
 import { forgetKeys, restsOfKeys } from '../scripts/walk-keys.js'
+import type { RedisBase } from '../slots/base.js'
 import { blocksFor, type KeptState, namesIn, strikesIn } from './kept-state.js'
 import type { RedisRefusals } from './redis-refusals.js'
 
-export interface IdentityStateOptions {
-  readonly connection: Connection
-  readonly prefix: string
-  readonly timeoutMs: number
+export interface IdentityStateOptions extends RedisBase {
   readonly now: () => number
   readonly outbox: Outbox
   readonly changes: Changes

@@ -1,14 +1,10 @@
 import { fieldOf, type IndexEntry } from '../blocks/entry.js'
 import type { BlockQuestion, HeldBlocks } from '../blocks/held-blocks.js'
-import type { Breaker } from '../health/breaker.js'
 import { probeKey } from '../health/probing.js'
-import type { KeySlots } from '../slots/key-slots.js'
+import type { RedisBase } from '../slots/base.js'
 
-export interface BlockChecksOptions {
+export interface BlockChecksOptions extends RedisBase {
   readonly held: HeldBlocks
-  readonly slots: KeySlots
-  readonly breaker: Breaker
-  readonly prefix: string
 }
 
 /** A block that holds. */

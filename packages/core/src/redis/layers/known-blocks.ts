@@ -2,19 +2,15 @@ import { CHARGE, CONSUME, type StoreRequest, type StoreResult } from '../../stor
 import { SluiceError } from '../../util/errors.js'
 import type { IndexEntry } from '../blocks/entry.js'
 import type { HeldBlocks } from '../blocks/held-blocks.js'
-import type { Connection } from '../clients/connection.js'
-import type { KeySlots } from '../slots/key-slots.js'
+import type { RedisBase } from '../slots/base.js'
 import type { BlockChecks } from './block-checks.js'
 import type { Layer } from './layer.js'
 import { UnderWay } from './under-way.js'
 
-export interface KnownBlocksOptions {
+export interface KnownBlocksOptions extends RedisBase {
   readonly held: HeldBlocks
   readonly checks: BlockChecks
-  readonly slots: KeySlots
-  readonly connection: Connection
   readonly connectTimeoutMs: number
-  readonly clock: (() => number) | undefined
   /** Whether a block that Redis has confirmed refuses for a moment without asking again. */
   readonly remembers: boolean
 }

@@ -1,18 +1,14 @@
 import { REFUND, type StoreRequest, type StoreResult } from '../../store/store.js'
 import type { Batches } from '../batching/batches.js'
 import type { KnownWaiters } from '../batching/known-waiters.js'
-import type { Breaker } from '../health/breaker.js'
 import { HeldPermits } from '../permits/held-permits.js'
 import { decideAcrossSlots, partsOfWhole } from '../slots/across-slots.js'
-import type { CrossSlots } from '../slots/cross-slots.js'
-import { isOne, type KeySlots } from '../slots/key-slots.js'
+import type { RedisBase } from '../slots/base.js'
+import { isOne } from '../slots/key-slots.js'
 import type { Layer } from './layer.js'
 import { UnderWay } from './under-way.js'
 
-export interface SlotsOptions {
-  readonly slots: KeySlots
-  readonly breaker: Breaker
-  readonly crossSlots: CrossSlots | undefined
+export interface SlotsOptions extends RedisBase {
   readonly waiters: KnownWaiters
   /** Strikes for a refusal, where the plan bans. */
   readonly strikeAfter: (request: StoreRequest, result: StoreResult) => Promise<StoreResult>

@@ -1,22 +1,9 @@
 import { CELL_KINDS } from '../../store/cell-kinds.js'
 import type { Plan } from '../../store/store.js'
-import type { Connection } from '../clients/connection.js'
-import type { Breaker } from '../health/breaker.js'
 import { cellSuffix, keyStart } from '../scripts/keys.js'
 import { run } from '../scripts/run.js'
 import { permitsScript } from '../scripts/scripts.generated.js'
-import type { CrossSlots } from '../slots/cross-slots.js'
-import type { KeySlots } from '../slots/key-slots.js'
-
-export interface PermitLooksOptions {
-  readonly connection: Connection
-  readonly prefix: string
-  readonly timeoutMs: number
-  readonly slots: KeySlots
-  readonly breaker: Breaker
-  readonly crossSlots: CrossSlots | undefined
-  readonly clock: (() => number) | undefined
-}
+import type { RedisBase } from '../slots/base.js'
 
 interface Look {
   readonly key: string
@@ -30,10 +17,10 @@ const NONE = '0'.charCodeAt(0)
 
 /** Whether permits may be free: all that is asked in one turn of the event loop is one script for each master. */
 export class PermitLooks {
-  readonly #options: PermitLooksOptions
+  readonly #options: RedisBase
   #waiting = new Map<string | undefined, Look[]>()
 
-  constructor(options: PermitLooksOptions) {
+  constructor(options: RedisBase) {
     this.#options = options
   }
 

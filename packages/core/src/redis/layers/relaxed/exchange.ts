@@ -1,6 +1,4 @@
 import type { PlanTexts } from '../../batching/plan-texts.js'
-import type { Connection } from '../../clients/connection.js'
-import type { Breaker } from '../../health/breaker.js'
 import { probeKey } from '../../health/probing.js'
 import { type Encoded, enforcedPolicies } from '../../scripts/encode.js'
 import { blockSuffix, cellSuffix, keyStart } from '../../scripts/keys.js'
@@ -8,16 +6,11 @@ import { ReplyReader, unreadable } from '../../scripts/reply-reader.js'
 import { isTryAgain, run } from '../../scripts/run.js'
 import { kindNumber } from '../../scripts/script.js'
 import { ADMITTED, BLOCKED, ELSEWHERE, exchangeScript } from '../../scripts/scripts.generated.js'
+import type { RedisBase } from '../../slots/base.js'
 import type { ChargesByWindow } from './charges-by-window.js'
 import type { Count, CountTable, Heard } from './counts.js'
 
-export interface ExchangeOptions {
-  readonly connection: Connection
-  readonly prefix: string
-  readonly timeoutMs: number
-  readonly clock: (() => number) | undefined
-  readonly marker: string | undefined
-  readonly breaker: Breaker
+export interface ExchangeOptions extends RedisBase {
   readonly texts: PlanTexts
 }
 

@@ -1,11 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Outbox } from '../../batching/outbox.js'
-import type { CrossSlots } from '../../slots/cross-slots.js'
 import type { Count, CountTable } from './counts.js'
 import { type Carried, carry, type Destination, type ExchangeOptions, exchange, type Place } from './exchange.js'
 
 export interface ExchangesOptions extends ExchangeOptions {
-  readonly crossSlots: CrossSlots | undefined
   readonly outbox: Outbox
   /** Called with counts that hold nothing that would be missed. */
   readonly onIdle: (count: Count) => void

@@ -11,7 +11,6 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../../../store/store.js'
-import type { KeySlots } from '../../slots/key-slots.js'
 import type { Change, Layer } from '../layer.js'
 import { type Asked, Count, CountTable, type Heard } from './counts.js'
 import { Exchanges, type ExchangesOptions } from './exchanges.js'
@@ -19,7 +18,6 @@ import { Exchanges, type ExchangesOptions } from './exchanges.js'
 export interface RelaxedOptions extends Omit<ExchangesOptions, 'onIdle' | 'now'> {
   /** Strikes for a refusal, where the plan bans. */
   readonly strikeAfter: (request: StoreRequest, result: StoreResult) => Promise<StoreResult>
-  readonly slots: KeySlots
 }
 
 /** Most numbers kept, which are about 32 MB: what comes beyond is decided by Redis, exactly. */
