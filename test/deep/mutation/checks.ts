@@ -16,6 +16,7 @@ import { rungChecks } from './rungs.js'
 import { serverTimeChecks } from './server-time.js'
 import { sharedKeyChecks } from './shared-keys.js'
 import { strangerChecks } from './strangers.js'
+import { strikeChecks } from './strikes.js'
 import { turnChecks } from './turns.js'
 import { scenarios } from './walks.js'
 
@@ -24,6 +25,7 @@ export async function allChecks(): Promise<Check[]> {
   return [
     ...blockIndexChecks,
     ...rungChecks,
+    ...strikeChecks,
     ...(await sharedKeyChecks()),
     ...(await carriedChecks()),
     ...ownClockChecks,

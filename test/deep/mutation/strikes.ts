@@ -1,0 +1,93 @@
+import type { Check } from './check.js'
+import type { MutatedRedis } from './mutated-redis.js'
+
+const T = 1_000_000_000_000
+const SLACK_MS = 3_600_000
+/** Between a run and the look at what is left of a life. */
+const PASSED_MS = 900
+const [RECORD, BLOCK, MARKER] = ['{s}:strikes', '{s}:block', '{s}:marker']
+/** Three within a second, remembered for ten; bans of five seconds and of a minute. */
+const TERMS = [3, 1000, 10_000, 5000, 60_000]
+const JITTER_MS = 7
+
+/** A strike, or with a weight of 0 the end of all, and what is there then; times in ms from `T`. */
+interface Step {
+  readonly at: number
+  readonly weight?: number
+  /** Whether the marker is there already, and for how many ms. */
+  readonly markedMs?: number
+  /** Rung, since when it is forgotten, and the strikes; none where there is no record. */
+  readonly record?: readonly [rung: number, since: number, ...strikes: number[]]
+  readonly livesMs?: number
+  /** When the ban ends that this starts, of which rung, and after how many strikes. */
+  readonly ban?: readonly [ends: number, rung: number, strikes: number]
+}
+
+const STEPS: readonly Step[] = [
+  { at: 0, record: [0, 0, 0], livesMs: 1000 },
+  { at: 999, record: [0, 999, 0, 999], livesMs: 1000 },
+  // The first is over to the ms.
+  { at: 1000, record: [0, 1000, 999, 1000], livesMs: 1000 },
+  { at: 1001, record: [1, 6008], livesMs: 15_007, ban: [6008, 1, 3] },
+  { at: 7000, record: [1, 7000, 7000], livesMs: 10_000 },
+  // A clock that steps back a little counts at the last strike, one that steps back further has all of them at its time.
+  { at: 6500, record: [1, 7000, 7000, 7000], livesMs: 10_500 },
+  { at: 20, record: [2, 60_027], livesMs: 70_007, ban: [60_027, 2, 3] },
+  { at: 61_000, weight: 3, record: [2, 121_007], livesMs: 70_007, ban: [121_007, 2, 3], markedMs: 7_200_000 },
+  { at: 121_007, weight: 2, record: [2, 121_007, 121_007], livesMs: 10_000 },
+  // The rung is forgotten to the ms.
+  { at: 131_007, record: [0, 131_007, 131_007], livesMs: 1000 },
+  { at: 30, record: [0, 30, 30, 30], livesMs: 1000 },
+  { at: 131_008, weight: 3, record: [1, 136_015], livesMs: 15_007, ban: [136_015, 1, 3] },
+  { at: 136_016, record: [1, 136_016, 136_016], livesMs: 10_000 },
+  { at: 50, record: [1, 136_016, 50, 50], livesMs: 145_966 },
+  { at: 136_017, weight: 0, record: [1, 136_016], livesMs: 9999 },
+  { at: 146_016, weight: 0 },
+]
+
+async function wrongStep(redis: MutatedRedis, { at, weight = 1, record, livesMs = 0, ban, markedMs }: Step) {
+  if (markedMs) await redis.call('SET', MARKER, '1', 'PX', markedMs)
+  const args = [T + at, weight, JITTER_MS, 'why', 1, ...TERMS]
+  const reply = (await redis.runNamed('strike', [RECORD, BLOCK, MARKER], args)) as string[]
+  const reason = ban ? `\0${ban[1]} ${ban[2]} why` : ''
+  const expected = [T + at, ban ? T + ban[0] : 0, reason, ban ? 1 : 0].map(String)
+  if (reply.join('|') !== expected.join('|')) return `replies ${JSON.stringify(reply)}`
+  const bytes = await redis.bytes(RECORD)
+  const found = bytes ? [bytes.readUInt8(0), bytes.readUIntBE(1, 6) - T] : []
+  const weights: number[] = []
+  for (let i = 7; bytes && i < bytes.length; i += 8) {
+    found.push(bytes.readUIntBE(i, 6) - T)
+    weights.push(bytes.readUInt16BE(i + 6))
+  }
+  if (found.join() !== (record ?? []).join()) return `keeps ${found.join()}`
+  if (weights.length > 0 && weights.at(-1) !== weight) return `keeps weights ${weights.join()}`
+  if (record && (await isWrongLife(redis, RECORD, livesMs))) return 'the record lives for another time'
+  if (!ban) return undefined
+  const lifeMs = ban[0] - at
+  if ((await redis.call('GET', BLOCK)) !== `${T + ban[0]} ${reason}`) return 'the block is another'
+  if (await isWrongLife(redis, BLOCK, lifeMs)) return 'the block lives for another time'
+  const markerMs = markedMs ? markedMs - SLACK_MS : lifeMs
+  if (await isWrongLife(redis, MARKER, markerMs)) return 'the marker lives for another time'
+  await redis.call('DEL', BLOCK, MARKER)
+  return undefined
+}
+
+/** By the clock of the user every key lives an hour longer. */
+async function isWrongLife(redis: MutatedRedis, key: string, ms: number): Promise<boolean> {
+  const left = Number(await redis.call('PTTL', key)) - SLACK_MS
+  return left > ms || left < ms - PASSED_MS
+}
+
+export const strikeChecks: readonly Check[] = [
+  {
+    name: 'strikes: what is kept of each, for how long, and which ban follows',
+    run: async ({ redis }) => {
+      await redis.call('FLUSHALL')
+      for (const step of STEPS) {
+        const wrong = await wrongStep(redis, step)
+        if (wrong !== undefined) return `at ${step.at}: ${wrong}`
+      }
+      return undefined
+    },
+  },
+]
