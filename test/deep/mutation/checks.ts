@@ -25,7 +25,6 @@ export async function allChecks(): Promise<Check[]> {
   return [
     ...blockIndexChecks,
     ...rungChecks,
-    ...strikeChecks,
     ...(await sharedKeyChecks()),
     ...(await carriedChecks()),
     ...ownClockChecks,
@@ -49,6 +48,7 @@ export async function allChecks(): Promise<Check[]> {
     ...effortChecks,
     ...refusalChecks,
     ...banChecks,
+    ...strikeChecks,
     ...turnChecks,
     ...exchangeChecks,
     ...elsewhereChecks,

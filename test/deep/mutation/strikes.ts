@@ -78,7 +78,58 @@ async function isWrongLife(redis: MutatedRedis, key: string, ms: number): Promis
   return left > ms || left < ms - PASSED_MS
 }
 
+const OTHER = '{s}:other'
+/** What the two block keys hold, by when their blocks end; and when that ends which holds at 10 ms. */
+const BLOCKS: readonly { readonly ends: readonly [string | undefined, string | undefined]; readonly holds: number }[] =
+  [
+    { ends: [`${T + 50} why`, undefined], holds: 50 },
+    { ends: [undefined, `${T + 50} why`], holds: 50 },
+    { ends: [`${T + 50} why not`, `${T + 60} why`], holds: 60 },
+    { ends: [`${T + 60} why`, `${T + 50} why not`], holds: 60 },
+    { ends: [`${T + 60} why`, `${T + 60} why not`], holds: 60 },
+    { ends: [`${T + 11} why`, `${T + 10} why not`], holds: 11 },
+    { ends: [`${T + 10} why not`, undefined], holds: 0 },
+    { ends: [`${T + 9} why not`, 'nothing of ours'], holds: 0 },
+    { ends: ['', undefined], holds: 0 },
+  ]
+
+/** One that is blocked is not struck, and is told of the block that ends last. */
+async function wrongBlocked(redis: MutatedRedis, { ends, holds }: (typeof BLOCKS)[number]) {
+  await redis.call('FLUSHALL')
+  for (const [i, value] of ends.entries()) {
+    const key = [BLOCK, OTHER][i] as string
+    if (value === '') await redis.call('HSET', key, 'nothing', 'of ours')
+    else if (value !== undefined) await redis.call('SET', key, value)
+  }
+  const args = [T + 10, 1, JITTER_MS, 'note', 2, ...TERMS]
+  const reply = (await redis.runNamed('strike', [RECORD, BLOCK, OTHER, MARKER], args)) as string[]
+  const expected = [T + 10, holds > 0 ? T + holds : 0, holds > 0 ? 'why' : '', 0].map(String)
+  if (reply.join('|') !== expected.join('|')) return `replies ${JSON.stringify(reply)}`
+  const isStruck = (await redis.call('EXISTS', RECORD)) === 1
+  return isStruck === (holds === 0) ? undefined : `struck: ${isStruck}`
+}
+
+/** Forgetting strikes leaves a record that is not ours, and none where there is none. */
+async function wrongForgotten(redis: MutatedRedis) {
+  for (const value of ['', 'a hash', 'short', '\x01abcdef']) {
+    await redis.call('FLUSHALL')
+    if (value === 'a hash') await redis.call('HSET', RECORD, 'nothing', 'of ours')
+    else if (value !== '') await redis.call('SET', RECORD, value)
+    await redis.runNamed('strike', [RECORD, BLOCK, MARKER], [T, 0, 0, '', 1, ...TERMS])
+    if (value !== '' && (await redis.call('EXISTS', RECORD)) !== 1) return `${JSON.stringify(value)} is gone`
+    if (value === '' && (await redis.call('EXISTS', RECORD)) !== 0) return 'there is a record of nothing'
+  }
+  return undefined
+}
+
 export const strikeChecks: readonly Check[] = [
+  ...BLOCKS.map(
+    (blocks): Check => ({
+      name: `strikes: beside blocks until ${blocks.ends.join(' and ')}`,
+      run: ({ redis }) => wrongBlocked(redis, blocks),
+    }),
+  ),
+  { name: 'strikes: forgotten where there is no record', run: ({ redis }) => wrongForgotten(redis) },
   {
     name: 'strikes: what is kept of each, for how long, and which ban follows',
     run: async ({ redis }) => {
