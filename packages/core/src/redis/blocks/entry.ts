@@ -18,6 +18,8 @@ export interface IndexEntry {
   readonly isEnded: boolean
   /** The reason as it is kept, see `keptText`. Of the end of an identity that was forgotten, under its name: the field that the index has it under. */
   readonly kept: string
+  /** Began in this process and was not in the index so far: the index cannot have lost it. */
+  readonly isUnwritten?: true
 }
 
 /** Parts of the index, each with keys of its own: in a cluster they are on several masters. */

@@ -169,7 +169,8 @@ export class HeldEntries {
     const known = this.#known.mirror.get(policy, identity)
     if (known && known.until >= until) return
     const times = (known?.times ?? 0) + 1
-    this.#known.mirror.set({ policy, identity, until, since: now, times, isEnded: false, kept }, this.#time.now())
+    const entry: IndexEntry = { policy, identity, until, since: now, times, isEnded: false, kept, isUnwritten: true }
+    this.#known.mirror.set(entry, this.#time.now())
     if (!this.#bans.add({ policy, identity, op: 'KEEP', numbers: [until, now, 0], kept, keys: undefined })) return
     this.#known.shard(fieldOf(policy, identity)).isKnown = true
     setImmediate().then(() => this.#writeBans())
@@ -382,7 +383,8 @@ export class HeldEntries {
     try {
       const epoch = shard.lostEpoch(head, now)
       if (entries.length === 0 && epoch !== undefined) await this.index.write(number, [], epoch)
-      const restored = await this.keep(entries)
+      const written = await this.keep(entries)
+      const restored = written.filter(({ policy, identity }) => !lost.get(fieldOf(policy, identity))?.isUnwritten)
       if (restored.length > 0) this.#options.onRestored(restored)
     } catch (error) {
       shard.startAnew()
