@@ -78,10 +78,12 @@ describe.each(['ioredis 6', 'redis 6'] as const)('over %s', (kind) => {
     const redis = await server()
     const warned = limiterOn(singleClients[kind](redis.port))
     await back(warned)
-    const warnings = await warningsDuring(async () => {
+    const all = await warningsDuring(async () => {
       await begin(redis)
       await outageOf(warned)
     })
+    // A look at the index of blocks, once a second, may meet the same first.
+    const warnings = all.filter((warning) => !('code' in warning) || warning.code !== 'SLUICE_BLOCKS_DENIED')
     expect(warnings).toEqual([
       expect.objectContaining({ code: 'SLUICE_STORE_UNAVAILABLE', message: expect.stringMatching(says) }),
     ])
