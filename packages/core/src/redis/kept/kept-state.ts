@@ -69,16 +69,13 @@ export async function blocksFor(
   entries: AsyncIterable<IndexEntry>,
 ): Promise<BlockEntry[]> {
   const found: IndexEntry[] = []
+  const networks = new BlockedRanges<IndexEntry>()
   for await (const entry of entries) {
     if (entry.until <= now) continue
-    if (entry.identity === identity || isIn(identity, entry)) found.push(entry)
+    // One tree for all: a network is in it only while it is compared.
+    networks.set(entry.policy, entry.identity, entry)
+    if (entry.identity === identity || networks.find([entry.policy], identity).length > 0) found.push(entry)
+    networks.delete(entry.policy, entry.identity)
   }
   return found.map(blockEntry)
-}
-
-function isIn(identity: string, entry: IndexEntry): boolean {
-  if (!identity.startsWith('ip=') || !entry.identity.startsWith('ip=') || !entry.identity.includes('/')) return false
-  const ranges = new BlockedRanges<IndexEntry>()
-  ranges.set(entry.policy, entry.identity, entry)
-  return ranges.find([entry.policy], identity).length > 0
 }
