@@ -1,5 +1,6 @@
 export { type HandlerDecorator, limiterOf } from './http/adapter/method-decorator.js'
-export type { CountFunction, CountOption } from './http/charging/counting.js'
+export type { BodyOptions } from './http/charging/body.js'
+export type { CountFunction, CountOptions } from './http/charging/counting.js'
 export { releasePermits } from './http/charging/permits.js'
 export type { BanCountOption } from './http/guard/bans.js'
 export type { EnforcementOptions } from './http/guard/enforcement.js'

@@ -1,38 +1,63 @@
 import { SluiceError } from '@sluice/core'
 import type { FastifyRateLimitOptions } from './hook.js'
+import type { RouteOptions } from './routes.js'
 
 type Options = Partial<FastifyRateLimitOptions>
 
+/** Options whose fields a route takes over one by one, too. */
+const GROUPS = ['count', 'body', 'enforce', 'unavailable'] as const
+
 /**
- * The options of a route's limiter: its own, and the plugin's where it names none. What one of its own excludes
- * it does not take over, or it would be refused for an option that it never named.
+ * The options of a route's limiter: its own, and the plugin's where it names none. A route that names an option `undefined` has
+ * none.
  *
  * @throws SluiceError `INVALID_POLICY` where part of a limit is named that the plugin has no other part of
  */
-export function inherit(where: string, plugin: Options, own: FastifyRateLimitOptions): FastifyRateLimitOptions {
+export function inherit(where: string, plugin: Options, own: RouteOptions): FastifyRateLimitOptions {
   const { name: _name, limit, window, limits, tiers, tier, policies, onDeny, priority, ban, ...defaults } = plugin
   const ofPolicy: Options = { limit, window, limits, tiers, tier, policies }
   const inherited = { ...defaults, ...policyFor(where, ofPolicy, { onDeny, priority, ban }, own) }
-  const { onUnavailable = 'local', share, mode, enforcePercent, count, maxBodyBytes } = own
-  const excluded: Partial<Record<string, boolean>> = {
-    share: onUnavailable !== 'local',
-    onUnavailable: share !== undefined,
-    enforcePercent: mode === 'report',
-    enforceSalt: mode === 'report' || (Object.hasOwn(own, 'enforcePercent') && enforcePercent === undefined),
-    mode: enforcePercent !== undefined,
-    // Said to be none, it is not the plugin's either.
-    maxWait: Object.hasOwn(own, 'count') && count === undefined,
-    requireLength: Object.hasOwn(own, 'maxBodyBytes') && maxBodyBytes === undefined,
-  } satisfies { [Option in keyof FastifyRateLimitOptions]: boolean }
-  const kept = Object.entries(inherited).filter(([option, value]) => value !== undefined && !excluded[option])
+  const groups = GROUPS.filter((group) => isFields(own[group]) && isFields(plugin[group])).map((group) => [
+    group,
+    inheritFields(plugin[group] as Fields, own[group] as Fields),
+  ])
+  // A field that neither names is missed where the options are checked.
+  return { ...withoutUndefined(inherited), ...own, ...Object.fromEntries(groups) } as FastifyRateLimitOptions
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function isFields(group: unknown): group is Fields {
+  return typeof group === 'object' && group !== null && !Array.isArray(group)
+}
+
+/**
+ * The fields of a group. A route does not take over what one of its own excludes, or it would be rejected for a field that it
+ * never named.
+ */
+function inheritFields(plugin: Fields, own: Fields): Fields {
+  const { mode, decide = 'local', share } = own
+  const isFull = Object.hasOwn(own, 'percent') && own.percent === undefined
+  const excluded: Readonly<Record<string, boolean>> = {
+    mode: own.percent !== undefined,
+    percent: mode === 'report',
+    salt: mode === 'report' || isFull,
+    decide: share !== undefined,
+    share: decide !== 'local',
+  }
+  const kept = Object.entries(withoutUndefined(plugin)).filter(([field]) => !excluded[field])
   return { ...Object.fromEntries(kept), ...own }
+}
+
+function withoutUndefined(options: object): object {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }
 
 /**
  * What a route takes of the plugin's limits: all where it names none, and the other half where it names a limit or a window
  * alone. With them goes what they are decided by.
  */
-function policyFor(where: string, plugin: Options, decidedBy: Options, own: Options): Options {
+function policyFor(where: string, plugin: Options, decidedBy: Options, own: RouteOptions): Options {
   if (own.limits !== undefined || own.tiers !== undefined || own.policies !== undefined) return {}
   if (own.limit !== undefined && own.window !== undefined) return {}
   if (own.limit === undefined && own.window === undefined) {

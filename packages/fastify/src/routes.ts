@@ -1,11 +1,15 @@
-import { SluiceError } from '@sluice/core'
+import { type BodyOptions, type CountOptions, SluiceError } from '@sluice/core'
 import type { FastifyRequest } from 'fastify'
 import { type FastifyRateLimitOptions, type RateLimitHook, rateLimitHook } from './hook.js'
 import { inherit } from './inherit.js'
 import { checkedPhase, type Phase } from './phase.js'
 
 /** What a route says of its limiter. */
-export interface RouteOptions extends FastifyRateLimitOptions {
+export interface RouteOptions extends Omit<FastifyRateLimitOptions, 'count' | 'body'> {
+  /** As of the plugin; a field that it does not name is the plugin's. */
+  readonly count?: Partial<CountOptions<FastifyRequest>>
+  /** As of the plugin; a field that it does not name is the plugin's. */
+  readonly body?: Partial<BodyOptions>
   /** The hook of Fastify in which the limiter runs. @default the plugin's */
   readonly hook?: Phase
   /**
@@ -57,7 +61,7 @@ export class RouteLimiters {
     return limiter
   }
 
-  hookFor(own: FastifyRateLimitOptions, where: string): RateLimitHook {
+  hookFor(own: RouteOptions, where: string): RateLimitHook {
     const merged = inherit(`rateLimit of ${JSON.stringify(where)}`, this.#plugin, own)
     // Limiters of one name on one store may be one limiter, so on the shared store each has a name of its own.
     const isAlone = own.store !== undefined || this.#plugin.store === undefined
@@ -68,7 +72,7 @@ export class RouteLimiters {
     return hook
   }
 
-  #ofGroup(group: string, phase: Phase, own: FastifyRateLimitOptions): RouteLimiter {
+  #ofGroup(group: string, phase: Phase, own: RouteOptions): RouteLimiter {
     const known = this.#byGroup.get(group)
     if (known) {
       const others = Object.keys(own)

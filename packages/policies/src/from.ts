@@ -1,5 +1,5 @@
 import { SluiceError } from '@sluice/core'
-import { refusePolluted } from '@sluice/core/internal'
+import { type Duration, durationMs, knownOptions, refusePolluted } from '@sluice/core/internal'
 import type { Resolvers } from './compile/resolvers.js'
 import { Policies, type ReadDocument } from './policies.js'
 import type { Problem } from './problems/problem.js'
@@ -29,8 +29,8 @@ export interface PoliciesOptions extends Resolvers {
    * says why; once the source has another, that is in force. @default none: `from` rejects
    */
   readonly fallback?: unknown
-  /** For how long `from` waits for the document: whole milliseconds, 1 to 600,000. @default 30_000 */
-  readonly loadTimeoutMs?: number
+  /** How long `from` waits for the document: up to 10 minutes, in ms or as a duration. @default '30s' */
+  readonly loadTimeout?: Duration
   /** Whether a later version may have fewer than half of the policies, limits and overrides. @default false */
   readonly allowShrink?: boolean
   /**
@@ -59,28 +59,25 @@ export const policies = Object.freeze({ from })
  * @throws PoliciesError with all that is wrong with it; SluiceError `INVALID_POLICY` for wrong options
  */
 async function from(options: PoliciesOptions): Promise<Policies> {
-  refusePolluted('policies.from', [...OPTIONS, ...FIELDS_OF_DOCUMENTS])
+  refusePolluted(WHERE, [...OPTIONS, ...FIELDS_OF_DOCUMENTS])
   const {
     keys,
     tiers,
     costs,
     allowShrink = false,
     fallback,
-    loadTimeoutMs = 30_000,
+    loadTimeout = 30_000,
     check,
     checkOverride,
   } = options ?? {}
-  for (const option of Object.keys(options ?? {})) {
-    if (!OPTIONS.includes(option)) wrong(option, `none of this name (the options are ${OPTIONS.join(', ')})`)
-  }
+  knownOptions(WHERE, options ?? {}, OPTIONS)
   for (const [option, registered] of Object.entries({ keys, tiers, costs })) {
     const all = registered === undefined ? [] : Object.values(registered)
     if (!all.every((each) => typeof each === 'function')) wrong(option, 'functions by their names')
   }
   if (typeof allowShrink !== 'boolean') wrong('allowShrink', 'true or false')
-  if (!Number.isInteger(loadTimeoutMs) || loadTimeoutMs < 1 || loadTimeoutMs > 600_000) {
-    wrong('loadTimeoutMs', 'whole milliseconds, 1 to 600,000')
-  }
+  const loadTimeoutMs = durationMs(WHERE, 'loadTimeout', loadTimeout)
+  if (loadTimeoutMs > LONGEST_LOAD_MS) wrong('loadTimeout', 'at most 10 minutes')
   for (const [option, given] of Object.entries({ check, checkOverride })) {
     if (given !== undefined && typeof given !== 'function') wrong(option, 'a function')
   }
@@ -88,13 +85,15 @@ async function from(options: PoliciesOptions): Promise<Policies> {
   return Policies.load(sourceOf(options), { resolvers, allowShrink, fallback, loadTimeoutMs, check, checkOverride })
 }
 
+const WHERE = 'policies.from'
+const LONGEST_LOAD_MS = 600_000
 const SOURCES = ['file', 'object', 'redis', 'postgres', 'load'] as const
 const OPTIONS: readonly string[] = [
   ...SOURCES,
   'name',
   'prefix',
   'fallback',
-  'loadTimeoutMs',
+  'loadTimeout',
   'allowShrink',
   'check',
   'checkOverride',

@@ -29,7 +29,7 @@ const CAUSES: readonly (Cause & { readonly pattern: RegExp })[] = [
   {
     pattern: /\bLOADING\b/,
     what: 'it is still loading its data (LOADING)',
-    advice: 'Wait: INFO persistence shows loading_eta_seconds. Limiters decide by onUnavailable meanwhile',
+    advice: 'Wait: INFO persistence shows loading_eta_seconds. Limiters decide by their option unavailable meanwhile',
   },
   {
     pattern: /\bBUSY\b/,

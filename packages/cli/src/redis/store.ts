@@ -25,7 +25,7 @@ export async function withStore<Result>(
   client.on('error', () => {})
   const store = redisStore(client, {
     prefix: String(values.prefix ?? 'sluice:'),
-    timeoutMs: TIMEOUT_MS,
+    timeout: TIMEOUT_MS,
     // To be asked for them: this process refuses no request.
     offenders: true,
     warnings: { SLUICE_STORE_UNAVAILABLE: false },

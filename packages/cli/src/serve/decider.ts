@@ -1,4 +1,4 @@
-import { SluiceError, type Store } from '@sluice/core'
+import { SluiceError, type Store, type UnavailableOptions } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'
 import type { Policies } from '@sluice/policies'
 import { type Decision, decisionOf, failedDecision } from './decision.js'
@@ -13,9 +13,7 @@ const LIMITER = 'default'
 export interface DeciderOptions {
   readonly policies: Policies
   readonly store: Store
-  readonly onUnavailable: 'local' | 'allow' | 'deny'
-  /** Of the limits that this process applies while the store is away: above 0, up to 1. */
-  readonly share: number
+  readonly unavailable: NonNullable<UnavailableOptions['unavailable']>
   /** Whether callers say what a request costs. */
   readonly takesCosts: boolean
   /** How a proxy that all requests seem to come from becomes trusted, for a warning. */
@@ -26,13 +24,12 @@ export interface DeciderOptions {
 
 /** Decides on requests that others describe. What cannot be decided is refused, whatever went wrong. */
 export function makeDecider(options: DeciderOptions): Decide {
-  const { policies, store, onUnavailable, share, takesCosts, proxyRemedy, onFailure } = options
+  const { policies, store, unavailable, takesCosts, proxyRemedy, onFailure } = options
   const guard = createGuard<DescribedRequest>({
     name: LIMITER,
     policies,
     store,
-    onUnavailable,
-    ...(onUnavailable === 'local' && share < 1 && { share }),
+    unavailable,
     ...(takesCosts && { cost: ({ cost = 1 }: DescribedRequest) => cost }),
   })
   const failed = (error: unknown): Decision => {

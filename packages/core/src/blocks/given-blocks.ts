@@ -40,13 +40,13 @@ export function checkedAdd(
 export interface CheckedQuery<Entry> {
   readonly where: string
   readonly cursor: string | undefined
-  readonly most: number
+  readonly max: number
   readonly matches: (entry: Entry) => boolean
 }
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function checkedQuery(query: BlockQuery = {}): CheckedQuery<BlockEntry> {
-  knownOptions('blocks.list', query, ['policy', 'kind', 'prefix', 'cursor', 'most'])
+  knownOptions('blocks.list', query, ['policy', 'kind', 'prefix', 'cursor', 'max'])
   const { policy, ...rest } = query
   if (policy !== undefined) checkedPolicy('blocks.list', policy)
   const { matches, ...page } = checkedPage('blocks.list', rest)
@@ -59,17 +59,17 @@ export function checkedPage(
   where: string,
   query: Omit<BlockQuery, 'policy'> = {},
 ): CheckedQuery<Pick<BlockEntry, 'kind' | 'value'>> {
-  knownOptions(where, query, ['kind', 'prefix', 'cursor', 'most'])
-  const { kind, prefix = '', cursor, most = 100 } = query
+  knownOptions(where, query, ['kind', 'prefix', 'cursor', 'max'])
+  const { kind, prefix = '', cursor, max = 100 } = query
   if (kind !== undefined && !isKind(kind)) invalidPolicy(where, 'kind', 'a kind such as "ip"', kind)
   if (typeof prefix !== 'string') invalidPolicy(where, 'prefix', 'a string', prefix)
   if (cursor !== undefined && typeof cursor !== 'string')
     invalidPolicy(where, 'cursor', 'the cursor of the page before', cursor)
-  if (wholeNumber(where, 'most', most, 1) > MOST_OF_PAGE) invalidPolicy(where, 'most', `at most ${MOST_OF_PAGE}`, most)
+  if (wholeNumber(where, 'max', max, 1) > MOST_OF_PAGE) invalidPolicy(where, 'max', `at most ${MOST_OF_PAGE}`, max)
   return {
     where,
     cursor,
-    most,
+    max,
     matches: (entry) => (kind === undefined || entry.kind === kind) && entry.value.startsWith(prefix),
   }
 }
@@ -175,10 +175,10 @@ function bounded(value: string): string {
 }
 
 /** All entries of a store, asked for in pages of so many. */
-export async function* entriesOf(blocks: StoreBlocks, most: number): AsyncGenerator<BlockEntry> {
+export async function* entriesOf(blocks: StoreBlocks, max: number): AsyncGenerator<BlockEntry> {
   let cursor: string | undefined
   do {
-    const page: BlockPage = await blocks.list({ most, ...(cursor !== undefined && { cursor }) })
+    const page: BlockPage = await blocks.list({ max, ...(cursor !== undefined && { cursor }) })
     yield* page.entries
     cursor = page.cursor
   } while (cursor !== undefined)

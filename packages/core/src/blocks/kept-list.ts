@@ -83,7 +83,7 @@ export class KeptList implements StoreList {
   async removeAll(): Promise<void> {
     let cursor: string | undefined
     do {
-      const page = await this.#keeper.page(this.name, { where: '', cursor, most: 100, matches: () => true })
+      const page = await this.#keeper.page(this.name, { where: '', cursor, max: 100, matches: () => true })
       await this.#keeper.remove(
         this.name,
         page.entries.map(({ identity }) => identity),

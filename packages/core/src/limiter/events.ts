@@ -22,7 +22,7 @@ export interface DecisionEvent {
   readonly durationMs: number
   /** How much of a limit is in use after it, 0 to 1: of several limits the most. Undefined where no limit was asked. */
   readonly used: number | undefined
-  /** Whether it is not enforced: `mode: 'report'`, or a key that `enforcePercent` leaves out. */
+  /** Whether it is not enforced: `enforce: { mode: 'report' }`, or a key that `enforce.percent` leaves out. */
   readonly reported: boolean
   /** Has the keys: keep them out of metric labels, and out of logs unless that is allowed. */
   readonly verdict: Verdict

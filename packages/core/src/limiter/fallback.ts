@@ -6,18 +6,19 @@ import { keptShare, planShare } from '../policy/share.js'
 import type { BanTerms, Plan, Store, StoreRequest, StoreResult, Strike, StrikeResult } from '../store/store.js'
 import { isImpossible } from '../store/store.js'
 import { invalidPolicy, neverBeside, SluiceError } from '../util/errors.js'
-import { oneOf } from '../util/validate.js'
+import { knownOptions, oneOf } from '../util/validate.js'
 import { type DecidedBy, decisionOn } from '../verdict/decision.js'
 import { Verdict } from '../verdict/verdict.js'
 import { LastKnown, type LocalStore } from './last-known.js'
 
-export interface UnavailableOptions {
+/** What decides while the store cannot be reached. */
+export interface UnavailableOption {
   /**
-   * What decides while the store cannot be reached: `local` applies the same limits in this process, from what the store last
+   * `local` applies the same limits in this process, from what the store last
    * said of clients that had used more than half of a limit; `allow` admits and `deny` refuses every request. Such verdicts are of kind `unavailable`.
    * @default 'local'
    */
-  readonly onUnavailable?: 'local' | 'allow' | 'deny'
+  readonly decide?: 'local' | 'allow' | 'deny'
   /**
    * With `local`: the share of the limits that this process applies, above 0 up to 1. At 1 / the number of
    * processes, all processes together admit no more than the limits. Rounded down, but each limit is at least 1. @default 1
@@ -25,12 +26,17 @@ export interface UnavailableOptions {
   readonly share?: number
 }
 
-export const UNAVAILABLE_OPTIONS = ['onUnavailable', 'share'] as const
+export interface UnavailableOptions {
+  /** What decides while the store cannot be reached: `{ decide: 'deny' }`, `{ share: 0.25 }`. @default this process, by the whole limits */
+  readonly unavailable?: UnavailableOption
+}
+
+export const UNAVAILABLE_OPTIONS = ['unavailable'] as const
 
 /** The wait in ms that clients get while no limit decides. A store that recovers meanwhile is in use again by then. */
 const TRY_AGAIN_MS = 2000
 
-/** Decides during an outage of the store: by a memory store of this process, or by the fixed verdict of `onUnavailable`. */
+/** Decides during an outage of the store: by a memory store of this process, or by the fixed verdict of `unavailable`. */
 export class LocalFallback {
   readonly #mode: 'local' | 'allow' | 'deny'
   readonly #share: number
@@ -39,11 +45,12 @@ export class LocalFallback {
   readonly #wholes = new WeakMap<Plan, ReadablePlan>()
 
   /** @throws SluiceError `INVALID_POLICY` */
-  constructor(where: string, store: Store, { onUnavailable = 'local', share }: UnavailableOptions) {
-    this.#mode = oneOf(where, 'onUnavailable', onUnavailable, ['local', 'allow', 'deny'])
-    if (share !== undefined && this.#mode !== 'local') {
-      neverBeside(where, 'share', `onUnavailable "${this.#mode}"`, share)
-    }
+  constructor(ofPolicy: string, store: Store, { unavailable = {} }: UnavailableOptions) {
+    const where = `${ofPolicy}: unavailable`
+    knownOptions(where, unavailable, ['decide', 'share'])
+    const { decide = 'local', share } = unavailable
+    this.#mode = oneOf(where, 'decide', decide, ['local', 'allow', 'deny'])
+    if (share !== undefined && this.#mode !== 'local') neverBeside(where, 'share', `decide "${this.#mode}"`, share)
     if (share !== undefined && !(typeof share === 'number' && share > 0 && share <= 1)) {
       invalidPolicy(where, 'share', 'a number above 0, up to 1', share)
     }

@@ -137,7 +137,7 @@ export class Limiter<Subject = string> {
 
   /**
    * Decides, and charges every limit if all have room. Never rejects for a refusal, nor because the
-   * store is away: then `onUnavailable` decides.
+   * store is away: then `unavailable` decides.
    *
    * @throws SluiceError `INVALID_KEY`, `INVALID_COST`, `INVALID_POLICY` (options, or a limit function's result)
    */

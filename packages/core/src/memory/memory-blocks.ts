@@ -30,13 +30,13 @@ export class MemoryBlocks implements StoreBlocks {
 
   /** From the last to the first: the last replaces one that is removed meanwhile, so none is left out. */
   async list(query?: BlockQuery): Promise<BlockPage> {
-    const { cursor, most, matches } = checkedQuery(query)
+    const { cursor, max, matches } = checkedQuery(query)
     const { blocks } = this.#bans()
     const now = this.#now()
     let next = Math.min(cursor === undefined ? blocks.size : positionOf(cursor), blocks.size)
     const end = Math.max(0, next - MOST_VISITS)
     const entries: BlockEntry[] = []
-    while (next > end && entries.length < most) {
+    while (next > end && entries.length < max) {
       const found = blocks.at(--next)
       if (found.block.until <= now) continue
       const entry = entryOf(found)

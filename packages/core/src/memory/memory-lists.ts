@@ -42,7 +42,7 @@ export class MemoryLists implements ListsKeeper {
   /** A page ends by the number of its last entry: entries that change get a new one, so none is left out. */
   async page(
     list: string,
-    { where, cursor, most, matches }: CheckedQuery<ListRow>,
+    { where, cursor, max, matches }: CheckedQuery<ListRow>,
   ): Promise<{ readonly entries: readonly ListRow[]; readonly cursor?: string }> {
     if (cursor !== undefined && !/^\d{1,15}$/.test(cursor))
       invalidPolicy(where, 'cursor', 'the cursor of the page before', cursor)
@@ -50,7 +50,7 @@ export class MemoryLists implements ListsKeeper {
     let visits = 0
     let last = Number(cursor ?? 0)
     for (const [number, row] of this.named.of(list).from(last)) {
-      if (entries.length === most || visits++ === MOST_VISITS) return { entries, cursor: String(last) }
+      if (entries.length === max || visits++ === MOST_VISITS) return { entries, cursor: String(last) }
       last = number
       if (row.until > this.now() && matches(row)) entries.push(row)
     }

@@ -9,7 +9,7 @@ export interface DecisionCount {
   readonly limit: string
   readonly outcome: DecisionOutcome
   readonly source: DecisionSource
-  /** Whether they are not enforced: `mode: 'report'`, or keys that `enforcePercent` leaves out. */
+  /** Whether they are not enforced: `enforce: { mode: 'report' }`, or keys that `enforce.percent` leaves out. */
   readonly reported: boolean
   readonly count: number
 }

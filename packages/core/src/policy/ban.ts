@@ -16,7 +16,7 @@ export interface BanOptions<Subject> {
   readonly within: Duration
   /**
    * How long bans last: the first, the second and so on, each longer than the one before, up to 32; the last repeats. Or
-   * `{ first, times, most }`: the first, and each `times` as long as the one before, up to `most`.
+   * `{ first, times, max }`: the first, and each `times` as long as the one before, up to `max`.
    */
   readonly for: readonly Duration[] | BanGrowth
   /**
@@ -42,7 +42,8 @@ export interface BanGrowth {
   readonly first: Duration
   /** Above 1, up to 1,000; may be a fraction. @default 2 */
   readonly times?: number
-  readonly most: Duration
+  /** The longest. */
+  readonly max: Duration
 }
 
 /** `http` adds to these. */
@@ -158,24 +159,24 @@ function listed(where: string, durations: readonly unknown[]): number[] {
 
 function grown(where: string, option: unknown): number[] {
   if (typeof option !== 'object' || option === null) {
-    invalidPolicy(where, 'for', 'durations, such as ["10m", "1h", "1d"], or { first, times, most }', option)
+    invalidPolicy(where, 'for', 'durations, such as ["10m", "1h", "1d"], or { first, times, max }', option)
   }
-  knownOptions(`${where}: for`, option, ['first', 'times', 'most'])
-  const { first, times = 2, most } = option as BanGrowth
+  knownOptions(`${where}: for`, option, ['first', 'times', 'max'])
+  const { first, times = 2, max } = option as BanGrowth
   const firstMs = spanMs(where, 'for: first', first)
-  const mostMs = spanMs(where, 'for: most', most)
-  if (mostMs < firstMs) invalidPolicy(where, 'for: most', `at least the first, ${durationText(firstMs)}`, most)
+  const maxMs = spanMs(where, 'for: max', max)
+  if (maxMs < firstMs) invalidPolicy(where, 'for: max', `at least the first, ${durationText(firstMs)}`, max)
   if (typeof times !== 'number' || !(times > 1 && times <= MOST_TIMES)) {
     invalidPolicy(where, 'for: times', `a number above 1, up to ${MOST_TIMES}`, times)
   }
   const rungs = [firstMs]
-  for (let ms = firstMs; ms < mostMs && rungs.length <= MOST_RUNGS; ) {
+  for (let ms = firstMs; ms < maxMs && rungs.length <= MOST_RUNGS; ) {
     // Whole ms, and never the same again: a factor near 1 of a short time would not grow.
-    ms = Math.min(mostMs, Math.max(ms + 1, Math.floor(ms * times)))
+    ms = Math.min(maxMs, Math.max(ms + 1, Math.floor(ms * times)))
     rungs.push(ms)
   }
   if (rungs.length > MOST_RUNGS) {
-    invalidPolicy(where, 'for: times', `a factor that reaches most within ${MOST_RUNGS} rungs`, times)
+    invalidPolicy(where, 'for: times', `a factor that reaches max within ${MOST_RUNGS} rungs`, times)
   }
   return rungs
 }

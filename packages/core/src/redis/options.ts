@@ -1,5 +1,5 @@
 import type { StoreListOptions } from '../store/list.js'
-import { durationMs } from '../util/duration.js'
+import { type Duration, durationMs } from '../util/duration.js'
 import { invalidPolicy } from '../util/errors.js'
 import { givenClock } from '../util/given-clock.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../util/validate.js'
@@ -17,13 +17,13 @@ export interface RedisStoreOptions extends StoreListOptions {
    * How long a decision that was sent waits for its reply, in ms or as a duration; while replies to others keep coming, up
    * to ten times as long. @default 100
    */
-  readonly timeoutMs?: number | string
+  readonly timeout?: Duration
   /**
    * How long decisions wait for the first connection, in ms or as a duration, from when the store was made; in a cluster
    * also for that to each master, from when it is first needed. Not at all once it was refused. Decisions on addresses wait
    * as long for the first look at the index of blocks. @default 5000
    */
-  readonly connectTimeoutMs?: number | string
+  readonly connectTimeout?: Duration
   /** Most decisions sent in one script run, 1 to 1,000. @default 64 */
   readonly batch?: number
   /** What every key starts with; one hash tag may be in it, such as `{limits}:`, and puts all keys on one slot. @default 'sluice:' */
@@ -62,7 +62,7 @@ const PREFIX = /^[^{}]*(\{[^{}]+\}[^{}]*)?$/
 const MOST_IN_BATCH = 1000
 
 /** Options of which those of the connection and the decisions are checked, and have their defaults. */
-export type CheckedOptions = RedisStoreOptions &
+export type CheckedOptions = Omit<RedisStoreOptions, 'timeout' | 'connectTimeout'> &
   Required<Pick<RedisStoreOptions, 'batch' | 'prefix' | 'denyCache' | 'undeclaredKeys'>> & {
     readonly timeoutMs: number
     readonly connectTimeoutMs: number
@@ -70,8 +70,8 @@ export type CheckedOptions = RedisStoreOptions &
 
 const OPTIONS = [
   'clock',
-  'timeoutMs',
-  'connectTimeoutMs',
+  'timeout',
+  'connectTimeout',
   'batch',
   'prefix',
   'denyCache',
@@ -96,9 +96,9 @@ export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
   const clock = givenClock('redisStore', options.clock)
   optionalFunction('redisStore', 'onStateChange', options.onStateChange)
   const { prefix = 'sluice:', denyCache = true, undeclaredKeys = true } = options
-  const timeoutMs = durationMs('redisStore', 'timeoutMs', options.timeoutMs === undefined ? 100 : options.timeoutMs)
-  const { connectTimeoutMs: connecting = 5000 } = options
-  const connectTimeoutMs = durationMs('redisStore', 'connectTimeoutMs', connecting)
+  const { timeout = 100, connectTimeout = 5000, ...others } = options
+  const timeoutMs = durationMs('redisStore', 'timeout', timeout)
+  const connectTimeoutMs = durationMs('redisStore', 'connectTimeout', connectTimeout)
   const batch = wholeNumber('redisStore', 'batch', options.batch === undefined ? 64 : options.batch, 1)
   if (batch > MOST_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MOST_IN_BATCH}`, batch)
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
@@ -108,5 +108,5 @@ export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
   if (typeof undeclaredKeys !== 'boolean') {
     invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
   }
-  return { ...options, ...(clock && { clock }), prefix, timeoutMs, connectTimeoutMs, batch, denyCache, undeclaredKeys }
+  return { ...others, ...(clock && { clock }), prefix, timeoutMs, connectTimeoutMs, batch, denyCache, undeclaredKeys }
 }

@@ -172,8 +172,8 @@ export class RedisStore implements Store {
 
   /**
    * Resolves once decisions are asked of Redis, in a cluster of every master, or it is known that they cannot be: at the latest
-   * `connectTimeoutMs` after the store was made. Never rejects, for a Redis that is away is no reason not to start: limiters
-   * then decide by their `onUnavailable`, until it is there.
+   * `connectTimeout` after the store was made. Never rejects, for a Redis that is away is no reason not to start: limiters
+   * then decide by their `unavailable`, until it is there.
    */
   ready(): Promise<Readiness> {
     return this.#parts.readiness.ready()
@@ -181,7 +181,7 @@ export class RedisStore implements Store {
 
   /**
    * How the store is now, for a `/ready` route: see docs/redis.md. Never rejects; asks Redis at most once a second, however often
-   * it is called, and waits for `timeoutMs` at most.
+   * it is called, and waits for `timeout` at most.
    */
   health(): Promise<StoreHealth> {
     return this.#parts.readiness.health()

@@ -1,6 +1,6 @@
 /** How a store is now. */
 export interface StoreHealth {
-  /** `unavailable` while limiters decide by their `onUnavailable`; in a cluster for keys of one master at least. */
+  /** `unavailable` while limiters decide by their `unavailable`; in a cluster for keys of one master at least. */
   readonly state: 'available' | 'unavailable'
   /** Since when: ms since the epoch, by the clock of this machine. */
   readonly since: number

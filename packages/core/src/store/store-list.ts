@@ -30,7 +30,7 @@ export interface StoreListQuery {
   /** Where the page before ended. @default the beginning */
   readonly cursor?: string
   /** Most of one page, 1 to 1,000. A page may have fewer, and none, though there are more. @default 100 */
-  readonly most?: number
+  readonly max?: number
 }
 
 export interface StoreListPage {

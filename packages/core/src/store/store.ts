@@ -283,7 +283,7 @@ export interface Store {
   readonly lists?: StoreLists | undefined
   /**
    * Decides at one instant of the store's clock. A store in this process returns no promise. One
-   * that cannot be reached throws or rejects with `STORE_UNAVAILABLE`, and the limiter's `onUnavailable` decides.
+   * that cannot be reached throws or rejects with `STORE_UNAVAILABLE`, and the limiter's `unavailable` decides.
    */
   decide(request: StoreRequest): StoreResult | Promise<StoreResult>
   /** Forgets the state of these identities under this plan, strikes among it. Blocks, bans and their rungs stay. */

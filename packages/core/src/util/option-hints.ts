@@ -11,14 +11,38 @@ const ALLOW = { use: 'allow', how: 'allow, such as ipRanges([…]) or a function
 const DENY = { use: 'deny', how: 'deny, such as ipRanges([…]) or a function of the request' }
 const STORE = { use: 'store', how: 'store: redisStore(client)' }
 const DELAY = { use: 'respond', how: 'respond: delay({ … })' }
-const unavailable = (mode: string) => ({ use: 'onUnavailable', how: `onUnavailable: '${mode}'` })
-const count = (outcome: string) => ({ use: 'count', how: `count: ${outcome}` })
+const unavailable = (decide: string) => ({ use: 'unavailable', how: `unavailable: { ${decide} }` })
+const count = (outcome: string) => ({ use: 'count', how: `count: { only: ${outcome} }` })
+const enforce = (field: string) => ({ use: 'enforce', how: `enforce: { ${field} }` })
+const body = (fields: string) => ({ use: 'body', how: `body: { ${fields} }` })
+
+type Names = Readonly<Record<string, { readonly use: string; readonly how: string }>>
+
+/** Options that had another name until version 1.0. `use` is the option that replaces them, `how` its form. */
+const EARLIER_NAMES: Names = {
+  onUnavailable: unavailable('decide'),
+  share: unavailable('share'),
+  mode: enforce('mode'),
+  enforcePercent: enforce('percent'),
+  enforceSalt: enforce('salt'),
+  reportHeaders: enforce('headers'),
+  maxWait: { use: 'count', how: 'count: { only, within }' },
+  maxBodyBytes: body('max'),
+  requireLength: body('max, requireLength'),
+  timeoutMs: { use: 'timeout', how: 'timeout' },
+  connectTimeoutMs: { use: 'connectTimeout', how: 'connectTimeout' },
+  loadTimeoutMs: { use: 'loadTimeout', how: 'loadTimeout' },
+  lookupTimeoutMs: { use: 'lookupTimeout', how: 'lookupTimeout' },
+  pollMs: { use: 'pollEvery', how: 'pollEvery' },
+  mostHeld: { use: 'maxOverrides', how: 'maxOverrides' },
+  most: { use: 'max', how: 'max' },
+}
 
 /**
  * Options of other rate limiters for Node (express-rate-limit, express-slow-down, @fastify/rate-limit, koa-ratelimit,
- * rate-limiter-flexible, @nestjs/throttler), and what to use instead. `use` is the option that replaces them.
+ * rate-limiter-flexible, @nestjs/throttler), with the one that replaces them.
  */
-const PEER_OPTIONS: Readonly<Record<string, { readonly use: string; readonly how: string }>> = {
+const PEER_NAMES: Names = {
   windowMs: WINDOW,
   timeWindow: WINDOW,
   ttl: WINDOW,
@@ -61,9 +85,9 @@ const PEER_OPTIONS: Readonly<Record<string, { readonly use: string; readonly how
   redis: STORE,
   client: STORE,
   storeClient: STORE,
-  passOnStoreError: unavailable('allow'),
-  skipOnError: unavailable('allow'),
-  insuranceLimiter: unavailable('local'),
+  passOnStoreError: unavailable("decide: 'allow'"),
+  skipOnError: unavailable("decide: 'allow'"),
+  insuranceLimiter: unavailable("decide: 'local'"),
   keyPrefix: { use: 'name', how: 'name, and redisStore(client, { prefix })' },
   nameSpace: { use: 'name', how: 'name, and redisStore(client, { prefix })' },
   cache: { use: 'store', how: 'store: memoryStore({ maxKeys })' },
@@ -72,14 +96,23 @@ const PEER_OPTIONS: Readonly<Record<string, { readonly use: string; readonly how
   maxDelayMs: DELAY,
   execEvenly: { use: 'limits', how: 'limits: [leakyBucket({ …, queue: true })]' },
   blockDuration: { use: 'limits', how: "limiter.block(identity, { for: '1h' })" },
-  timeout: { use: 'timeoutMs', how: 'timeoutMs' },
   maxItems: { use: 'maxKeys', how: 'maxKeys' },
 }
 
-/** What to use instead of an unknown option: for an option of a peer its equivalent, for a misspelling the nearest. */
+/** What to use instead of an unknown option: for an option of a peer or an earlier name its equivalent, for a misspelling the nearest. */
 export function hintFor(field: string, known: readonly string[]): string | undefined {
-  const peer = Object.hasOwn(PEER_OPTIONS, field) ? PEER_OPTIONS[field] : undefined
-  if (peer && known.includes(peer.use)) return `use ${peer.how}`
+  const other = nameNow(field, known) ?? replacement(PEER_NAMES, field, known)
+  if (other) return `use ${other}`
   const nearest = nearestOf(field, known)
   return nearest === undefined ? undefined : `did you mean ${nearest}?`
+}
+
+/** What an option of an earlier version is called, among those that are known. */
+export function nameNow(field: string, known: readonly string[]): string | undefined {
+  return replacement(EARLIER_NAMES, field, known)
+}
+
+function replacement(names: Names, field: string, known: readonly string[]): string | undefined {
+  const other = Object.hasOwn(names, field) ? names[field] : undefined
+  return other && known.includes(other.use) ? other.how : undefined
 }

@@ -81,7 +81,7 @@ export class Verdict {
   readonly priority: number
   /** Whether the handler runs although this was refused, and is to do less than usual: see `degrade`. */
   readonly degraded: boolean
-  /** Whether it is not enforced: `mode: 'report'`, or a key that `enforcePercent` leaves out. */
+  /** Whether it is not enforced: `enforce: { mode: 'report' }`, or a key that `enforce.percent` leaves out. */
   readonly reported: boolean
   readonly #decision: Decision
 

@@ -112,13 +112,13 @@ function tierNamed({ name, tiers }: CompiledPolicy, tier: unknown): Variant {
  * are only reported on.
  */
 function together(variants: readonly Variant[], combinations: Combinations): Matched {
-  const enforced = variants.filter(({ policy }) => policy.data.mode !== 'report')
+  const enforced = variants.filter(({ policy }) => !isReported(policy))
   const plain = enforced.filter(({ policy }) => !policy.own)
   const groups = [
     ...(plain.length > 0 ? [plain] : []),
     ...enforced.filter(({ policy }) => policy.own).map((each) => [each]),
   ]
-  const reported = reportedOf(variants.filter(({ policy }) => policy.data.mode === 'report'))
+  const reported = reportedOf(variants.filter(({ policy }) => isReported(policy)))
   let matched: Matched | undefined
   for (const group of groups.reverse()) {
     const options = { ...group[0]?.policy.own, limits: limitsOf(group) }
@@ -134,11 +134,15 @@ function baseOf(group: readonly Variant[], combinations: Combinations): Matched 
   return group.some(({ base }) => base) ? combinations.of(group.map((each) => each.base ?? each)) : undefined
 }
 
+function isReported({ data }: CompiledPolicy): boolean {
+  return data.enforce?.mode === 'report'
+}
+
 /** Each by itself, as nothing has to be undone. */
 function reportedOf(variants: readonly Variant[]): Matched | undefined {
   let matched: Matched | undefined
   for (const { policy, limits } of [...variants].reverse()) {
-    const options = { ...policy.own, limits, mode: 'report' as const }
+    const options = { ...policy.own, limits, enforce: { mode: 'report' } as const }
     matched = Object.freeze({ options, ...(matched && { next: matched }) })
   }
   return matched

@@ -18,7 +18,7 @@ export function ownOptions(
   path: Path,
   problems: Problem[],
 ): OwnOptions | undefined {
-  const { anonymous, count, enforcePercent, consistency, sharedTurns } = data
+  const { anonymous, count, enforce: { percent = 100 } = {}, consistency, sharedTurns } = data
   const cost = costOf(data, resolvers, path, problems)
   const allow = listsOf(data.allow, data.allowLists, [...path, 'allow'], problems)
   const deny = listsOf(data.deny, data.denyLists, [...path, 'deny'], problems)
@@ -26,7 +26,7 @@ export function ownOptions(
   const own: OwnOptions = {
     ...(anonymous && anonymous !== 'error' && { anonymous }),
     ...(count && { count }),
-    ...(enforcePercent !== undefined && enforcePercent < 100 && { enforcePercent }),
+    ...(percent < 100 && { enforce: { percent } }),
     ...(cost !== undefined && cost !== 1 && { cost }),
     ...(consistency && { consistency }),
     ...(sharedTurns && { sharedTurns: sharedTurns as NonNullable<OwnOptions['sharedTurns']> }),

@@ -1,4 +1,4 @@
-import type { ConsistencyOptions } from '@sluice/core'
+import type { ConsistencyOptions, Duration } from '@sluice/core'
 
 /** A document that is right by the schema. */
 export interface PolicyDocument {
@@ -20,9 +20,8 @@ export interface PolicyData {
   readonly tiers?: Readonly<Record<string, readonly LimitData[]>>
   readonly anonymous?: 'error' | 'by-ip' | 'skip'
   readonly cost?: number | string
-  readonly count?: 'success' | 'failure'
-  readonly mode?: 'enforce' | 'report'
-  readonly enforcePercent?: number
+  readonly count?: { readonly only: 'success' | 'failure'; readonly within?: Duration }
+  readonly enforce?: { readonly mode?: 'enforce' | 'report'; readonly percent?: number }
   readonly sharedTurns?: boolean | { readonly ttl?: string | number }
   readonly respond?: RespondData
   readonly consistency?: ConsistencyOptions

@@ -1,4 +1,4 @@
-import { nearestOf } from '@sluice/core/internal'
+import { nameNow, nearestOf } from '@sluice/core/internal'
 import type { Path, Problem } from '../problems/problem.js'
 import { MOST_PROBLEMS, shown } from '../problems/problem.js'
 import { SCHEMA, type Schema } from './schema.js'
@@ -103,7 +103,8 @@ function checkFields(schema: Schema, fields: Fields, path: Path, problems: Probl
     if (additionalProperties === false) {
       const known = Object.keys(properties)
       const near = nearestOf(field, known)
-      const hint = near === undefined ? '' : `; did you mean ${near}?`
+      const now = nameNow(field, known)
+      const hint = now ? `; use ${now}` : near === undefined ? '' : `; did you mean ${near}?`
       problems.push({ path: at, message: `unknown field${hint} (expected ${known.join(', ')})`, isField: true })
       continue
     }

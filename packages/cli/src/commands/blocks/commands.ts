@@ -147,9 +147,7 @@ async function taken(
   const entries: BlockEntry[] = []
   let cursor: string | undefined
   do {
-    const page = await usable(() =>
-      store.blocks.list({ ...query, most: 1000, ...(cursor !== undefined && { cursor }) }),
-    )
+    const page = await usable(() => store.blocks.list({ ...query, max: 1000, ...(cursor !== undefined && { cursor }) }))
     entries.push(...page.entries.filter(fits))
     cursor = page.cursor
   } while (cursor !== undefined && entries.length <= most)

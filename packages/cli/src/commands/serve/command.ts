@@ -66,7 +66,7 @@ speaks JSON. It answers at once, changes nothing but counts, and takes a changed
       text: 'json: a tier that callers name; again for more',
       repeats: true,
     },
-    'on-unavailable': {
+    unavailable: {
       type: 'string',
       placeholder: 'MODE',
       text: 'while Redis is away: local (the same limits in this process), allow or deny',

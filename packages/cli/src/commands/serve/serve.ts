@@ -136,13 +136,12 @@ async function load({ document, named, redis }: ServeSettings, { client }: State
 }
 
 function start(settings: ServeSettings, state: State, loaded: Policies, log: OperatorLog, leaving: AbortSignal) {
-  const { dialect, onUnavailable, workers } = settings
+  const { dialect, unavailable, workers } = settings
   const decide = makeDecider({
     policies: loaded,
     store: state.store,
-    onUnavailable,
-    // All processes together admit no more than the limits then.
-    share: 1 / workers,
+    // At this share all processes together admit no more than the limits.
+    unavailable: { decide: unavailable, ...(unavailable === 'local' && { share: 1 / workers }) },
     takesCosts: dialect.namesKeys,
     proxyRemedy: dialect.proxyRemedy,
     onFailure: (error) => log.warn('decision', `a request could not be decided: ${(error as Error)?.message ?? error}`),

@@ -32,7 +32,7 @@ export interface ServeSettings {
   readonly token: Token | undefined
   readonly trusted: TrustedProxies | undefined
   readonly named: Named
-  readonly onUnavailable: 'local' | 'allow' | 'deny'
+  readonly unavailable: 'local' | 'allow' | 'deny'
   readonly workers: number
   /** For how long it answers 503 to /readyz, and goes on deciding, before it drains. */
   readonly graceMs: number
@@ -92,7 +92,7 @@ export function serveSettings(values: OptionValues, environment: Environment): S
     token,
     trusted: trustedOf(values, dialect),
     named: namedOf(values, dialect),
-    onUnavailable: values['on-unavailable'] === undefined ? 'local' : oneOf(values, 'on-unavailable', MODES),
+    unavailable: values.unavailable === undefined ? 'local' : oneOf(values, 'unavailable', MODES),
     workers,
     graceMs: durationOption(values, 'grace', { leastMs: 0, mostMs: 600_000, otherwiseMs: 5000 }),
     drainMs: durationOption(values, 'drain', { leastMs: 0, mostMs: 600_000, otherwiseMs: 10_000 }),

@@ -4,7 +4,7 @@ import type { Sample } from './exposition.js'
 export interface PolicyFigures {
   readonly policy: string
   readonly decisions: number
-  /** Refused for real; those of `mode: 'report'` are `reported`. */
+  /** Refused for real; those of `enforce: { mode: 'report' }` are `reported`. */
   readonly refused: number
   readonly reported: number
   /** Decided without the store. */

@@ -1,9 +1,37 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 import type { HttpContext, RawResponse } from '../../request/context.js'
+import { invalidPolicy } from '../../util/errors.js'
+import { knownOptions, wholeNumber } from '../../util/validate.js'
 import type { Reply } from '../responders/responder.js'
 import { disableResponse } from '../response/disabled-response.js'
 import { handlerEnd } from '../response/handler-end.js'
+
+/** The bound of a request's body. */
+export interface BodyOptions {
+  /**
+   * Largest body of a request, in bytes as received: 0 or more. Larger ones get 413, before they are read where
+   * they announce their length. Limits of `content-bytes` reserve it where no length is
+   * announced. Belongs in front of body parsers. A handler that runs when its body is cut off sees its request
+   * aborted, and a response whose methods do nothing.
+   */
+  readonly max: number
+  /**
+   * Whether requests with a body that announce no length get 411 and are charged nothing, so that none reserves `max` of a
+   * quota of bytes. @default false
+   */
+  readonly requireLength?: boolean
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function bodyFor(ofPolicy: string, body: BodyOptions | undefined): Required<BodyOptions> | undefined {
+  if (body === undefined) return undefined
+  const where = `${ofPolicy}: body`
+  knownOptions(where, body, ['max', 'requireLength'])
+  const { max, requireLength = false } = body
+  if (typeof requireLength !== 'boolean') invalidPolicy(where, 'requireLength', 'true or false', requireLength)
+  return { max: wholeNumber(where, 'max', max, 0), requireLength }
+}
 
 /**
  * Counts the bytes of a request's body as they arrive, without reading them: a listener for `data` would start the

@@ -1,44 +1,37 @@
 import type { IncomingMessage } from 'node:http'
 import type { Engine } from '../../limiter/engine.js'
 import type { HttpContext } from '../../request/context.js'
-import { type Duration, waitOrNever } from '../../util/duration.js'
-import { invalidPolicy, neverWithout } from '../../util/errors.js'
-import { wholeNumber } from '../../util/validate.js'
+import { invalidPolicy } from '../../util/errors.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { isCharged } from '../../verdict/decision.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import type { Reply } from '../responders/responder.js'
 import { isDisabled } from '../response/disabled-response.js'
 import { whenOver } from '../response/when-over.js'
-import { announcedLength, BodyMeter, lengthRequiredReply, rejectBody, tooLargeReply } from './body.js'
-import { type CountFunction, type CountOption, countBy } from './counting.js'
+import {
+  announcedLength,
+  BodyMeter,
+  type BodyOptions,
+  bodyFor,
+  lengthRequiredReply,
+  rejectBody,
+  tooLargeReply,
+} from './body.js'
+import { type CheckedCount, type CountFunction, type CountOptions, countFor } from './counting.js'
 import { Outcomes } from './outcomes.js'
 
 /** What a request takes by its outcome and its body. */
 export interface ChargingOptions<Request> {
   /**
-   * Whether a request counts, by the status of its response: `'success'` counts those below 400, `'failure'` 4xx but 429,
-   * a function those for which it returns true. A request is charged first and gets that back after the
+   * The requests that count, by the status of their response, such as `{ only: 'failure' }`. A request is charged first and gets that back after the
    * response if it does not count, so that parallel requests cannot slip through; meanwhile others that find no
    * room wait for it. A connection that ends without a response counts. A function is called for every status that is
-   * sent, another limiter's refusal included, with the verdict and `{ request, response }`. It has to answer at once.
+   * sent, another limiter's refusal included, with the verdict and `{ request, response }`. It has to return at once.
    * @default all count
    */
-  readonly count?: CountOption<Request>
-  /** Longest a request waits for the outcome of others, beside `count`; then it is refused. `Infinity`: no bound. @default '5s' */
-  readonly maxWait?: Duration
-  /**
-   * Largest body of a request, in bytes as received; larger ones are answered 413, before they are read where
-   * they announce their length. Needed beside limits of `content-bytes`, which reserve it where no length is
-   * announced. Belongs in front of body parsers. A handler that runs when its body is cut off sees its request
-   * aborted, and a response whose methods do nothing. @default no bound
-   */
-  readonly maxBodyBytes?: number
-  /**
-   * Beside `maxBodyBytes`: whether requests with a body that announce no length are answered 411, charged nothing, so
-   * that none reserves `maxBodyBytes` of a quota of bytes. @default false
-   */
-  readonly requireLength?: boolean
+  readonly count?: CountOptions<Request>
+  /** The bound of a request's body: `{ max: 100_000 }`. Needed beside limits of `content-bytes`. @default none */
+  readonly body?: BodyOptions
 }
 
 /**
@@ -53,53 +46,39 @@ export function chargingFor<Request>(
   engine: Engine<Request>,
   warnings: Warnings<LimiterWarning>,
 ): Charging<Request> | undefined {
-  const { maxWait, maxBodyBytes, requireLength = false } = options
-  const count = countBy(where, options.count, warnings)
-  if (maxBodyBytes !== undefined) wholeNumber(where, 'maxBodyBytes', maxBodyBytes, 0)
-  if (maxWait !== undefined && !count) {
-    neverWithout(where, 'maxWait', 'count', maxWait)
-  }
-  if (typeof requireLength !== 'boolean' || (requireLength && maxBodyBytes === undefined)) {
-    invalidPolicy(where, 'requireLength', 'true or false, and true only beside maxBodyBytes', requireLength)
-  }
+  const count = countFor(where, options.count, warnings)
+  const body = bodyFor(where, options.body)
   const countsBytes = engine.policy.limits.some(({ unit }) => unit === 'content-bytes')
-  if (countsBytes && maxBodyBytes === undefined) {
+  if (countsBytes && !body) {
     invalidPolicy(
       where,
-      'maxBodyBytes',
-      'the most that a request of unknown length may send, as a limit counts bytes',
-      maxBodyBytes,
+      'body',
+      '{ max }, the bytes of a request of unknown length, as a limit counts bytes',
+      undefined,
     )
   }
-  if (!count && maxBodyBytes === undefined) return undefined
-  const maxWaitMs = waitOrNever(where, 'maxWait', maxWait === undefined ? 5000 : maxWait)
+  if (!count && !body) return undefined
   const outcomes = Outcomes.of(engine.store, engine.policy.name)
-  return new Charging(engine, count, maxWaitMs, maxBodyBytes, requireLength, countsBytes, outcomes)
+  return new Charging(engine, count, body, countsBytes, outcomes)
 }
 
 export class Charging<Request> {
   readonly #engine: Engine<Request>
-  readonly #count: CountFunction | undefined
-  readonly #maxWaitMs: number
-  readonly #maxBodyBytes: number | undefined
-  readonly #requiresLength: boolean
+  readonly #count: CheckedCount | undefined
+  readonly #body: Required<BodyOptions> | undefined
   readonly #countsBytes: boolean
   readonly #outcomes: Outcomes
 
   constructor(
     engine: Engine<Request>,
-    count: CountFunction | undefined,
-    maxWaitMs: number,
-    maxBodyBytes: number | undefined,
-    requiresLength: boolean,
+    count: CheckedCount | undefined,
+    body: Required<BodyOptions> | undefined,
     countsBytes: boolean,
     outcomes: Outcomes,
   ) {
     this.#engine = engine
     this.#count = count
-    this.#maxWaitMs = maxWaitMs
-    this.#maxBodyBytes = maxBodyBytes
-    this.#requiresLength = requiresLength
+    this.#body = body
     this.#countsBytes = countsBytes
     this.#outcomes = outcomes
   }
@@ -107,14 +86,13 @@ export class Charging<Request> {
   /** The reply to a request that announces too large a body, or none where it has to. Otherwise the body is metered from now on. */
   receive(context: HttpContext<Request>): Reply | undefined {
     const raw = rawRequest(context as HttpContext<never>)
-    if (!raw || this.#maxBodyBytes === undefined) return undefined
-    const most = this.#maxBodyBytes
+    if (!raw || !this.#body) return undefined
+    const { max, requireLength } = this.#body
     const length = announcedLength(raw)
-    if (length !== undefined && length > most) return tooLargeReply(raw, most)
-    if (length === undefined && this.#requiresLength) return lengthRequiredReply(raw)
+    if (length !== undefined && length > max) return tooLargeReply(raw, max)
+    if (length === undefined && requireLength) return lengthRequiredReply(raw)
     // Node itself lets no body be longer than announced.
-    if (length === undefined)
-      BodyMeter.of(raw).limitTo(most, () => rejectBody(context as HttpContext<never>, raw, most))
+    if (length === undefined) BodyMeter.of(raw).limitTo(max, () => rejectBody(context as HttpContext<never>, raw, max))
     else if (length > 0 && this.#countsBytes) BodyMeter.of(raw)
     return undefined
   }
@@ -123,7 +101,7 @@ export class Charging<Request> {
   bytesOf(context: HttpContext<Request>): number | undefined {
     if (!this.#countsBytes) return undefined
     const raw = rawRequest(context as HttpContext<never>)
-    return raw ? (announcedLength(raw) ?? this.#maxBodyBytes) : 0
+    return raw ? (announcedLength(raw) ?? this.#body?.max) : 0
   }
 
   /** The verdict that a refusal turns into once the outcome of other requests is known; undefined if that cannot matter. */
@@ -134,7 +112,7 @@ export class Charging<Request> {
     isShared: boolean,
   ): Promise<Verdict | undefined> | undefined {
     if (!this.#count || !this.#outcomes.mayChange(refusal, isShared)) return undefined
-    return this.#outcomes.wait(refusal, again, context.response, this.#maxWaitMs, isShared)
+    return this.#outcomes.wait(refusal, again, context.response, this.#count.withinMs, isShared)
   }
 
   /** Refunds or settles an admitted request, once, when its outcome and its body are known. */
@@ -163,7 +141,7 @@ export class Charging<Request> {
       return
     }
     whenOver(response, () => {
-      const counts = outcome(count, context, verdict)
+      const counts = outcome(count.counts, context, verdict)
       if (counts) whenBodyEnded(() => void apply(true))
       else void apply(false)
     })

@@ -1,5 +1,7 @@
 import type { HttpContext } from '../../request/context.js'
+import { type Duration, waitOrNever } from '../../util/duration.js'
 import { invalidPolicy, show } from '../../util/errors.js'
+import { knownOptions } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import type { Verdict } from '../../verdict/verdict.js'
 
@@ -10,9 +12,20 @@ import type { Verdict } from '../../verdict/verdict.js'
 // biome-ignore lint/suspicious/noExplicitAny: a function that does not look at the request fits every kind of request
 export type CountFunction<Request = any> = (status: number, verdict: Verdict, context: HttpContext<Request>) => boolean
 
-/** `'success'`, `'failure'`, or a function. */
+/** The requests that count, by the status of their response. */
 // biome-ignore lint/suspicious/noExplicitAny: as above
-export type CountOption<Request = any> = keyof typeof COUNTS | CountFunction<Request>
+export interface CountOptions<Request = any> {
+  /** `'success'` counts those below 400, `'failure'` 4xx but 429, a function those for which it returns true. */
+  readonly only: keyof typeof COUNTS | CountFunction<Request>
+  /** Longest a request waits for the outcome of others; then it is refused. `Infinity`: no bound. @default '5s' */
+  readonly within?: Duration
+}
+
+/** The option `count`, checked. */
+export interface CheckedCount {
+  readonly counts: CountFunction
+  readonly withinMs: number
+}
 
 const COUNTS = {
   /** Below 400: 206 and 304 are successes as well, so no `Range` and no `If-None-Match` makes a request free. */
@@ -21,16 +34,41 @@ const COUNTS = {
   failure: (status: number) => status >= 400 && status < 500 && status !== 429,
 } satisfies Record<string, CountFunction>
 
+/** @throws SluiceError `INVALID_POLICY` */
+export function countFor(
+  ofPolicy: string,
+  count: unknown,
+  warnings: Warnings<LimiterWarning>,
+): CheckedCount | undefined {
+  if (count === undefined) return undefined
+  // The forms of other options for outcomes, such as `ban.count`.
+  if (typeof count === 'string' || typeof count === 'function') {
+    const shown = typeof count === 'string' ? show(count) : 'status => boolean'
+    invalidPolicy(ofPolicy, 'count', `{ only, within }, such as { only: ${shown} }`, count)
+  }
+  const where = `${ofPolicy}: count`
+  knownOptions(where, count, ['only', 'within'])
+  const { only, within = 5000 } = count as CountOptions
+  const counts = countBy(where, 'only', only, warnings)
+  if (!counts) return invalidPolicy(where, 'only', 'a function, "success" or "failure"', only)
+  return { counts, withinMs: waitOrNever(where, 'within', within) }
+}
+
 /**
  * A function that never throws: a request whose outcome is not known counts. The response is sent by then, so no error
  * handler can take what a user's function throws.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function countBy(where: string, count: unknown, warnings: Warnings<LimiterWarning>): CountFunction | undefined {
+export function countBy(
+  where: string,
+  field: 'only' | 'count',
+  count: unknown,
+  warnings: Warnings<LimiterWarning>,
+): CountFunction | undefined {
   if (count === undefined) return undefined
   if (count === 'success' || count === 'failure') return COUNTS[count]
-  if (typeof count !== 'function') return invalidPolicy(where, 'count', 'a function, "success" or "failure"', count)
+  if (typeof count !== 'function') return invalidPolicy(where, field, 'a function, "success" or "failure"', count)
   const failed = (what: string) => {
     warnings.emit('SLUICE_COUNT_FAILED', `count: ${what}; the request counts`)
     return true

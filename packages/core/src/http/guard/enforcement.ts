@@ -1,30 +1,38 @@
 import { createHmac } from 'node:crypto'
 import { invalidPolicy, neverBeside, SluiceError } from '../../util/errors.js'
 import { shareOf } from '../../util/hash.js'
-import { oneOf } from '../../util/validate.js'
+import { knownOptions, oneOf } from '../../util/validate.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
 
-export interface EnforcementOptions {
+/** The keys for which a limiter is enforced, and what the others see of it. */
+export interface EnforceOptions {
   /**
-   * `report` decides and charges, and acts on nothing: every request goes on, with a verdict that says
-   * what would have been and is marked `reported`. `maxBodyBytes`, which is no limit of quota, holds all the same.
+   * `report` decides and charges, and acts on nothing: every request goes on, with a verdict that reports
+   * the decision and is marked `reported`. `body.max`, which is no limit of quota, holds all the same.
    * @default 'enforce'
    */
   readonly mode?: 'enforce' | 'report'
   /**
    * For how many of 100 keys the limiter is enforced, the others being reported on: 0 to 100, with
-   * fractions. Which they are is a matter of policy name and key alone, the same in every process and
-   * at every start, and a key that is enforced stays so when the share grows. @default 100
+   * fractions. Policy name and key alone choose them, so they are the same in every process and
+   * at every start, and a key that is enforced stays so when the share grows. Not beside `mode: 'report'`. @default 100
    */
-  readonly enforcePercent?: number
+  readonly percent?: number
   /**
-   * Beside `enforcePercent`: a secret text that says which keys those are, in place of the policy's name. Without one,
+   * Beside `percent`: a secret text of 1 character or more that chooses these keys, in place of the policy's name. Without one,
    * a client that knows the name can pick keys that are left out. Policies of one salt are enforced for the same keys. Equal
    * in all processes. @default none
    */
-  readonly enforceSalt?: string
+  readonly salt?: string
   /** Whether responses to requests that are only reported on have quota headers. @default false */
-  readonly reportHeaders?: boolean
+  readonly headers?: boolean
+}
+
+const ENFORCE_OPTIONS = ['mode', 'percent', 'salt', 'headers'] as const
+
+export interface EnforcementOptions {
+  /** Whether and for which keys the limits are enforced: `{ mode: 'report' }`, `{ percent: 10, salt }`. @default all keys */
+  readonly enforce?: EnforceOptions
 }
 
 /** Whose verdicts are acted on. */
@@ -35,28 +43,28 @@ export class Enforcement {
   readonly #showsQuota: boolean
 
   /** @throws SluiceError `INVALID_POLICY` */
-  constructor(where: string, policy: string, options: EnforcementOptions) {
-    const { mode = 'enforce', enforcePercent, enforceSalt, reportHeaders = false } = options
+  constructor(ofPolicy: string, policy: string, { enforce = {} }: EnforcementOptions) {
+    const where = `${ofPolicy}: enforce`
+    knownOptions(where, enforce, ENFORCE_OPTIONS)
+    const { mode = 'enforce', salt, headers = false } = enforce
     const reports = oneOf(where, 'mode', mode, ['enforce', 'report']) === 'report'
-    if (reports && enforcePercent !== undefined) {
-      neverBeside(where, 'enforcePercent', 'mode "report"', enforcePercent)
-    }
-    const percent = enforcePercent === undefined ? (reports ? 0 : 100) : enforcePercent
+    if (reports && enforce.percent !== undefined) neverBeside(where, 'percent', 'mode "report"', enforce.percent)
+    const { percent = reports ? 0 : 100 } = enforce
     if (typeof percent !== 'number' || !(percent >= 0 && percent <= 100)) {
-      invalidPolicy(where, 'enforcePercent', 'a number from 0 to 100', percent)
+      invalidPolicy(where, 'percent', 'a number from 0 to 100', percent)
     }
-    if (enforceSalt !== undefined && enforcePercent === undefined) {
-      throw new SluiceError('INVALID_POLICY', `${where}: enforceSalt: expected none without enforcePercent`)
+    if (salt !== undefined && enforce.percent === undefined) {
+      throw new SluiceError('INVALID_POLICY', `${where}: salt: expected none without percent`)
     }
-    if (enforceSalt !== undefined && (typeof enforceSalt !== 'string' || enforceSalt === '')) {
+    if (salt !== undefined && (typeof salt !== 'string' || salt === '')) {
       // Not shown: it is a secret.
-      throw new SluiceError('INVALID_POLICY', `${where}: enforceSalt: expected a string of 1 character or more`)
+      throw new SluiceError('INVALID_POLICY', `${where}: salt: expected a string of 1 character or more`)
     }
-    if (typeof reportHeaders !== 'boolean') invalidPolicy(where, 'reportHeaders', 'true or false', reportHeaders)
+    if (typeof headers !== 'boolean') invalidPolicy(where, 'headers', 'true or false', headers)
     this.#policy = policy
     this.#percent = percent
-    this.#salt = enforceSalt
-    this.#showsQuota = reportHeaders
+    this.#salt = salt
+    this.#showsQuota = headers
   }
 
   /** Whether no verdict is acted on. */

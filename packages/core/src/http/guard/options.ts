@@ -44,7 +44,7 @@ export interface RateLimitOptions<Request>
   /**
    * What answers requests that cannot be counted because of what they lack or get wrong, such as a missing key: this limiter,
    * with 400 (401 for `byUser` with a `challenge`), or the framework's error handler, which gets an error of that status.
-   * Nothing is charged, and `onVerdict` is not called. With `mode: 'report'` they go on without being limited. In any case
+   * Nothing is charged, and `onVerdict` is not called. With `enforce: { mode: 'report' }` they go on without being limited. In any case
    * the process warns, once for each fault and minute (`SluiceWarning`, code `SLUICE_INVALID_REQUEST`). @default 'reject'
    */
   readonly onInvalid?: InvalidOption
@@ -78,17 +78,12 @@ export const RATE_LIMIT_OPTIONS = [
   'respond',
   'headers',
   'count',
-  'maxWait',
-  'maxBodyBytes',
-  'requireLength',
+  'body',
   'onExhausted',
   'anonymous',
   'onInvalid',
   'onVerdict',
   'requestProperty',
   'warnings',
-  'mode',
-  'enforcePercent',
-  'enforceSalt',
-  'reportHeaders',
+  'enforce',
 ] as const

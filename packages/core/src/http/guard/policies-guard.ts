@@ -34,10 +34,7 @@ const OF_POLICIES = [
   'sharedTurns',
   'ban',
   'count',
-  'maxWait',
-  'mode',
-  'enforcePercent',
-  'enforceSalt',
+  'enforce',
 ] as const
 
 /** The way of a request through the guard of one limiter. `choice`: its limits, where they differ from the guard's in numbers. */

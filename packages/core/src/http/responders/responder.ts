@@ -88,7 +88,7 @@ export interface ResponderTraits<Request = unknown> {
   /** Responses that the limiter lets through carry no quota headers, since its own replies carry none. */
   readonly hidesQuota?: boolean
   /**
-   * What responds instead when a request is refused because the store is away (`onUnavailable: 'deny'`): an outage
+   * What responds instead when a request is refused because the store is away (`unavailable: { decide: 'deny' }`): an outage
    * is no reason to deceive, hold or admit a client. @default reject()
    */
   readonly whenUnavailable?: Responder<Request>

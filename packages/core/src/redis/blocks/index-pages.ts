@@ -9,13 +9,13 @@ const MOST_PAGES = 64
 /** A page of what an index has. `shown`: an entry as users see it; undefined for what is no part of this. */
 export async function pageOf<Entry>(
   index: BlockIndex,
-  { where, cursor, most, matches }: CheckedQuery<Entry>,
+  { where, cursor, max, matches }: CheckedQuery<Entry>,
   shown: (entry: IndexEntry) => Entry | undefined,
 ): Promise<{ readonly entries: readonly Entry[]; readonly cursor?: string }> {
   let [shard, version] = positionOf(where, cursor)
   const entries: Entry[] = []
-  for (let n = 0; shard < SHARDS && entries.length < most && n < MOST_PAGES; n++) {
-    const wanted = Math.min(PAGE, most - entries.length)
+  for (let n = 0; shard < SHARDS && entries.length < max && n < MOST_PAGES; n++) {
+    const wanted = Math.min(PAGE, max - entries.length)
     const page = await index.page(shard, version, '', wanted)
     for (const { entry } of page.entries) {
       if (!entry || entry.isEnded || entry.until <= page.now) continue

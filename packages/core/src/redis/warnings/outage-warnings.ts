@@ -83,7 +83,7 @@ const REASONS: readonly Reason[] = [
   {
     pattern: /no (result|reply) (within|for)|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ECONNRESET|EPIPE|not connected/,
     what: 'it does not answer in time, or the connection broke',
-    remedy: 'Check that Redis runs, that the network lets through, and that timeoutMs suits the distance',
+    remedy: 'Check that Redis runs, that the network lets through, and that timeout suits the distance',
     passes: true,
   },
 ]
@@ -121,7 +121,7 @@ export class OutageWarnings {
     this.#emit(
       'SLUICE_STORE_UNAVAILABLE',
       `the rate limit store on Redis${node && ` (${node})`} is unavailable: ${what}. ${remedy}. ` +
-        'Until it answers, limiters decide by their onUnavailable option',
+        'Until it answers, limiters decide by their unavailable option',
     )
   }
 

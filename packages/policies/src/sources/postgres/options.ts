@@ -1,5 +1,5 @@
 import { SluiceError } from '@sluice/core'
-import { refusePolluted } from '@sluice/core/internal'
+import { type Duration, durationMs, knownOptions } from '@sluice/core/internal'
 
 /** How policies are read from PostgreSQL. */
 export interface PostgresOptions {
@@ -11,34 +11,35 @@ export interface PostgresOptions {
   readonly overrides?: boolean
   /**
    * Whether to be notified of changes. Without, and behind a pooler such as PgBouncer, where it is turned off by itself, PostgreSQL
-   * is asked every `pollMs`. @default true
+   * is asked every `pollEvery`. @default true
    */
   readonly listen?: boolean
-  /** How often PostgreSQL is asked where it does not notify: whole milliseconds, 50 to 60,000. @default 500 */
-  readonly pollMs?: number
+  /** How often PostgreSQL is asked where it does not notify: 50 ms to 1 minute, in ms or as a duration. @default 500 */
+  readonly pollEvery?: Duration
   /**
-   * How long a request waits for an override that is not known yet, at most: whole milliseconds, 1 to 10,000. Then what was known last
-   * of the client decides, else the document. @default 50
+   * How long a request waits for an override that is not known yet, at most: up to 10 seconds, in ms or as a duration. Then what
+   * was known last of the client decides, else the document. @default 50
    */
-  readonly lookupTimeoutMs?: number
-  /** Overrides that are held, of those used last: 1 to 1,000,000, of some 300 bytes each. @default 10_000 */
-  readonly mostHeld?: number
+  readonly lookupTimeout?: Duration
+  /** Overrides that a process holds, of those used last: 1 to 1,000,000, of some 300 bytes each. @default 10_000 */
+  readonly maxOverrides?: number
 }
 
-export type CheckedPostgresOptions = Required<PostgresOptions>
+export interface CheckedPostgresOptions extends Required<Omit<PostgresOptions, 'pollEvery' | 'lookupTimeout'>> {
+  readonly pollMs: number
+  readonly lookupTimeoutMs: number
+}
 
-const OPTIONS = ['pool', 'schema', 'overrides', 'listen', 'pollMs', 'lookupTimeoutMs', 'mostHeld']
+const WHERE = 'policies.from: postgres'
+const OPTIONS = ['pool', 'schema', 'overrides', 'listen', 'pollEvery', 'lookupTimeout', 'maxOverrides']
 
 /**
  * @param given a pool, or options with one
  * @throws SluiceError `INVALID_POLICY`
  */
 export function postgresOptions(given: unknown): CheckedPostgresOptions {
-  refusePolluted('policies.from: postgres', OPTIONS)
   const options = (isOptions(given) ? given : { pool: given }) as PostgresOptions
-  for (const option of Object.keys(options)) {
-    if (!OPTIONS.includes(option)) wrong(option, `none of this name (the options are ${OPTIONS.join(', ')})`)
-  }
+  knownOptions(WHERE, options, OPTIONS)
   const { pool, schema = 'public', overrides = true, listen = true } = options
   if (typeof schema !== 'string' || schema === '' || schema.length > 63 || schema.includes('\0')) {
     wrong('schema', 'the name of a schema, of 1 to 63 characters')
@@ -50,9 +51,9 @@ export function postgresOptions(given: unknown): CheckedPostgresOptions {
     schema,
     overrides,
     listen,
-    pollMs: whole('pollMs', options.pollMs ?? 500, 50, 60_000),
-    lookupTimeoutMs: whole('lookupTimeoutMs', options.lookupTimeoutMs ?? 50, 1, 10_000),
-    mostHeld: whole('mostHeld', options.mostHeld ?? 10_000, 1, 1_000_000),
+    pollMs: within('pollEvery', options.pollEvery ?? 500, 50, 60_000),
+    lookupTimeoutMs: within('lookupTimeout', options.lookupTimeout ?? 50, 1, 10_000),
+    maxOverrides: whole('maxOverrides', options.maxOverrides ?? 10_000, 1, 1_000_000),
   }
 }
 
@@ -61,11 +62,16 @@ function isOptions(given: unknown): boolean {
   return typeof given === 'object' && given !== null && 'pool' in given
 }
 
+function within(option: string, value: unknown, least: number, most: number): number {
+  const ms = durationMs(WHERE, option, value)
+  return ms >= least && ms <= most ? ms : wrong(option, `a duration from ${least} to ${most} ms`)
+}
+
 function whole(option: string, value: unknown, least: number, most: number): number {
   if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) return value as number
   return wrong(option, `a whole number from ${least} to ${most}`)
 }
 
 function wrong(option: string, expected: string): never {
-  throw new SluiceError('INVALID_POLICY', `policies.from: postgres: ${option}: expected ${expected}`)
+  throw new SluiceError('INVALID_POLICY', `${WHERE}: ${option}: expected ${expected}`)
 }

@@ -53,7 +53,7 @@ export type AskFor = (clients: readonly Client[]) => Promise<readonly (StoredLim
 export class OverrideLookups {
   readonly #askFor: AskFor
   readonly #timeoutMs: number
-  readonly #mostHeld: number
+  readonly #maxOverrides: number
   /** The one that was used last is the last. */
   readonly #held = new Map<string, Held>()
   readonly #lookups = new Map<string, Lookup>()
@@ -64,10 +64,10 @@ export class OverrideLookups {
   #late = 0
   #warnedAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(askFor: AskFor, timeoutMs: number, mostHeld: number) {
+  constructor(askFor: AskFor, timeoutMs: number, maxOverrides: number) {
     this.#askFor = askFor
     this.#timeoutMs = timeoutMs
-    this.#mostHeld = mostHeld
+    this.#maxOverrides = maxOverrides
   }
 
   /** The override of a client: at once where it is known, else within the timeout: then what was known last. */
@@ -157,7 +157,7 @@ export class OverrideLookups {
     const stored = found && { ...found, before, isWrong: false }
     this.#held.delete(client.key)
     this.#held.set(client.key, { client, stored, generation: this.#generation, isStale: isOutdated })
-    if (this.#held.size > this.#mostHeld) this.#held.delete(this.#held.keys().next().value as string)
+    if (this.#held.size > this.#maxOverrides) this.#held.delete(this.#held.keys().next().value as string)
     return stored
   }
 

@@ -21,11 +21,15 @@ export class PostgresOverrides implements OverrideTable {
   /** By the clock of PostgreSQL, in ms since 1970. */
   #lookedAt = 0
 
-  constructor(connection: Connection, document: string, { schema, lookupTimeoutMs, mostHeld }: CheckedPostgresOptions) {
+  constructor(
+    connection: Connection,
+    document: string,
+    { schema, lookupTimeoutMs, maxOverrides }: CheckedPostgresOptions,
+  ) {
     this.#connection = connection
     this.#document = document
     this.#schema = schema
-    this.#lookups = new OverrideLookups((clients) => this.#askFor(clients), lookupTimeoutMs, mostHeld)
+    this.#lookups = new OverrideLookups((clients) => this.#askFor(clients), lookupTimeoutMs, maxOverrides)
   }
 
   kindsOf(policy: string): ReadonlySet<string> {

@@ -146,7 +146,7 @@ function ofRefused(server: Server, refused: readonly NeededCommand[], deniedBefo
   if (always.length > 0) {
     results.push(
       error(
-        `User ${show(server.user)} may not run ${listed(always.map(upper))}: every decision fails and is left to onUnavailable.`,
+        `User ${show(server.user)} may not run ${listed(always.map(upper))}: every decision fails and is left to the option unavailable.`,
         grant(server, always),
         { denied: always },
       ),
