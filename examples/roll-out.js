@@ -22,7 +22,7 @@ app.get(
     name: 'reported',
     limit: 3,
     window: '1m',
-    mode: 'report',
+    enforce: { mode: 'report' },
     onVerdict: (req, verdict) => {
       if (!verdict.allowed) refused.set(req.path, (refused.get(req.path) ?? 0) + 1)
     },
@@ -48,8 +48,7 @@ app.get(
     limit: 3,
     window: '1m',
     key: byHeader('x-api-key'),
-    enforcePercent: 10,
-    enforceSalt,
+    enforce: { percent: 10, salt: enforceSalt },
   }),
   (_req, res) => {
     res.json({ ok: true })

@@ -48,7 +48,7 @@ export const limitsFor = (server, store) =>
       respond: throttle({ after: 256 * KIB, bytesPerSecond: 256 * KIB }),
     },
     busy: { name: `${server}-busy`, store, limits: [concurrency({ limit: 2 })], key: everyone() },
-    reported: { name: `${server}-reported`, store, limit: 2, window: '10s', mode: 'report' },
+    reported: { name: `${server}-reported`, store, limit: 2, window: '10s', enforce: { mode: 'report' } },
     login: {
       name: `${server}-login`,
       store,

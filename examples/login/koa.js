@@ -43,7 +43,7 @@ const byAccount = keyed('account', (/** @type {Koa.Context} */ ctx) => hashedKey
 const login = rateLimit({
   name: 'login',
   store,
-  count: 'failure', // right passwords do not count
+  count: { only: 'failure' }, // right passwords do not count
   limits: [
     // Also for accounts that do not exist, so that the answers do not show which do.
     slidingLog({ name: 'account', limit: 5, window: '15m', key: byAccount }),

@@ -88,7 +88,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       app.pass(10_000)
       expect(await app.statuses(1)).toEqual([401])
       await until('the third 401 has banned', async () => (await app.limiter.peek('a')).reason === 'banned')
-      const others = await start({ ban: { ...BAN, count: (status: number) => status === 401 } })
+      const others = await start({ ban: { ...BAN, count: { only: (status: number) => status === 401 } } })
       expect(await others.statuses(9)).toEqual([200, ...Array.from({ length: 8 }, () => 429)])
       expect((await others.limiter.peek('a')).reason).toBe('limited')
     })
@@ -102,7 +102,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
     })
 
     test('no client is banned where nothing is enforced', async () => {
-      const app = await start({ mode: 'report', ban: BAN })
+      const app = await start({ enforce: { mode: 'report' }, ban: BAN })
       expect(await app.statuses(6)).toEqual(Array.from({ length: 6 }, () => 200))
       expect((await app.limiter.peek('a')).reason).toBe('limited')
     })
@@ -142,10 +142,10 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
     })
 
     test('refusals that wait for the outcome of others are strikes once they are final', async () => {
-      const app = await start({ count: 'failure', ban: BAN }, () => ({ status: 404 }))
+      const app = await start({ count: { only: 'failure' }, ban: BAN }, () => ({ status: 404 }))
       expect(await app.statuses(4)).toEqual([404, 429, 429, 429])
       expect((await app.limiter.peek('a')).reason).toBe('banned')
-      const well = await start({ count: 'failure', ban: BAN })
+      const well = await start({ count: { only: 'failure' }, ban: BAN })
       const many = await Promise.all(Array.from({ length: 6 }, () => well.ask()))
       expect(many.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 200))
     })

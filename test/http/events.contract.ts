@@ -60,7 +60,7 @@ export function eventsContract(name: string, factory: AppFactory): void {
       const policy = freshPolicy()
       const { decisions, refused } = decisionsOf(policy)
       expect(await get({ name: policy, limits, key: byIp() }, [ip, ip])).toEqual([200, 429])
-      expect(await get({ name: policy, limits, mode: 'report' }, [ip, ip])).toEqual([200, 200])
+      expect(await get({ name: policy, limits, enforce: { mode: 'report' } }, [ip, ip])).toEqual([200, 200])
       expect(await get({ name: policy, limits, respond: degrade() }, [ip, ip])).toEqual([200, 200])
       expect(await get({ name: policy, limits, deny: (req: unknown) => req !== undefined }, [ip])).toEqual([403])
       expect(decisions.map(({ outcome, source, limit, reported }) => [outcome, source, limit, reported])).toEqual([
@@ -222,7 +222,7 @@ export function eventsContract(name: string, factory: AppFactory): void {
       const policy = freshPolicy()
       const counting = startCounting()
       stops.push(counting.stop)
-      expect(await get({ name: policy, limits, mode: 'report' }, [ip, ip, ip])).toEqual([200, 200, 200])
+      expect(await get({ name: policy, limits, enforce: { mode: 'report' } }, [ip, ip, ip])).toEqual([200, 200, 200])
       const rows = counting.read().reported.filter((row) => row.policy === policy)
       expect(rows).toEqual([{ policy, decisions: 3, refused: 2 }])
     })

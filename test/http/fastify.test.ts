@@ -241,14 +241,14 @@ describe('a route does not inherit what its own options exclude', () => {
     )
 
   test.each<[string, FastifyRateLimitOptions | RateLimitPluginOptions, Partial<FastifyRateLimitOptions>]>([
-    ['a share beside onUnavailable: "deny"', { share: 0.25 }, { onUnavailable: 'deny' }],
-    ['a share beside onUnavailable: "allow"', { share: 0.25 }, { onUnavailable: 'allow' }],
-    ['onUnavailable beside a share', { onUnavailable: 'deny' }, { share: 0.25 }],
-    ['a percentage beside mode: "report"', { enforcePercent: 100 }, { mode: 'report' }],
-    ['mode: "report" beside a percentage', { mode: 'report' }, { enforcePercent: 100 }],
-    ['a salt beside mode: "report"', { enforcePercent: 100, enforceSalt: 'x' }, { mode: 'report' }],
-    ['a salt beside no percentage', { enforcePercent: 0, enforceSalt: 'x' }, { enforcePercent: undefined } as never],
-    ['lengths beside no largest body', { maxBodyBytes: 9, requireLength: true }, { maxBodyBytes: undefined } as never],
+    ['a share beside onUnavailable: "deny"', { share: 0.25 }, { unavailable: { decide: 'deny' } }],
+    ['a share beside onUnavailable: "allow"', { share: 0.25 }, { unavailable: { decide: 'allow' } }],
+    ['onUnavailable beside a share', { unavailable: { decide: 'deny' } }, { share: 0.25 }],
+    ['a percentage beside mode: "report"', { enforce: { percent: 100 } }, { enforce: { mode: 'report' } }],
+    ['mode: "report" beside a percentage', { enforce: { mode: 'report' } }, { enforce: { percent: 100 } }],
+    ['a salt beside mode: "report"', { enforce: { percent: 100, salt: 'x' } }, { enforce: { mode: 'report' } }],
+    ['a salt beside no percentage', { enforce: { percent: 0, salt: 'x' } }, { enforce: { percent: undefined } } as never],
+    ['lengths beside no largest body', { body: { max: 9, requireLength: true } }, { body: { max: undefined } } as never],
     ['a longest wait beside no count', { count: counts, maxWait: '1s' }, { count: undefined } as never],
   ])('%s', async (_what, plugin, route) => {
     const app = fastify()
@@ -262,8 +262,8 @@ describe('a route does not inherit what its own options exclude', () => {
 
   test('but the default in its place', async () => {
     const app = fastify()
-    await app.register(rateLimit, { limit: 9, window: '1m', store: away(), onUnavailable: 'deny' })
-    app.get('/local', own({ limit: 4, window: '1m', share: 0.25 }), ok)
+    await app.register(rateLimit, { limit: 9, window: '1m', store: away(), unavailable: { decide: 'deny' } })
+    app.get('/local', own({ limit: 4, window: '1m', unavailable: { share: 0.25 } }), ok)
     app.get('/deny', own({ limit: 4, window: '1m' }), ok)
     expect(await statuses(app, '/local', 2)).toEqual([200, 429])
     expect(await statuses(app, '/deny', 1)).toEqual([503])
@@ -271,9 +271,9 @@ describe('a route does not inherit what its own options exclude', () => {
 
   test('and does inherit what goes with them', async () => {
     const app = fastify()
-    const inherited = { share: 0.25, enforcePercent: 0, count: counts }
+    const inherited = { share: 0.25, enforce: { percent: 0 }, count: counts }
     await app.register(rateLimit, { limit: 9, window: '1m', store: away(), ...inherited })
-    const route = own({ limit: 4, window: '1m', onUnavailable: 'local', mode: 'enforce', maxWait: '1s' })
+    const route = own({ limit: 4, window: '1m', unavailable: { decide: 'local' }, enforce: { mode: 'enforce' }, maxWait: '1s' })
     app.get('/', route, async ({ rateLimit }) => [rateLimit?.allowed, rateLimit?.reported])
     expect((await app.inject('/')).json()).toEqual([true, true])
     expect((await app.inject('/')).json()).toEqual([false, true])
@@ -281,10 +281,10 @@ describe('a route does not inherit what its own options exclude', () => {
 
   test('and is refused for what it names itself', async () => {
     const app = fastify()
-    await app.register(rateLimit, { limit: 9, window: '1m', share: 0.25, mode: 'report' })
+    await app.register(rateLimit, { limit: 9, window: '1m', unavailable: { share: 0.25 }, enforce: { mode: 'report' } })
     const add = (options: Partial<FastifyRateLimitOptions>) => () => app.get('/', own({ ...limit, ...options }), ok)
-    expect(add({ onUnavailable: 'deny', share: 0.5 })).toThrow(/share: expected none beside onUnavailable "deny"/)
-    expect(add({ mode: 'report', enforcePercent: 10 })).toThrow(/enforcePercent: expected none beside mode "report"/)
+    expect(add({ unavailable: { decide: 'deny', share: 0.5 } })).toThrow(/share: expected none beside onUnavailable "deny"/)
+    expect(add({ enforce: { mode: 'report', percent: 10 } })).toThrow(/enforcePercent: expected none beside mode "report"/)
     expect(add({ maxWait: '1s' })).toThrow(/maxWait: expected none without count/)
   })
 })

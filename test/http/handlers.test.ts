@@ -156,7 +156,7 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
 
     test('are none in report mode', async () => {
       const respond = respondBy(({ send }) => send({ code: 'SLOW_DOWN' }))
-      const app = await start([{ ...none, mode: 'report', respond }])
+      const app = await start([{ ...none, enforce: { mode: 'report' }, respond }])
       expect((await request(app.server).get('/')).text).toBe('ok')
     })
   })
@@ -204,7 +204,7 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
   })
 
   test('are 503 to both where nothing could decide', async () => {
-    const limits = { ...none, limit: 5, store: away, onUnavailable: 'deny' } as const
+    const limits = { ...none, limit: 5, store: away, unavailable: { decide: 'deny' } } as const
     const passing = await start([{ ...limits, respond: pass() }])
     expect((await request(passing.server).get('/')).status).toBe(503)
     expect(passing.errors).toMatchObject([{ message: 'Service Unavailable', verdict: { reason: 'unavailable' } }])

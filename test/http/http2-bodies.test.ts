@@ -18,7 +18,7 @@ const options = (more: { requireLength?: boolean } = {}) => ({
   store: memoryStore({ clock: () => 0 }),
   key: everyone(),
   limits: [gcra({ limit: 1000, window: '1h', unit: 'content-bytes' as const })],
-  maxBodyBytes: 400,
+  body: { max: 400 },
 })
 
 const APPS = {
@@ -83,7 +83,7 @@ describe.each(Object.entries(APPS))('%s over HTTP/2', (_name, make) => {
   })
 
   test('with requireLength, a body of no announced length is answered 411 and reserves nothing', async () => {
-    const { port, limiter } = await make({ requireLength: true })
+    const { port, limiter } = await make({ body: { requireLength: true } })
     const growing = await post(port)
     growing.stream.write('x')
     const { status, type, text } = await growing.answer

@@ -100,7 +100,7 @@ export function invalidContract(name: string, factory: AppFactory): void {
     })
 
     test.each(FAULTS)('%s goes on without a limit where a limiter only reports', async (_what, bad, headers) => {
-      const app = await startWith({ ...bad, mode: 'report' })
+      const app = await startWith({ ...bad, enforce: { mode: 'report' } })
       const warnings = await warningsDuring(async () => {
         expect((await request(app.server).get('/bad').set(headers)).status).toBe(200)
       })

@@ -35,11 +35,11 @@ export function lateContract(name: string, factory: LateAppFactory): void {
     }
 
     const options: Record<string, AnyOptions> = {
-      'maxBodyBytes alone': { limit: 1000, window: '1h', maxBodyBytes: LARGEST },
-      'report mode': { limit: 1000, window: '1h', maxBodyBytes: LARGEST, mode: 'report' },
+      'maxBodyBytes alone': { limit: 1000, window: '1h', body: { max: LARGEST } },
+      'report mode': { limit: 1000, window: '1h', body: { max: LARGEST }, enforce: { mode: 'report' } },
       'a limit of bytes': {
         limits: [gcra({ limit: 1_000_000, window: '1h', unit: 'content-bytes' })],
-        maxBodyBytes: LARGEST,
+        body: { max: LARGEST },
       },
     }
 
@@ -84,7 +84,7 @@ export function lateContract(name: string, factory: LateAppFactory): void {
       async (_name, waits) => {
         const { open, opened } = gate()
         const other = { limit: 2, window: '1h', ...waits(opened) }
-        const app = await start({ limit: 1000, window: '1h', maxBodyBytes: LARGEST }, other as never)
+        const app = await start({ limit: 1000, window: '1h', body: { max: LARGEST } }, other as never)
         const left = async () => (await app.limiters[1]?.peek('everyone'))?.remaining
         if (other.respond) await app.limiters[1]?.consume('everyone', { cost: 2 })
         const failures = await failuresDuring(async () => {

@@ -9,8 +9,8 @@ const limiter = (n: number): AnyOptions => ({
   name: `limiter-${n}`,
   store: memoryStore(),
   limits: [perMinute(100, { respond: shadow() }), concurrency({ limit: 10 })],
-  count: 'success',
-  maxBodyBytes: 1000,
+  count: { only: 'success' },
+  body: { max: 1000 },
   respond: delay({ from: 0, by: '1ms' }),
 })
 

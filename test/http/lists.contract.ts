@@ -166,7 +166,7 @@ export function listsContract(name: string, factory: AppFactory): void {
         limit: undefined,
         window: undefined,
         limits: [concurrency({ limit: 1 }), slidingLog({ limit: 1, window: '1h' })],
-        count: 'success',
+        count: { only: 'success' },
         respond: queue({ maxWait: '1h' }),
         allow: ipRanges(['192.0.2.7']),
         deny: ipRanges(['192.0.2.8']),
@@ -183,7 +183,7 @@ export function listsContract(name: string, factory: AppFactory): void {
       expect((await skipping.get({}, '192.0.2.7')).status).toBe(200)
       const reporting = await start({
         limit: 0,
-        mode: 'report',
+        enforce: { mode: 'report' },
         deny: ipRanges(['192.0.2.7']),
         allow: ipRanges(['192.0.2.8']),
       })
@@ -196,11 +196,11 @@ export function listsContract(name: string, factory: AppFactory): void {
     })
 
     test('a denied address is enforced for the same share of clients as their limits', async () => {
-      const ofLimits = await start({ limit: 0, key: byIp(), enforcePercent: 50 })
+      const ofLimits = await start({ limit: 0, key: byIp(), enforce: { percent: 50 } })
       const ofLists = await start({
         limit: 0,
         key: byIp(),
-        enforcePercent: 50,
+        enforce: { percent: 50 },
         deny: ipRanges(['192.0.2.0/24', '2001:db8::/32']),
       })
       for (let i = 0; i < 20; i++) {

@@ -39,18 +39,18 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
     ['a count in other words', { limit: 1, window: 1000, count: 'failures' }, /count: expected .* got "failures"/],
     [
       'lengths without a largest body',
-      { limit: 1, window: 1000, requireLength: true },
+      { limit: 1, window: 1000, body: { requireLength: true } },
       /requireLength: expected true or false, and true only beside maxBodyBytes, got true/,
     ],
     ['a wait for nothing', { limit: 1, window: 1000, maxWait: '1s' }, /maxWait: expected none without count/],
     [
       'a wait in words',
-      { limit: 1, window: 1000, count: () => true, maxWait: 'long' },
+      { limit: 1, window: 1000, count: { only: () => true, within: 'long' } },
       /policy "default": maxWait: expected whole milliseconds/,
     ],
     [
       'a largest body in words',
-      { limit: 1, window: 1000, maxBodyBytes: '1mb' },
+      { limit: 1, window: 1000, body: { max: '1mb' } },
       /maxBodyBytes: expected a whole number/,
     ],
     [
@@ -60,7 +60,7 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
     ],
     [
       'bytes of responses beside a count',
-      { limits: [express.gcra({ limit: 1, window: 1000, unit: 'response-bytes' })], count: 'failure' },
+      { limits: [express.gcra({ limit: 1, window: 1000, unit: 'response-bytes' })], count: { only: 'failure' } },
       /count: expected none beside a limit of response-bytes, .*: use two limiters/,
     ],
     [

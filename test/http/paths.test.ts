@@ -75,7 +75,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_, factory) => {
   )
 
   test('a limiter that reports only lets such requests pass', async () => {
-    const { get } = await start({ ...LIMITED, key: byPath(), mode: 'report' } as AnyOptions, [])
+    const { get } = await start({ ...LIMITED, key: byPath(), enforce: { mode: 'report' } } as AnyOptions, [])
     expect(await get(`${'/X'.repeat(1000)}/login`)).toBe(404)
   })
 

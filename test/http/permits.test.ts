@@ -43,7 +43,7 @@ async function serve(make: PermitAppFactory, handlers: Parameters<PermitAppFacto
 
 describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
   async function cutOff(handlers: PermitHandlers, path: string, isHandled: () => unknown) {
-    const app = await serve(make, handlers, { maxBodyBytes: 10 })
+    const app = await serve(make, handlers, { body: { max: 10 } })
     const socket = await opened(app.port)
     socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`)
     await until('the handler runs', isHandled)
@@ -80,7 +80,7 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     const handled: Handling[] = []
     const limits = [concurrency({ limit: 2, ttl: TTL_MS })]
     const takeOver = (handling: Handling) => handled.push(handling)
-    const app = await serve(make, { takeOver }, { limits, maxBodyBytes: 10 })
+    const app = await serve(make, { takeOver }, { limits, body: { max: 10 } })
     const socket = await opened(app.port)
     const request = 'GET /raw HTTP/1.1\r\nHost: x\r\n'
     socket.write(`${request}\r\n${request}Transfer-Encoding: chunked\r\n\r\n`)

@@ -240,7 +240,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
     })
 
     test('in report mode everything is sent at once and counted', async () => {
-      const app = await start({ ...bytes(MB), mode: 'report' }, () => ({ whole: Buffer.alloc(3 * MB) }))
+      const app = await start({ ...bytes(MB), enforce: { mode: 'report' } }, () => ({ whole: Buffer.alloc(3 * MB) }))
       expect((await receive(app.port)).body.length).toBe(3 * MB)
       await until('all is counted', async () => (await app.left()) === 0)
       const more = await receive(app.port)

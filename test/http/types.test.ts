@@ -56,13 +56,13 @@ test('what decides on charges and tiers is typed', () => {
       return req.user?.id
     }),
     anonymous: 'by-ip',
-    count: (status, verdict, { request, response }) => {
+    count: { only: (status, verdict, { request, response }) => {
       expectTypeOf(request).toEqualTypeOf<Request>()
       expectTypeOf(response.statusCode).toEqualTypeOf<number | undefined>()
       expectTypeOf(status).toBeNumber()
       expectTypeOf(verdict).toEqualTypeOf<express.Verdict>()
       return status === 401
-    },
+    } },
     maxWait: '2s',
   })
   fastify.byUser<import('fastify').FastifyRequest>((request) => request.id)
@@ -149,7 +149,7 @@ test('the compiler refuses wrong options', () => {
     // @ts-expect-error a promised count
     () => express.rateLimit({ limit: 1, window: '1s', count: async () => true }),
     // @ts-expect-error a count of words
-    () => koa.rateLimit({ limit: 1, window: '1s', count: (status: string) => status === 'ok' }),
+    () => koa.rateLimit({ limit: 1, window: '1s', count: { only: (status: string) => status === 'ok' } }),
     // @ts-expect-error no such way with strangers
     () => express.rateLimit({ limit: 1, window: '1s', anonymous: 'by-name' }),
     // @ts-expect-error a tier that is a number
@@ -159,7 +159,7 @@ test('the compiler refuses wrong options', () => {
     // @ts-expect-error a priority in words
     () => express.rateLimit({ tiers: { free: [express.perMinute(1)] }, tier: () => 'free', priority: { free: 'low' } }),
     // @ts-expect-error a size in words
-    () => express.rateLimit({ limit: 1, window: '1s', maxBodyBytes: '1mb' }),
+    () => express.rateLimit({ limit: 1, window: '1s', body: { max: '1mb' } }),
     // @ts-expect-error a reserve in words
     () => express.perMinute(1, { reserve: 'half' }),
     // @ts-expect-error a duration in words
@@ -191,9 +191,9 @@ test('the compiler refuses wrong options', () => {
 test('what Fastify takes is refused by the compiler where the program refuses it', () => {
   const plain = (app: FastifyInstance) =>
     app.get('/', { config: { rateLimit: { limit: 5, window: '1m' } } }, () => 'ok')
-  const partial = (app: FastifyInstance) => app.get('/', { config: { rateLimit: { mode: 'report' } } }, () => 'ok')
+  const partial = (app: FastifyInstance) => app.get('/', { config: { rateLimit: { enforce: { mode: 'report' } } } }, () => 'ok')
   const none = (app: FastifyInstance) => app.get('/', { config: { rateLimit: false } }, () => 'ok')
-  const lenient = (app: FastifyInstance) => app.register(fastify.rateLimit, { global: false, onUnavailable: 'deny' })
+  const lenient = (app: FastifyInstance) => app.register(fastify.rateLimit, { global: false, unavailable: { decide: 'deny' } })
   const refused = [
     // @ts-expect-error a misspelt option of a route
     (app: FastifyInstance) => app.get('/', { config: { rateLimit: { limt: 5 } } }, () => 'ok'),

@@ -21,7 +21,7 @@ afterAll(() => metrics.stop())
 const limits = (name: string) =>
   ({
     limited: { name: `${name}-limited`, limit: 3, window: '1h' },
-    reported: { name: `${name}-reported`, limit: 3, window: '1h', mode: 'report' },
+    reported: { name: `${name}-reported`, limit: 3, window: '1h', enforce: { mode: 'report' } },
     banned: {
       name: `${name}-banned`,
       limit: 1,

@@ -55,7 +55,7 @@ test('under load, with bans, leases, a queue, permits and an outage, every numbe
     ban: { after: 3, within: '1h', for: ['1h'] },
   })
   const permits = createLimiter({ ...options, name: 'permits', limits: [concurrency({ limit: 5, ttl: '1h' })] })
-  const closed = createLimiter({ ...options, name: 'closed', limit: 10, window: '1h', onUnavailable: 'deny' })
+  const closed = createLimiter({ ...options, name: 'closed', limit: 10, window: '1h', unavailable: { decide: 'deny' } })
   const all = [plain, leasing, banning, closed]
 
   const load = async (rounds: number) => {

@@ -24,7 +24,7 @@ class Service {
       tiers: { plan: () => 'paid' },
       allowShrink: true,
     })
-    service.#guard = createGuard<Client>({ policies: service.#loaded, store: service.store, maxBodyBytes: 10 })
+    service.#guard = createGuard<Client>({ policies: service.#loaded, store: service.store, body: { max: 10 } })
     return service
   }
 
@@ -157,7 +157,7 @@ describe('begins anew', () => {
   test('a limit of another number, with carry: reset, and not one of the same', async () => {
     const service = await Service.of({ carry: 'reset', ...api(5) })
     expect(await service.admits(10)).toBe(5)
-    await service.change({ carry: 'reset', ...api(5, { mode: 'enforce' }) })
+    await service.change({ carry: 'reset', ...api(5, { enforce: { mode: 'enforce' } }) })
     expect(await service.admits(10)).toBe(0)
     await service.change({ carry: 'reset', ...api(6) })
     expect(await service.admits(10)).toBe(6)

@@ -69,7 +69,7 @@ test('with two policies at once, each client has its own limits of both', async 
 })
 
 test('a mistake in the set-up is told once, however many overrides and policies there are', async () => {
-  const counted = { ...api, count: 'failure' }
+  const counted = { ...api, count: { only: 'failure' } }
   const document = {
     policies: { api: { ...api, match: { paths: ['/a'] } }, counted: { ...counted, match: { paths: ['/b'] } } },
     overrides: users.flatMap((user, i) => [override(user, 10 + i), override(user, 10 + i, 'counted')]),

@@ -58,7 +58,7 @@ test('where no policy counts bytes of responses, the option is for those that wi
 })
 
 test('count beside such a limit is refused with the document', async () => {
-  const object = { version: 1, policies: { downloads: { count: 'failure', limits: [DAY] } } }
+  const object = { version: 1, policies: { downloads: { count: { only: 'failure' }, limits: [DAY] } } }
   await expect(policies.from({ object } as PoliciesOptions)).rejects.toThrow(
     'policies.downloads.count: expected none beside limits of response-bytes: give them a policy of their own',
   )

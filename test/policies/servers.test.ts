@@ -149,7 +149,7 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
         version: 1,
         policies: {
           all: { limits: [{ limit: 4, window: '1m' }] },
-          failures: { count: 'failure', limits: [{ limit: 1, window: '1m' }] },
+          failures: { count: { only: 'failure' }, limits: [{ limit: 1, window: '1m' }] },
         },
       },
     })
@@ -182,7 +182,7 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
       object: {
         version: 1,
         policies: {
-          tried: { mode: 'report', limits: [{ limit: 1, window: '1m' }] },
+          tried: { enforce: { mode: 'report' }, limits: [{ limit: 1, window: '1m' }] },
           all: { limits: [{ limit: 3, window: '1m' }] },
         },
       },

@@ -292,7 +292,7 @@ describe('while Redis is away, those that wait go on by the fallback, and none h
         const store = redisStore(own.client, { timeoutMs: 500 })
         stores.push(store)
         const limits = [tokenBucket({ capacity: 1, refill: 1, every: '300ms' })]
-        return createLimiter({ name: 'turns', store, sharedTurns: true, onUnavailable, limits })
+        return createLimiter({ name: 'turns', store, sharedTurns: true, unavailable: { decide: onUnavailable }, limits })
       })
       await limiters[0]?.consume('ann')
       const waiting = [0, 1, 2, 0, 1, 2].map((priority, i) =>

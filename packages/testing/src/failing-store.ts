@@ -21,7 +21,7 @@ export interface FailingStore extends Store {
  * @param store what works while it does not fail. @default a memory store
  * @example
  * const store = failingStore()
- * app.use(rateLimit({ store, limit: 100, window: '1m', onUnavailable: 'deny' }))
+ * app.use(rateLimit({ store, limit: 100, window: '1m', unavailable: { decide: 'deny' } }))
  * store.fail()
  */
 export function failingStore(store: Store = memoryStore()): FailingStore {

@@ -41,7 +41,7 @@ const limits = {
   permits: concurrency({ limit: PERMITS, ttl: PERMITS_TTL_MS }),
 }
 /** @param {keyof typeof limits} name */
-const limiterOf = (name) => createLimiter({ name, store, limits: [limits[name]], share })
+const limiterOf = (name) => createLimiter({ name, store, limits: [limits[name]], unavailable: { share } })
 const limiters = {
   log: limiterOf('log'),
   bucket: limiterOf('bucket'),

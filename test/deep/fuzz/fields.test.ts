@@ -73,7 +73,7 @@ fuzz('fields', 'what is told of any policy and verdict is what a parser of struc
     const isBytes = limits.some((limit: Limit) => limit.unit === 'content-bytes')
     const guard = createGuard<unknown>({
       ...{ name: policy, store, limits, headers, onDeny, key: () => 'k', cost: () => units },
-      ...(isBytes && { maxBodyBytes: 10 }),
+      ...(isBytes && { body: { max: 10 } }),
     })
     try {
       for (const { cost, gone } of steps) {

@@ -82,14 +82,14 @@ const request = {
   onVerdict: key,
   anonymous: option(isOneOf('error', 'by-ip', 'skip'), 'error', 'skip'),
   mode: option(isOneOf('enforce', 'report'), 'enforce', 'report'),
-  reportHeaders: boolean,
+  enforce: { headers: boolean },
   count: option(
     (value) => isFunction(value) || value === 'success' || value === 'failure',
     () => true,
     'success',
     'failure',
   ),
-  maxBodyBytes: whole(0),
+  body: { max: whole(0) },
 }
 
 interface Subject {

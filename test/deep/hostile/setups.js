@@ -78,7 +78,7 @@ export const SETUPS = {
   }),
   'cost: bytes of bodies': () => ({
     ...limited(ENDLESS, { unit: 'content-bytes' }),
-    maxBodyBytes: 1000,
+    body: { max: 1000 },
   }),
   ...Object.fromEntries(
     Object.entries({

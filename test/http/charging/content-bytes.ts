@@ -14,7 +14,7 @@ export function contentByteTests(start: Start): void {
         gcra({ name: 'bytes', limit: 1000, window: '1h', unit: 'content-bytes' }),
         fixedWindow({ name: 'requests', limit: 10, window: '1h' }),
       ],
-      maxBodyBytes: 400,
+      body: { max: 400 },
       ...extra,
     })
     const lefts = async (app: BodyApp) => (await app.limiter.peek('everyone')).limits.map(({ remaining }) => remaining)
@@ -32,7 +32,7 @@ export function contentByteTests(start: Start): void {
     })
 
     test('with requireLength, answers 411 to a body of no announced length, and reserves nothing', async () => {
-      const app = await start({ ...upload(), requireLength: true }, echo)
+      const app = await start({ ...upload(), body: { requireLength: true } }, echo)
       const { response, request } = chunkedPost(app)
       request.write('x')
       const answer = await response
@@ -115,7 +115,7 @@ export function contentByteTests(start: Start): void {
     })
 
     test('a request that does not count takes neither cost nor bytes', async () => {
-      const app = await start(upload({ count: (status) => status >= 400 }), echo)
+      const app = await start(upload({ count: { only: (status) => status >= 400 } }), echo)
       expect((await fetch(app.url, { method: 'POST', body: 'x'.repeat(300) })).status).toBe(200)
       await expect.poll(() => lefts(app)).toEqual([1000, 10])
     })

@@ -13,7 +13,7 @@ export function maxBodyByteTests(start: Start, name: string): void {
       store: still(),
       limit: 5,
       window: '1h',
-      maxBodyBytes: 100,
+      body: { max: 100 },
       ...extra,
     })
     const echo: Answering = async ({ body }) => ({ status: 200, text: await body() })
@@ -98,7 +98,7 @@ export function maxBodyByteTests(start: Start, name: string): void {
         new Promise<Awaited<ReturnType<Answering>>>((resolve) => {
           answer = () => resolve({ status: 200, text: 'late' })
         })
-      const app = await start(limited({ count: 'success' }), answered)
+      const app = await start(limited({ count: { only: 'success' } }), answered)
       for (const remaining of [4, 3]) {
         const { response, request } = chunkedPost(app)
         request.write('x'.repeat(60))

@@ -100,8 +100,8 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
         }
         expect(await statuses({})).toEqual([200, 200, 429])
         expect(await statuses({ share: 0.5 })).toEqual([200, 429, 429])
-        expect(await statuses({ onUnavailable: 'allow' })).toEqual([200, 200, 200])
-        expect(await statuses({ onUnavailable: 'deny' })).toEqual([503, 503, 503])
+        expect(await statuses({ unavailable: { decide: 'allow' } })).toEqual([200, 200, 200])
+        expect(await statuses({ unavailable: { decide: 'deny' } })).toEqual([503, 503, 503])
       })
 
       if (framework.startsWith('Express')) {

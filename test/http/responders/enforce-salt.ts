@@ -6,7 +6,7 @@ export function enforceSaltTests(start: Start): void {
   describe('enforceSalt', () => {
     const enforced = async (name: string, enforceSalt: string) => {
       const key = (_request: unknown, context: HttpContext) => context.header('x-user')
-      const app = await start({ name, limit: 0, window: '10s', enforcePercent: 50, enforceSalt, key })
+      const app = await start({ name, limit: 0, window: '10s', enforce: { percent: 50, salt: enforceSalt }, key })
       const users = Array.from({ length: 24 }, (_, user) => `user-${user}`)
       const statuses = await Promise.all(users.map(async (user) => (await ask(app, 'GET', { 'X-User': user })).status))
       return users.filter((_, i) => statuses[i] === 429)

@@ -10,7 +10,7 @@ export function reportModeTests(start: Start): void {
         store: frozen(),
         limit: 2,
         window: '10s',
-        mode: 'report',
+        enforce: { mode: 'report' },
         onVerdict: (_request: unknown, { allowed }: Verdict) => void refused.push(!allowed),
       })
       for (let n = 0; n < 4; n++) {
@@ -34,7 +34,7 @@ export function reportModeTests(start: Start): void {
         { limit: 1, window: '1h' as const, respond: delay({ from: 0, by: '10m' }) },
         { limit: 1, window: '1h' as const, respond: tarpit({ for: '1m' }) },
       ]) {
-        const app = await start({ store: frozen(), mode: 'report', reportHeaders: true, ...options })
+        const app = await start({ store: frozen(), enforce: { mode: 'report', headers: true }, ...options })
         for (let n = 0; n < 3; n++) {
           const { status, head } = await ask(app)
           expect(status).toBe(200)
@@ -53,7 +53,7 @@ export function reportModeTests(start: Start): void {
           name: 'roll-out',
           limit: 0,
           window: '10s',
-          enforcePercent,
+          enforce: { percent: enforcePercent },
           key: (_request: unknown, context: HttpContext) => context.header('x-user'),
         })
         const users = Array.from({ length: count }, (_, user) => user)

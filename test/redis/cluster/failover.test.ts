@@ -31,7 +31,7 @@ describe.each(oneOfEach(clusterClients))('a failover of a master, over %s', (kin
         name: 'failover',
         store,
         limits: [slidingLog({ limit: LIMIT, window: '1h' })],
-        onUnavailable: 'deny',
+        unavailable: { decide: 'deny' },
       }),
     )
     const users = [0, 1, 2].flatMap((master) => [0, 1, 2].map((n) => cluster.identityOn(master, `${master}-${n}`)))

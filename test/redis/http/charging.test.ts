@@ -13,7 +13,7 @@ async function startAll(name: string, answer: Answering) {
   for (const factory of Object.values(BODY_APPS)) {
     const store = redisStore(client, { timeoutMs: 5000 })
     const app = await factory(
-      { name, store, limit: 2, window: '15m', key: everyone(), count: (status) => status >= 400 },
+      { name, store, limit: 2, window: '15m', key: everyone(), count: { only: (status) => status >= 400 } },
       answer,
     )
     app.server.listen(0, '127.0.0.1')

@@ -52,7 +52,7 @@ test('a request behind queue() is admitted when room was made elsewhere a moment
 })
 
 test('a request that waits for the outcome of others elsewhere hears of it within its time', async () => {
-  const options = { name: 'counted', limit: 1, window: '1h', count: () => false, maxWait: 900 } as const
+  const options = { name: 'counted', limit: 1, window: '1h', count: { only: () => false, within: 900 } } as const
   const late = (res: Response) => void setTimeout(() => res.send('ok'), 150)
   const [here, there] = [start(options), start(options, late)]
   const first = there.get()

@@ -85,14 +85,14 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
   })
 
   test('a share of the limits holds in this process', async () => {
-    const app = await start({ limit: 8, window: '1m', share: 0.25 })
+    const app = await start({ limit: 8, window: '1m', unavailable: { share: 0.25 } })
     const statuses = []
     for (let n = 0; n < 3; n++) statuses.push((await ask(app)).status)
     expect(statuses).toEqual([200, 200, 429])
   })
 
   test('all are let through, and told nothing', async () => {
-    const app = await start({ limit: 1, window: '1m', onUnavailable: 'allow', ...ALL_FORMS })
+    const app = await start({ limit: 1, window: '1m', unavailable: { decide: 'allow' }, ...ALL_FORMS })
     for (let n = 0; n < 3; n++) {
       const response = await ask(app)
       expect(response.status).toBe(200)
@@ -103,7 +103,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
   })
 
   test('all are refused with 503, which is not their fault', async () => {
-    const app = await start({ limit: 1, window: '1m', onUnavailable: 'deny', ...ALL_FORMS })
+    const app = await start({ limit: 1, window: '1m', unavailable: { decide: 'deny' }, ...ALL_FORMS })
     const response = await ask(app)
     expect([response.status, response.headers['retry-after'], response.text]).toEqual([503, '2', REDUCED])
     expect(response.headers).toMatchObject({
@@ -119,7 +119,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
 
   test('whatever the responder does with refusals, an outage shadows, holds and admits no request', async () => {
     for (const [responder, respond] of Object.entries(RESPONDERS)) {
-      const app = await start({ limit: 1, window: '1m', onUnavailable: 'deny', respond })
+      const app = await start({ limit: 1, window: '1m', unavailable: { decide: 'deny' }, respond })
       const { status, text } = await ask(app)
       expect([responder, status, text, app.ran]).toEqual([responder, 503, REDUCED, []])
     }
@@ -131,7 +131,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
     const otherwise = degrade()
     for (const respond of [delay({ max: '1h', otherwise }), queue({ maxWait: '1h', otherwise })]) {
       await redis.restart()
-      const app = await start({ limits: [gcra({ limit: 1, window: 400 })], onUnavailable: 'deny', respond })
+      const app = await start({ limits: [gcra({ limit: 1, window: 400 })], unavailable: { decide: 'deny' }, respond })
       await until('Redis decides', async () => (await ask(app)).status === 200)
       const inLine = [ask(app), ask(app)].map((response) => response.then(({ status, text }) => [status, text]))
       await sleep(100)
@@ -149,13 +149,13 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
       reject({ body: (_request, { reason }) => ({ error: reason }) }),
       delay({ otherwise: reject({ body: { error: 'unavailable' } }) }),
     ]) {
-      const response = await ask(await start({ limit: 1, window: '1m', onUnavailable: 'deny', respond }))
+      const response = await ask(await start({ limit: 1, window: '1m', unavailable: { decide: 'deny' }, respond }))
       expect([response.status, response.text]).toEqual([503, '{"error":"unavailable"}'])
     }
   })
 
   test('what is only reported on passes', async () => {
-    const app = await start({ limit: 1, window: '1m', onUnavailable: 'deny', mode: 'report' })
+    const app = await start({ limit: 1, window: '1m', unavailable: { decide: 'deny' }, enforce: { mode: 'report' } })
     expect((await ask(app)).status).toBe(200)
     expect(app.verdicts).toMatchObject([{ kind: 'unavailable', allowed: false, reported: true }])
   })
@@ -167,7 +167,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
   })
 
   test('what does not count is refunded, here too', async () => {
-    const app = await start({ limit: 1, window: '1m', count: (status) => status >= 400 })
+    const app = await start({ limit: 1, window: '1m', count: { only: (status) => status >= 400 } })
     for (let n = 0; n < 3; n++) expect((await ask(app)).status).toBe(200)
   })
 

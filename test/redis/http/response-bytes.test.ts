@@ -71,18 +71,18 @@ describe('over processes and outages', () => {
   }
 
   test('Redis falls silent: what is sent counts in this process, up to the limit', async () => {
-    const got = await silenced({ onUnavailable: 'local' })
+    const got = await silenced({ unavailable: { decide: 'local' } })
     expect([got.status, got.isWhole]).toEqual([200, false])
     expect(got.body.length).toBeLessThanOrEqual(2 * MB + 2 * STEP)
   })
 
   test('Redis falls silent: with onUnavailable "allow" the response is sent', async () => {
-    const got = await silenced({ onUnavailable: 'allow' })
+    const got = await silenced({ unavailable: { decide: 'allow' } })
     expect([got.status, got.body.length, got.isWhole]).toEqual([200, 10 * MB, true])
   })
 
   test('Redis falls silent: with onUnavailable "deny" it is cut', async () => {
-    const got = await silenced({ onUnavailable: 'deny' })
+    const got = await silenced({ unavailable: { decide: 'deny' } })
     expect([got.status, got.isWhole]).toEqual([200, false])
     expect(got.body.length).toBeLessThanOrEqual(STEP)
   })

@@ -23,7 +23,7 @@ const limiters = Object.entries(limits).map(([make, options]) => ({
     store,
     limits: [/** @type {(options: object) => sluice.Limit<string>} */ (constructors[make])(options)],
     // What this process lets through by itself while Redis is away is none of this test's business.
-    onUnavailable: 'deny',
+    unavailable: { decide: 'deny' },
   }),
 }))
 

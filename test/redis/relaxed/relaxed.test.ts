@@ -370,8 +370,8 @@ test('in an outage counting goes on from what was counted here, by the rules of 
   const own = new Redis(fragile.url)
   own.on('error', () => {})
   const options = { on: own, consistency: often }
-  const here = inProcess({ ...options, onUnavailable: 'local' })
-  const denying = inProcess({ ...options, onUnavailable: 'deny', name: 'denying' })
+  const here = inProcess({ ...options, unavailable: { decide: 'local' } })
+  const denying = inProcess({ ...options, unavailable: { decide: 'deny' }, name: 'denying' })
   await consume(here, 80)
   await consume(denying, 1)
   fragile.kill('SIGKILL')

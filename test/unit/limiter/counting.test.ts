@@ -68,7 +68,7 @@ test('decisions that a process takes alone are counted as such', async () => {
   const counting = counted()
   const store = distantStore(() => 1_800_000_000_000)
   const limiter = createLimiter({ name, store, limit: 2, window: '1h' })
-  const open = createLimiter({ name, store, limit: 2, window: '1h', onUnavailable: 'allow' })
+  const open = createLimiter({ name, store, limit: 2, window: '1h', unavailable: { decide: 'allow' } })
   await limiter.consume('ann')
   store.isAway = true
   for (let n = 0; n < 3; n++) await limiter.consume('ann')

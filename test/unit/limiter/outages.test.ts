@@ -131,7 +131,7 @@ describe('by default, while the store is away', () => {
   })
 
   test('counting goes on at the share of the limit, from the share of what was used', async () => {
-    const limiter = limiterOf({ limits: [perMinute(100)], share: 0.25 })
+    const limiter = limiterOf({ limits: [perMinute(100)], unavailable: { share: 0.25 } })
     await limiter.consume('k', { cost: 80 })
     store.isAway = true
     expect(await admittedOf(limiter, 10)).toBe(5)
@@ -243,7 +243,7 @@ describe('a share of the limits', () => {
       let keys = 0
       await fc.assert(
         fc.asyncProperty(whole, whole, fc.integer({ min: 1, max: 9 }), async (limit, capacity, processes) => {
-          const limiter = limiterOf({ limits: [algorithm(limit, capacity)], share: 1 / processes })
+          const limiter = limiterOf({ limits: [algorithm(limit, capacity)], unavailable: { share: 1 / processes } })
           const key = `k${keys++}`
           const report = (await limiter.peek(key)).limits[0]
           const holds = (units: number) => Math.max(1, Math.floor(units / processes))
@@ -258,7 +258,7 @@ describe('a share of the limits', () => {
   )
 
   test('is of the outage alone, and of all limits', async () => {
-    const limiter = limiterOf({ limits: [perMinute(10), perHour(40), concurrency({ limit: 4 })], share: 0.25 })
+    const limiter = limiterOf({ limits: [perMinute(10), perHour(40), concurrency({ limit: 4 })], unavailable: { share: 0.25 } })
     expect((await limiter.consume('k')).limits.map(({ limit }) => limit)).toEqual([10, 40, 4])
     store.isAway = true
     const verdict = await limiter.consume('k')
@@ -273,13 +273,13 @@ describe('a share of the limits', () => {
 
   test('of nothing is nothing', async () => {
     store.isAway = true
-    const limiter = limiterOf({ limits: [gcra({ limit: 0, window: '1s' })], share: 0.5 })
+    const limiter = limiterOf({ limits: [gcra({ limit: 0, window: '1s' })], unavailable: { share: 0.5 } })
     expect(await limiter.consume('k')).toMatchObject({ allowed: false, reason: 'impossible' })
   })
 
   test('keeps a share of what is reserved, and never all there is', async () => {
-    const limiter = limiterOf({ limits: [gcra({ limit: 20, window: '1h', reserve: 10 })], share: 0.5 })
-    const small = limiterOf({ name: 'small', limits: [gcra({ limit: 5, window: '1h', reserve: 4 })], share: 0.5 })
+    const limiter = limiterOf({ limits: [gcra({ limit: 20, window: '1h', reserve: 10 })], unavailable: { share: 0.5 } })
+    const small = limiterOf({ name: 'small', limits: [gcra({ limit: 5, window: '1h', reserve: 4 })], unavailable: { share: 0.5 } })
     store.isAway = true
     expect(await admittedOf(limiter, 20)).toBe(5)
     expect((await limiter.consume('k', { priority: 1 })).allowed).toBe(true)
@@ -287,7 +287,7 @@ describe('a share of the limits', () => {
   })
 
   test('refuses what only the whole can hold, without saying never', async () => {
-    const limiter = limiterOf({ limits: [perMinute(10)], share: 0.5 })
+    const limiter = limiterOf({ limits: [perMinute(10)], unavailable: { share: 0.5 } })
     store.isAway = true
     const refusal = await limiter.consume('k', { cost: 6 })
     expect(refusal).toMatchObject({ kind: 'unavailable', allowed: false, reason: 'unavailable', retryAfterMs: 2000 })
@@ -300,7 +300,7 @@ describe('with nothing to decide instead', () => {
   const NOTHING_KNOWN = { kind: 'unavailable', remaining: 0, resetAfterMs: 0, delayMs: 0, limits: [], cost: 0 }
 
   test('all are let through: no numbers, nothing charged, nothing to refund', async () => {
-    const limiter = limiterOf({ limits: [perMinute(1)], onUnavailable: 'allow' })
+    const limiter = limiterOf({ limits: [perMinute(1)], unavailable: { decide: 'allow' } })
     store.isAway = true
     const verdicts = [await limiter.consume('k'), await limiter.consume('k', { cost: 9 }), await limiter.peek('k')]
     for (const verdict of verdicts) {
@@ -316,7 +316,7 @@ describe('with nothing to decide instead', () => {
   })
 
   test('all are refused, for another reason than a limit', async () => {
-    const limiter = limiterOf({ limits: [perMinute(9)], onUnavailable: 'deny' })
+    const limiter = limiterOf({ limits: [perMinute(9)], unavailable: { decide: 'deny' } })
     store.isAway = true
     for (const verdict of [
       await limiter.consume('k'),
@@ -350,13 +350,13 @@ test('an outage that begins while requests wait in a queue ends no wait, and cha
 
 test('options that cannot be meant are refused', () => {
   const make = (options: object) => () => createLimiter({ name: 'api', store, limit: 1, window: '1s', ...options })
-  expect(make({ onUnavailable: 'error' })).toThrow(
+  expect(make({ unavailable: { decide: 'error' } })).toThrow(
     'policy "api": onUnavailable: expected "local" or "allow" or "deny", got "error"',
   )
   for (const share of [0, -1, 1.1, Number.NaN, '1']) {
     expect(make({ share })).toThrow('policy "api": share: expected a number above 0, up to 1')
   }
-  expect(make({ share: 0.5, onUnavailable: 'deny' })).toThrow(
+  expect(make({ unavailable: { share: 0.5, decide: 'deny' } })).toThrow(
     'policy "api": share: expected none beside onUnavailable "deny"',
   )
 })

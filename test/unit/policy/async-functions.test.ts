@@ -130,15 +130,14 @@ describe('of a request', () => {
       limit: 0,
       window: '1m',
       key: async () => 'k',
-      count: 'failure',
-      maxWait: '1h',
+      count: { only: 'failure', within: '1h' },
     })
     const one = createGuard<unknown>({
       store: frozen(),
       limit: 1,
       window: '1h',
       key: async () => 'k',
-      count: 'failure',
+      count: { only: 'failure' },
     })
     expect((await guard(headers('ann'))).reply?.status).toBe(429)
     await one.limiter.consume('k')

@@ -154,7 +154,7 @@ describe('an identity by its kind', () => {
       concurrency<Login>({ name: 'permits', limit: 3, key: byIp() }),
       fixedWindow<Login>({ name: 'own', limit: 5, window: '1h', key: account }),
     ]
-    const { limiter } = guardOf({ limits, maxBodyBytes: 9, priority: () => 0 })
+    const { limiter } = guardOf({ limits, body: { max: 9 }, priority: () => 0 })
     const verdict = await limiter.consume({ account: 'ann' }, { cost: 2, bytes: 30 })
     expect(verdict.limits.map(({ name, remaining }) => [name, remaining])).toEqual([
       ['bytes', 70],

@@ -60,9 +60,9 @@ const OPTIONS = {
   throttle: () => ({ respond: throttle({ bytesPerSecond: 50_000, after: 10 }) }),
   degrade: () => ({ respond: degrade() }),
   shadow: () => ({ respond: shadow() }),
-  report: () => ({ mode: 'report', reportHeaders: true }),
-  share: () => ({ enforcePercent: 50, headers: 'legacy' }),
-  counted: () => ({ count: (status) => status >= 400, maxWait: '20ms' }),
+  report: () => ({ enforce: { mode: 'report', headers: true } }),
+  share: () => ({ enforce: { percent: 50 }, headers: 'legacy' }),
+  counted: () => ({ count: { only: (status) => status >= 400 }, maxWait: '20ms' }),
   slow: () => ({ store: slowStore(), skip: async () => false, cost: async () => 1 }),
   failing: () => ({
     store: slowStore(),
@@ -85,7 +85,7 @@ const optionsOf = (setup) => [
       slidingLog({ limit: 15, window: '50ms' }),
       fixedWindow({ limit: ALL_BYTES, window: '1d', unit: 'content-bytes' }),
     ],
-    maxBodyBytes: MOST_BYTES,
+    body: { max: MOST_BYTES },
     ...OPTIONS[setup](),
   },
   // Another one, which may still decide when the first has cut a body off.
