@@ -57,7 +57,7 @@ await redis.end()
 /** @param {string} prefix */
 async function storeOf(prefix) {
   const client = new Redis(redis.port)
-  const store = redisStore(client, { prefix, timeoutMs: '10s' })
+  const store = redisStore(client, { prefix, timeout: '10s' })
   closing.push(async () => {
     await store.close()
     client.disconnect()

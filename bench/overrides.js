@@ -40,7 +40,7 @@ function load(options) {
   return policies.from({
     postgres: { pool, schema: SCHEMA, lookupTimeoutMs: 5000, ...options },
     keys: { user: (request) => request.user },
-    loadTimeoutMs: 600_000,
+    loadTimeout: 600_000,
   })
 }
 

@@ -38,7 +38,7 @@ app.get('/would-have-refused', (_req, res) => {
 
 /** Keys that the server knows. */
 const keys = new Set(Array.from({ length: 100 }, (_, n) => `key-${n}`))
-const enforceSalt = process.env.ROLL_OUT_SALT ?? randomUUID()
+const salt = process.env.ROLL_OUT_SALT ?? randomUUID()
 
 app.get(
   '/tenth',
@@ -48,7 +48,7 @@ app.get(
     limit: 3,
     window: '1m',
     key: byHeader('x-api-key'),
-    enforce: { percent: 10, salt: enforceSalt },
+    enforce: { percent: 10, salt },
   }),
   (_req, res) => {
     res.json({ ok: true })

@@ -66,7 +66,7 @@ const waitOf = (limiter, redis) => (limiter === 'turn' || limiter === 'ping' ? w
  * @param {number} limit
  */
 function ourOptions({ redisStore }, redis, limit) {
-  const store = redis && redisStore(redis, { timeoutMs: 10_000 })
+  const store = redis && redisStore(redis, { timeout: 10_000 })
   return { name: 'bench', limit, window: WINDOW_MS, key: clientOf, ...(store ? { store } : {}) }
 }
 

@@ -190,7 +190,7 @@ for (const name of ['rate-limit-redis', '@fastify/rate-limit']) {
  */
 export function ours(redis, limits, options, policy) {
   // Timed are decisions, not the timeout of decisions: this is for a machine that does other things too.
-  const store = redisStore(redis, { timeoutMs: 10_000, ...options })
+  const store = redisStore(redis, { timeout: 10_000, ...options })
   const limiter = createLimiter({ name: 'bench', store, limits, ...policy })
   return {
     decide: (key) => limiter.consume(key),

@@ -31,7 +31,7 @@ answer({
     const core = await import(new URL('packages/core/dist/index.js', build).href)
     const connect = () => (isCluster ? new Cluster([{ host: '127.0.0.1', port }]) : new Redis(port))
     if (blocks > 0) await addBlocks(core, connect(), blocks)
-    const store = core.redisStore(connect(), { timeoutMs: TIMEOUT })
+    const store = core.redisStore(connect(), { timeout: TIMEOUT })
     const made = limits.map(([algorithm, options]) => core[algorithm](options))
     limiter = core.createLimiter({ name: 'bench', store, limits: made, ...policy })
     decide = waits ? (key) => limiter.acquire(key) : async (key) => limiter.consume(key)
@@ -73,7 +73,7 @@ async function costOf(makeCalls) {
 
 /** @param {typeof import('@sluice/core')} core @param {Cluster | Redis} client @param {number} count */
 async function addBlocks(core, client, count) {
-  const store = core.redisStore(client, { timeoutMs: TIMEOUT })
+  const store = core.redisStore(client, { timeout: TIMEOUT })
   for (let n = 0; n < count; n++) await store.blocks.add({ key: `blocked-${n}` }, { for: '1h' })
   await store.close()
   client.disconnect()

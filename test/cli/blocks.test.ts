@@ -25,7 +25,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
 
   test('an identity that is blocked is refused, listed, and admitted again once it is unblocked', async () => {
     const client = kind === 'one Redis' ? new Redis(url()) : new Cluster([{ host: '127.0.0.1', port: port() }])
-    const store = redisStore(client, { prefix, timeoutMs: 10_000 })
+    const store = redisStore(client, { prefix, timeout: 10_000 })
     const limiter = createLimiter({ name: 'mail', store, limit: 10, window: '1h' })
     try {
       const blocked = await command('block', 'key=ann', '--for', '1d', '--policy', 'mail', '--reason', 'spam')
@@ -62,7 +62,7 @@ test('networks are blocked, and listed by what they start with', async () => {
   const { stdout } = await command('blocks', '--kind', 'ip', '--starts', '192.')
   expect(stdout).toContain('ip=192.0.2.0/24  all')
   expect(stdout).not.toContain('198')
-  const few = await command('blocks', '--most', '1')
+  const few = await command('blocks', '--max', '1')
   expect(few.stdout.split('\n')).toHaveLength(3)
   expect(few.stderr).toContain('there may be more than these 1')
 })
@@ -81,7 +81,7 @@ test.each([
   [['block', 'ip=192.0.2.7'], /--for: expected a duration/],
   [['block', 'ip=192.0.2.7', '--for', 'soon'], /for: expected/],
   [['block', 'header:x-api-key=s3cret', '--for', '1h'], /process lists/],
-  [['blocks', '--most', '0'], /--most: expected/],
+  [['blocks', '--max', '0'], /--max: expected/],
 ])('%j is refused in a sentence', async (args, message) => {
   const { code, stdout, stderr } = await command(...args)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })

@@ -33,7 +33,7 @@ async function printed(args: readonly string[]) {
 
 test('nothing that a client chose steers the terminal of an operator, and JSON stays what it is', async () => {
   const client = new Redis(server.url)
-  const store = redisStore(client, { offenders: true, timeoutMs: 10_000 })
+  const store = redisStore(client, { offenders: true, timeout: 10_000 })
   try {
     const limiter = createLimiter({ name: 'api', store, limit: 1, window: '1h' })
     for (let n = 0; n < 3; n++) await limiter.consume(EVIL_LINE)
@@ -64,7 +64,7 @@ test.each([
   [EVIL],
   [`--${EVIL}`],
   ['blocks', EVIL],
-  ['blocks', '--most', EVIL],
+  ['blocks', '--max', EVIL],
   ['block', EVIL],
   ['block', `ip=${EVIL}`, '--for', '1h'],
   ['block', 'ip=192.0.2.7', '--for', EVIL],

@@ -199,7 +199,7 @@ test('round trips longer than the store waits are an error', async () => {
   open.push(() => wire.stop())
   wire.toServer.pass(15)
   const report = await examined(`redis://${HOST}:${wire.port}`, '--store-timeout', '10ms', '--pings', '3')
-  expect(report.of('latency')).toEqual([finding('error', /longer than the 10 ms .* of 3\./, /timeoutMs/)])
+  expect(report.of('latency')).toEqual([finding('error', /longer than the 10 ms .* of 3\./, /timeout/)])
   expect(report.of('latency')[0]?.data?.medianMs).toBeGreaterThanOrEqual(14)
 })
 

@@ -24,7 +24,7 @@ afterAll(async () => {
 })
 
 async function use(): Promise<void> {
-  const store = redisStore(client, { timeoutMs: 5000 })
+  const store = redisStore(client, { timeout: 5000 })
   const limiterOf = (name: string) => createLimiter({ name, store, limits: [slidingLog({ limit: 5, window: '1h' })] })
   const [api, login] = [limiterOf('api'), limiterOf('login')]
   await Promise.all(Array.from({ length: 2000 }, (_, n) => decided(api.consume(`k${n}`))))

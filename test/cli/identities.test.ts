@@ -49,7 +49,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
   beforeEach(() => {
     prefix = `t${++runs}:`
     client = kind === 'one Redis' ? new Redis(server.port) : new Cluster([{ host: '127.0.0.1', port: port() }])
-    store = redisStore(client, { prefix, timeoutMs: 10_000, offenders: true, denyCache: false })
+    store = redisStore(client, { prefix, timeout: 10_000, offenders: true, denyCache: false })
   })
   afterEach(async () => {
     await store.close()
@@ -126,7 +126,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
   })
 
   test('inspect tells what relaxed limits have counted', async () => {
-    const counting = redisStore(client, { prefix, timeoutMs: 10_000 })
+    const counting = redisStore(client, { prefix, timeout: 10_000 })
     const limits = [opened(100, '1h'), opened(90, '2h'), slidingWindow({ limit: 80, window: '1h' })]
     const relaxed = createLimiter({ name: 'relaxed', store: counting, limits, consistency: { syncEvery: '1m' } })
     for (let n = 0; n < 30; n++) await relaxed.consume('user')
@@ -325,7 +325,7 @@ policies:
           { kind: 'key', value: 'bob', refusals: 1 },
         ],
       })
-    const { stdout } = await command('offenders', '--policy', 'mail', '--most', '1', '--in', '10m')
+    const { stdout } = await command('offenders', '--policy', 'mail', '--max', '1', '--in', '10m')
     expect(stdout).toMatch(/^refused +share +identity\n2 +66\.7 % +key=ann\n\n3 refusals since 20.*Z\n$/)
     expect((await command('offenders', '--policy', 'nobody')).stdout).toMatch(/^"nobody" has refused no identity since/)
   })
@@ -364,7 +364,7 @@ test.each([
   [['block', '__proto__=x', '--for', '1h'], /expected KIND=VALUE with a kind such as ip or user, got "__proto__"/],
   [['block', 'us er=x', '--for', '1h'], /expected KIND=VALUE with a kind such as ip or user, got "us er"/],
   [['offenders', '--policy', 'mail', '--in', '2h'], /--in: expected 10m, 1h or 1d, got "2h"/],
-  [['offenders', '--policy', 'mail', '--most', '0'], /--most: expected a whole number from 1 to 1000/],
+  [['offenders', '--policy', 'mail', '--max', '0'], /--max: expected a whole number from 1 to 1000/],
 ])('%j is refused in a sentence', async (args, message) => {
   const { code, stdout, stderr } = await sluice(args, { REDIS_URL: server.url })
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })

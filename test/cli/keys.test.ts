@@ -20,7 +20,7 @@ afterAll(async () => {
 beforeEach(() => server.flush())
 
 function storeOf(prefix?: string) {
-  const store = redisStore(client, { timeoutMs: 5000, ...(prefix && { prefix }) })
+  const store = redisStore(client, { timeout: 5000, ...(prefix && { prefix }) })
   stores.push(store)
   return store
 }

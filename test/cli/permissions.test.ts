@@ -20,7 +20,7 @@ beforeEach(() => server.flush())
 /** Counts and blocks a little, so that there is something that could be changed. */
 async function use(): Promise<void> {
   const client = new Redis(server.url)
-  const store = redisStore(client, { timeoutMs: 5000 })
+  const store = redisStore(client, { timeout: 5000 })
   const limiter = createLimiter({ name: 'api', store, limits: [slidingLog({ limit: 5, window: '1h' })] })
   for (let n = 0; n < 20; n++) await decided(limiter.consume(`k${n}`))
   await limiter.block('k1', { for: '1h' })

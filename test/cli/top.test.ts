@@ -147,7 +147,7 @@ test('on a terminal it is a table, in which nothing that a server says steers th
 test('offenders come from Redis', async () => {
   const server = await startRedis()
   const client = new Redis(server.url)
-  const store = redisStore(client, { offenders: true, timeoutMs: 10_000 })
+  const store = redisStore(client, { offenders: true, timeout: 10_000 })
   const register = new Registry()
   const metrics = sluiceMetrics({ register })
   closing.push(async () => {
@@ -177,7 +177,7 @@ test('offenders come from Redis', async () => {
 test('offenders of policies of a document are those of the policy that refuses most', async () => {
   const server = await startRedis()
   const client = new Redis(server.url)
-  const store = redisStore(client, { offenders: true, timeoutMs: 10_000 })
+  const store = redisStore(client, { offenders: true, timeout: 10_000 })
   const register = new Registry()
   const metrics = sluiceMetrics({ register })
   closing.push(async () => {

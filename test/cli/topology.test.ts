@@ -26,7 +26,7 @@ describe('a cluster', () => {
 
   test('is looked over from any of its nodes, each master by itself', async () => {
     const client = new Cluster([{ host: HOST, port: first().port }])
-    const store = redisStore(client, { timeoutMs: 5000 })
+    const store = redisStore(client, { timeout: 5000 })
     const limiter = createLimiter({ name: 'api', store, limit: 5, window: '1h' })
     for (let n = 0; n < 30; n++) await decided(limiter.consume(`k${n}`))
     await store.close()

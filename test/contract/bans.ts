@@ -11,7 +11,7 @@ const STEPS = byEffort({ usual: 700, full: 40_000 })
 /** Ladders of all forms; short, so that walks get to their ends. */
 const LADDERS: Record<
   string,
-  { spec: BanSpec; growth: readonly number[] | { first: number; times: number; most: number } }
+  { spec: BanSpec; growth: readonly number[] | { first: number; times: number; max: number } }
 > = {
   'listed rungs': {
     spec: { after: 3, withinMs: 10_000, ladderMs: [5000, 20_000, 60_000], forgetAfterMs: 90_000 },
@@ -23,7 +23,7 @@ const LADDERS: Record<
   },
   'rungs by a factor': {
     spec: { after: 5, withinMs: 30_000, ladderMs: [1000, 3000, 9000, 27_000, 50_000], forgetAfterMs: 60_000 },
-    growth: { first: 1000, times: 3, most: 50_000 },
+    growth: { first: 1000, times: 3, max: 50_000 },
   },
 }
 

@@ -190,7 +190,7 @@ export function blocksContract(under: StoreUnderTest): void {
       await expect(given.list?.({ cursor: 'x' })).rejects.toThrow(
         'blocks.list: cursor: expected the cursor of the page before',
       )
-      await expect(given.list?.({ most: 1001 })).rejects.toThrow('blocks.list: most: expected at most 1000')
+      await expect(given.list?.({ max: 1001 })).rejects.toThrow('blocks.list: max: expected at most 1000')
       await expect(given.import?.([{ kind: 'ip' }])).rejects.toThrow('blocks.import: [0]: value: expected')
       const entry = { kind: 'key', value: 'ann', reason: '', since: 1, until: 2, times: 1 }
       const bans = {

@@ -241,21 +241,25 @@ describe('a route does not inherit what its own options exclude', () => {
     )
 
   test.each<[string, FastifyRateLimitOptions | RateLimitPluginOptions, Partial<FastifyRateLimitOptions>]>([
-    ['a share beside onUnavailable: "deny"', { share: 0.25 }, { unavailable: { decide: 'deny' } }],
-    ['a share beside onUnavailable: "allow"', { share: 0.25 }, { unavailable: { decide: 'allow' } }],
-    ['onUnavailable beside a share', { unavailable: { decide: 'deny' } }, { share: 0.25 }],
+    ['a share beside decide: "deny"', { unavailable: { share: 0.25 } }, { unavailable: { decide: 'deny' } }],
+    ['a share beside decide: "allow"', { unavailable: { share: 0.25 } }, { unavailable: { decide: 'allow' } }],
+    ['decide beside a share', { unavailable: { decide: 'deny' } }, { unavailable: { share: 0.25 } }],
     ['a percentage beside mode: "report"', { enforce: { percent: 100 } }, { enforce: { mode: 'report' } }],
     ['mode: "report" beside a percentage', { enforce: { mode: 'report' } }, { enforce: { percent: 100 } }],
     ['a salt beside mode: "report"', { enforce: { percent: 100, salt: 'x' } }, { enforce: { mode: 'report' } }],
-    ['a salt beside no percentage', { enforce: { percent: 0, salt: 'x' } }, { enforce: { percent: undefined } } as never],
-    ['lengths beside no largest body', { body: { max: 9, requireLength: true } }, { body: { max: undefined } } as never],
-    ['a longest wait beside no count', { count: counts, maxWait: '1s' }, { count: undefined } as never],
+    [
+      'a salt beside no percentage',
+      { enforce: { percent: 0, salt: 'x' } },
+      { enforce: { percent: undefined } } as never,
+    ],
+    ['lengths beside no largest body', { body: { max: 9, requireLength: true } }, { body: undefined } as never],
+    ['a longest wait beside no count', { count: { only: counts, within: '1s' } }, { count: undefined } as never],
   ])('%s', async (_what, plugin, route) => {
     const app = fastify()
     await app.register(rateLimit, { limit: 9, window: '1m', ...plugin } as never)
     app.get('/', own({ ...limit, ...route }), ok)
     app.get('/hook', { onRequest: app.rateLimit({ ...limit, ...route } as never) }, ok)
-    const second = route.mode === 'report' ? 200 : 429
+    const second = route.enforce?.mode === 'report' ? 200 : 429
     expect(await statuses(app, '/', 2)).toEqual([200, second])
     expect(await statuses(app, '/hook', 2)).toEqual([200, second])
   })
@@ -271,9 +275,15 @@ describe('a route does not inherit what its own options exclude', () => {
 
   test('and does inherit what goes with them', async () => {
     const app = fastify()
-    const inherited = { share: 0.25, enforce: { percent: 0 }, count: counts }
+    const inherited = { unavailable: { share: 0.25 }, enforce: { percent: 0 }, count: { only: counts } }
     await app.register(rateLimit, { limit: 9, window: '1m', store: away(), ...inherited })
-    const route = own({ limit: 4, window: '1m', unavailable: { decide: 'local' }, enforce: { mode: 'enforce' }, maxWait: '1s' })
+    const route = own({
+      limit: 4,
+      window: '1m',
+      unavailable: { decide: 'local' },
+      enforce: { mode: 'enforce' },
+      count: { within: '1s' } as never,
+    })
     app.get('/', route, async ({ rateLimit }) => [rateLimit?.allowed, rateLimit?.reported])
     expect((await app.inject('/')).json()).toEqual([true, true])
     expect((await app.inject('/')).json()).toEqual([false, true])
@@ -283,8 +293,14 @@ describe('a route does not inherit what its own options exclude', () => {
     const app = fastify()
     await app.register(rateLimit, { limit: 9, window: '1m', unavailable: { share: 0.25 }, enforce: { mode: 'report' } })
     const add = (options: Partial<FastifyRateLimitOptions>) => () => app.get('/', own({ ...limit, ...options }), ok)
-    expect(add({ unavailable: { decide: 'deny', share: 0.5 } })).toThrow(/share: expected none beside onUnavailable "deny"/)
-    expect(add({ enforce: { mode: 'report', percent: 10 } })).toThrow(/enforcePercent: expected none beside mode "report"/)
-    expect(add({ maxWait: '1s' })).toThrow(/maxWait: expected none without count/)
+    expect(add({ unavailable: { decide: 'deny', share: 0.5 } })).toThrow(
+      /unavailable: share: expected none beside decide "deny"/,
+    )
+    expect(add({ enforce: { mode: 'report', percent: 10 } })).toThrow(
+      /enforce: percent: expected none beside mode "report"/,
+    )
+    expect(add({ count: { within: '1s' } as never })).toThrow(
+      /count: only: expected a function, "success" or "failure"/,
+    )
   })
 })

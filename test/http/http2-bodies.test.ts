@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type ClientHttp2Stream, connect, createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import { everyone, gcra, memoryStore } from '@sluice/core'
+import { type BodyOptions, everyone, gcra, memoryStore } from '@sluice/core'
 import * as fastify from '@sluice/fastify'
 import * as koa from '@sluice/koa'
 import makeFastify from 'fastify'
@@ -13,16 +13,16 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-const options = (more: { requireLength?: boolean } = {}) => ({
-  ...more,
+const options = (more: { body?: BodyOptions } = {}) => ({
   store: memoryStore({ clock: () => 0 }),
   key: everyone(),
   limits: [gcra({ limit: 1000, window: '1h', unit: 'content-bytes' as const })],
   body: { max: 400 },
+  ...more,
 })
 
 const APPS = {
-  Koa: async (more?: { requireLength?: boolean }) => {
+  Koa: async (more?: { body?: BodyOptions }) => {
     const app = new Koa()
     app.on('error', () => {})
     const middleware = koa.rateLimit(options(more))
@@ -37,7 +37,7 @@ const APPS = {
     closing.push(() => server.close())
     return { port: (server.address() as AddressInfo).port, limiter: middleware.limiter }
   },
-  Fastify: async (more?: { requireLength?: boolean }) => {
+  Fastify: async (more?: { body?: BodyOptions }) => {
     const app = makeFastify({ http2: true })
     app.removeAllContentTypeParsers()
     app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
@@ -83,7 +83,7 @@ describe.each(Object.entries(APPS))('%s over HTTP/2', (_name, make) => {
   })
 
   test('with requireLength, a body of no announced length is answered 411 and reserves nothing', async () => {
-    const { port, limiter } = await make({ body: { requireLength: true } })
+    const { port, limiter } = await make({ body: { max: 400, requireLength: true } })
     const growing = await post(port)
     growing.stream.write('x')
     const { status, type, text } = await growing.answer

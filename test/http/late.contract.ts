@@ -35,7 +35,7 @@ export function lateContract(name: string, factory: LateAppFactory): void {
     }
 
     const options: Record<string, AnyOptions> = {
-      'maxBodyBytes alone': { limit: 1000, window: '1h', body: { max: LARGEST } },
+      'a largest body alone': { limit: 1000, window: '1h', body: { max: LARGEST } },
       'report mode': { limit: 1000, window: '1h', body: { max: LARGEST }, enforce: { mode: 'report' } },
       'a limit of bytes': {
         limits: [gcra({ limit: 1_000_000, window: '1h', unit: 'content-bytes' })],
@@ -62,7 +62,7 @@ export function lateContract(name: string, factory: LateAppFactory): void {
     )
 
     test('a body that is cut off under a handler that reads it, or has begun to answer, ends no process', async () => {
-      const app = await start(options['maxBodyBytes alone'] as AnyOptions)
+      const app = await start(options['a largest body alone'] as AnyOptions)
       const failures = await failuresDuring(async () => {
         setTimeout(app.goOn, 50)
         await Promise.all(OTHER_PATHS.map((path) => app.ask(path, LARGEST + 1)))

@@ -34,29 +34,29 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
     [
       'a count that is no function',
       { limit: 1, window: 1000, count: true },
-      /count: expected a function, "success" or "failure"/,
+      /count: options: expected an object, got true/,
     ],
-    ['a count in other words', { limit: 1, window: 1000, count: 'failures' }, /count: expected .* got "failures"/],
+    [
+      'a count in other words',
+      { limit: 1, window: 1000, count: 'failures' },
+      /count: expected \{ only, within \}, such as \{ only: "failures" \}, got "failures"/,
+    ],
     [
       'lengths without a largest body',
       { limit: 1, window: 1000, body: { requireLength: true } },
-      /requireLength: expected true or false, and true only beside maxBodyBytes, got true/,
+      /body: max: expected a whole number of at least 0, got undefined/,
     ],
-    ['a wait for nothing', { limit: 1, window: 1000, maxWait: '1s' }, /maxWait: expected none without count/],
+    ['a wait for nothing', { limit: 1, window: 1000, count: { within: '1s' } }, /count: only: expected a function/],
     [
       'a wait in words',
       { limit: 1, window: 1000, count: { only: () => true, within: 'long' } },
-      /policy "default": maxWait: expected whole milliseconds/,
+      /policy "default": count: within: expected whole milliseconds/,
     ],
-    [
-      'a largest body in words',
-      { limit: 1, window: 1000, body: { max: '1mb' } },
-      /maxBodyBytes: expected a whole number/,
-    ],
+    ['a largest body in words', { limit: 1, window: 1000, body: { max: '1mb' } }, /body: max: expected a whole number/],
     [
       'bytes without a largest body',
       { limits: [express.gcra({ limit: 1, window: 1000, unit: 'content-bytes' })] },
-      /maxBodyBytes: expected the most that a request of unknown length may send/,
+      /body: expected \{ max \}, the bytes of a request of unknown length/,
     ],
     [
       'bytes of responses beside a count',

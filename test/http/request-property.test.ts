@@ -64,10 +64,12 @@ describe.each(Object.entries(APPS))('%s', (_name, start) => {
       store: memoryStore({ clock: () => 0 }),
       limit: 1,
       window: '1m',
-      count(status, { policy }, context) {
-        const { request, response } = context
-        seen.push([status, policy, typeof request, response.statusCode, context.getResponseHeader('ratelimit')])
-        return context.header('x-free') !== 'yes'
+      count: {
+        only(status, { policy }, context) {
+          const { request, response } = context
+          seen.push([status, policy, typeof request, response.statusCode, context.getResponseHeader('ratelimit')])
+          return context.header('x-free') !== 'yes'
+        },
       },
     }
     const server = await start([limiter], ['rateLimit'])

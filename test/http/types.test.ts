@@ -56,14 +56,16 @@ test('what decides on charges and tiers is typed', () => {
       return req.user?.id
     }),
     anonymous: 'by-ip',
-    count: { only: (status, verdict, { request, response }) => {
-      expectTypeOf(request).toEqualTypeOf<Request>()
-      expectTypeOf(response.statusCode).toEqualTypeOf<number | undefined>()
-      expectTypeOf(status).toBeNumber()
-      expectTypeOf(verdict).toEqualTypeOf<express.Verdict>()
-      return status === 401
-    } },
-    maxWait: '2s',
+    count: {
+      only: (status, verdict, { request, response }) => {
+        expectTypeOf(request).toEqualTypeOf<Request>()
+        expectTypeOf(response.statusCode).toEqualTypeOf<number | undefined>()
+        expectTypeOf(status).toBeNumber()
+        expectTypeOf(verdict).toEqualTypeOf<express.Verdict>()
+        return status === 401
+      },
+      within: '2s',
+    },
   })
   fastify.byUser<import('fastify').FastifyRequest>((request) => request.id)
   expectTypeOf<express.Verdict['settle']>().toEqualTypeOf<(actualCost: number) => Promise<boolean>>()
@@ -191,9 +193,11 @@ test('the compiler refuses wrong options', () => {
 test('what Fastify takes is refused by the compiler where the program refuses it', () => {
   const plain = (app: FastifyInstance) =>
     app.get('/', { config: { rateLimit: { limit: 5, window: '1m' } } }, () => 'ok')
-  const partial = (app: FastifyInstance) => app.get('/', { config: { rateLimit: { enforce: { mode: 'report' } } } }, () => 'ok')
+  const partial = (app: FastifyInstance) =>
+    app.get('/', { config: { rateLimit: { enforce: { mode: 'report' } } } }, () => 'ok')
   const none = (app: FastifyInstance) => app.get('/', { config: { rateLimit: false } }, () => 'ok')
-  const lenient = (app: FastifyInstance) => app.register(fastify.rateLimit, { global: false, unavailable: { decide: 'deny' } })
+  const lenient = (app: FastifyInstance) =>
+    app.register(fastify.rateLimit, { global: false, unavailable: { decide: 'deny' } })
   const refused = [
     // @ts-expect-error a misspelt option of a route
     (app: FastifyInstance) => app.get('/', { config: { rateLimit: { limt: 5 } } }, () => 'ok'),

@@ -31,7 +31,7 @@ test('under load, with bans, leases, a queue, permits and an outage, every numbe
   const server = await startRedis()
   const client = new Redis(server.url)
   client.on('error', () => {})
-  const store = redisStore(client, { timeoutMs: 2000, warnings: { SLUICE_STORE_UNAVAILABLE: false } })
+  const store = redisStore(client, { timeout: 2000, warnings: { SLUICE_STORE_UNAVAILABLE: false } })
   closing.push(async () => {
     await store.close()
     client.disconnect()

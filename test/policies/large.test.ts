@@ -25,7 +25,7 @@ function document(limit: number, last = ''): string {
 }
 
 /** With time for a busy machine to read it. */
-const set = { keys: { user: () => 'ann' }, loadTimeoutMs: 600_000 } as const
+const set = { keys: { user: () => 'ann' }, loadTimeout: 600_000 } as const
 
 function saved(text: string): string {
   const file = join(folder, 'policies.yaml')

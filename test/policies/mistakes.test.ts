@@ -67,7 +67,7 @@ const MISTAKES: readonly Mistake[] = [
     text: `version: 1\npolicies:\n  a: { limits: [{ limit: 1, window: 1s }], ▸__proto__: {} }\n`,
     path: 'policies.a.__proto__',
     message:
-      'unknown field (expected description, match, key, limits, tier, tiers, anonymous, cost, count, mode, enforcePercent, sharedTurns, respond, consistency, ban, allow, deny, allowLists, denyLists)',
+      'unknown field (expected description, match, key, limits, tier, tiers, anonymous, cost, count, enforce, sharedTurns, respond, consistency, ban, allow, deny, allowLists, denyLists)',
   },
   {
     what: 'a name twice',
@@ -312,15 +312,41 @@ const MISTAKES: readonly Mistake[] = [
   },
   {
     what: '101 percent',
-    text: policy(`    enforcePercent: ▸101\n${RIGHT}`),
-    path: 'policies.api.enforcePercent',
+    text: policy(`    enforce: { percent: ▸101 }\n${RIGHT}`),
+    path: 'policies.api.enforce.percent',
     message: 'expected a number from 0 to 100, got 101',
   },
   {
-    what: 'enforcePercent beside report',
-    text: policy(`    mode: report\n    ▸enforcePercent: 5\n${RIGHT}`),
-    path: 'policies.api.enforcePercent',
+    what: 'a percentage beside report',
+    text: policy(`    enforce: { mode: report, ▸percent: 5 }\n${RIGHT}`),
+    path: 'policies.api.enforce.percent',
     message: 'expected none beside mode: report',
+  },
+  {
+    what: 'an earlier name',
+    text: policy(`    ▸enforcePercent: 5\n${RIGHT}`),
+    path: 'policies.api.enforcePercent',
+    message:
+      'unknown field; use enforce: { percent } (expected description, match, key, limits, tier, tiers, anonymous, cost, count, enforce, sharedTurns, respond, consistency, ban, allow, deny, allowLists, denyLists)',
+  },
+  {
+    what: 'a mode outside of enforce',
+    text: policy(`    ▸mode: report\n${RIGHT}`),
+    path: 'policies.api.mode',
+    message:
+      'unknown field; use enforce: { mode } (expected description, match, key, limits, tier, tiers, anonymous, cost, count, enforce, sharedTurns, respond, consistency, ban, allow, deny, allowLists, denyLists)',
+  },
+  {
+    what: 'an outcome that counts without its option',
+    text: policy(`    count: ▸failure\n${RIGHT}`),
+    path: 'policies.api.count',
+    message: 'expected the requests that count, { only: success } or { only: failure }, got "failure"',
+  },
+  {
+    what: 'an earlier name in the growth of bans',
+    text: policy(`    ban: { after: 3, within: 1m, for: { first: 1m, ▸most: 1h } }\n${RIGHT}`),
+    path: 'policies.api.ban.for.most',
+    message: 'unknown field; use max (expected first, times, max)',
   },
   {
     what: 'tiers without tier',
@@ -540,7 +566,7 @@ policies:
 })
 
 test.each([
-  ['enforcePercent', 1],
+  ['percent', 1],
   ['cost', 0],
   ['keys', {}],
 ])('documents are refused while Object.prototype has %s', async (name, value) => {

@@ -23,7 +23,7 @@ const STORES = {
   memory: () => memoryStore({ offenders: true }),
   Redis: () => {
     const client = new Redis(redis.port)
-    const store = redisStore(client, { prefix: randomUUID(), offenders: true, timeoutMs: 10_000 })
+    const store = redisStore(client, { prefix: randomUUID(), offenders: true, timeout: 10_000 })
     open.push(
       () => client.quit(),
       () => store.close(),

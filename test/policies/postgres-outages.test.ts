@@ -48,7 +48,7 @@ const put = (value: string, limit: number) =>
 
 async function from(options: object = {}): Promise<Policies> {
   loaded = await policies.from({
-    postgres: { pool, lookupTimeoutMs: 1000, ...options },
+    postgres: { pool, lookupTimeout: 1000, ...options },
     keys: { user: (request) => request.headers['x-user'] },
   })
   return loaded
@@ -79,7 +79,7 @@ async function load(loadedPolicies: Policies) {
     }
   })
   return {
-    count: { only: () => [...outcomes.values()].reduce((sum, each) => sum + each, 0) },
+    count: () => [...outcomes.values()].reduce((sum, each) => sum + each, 0),
     async end() {
       isOver = true
       await Promise.all(clients)
@@ -148,7 +148,7 @@ test('of thousands of clients at once whose overrides cannot be found out, none 
     `INSERT INTO sluice_overrides (policy, kind, value, limits)
      SELECT 'api', 'user', 'u' || i, '[{"limit": 9}]' FROM generate_series(1, 3000) AS i`,
   )
-  await from({ lookupTimeoutMs: 50 })
+  await from({ lookupTimeout: 50 })
   const locking = await pool.connect()
   try {
     await locking.query('BEGIN')
@@ -224,7 +224,7 @@ test('the grants of the documentation are enough to read, and to write, and no m
 test('a server that has lost changes, as one restored from a backup, is read anew', async () => {
   await put('ann', 5)
   await put('bob', 5)
-  await from({ listen: false, pollMs: 50 })
+  await from({ listen: false, pollEvery: 50 })
   expect(await limitFor('bob')).toBe(5)
   await query(
     `SET session_replication_role = replica; DELETE FROM sluice_overrides WHERE value = 'bob'; RESET session_replication_role`,
@@ -251,9 +251,17 @@ test('is asked now and then where it does not notify, as behind a pooler', async
 
 test.each([
   ['no pool', 'postgres://host/database', /postgres: expected a Pool of pg/],
-  ['an option that there is not', { pool: {}, poll: 5 }, /postgres: poll: expected none of this name/],
-  ['a pause below the least', { pool: {}, pollMs: 1 }, /postgres: pollMs: expected a whole number from 50 to 60000/],
-  ['a timeout that is none', { pool: {}, lookupTimeoutMs: '5s' }, /postgres: lookupTimeoutMs: expected a whole number/],
+  ['an option that there is not', { pool: {}, pollMs: 50 }, /postgres: pollMs: unknown option: use pollEvery/],
+  [
+    'a pause below the least',
+    { pool: {}, pollEvery: 1 },
+    /postgres: pollEvery: expected a duration from 50 to 60000 ms/,
+  ],
+  [
+    'a timeout that is none',
+    { pool: {}, lookupTimeout: 'soon' },
+    /postgres: lookupTimeout: expected whole milliseconds or a duration/,
+  ],
   ['a schema without a name', { pool: {}, schema: '' }, /postgres: schema: expected the name of a schema/],
 ])('%s is refused', async (_, postgres, message) => {
   await expect(policies.from({ postgres })).rejects.toThrow(message)

@@ -41,7 +41,7 @@ const save = (limit = 1, more = '') => documents().save(text(limit, more), 0, 'a
 
 async function from(options: object = {}, more: object = {}): Promise<Policies> {
   const loaded = await policies.from({
-    postgres: { pool, lookupTimeoutMs: 10_000, ...options },
+    postgres: { pool, lookupTimeout: 10_000, ...options },
     keys: { user: (request: Client) => request.user },
     ...more,
   })
@@ -80,7 +80,7 @@ describe('a document', () => {
   test('that one saves is in force in every process, and so is the next', async () => {
     await save(1)
     const older = new Pool811({ connectionString: server.url })
-    const both = [await from(), await from({ pool: older }), await from({ listen: false, pollMs: 50 })]
+    const both = [await from(), await from({ pool: older }), await from({ listen: false, pollEvery: 50 })]
     await documents().save(text(2), 1, 'bob')
     for (const loaded of both) {
       await until('it has it', () => loaded.version === '2')
@@ -340,7 +340,7 @@ describe('an override in the table', () => {
       `INSERT INTO sluice_overrides (policy, kind, value, limits)
        SELECT 'api', 'user', 'u' || i, '[{"limit": 9}]' FROM generate_series(1, 25000) AS i`,
     )
-    const loaded = await from({ mostHeld: 100 })
+    const loaded = await from({ maxOverrides: 100 })
     const matched = await Promise.all(
       Array.from({ length: 1000 }, (_, i) => loaded.match(contextOf({ user: `u${25 * i + 1}` }))),
     )

@@ -21,7 +21,7 @@ const hourly = (limit: number) => ({ algorithm: 'slidingWindow', limit, window: 
 
 /** Requests by a document in a process of its own: how many of them are admitted. */
 async function serviceOf(name: string, document: object) {
-  const store: Store & { close(): Promise<void> } = redisStore(client, { timeoutMs: 5000 })
+  const store: Store & { close(): Promise<void> } = redisStore(client, { timeout: 5000 })
   const loaded = await policies.from({ object: { version: 1, ...document } })
   const guard = createGuard({ name, policies: loaded, store })
   const admits = async (requests: number, ip = '192.0.2.1') => {

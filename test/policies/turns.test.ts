@@ -31,7 +31,7 @@ async function serve() {
       },
     },
   })
-  const store = redisStore(client, { timeoutMs: 5000 })
+  const store = redisStore(client, { timeout: 5000 })
   open.push(() => store.close())
   const middleware = rateLimit({ policies: loaded, store })
   const app = express()

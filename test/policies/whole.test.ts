@@ -41,7 +41,7 @@ test('a thousand policies with ten thousand overrides are loaded while requests 
   const loaded = await policies.from({
     file: FILE,
     keys: { user: (request) => request.get('x-user') },
-    loadTimeoutMs: LONGEST_MS,
+    loadTimeout: LONGEST_MS,
   })
   const app = express()
   app.use(rateLimit({ policies: loaded, store: memoryStore() }))

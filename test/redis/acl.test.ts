@@ -154,7 +154,7 @@ describe('a single server', () => {
       try {
         await owned.ready
         const warnings = await warningsDuring(async () => {
-          const store = redisStore(owned.client, { timeoutMs: 5000 })
+          const store = redisStore(owned.client, { timeout: 5000 })
           const limiter = createLimiter({ name: 'denied', store, limit: 5, window: '1m' })
           expect((await limiter.consume('a')).kind).toBe('decided')
           const denials = async () => {
@@ -200,7 +200,7 @@ describe('a single server', () => {
     await grant([server], ...BASE)
     const { client, ready, close } = own['ioredis 6']()
     await ready
-    const store = redisStore(client, { timeoutMs: 2000 })
+    const store = redisStore(client, { timeout: 2000 })
     await expect(store.forget({ key: 'k' })).rejects.toThrow(/NOPERM|can't run this command/)
     await grant([server], ...BASE, ...rulesFor('store.forget()'))
     await store.forget({ key: 'k' })
@@ -214,7 +214,7 @@ describe('a single server', () => {
     await grant([server], ...BASE.map((rule) => (rule.startsWith('~') ? '~sluice:{*' : rule)))
     const { client, ready, close } = own['ioredis 6']()
     await ready
-    const store = redisStore(client, { timeoutMs: 2000 })
+    const store = redisStore(client, { timeout: 2000 })
     const limiter = createLimiter({ store, limits: [gcra({ limit: 5, window: '1m' })] })
     for (let n = 0; n < 5; n++) expect((await limiter.consume('k')).kind).toBe('unavailable')
     expect(store.state).toBe('unavailable')
@@ -254,7 +254,7 @@ describe('a cluster', () => {
       for (const master of cluster.masters) await master.call('ACL', 'SETUSER', 'sluice', rule.replace('+', '-'))
       const { client, ready, close } = own[kind]()
       ready.catch(() => {})
-      const store = redisStore(client, { timeoutMs: 300 })
+      const store = redisStore(client, { timeout: 300 })
       const limiter = createLimiter({ store, limit: 5, window: '1m' })
       expect((await limiter.consume('k')).kind).toBe('unavailable')
       expect(await refused(cluster.masters)).toContain(rule.slice(1))

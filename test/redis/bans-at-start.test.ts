@@ -7,7 +7,7 @@ const { client } = await redisForTests()
 
 test('bans that begin while a process reads the index for the first time are not reported as lost by Redis', async () => {
   const warned: string[] = []
-  const store = redisStore(client, { timeoutMs: 5000 })
+  const store = redisStore(client, { timeout: 5000 })
   store.on('warning', ({ code }) => warned.push(code))
   const limiter = createLimiter({ store, limit: 1, window: '1h', ban: { after: 1, within: '1h', for: ['1h'] } })
   for (let round = 0; round < 120; round++) {

@@ -7,7 +7,7 @@ import { until } from '../support/until.js'
 
 const { server, client } = await redisForTests()
 // Two stores know no more of each other than two processes do. What counts here is what Redis says, each time.
-const stores = [1, 2].map(() => insist(redisStore(client, { timeoutMs: 5000, denyCache: false })))
+const stores = [1, 2].map(() => insist(redisStore(client, { timeout: 5000, denyCache: false })))
 const [here, there] = stores.map((store) => createLimiter({ name: 'blocks', store, limit: 100, window: '1m' })) as [
   Limiter,
   Limiter,
@@ -53,7 +53,7 @@ test('decisions, refunds and permits charge once also when a block elsewhere sen
 })
 
 test('nothing is left of a block once it has ended', async () => {
-  const store = insist(redisStore(client, { timeoutMs: 5000, prefix: 'ends:' }))
+  const store = insist(redisStore(client, { timeout: 5000, prefix: 'ends:' }))
   await createLimiter({ name: 'blocks', store, limit: 100, window: '1m' }).block('k', { for: 60 })
   // What the others had blocked before, they have written again.
   const isLeft = async () => [...(await server.lifetimes()).keys()].some((key) => key.startsWith('ends:'))

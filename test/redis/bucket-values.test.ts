@@ -6,7 +6,7 @@ import { redisForTests } from '../support/redis-for-tests.js'
 
 const { server, client } = await redisForTests()
 let now = MIDNIGHT
-const store = insist(redisStore(client, { timeoutMs: 5000, clock: () => now }))
+const store = insist(redisStore(client, { timeout: 5000, clock: () => now }))
 beforeEach(async () => {
   now = MIDNIGHT
   await server.flush()

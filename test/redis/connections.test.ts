@@ -15,7 +15,7 @@ describe.each(namesOf(singleClients))('stores over %s', (kind) => {
   test('of one client share one connection, which ends with the last of them', async () => {
     const { client, ready, close } = singleClients[kind](server.port)
     await ready
-    const stores = Array.from({ length: 12 }, () => redisStore(client, { timeoutMs: 5000 }))
+    const stores = Array.from({ length: 12 }, () => redisStore(client, { timeout: 5000 }))
     for (const store of stores) expect(await store.ready()).toEqual({ state: 'available', cause: undefined })
     expect(await server.connections()).toBe(2)
     const limiters = stores.map((store, n) => createLimiter({ name: `of-${n}`, store, limit: 5, window: '1h' }))
@@ -25,7 +25,7 @@ describe.each(namesOf(singleClients))('stores over %s', (kind) => {
     expect((await (limiters[1] as (typeof limiters)[number]).consume('k')).kind).toBe('unavailable')
     await stores[0]?.close()
     await until('only the user is connected', async () => (await server.connections()) === 1)
-    const again = redisStore(client, { timeoutMs: 5000 })
+    const again = redisStore(client, { timeout: 5000 })
     expect((await again.ready()).state).toBe('available')
     await again.close()
     close()
@@ -34,7 +34,7 @@ describe.each(namesOf(singleClients))('stores over %s', (kind) => {
   test('with other timeouts have connections of their own', async () => {
     const { client, ready, close } = singleClients[kind](server.port)
     await ready
-    const stores = [1000, 1000, 2000].map((timeoutMs) => redisStore(client, { timeoutMs }))
+    const stores = [1000, 1000, 2000].map((timeout) => redisStore(client, { timeout }))
     for (const store of stores) expect((await store.ready()).state).toBe('available')
     expect(await server.connections()).toBe(3)
     for (const store of stores) await store.close()
@@ -45,7 +45,7 @@ describe.each(namesOf(singleClients))('stores over %s', (kind) => {
     const port = server.port
     await server.stop()
     const { client, close } = singleClients[kind](port)
-    const store = redisStore(client, { timeoutMs: 1000 })
+    const store = redisStore(client, { timeout: 1000 })
     const { state, cause } = await store.ready()
     expect([state, cause]).toEqual(['unavailable', expect.any(Error)])
     await store.close()
@@ -57,7 +57,7 @@ describe.each(namesOf(singleClients))('stores over %s', (kind) => {
     await server.call('CONFIG', 'SET', 'min-replicas-to-write', 1)
     const { client, ready, close } = singleClients[kind](server.port)
     await ready
-    const store = redisStore(client, { timeoutMs: 5000 })
+    const store = redisStore(client, { timeout: 5000 })
     expect(await store.ready()).toMatchObject({ state: 'unavailable', cause: { code: 'STORE_UNAVAILABLE' } })
     await server.call('CONFIG', 'SET', 'min-replicas-to-write', 0)
     expect(await store.ready()).toEqual({ state: 'available', cause: undefined })
@@ -68,7 +68,7 @@ describe.each(namesOf(singleClients))('stores over %s', (kind) => {
   test('wait for a server that accepts them and is slow to answer for the first time', async () => {
     server.kill('SIGSTOP')
     const { client, close } = singleClients[kind](server.port)
-    const store = redisStore(client, { connectTimeoutMs: '20s' })
+    const store = redisStore(client, { connectTimeout: '20s' })
     const limiter = createLimiter({ name: 'slow', store, limit: 5, window: '1h' })
     const verdicts = Promise.all(Array.from({ length: 10 }, () => limiter.consume('k')))
     // Many times the timeout of a decision.

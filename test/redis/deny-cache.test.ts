@@ -31,10 +31,10 @@ let timed: Store
 beforeEach(async () => {
   await server.flush()
   clock = new Clock()
-  const options = { clock: clock.read, timeoutMs: 5000 }
+  const options = { clock: clock.read, timeout: 5000 }
   here = redisStore(client, options)
   there = redisStore(client, options)
-  timed = redisStore(client, { timeoutMs: 5000 })
+  timed = redisStore(client, { timeout: 5000 })
   return async () => {
     for (const store of [here, there, timed]) await store.close()
   }
@@ -135,7 +135,7 @@ describe('a flood of requests that are refused', () => {
   })
 
   test('asks every time where the cache is off', async () => {
-    const store = redisStore(client, { clock: clock.read, timeoutMs: 5000, denyCache: false })
+    const store = redisStore(client, { clock: clock.read, timeout: 5000, denyCache: false })
     const limiter = limiterOn(store, [perMinute(1)])
     await spend(limiter, 1)
     expect(

@@ -4,7 +4,7 @@ import { insist } from '../support/outages.js'
 import { redisForTests } from '../support/redis-for-tests.js'
 
 const { server, client } = await redisForTests()
-const store = insist(redisStore(client, { timeoutMs: 5000 }))
+const store = insist(redisStore(client, { timeout: 5000 }))
 beforeEach(() => server.flush())
 afterAll(() => store.close())
 

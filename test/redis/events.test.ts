@@ -31,7 +31,7 @@ async function storeOn({ port }: RedisServer, options: RedisStoreOptions = {}) {
   const { client, ready, close } = singleClients['ioredis 6'](port)
   open.push(close)
   await ready
-  const store = redisStore(client, { timeoutMs: 2000, ...options })
+  const store = redisStore(client, { timeout: 2000, ...options })
   open.push(() => store.close())
   await store.ready()
   return store

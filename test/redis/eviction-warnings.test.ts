@@ -27,7 +27,7 @@ function decideOn(
 ): Promise<Error[]> {
   open.push(close)
   return warningsDuring(async () => {
-    const store = redisStore(client, { timeoutMs: 5000, warnings })
+    const store = redisStore(client, { timeout: 5000, warnings })
     open.push(() => store.close())
     const limiter = createLimiter({ name: 'evicted', store, limit: 100, window: '1m' })
     for (let n = 0; n < 2; n++) for (const key of keys) await decided(limiter.consume(key))
@@ -46,7 +46,7 @@ describe.each(namesOf(singleClients))('over %s', (kind) => {
     const { client, close } = singleClients[kind](redis.port)
     open.push(close)
     const warnings = await warningsDuring(async () => {
-      const store = redisStore(client, { timeoutMs: 5000 })
+      const store = redisStore(client, { timeout: 5000 })
       open.push(() => store.close())
       const limiter = createLimiter({ name: 'evicted', store, limit: 100, window: '1m' })
       for (let n = 0; n < 2; n++) {

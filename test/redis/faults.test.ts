@@ -32,16 +32,16 @@ async function proxyTo(target: RedisServer): Promise<Wire> {
 }
 
 /** A limiter on a client of this kind, whether or not anyone listens on `port`. */
-function limiterOn(kind: keyof typeof singleClients, port: number, timeoutMs = TIMEOUT_MS): Limiter {
+function limiterOn(kind: keyof typeof singleClients, port: number, timeout = TIMEOUT_MS): Limiter {
   const { client, close } = singleClients[kind](port)
   open.push(close)
-  const store = redisStore(client, { timeoutMs })
+  const store = redisStore(client, { timeout })
   open.push(() => store.close())
   return createLimiter({ name: 'faults', store, limits: [slidingLog({ limit: 1000, window: '1h' })] })
 }
 
-async function connectedLimiter(kind: keyof typeof singleClients, port: number, timeoutMs?: number): Promise<Limiter> {
-  const limiter = limiterOn(kind, port, timeoutMs)
+async function connectedLimiter(kind: keyof typeof singleClients, port: number, timeout?: number): Promise<Limiter> {
+  const limiter = limiterOn(kind, port, timeout)
   await until('the store is connected', () => decided(limiter.consume('first')))
   return limiter
 }
@@ -50,7 +50,7 @@ async function connectedLimiter(kind: keyof typeof singleClients, port: number, 
 async function charged(target: RedisServer, keys: readonly string[]): Promise<number[]> {
   const { client, ready, close } = singleClients['ioredis 6'](target.port)
   await ready
-  const store = redisStore(client, { timeoutMs: 5000 })
+  const store = redisStore(client, { timeout: 5000 })
   try {
     const reader = createLimiter({ name: 'faults', store, limits: [slidingLog({ limit: 1000, window: '1h' })] })
     return (await Promise.all(keys.map((key) => decided(reader.peek(key))))).map(({ remaining }) => 1000 - remaining)
@@ -293,7 +293,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     open.push(close)
     await ready
     const before = await redis.connections()
-    const store = redisStore(client, { timeoutMs: 5000 })
+    const store = redisStore(client, { timeout: 5000 })
     const limiter = createLimiter({ name: 'closing', store, limit: 10, window: '1h' })
     await limiter.consume('k')
     expect(await redis.connections()).toBeGreaterThan(before)
@@ -313,7 +313,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     const proxy = await proxyTo(redis)
     const { client, close } = singleClients[kind](proxy.port)
     open.push(close)
-    const store = redisStore(client, { timeoutMs: 5000 })
+    const store = redisStore(client, { timeout: 5000 })
     const limiter = createLimiter({ name: 'faults', store, limits: [slidingLog({ limit: 1000, window: '1h' })] })
     const admitted = await decided(limiter.consume('refunded'))
     // Slow enough that something is always under way.
@@ -354,7 +354,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     const port = await freePort()
     const { client, close } = singleClients[kind](port)
     open.push(close)
-    const store = redisStore(client, { timeoutMs: TIMEOUT_MS })
+    const store = redisStore(client, { timeout: TIMEOUT_MS })
     const limiter = createLimiter({ name: 'closing', store, limit: 10, window: '1h' })
     const asked = expectOutage(limiter.consume('k'))
     await store.close()

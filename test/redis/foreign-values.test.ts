@@ -6,7 +6,7 @@ import { insist } from '../support/outages.js'
 import { redisForTests } from '../support/redis-for-tests.js'
 
 const { server, client } = await redisForTests()
-const store = insist(redisStore(client, { timeoutMs: 5000 }))
+const store = insist(redisStore(client, { timeout: 5000 }))
 beforeEach(() => server.flush())
 afterAll(() => store.close())
 
@@ -73,7 +73,7 @@ test.each(Object.entries(FILLS))('a log takes no %s for one, however many', asyn
 test('a closed store says so at once', async () => {
   const owned = singleClients['ioredis 6'](server.port)
   await owned.ready
-  const closed = redisStore(owned.client, { timeoutMs: 60_000 })
+  const closed = redisStore(owned.client, { timeout: 60_000 })
   await closed.close()
   const limiter = createLimiter({ store: closed, limit: 1, window: '1m' })
   expect((await limiter.consume('k')).kind).toBe('unavailable')

@@ -24,7 +24,7 @@ import { insist } from '../support/outages.js'
 import { redisForTests } from '../support/redis-for-tests.js'
 
 const { server, client } = await redisForTests()
-const store = insist(redisStore(client, { timeoutMs: 5000 }))
+const store = insist(redisStore(client, { timeout: 5000 }))
 beforeEach(() => server.flush())
 afterAll(() => store.close())
 
@@ -160,7 +160,7 @@ test('an identity that looks like another one’s key has a quota of its own', a
 
 test('keys are short, and printable, whatever the identity', async () => {
   // Under a prefix of its own: what other stores know of its blocks they would write again after the next test's flush.
-  const own = insist(redisStore(client, { prefix: 'own:', timeoutMs: 5000 }))
+  const own = insist(redisStore(client, { prefix: 'own:', timeout: 5000 }))
   const limiter = createLimiter({ name: 'keys', store: own, limit: 2, window: '1h' })
   for (const identity of odd) {
     await limiter.consume(identity)
@@ -176,7 +176,7 @@ test('keys are short, and printable, whatever the identity', async () => {
 })
 
 test('odd identities are blocked, forgotten and refunded one by one', async () => {
-  const own = insist(redisStore(client, { prefix: 'own:', timeoutMs: 5000 }))
+  const own = insist(redisStore(client, { prefix: 'own:', timeout: 5000 }))
   const limiter = createLimiter({ name: 'keys', store: own, limit: 5, window: '1h' })
   const remaining = () => Promise.all(odd.map(async (identity) => (await limiter.peek(identity)).remaining))
   const verdicts = await Promise.all(odd.map((identity) => limiter.consume(identity, { cost: 2 })))

@@ -22,7 +22,7 @@ afterEach(() => vi.restoreAllMocks())
 async function member(clock?: () => number) {
   const { client, ready, close } = singleClients['ioredis 6'](server.port)
   await ready
-  const store = redisStore(client, { timeoutMs: 2000, denyCache: false, ...(clock && { clock }) })
+  const store = redisStore(client, { timeout: 2000, denyCache: false, ...(clock && { clock }) })
   const limiter = createLimiter({ name: 'api', store, limit: 1000, window: '1m' })
   const banning = createLimiter({
     name: 'banning',
@@ -177,7 +177,7 @@ test('a block that is ended just before a flush stays ended, whatever of the ind
     const { client, ready, close } = singleClients['ioredis 6'](server.port)
     await ready
     const prefix = `ended-${n}:`
-    const store = redisStore(client, { timeoutMs: 20_000, denyCache: false, prefix })
+    const store = redisStore(client, { timeout: 20_000, denyCache: false, prefix })
     leaving.push(async () => {
       await store.close()
       close()

@@ -24,9 +24,9 @@ afterEach(async () => {
 })
 
 /** A process that has just started: nothing has been awaited. */
-function newcomer(connectTimeoutMs = 20_000) {
+function newcomer(connectTimeout = 20_000) {
   const { client, close } = singleClients['ioredis 6'](server.port)
-  const store = redisStore(client, { timeoutMs: 2000, connectTimeoutMs, prefix: 'lasting-lists:' })
+  const store = redisStore(client, { timeout: 2000, connectTimeout, prefix: 'lasting-lists:' })
   leaving.push(async () => {
     await store.close()
     close()
@@ -38,7 +38,7 @@ function newcomer(connectTimeoutMs = 20_000) {
 async function member() {
   const { client, ready, close } = singleClients['ioredis 6'](server.port)
   await ready
-  const store: RedisStore = redisStore(client, { timeoutMs: 2000, denyCache: false, prefix: 'lasting-lists:' })
+  const store: RedisStore = redisStore(client, { timeout: 2000, denyCache: false, prefix: 'lasting-lists:' })
   const abusers = storeList('abusers')
   const limiter = createLimiter({ name: 'api', store, limit: 1000, window: '1m', deny: abusers })
   const leave = async () => {

@@ -11,10 +11,10 @@ const HOUR_MS = 3_600_000
 const SPARE_MS = 60_000
 
 const { server, client } = await redisForTests()
-const store = insist(redisStore(client, { timeoutMs: 5000 }))
+const store = insist(redisStore(client, { timeout: 5000 }))
 /** The clock of `timed`; its keys' lives are real time all the same. */
 let now = 0
-const timed = insist(redisStore(client, { timeoutMs: 5000, clock: () => now }))
+const timed = insist(redisStore(client, { timeout: 5000, clock: () => now }))
 beforeEach(async () => {
   now = 500 * HOUR_MS
   await server.flush()
@@ -38,7 +38,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
 
   test('every key has a life that ends, after every kind of operation', async () => {
     // Under a prefix of its own: what other stores know of its blocks they would write again after the next test's flush.
-    const own = insist(redisStore(client, { prefix: 'own:', timeoutMs: 5000 }))
+    const own = insist(redisStore(client, { prefix: 'own:', timeout: 5000 }))
     const limiter = on(own, 5, HOUR_MS)
     const hammered = on(own, 5, HOUR_MS, 'charge')
     const first = await limiter.consume('k', { cost: 2 })

@@ -14,7 +14,7 @@ afterAll(() => server.stop())
 async function member() {
   const { client, ready, close } = singleClients['redis 6'](server.port)
   await ready
-  const store = redisStore(client, { timeoutMs: 2000, prefix: 'offenders:', offenders: true })
+  const store = redisStore(client, { timeout: 2000, prefix: 'offenders:', offenders: true })
   const limiter = createLimiter({ name: 'api', store, limit: 1, window: '1h' })
   return {
     store,

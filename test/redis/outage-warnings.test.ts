@@ -25,7 +25,7 @@ async function server(options = {}): Promise<RedisServer> {
 
 function limiterOn({ client, close }: Owned<RedisClient>, options: RedisStoreOptions = {}) {
   open.push(close)
-  const store = redisStore(client, { timeoutMs: 500, denyCache: false, ...options })
+  const store = redisStore(client, { timeout: 500, denyCache: false, ...options })
   open.push(() => store.close())
   return {
     store,

@@ -57,7 +57,7 @@ async function watched(
   open.push(close)
   const told: string[] = []
   const store = redisStore(client, {
-    timeoutMs: TIMEOUT_MS,
+    timeout: TIMEOUT_MS,
     onStateChange: (state, cause) => void told.push(cause ? `${state}: ${cause.message}` : state),
     ...options,
   })
@@ -183,7 +183,7 @@ describe.each(oneOfEach(singleClients))('%s', (kind) => {
     const { client, close } = singleClients[kind](redis.port)
     open.push(close)
     const limits = [concurrency({ limit: 4, ttl: '1h' })]
-    const stores = [1, 2].map(() => redisStore(client, { timeoutMs: 5000 }))
+    const stores = [1, 2].map(() => redisStore(client, { timeout: 5000 }))
     const [leaving, staying] = stores.map((store) => createLimiter({ name: 'permits', store, limits })) as [
       Limiter,
       Limiter,
@@ -469,8 +469,8 @@ test('a decision that outlasts its deadline once does not open anything', async 
 
 test('every store keeps its own deadline, whichever was asked first', async () => {
   const redis = await server()
-  const patient = await connected('ioredis 6', redis.port, { timeoutMs: 20_000 })
-  const hasty = await connected('ioredis 6', redis.port, { timeoutMs: 50 })
+  const patient = await connected('ioredis 6', redis.port, { timeout: 20_000 })
+  const hasty = await connected('ioredis 6', redis.port, { timeout: 50 })
   redis.kill('SIGSTOP')
   const done: string[] = []
   const ask = async (name: string, { limiter }: Outage) => {

@@ -24,7 +24,7 @@ describe.each(Object.entries(kinds))('on %s', (_, { make, servers }) => {
   beforeAll(async () => {
     owned = [make(), make()]
     await Promise.all(owned.map(({ ready }) => ready))
-    stores = owned.map(({ client }) => redisStore(client, { timeoutMs: 15_000 }))
+    stores = owned.map(({ client }) => redisStore(client, { timeout: 15_000 }))
     await Promise.all(stores.map((store) => store.ready()))
     return async () => {
       await Promise.all(stores.map((store) => store.close()))

@@ -52,7 +52,7 @@ describe.each(namesOf(sentinelClients))('%s', (kind) => {
     const { client, ready, close } = sentinelClients[kind](all)
     open.push(close)
     await ready
-    const store = redisStore(client, { timeoutMs: TIMEOUT_MS })
+    const store = redisStore(client, { timeout: TIMEOUT_MS })
     open.push(() => store.close())
     const limiter = createLimiter({ name: 'failover', store, limit: 5, window: '1h' })
     await until('the store is connected', () => decided(limiter.consume('first')))

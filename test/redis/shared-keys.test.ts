@@ -23,7 +23,7 @@ const HOUR_MS = 3_600_000
 const { server, client } = await redisForTests()
 /** By its clock, which stands still; keys live an hour longer than they would by that of Redis. */
 let now = 0
-const store = insist(redisStore(client, { timeoutMs: 5000, clock: () => now, denyCache: false }))
+const store = insist(redisStore(client, { timeout: 5000, clock: () => now, denyCache: false }))
 beforeEach(async () => {
   now = 500 * HOUR_MS
   await server.flush()

@@ -31,7 +31,7 @@ afterEach(async () => {
 
 /** On a store of its own, as another process has. */
 function elsewhere(options: Partial<Parameters<typeof createLimiter<string>>[0]> = {}): Limiter {
-  const store = redisStore(client, { timeoutMs: 5000 })
+  const store = redisStore(client, { timeout: 5000 })
   stores.push(store)
   return createLimiter({
     name: 'turns',
@@ -283,16 +283,22 @@ describe('while Redis is away, those that wait go on by the fallback, and none h
     ['local', 'admitted'],
     ['allow', 'admitted'],
     ['deny', 'WAIT_EXCEEDED'],
-  ] as const)('onUnavailable: %s', async (onUnavailable, outcome) => {
+  ] as const)('unavailable: %s', async (decide, outcome) => {
     const server = await startRedis()
     const own = singleClients['ioredis 6'](server.port)
     try {
       await own.ready
       const limiters = [0, 1].map(() => {
-        const store = redisStore(own.client, { timeoutMs: 500 })
+        const store = redisStore(own.client, { timeout: 500 })
         stores.push(store)
         const limits = [tokenBucket({ capacity: 1, refill: 1, every: '300ms' })]
-        return createLimiter({ name: 'turns', store, sharedTurns: true, unavailable: { decide: onUnavailable }, limits })
+        return createLimiter({
+          name: 'turns',
+          store,
+          sharedTurns: true,
+          unavailable: { decide },
+          limits,
+        })
       })
       await limiters[0]?.consume('ann')
       const waiting = [0, 1, 2, 0, 1, 2].map((priority, i) =>

@@ -34,7 +34,7 @@ afterEach(async () => {
 
 /** A process that has just begun: nothing of the store has been waited for. */
 function member({ client, close }: Owned<RedisClient>, options: RedisStoreOptions = {}) {
-  const store = redisStore(client, { timeoutMs: 5000, ...options })
+  const store = redisStore(client, { timeout: 5000, ...options })
   const policies = {
     plain: { limit: 100_000, window: '1h' },
     several: {
@@ -118,7 +118,7 @@ test('a process that starts refuses by the keys of blocks while others still wri
   const wire = await startProxy(server.port)
   const slow = singleClients['ioredis 6'](wire.port)
   await slow.ready
-  const { store } = member(slow, { timeoutMs: 20_000 })
+  const { store } = member(slow, { timeout: 20_000 })
   await store.ready()
   const since = Date.now() - 60_000
   const names = Array.from({ length: 3000 }, (_, n) => `u${n}`)
@@ -159,7 +159,7 @@ test('a process that starts alone, after the index was evicted, goes on to refus
 test('networks that no process would know are not taken', async () => {
   const owned = singleClients['ioredis 6'](server.port)
   await owned.ready
-  const { store, byAddress } = member(owned, { timeoutMs: 20_000, denyCache: false })
+  const { store, byAddress } = member(owned, { timeout: 20_000, denyCache: false })
   const since = Date.now()
   const network = (n: number) => `10.${n >> 10}.${(n >> 2) & 255}.${(n & 3) * 64}/26`
   const entries = Array.from({ length: 100_000 }, (_, n) => {
@@ -183,7 +183,7 @@ test('blocks from every policy hold beyond those that a process knows', async ()
   const names = oneOfEach(singleClients)
   const first = singleClients[names[0] as 'ioredis 6'](server.port)
   await first.ready
-  const { store, limiters } = member(first, { timeoutMs: 20_000, denyCache: false })
+  const { store, limiters } = member(first, { timeout: 20_000, denyCache: false })
   await store.ready()
   const since = Date.now()
   const some = (from: number, to: number) =>
@@ -199,7 +199,7 @@ test('blocks from every policy hold beyond those that a process knows', async ()
   for (const limiter of limiters) expect(await admitted(limiter, 100_000)).toBe(0)
   const second = singleClients[names[1] as 'redis 5'](server.port)
   await second.ready
-  const other = member(second, { timeoutMs: 20_000, denyCache: false })
+  const other = member(second, { timeout: 20_000, denyCache: false })
   await until('the other process knows as many as it can', () => other.store.blocks.known === 100_000)
   for (let from = 0; from < 101_000; from += 1000) expect(await admitted(other.limiters[0], from)).toBe(0)
 }, 300_000)

@@ -11,7 +11,7 @@ afterEach(async () => {
 })
 
 async function banning() {
-  const store = redisStore(client, { timeoutMs: 5000, denyCache: false })
+  const store = redisStore(client, { timeout: 5000, denyCache: false })
   stores.push(store)
   await store.ready()
   const ban = { after: 3, within: '1h', for: ['2h'] } as const

@@ -12,7 +12,7 @@ export interface OpenStore {
 /** A store on a connected client, patient enough for a busy machine unless told otherwise, and whose outages fail the test. */
 export async function openStore(owned: Owned<RedisClient>, options: RedisStoreOptions = {}): Promise<OpenStore> {
   await owned.ready
-  const store = insist(redisStore(owned.client, { timeoutMs: 5000, ...options }))
+  const store = insist(redisStore(owned.client, { timeout: 5000, ...options }))
   return {
     store,
     client: owned.client,

@@ -143,7 +143,7 @@ async function plugin(app: FastifyInstance, given: RateLimitPluginOptions & (Lim
   if (waitForStore) await storeReady(app, options.store)
 }
 
-/** A store that is away must not keep the server from starting: it decides by `onUnavailable` until it is there. */
+/** A store that is away must not keep the server from starting: it decides by `unavailable` until it is there. */
 async function storeReady(app: FastifyInstance, store: FastifyRateLimitOptions['store']): Promise<void> {
   if (!store?.ready) return
   const { pluginTimeout = 10_000 } = app.initialConfig

@@ -6,7 +6,7 @@ export interface FailingStore extends Store {
   /**
    * From now on every operation fails as that of a store that cannot be reached.
    *
-   * @param error what it fails with. @default SluiceError `STORE_UNAVAILABLE`, at which `onUnavailable` decides
+   * @param error what it fails with. @default SluiceError `STORE_UNAVAILABLE`, at which `unavailable` decides
    */
   fail(error?: unknown): void
   /** From now on operations reach the store again, which has missed those in between. */

@@ -107,7 +107,9 @@ test('a request may cost more than one, and nothing', async () => {
 })
 
 test('a policy that only reports refuses nothing, and tells what it would', async () => {
-  const decider = await serving(json(documentOf('all: { mode: report, limits: [{ limit: 1, window: 1m }] }')))
+  const decider = await serving(
+    json(documentOf('all: { enforce: { mode: report }, limits: [{ limit: 1, window: 1m }] }')),
+  )
   await decide(decider, ANN)
   expect((await decide(decider, ANN)).json).toMatchObject({ allowed: true, reported: true, wouldBeAllowed: false })
 })

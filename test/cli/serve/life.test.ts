@@ -22,7 +22,7 @@ test('a changed document is in force without a restart; one that a decider canno
   await until('the change is in force', async () => (await limit()) === 7)
   const ready = async () => (await ask(decider, { path: '/readyz' })).json
   expect(await ready()).toMatchObject({ ready: true, document: { current: true } })
-  replace(documentOf('all: { count: failure, limits: [{ limit: 9, window: 1m }] }'))
+  replace(documentOf('all: { count: { only: failure }, limits: [{ limit: 9, window: 1m }] }'))
   await until('the mistake is known', async () => !(await ready()).document.current)
   expect([await limit(), (await ready()).ready]).toEqual([7, true])
   replace(documentOf('all: { limits: [{ limit: 8, window: 1m }] }'))
@@ -120,7 +120,7 @@ test('on Redis two deciders count together; while it is away each decides alone,
 test('without Redis at the start it serves all the same, and refuses where it is told to', async () => {
   const server = await startRedis()
   await server.stop()
-  const decider = await serving(json(THREE, '--on-unavailable', 'deny'), { REDIS_URL: server.url })
+  const decider = await serving(json(THREE, '--unavailable', 'deny'), { REDIS_URL: server.url })
   try {
     expect(decider.stderr).toContain('nothing listens there (ECONNREFUSED)')
     expect((await decide(decider, ANN)).json).toMatchObject({

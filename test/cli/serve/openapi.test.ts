@@ -29,7 +29,7 @@ test('what the decider takes and says is as the document says', async () => {
   const text = documentOf(`
 all: { key: user, limits: [{ limit: 1, window: 1m }] }
 listed: { match: { paths: [/listed] }, deny: { ip: [192.0.2.0/24] }, limits: [{ limit: 1, window: 1m }] }
-reported: { mode: report, limits: [{ limit: 1, window: 1m }] }
+reported: { enforce: { mode: report }, limits: [{ limit: 1, window: 1m }] }
 `)
   const decider = await serving(json(text, '--key', 'user'))
   const statuses = new Set<number>()

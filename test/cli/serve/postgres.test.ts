@@ -58,7 +58,7 @@ test('another name, schema and file with the URL are as of the other commands', 
 })
 
 test('a document with what a decider cannot do is refused, and such an override of the table has no effect', async () => {
-  await apply(documentOf('all: { count: failure, limits: [{ limit: 1, window: 1m }] }'))
+  await apply(documentOf('all: { count: { only: failure }, limits: [{ limit: 1, window: 1m }] }'))
   expect(await refused(SERVED, env)).toMatchObject({ code: 1, stderr: expect.stringContaining('policies.all.count') })
   await apply(limitOf(1))
   await server.query(`INSERT INTO sluice_overrides (policy, kind, value, limits)

@@ -153,9 +153,9 @@ describe('a command line that is not understood ends with 2 and a sentence', () 
     ],
     [
       'another mode',
-      ['--document', FILE, '--dialect', 'json', '--on-unavailable', 'open'],
+      ['--document', FILE, '--dialect', 'json', '--unavailable', 'open'],
       {},
-      '--on-unavailable: expected local, allow, deny',
+      '--unavailable: expected local, allow, deny',
     ],
   ])('%s', async (_, args, env, sentence) => {
     const { code, stdout, stderr } = await refused(args, env)
@@ -170,7 +170,7 @@ describe('a document with what a decider cannot do is refused, with file, line a
   test.each<[string, string, string]>([
     [
       'count',
-      'a: { count: failure, limits: [{ limit: 1, window: 1m }] }',
+      'a: { count: { only: failure }, limits: [{ limit: 1, window: 1m }] }',
       'policies.a.count: expected none: a decider does not see what becomes',
     ],
     [
@@ -253,7 +253,7 @@ describe('a document with what a decider cannot do is refused, with file, line a
   })
 
   test('an override that makes it so, too, and everything is told at once', async () => {
-    const text = `${documentOf('a: { count: success, respond: delay, limits: [{ limit: 1, window: 1m }] }')}
+    const text = `${documentOf('a: { count: { only: success }, respond: delay, limits: [{ limit: 1, window: 1m }] }')}
 overrides: [{ policy: a, key: { ip: 192.0.2.7 }, limits: [{ algorithm: concurrency, limit: 1 }] }]`
     const { code, stderr } = await refused(json(text))
     expect([code, stderr.trim().split('\n').length]).toEqual([1, 3])

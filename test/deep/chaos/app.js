@@ -21,7 +21,7 @@ const now = () => Number(process.hrtime.bigint()) / 1e6
 
 const client = connect(way)
 client.on('error', () => {})
-const store = redisStore(client, { timeoutMs: TIMEOUT_MS, ...(clock && { clock: steppedClock(clock) }) })
+const store = redisStore(client, { timeout: TIMEOUT_MS, ...(clock && { clock: steppedClock(clock) }) })
 
 /** The clock that all processes share, which a file says how far is ahead. @param {string} file */
 function steppedClock(file) {

@@ -73,7 +73,7 @@ const parts = {
   },
   async 'deny cache'() {
     const client = new Redis(port)
-    const store = redisStore(client, { timeoutMs: 5000 })
+    const store = redisStore(client, { timeout: 5000 })
     // Used up for everybody, so that each identity is refused at its first request, and the refusal kept.
     const limits = [gcra({ limit: 3, window: 600_000 }), gcra({ limit: 3, window: 600_000, key: everyone() })]
     const limiter = createLimiter({ name: 'flood', store, limits })
@@ -85,7 +85,7 @@ const parts = {
   },
   async 'lease pools'() {
     const client = new Redis(port)
-    const store = redisStore(client, { timeoutMs: 5000 })
+    const store = redisStore(client, { timeout: 5000 })
     const lease = { size: 10, ttl: 500 }
     const limiter = createLimiter({ name: 'flood', store, limits: [slidingLog({ limit: 3, window: 1000, lease })] })
     const strict = createLimiter({ name: 'strict', store, limits: [slidingLog({ limit: 3, window: 600_000, lease })] })

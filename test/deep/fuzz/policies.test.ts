@@ -81,15 +81,10 @@ const request = {
   headers: option((value) => isText(value) || isObject(value) || value === false, 'draft-11', false, ['draft-8']),
   onVerdict: key,
   anonymous: option(isOneOf('error', 'by-ip', 'skip'), 'error', 'skip'),
-  mode: option(isOneOf('enforce', 'report'), 'enforce', 'report'),
-  enforce: { headers: boolean },
-  count: option(
-    (value) => isFunction(value) || value === 'success' || value === 'failure',
-    () => true,
-    'success',
-    'failure',
-  ),
-  body: { max: whole(0) },
+  enforce: option((value) => isObject(value), {}, { mode: 'report' }, { percent: 5, salt: 'x', headers: true }),
+  unavailable: option((value) => isObject(value), {}, { decide: 'deny' }, { share: 0.5 }),
+  count: option((value) => isObject(value), { only: () => true }, { only: 'success', within: '1s' }),
+  body: option((value) => isObject(value), { max: 0 }, { max: 9, requireLength: true }),
 }
 
 interface Subject {
@@ -151,7 +146,7 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
     make: (options) => redisStore(client, options),
     options: {
       clock: option(isFunction, () => 0),
-      timeoutMs: duration,
+      timeout: duration,
       batch: whole(1),
       prefix: option(isText, '', 'a:', '{tag}:'),
       denyCache: boolean,

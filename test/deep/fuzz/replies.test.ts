@@ -145,7 +145,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
   beforeAll(async () => {
     liar = await startLiar()
     const owned = singleClients[kind](liar.port)
-    const store = redisStore(owned.client, { timeoutMs: TIMEOUT_MS })
+    const store = redisStore(owned.client, { timeout: TIMEOUT_MS })
     limiter = limiterOf(store)
     // Before the next client is lied to: what ends another must not be said to one that still listens.
     end = async () => {

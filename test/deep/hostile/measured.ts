@@ -69,7 +69,8 @@ export class MeasuredProcess {
     return (user + system) / 1000
   }
 
-  #ask(port: number, { method, path, headers, body }: HostileRequest): Promise<number> {
+  #ask(port: number, request: HostileRequest): Promise<number> {
+    const { method, path, headers, body } = request
     let agent = this.#agents.get(port)
     if (!agent) {
       agent = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -82,7 +83,11 @@ export class MeasuredProcess {
           response.resume().once('end', () => resolve(response.statusCode ?? 0))
         },
       )
-      sent.once('error', reject)
+      sent.once('error', (error: NodeJS.ErrnoException) => {
+        // The server ended the kept connection while the request was on its way: it has not been read.
+        if (sent.reusedSocket && error.code === 'ECONNRESET') resolve(this.#ask(port, request))
+        else reject(error)
+      })
       sent.end(body)
     })
   }

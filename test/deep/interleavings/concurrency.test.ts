@@ -37,7 +37,7 @@ describe('on real Redis', () => {
   let store: Store
   let clock = () => 0
   beforeAll(() => {
-    store = redisStore(redis(), { clock: () => clock(), timeoutMs: 5000 })
+    store = redisStore(redis(), { clock: () => clock(), timeout: 5000 })
   })
   afterAll(() => store.close())
   /** One connection for all worlds, each of which has keys and a clock of its own. */

@@ -153,7 +153,7 @@ describe('on real Redis', () => {
       if (known) known.now = clock
       else {
         const made = { now: clock, store: undefined as unknown as Store }
-        made.store = redisStore(redis(), { clock: () => made.now(), prefix: `slot-${slot}:`, timeoutMs: 5000 })
+        made.store = redisStore(redis(), { clock: () => made.now(), prefix: `slot-${slot}:`, timeout: 5000 })
         stores.set(slot, made)
       }
       const { store } = stores.get(slot) as { store: Store }

@@ -17,7 +17,7 @@ export const banChecks: readonly Check[] = [
     name: 'bans: a refusal of a batch starts one, which its next decisions are refused by, and a marker says so',
     run: async ({ redis }) => {
       await redis.call('FLUSHALL')
-      const store = insist(redisStore(redis.client(), { timeoutMs: 5000 }))
+      const store = insist(redisStore(redis.client(), { timeout: 5000 }))
       try {
         const ban = { by: 'key', after: 2, within: '1h', for: ['2h'] } as const
         const limiter = createLimiter<string>({ name: 'bans', store, limits: LIMITS, ban })
@@ -57,7 +57,7 @@ export const banChecks: readonly Check[] = [
     name: 'bans: refusals that are charged start one, and the last rung is that of all later ones',
     run: async ({ redis }) => {
       await redis.call('FLUSHALL')
-      const store = insist(redisStore(redis.client(), { timeoutMs: 5000 }))
+      const store = insist(redisStore(redis.client(), { timeout: 5000 }))
       try {
         const ban = { by: 'key', after: 1, within: '1h', for: ['100ms', '150ms'] } as const
         const limiter = createLimiter<string>({ name: 'bans', store, limits: LIMITS, ban, onDeny: 'charge' })

@@ -126,7 +126,7 @@ async function failureOf(check: Check, redis: MutatedRedis): Promise<string | un
 /** Ready, as the first decisions of a store may come after others of the same batch. */
 async function storesOn(redis: MutatedRedis, clock: Clock): Promise<Pick<Venue, 'store' | 'elsewhere' | 'timed'>> {
   // It is the scripts that have to answer, and what they know is deleted past the store.
-  const options = { timeoutMs: TIMEOUT_MS, denyCache: false }
+  const options = { timeout: TIMEOUT_MS, denyCache: false }
   const make = async (own: object) => {
     const store = redisStore(redis.client(), { ...options, ...own })
     await store.ready()

@@ -7,7 +7,7 @@ async function withNewStore(
   { redis }: Venue,
   check: (store: Store) => Promise<string | undefined>,
 ): Promise<string | undefined> {
-  const store = insist(redisStore(redis.client(), { timeoutMs: 5000 }))
+  const store = insist(redisStore(redis.client(), { timeout: 5000 }))
   try {
     return await check(store)
   } finally {

@@ -78,7 +78,7 @@ const seconds = (ms: number) => Math.round(ms / 5000) * 5
 const textOf = (one: Entry) => `${one.process} ${one.class} ${seconds(one.aheadMs)} ${seconds(one.leftMs)}`
 
 const storeOn = ({ redis, clock }: Venue, hasClock = false): Store =>
-  insist(redisStore(redis.client(), { timeoutMs: 5000, ...(hasClock && { clock: clock.read }) }))
+  insist(redisStore(redis.client(), { timeout: 5000, ...(hasClock && { clock: clock.read }) }))
 
 /** Where it asks: a plan of these limits, and the key of the record of one cell. */
 async function planOf(

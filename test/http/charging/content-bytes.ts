@@ -32,7 +32,7 @@ export function contentByteTests(start: Start): void {
     })
 
     test('with requireLength, answers 411 to a body of no announced length, and reserves nothing', async () => {
-      const app = await start({ ...upload(), body: { requireLength: true } }, echo)
+      const app = await start({ ...upload(), body: { max: 400, requireLength: true } }, echo)
       const { response, request } = chunkedPost(app)
       request.write('x')
       const answer = await response
@@ -63,7 +63,7 @@ export function contentByteTests(start: Start): void {
       expect(await lefts(app)).toEqual([1000, 9])
     })
 
-    test('a length that is not announced is reserved as maxBodyBytes, and settled for what came', async () => {
+    test('a length that is not announced is reserved as body.max, and settled for what came', async () => {
       const app = await start(upload(), echo)
       const { response, request } = chunkedPost(app)
       request.write('x'.repeat(50))

@@ -8,7 +8,7 @@ import type { Answering } from '../support/body-apps.js'
 import { chunkedPost, left, pause, promised, type Start, still, textOf } from './apps.js'
 
 export function maxBodyByteTests(start: Start, name: string): void {
-  describe('maxBodyBytes', () => {
+  describe('body.max', () => {
     const limited = (extra: AnyOptions = {}): AnyOptions => ({
       store: still(),
       limit: 5,

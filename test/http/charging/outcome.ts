@@ -11,7 +11,7 @@ export function outcomeTests(start: Start): void {
       store,
       limit: 2,
       window: '15m',
-      count: isFailure,
+      count: { only: isFailure },
     })
 
     test('4 good requests at once all pass a limit of 2 failures', async () => {
@@ -50,7 +50,7 @@ export function outcomeTests(start: Start): void {
       ['failure', [400, 401, 404, 416]],
     ])('count: "%s" counts %j', async (count, counted) => {
       const limit = 20
-      const app = await start({ ...login(), limit, count }, async ({ header }) => ({
+      const app = await start({ ...login(), limit, count: { only: count } }, async ({ header }) => ({
         status: Number(header('x-status')),
         text: '',
       }))
@@ -65,7 +65,7 @@ export function outcomeTests(start: Start): void {
     test.each(['success', 'failure'] as const)(
       'count: "%s" counts a client that hangs up before any answer',
       async (count) => {
-        const app = await start({ ...login(), count }, () => new Promise(() => {}))
+        const app = await start({ ...login(), count: { only: count } }, () => new Promise(() => {}))
         const leave = await hangingGet(app.port)
         await expect.poll(() => app.ran.length).toBe(1)
         leave()
@@ -101,12 +101,12 @@ export function outcomeTests(start: Start): void {
       expect(performance.now() - startedAt - first).toBeLessThan(15_000)
     })
 
-    test('a request that waits longer than maxWait for the outcome of others is refused', async () => {
+    test('a request that waits longer than count.within for the outcome of others is refused', async () => {
       let finish = () => {}
       const gate = new Promise<void>((resolve) => {
         finish = resolve
       })
-      const app = await start({ ...login(), maxWait: '60ms' }, async () => {
+      const app = await start({ ...login(), count: { only: isFailure, within: '60ms' } }, async () => {
         await gate
         return { status: 200, text: '' }
       })
@@ -170,7 +170,7 @@ export function outcomeTests(start: Start): void {
     test('count is told the status and the verdict', async () => {
       const told: unknown[] = []
       const count = (status: number, { remaining }: Verdict) => told.push([status, remaining]) > 1
-      const app = await start({ ...login(), count }, async () => ({ status: 404, text: '' }))
+      const app = await start({ ...login(), count: { only: count } }, async () => ({ status: 404, text: '' }))
       await fetch(app.url)
       await fetch(app.url)
       await expect

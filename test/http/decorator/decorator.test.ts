@@ -87,7 +87,7 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
         expect((await request(app.server).get('/list')).status).toBe(200)
       })
 
-      test('while the store is away, its limits hold here, or it is as onUnavailable says', async () => {
+      test('while the store is away, its limits hold here, or it is as `unavailable` says', async () => {
         const store = distantStore(() => 1_000_000)
         store.isAway = true
         const statuses = async (options: object) => {

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { ask, type Start } from './apps.js'
 
 export function enforceSaltTests(start: Start): void {
-  describe('enforceSalt', () => {
-    const enforced = async (name: string, enforceSalt: string) => {
+  describe('enforce.salt', () => {
+    const enforced = async (name: string, salt: string) => {
       const key = (_request: unknown, context: HttpContext) => context.header('x-user')
-      const app = await start({ name, limit: 0, window: '10s', enforce: { percent: 50, salt: enforceSalt }, key })
+      const app = await start({ name, limit: 0, window: '10s', enforce: { percent: 50, salt }, key })
       const users = Array.from({ length: 24 }, (_, user) => `user-${user}`)
       const statuses = await Promise.all(users.map(async (user) => (await ask(app, 'GET', { 'X-User': user })).status))
       return users.filter((_, i) => statuses[i] === 429)

@@ -47,13 +47,13 @@ export function reportModeTests(start: Start): void {
       }
     })
 
-    test('enforcePercent enforces a steady share of the keys, which only grows', async () => {
-      const enforced = async (enforcePercent: number, count = 60) => {
+    test('enforce.percent enforces a steady share of the keys, which only grows', async () => {
+      const enforced = async (percent: number, count = 60) => {
         const app = await start({
           name: 'roll-out',
           limit: 0,
           window: '10s',
-          enforce: { percent: enforcePercent },
+          enforce: { percent },
           key: (_request: unknown, context: HttpContext) => context.header('x-user'),
         })
         const users = Array.from({ length: count }, (_, user) => user)

@@ -4,7 +4,7 @@ import pg from 'pg'
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })
 const loaded = await policies.from({
-  postgres: { pool, lookupTimeoutMs: 10_000 },
+  postgres: { pool, lookupTimeout: 10_000 },
   keys: { user: (request) => request.user },
 })
 await pool.end()

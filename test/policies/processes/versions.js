@@ -5,7 +5,7 @@ import { Redis } from 'ioredis'
 
 const client = new Redis(process.env.REDIS_URL ?? '')
 // Patient: this test is about how many are admitted on a busy machine, not about how fast.
-const store = redisStore(client, { timeoutMs: 15_000 })
+const store = redisStore(client, { timeout: 15_000 })
 
 /** @param {{ document: object, user: string, requests: number }} run */
 async function answer({ document, user, requests }) {

@@ -277,7 +277,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       const [ann, bob] = spread() as [string, string]
       expect((await limiter.consume(ann)).allowed).toBe(true)
       for (const denyCache of [true, false]) {
-        const store = redisStore(open.client, { timeoutMs: 5000, denyCache })
+        const store = redisStore(open.client, { timeout: 5000, denyCache })
         const leaving = createLimiter({ name: 'across', store, limits })
         await decided(leaving.peek(bob))
         const underWay = leaving.consume(bob)
@@ -288,7 +288,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     })
 
     test('refunds what the reachable slot charged when the other one hangs', async () => {
-      const store = redisStore(open.client, { timeoutMs: 200 })
+      const store = redisStore(open.client, { timeout: 200 })
       const hung = cluster.masterOf(slotOfEveryone)
       const user = cluster.identityOn((cluster.masters.indexOf(hung) + 1) % 3, 'reachable')
       const limiter = createLimiter({ name: 'half', store, limits: pairs.slidingLog(5, 5) })

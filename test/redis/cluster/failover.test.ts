@@ -25,7 +25,7 @@ describe.each(oneOfEach(clusterClients))('a failover of a master, over %s', (kin
   async function underLoad(event: (limiters: Limiter[]) => Promise<void>): Promise<Map<string, Verdict[]>> {
     const owned: Owned<RedisClient>[] = [clusterClients[kind](cluster), clusterClients[kind](cluster)]
     await Promise.all(owned.map(({ ready }) => ready))
-    const stores = owned.map(({ client }) => redisStore(client, { timeoutMs: 1000, denyCache: false }))
+    const stores = owned.map(({ client }) => redisStore(client, { timeout: 1000, denyCache: false }))
     const limiters = stores.map((store) =>
       createLimiter({
         name: 'failover',

@@ -29,7 +29,7 @@ test.each(namesOf(clusterClients))(
       const { client, ready, close } = clusterClients[kind](cluster)
       open.push(close)
       await ready
-      const store = redisStore(client, { timeoutMs: 2000, denyCache: false, clock: () => now })
+      const store = redisStore(client, { timeout: 2000, denyCache: false, clock: () => now })
       open.push(() => store.close())
       await store.ready()
       const ban = { after: 1, within: '1h', for: ['1h', '1d'] } as const

@@ -144,7 +144,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
 
     test('frees its permits with its store, wherever they are', async () => {
       await scriptsPerTurn()
-      const store = redisStore(open.client, { timeoutMs: 5000 })
+      const store = redisStore(open.client, { timeout: 5000 })
       const limiter = createLimiter({ name: 'pairs', store, limits })
       const watch = createLimiter({ name: 'pairs', store: open.store, limits })
       // So that this store has found out, too.

@@ -42,7 +42,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     await ready
     const told: string[] = []
     const store = redisStore(client, {
-      timeoutMs: TIMEOUT_MS,
+      timeout: TIMEOUT_MS,
       onStateChange: (state, _cause, node) => void told.push(`${state} ${node}`),
     })
     open.push(() => store.close())
@@ -118,7 +118,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       beforeRun()
       return Date.now()
     }
-    const store = redisStore(client, { timeoutMs: 1500, denyCache: false, clock })
+    const store = redisStore(client, { timeout: 1500, denyCache: false, clock })
     open.push(() => store.close())
     const charged = cluster.masters[0] as RedisCluster['masters'][number]
     const names = kind.replaceAll(' ', '-')
@@ -205,7 +205,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     try {
       const { client, close } = clusterClients[kind](cluster)
       open.push(close)
-      const store = redisStore(client, { timeoutMs: TIMEOUT_MS })
+      const store = redisStore(client, { timeout: TIMEOUT_MS })
       open.push(() => store.close())
       const limiter = createLimiter({ name: 'late', store, limits: [perHour(1000)] })
       // A client of redis that asks the hanging master for the slots first hears of no other meanwhile.

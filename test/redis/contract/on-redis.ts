@@ -33,7 +33,7 @@ export async function contractsOnRedis(
   const redis: StoreUnderTest = {
     name,
     make(clock, options) {
-      const store = insist(redisStore(client.client, { clock, timeoutMs: 5000, ...options }))
+      const store = insist(redisStore(client.client, { clock, timeout: 5000, ...options }))
       stores.push(store)
       return store
     },
@@ -46,7 +46,7 @@ export async function contractsOnRedis(
   }
   storeContract({
     name,
-    make: (clock) => insist(redisStore(client.client, { clock, timeoutMs: 5000 })),
+    make: (clock) => insist(redisStore(client.client, { clock, timeout: 5000 })),
     describe,
     test,
   })

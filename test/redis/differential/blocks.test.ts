@@ -31,7 +31,7 @@ test('blocks and bans of policies, of the store and of networks: memory and Redi
   const prefix = `blocks-${SEED}:`
   const stores = [
     memoryStore({ clock: clock.read }),
-    insist(redisStore(client, { clock: clock.read, timeoutMs: 5000, denyCache: false, prefix })),
+    insist(redisStore(client, { clock: clock.read, timeout: 5000, denyCache: false, prefix })),
   ] as const
   const limit = (key: typeof byAddress | typeof byAccount) => slidingLog<Client>({ limit: 1, window: '3s', key })
   const ladder = { after: 3, within: '30s', for: ['2s', '5s', '20s'], forgetAfter: '1m', private: true } as const

@@ -31,7 +31,7 @@ for (const [name, limitsOf] of Object.entries(CARRIED)) {
     const clock = new Clock()
     const stores: Store[] = [
       memoryStore({ clock: clock.read }),
-      insist(redisStore(client, { clock: clock.read, timeoutMs: 5000, denyCache: false })),
+      insist(redisStore(client, { clock: clock.read, timeout: 5000, denyCache: false })),
     ]
     const [inMemory, inRedis] = stores.map((store) => versionsOn(store, limitsOf, AMOUNTS))
     await fc.assert(

@@ -80,7 +80,7 @@ test('memory and Redis agree on reserves, bytes, tiers and whatever is settled, 
   const stores: Store[] = [
     memoryStore({ clock: clock.read }),
     // What the deny cache tells of may be of a moment before: deny-cache-differential.test.ts.
-    insist(redisStore(client, { clock: clock.read, timeoutMs: 5000, denyCache: false })),
+    insist(redisStore(client, { clock: clock.read, timeout: 5000, denyCache: false })),
   ]
   const limiters = stores.map(limiterOn) as [Limiter, Limiter]
   let run = 0

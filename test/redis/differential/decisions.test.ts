@@ -40,7 +40,7 @@ for (const onDeny of ['none', 'charge'] as const) {
         const random = randomFrom(SEED)
         const stores = [
           memoryStore({ clock: clock.read }),
-          insist(redisStore(client, { clock: clock.read, timeoutMs: 5000 })),
+          insist(redisStore(client, { clock: clock.read, timeout: 5000 })),
         ]
         const policy = `${name}-${onDeny}-${stepsBack}`
         const [memory, redis] = stores.map((store) => makeLimiter({ name: policy, store, limits, onDeny })) as [

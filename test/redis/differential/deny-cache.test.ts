@@ -42,7 +42,7 @@ for (const [name, limits] of Object.entries({ ...POLICIES, shared: ON_TWO_KEYS }
     const memory = memoryStore({ clock: clock.read })
     // As many as there are processes, as each knows only of its own resets.
     const oracles = [0, 1].map(() => createLimiter({ name, store: memory, limits })) as [Limiter, Limiter]
-    const stores = [0, 1].map(() => redisStore(client, { clock: clock.read, timeoutMs: 5000 }))
+    const stores = [0, 1].map(() => redisStore(client, { clock: clock.read, timeout: 5000 }))
     const processes = stores.map((store) => createLimiter({ name, store, limits })) as [Limiter, Limiter]
     const isShared = limits === ON_TWO_KEYS
     const kept: Kept[] = []

@@ -97,7 +97,7 @@ describe.each(['none', 'charge'] as const)('refusals charged: %s', (onDeny) => {
       clock.now = oneOf(STARTS, random)
       const limits = pairs.map(([limit, window]) => slidingLog<string>({ limit, window }))
       // Of what is asked at one instant, a refusal that is known comes first, and tells of what was before the rest.
-      const options = { timeoutMs: 5000, denyCache: false }
+      const options = { timeout: 5000, denyCache: false }
       const stores = [memoryStore({ clock: clock.read }), redisStore(client, { clock: clock.read, ...options })]
       const limiters = stores.map((store) => createLimiter({ name: `log-${i}-${onDeny}`, store, limits, onDeny }))
       // Of 160. What is refunded has its log written anew: a ring that is to go round must be left alone for long.

@@ -11,7 +11,7 @@ const { client } = await redisForTests()
 async function startAll(name: string, answer: Answering) {
   const apps: (BodyApp & { readonly url: string; readonly store: Store })[] = []
   for (const factory of Object.values(BODY_APPS)) {
-    const store = redisStore(client, { timeoutMs: 5000 })
+    const store = redisStore(client, { timeout: 5000 })
     const app = await factory(
       { name, store, limit: 2, window: '15m', key: everyone(), count: { only: (status) => status >= 400 } },
       answer,

@@ -24,7 +24,7 @@ function start(
   options: RateLimitOptions<Request> & LimitForm,
   handle: (response: Response) => void = (res) => void res.send('ok'),
 ) {
-  const store = redisStore(client, { timeoutMs: 5000 })
+  const store = redisStore(client, { timeout: 5000 })
   stores.push(store)
   const app = express()
   app.use(rateLimit({ key: everyone(), ...options, store }))

@@ -6,4 +6,4 @@ import { redisForTests } from '../../support/redis-for-tests.js'
 const { client } = await redisForTests()
 
 for (const [name, factory] of Object.entries(FRAMEWORKS))
-  fairContract(name, factory, () => redisStore(client, { timeoutMs: 5000 }))
+  fairContract(name, factory, () => redisStore(client, { timeout: 5000 }))

@@ -5,7 +5,7 @@ import { FRAMEWORKS } from '../../http/support/frameworks.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
 const { client } = await redisForTests()
-const onRedis = redisStore(client, { timeoutMs: 5000 })
+const onRedis = redisStore(client, { timeout: 5000 })
 const apps: RunningApp[] = []
 afterAll(async () => {
   for (const app of apps) await app.close()

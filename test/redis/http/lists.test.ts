@@ -11,7 +11,7 @@ afterAll(async () => {
 })
 
 const storeOf = () => {
-  const store = redisStore(client, { timeoutMs: 5000, prefix: 'lists-over-http:' })
+  const store = redisStore(client, { timeout: 5000, prefix: 'lists-over-http:' })
   open.push(store)
   return store
 }

@@ -8,7 +8,7 @@ import { until } from '../../support/until.js'
 const { client } = await redisForTests()
 
 test('on Redis, a client that has left holds its permit until the handler answers', async () => {
-  const store = redisStore(client, { timeoutMs: 5000 })
+  const store = redisStore(client, { timeout: 5000 })
   const limits = [concurrency({ limit: 1, ttl: '1m' })]
   const handled: Handling[] = []
   const { server, limiter } = await (PERMIT_APPS.Fastify as PermitAppFactory)(

@@ -16,7 +16,7 @@ const stores: Store[] = []
 afterAll(() => Promise.all(stores.map((store) => store.close())))
 
 function newStore(): Store {
-  const store = insist(redisStore(client, { timeoutMs: 5000 }))
+  const store = insist(redisStore(client, { timeout: 5000 }))
   stores.push(store)
   return store
 }
@@ -58,9 +58,9 @@ describe('over processes and outages', () => {
     const wire = await startProxy(redis.port)
     const own = new Redis({ port: wire.port, host: '127.0.0.1' })
     own.on('error', () => {})
-    const store = redisStore(own, { timeoutMs: 200 })
+    const store = redisStore(own, { timeout: 200 })
     await store.ready?.()
-    const name = `silent-${options.onUnavailable}`
+    const name = `silent-${options.unavailable?.decide}`
     const app = await start(store, { name, ...options }, 10 * MB, () => wire.toClient.hold())
     const got = await receive(app.port)
     app.close()
@@ -76,12 +76,12 @@ describe('over processes and outages', () => {
     expect(got.body.length).toBeLessThanOrEqual(2 * MB + 2 * STEP)
   })
 
-  test('Redis falls silent: with onUnavailable "allow" the response is sent', async () => {
+  test('Redis falls silent: with unavailable.decide "allow" the response is sent', async () => {
     const got = await silenced({ unavailable: { decide: 'allow' } })
     expect([got.status, got.body.length, got.isWhole]).toEqual([200, 10 * MB, true])
   })
 
-  test('Redis falls silent: with onUnavailable "deny" it is cut', async () => {
+  test('Redis falls silent: with unavailable.decide "deny" it is cut', async () => {
     const got = await silenced({ unavailable: { decide: 'deny' } })
     expect([got.status, got.isWhole]).toEqual([200, false])
     expect(got.body.length).toBeLessThanOrEqual(STEP)

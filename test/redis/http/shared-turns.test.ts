@@ -19,7 +19,7 @@ describe.each(Object.entries(FRAMEWORKS))('turns across processes: %s', (_name, 
   })
 
   const newStore = () => {
-    const store = redisStore(client, { timeoutMs: 5000 })
+    const store = redisStore(client, { timeout: 5000 })
     stores.push(store)
     return store
   }

@@ -40,7 +40,7 @@ test('limiters of one name on one Redis are one limit over all frameworks, each 
       clients.push(client)
       const options = {
         name: 'together',
-        store: redisStore(client, { timeoutMs: 5000 }),
+        store: redisStore(client, { timeout: 5000 }),
         limit: 10,
         window: '1m',
       } as const
@@ -56,7 +56,7 @@ test('limiters of one name on one Redis are one limit over all frameworks, each 
 test('permits on Redis are freed for the next request, over all frameworks', async () => {
   const server = await startRedis()
   const client = new Redis(server.url)
-  const store = redisStore(client, { timeoutMs: 5000 })
+  const store = redisStore(client, { timeout: 5000 })
   try {
     const apps = await startAll({ name: 'busy', store, limits: [concurrency({ limit: 1 })] })
     for (const { url } of [...apps, ...apps]) expect((await request(url).get('/')).status).toBe(200)

@@ -44,7 +44,7 @@ const lease = { size: 20, ttl: '1s' } as const
 
 /** A limiter of a process of its own. */
 function inProcess(limits: readonly Limit<string>[] = [slidingLog({ limit: 100, window: '1m', lease })]) {
-  const store = redisStore(client, { clock: clock.read, timeoutMs: 5000 })
+  const store = redisStore(client, { clock: clock.read, timeout: 5000 })
   stores.push(store)
   return createLimiter({ name: 'leased', store, limits })
 }
@@ -242,7 +242,7 @@ test('a bucket from which one charge was refunded gets back no more of the next 
 test('a lease that arrives when its life is over serves the decision that asked for it, and none that waited', async () => {
   const wire = await startProxy(server.port)
   const distant = new Redis(wire.port)
-  const store = redisStore(distant, { clock: clock.read, timeoutMs: 5000 })
+  const store = redisStore(distant, { clock: clock.read, timeout: 5000 })
   const limits = [slidingLog<string>({ limit: 100, window: '1m', lease })]
   const here = createLimiter({ name: 'leased', store, limits })
   const elsewhere = inProcess()
@@ -370,7 +370,7 @@ test('memory decides by the same numbers', async () => {
 test('refusals are charged as without a lease', async () => {
   const limits = [slidingLog<string>({ limit: 10, window: '1m', lease })]
   const [leased, memory] = [
-    redisStore(client, { clock: clock.read, timeoutMs: 5000 }),
+    redisStore(client, { clock: clock.read, timeout: 5000 }),
     memoryStore({ clock: clock.read }),
   ].map((store) => {
     stores.push(store)
@@ -387,7 +387,7 @@ test('refusals are charged as without a lease', async () => {
 test('what is held is spent while Redis is away, and not a moment longer', async () => {
   const fragile = await startRedis()
   const own = new Redis(fragile.url)
-  const store = redisStore(own, { clock: clock.read, timeoutMs: 2000 })
+  const store = redisStore(own, { clock: clock.read, timeout: 2000 })
   const here = createLimiter({
     name: 'leased',
     store,

@@ -34,7 +34,7 @@ const CLOCKS = [-10_000, 0, 10_000, 3_600_000]
 interface Spending {
   readonly file: string
   readonly port: number
-  readonly timeoutMs: number
+  readonly timeout: number
   /** How often it asks, and how much then. */
   readonly everyMs: number
   readonly atOnce: number
@@ -101,7 +101,7 @@ test('processes that are killed strand no more than a lease each, whatever their
   const spending: Spending = {
     file,
     port: server.port,
-    timeoutMs: 15_000,
+    timeout: 15_000,
     everyMs: 2,
     atOnce: 3,
     limits: { slidingLog: limit },
@@ -118,7 +118,7 @@ test('processes that are killed strand no more than a lease each, whatever their
     }
   }
   const client = new Redis(server.url)
-  const store = redisStore(client, { timeoutMs: 15_000 })
+  const store = redisStore(client, { timeout: 15_000 })
   const { remaining } = await createLimiter({ name: 'leases', store, limits: [slidingLog(limit)] }).peek('all')
   await store.close()
   client.disconnect()
@@ -141,7 +141,7 @@ test('through kills, pauses of processes and of Redis, and partitions, no window
     gcra: { limit: 150, window: 500, burst: 80, lease },
     fixedWindow: { limit: 150, window: 500, lease },
   }
-  const spending: Spending = { file, port: wire.port, timeoutMs: 100, everyMs: 10, atOnce: 2, limits }
+  const spending: Spending = { file, port: wire.port, timeout: 100, everyMs: 10, atOnce: 2, limits }
   const spenders = await Promise.all(CLOCKS.map((shiftMs) => startSpender(shiftMs, spending)))
   // What the machine's clock said when the one that processes share was at 0.
   const originMs = Date.now() - Number(process.hrtime.bigint()) / 1e6

@@ -130,7 +130,7 @@ async function play({ specs, size, ttl, start, steps }: Run): Promise<void> {
   clock.now = start
   const watched = { answeredAtOnce: false }
   // What comes together goes to Redis together, when all have asked.
-  const options = { clock: clock.read, timeoutMs: 5000, batch: 1000 }
+  const options = { clock: clock.read, timeout: 5000, batch: 1000 }
   const stores = Array.from({ length: PROCESSES }, () => redisStore(client, options))
   const limits = specs.map((spec) => limitOf<string>(spec, undefined, { size, ttl }))
   const limiters = stores.map((store) => createLimiter({ name: 'leased', store: watch(store, watched), limits }))

@@ -9,13 +9,13 @@ const { slidingLog, gcra, fixedWindow } = sluice
 /** @type {Record<string, (options: any) => sluice.Limit<string>>} */
 const constructors = { slidingLog, gcra, fixedWindow }
 
-/** @type {{ file: string, port: number, timeoutMs: number, everyMs: number, atOnce: number, limits: Record<string, object> }} */
-const { file, port, timeoutMs, everyMs, atOnce, limits } = JSON.parse(process.argv[2] ?? '{}')
+/** @type {{ file: string, port: number, timeout: number, everyMs: number, atOnce: number, limits: Record<string, object> }} */
+const { file, port, timeout, everyMs, atOnce, limits } = JSON.parse(process.argv[2] ?? '{}')
 const admissions = openSync(file, 'a')
 const client = new Redis(port)
 // Cut and held back by the test.
 client.on('error', () => {})
-const store = sluice.redisStore(client, { timeoutMs })
+const store = sluice.redisStore(client, { timeout })
 const limiters = Object.entries(limits).map(([make, options]) => ({
   make,
   limiter: sluice.createLimiter({

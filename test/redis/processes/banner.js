@@ -4,7 +4,7 @@ import { Redis } from 'ioredis'
 
 const client = new Redis(process.env.REDIS_URL ?? '')
 // Patient: this test is about what is decided on a busy machine, not about how fast.
-const store = sluice.redisStore(client, { timeoutMs: 15_000 })
+const store = sluice.redisStore(client, { timeout: 15_000 })
 
 /** @param {{ name: string, ban: sluice.BanOptions<string>, key: string, requests: number, strikes?: boolean }} run */
 async function answer({ name, ban, key, requests, strikes = false }) {

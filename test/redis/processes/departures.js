@@ -6,7 +6,7 @@ import express from 'express'
 import { Redis } from 'ioredis'
 
 const client = new Redis(process.env.REDIS_URL ?? '')
-const store = redisStore(client, { timeoutMs: 15_000 })
+const store = redisStore(client, { timeout: 15_000 })
 
 const limiters = {
   leaky: () =>

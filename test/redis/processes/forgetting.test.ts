@@ -33,7 +33,7 @@ describe.each(['one server', 'a cluster'])('on %s', (kind) => {
     owned =
       kind === 'one server' ? singleClients['ioredis 6'](server.port) : clusterClients['ioredis 6 Cluster'](cluster)
     await owned.ready
-    store = redisStore(owned.client, { timeoutMs: 15_000, warnings: { SLUICE_BLOCKS_RESTORED: false } })
+    store = redisStore(owned.client, { timeout: 15_000, warnings: { SLUICE_BLOCKS_RESTORED: false } })
     await store.ready()
     const env = {
       ...process.env,
@@ -134,7 +134,7 @@ describe.each(['one server', 'a cluster'])('on %s', (kind) => {
     for await (const entry of store.blocks.export()) exported.push(entry)
     expect(exported).toHaveLength(4)
     await forget()
-    const late = redisStore(owned.client, { timeoutMs: 15_000 })
+    const late = redisStore(owned.client, { timeout: 15_000 })
     await late.blocks.import(exported)
     await late.close()
     await expectNoName()

@@ -6,7 +6,7 @@ const ports = (process.env.REDIS_PORTS ?? '').split(',').map(Number)
 const nodes = ports.map((port) => ({ host: '127.0.0.1', port }))
 const client =
   nodes.length > 1 ? new Cluster(nodes) : new Redis(/** @type {{ host: string, port: number }} */ (nodes[0]))
-const store = redisStore(client, { timeoutMs: 15_000, warnings: { SLUICE_BLOCKS_RESTORED: false } })
+const store = redisStore(client, { timeout: 15_000, warnings: { SLUICE_BLOCKS_RESTORED: false } })
 const list = store.list('deny')
 
 process.on('message', async () => {

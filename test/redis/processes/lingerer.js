@@ -30,7 +30,7 @@ const kind = /** @type {keyof typeof ends} */ (process.argv[2])
 const { client, end } = await ends[kind]()
 const limiter = createLimiter({
   name: 'lingerer',
-  store: redisStore(client, { timeoutMs: '1m' }),
+  store: redisStore(client, { timeout: '1m' }),
   limit: 5,
   window: '1m',
 })

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis'
 
 const client = new Redis(process.env.REDIS_URL ?? '')
 client.on('error', () => {})
-const store = redisStore(client, { timeoutMs: '2s' })
+const store = redisStore(client, { timeout: '2s' })
 const limiter = createLimiter({ name: 'cold', store, limit: 5, window: '10m' })
 
 const verdicts = await Promise.all(Array.from({ length: 1000 }, () => limiter.consume('everybody')))

@@ -25,7 +25,7 @@ afterEach(async () => {
 
 /** As many processes behind one limit of one request at a time, which is taken until `go`. */
 async function start(processes: number, ttl: string) {
-  const store = redisStore(client, { timeoutMs: 15_000 })
+  const store = redisStore(client, { timeout: 15_000 })
   const limits = [concurrency({ limit: 1, ttl: '1h', key: everyone() })]
   const holder = createLimiter({ name: 'waiting', store, limits })
   const taken = await holder.consume('all')

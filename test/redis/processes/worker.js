@@ -8,7 +8,7 @@ const constructors = { slidingLog, gcra, tokenBucket, leakyBucket, fixedWindow, 
 
 const client = new Redis(process.env.REDIS_URL ?? '')
 // Patient: this test is about how many are admitted on a busy machine, not about how fast.
-const store = sluice.redisStore(client, { timeoutMs: 15_000 })
+const store = sluice.redisStore(client, { timeout: 15_000 })
 
 /** @param {{ limiter: { name: string, make: string, options: object }, key: string, requests: number, release?: boolean }} run */
 async function answer({ limiter: { name, make, options }, key, requests, release }) {

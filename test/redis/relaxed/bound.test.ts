@@ -99,7 +99,7 @@ for (const [name, make] of Object.entries(LIMITS)) {
       const { limit, exact } = make(units)
       const policy = `bound-${name}-${SEED}-${run}`
       const stores = Array.from({ length: PROCESSES }, () =>
-        insist(redisStore(client, { clock: clock.read, timeoutMs: 5000 })),
+        insist(redisStore(client, { clock: clock.read, timeout: 5000 })),
       )
       const limiters = stores.map((store) =>
         createLimiter({ name: policy, store, limits: [limit], consistency: { syncEvery: syncMs } }),
@@ -152,7 +152,7 @@ for (const name of ['fixed', 'strict']) {
       const limits = [(LIMITS[name] as (typeof LIMITS)[string])(units).limit]
       const policy = `whole-${name}-${SEED}-${run}`
       const consistency = { syncEvery: 50 }
-      const make = () => insist(redisStore(client, { clock: clock.read, timeoutMs: 5000 }))
+      const make = () => insist(redisStore(client, { clock: clock.read, timeout: 5000 }))
       const stores = Array.from({ length: 3 }, make)
       const limiters = stores.map((store) => createLimiter({ name: policy, store, limits, consistency }))
       const inMemory = memoryStore({ clock: clock.read })

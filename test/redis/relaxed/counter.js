@@ -11,7 +11,7 @@ const constructors = { fixedWindow, slidingWindow }
 const { port, syncEvery, everyMs, limit, window } = JSON.parse(process.argv[2] ?? '{}')
 const client = new Redis(port)
 client.on('error', () => {})
-const store = sluice.redisStore(client, { timeoutMs: 15_000 })
+const store = sluice.redisStore(client, { timeout: 15_000 })
 const limiters = Object.entries(constructors).map(([name, make]) => ({
   name,
   /** @type {number[]} */

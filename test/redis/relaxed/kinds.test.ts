@@ -10,7 +10,7 @@ import { startRedis } from '../../support/redis-server.js'
 
 const server = await startRedis()
 const client = new Redis(server.url)
-const store = redisStore(client, { timeoutMs: 5000 })
+const store = redisStore(client, { timeout: 5000 })
 afterAll(async () => {
   await store.close()
   client.disconnect()

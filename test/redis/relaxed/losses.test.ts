@@ -33,7 +33,7 @@ const HOUR: readonly Limit<string>[] = [fixedWindow({ limit: 100, window: '1h', 
 function inProcess(consistency: ConsistencyOptions, { port } = server, limits = HOUR) {
   const client = new Redis(port, { retryStrategy: () => 20 })
   client.on('error', () => {})
-  const store: RedisStore = redisStore(client, { timeoutMs: 5000 })
+  const store: RedisStore = redisStore(client, { timeout: 5000 })
   open.push(
     () => client.disconnect(),
     () => store.close(),

@@ -41,7 +41,7 @@ for (const onDeny of ['none', 'charge'] as const) {
       const random = randomFrom(SEED)
       const stores = [
         memoryStore({ clock: clock.read }),
-        insist(redisStore(client, { clock: clock.read, timeoutMs: 5000 })),
+        insist(redisStore(client, { clock: clock.read, timeout: 5000 })),
       ]
       const consistency = { syncEvery: SYNC_MS }
       const [exact, relaxed] = stores.map((store) =>
@@ -78,7 +78,7 @@ for (const onDeny of ['none', 'charge'] as const) {
 for (const name of ['fixed', 'weighted', 'strict']) {
   test(`${name}: a clock that steps back gives nothing away, and locks out for no longer than the window`, async () => {
     const clock = new Clock()
-    const store = insist(redisStore(client, { clock: clock.read, timeoutMs: 5000 }))
+    const store = insist(redisStore(client, { clock: clock.read, timeout: 5000 }))
     const limits = POLICIES[name] ?? []
     const limiter = createLimiter({ name: `back-${name}`, store, limits, consistency: { syncEvery: SYNC_MS } })
     const key = freshKey()

@@ -79,7 +79,7 @@ test('processes exceed a limit by no more than all but one admit while they do n
     expect(total).toBeLessThanOrEqual(bound)
   }
   const client = new Redis(server.url)
-  const store = redisStore(client, { timeoutMs: 15_000 })
+  const store = redisStore(client, { timeout: 15_000 })
   const limit = { limit: LIMIT, window: '30d' } as const
   for (const [name, make] of Object.entries({ fixedWindow, slidingWindow })) {
     const limiter = createLimiter({ name, store, limits: [make<string>(limit)], consistency: { syncEvery: SYNC_MS } })

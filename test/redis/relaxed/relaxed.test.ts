@@ -10,6 +10,7 @@ import {
   redisStore,
   type Store,
   slidingWindow,
+  type UnavailableOptions,
   type Verdict,
 } from '@sluice/core'
 import { Redis } from 'ioredis'
@@ -44,7 +45,7 @@ interface Options {
   readonly limits?: readonly Limit<string>[]
   readonly consistency?: ConsistencyOptions
   readonly on?: Redis
-  readonly onUnavailable?: 'local' | 'allow' | 'deny'
+  readonly unavailable?: UnavailableOptions['unavailable']
   readonly ban?: { by: string; after: number; within: string; for: readonly string[] }
   readonly name?: string
   readonly onDeny?: 'none' | 'charge'
@@ -54,7 +55,7 @@ const HOUR: readonly Limit<string>[] = [fixedWindow({ limit: 100, window: '1h', 
 
 /** A limiter of a process of its own. */
 function inProcess({ on = client, limits = HOUR, consistency = often, name = 'relaxed', ...rest }: Options = {}) {
-  const store = redisStore(on, { timeoutMs: 5000 })
+  const store = redisStore(on, { timeout: 5000 })
   stores.push(store)
   const limiter = createLimiter({ name, store, limits, consistency, ...(rest as object) })
   return Object.assign(limiter, { store: store as RedisStore })
@@ -321,14 +322,14 @@ test('refusals are strikes: the ban begins with the last one, here and elsewhere
 })
 
 test('refusals that are charged keep a client out for as long as it goes on', async () => {
-  const store = redisStore(client, { timeoutMs: 5000 })
+  const store = redisStore(client, { timeout: 5000 })
   stores.push(store)
   const limits = [fixedWindow<string>({ limit: 5, window: '1h' })]
   const here = createLimiter({ name: 'charged', store, limits, consistency: seldom, onDeny: 'charge' })
   const [last] = (await consume(here, 25)).slice(-1) as [Verdict]
   await here.refund(key, last)
   await store.close()
-  const again = redisStore(client, { timeoutMs: 5000 })
+  const again = redisStore(client, { timeout: 5000 })
   stores.push(again)
   const exact = createLimiter({ name: 'charged', store: again, limits, consistency: seldom, onDeny: 'charge' })
   // 25 are counted: refunding some of them makes no room.
@@ -420,7 +421,7 @@ test('memory counts exactly, and says the same', async () => {
 })
 
 test('a plain limit is a strict window then', async () => {
-  const store = redisStore(client, { timeoutMs: 5000 })
+  const store = redisStore(client, { timeout: 5000 })
   stores.push(store)
   const here = createLimiter({ name: 'plain', store, limit: 10, window: '1m', consistency: often })
   expect(here.limits[0]?.algorithm).toBe('slidingWindow')

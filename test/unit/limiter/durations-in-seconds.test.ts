@@ -38,9 +38,9 @@ test.each<[string, number, () => unknown]>([
   ['policy "default": ban: within', 900, () => createLimiter({ ...some, ban: { ...ban, within: 900 } })],
   ['policy "default": ban: for[0]', 300, () => createLimiter({ ...some, ban: { ...ban, for: [300, '1h'] } })],
   [
-    'policy "default": ban: for: most',
+    'policy "default": ban: for: max',
     172_800,
-    () => createLimiter({ ...some, ban: { ...ban, for: { first: '1s', times: 1000, most: 172_800 } } }),
+    () => createLimiter({ ...some, ban: { ...ban, for: { first: '1s', times: 1000, max: 172_800 } } }),
   ],
   [
     'policy "default": ban: forgetAfter',
@@ -51,7 +51,7 @@ test.each<[string, number, () => unknown]>([
   ['concurrency: ttl', 30, () => concurrency({ limit: 5, ttl: 30 })],
   ['concurrency: maxHold', 90, () => concurrency({ limit: 5, maxHold: 90 })],
   ['gcra: lease: ttl', 2, () => gcra({ ...some, lease: { size: 1, ttl: 2 } })],
-  ['policy "default": maxWait', 5, () => createGuard({ ...some, count: { only: 'failure' }, maxWait: 5 })],
+  ['policy "default": count: within', 5, () => createGuard({ ...some, count: { only: 'failure', within: 5 } })],
   ['policy "default": maxWait', 6, () => limiter.acquire('b', { maxWait: 6 })],
   ['queue: maxWait', 10, () => queue({ size: 5, maxWait: 10 })],
   ['delay: max', 20, () => delay({ max: 20 })],
@@ -99,7 +99,7 @@ test('durations with a unit, and numbers that are common in milliseconds, are si
     tarpit({ for: 100 })
     await limiter.acquire('c', { maxWait: 500 })
     await limiter.block('c', { for: Number.POSITIVE_INFINITY })
-    expect(() => redisStore({} as never, { timeoutMs: 50 })).toThrow('client: expected')
+    expect(() => redisStore({} as never, { timeout: 50 })).toThrow('client: expected')
   })
   expect(warned).toEqual([])
 })

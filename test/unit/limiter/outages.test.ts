@@ -258,7 +258,10 @@ describe('a share of the limits', () => {
   )
 
   test('is of the outage alone, and of all limits', async () => {
-    const limiter = limiterOf({ limits: [perMinute(10), perHour(40), concurrency({ limit: 4 })], unavailable: { share: 0.25 } })
+    const limiter = limiterOf({
+      limits: [perMinute(10), perHour(40), concurrency({ limit: 4 })],
+      unavailable: { share: 0.25 },
+    })
     expect((await limiter.consume('k')).limits.map(({ limit }) => limit)).toEqual([10, 40, 4])
     store.isAway = true
     const verdict = await limiter.consume('k')
@@ -279,7 +282,11 @@ describe('a share of the limits', () => {
 
   test('keeps a share of what is reserved, and never all there is', async () => {
     const limiter = limiterOf({ limits: [gcra({ limit: 20, window: '1h', reserve: 10 })], unavailable: { share: 0.5 } })
-    const small = limiterOf({ name: 'small', limits: [gcra({ limit: 5, window: '1h', reserve: 4 })], unavailable: { share: 0.5 } })
+    const small = limiterOf({
+      name: 'small',
+      limits: [gcra({ limit: 5, window: '1h', reserve: 4 })],
+      unavailable: { share: 0.5 },
+    })
     store.isAway = true
     expect(await admittedOf(limiter, 20)).toBe(5)
     expect((await limiter.consume('k', { priority: 1 })).allowed).toBe(true)
@@ -351,12 +358,12 @@ test('an outage that begins while requests wait in a queue ends no wait, and cha
 test('options that cannot be meant are refused', () => {
   const make = (options: object) => () => createLimiter({ name: 'api', store, limit: 1, window: '1s', ...options })
   expect(make({ unavailable: { decide: 'error' } })).toThrow(
-    'policy "api": onUnavailable: expected "local" or "allow" or "deny", got "error"',
+    'policy "api": unavailable: decide: expected "local" or "allow" or "deny", got "error"',
   )
   for (const share of [0, -1, 1.1, Number.NaN, '1']) {
     expect(make({ share })).toThrow('policy "api": share: expected a number above 0, up to 1')
   }
   expect(make({ unavailable: { share: 0.5, decide: 'deny' } })).toThrow(
-    'policy "api": share: expected none beside onUnavailable "deny"',
+    'policy "api": unavailable: share: expected none beside decide "deny"',
   )
 })

@@ -28,14 +28,14 @@ describe('an option of another library is answered by what to use instead', () =
     ['message', 'use respond, such as reject({ status: 429, body })'],
     ['standardHeaders', "use headers, such as 'draft-6', ['draft-11', 'legacy'] or false"],
     ['legacyHeaders', "use headers, such as 'draft-6', ['draft-11', 'legacy'] or false"],
-    ['skipSuccessfulRequests', "use count: 'failure'"],
-    ['skipFailedRequests', "use count: 'success'"],
+    ['skipSuccessfulRequests', "use count: { only: 'failure' }"],
+    ['skipFailedRequests', "use count: { only: 'success' }"],
     ['blockDuration', "use limiter.block(identity, { for: '1h' })"],
     ['allowList', 'use allow, such as ipRanges([…]) or a function of the request'],
     ['blacklist', 'use deny, such as ipRanges([…]) or a function of the request'],
     ['db', 'use store: redisStore(client)'],
     ['driver', 'use store: redisStore(client)'],
-    ['skipOnError', "use onUnavailable: 'allow'"],
+    ['skipOnError', "use unavailable: { decide: 'allow' }"],
     ['delayAfter', 'use respond: delay({ … })'],
   ])('%s', (option, hint) => {
     expect(hintOf(() => rateLimit({ ...base, [option]: 5 } as Anything))).toBe(hint)
@@ -46,12 +46,47 @@ describe('an option of another library is answered by what to use instead', () =
   })
 })
 
+describe('an earlier name of an option is answered by its name', () => {
+  const base = { limit: 5, window: '1m' }
+  const store = (options: object) => () => redisStore({} as Anything, options as Anything)
+  const middleware = (options: object) => () => rateLimit({ ...base, ...options } as Anything)
+  test.each<[string, () => unknown, string]>([
+    ['onUnavailable', middleware({ onUnavailable: 'deny' }), 'use unavailable: { decide }'],
+    [
+      'onUnavailable',
+      () => createLimiter({ ...base, onUnavailable: 'deny' } as Anything),
+      'use unavailable: { decide }',
+    ],
+    ['share', middleware({ share: 0.5 }), 'use unavailable: { share }'],
+    ['mode', middleware({ mode: 'report' }), 'use enforce: { mode }'],
+    ['enforcePercent', middleware({ enforcePercent: 10 }), 'use enforce: { percent }'],
+    ['enforceSalt', middleware({ enforceSalt: 'x' }), 'use enforce: { salt }'],
+    ['reportHeaders', middleware({ reportHeaders: true }), 'use enforce: { headers }'],
+    ['maxWait', middleware({ maxWait: '1s' }), 'use count: { only, within }'],
+    ['maxBodyBytes', middleware({ maxBodyBytes: 5 }), 'use body: { max }'],
+    ['requireLength', middleware({ requireLength: true }), 'use body: { max, requireLength }'],
+    ['timeoutMs', store({ timeoutMs: 50 }), 'use timeout'],
+    ['connectTimeoutMs', store({ connectTimeoutMs: 50 }), 'use connectTimeout'],
+    [
+      'most',
+      () => createLimiter({ ...base, ban: { after: 1, within: '1m', for: { first: '1m', most: '1h' } } } as Anything),
+      'use max',
+    ],
+  ])('%s', (_, make, hint) => {
+    expect(hintOf(make)).toBe(hint)
+  })
+
+  test.each(['success', 'failure'])('count: %s', (outcome) => {
+    expect(() => rateLimit({ ...base, count: outcome } as Anything)).toThrow(`such as { only: "${outcome}" }`)
+  })
+})
+
 describe('a misspelt option is answered by the nearest one', () => {
   test.each<[string, () => unknown, string]>([
     ['a letter too few', () => createLimiter({ limt: 5, window: '1m' } as Anything), 'did you mean limit?'],
     ['two letters swapped', () => createLimiter({ limit: 5, widnow: '1m' } as Anything), 'did you mean window?'],
     ['other case', () => rateLimit({ limit: 5, window: '1m', onverdict() {} } as Anything), 'did you mean onVerdict?'],
-    ['a store', () => redisStore({} as Anything, { timeoutMS: 5 } as Anything), 'did you mean timeoutMs?'],
+    ['a store', () => redisStore({} as Anything, { timeOut: 5 } as Anything), 'did you mean timeout?'],
   ])('%s', (_, make, hint) => {
     expect(hintOf(make)).toBe(hint)
   })
@@ -64,7 +99,7 @@ describe('a misspelt option is answered by the nearest one', () => {
 describe('an option of the other store is answered by why there is none', () => {
   test.each([
     ['prefix', /it is for redisStore, as a memory store shares its keys with nobody .*; leave it out here/],
-    ['timeoutMs', /it is for redisStore, as a memory store asks no server; leave it out here/],
+    ['timeout', /it is for redisStore, as a memory store asks no server; leave it out here/],
   ])('memoryStore: %s', (option, hint) => {
     expect(hintOf(() => memoryStore({ [option]: 5 } as Anything))).toMatch(hint)
   })

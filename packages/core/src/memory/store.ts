@@ -84,7 +84,7 @@ const NO_SERVER = 'it is for redisStore, as a memory store asks no server; leave
 const OF_REDIS = {
   prefix:
     'it is for redisStore, as a memory store shares its keys with nobody and names of policies keep them apart; leave it out here',
-  timeoutMs: NO_SERVER,
+  timeout: NO_SERVER,
   connectTimeoutMs: NO_SERVER,
   batch: NO_SERVER,
   denyCache: NO_SERVER,

@@ -62,7 +62,7 @@ const OPTIONS = {
   shadow: () => ({ respond: shadow() }),
   report: () => ({ enforce: { mode: 'report', headers: true } }),
   share: () => ({ enforce: { percent: 50 }, headers: 'legacy' }),
-  counted: () => ({ count: { only: (status) => status >= 400 }, maxWait: '20ms' }),
+  counted: () => ({ count: { only: (status) => status >= 400, within: '20ms' } }),
   slow: () => ({ store: slowStore(), skip: async () => false, cost: async () => 1 }),
   failing: () => ({
     store: slowStore(),

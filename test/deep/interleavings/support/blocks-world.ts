@@ -65,7 +65,7 @@ export class BlocksWorld implements World {
     this.#options = options
     this.#network = new Network({ ...options, lateAnswers: true, inOrder: true })
     this.#stores = [0, 1].map((i) =>
-      redisStore(this.#client(i), { clock: () => this.#now, prefix: this.#prefix, timeoutMs: '1h' }),
+      redisStore(this.#client(i), { clock: () => this.#now, prefix: this.#prefix, timeout: '1h' }),
     )
     this.#limiters = this.#stores.map((store) => createLimiter({ name: 'blocks', store, limit: LIMIT, window: '1h' }))
   }
@@ -73,7 +73,7 @@ export class BlocksWorld implements World {
   /** A world whose Redis knows the scripts: that one is sent twice is a matter of chance otherwise. */
   static async make(redis: Redis, options: BlocksOptions): Promise<BlocksWorld> {
     const world = new BlocksWorld(redis, options)
-    const store = redisStore(world.#passing(), { clock: () => world.#now, prefix: 'warm-up:', timeoutMs: '1h' })
+    const store = redisStore(world.#passing(), { clock: () => world.#now, prefix: 'warm-up:', timeout: '1h' })
     const limiter = createLimiter({ name: 'blocks', store, limit: LIMIT, window: '1h' })
     await limiter.consume('k')
     await limiter.block('k', { for: 1 })
@@ -204,7 +204,7 @@ export class BlocksWorld implements World {
   }
 
   async #charged(): Promise<number> {
-    const reader = redisStore(this.#passing(), { clock: () => this.#now, prefix: this.#prefix, timeoutMs: '1h' })
+    const reader = redisStore(this.#passing(), { clock: () => this.#now, prefix: this.#prefix, timeout: '1h' })
     const limiter = createLimiter({ name: 'blocks', store: reader, limit: LIMIT, window: '1h' })
     await limiter.unblock('k')
     return LIMIT - (await limiter.peek('k')).remaining

@@ -95,7 +95,7 @@ export class EndsWorld implements World {
       redisStore(this.#client(i), {
         clock: () => this.#now,
         prefix: this.#prefix,
-        timeoutMs: '1h',
+        timeout: '1h',
         denyCache: false,
         warnings: { SLUICE_BLOCKS_RESTORED: false },
       }),

@@ -211,7 +211,7 @@ export class RelaxedWorld implements World {
   }
 
   async #left(key: string): Promise<number> {
-    const store = redisStore(this.#passing(), { clock: () => this.#now, prefix: this.#prefix, timeoutMs: '1h' })
+    const store = redisStore(this.#passing(), { clock: () => this.#now, prefix: this.#prefix, timeout: '1h' })
     const limiter = this.#limiter(store)
     if (this.#isBlocked) await limiter.unblock(key)
     const verdict = await limiter.peek(key)
@@ -222,7 +222,7 @@ export class RelaxedWorld implements World {
     const store = redisStore(this.#client(name), {
       clock: () => this.#now,
       prefix: this.#prefix,
-      timeoutMs: '1h',
+      timeout: '1h',
     })
     return { name, store, limiter: this.#limiter(store), asked: 0, state: 'open' }
   }

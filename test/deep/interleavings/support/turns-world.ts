@@ -91,7 +91,7 @@ export class TurnsWorld implements World {
     this.#slow = options.slow ?? 0
     const clock = () => 1e12 + Math.floor(performance.now() - this.#start)
     this.#stores = [0, 1].map((i) =>
-      redisStore(this.#client(i as 0 | 1), { clock, prefix: this.#prefix, timeoutMs: '1h', denyCache: false }),
+      redisStore(this.#client(i as 0 | 1), { clock, prefix: this.#prefix, timeout: '1h', denyCache: false }),
     )
     this.#limiters = this.#stores.map((store) =>
       createLimiter({

@@ -20,7 +20,7 @@ const LIST_OPTIONS: Readonly<Record<string, OptionSpec>> = {
   },
   kind: { type: 'string', placeholder: 'KIND', text: 'those of this kind of identity, such as ip', default: 'all' },
   starts: { type: 'string', placeholder: 'TEXT', text: 'those whose value starts like this', default: 'all' },
-  most: { type: 'string', placeholder: 'NUMBER', text: 'most that are listed', default: String(MOST) },
+  max: { type: 'string', placeholder: 'NUMBER', text: 'most that are listed', default: String(MOST) },
   ...REDIS_OPTIONS,
 }
 const POLICY: Readonly<Record<string, OptionSpec>> = {
@@ -122,18 +122,18 @@ export const unblock: Command = {
 }
 
 async function listed(
-  { policy, kind, starts, most = String(MOST), ...values }: OptionValues,
+  { policy, kind, starts, max = String(MOST), ...values }: OptionValues,
   environment: Parameters<Command['run']>[1],
   fits: (entry: BlockEntry) => boolean,
   none: string,
 ): Promise<number> {
-  if (!/^[1-9]\d{0,6}$/.test(String(most))) throw new UsageError('--most: expected a whole number from 1 to 9999999')
+  if (!/^[1-9]\d{0,6}$/.test(String(max))) throw new UsageError('--max: expected a whole number from 1 to 9999999')
   const query = { ...scopeOf(policy), ...text('kind', kind), ...text('prefix', starts) }
-  const { entries, isAll } = await withStore(values, environment, (store) => taken(store, query, Number(most), fits))
+  const { entries, isAll } = await withStore(values, environment, (store) => taken(store, query, Number(max), fits))
   const { stdout, stderr } = environment
   if (values.json) stdout.write(`${JSON.stringify(entries, null, 2)}\n`)
   else stdout.write(entries.length === 0 ? `${none}\n` : blocksTable(entries))
-  if (!isAll) stderr.write(`sluice: there may be more than these ${entries.length}: --most lists them\n`)
+  if (!isAll) stderr.write(`sluice: there may be more than these ${entries.length}: --max lists them\n`)
   return DONE
 }
 

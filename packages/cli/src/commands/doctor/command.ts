@@ -38,7 +38,7 @@ written, changed or removed. Use the user and the machine that your servers use.
     'store-timeout': {
       type: 'string',
       placeholder: 'TIME',
-      text: 'timeoutMs of redisStore',
+      text: 'timeout of redisStore',
       default: `${DEFAULT_STORE_TIMEOUT_MS}ms`,
     },
     timeout: {

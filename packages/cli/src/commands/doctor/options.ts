@@ -6,7 +6,7 @@ export interface DoctorOptions {
   readonly prefix: string
   /** Longest time for everything together, in ms. */
   readonly timeoutMs: number
-  /** `timeoutMs` of the store. */
+  /** `timeout` of the store. */
   readonly storeTimeoutMs: number
   /** How many round trips are measured, for each server. */
   readonly pings: number

@@ -18,19 +18,19 @@ with offenders: true. Secrets and long values show as their hashes.`,
   options: {
     policy: { type: 'string', placeholder: 'NAME', text: 'the policy that refuses them; needed' },
     in: { type: 'string', placeholder: 'TIME', text: 'in the last 10m, 1h or 1d', default: '1h' },
-    most: { type: 'string', placeholder: 'NUMBER', text: 'most that are listed, up to 1000', default: String(MOST) },
+    max: { type: 'string', placeholder: 'NUMBER', text: 'most that are listed, up to 1000', default: String(MOST) },
     ...REDIS_OPTIONS,
   },
   examples: [
     'REDIS_URL=redis://host:6379 sluice offenders --policy api',
-    'sluice offenders --policy login --in 10m --most 5 --json',
+    'sluice offenders --policy login --in 10m --max 5 --json',
   ],
   notes: EXIT_CODES,
 
   async run({ policy, in: window = '1h', ...values }, environment) {
     if (typeof policy !== 'string') throw new UsageError('--policy: expected the name of a policy')
     if (!isWindow(window)) throw new UsageError(`--in: expected 10m, 1h or 1d, got ${quoted(String(window))}`)
-    const top = wholeNumberOption(values, 'most', { least: 1, most: 1000, otherwise: MOST })
+    const top = wholeNumberOption(values, 'max', { least: 1, most: 1000, otherwise: MOST })
     const report = await withStore(values, environment, (store) =>
       usable(() => store.offenders({ policy, top, in: window })),
     )

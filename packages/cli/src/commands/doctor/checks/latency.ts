@@ -15,8 +15,8 @@ export const latency: Check = {
     if (median >= storeTimeoutMs) {
       return [
         error(
-          `A round trip takes longer than the ${ms(storeTimeoutMs)} that the store gives a decision (timeoutMs): ${measured}.`,
-          'Run Redis nearer to your servers, or raise timeoutMs of redisStore.',
+          `A round trip takes longer than the ${ms(storeTimeoutMs)} that the store gives a decision (timeout): ${measured}.`,
+          'Run Redis nearer to your servers, or raise timeout of redisStore.',
           data,
         ),
       ]
@@ -24,8 +24,8 @@ export const latency: Check = {
     if (worst >= storeTimeoutMs || median >= storeTimeoutMs / 2) {
       return [
         warning(
-          `A round trip ${worst >= storeTimeoutMs ? 'sometimes takes longer than' : 'takes more than half of'} the ${ms(storeTimeoutMs)} that the store gives a decision (timeoutMs): ${measured}.`,
-          'Look at SLOWLOG GET and the network, or raise timeoutMs of redisStore.',
+          `A round trip ${worst >= storeTimeoutMs ? 'sometimes takes longer than' : 'takes more than half of'} the ${ms(storeTimeoutMs)} that the store gives a decision (timeout): ${measured}.`,
+          'Look at SLOWLOG GET and the network, or raise timeout of redisStore.',
           data,
         ),
       ]
