@@ -207,7 +207,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       ['cut', {}, 1],
       ['finished', { onExhausted: 'finish' as const }, 0],
       ['slowed down', { respond: throttle({ bytesPerSecond: 10 * MB }) }, 0],
-      ['only reported on', { mode: 'report' as const }, 0],
+      ['only reported on', { enforce: { mode: 'report' as const } }, 0],
     ])('a response that is %s strikes its client as often as it is refused', async (_what, options, strikes) => {
       const ban = { by: 'everyone', after: 2, within: '1h', for: ['1d'] } as const
       const app = await start({ ...bytes(200_000), ban, ...options }, () => ({ whole: Buffer.alloc(600_000) }))

@@ -294,8 +294,8 @@ const MISTAKES: readonly Mistake[] = [
   },
   {
     what: 'a mode that is none',
-    text: policy(`    mode: ▸shadow\n${RIGHT}`),
-    path: 'policies.api.mode',
+    text: policy(`    enforce: { mode: ▸shadow }\n${RIGHT}`),
+    path: 'policies.api.enforce.mode',
     message: 'expected "enforce" or "report", got "shadow"',
   },
   {

@@ -1,23 +1,8 @@
-import { type BodyOptions, type CountOptions, SluiceError } from '@sluice/core'
+import { SluiceError } from '@sluice/core'
 import type { FastifyRequest } from 'fastify'
 import { type FastifyRateLimitOptions, type RateLimitHook, rateLimitHook } from './hook.js'
-import { inherit } from './inherit.js'
+import { inherit, type RouteOptions } from './inherit.js'
 import { checkedPhase, type Phase } from './phase.js'
-
-/** What a route says of its limiter. */
-export interface RouteOptions extends Omit<FastifyRateLimitOptions, 'count' | 'body'> {
-  /** As of the plugin; a field that it does not name is the plugin's. */
-  readonly count?: Partial<CountOptions<FastifyRequest>>
-  /** As of the plugin; a field that it does not name is the plugin's. */
-  readonly body?: Partial<BodyOptions>
-  /** The hook of Fastify in which the limiter runs. @default the plugin's */
-  readonly hook?: Phase
-  /**
-   * Routes of one group share one limiter: 1 to 64 letters, digits, `_` and `-`. The first route of a group that is added
-   * says what it is; the others name the group alone.
-   */
-  readonly group?: string
-}
 
 /** The limiter of a route, and when it runs. */
 export interface RouteLimiter {

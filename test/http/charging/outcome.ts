@@ -157,7 +157,7 @@ export function outcomeTests(start: Start): void {
       let warnings: Error[] = []
       const unhandled = await unhandledDuring(async () => {
         warnings = await warningsDuring(async () => {
-          const app = await start({ ...login(), count: count as never })
+          const app = await start({ ...login(), count: { only: count as never } })
           expect((await fetch(app.url)).status).toBe(200)
           await pause(20)
           expect(await left(app)).toBe(1)

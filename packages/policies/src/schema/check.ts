@@ -30,8 +30,15 @@ export function fieldsOfLimit(algorithm: string): readonly string[] {
 
 /** Every field that some part of a document may have. */
 export const FIELDS_OF_DOCUMENTS: readonly string[] = [
-  ...new Set([SCHEMA, ...Object.values(SCHEMA.$defs)].flatMap(({ properties = {} }) => Object.keys(properties))),
+  ...new Set([SCHEMA, ...Object.values(SCHEMA.$defs)].flatMap(fieldsWithin)),
 ]
+
+function fieldsWithin({ properties = {}, items }: Schema): string[] {
+  return [
+    ...Object.entries(properties).flatMap(([field, schema]) => [field, ...fieldsWithin(schema)]),
+    ...(items ? fieldsWithin(items) : []),
+  ]
+}
 
 function check(given: Schema, value: unknown, path: Path, problems: Problem[]): void {
   if (problems.length >= MOST_PROBLEMS) return
