@@ -99,7 +99,7 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
           return (await Promise.all(asked)).sort()
         }
         expect(await statuses({})).toEqual([200, 200, 429])
-        expect(await statuses({ share: 0.5 })).toEqual([200, 429, 429])
+        expect(await statuses({ unavailable: { share: 0.5 } })).toEqual([200, 429, 429])
         expect(await statuses({ unavailable: { decide: 'allow' } })).toEqual([200, 200, 200])
         expect(await statuses({ unavailable: { decide: 'deny' } })).toEqual([503, 503, 503])
       })
