@@ -3,7 +3,7 @@ export type { BodyOptions } from './http/charging/body.js'
 export type { CountFunction, CountOptions } from './http/charging/counting.js'
 export { releasePermits } from './http/charging/permits.js'
 export type { BanCountOption } from './http/guard/bans.js'
-export type { EnforcementOptions } from './http/guard/enforcement.js'
+export type { EnforcementOptions, EnforceOptions } from './http/guard/enforcement.js'
 export type { InvalidOption } from './http/guard/invalid.js'
 export type { RateLimitOptions } from './http/guard/options.js'
 export type { MatchedPolicies, PolicySource } from './http/guard/policy-source.js'
@@ -65,7 +65,7 @@ export type {
   StrikeEvent,
   WaitedEvent,
 } from './limiter/events.js'
-export type { UnavailableOptions } from './limiter/fallback.js'
+export type { UnavailableOption, UnavailableOptions } from './limiter/fallback.js'
 export {
   type BlockOptions,
   type CostOptions,
