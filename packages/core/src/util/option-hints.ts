@@ -42,7 +42,7 @@ const EARLIER_NAMES: Names = {
  * Options of other rate limiters for Node (express-rate-limit, express-slow-down, @fastify/rate-limit, koa-ratelimit,
  * rate-limiter-flexible, @nestjs/throttler), with the one that replaces them.
  */
-const PEER_NAMES: Names = {
+const PEER_OPTIONS: Names = {
   windowMs: WINDOW,
   timeWindow: WINDOW,
   ttl: WINDOW,
@@ -101,7 +101,7 @@ const PEER_NAMES: Names = {
 
 /** What to use instead of an unknown option: for an option of a peer or an earlier name its equivalent, for a misspelling the nearest. */
 export function hintFor(field: string, known: readonly string[]): string | undefined {
-  const other = nameNow(field, known) ?? replacement(PEER_NAMES, field, known)
+  const other = nameNow(field, known) ?? replacement(PEER_OPTIONS, field, known)
   if (other) return `use ${other}`
   const nearest = nearestOf(field, known)
   return nearest === undefined ? undefined : `did you mean ${nearest}?`
