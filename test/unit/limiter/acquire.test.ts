@@ -13,7 +13,7 @@ import {
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { makeLimiter } from '../../support/inside.js'
 
-// Timers and the store's clock are one: time passes where a test says so, and nowhere else.
+// Timers and the store's clock are one: time passes only where a test advances it.
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => {
   expect(vi.getTimerCount(), 'timers left behind, beside the one of the store').toBeLessThanOrEqual(1)
@@ -55,14 +55,14 @@ function watch<T>(promise: Promise<T>) {
 
 const oneEach100Ms = () => gcra({ limit: 1, window: 100 })
 
-describe('waiting', () => {
-  test('what has room is admitted at once', async () => {
+describe('acquire: waiting', () => {
+  test('acquire admits a request at once while the limit has room', async () => {
     const got = watch(limiterOf(oneEach100Ms()).acquire('key'))
     await pass(0)
     expect(got).toMatchObject({ state: 'done', afterMs: 0, value: { allowed: true, cost: 1 } })
   })
 
-  test('callers of one key are served first come first served, each exactly when there is room', async () => {
+  test('acquire serves the callers of one key in order of arrival, each as soon as there is room', async () => {
     const limiter = limiterOf(oneEach100Ms())
     const served: number[] = []
     const all = Array.from({ length: 6 }, (_, i) => limiter.acquire('key').then(() => served.push(i)))
@@ -76,7 +76,7 @@ describe('waiting', () => {
     expect(served).toEqual([0, 1, 2, 3, 4, 5])
   })
 
-  test('callers that say whose turn it is are served in turn, by units', async () => {
+  test('callers with fairBy take turns by units', async () => {
     const limiter = limiterOf(oneEach100Ms())
     const served: string[] = []
     const ask = (fairBy: string) => limiter.acquire('key', { fairBy }).then(() => served.push(fairBy))
@@ -89,12 +89,12 @@ describe('waiting', () => {
   test.each([
     ['', '""'],
     [7, '7'],
-  ])('whose turn it is must be a text: %j', async (fairBy, shown) => {
-    const asked = limiterOf(oneEach100Ms()).acquire('key', { fairBy: fairBy as string })
-    await expect(asked).rejects.toThrow(`fairBy: expected a non-empty string, got ${shown}`)
+  ])('acquire rejects a fairBy that is not a non-empty string: %j', async (fairBy, shown) => {
+    const acquired = limiterOf(oneEach100Ms()).acquire('key', { fairBy: fairBy as string })
+    await expect(acquired).rejects.toThrow(`fairBy: expected a non-empty string, got ${shown}`)
   })
 
-  test('the higher priority is served first, and each rises by waiting', async () => {
+  test('acquire serves higher priorities first, and waiting raises a priority', async () => {
     const limiter = limiterOf(oneEach100Ms())
     await limiter.acquire('key')
     const served: string[] = []
@@ -112,7 +112,7 @@ describe('waiting', () => {
     expect(served).toEqual(['high', 'first', 'second', 'low', 'late'])
   })
 
-  test("the priority is the policy's own where none is given, and reserves go by it", async () => {
+  test('acquire uses the priority of the policy by default, and reserves apply to it', async () => {
     const limiter = createLimiter<string>({
       name: 'partner',
       key: () => 'all',
@@ -137,7 +137,7 @@ describe('waiting', () => {
     expect(free.state).toBe('done')
   })
 
-  test('priorities that are none are refused', async () => {
+  test('acquire rejects an invalid priority or ageEvery', async () => {
     const limiter = limiterOf(oneEach100Ms())
     await expect(limiter.acquire('key', { priority: Number.NaN })).rejects.toThrow('priority: expected a finite number')
     await expect(limiter.acquire('key', { ageEvery: 0 })).rejects.toThrow('ageEvery: expected')
@@ -168,7 +168,7 @@ describe('waiting', () => {
     expect(small.state).toBe('done')
   })
 
-  test('of several limits the slowest decides', async () => {
+  test('acquire waits for the slowest of several limits', async () => {
     const limiter = limiterOf(oneEach100Ms(), slidingLog({ limit: 2, window: 1000 }))
     const got = Array.from({ length: 3 }, () => watch(limiter.acquire('key')))
     await pass(999)
@@ -177,15 +177,15 @@ describe('waiting', () => {
     expect(got.map(({ afterMs }) => afterMs)).toEqual([0, 100, 1000])
   })
 
-  test('a queueing limit lets callers go one leak apart', async () => {
+  test('a queueing limit admits callers one leak apart', async () => {
     const limiter = limiterOf(leakyBucket({ leak: 1, every: 100, capacity: 3, queue: true }))
     const got = Array.from({ length: 5 }, () => watch(limiter.acquire('key')))
     await pass(1000)
-    // The fourth and fifth first wait for a place in the queue.
+    // The fourth and fifth first wait for room in the bucket.
     expect(got.map(({ afterMs }) => afterMs)).toEqual([0, 100, 200, 300, 400])
   })
 
-  test('a cost of 0 has nothing to wait for but its turn', async () => {
+  test('acquire with a cost of 0 waits for its turn only', async () => {
     const limiter = limiterOf(oneEach100Ms())
     await limiter.consume('key')
     const got = watch(limiter.acquire('key', { cost: 0 }))
@@ -193,20 +193,20 @@ describe('waiting', () => {
     expect(got.state).toBe('done')
   })
 
-  test('works on real time', async () => {
+  test('acquire works on real time', async () => {
     vi.useRealTimers()
     const store = memoryStore()
     const limiter = createLimiter({ store, limits: [gcra({ limit: 1, window: 25 })] })
     const before = performance.now()
     await Promise.all(Array.from({ length: 4 }, () => limiter.acquire('key')))
     expect(performance.now() - before).toBeGreaterThan(70)
-    // Or its timer would come in the time of a later test.
+    // Otherwise its timer would fire during a later test.
     await store.close()
     vi.useFakeTimers()
   })
 })
 
-describe('a wait that would exceed maxWait fails at once', () => {
+describe('acquire: a wait that would exceed maxWait', () => {
   async function expectExceeded(promise: Promise<Verdict>): Promise<void> {
     const got = watch(promise)
     await pass(0)
@@ -216,7 +216,7 @@ describe('a wait that would exceed maxWait fails at once', () => {
     expect(got.error?.message).toMatch(/^policy "partner": acquire: /)
   }
 
-  test('for the first in the queue', async () => {
+  test('acquire fails at once if the first in the queue would wait longer than maxWait', async () => {
     const limiter = limiterOf(oneEach100Ms())
     await limiter.acquire('key')
     await expectExceeded(limiter.acquire('key', { maxWait: 99 }))
@@ -230,7 +230,7 @@ describe('a wait that would exceed maxWait fails at once', () => {
     ['exact log', () => slidingLog({ limit: 1, window: 100 })],
     ['queue', () => leakyBucket({ leak: 1, every: 100, capacity: 1, queue: true })],
   ] as const) {
-    test(`for one far back in the queue of a ${title}`, async () => {
+    test(`acquire fails at once if a late call in the queue of a ${title} would wait longer than maxWait`, async () => {
       const limiter = limiterOf(make())
       await limiter.acquire('key')
       const ahead = Array.from({ length: 3 }, () => watch(limiter.acquire('key')))
@@ -243,7 +243,7 @@ describe('a wait that would exceed maxWait fails at once', () => {
     })
   }
 
-  test('for one far back behind large costs', async () => {
+  test('acquire fails at once if large costs ahead would make it wait longer than maxWait', async () => {
     const limiter = limiterOf(gcra({ limit: 3, window: 300 }))
     await limiter.acquire('key', { cost: 3 })
     const ahead = [watch(limiter.acquire('key', { cost: 3 })), watch(limiter.acquire('key', { cost: 2 }))]
@@ -255,7 +255,7 @@ describe('a wait that would exceed maxWait fails at once', () => {
     expect(patient).toMatchObject({ state: 'done', afterMs: 600 })
   })
 
-  test('and takes nothing', async () => {
+  test('acquire charges nothing if the wait would exceed maxWait', async () => {
     const limiter = limiterOf(oneEach100Ms())
     await limiter.acquire('key')
     const { resetAfterMs } = await limiter.peek('key')
@@ -263,14 +263,14 @@ describe('a wait that would exceed maxWait fails at once', () => {
     expect((await limiter.peek('key')).resetAfterMs).toBe(resetAfterMs)
   })
 
-  test('in a queueing limit, whose units are refunded', async () => {
+  test('a queueing limit refunds the units of a call whose wait would exceed maxWait', async () => {
     const limiter = limiterOf(leakyBucket({ leak: 1, every: 100, capacity: 5, queue: true }))
     await limiter.consume('key', { cost: 2 })
     await expectExceeded(limiter.acquire('key', { maxWait: 150 }))
     expect(await limiter.peek('key')).toMatchObject({ remaining: 3, delayMs: 200 })
   })
 
-  test('when a permit has not come free in time, at that time', async () => {
+  test('acquire fails after maxWait if no permit was released', async () => {
     const limiter = limiterOf(concurrency({ limit: 1 }))
     await limiter.acquire('key')
     const got = watch(limiter.acquire('key', { maxWait: 120 }))
@@ -280,11 +280,11 @@ describe('a wait that would exceed maxWait fails at once', () => {
     expect(got).toMatchObject({ state: 'failed', error: { code: 'WAIT_EXCEEDED' } })
   })
 
-  test('a cost that can never fit fails at once, alone', async () => {
+  test('acquire fails at once for a cost above the capacity', async () => {
     await expectExceeded(limiterOf(oneEach100Ms()).acquire('key', { cost: 2 }))
   })
 
-  test('a cost that can never fit fails at once, behind others', async () => {
+  test('acquire fails at once for a cost above the capacity, even behind other waiters', async () => {
     const limiter = limiterOf(oneEach100Ms())
     await limiter.acquire('key')
     const ahead = watch(limiter.acquire('key'))
@@ -294,11 +294,11 @@ describe('a wait that would exceed maxWait fails at once', () => {
     expect(ahead.state).toBe('done')
   })
 
-  test('a limit of 0 fails at once', async () => {
+  test('acquire fails at once under a limit of 0', async () => {
     await expectExceeded(limiterOf(gcra({ limit: 0, window: 100 })).acquire('key'))
   })
 
-  test('a blocked key waits for the end of the block, or fails at once', async () => {
+  test('acquire of a blocked key waits for the end of the block, or fails at once', async () => {
     const limiter = limiterOf(oneEach100Ms())
     await limiter.block('key', { for: 200 })
     await expectExceeded(limiter.acquire('key', { maxWait: 199 }))
@@ -308,7 +308,7 @@ describe('a wait that would exceed maxWait fails at once', () => {
   })
 })
 
-describe('how many wait', () => {
+describe('acquire: size of the queue', () => {
   const waitersOf = async (limiter: ReturnType<typeof limiterOf>, count: number, options = {}) => {
     await limiter.acquire('key')
     const waiting = Array.from({ length: count }, () => watch(limiter.acquire('key', options)))
@@ -316,7 +316,7 @@ describe('how many wait', () => {
     return waiting
   }
 
-  test('is 10,000 for a key; further calls are rejected at once, and those of other keys are not', async () => {
+  test('a queue holds 10,000 waiters per key; further calls are rejected at once, those of other keys are not', async () => {
     const { limiter, engine } = madeOf(concurrency({ limit: 1 }))
     const leaving = new AbortController()
     await waitersOf(limiter, 10_000, { signal: leaving.signal })
@@ -331,7 +331,7 @@ describe('how many wait', () => {
     expect(engine.hasQueues).toBe(false)
   })
 
-  test('is what size says, and one that leaves makes room for another', async () => {
+  test('size bounds a queue, and a waiter that leaves makes room for another', async () => {
     const limiter = limiterOf(concurrency({ limit: 1 }))
     const leaving = new AbortController()
     const { signal } = leaving
@@ -348,7 +348,7 @@ describe('how many wait', () => {
     await pass(100)
   })
 
-  test('of a full queue the newest call of the client with the most leaves for one of another', async () => {
+  test('a full queue drops the newest call of the client with the most, in favour of another client', async () => {
     const limiter = limiterOf(concurrency({ limit: 1 }))
     const [first, second] = await waitersOf(limiter, 2, { size: 2, fairBy: 'ann', maxWait: 100 })
     const other = watch(limiter.acquire('key', { size: 2, fairBy: 'bob', maxWait: 100 }))
@@ -358,15 +358,15 @@ describe('how many wait', () => {
     await pass(200)
   })
 
-  test.each([0, 1.5, '5'])('must be a whole number of at least 1: %j', async (size) => {
-    const asked = limiterOf(oneEach100Ms()).acquire('key', { size: size as number })
-    await expect(asked).rejects.toThrow('size: expected a whole number of at least 1')
+  test.each([0, 1.5, '5'])('acquire rejects a size that is not a whole number of at least 1: %j', async (size) => {
+    const acquired = limiterOf(oneEach100Ms()).acquire('key', { size: size as number })
+    await expect(acquired).rejects.toThrow('size: expected a whole number of at least 1')
   })
 })
 
-describe('aborting', () => {
+describe('acquire: aborting', () => {
   const reason = new Error('the caller left')
-  /** Aborts, and expects the wait to end there and then, with nothing left on the signal. */
+  /** Aborts, and expects the wait to end at once, with no listener left on the signal. */
   async function abortAndExpect(controller: AbortController, got: ReturnType<typeof watch>): Promise<void> {
     expect(got.state).toBe('waiting')
     controller.abort(reason)
@@ -375,13 +375,13 @@ describe('aborting', () => {
     expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
   }
 
-  test('before it began takes nothing', async () => {
+  test('an acquire with an aborted signal charges nothing', async () => {
     const limiter = limiterOf(oneEach100Ms())
     await expect(limiter.acquire('key', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
     expect((await limiter.peek('key')).remaining).toBe(1)
   })
 
-  test('while it waits in the queue lets those behind move up', async () => {
+  test('when a waiter aborts, those behind it move up', async () => {
     const limiter = limiterOf(oneEach100Ms())
     const controller = new AbortController()
     await limiter.acquire('key')
@@ -394,7 +394,7 @@ describe('aborting', () => {
     expect([first.afterMs, third.afterMs]).toEqual([100, 200])
   })
 
-  test('while it sleeps at the head lets the next take its turn', async () => {
+  test('when the first waiter aborts, the next takes its turn', async () => {
     const limiter = limiterOf(oneEach100Ms())
     const controller = new AbortController()
     await limiter.acquire('key')
@@ -406,7 +406,7 @@ describe('aborting', () => {
     expect(next).toMatchObject({ state: 'done', afterMs: 100 })
   })
 
-  test('in a queueing limit has its units refunded', async () => {
+  test('a queueing limit refunds the units of a waiter that aborts', async () => {
     const limiter = limiterOf(leakyBucket({ leak: 1, every: 100, capacity: 5, queue: true }))
     const controller = new AbortController()
     await limiter.acquire('key')
@@ -417,7 +417,7 @@ describe('aborting', () => {
     expect(await limiter.peek('key')).toMatchObject({ remaining: 4, delayMs: 100 })
   })
 
-  test('while it waits for a permit takes none', async () => {
+  test('a waiter that aborts takes no permit', async () => {
     const limiter = limiterOf(concurrency({ limit: 1 }))
     const controller = new AbortController()
     const held = await limiter.acquire('key')
@@ -428,7 +428,7 @@ describe('aborting', () => {
     expect((await limiter.peek('key')).remaining).toBe(1)
   })
 
-  test('those who wait with one signal share one listener, and all leave', async () => {
+  test('waiters with one signal share one listener, and all leave on abort', async () => {
     const limiter = limiterOf(oneEach100Ms(), concurrency({ limit: 1 }))
     const controller = new AbortController()
     await limiter.acquire('key')
@@ -441,7 +441,7 @@ describe('aborting', () => {
     expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
   })
 
-  test('after it was admitted changes nothing', async () => {
+  test('an abort after the admission changes nothing', async () => {
     const limiter = limiterOf(oneEach100Ms())
     const controller = new AbortController()
     await limiter.acquire('key', { signal: controller.signal })
@@ -452,8 +452,8 @@ describe('aborting', () => {
   })
 })
 
-describe('what comes free early wakes the first in the queue, without a timer', () => {
-  test('a permit that is released', async () => {
+describe('acquire: early wake-ups, without a timer', () => {
+  test('a released permit wakes the first waiter', async () => {
     const limiter = limiterOf(concurrency({ limit: 1 }))
     const held = await limiter.acquire('key')
     const [first, second] = [watch(limiter.acquire('key')), watch(limiter.acquire('key'))]
@@ -466,7 +466,7 @@ describe('what comes free early wakes the first in the queue, without a timer', 
     expect(second.state).toBe('done')
   })
 
-  test('a refund', async () => {
+  test('a refund wakes the first waiter', async () => {
     const limiter = limiterOf(oneEach100Ms())
     const held = await limiter.acquire('key')
     const waiting = watch(limiter.acquire('key'))
@@ -476,7 +476,7 @@ describe('what comes free early wakes the first in the queue, without a timer', 
     expect(waiting.state).toBe('done')
   })
 
-  test('a reset', async () => {
+  test('a reset wakes the first waiter', async () => {
     const limiter = limiterOf(oneEach100Ms())
     await limiter.acquire('key')
     const waiting = watch(limiter.acquire('key'))
@@ -486,7 +486,7 @@ describe('what comes free early wakes the first in the queue, without a timer', 
     expect(waiting.state).toBe('done')
   })
 
-  test('the end of a block', async () => {
+  test('the end of a block wakes the first waiter', async () => {
     const limiter = limiterOf(oneEach100Ms())
     await limiter.block('key', { for: '1h' })
     const waiting = watch(limiter.acquire('key'))
@@ -496,11 +496,11 @@ describe('what comes free early wakes the first in the queue, without a timer', 
     expect(waiting.state).toBe('done')
   })
 
-  test('and only of the keys that have room: the others are not asked for', async () => {
+  test('a release wakes only the waiters of its own key', async () => {
     const store = memoryStore()
-    const asked: string[] = []
+    const decided: string[] = []
     const decide: typeof store.decide = (request) => {
-      asked.push(request.identities.join())
+      decided.push(request.identities.join())
       return store.decide(request)
     }
     const limiter = createLimiter({ store: { ...store, decide }, limits: [concurrency({ limit: 1 })] })
@@ -509,16 +509,16 @@ describe('what comes free early wakes the first in the queue, without a timer', 
     const held = await Promise.all(keys.map((key) => limiter.acquire(key)))
     const waiting = keys.map((key) => watch(limiter.acquire(key, { signal: leaving.signal })))
     await pass(1)
-    asked.length = 0
+    decided.length = 0
     await limiter.release(held[7] as Verdict)
     await pass(0)
     expect(waiting.map(({ state }) => state === 'done')).toEqual(keys.map((_, i) => i === 7))
-    expect(new Set(asked)).toEqual(new Set(['key=key 7']))
+    expect(new Set(decided)).toEqual(new Set(['key=key 7']))
     leaving.abort()
     await pass(0)
   })
 
-  test('a permit whose holder died, when its time is over', async () => {
+  test('a permit whose holder died wakes the first waiter when its ttl ends', async () => {
     const limiter = limiterOf(concurrency({ limit: 1, ttl: 1000 }))
     await limiter.acquire('key')
     const waiting = watch(limiter.acquire('key'))

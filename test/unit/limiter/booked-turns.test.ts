@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { byEffort } from '../../support/effort.js'
 
-// Timers and the store's clock are one: time passes where a test says so, and nowhere else.
+// Timers and the store's clock are one: time passes only where a test advances it.
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => {
   expect(vi.getTimerCount(), 'timers left behind, beside the one of the store').toBeLessThanOrEqual(1)
@@ -30,25 +30,25 @@ function start(limit: Limit = leakyBucket({ leak: 10, every: '1s', capacity: 100
   return { store, limiter, starts, failures, acquire, order: () => starts.map(({ who }) => who) }
 }
 
-describe('turns that a queueing limit has given', () => {
-  test('of twenty of one client and one of another, the one comes second, and none comes before its time', async () => {
+describe('turns booked in a queueing limit', () => {
+  test('after twenty calls of one client, another client is served second, and no call is early', async () => {
     const { acquire, starts, order } = start()
     for (let i = 0; i < 21; i++) await acquire(`ann ${i}`)
     await acquire('bob')
     await vi.advanceTimersByTimeAsync(5000)
-    // The first of all starts at once, and waits for none.
+    // The very first starts at once: it waits for no other.
     expect(order().slice(0, 4)).toEqual(['ann 0', 'ann 1', 'bob', 'ann 2'])
     expect(starts.map(({ atMs }) => atMs)).toEqual(Array.from({ length: 22 }, (_, i) => 100 * i))
   })
 
-  test('those without a client, and those of one, keep their order', async () => {
+  test('calls without a client, and calls of one client, keep their order', async () => {
     const { acquire, order } = start()
     for (let i = 0; i < 5; i++) await acquire(`ann ${i}`, i % 2 === 0 ? {} : { fairBy: 'ann' })
     await vi.advanceTimersByTimeAsync(5000)
     expect(order()).toEqual(['ann 0', 'ann 1', 'ann 2', 'ann 3', 'ann 4'])
   })
 
-  test('without clients, first come is first served', async () => {
+  test('without clients, calls are served in order of arrival', async () => {
     const { limiter } = start()
     const served: number[] = []
     for (let i = 0; i < 5; i++) limiter.acquire('all').then(() => void served.push(i))
@@ -56,7 +56,7 @@ describe('turns that a queueing limit has given', () => {
     expect(served).toEqual([0, 1, 2, 3, 4])
   })
 
-  test('when one leaves, the others move up, and the last turn is free again', async () => {
+  test('when a waiter leaves, the others move up, and the last turn is free again', async () => {
     const { acquire, starts, order, failures } = start()
     const leaving = new AbortController()
     await acquire('ann 0')
@@ -72,7 +72,7 @@ describe('turns that a queueing limit has given', () => {
     expect(starts.map(({ atMs }) => atMs)).toEqual([0, 100, 200, 300])
   })
 
-  test('who would wait too long alone is served in its turn, and who is overtaken for too long is refused and refunded', async () => {
+  test('a call is served within maxWait thanks to its turn; one that is overtaken for too long is refused and refunded', async () => {
     const { acquire, limiter, order, failures } = start()
     await acquire('ann 0')
     for (let i = 1; i <= 4; i++) await acquire(`ann ${i}`, { maxWait: 400 })
@@ -83,7 +83,7 @@ describe('turns that a queueing limit has given', () => {
     expect(await limiter.peek('all')).toMatchObject({ remaining: 1000 })
   })
 
-  test('who would not be served in time in its turn either is refused at once', async () => {
+  test('a call that would exceed maxWait even in its turn is refused at once', async () => {
     const { acquire, failures } = start()
     for (let i = 0; i < 5; i++) await acquire(`ann ${i}`)
     await acquire('bob', { maxWait: 199 })
@@ -103,12 +103,12 @@ describe('turns that a queueing limit has given', () => {
   })
 })
 
-test('whatever units cost and whichever clients come and leave, none comes before one was booked, and all come in the time of all', async () => {
+test('for any costs, arrivals and aborts, no start precedes a booked time, and all start in the total time', async () => {
   const arrival = fc.record({
     who: fc.constantFrom('ann', 'bob', 'cem'),
     cost: fc.integer({ min: 1, max: 5 }),
     afterMs: fc.integer({ min: 0, max: 300 }),
-    /** Takes units by itself, as another process does. */
+    /** Charges directly, as another process does. */
     isElsewhere: fc.boolean(),
     leavesAfterMs: fc.option(fc.integer({ min: 1, max: 2000 }), { nil: undefined, freq: 5 }),
   })
@@ -121,7 +121,7 @@ test('whatever units cost and whichever clients come and leave, none comes befor
       let leaving = 0
       for (const [i, { who, cost, afterMs, isElsewhere, leavesAfterMs }] of arrivals.entries()) {
         await vi.advanceTimersByTimeAsync(afterMs)
-        // What would be booked, by the store itself.
+        // The time that the store itself would book.
         const { delayMs } = await limiter.peek('all')
         const from = performance.now() - began + delayMs
         if (isElsewhere) {

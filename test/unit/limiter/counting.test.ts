@@ -22,27 +22,27 @@ let names = 0
 const freshName = () => `counted-${names++}`
 const total = (rows: readonly { readonly count: number }[]) => rows.reduce((sum, { count }) => sum + count, 0)
 
-test('counting is off before it is started, shared by all who start it, and goes on from where it was', async () => {
+test('counting starts with the first startCounting, is shared by all of them, and continues after a restart', async () => {
   const name = freshName()
   const limiter = createLimiter({ name, limit: 100, window: '1h' })
   await limiter.consume('ann')
   const [one, other] = [startCounting(), startCounting()]
-  const seen = () => total(one.read().decisions.filter(({ policy }) => policy === name))
-  expect(seen()).toBe(0)
+  const count = () => total(one.read().decisions.filter(({ policy }) => policy === name))
+  expect(count()).toBe(0)
   await limiter.consume('ann')
   one.stop()
   one.stop()
   await limiter.consume('ann')
-  expect(seen()).toBe(2)
+  expect(count()).toBe(2)
   other.stop()
   await limiter.consume('ann')
-  expect(seen()).toBe(2)
+  expect(count()).toBe(2)
   counted()
   await limiter.consume('ann')
-  expect(seen()).toBe(3)
+  expect(count()).toBe(3)
 })
 
-test('how much of a limit was needed says what a smaller limit would have refused at most', async () => {
+test('the distribution of usage bounds what a smaller limit would have refused', async () => {
   const name = freshName()
   const counting = counted()
   const limiter = createLimiter({ name, limits: [slidingLog({ limit: 10, window: '1h' })] })
@@ -58,12 +58,12 @@ test('how much of a limit was needed says what a smaller limit would have refuse
     p50: 0.6,
     p90: Number.POSITIVE_INFINITY,
   })
-  // Each tenth by ann, and three tenths by bob: half of the limit would have refused at most 7 of 13.
+  // Ann used a tenth each time, bob three tenths: half of the limit would have refused at most 7 of 13.
   expect(used?.counts.slice(0, 50).reduce((sum, count) => sum + count, 0)).toBe(6)
   expect(used?.counts).toHaveLength(101)
 })
 
-test('decisions that a process takes alone are counted as such', async () => {
+test('decisions of the local fallback are counted with source "local"', async () => {
   const name = freshName()
   const counting = counted()
   const store = distantStore(() => 1_800_000_000_000)
@@ -76,7 +76,7 @@ test('decisions that a process takes alone are counted as such', async () => {
   const rows = counting.read().decisions.filter(({ policy }) => policy === name)
   expect(rows.map(({ outcome, source, count }) => [outcome, source, count])).toEqual([
     ['admitted', 'store', 1],
-    // One is known to have used no more than half, so this process begins anew for it.
+    // An identity is known to have used no more than half, so this process begins from zero for it.
     ['admitted', 'local', 5],
     ['limited', 'local', 1],
   ])
@@ -92,11 +92,11 @@ test('permits count as active until they are released, refunded or lapse', async
   await limiter.refund('ann', other)
   expect(permits()).toEqual({ policy: name, active: 0, taken: 5, released: 5, lapsed: 0 })
   await limiter.consume('ann')
-  await until('it lapses', () => permits()?.lapsed === 1)
+  await until('the permit lapses', () => permits()?.lapsed === 1)
   expect(permits()).toEqual({ policy: name, active: 0, taken: 6, released: 5, lapsed: 1 })
 })
 
-test('the number of rows is bounded, whatever policies, limits and identities there are', async () => {
+test('the number of rows is bounded for any number of policies, limits and identities', async () => {
   const counting = counted()
   const store = memoryStore()
   const before = counting.read()
@@ -118,7 +118,7 @@ test('the number of rows is bounded, whatever policies, limits and identities th
   expect(after.decisions.filter(({ policy }) => policy === 'other').length).toBeGreaterThan(0)
 })
 
-test('a tool that subscribes to a channel gets the event that listeners get', async () => {
+test('a subscriber of a diagnostics channel receives the same events as listeners', async () => {
   const limiter = createLimiter({ name: freshName(), limit: 1, window: '1h' })
   const seen: [string, unknown][] = []
   const listener = (message: unknown, name: string | symbol) => void seen.push([String(name), message])
@@ -126,16 +126,16 @@ test('a tool that subscribes to a channel gets the event that listeners get', as
     subscribe(name, listener)
     stops.push(() => void unsubscribe(name, listener))
   }
-  const heard: unknown[] = []
-  stops.push(limiter.on('decision', (event) => heard.push(event)))
+  const received: unknown[] = []
+  stops.push(limiter.on('decision', (event) => received.push(event)))
   await limiter.consume('ann')
   await limiter.consume('ann')
   expect(seen.map(([name]) => name)).toEqual(['sluice:decision', 'sluice:decision', 'sluice:refused'])
-  expect(seen.map(([, message]) => message)).toEqual([heard[0], heard[1], heard[1]])
+  expect(seen.map(([, message]) => message)).toEqual([received[0], received[1], received[1]])
   expect(channel('sluice:ban').hasSubscribers).toBe(false)
 })
 
-test('a listener that fails is warned of once a minute, and a listener for warnings is not told of itself', async () => {
+test('a failing listener is warned of once a minute; a failing listener for warnings causes no loop', async () => {
   const limiter = createLimiter({ name: 'loud', limit: 100, window: '1h' })
   const silent = createLimiter({ name: 'silent', limit: 1, window: '1h', warnings: { SLUICE_LISTENER_FAILED: false } })
   const fail = async () => {
@@ -151,7 +151,7 @@ test('a listener that fails is warned of once a minute, and a listener for warni
   ])
 })
 
-test('unknown events and wrong fractions are rejected when one listens', () => {
+test('on() rejects unknown events and invalid fractions', () => {
   const limiter = createLimiter({ name: 'mail', limit: 1, window: '1h' })
   const listen = (name: string, listener: unknown, options?: object) => () =>
     limiter.on(name as 'decision', listener as () => void, options)

@@ -27,7 +27,7 @@ async function warnedOf(make: () => unknown): Promise<string[]> {
   return warnings.map(({ message }) => message)
 }
 
-// Each value is warned of once, so each is another one.
+// Each value is warned of once, so every row has its own.
 test.each<[string, number, () => unknown]>([
   ['slidingLog: window', 60, () => createLimiter({ limit: 5, window: 60 })],
   ['slidingLog: window', 3600, () => createLimiter({ limit: 5, window: 3600 })],
@@ -57,13 +57,13 @@ test.each<[string, number, () => unknown]>([
   ['delay: max', 20, () => delay({ max: 20 })],
   ['tarpit: for', 15, () => tarpit({ for: 15 })],
   ['policy "default": window', 1800, () => createLimiter({ limit: 5, window: () => 1800 }).consume('a')],
-])('%s: %d is warned of as a number of seconds', async (where, value, make) => {
+])('a bare number that looks like seconds causes one warning: %s: %d', async (where, value, make) => {
   const message = `${where}: ${value} is ${value} ms: write '${value}s' for seconds, or '${value}ms' if that is meant`
   expect(await warnedOf(make)).toEqual([message])
   expect(await warnedOf(make)).toEqual([])
 })
 
-test('durations of documents are warned of as those of code are', async () => {
+test('durations in documents cause the same warning as those in code', async () => {
   const object = {
     version: 1,
     policies: {
@@ -83,7 +83,7 @@ test('durations of documents are warned of as those of code are', async () => {
   ])
 })
 
-test('durations with a unit, and numbers that are common in milliseconds, are silent', async () => {
+test('durations with a unit, and numbers common in milliseconds, cause no warning', async () => {
   const warned = await warnedOf(async () => {
     createLimiter({ limit: 5, window: '61s' })
     createLimiter({ limit: 5, window: '61ms' })
@@ -110,14 +110,14 @@ test.each([
   ['of seconds with fractions', () => Date.now() / 1000 + 1e-7, /clock: expected .*Math.floor/],
   ['of big integers', () => process.hrtime.bigint() as unknown as number, /clock: expected .* whole milliseconds/],
   ['of nothing', () => undefined as unknown as number, /clock: expected .*, got undefined/],
-])('a clock %s is rejected by both stores', (_what, clock, message) => {
+])('both stores reject a clock %s', (_what, clock, message) => {
   expect(() => memoryStore({ clock })).toThrow(
     expect.objectContaining({ code: 'INVALID_POLICY', message: expect.stringMatching(message) }),
   )
   expect(() => redisStore({} as never, { clock })).toThrow(message)
 })
 
-test('clocks of tests may begin at 0, and step back beyond it', async () => {
+test('a clock may begin at 0 and step back below it', async () => {
   let now = 0
   const limiter = createLimiter({ ...some, limit: 1, store: memoryStore({ clock: () => now }) })
   await limiter.consume('a')

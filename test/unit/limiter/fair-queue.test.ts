@@ -29,7 +29,7 @@ function served(queue: FairQueue): Turn[] {
 }
 const clients = (turns: readonly Turn[]) => turns.map(({ client }) => client ?? '-').join('')
 
-test('one who comes after twenty of another is served second', () => {
+test('a client that arrives after twenty turns of another is served second', () => {
   const queue = queueOf(...Array.from({ length: 20 }, () => turnOf('a')), turnOf('b'))
   expect(clients(served(queue))).toBe(`ab${'a'.repeat(19)}`)
 })
@@ -43,32 +43,32 @@ test('clients take turns by units, not by requests', () => {
   expect(clients(served(queue))).toBe('abbbabb')
 })
 
-test('one who comes back does not get what it missed, nor what it has had', () => {
+test('a client that returns gets neither the turns it missed nor a second first turn', () => {
   const queue = queueOf(turnOf('a'), turnOf('a'), turnOf('a'), turnOf('b'))
   const order = [queue.first as Turn]
   queue.remove(order[0] as Turn, true)
   order.push(queue.first as Turn)
   queue.remove(order[1] as Turn, true)
   expect(clients(order)).toBe('ab')
-  // Both have had one: b, that asks again, comes after the a that waits, and not before all of a's.
+  // Each has had one: b's next turn comes after the waiting a, but before the rest of a's.
   queue.add(turnOf('b'))
   expect(clients(served(queue))).toBe('aba')
 })
 
-test('a request that leaves without being served is not charged a turn', () => {
+test('a turn that leaves unserved is not charged to its client', () => {
   const leaving = turnOf('b')
   const queue = queueOf(turnOf('a'), turnOf('a'), leaving, turnOf('b'))
   queue.remove(leaving, false)
   expect(clients(served(queue))).toBe('aba')
 })
 
-test('higher classes go first; clients take turns within a class', () => {
+test('higher priorities go first, and clients take turns within a priority', () => {
   const high = { headStartMs: 1_000_000 }
   const queue = queueOf(turnOf('a'), turnOf('b'), turnOf('c', high), turnOf('c', high), turnOf('d', high))
   expect(clients(served(queue))).toBe('cdcab')
 })
 
-test('a full queue is left by the newest turn of the client with the most, of no higher class', () => {
+test('a full queue drops the newest turn of the client with the most, unless its priority is higher', () => {
   const turns = [
     turnOf('a'),
     turnOf('a'),
@@ -96,12 +96,12 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.nat(20) },
 )
 
-test('clients that wait all the time never differ by more than their largest costs; each keeps its own order', () => {
+test('waiting clients never differ by more than their largest costs, and each keeps its own order', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const queue = new FairQueue()
       const waiting: Turn[] = []
-      // For each pair, what each has been served since both have been waiting.
+      // For each pair, the units served to each since both have been waiting.
       const pairs = new Map<string, number>()
       const names = ['a', 'b', 'c', undefined]
       const has = (client: string | undefined) => waiting.some((turn) => turn.client === client)
@@ -114,7 +114,7 @@ test('clients that wait all the time never differ by more than their largest cos
           const turn = queue.first
           expect(turn === undefined).toBe(waiting.length === 0)
           if (!turn) continue
-          // The first of its client's own.
+          // The first turn of its client.
           expect(waiting.find(({ client }) => client === turn.client)).toBe(turn)
           const through = queue.unitsThrough(turn)
           expect(through).toBe(turn.cost)
@@ -138,18 +138,18 @@ test('clients that wait all the time never differ by more than their largest cos
         expect(queue.length).toBe(waiting.length)
         expect(queue.units).toBe(waiting.reduce((sum, { cost }) => sum + cost, 0))
       }
-      // What is foreseen comes true.
-      const foreseen = new Map(waiting.map((turn) => [turn, queue.unitsThrough(turn)]))
+      // Predictions hold.
+      const predicted = new Map(waiting.map((turn) => [turn, queue.unitsThrough(turn)]))
       let units = 0
       for (const turn of served(queue)) {
         units += turn.cost
-        expect(units).toBe(foreseen.get(turn))
+        expect(units).toBe(predicted.get(turn))
       }
     }),
   )
 })
 
-test('what is foreseen comes true, also over classes and for turns that came earlier than they joined', () => {
+test('unitsThrough predicts the order, also over priorities and for turns that arrived before they joined', () => {
   const arrival = fc.record({
     client: fc.constantFrom('a', 'b', 'c', undefined),
     cost: fc.integer({ min: 1, max: 5 }),
@@ -174,11 +174,11 @@ test('what is foreseen comes true, also over classes and for turns that came ear
           queue.add(waiting.at(-1) as Turn)
         }
       }
-      const foreseen = new Map(waiting.map((turn) => [turn, queue.unitsThrough(turn)]))
+      const predicted = new Map(waiting.map((turn) => [turn, queue.unitsThrough(turn)]))
       let units = 0
       for (const turn of served(queue)) {
         units += turn.cost
-        expect(units).toBe(foreseen.get(turn))
+        expect(units).toBe(predicted.get(turn))
       }
       expect(queue).toMatchObject({ length: 0, units: 0 })
     }),
@@ -190,7 +190,7 @@ test.each([
   ['a client each', (i: number) => `client ${i}`, () => 0],
   ['clients in ten classes', (i: number) => `client ${i % 97}`, (i: number) => i % 10],
   ['a class each', () => undefined, (i: number) => 2 * i],
-])('at 10,000 turns one that joins or leaves looks at few others: %s', (_, client, headStartMs) => {
+])('with 10,000 turns, joining or leaving looks at fewer than 500: %s', (_, client, headStartMs) => {
   let looks = 0
   const looked = <T>(value: T): T => {
     looks++
@@ -218,7 +218,7 @@ test.each([
   for (let i = 0; i < 10; i++) looksFor(() => queue.remove(queue.first as Turn, true))
 })
 
-test('without clients the order is that of arrival, less head starts', () => {
+test('without clients the order is that of arrival less head starts', () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(0, 3, 10), { maxLength: 20 }), (headStarts) => {
       const turns = headStarts.map((headStartMs) => turnOf(undefined, { headStartMs }))

@@ -2,39 +2,39 @@ import { createLimiter, gcra, memoryStore, type Verdict } from '@sluice/core'
 import { expect, test } from 'vitest'
 import { warningsDuring } from '../../support/process-events.js'
 
-test('onVerdict is told of what consume decides, and not of a peek', async () => {
-  const told: unknown[] = []
+test('onVerdict receives the verdicts of consume, and none of peek', async () => {
+  const received: unknown[] = []
   const limiter = createLimiter({
     limit: 1,
     window: '1m',
-    onVerdict: (subject, verdict) => told.push([subject, verdict.allowed, verdict.reason]),
+    onVerdict: (subject, verdict) => received.push([subject, verdict.allowed, verdict.reason]),
   })
   await limiter.peek('ann')
   const verdict = await limiter.consume('ann')
   await limiter.consume('ann')
-  expect(told).toEqual([
+  expect(received).toEqual([
     ['ann', true, undefined],
     ['ann', false, 'limited'],
   ])
   expect(verdict.allowed).toBe(true)
 })
 
-test('onVerdict is told of the verdict with which acquire ends, once', async () => {
-  const told: Verdict[] = []
+test('onVerdict receives the final verdict of acquire, once', async () => {
+  const received: Verdict[] = []
   const limiter = createLimiter({
     limits: [gcra({ limit: 1, window: '50ms' })],
-    onVerdict: (_subject, verdict) => told.push(verdict),
+    onVerdict: (_subject, verdict) => received.push(verdict),
   })
   await limiter.acquire('ann')
   const waited = await limiter.acquire('ann', { maxWait: Number.POSITIVE_INFINITY })
-  expect(told.map(({ allowed }) => allowed)).toEqual([true, true])
-  expect(told[1]).toBe(waited)
+  expect(received.map(({ allowed }) => allowed)).toEqual([true, true])
+  expect(received[1]).toBe(waited)
   await expect(limiter.acquire('ann', { cost: 2 })).rejects.toMatchObject({ code: 'WAIT_EXCEEDED' })
-  expect(told.at(-1)).toMatchObject({ allowed: false, reason: 'impossible' })
-  expect(told).toHaveLength(3)
+  expect(received.at(-1)).toMatchObject({ allowed: false, reason: 'impossible' })
+  expect(received).toHaveLength(3)
 })
 
-test('what onVerdict throws rejects the call, and what was charged stays charged', async () => {
+test('an error thrown by onVerdict rejects the call, and the charge stays', async () => {
   const limiter = createLimiter({
     limit: 5,
     window: '1m',
@@ -48,7 +48,7 @@ test('what onVerdict throws rejects the call, and what was charged stays charged
   expect((await limiter.peek('ann')).remaining).toBe(3)
 })
 
-test('a promise of onVerdict that rejects is warned of, unless that is silenced', async () => {
+test('a rejected promise of onVerdict causes a warning, unless that is silenced', async () => {
   const make = (warnings: object) =>
     createLimiter({ limit: 5, window: '1m', warnings, onVerdict: () => Promise.reject(new Error('mine')) })
   const [loud, silent] = [make({}), make({ SLUICE_LISTENER_FAILED: false })]
@@ -59,7 +59,7 @@ test('a promise of onVerdict that rejects is warned of, unless that is silenced'
   expect(seen).toMatchObject([{ code: 'SLUICE_LISTENER_FAILED', message: 'policy "default": onVerdict: mine' }])
 })
 
-test('what is no function is refused', () => {
+test('createLimiter rejects an onVerdict that is not a function', () => {
   expect(() => createLimiter({ limit: 1, window: '1m', onVerdict: 'log' as never })).toThrow(
     'policy "default": onVerdict: expected a function, got "log"',
   )

@@ -35,8 +35,8 @@ async function admittedOf(limiter: { consume(key: string): Promise<Verdict> }, t
   return admitted
 }
 
-describe('by default, while the store is away', () => {
-  test('the same limits hold in this process, and verdicts say who decided', async () => {
+describe('by default, during an outage', () => {
+  test('during an outage the same limits hold in this process, and verdicts say so', async () => {
     const limiter = limiterOf({ limits: [gcra({ limit: 2, window: '10s' })] })
     expect((await limiter.consume('k')).kind).toBe('decided')
     store.isAway = true
@@ -51,14 +51,14 @@ describe('by default, while the store is away', () => {
     expect((await limiter.consume('k')).allowed).toBe(true)
   })
 
-  test('limiters of one name and the same limits are one limiter still', async () => {
+  test('during an outage limiters of one name and the same limits still share their counts', async () => {
     const options = { limits: [perMinute<string>(3)] }
     const [one, other] = [limiterOf(options), limiterOf(options)]
     store.isAway = true
     expect((await admittedOf(one, 2)) + (await admittedOf(other, 2))).toBe(3)
   })
 
-  test('when the store returns, decisions are by its state at once; what was counted here is not forgotten before its time', async () => {
+  test('after an outage the store decides at once, and local counts are remembered for the next outage', async () => {
     const limiter = limiterOf({ limits: [perMinute(3)] })
     await limiter.consume('k')
     store.isAway = true
@@ -72,7 +72,7 @@ describe('by default, while the store is away', () => {
     expect((await limiter.consume('k')).allowed).toBe(true)
   })
 
-  test('what was charged is refunded to where it was charged, and nowhere else', async () => {
+  test('a charge is refunded only where it was made: in the store or in this process', async () => {
     const limiter = limiterOf({ limits: [perMinute(5)] })
     const shared = await limiter.consume('k', { cost: 2 })
     store.isAway = true
@@ -84,7 +84,7 @@ describe('by default, while the store is away', () => {
     expect(await limiter.refund('k', local)).toBe(true)
     expect(await limiter.refund('k', local)).toBe(false)
     expect((await limiter.peek('k')).remaining).toBe(3)
-    // It may have been heard all the same, so it is not told again.
+    // The store may have received it all the same, so it is not sent again.
     expect(await limiter.refund('k', shared)).toBe(false)
     expect((await limiter.peek('k')).remaining).toBe(3)
     store.isAway = true
@@ -100,7 +100,7 @@ describe('by default, while the store is away', () => {
     ['a leaky bucket', leakyBucket({ capacity: 4, leak: 4, every: '1m' }), 15_000],
   ]
   test.each(atMinutes)(
-    'a client at the limit of %s gets nothing more before the time it was told',
+    'during an outage a client at the limit of %s is refused until the retry-after it had received',
     async (_, limit, ms) => {
       now = 1_000_020_000
       const limiter = limiterOf({ limits: [limit] })
@@ -118,7 +118,7 @@ describe('by default, while the store is away', () => {
     },
   )
 
-  test('a client at the limit of a window of segments gets nothing more before the time it was told', async () => {
+  test('during an outage a client at the limit of a segmented window is refused until the retry-after it had received', async () => {
     const limiter = limiterOf({ limits: [slidingWindow({ limit: 4, window: '1m' })] })
     expect(await admittedOf(limiter, 4)).toBe(4)
     now += 5000
@@ -130,14 +130,14 @@ describe('by default, while the store is away', () => {
     expect(await admittedOf(limiter, 5)).toBe(4)
   })
 
-  test('counting goes on at the share of the limit, from the share of what was used', async () => {
+  test('local counting continues at the share of the limit, from the share of the usage', async () => {
     const limiter = limiterOf({ limits: [perMinute(100)], unavailable: { share: 0.25 } })
     await limiter.consume('k', { cost: 80 })
     store.isAway = true
     expect(await admittedOf(limiter, 10)).toBe(5)
   })
 
-  test('limits are carried on each by itself, and what was refunded or reset is not', async () => {
+  test('each limit carries its own usage into the outage, without refunds and resets', async () => {
     const limiter = limiterOf({ limits: [gcra({ limit: 10, window: '1m' }), fixedWindow({ limit: 4, window: '1h' })] })
     await limiter.consume('k', { cost: 3 })
     const verdict = await limiter.consume('back', { cost: 4 })
@@ -151,7 +151,7 @@ describe('by default, while the store is away', () => {
     expect((await limiter.consume('reset', { cost: 4 })).allowed).toBe(true)
   })
 
-  test('settling, releasing and renewing what the store charged cause no error', async () => {
+  test('during an outage, settle, renew and release of a verdict of the store throw no error', async () => {
     const limiter = limiterOf({ limits: [perMinute(5), concurrency({ limit: 2 })] })
     const verdict = await limiter.consume('k', { cost: 2 })
     store.isAway = true
@@ -165,18 +165,18 @@ describe('by default, while the store is away', () => {
     expect(await local.settle(1)).toBe(true)
   })
 
-  test('a refusal by hand, its end and a reset are errors, as their effect would be unknown', async () => {
+  test('during an outage block, unblock and reset throw, as their effect would be unknown', async () => {
     const limiter = limiterOf({ limits: [perMinute(1)] })
     store.isAway = true
     await limiter.consume('k')
     await expect(limiter.block('k', { for: '1h' })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     await expect(limiter.unblock('k')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     await expect(limiter.reset('k')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-    // Here it is forgotten all the same.
+    // This process forgets the count all the same.
     expect((await limiter.consume('k')).allowed).toBe(true)
   })
 
-  test('limits that are functions of the request, tiers, priorities and charged refusals hold as well', async () => {
+  test('request-dependent limits, tiers, priorities and charged refusals hold during an outage', async () => {
     store.isAway = true
     const byKey = limiterOf({ limits: [slidingLog({ limit: (key) => key.length, window: '1m' })] })
     expect(await Promise.all(['a', 'ab'].map(async (key) => (await byKey.consume(key)).remaining))).toEqual([0, 1])
@@ -194,19 +194,19 @@ describe('by default, while the store is away', () => {
     expect((await strict.peek('k')).remaining).toBe(0)
   })
 
-  test('errors that are no outage stay errors', async () => {
+  test('errors other than an outage stay errors', async () => {
     const broken = { ...store, decide: () => Promise.reject(new TypeError('a bug')) }
     const limiter = createLimiter({ store: broken, limit: 1, window: '1m' })
     await expect(limiter.consume('k')).rejects.toThrow('a bug')
   })
 })
 
-test('a store that answers at once is never away, so no second one is made beside it', async () => {
+test('a store that responds synchronously gets no local fallback', async () => {
   const inProcess = memoryStore({ clock: () => now })
   let reads = 0
   const counting = new Proxy(inProcess, {
     get(target, name) {
-      // What decides during an outage goes by the clock of the store.
+      // The local fallback uses the clock of the store.
       if (name === 'clock') reads++
       const value = Reflect.get(target, name)
       return typeof value === 'function' ? value.bind(target) : value
@@ -221,7 +221,7 @@ test('a store that answers at once is never away, so no second one is made besid
   expect(reads).toBe(before)
 })
 
-describe('a share of the limits', () => {
+describe('unavailable.share', () => {
   const whole = fc.integer({ min: 1, max: 400 })
   const ALGORITHMS: Record<string, (limit: number, capacity: number) => Limit<string>> = {
     slidingLog: (limit) => slidingLog({ limit, window: '1h' }),
@@ -237,7 +237,7 @@ describe('a share of the limits', () => {
   }
 
   test.each(Object.entries(ALGORITHMS))(
-    '%s admits it at once, rounded down but at least 1, and says so',
+    'the local share of %s is admitted at once, rounded down to at least 1, and reported',
     async (_name, algorithm) => {
       store.isAway = true
       let keys = 0
@@ -257,7 +257,7 @@ describe('a share of the limits', () => {
     },
   )
 
-  test('is of the outage alone, and of all limits', async () => {
+  test('a share applies during the outage only, and to all limits', async () => {
     const limiter = limiterOf({
       limits: [perMinute(10), perHour(40), concurrency({ limit: 4 })],
       unavailable: { share: 0.25 },
@@ -274,13 +274,13 @@ describe('a share of the limits', () => {
     expect((await limiter.peek('k')).limits.map(({ remaining }) => remaining)).toEqual([2, 10, 1])
   })
 
-  test('of nothing is nothing', async () => {
+  test('a share of a limit of 0 is 0', async () => {
     store.isAway = true
     const limiter = limiterOf({ limits: [gcra({ limit: 0, window: '1s' })], unavailable: { share: 0.5 } })
     expect(await limiter.consume('k')).toMatchObject({ allowed: false, reason: 'impossible' })
   })
 
-  test('keeps a share of what is reserved, and never all there is', async () => {
+  test('a share reduces reserves, too, and leaves at least one unit unreserved', async () => {
     const limiter = limiterOf({ limits: [gcra({ limit: 20, window: '1h', reserve: 10 })], unavailable: { share: 0.5 } })
     const small = limiterOf({
       name: 'small',
@@ -293,7 +293,7 @@ describe('a share of the limits', () => {
     expect(await admittedOf(small, 5)).toBe(1)
   })
 
-  test('refuses what only the whole can hold, without saying never', async () => {
+  test('a cost above the share is refused as unavailable, not as impossible', async () => {
     const limiter = limiterOf({ limits: [perMinute(10)], unavailable: { share: 0.5 } })
     store.isAway = true
     const refusal = await limiter.consume('k', { cost: 6 })
@@ -303,10 +303,10 @@ describe('a share of the limits', () => {
   })
 })
 
-describe('with nothing to decide instead', () => {
+describe('unavailable.decide: allow and deny', () => {
   const NOTHING_KNOWN = { kind: 'unavailable', remaining: 0, resetAfterMs: 0, delayMs: 0, limits: [], cost: 0 }
 
-  test('all are let through: no numbers, nothing charged, nothing to refund', async () => {
+  test('decide "allow" admits all: verdicts have no numbers, and nothing is charged or refunded', async () => {
     const limiter = limiterOf({ limits: [perMinute(1)], unavailable: { decide: 'allow' } })
     store.isAway = true
     const verdicts = [await limiter.consume('k'), await limiter.consume('k', { cost: 9 }), await limiter.peek('k')]
@@ -322,7 +322,7 @@ describe('with nothing to decide instead', () => {
     expect((await limiter.peek('k')).remaining).toBe(1)
   })
 
-  test('all are refused, for another reason than a limit', async () => {
+  test('decide "deny" refuses all with the reason "unavailable"', async () => {
     const limiter = limiterOf({ limits: [perMinute(9)], unavailable: { decide: 'deny' } })
     store.isAway = true
     for (const verdict of [
@@ -339,7 +339,7 @@ describe('with nothing to decide instead', () => {
   })
 })
 
-test('an outage that begins while requests wait in a queue ends no wait, and charges none twice', async () => {
+test('an outage that begins while requests wait ends no wait, and charges none twice', async () => {
   const limiter = limiterOf({ limits: [concurrency({ limit: 1 })] })
   const first = await limiter.acquire('k')
   const waiting = limiter.acquire('k', { maxWait: '10s' })
@@ -355,7 +355,7 @@ test('an outage that begins while requests wait in a queue ends no wait, and cha
   expect((await limiter.peek('k')).allowed).toBe(true)
 })
 
-test('options that cannot be meant are refused', () => {
+test('invalid unavailable options are rejected', () => {
   const make = (options: object) => () => createLimiter({ name: 'api', store, limit: 1, window: '1s', ...options })
   expect(make({ unavailable: { decide: 'error' } })).toThrow(
     'policy "api": unavailable: decide: expected "local" or "allow" or "deny", got "error"',

@@ -15,7 +15,7 @@ interface Caller {
   readonly user: string
 }
 
-/** So many per 100 ms for each user and 2 per 80 ms for all; every other store call is answered late. */
+/** `perUser` per 100 ms for each user and 2 per 80 ms for all; every other store call resolves later. */
 function limiterOfTwo(perUser = 1) {
   const start = performance.now()
   const store = memoryStore({ clock: () => 1_000_000_000 + Math.floor(performance.now() - start) })
@@ -32,16 +32,16 @@ function limiterOfTwo(perUser = 1) {
 function storeLate(store: ReturnType<typeof memoryStore>) {
   let calls = 0
   return {
-    decide: (ask: never) => {
-      const answer = store.decide(ask)
-      return calls++ % 2 === 0 ? answer : Promise.resolve(answer)
+    decide: (request: never) => {
+      const result = store.decide(request)
+      return calls++ % 2 === 0 ? result : Promise.resolve(result)
     },
     close: () => store.close(),
   }
 }
 
 describe('queues of several limits', () => {
-  test('a client that waits for a limit of its own holds up no other, and order holds in every queue', async () => {
+  test('a client that waits for its own limit delays no other, and each queue keeps its order', async () => {
     const { limiter } = limiterOfTwo()
     const served: string[] = []
     const wait = (user: string) => limiter.acquire({ user }).then(() => served.push(`${user} ${performance.now()}`))
@@ -78,7 +78,7 @@ describe('queues of several limits', () => {
     ])
   })
 
-  test('a request that becomes first in one queue still waits for those that came before in another', async () => {
+  test('a request that becomes first in one queue still waits behind earlier ones in another', async () => {
     const { limiter } = limiterOfTwo(2)
     const start = performance.now()
     const served: [string, number][] = []
@@ -96,7 +96,7 @@ describe('queues of several limits', () => {
     await vi.advanceTimersByTimeAsync(1)
     void wait('zed', 2)
     await vi.advanceTimersByTimeAsync(1)
-    // Behind the other of her own, whose place is then given up: for herself there is room from 100 ms on.
+    // It waits behind her earlier request, which then leaves: her own limit has room from 100 ms on.
     void wait('ann', 1)
     await vi.advanceTimersByTimeAsync(1)
     leaving.abort(new Error('left'))
@@ -109,7 +109,7 @@ describe('queues of several limits', () => {
     ])
   })
 
-  test('whatever comes and goes, all are served or told, none out of turn for its user, and nothing is left behind', async () => {
+  test('for any arrivals and departures all waiters are served or rejected, in order per user, and none is left', async () => {
     const arrival = fc.record({
       user: fc.constantFrom('ann', 'bob', 'cid'),
       afterMs: fc.integer({ min: 0, max: 60 }),
@@ -140,7 +140,7 @@ describe('queues of several limits', () => {
           for (let i = 1; i < own.length; i++) expect(at(own, i) - at(own, i - 1)).toBeGreaterThanOrEqual(100)
         }
         for (let i = 2; i < served.length; i++) expect(at(served, i) - at(served, i - 2)).toBeGreaterThanOrEqual(80)
-        // Only what has been charged is there, and no request waits.
+        // Only what has been charged is stored, and no request waits.
         expect(engine.hasQueues).toBe(false)
         expect((await limiter.peek({ user: 'ann' })).remaining).toBe(1)
       }),

@@ -1,7 +1,7 @@
 import { createLimiter, fixedWindow, memoryStore, perMinute } from '@sluice/core'
 import { expect, test } from 'vitest'
 
-test('of two tiers, what was charged in the one is refunded after a reset of the other', async () => {
+test('after a reset of one tier, charges in the other can still be refunded', async () => {
   const limiter = createLimiter<{ id: string; plan: string }>({
     store: memoryStore({ clock: () => 0 }),
     key: ({ id }) => id,
@@ -19,7 +19,7 @@ test('of two tiers, what was charged in the one is refunded after a reset of the
   expect([(await limiter.peek(free)).remaining, (await limiter.peek(pro)).remaining]).toEqual([2, 8])
 })
 
-test('after more resets than are remembered, what was charged before them stays, and what came since is refunded', async () => {
+test('after thousands of resets, charges before a reset are not refunded, and later ones are', async () => {
   const limiter = createLimiter({ store: memoryStore({ clock: () => 0 }), limits: [perMinute(5)] })
   const old = await limiter.consume('ann')
   await limiter.reset('ann')
@@ -33,14 +33,14 @@ test('after more resets than are remembered, what was charged before them stays,
   expect((await limiter.peek('ann')).remaining).toBe(4)
 })
 
-test('a refund that was asked for before a reset comes first', async () => {
+test('a refund requested before a reset takes effect before it', async () => {
   const limiter = createLimiter({ store: memoryStore({ clock: () => 0 }), limits: [perMinute(5)] })
   const verdict = await limiter.consume('ann')
   const [refunded] = await Promise.all([limiter.refund('ann', verdict), limiter.reset('ann')])
   expect(refunded).toBe(true)
 })
 
-test('a refund by the verdict alone says that the key is missing', async () => {
+test('a refund without a key throws an error that says so', async () => {
   const limiter = createLimiter({ name: 'mail', limit: 1, window: '1m' })
   const verdict = await limiter.consume('ann')
   const refund = limiter.refund as (verdict: unknown) => Promise<boolean>

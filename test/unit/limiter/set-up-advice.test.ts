@@ -4,10 +4,10 @@ import { allWarningsDuring as warningsDuring } from '../../support/process-event
 
 const codesOf = (warnings: readonly Error[]) => warnings.map((warning) => (warning as { code?: string }).code)
 
-describe('how limiters are made', () => {
+describe('warnings about how limiters are made', () => {
   const limit = { limit: 5, window: '1m' } as const
 
-  test('two limiters without a name on one store are warned of; named ones, and those of stores apart, are not', async () => {
+  test('two unnamed limiters on one store cause a warning; named ones and separate stores do not', async () => {
     const store = express.memoryStore()
     const codes = codesOf(
       await warningsDuring(() => {
@@ -22,7 +22,7 @@ describe('how limiters are made', () => {
     expect(codesOf(await warningsDuring(() => express.createLimiter(silenced)))).toEqual([])
   })
 
-  test('the third limiter of one name with the same limits is warned of, once requests are served', async () => {
+  test('a third limiter with the same name and limits causes a warning once requests are served', async () => {
     const { createLimiter, keyed, perMinute, rateLimit } = express
     const early = await warningsDuring(() => {
       for (let n = 0; n < 5; n++) createLimiter(limit)
@@ -51,7 +51,7 @@ describe('how limiters are made', () => {
     expect(others[0]?.message).toMatch(/more than 100 limiters with memory of their own/)
   })
 
-  test('a window of a bare number below 1,000 is warned of, as others count seconds; a duration is not', async () => {
+  test('a bare window below 1,000 causes one warning that it may mean seconds; a duration with a unit does not', async () => {
     const warnings = await warningsDuring(() => {
       express.slidingLog({ limit: 5, window: 61 })
       express.slidingLog({ limit: 5, window: 61 })

@@ -21,7 +21,7 @@ function listOf(entries: readonly Entry[], now: () => number): DataMatcher {
   return new DataMatcher(builder.build(), now)
 }
 
-test('an entry matches until the ms at which it ends, and then the next larger one does', () => {
+test('an entry matches until the ms at which it ends, then the next larger one does', () => {
   let now = 0
   const entries = [
     { text: '10.0.0.0/8', reason: 'net' },
@@ -43,7 +43,7 @@ test('an entry matches until the ms at which it ends, and then the next larger o
   expect(seen('10.1.0.8')?.reason).toBe('net')
 })
 
-test('of equal entries the one that holds for longest counts', () => {
+test('among equal entries the one that expires last counts', () => {
   const entries = [
     { text: '192.0.2.1', expiresAt: 1000 },
     { text: '192.0.2.1', expiresAt: 3000 },
@@ -57,7 +57,7 @@ test('of equal entries the one that holds for longest counts', () => {
   expect(list.match({ kind: 'user', value: 'ann' })?.expiresAt).toBeUndefined()
 })
 
-test('entries that end while they are matched leave what an oracle finds, at every time', () => {
+test('at any time, a list with expiring entries matches the same as an oracle', () => {
   for (let seed = 1; seed <= byEffort({ quick: 8, usual: 30, full: 1000 }); seed++) {
     const random = seeded(seed)
     const entries = Array.from({ length: 1 + Math.floor(random() * 40) }, () => ({

@@ -31,7 +31,7 @@ async function fileWith(name: string, text: string, options?: FileListOptions): 
   return list
 }
 
-/** As programs should: what is on the path is whole at any time. */
+/** As programs should: the path always holds a whole file. */
 async function replace(name: string, text: string): Promise<void> {
   await writeFile(join(folder, `${name}.new`), text)
   await rename(join(folder, `${name}.new`), join(folder, name))
@@ -40,8 +40,8 @@ async function replace(name: string, text: string): Promise<void> {
 const holds = (list: FileList, value: string, kind = 'ip') => list.match({ kind, value }) !== undefined
 const reason = (list: FileList, value: string) => list.match({ kind: 'ip', value })?.reason
 
-describe('formats', () => {
-  test('plain: a range per line, comments, empty lines, ends of lines of any system', async () => {
+describe('fileList: formats', () => {
+  test('a plain list accepts a range per line, comments, empty lines and any line ending', async () => {
     const text =
       '\ufeff# ours\r\n192.0.2.0/24\r\n\n  198.51.100.7 # scraper \n203.0.113.1-203.0.113.9;SBL1\n2001:db8::/32'
     const list = await fileWith('deny.txt', text)
@@ -60,7 +60,7 @@ describe('formats', () => {
     expect(holds(list, '203.0.113.10')).toBe(false)
   })
 
-  test('netset: published files, and what ipset saves, with its timeouts', async () => {
+  test('a netset list accepts published files, and the output of ipset save with its timeouts', async () => {
     const text = [
       '#',
       '# level1',
@@ -77,7 +77,7 @@ describe('formats', () => {
     expect(list.match({ kind: 'ip', value: '203.0.113.7' })?.expiresAt).toBeUndefined()
   })
 
-  test('json: ranges, or values by their kind, with reasons and ends', async () => {
+  test('a json list accepts ranges, or values by kind, with reasons and expiries', async () => {
     const ranges = await fileWith('ranges.json', '["192.0.2.0/24", { "value": "2001:db8::/32", "reason": "lab" }]', {
       format: 'json',
     })
@@ -98,11 +98,11 @@ describe('formats', () => {
       false,
       false,
     ])
-    // Hashed, as it is counted.
+    // A header is hashed, as it is counted.
     expect(holds(byKind, 'k-1', 'header:x-api-key')).toBe(false)
   })
 
-  test('crowdsec: bans of addresses and ranges, for as long as they last', async () => {
+  test('a crowdsec list takes bans of addresses and ranges until they end', async () => {
     const decision = {
       id: 1,
       origin: 'cscli',
@@ -157,7 +157,7 @@ describe('formats', () => {
     ],
     ['plain', '', ': expected entries, got none'],
     ['json', '[]', ': expected entries, got none'],
-  ] as const)('%s: %j is refused with file and line', async (format, text, message) => {
+  ] as const)('a malformed %s list is rejected with file and line: %j', async (format, text, message) => {
     await writeFile(join(folder, 'bad'), text)
     const warnings = await warningsDuring(async () => {
       const list = watchFile('bad', { format })
@@ -173,8 +173,8 @@ describe('formats', () => {
   })
 })
 
-describe('changes', () => {
-  test('a file that is renamed onto the path is taken, time and again', async () => {
+describe('fileList: changes', () => {
+  test('a list reloads each time a file is renamed onto its path', async () => {
     const list = await fileWith('deny.txt', '192.0.2.1')
     for (let i = 2; i < 6; i++) {
       await replace('deny.txt', `192.0.2.${i}`)
@@ -184,7 +184,7 @@ describe('changes', () => {
     expect(list.version).toBe(5)
   })
 
-  test('a file that is written in place, bit by bit, is not taken before it is whole', async () => {
+  test('a file written in place, piece by piece, is not loaded before it is whole', async () => {
     const list = await fileWith('deny.txt', '192.0.2.1\n')
     const seen = new Set<number>()
     const file = await open(join(folder, 'deny.txt'), 'w')
@@ -199,7 +199,7 @@ describe('changes', () => {
     expect([list.size, list.version]).toEqual([20, 2])
   })
 
-  test('a file that is taken away and made anew is taken when it is whole', async () => {
+  test('a file that is deleted and created again is loaded once it is whole', async () => {
     const list = await fileWith('deny.txt', '192.0.2.1\n192.0.2.2')
     await unlink(join(folder, 'deny.txt'))
     expect(holds(list, '192.0.2.1')).toBe(true)
@@ -209,7 +209,7 @@ describe('changes', () => {
     expect([holds(list, '192.0.2.3'), list.version]).toEqual([true, 2])
   })
 
-  test('a link whose directory is exchanged, as Kubernetes does, is a change', async () => {
+  test('a link whose directory is exchanged, as by Kubernetes, is reloaded', async () => {
     await mkdir(join(folder, 'one'))
     await mkdir(join(folder, 'two'))
     await writeFile(join(folder, 'one/deny.txt'), '192.0.2.1')
@@ -223,7 +223,7 @@ describe('changes', () => {
     await until('the file is noticed', () => holds(list, '192.0.2.2'))
   })
 
-  test('what is wrong, empty or less than half is refused and warned of, and the last good one stays', async () => {
+  test('a reload that is malformed, empty or below half the size is rejected with a warning, and the last list stays', async () => {
     const four = '192.0.2.1\n192.0.2.2\n192.0.2.3\n192.0.2.4\n'
     const list = await fileWith('deny.txt', four)
     for (const [text, message] of [
@@ -245,14 +245,14 @@ describe('changes', () => {
     expect([list.error, holds(list, '192.0.2.4')]).toEqual([undefined, false])
   })
 
-  test('with allowShrink it may shrink', async () => {
+  test('with allowShrink a list may shrink to nothing', async () => {
     const list = await fileWith('deny.txt', '192.0.2.1\n192.0.2.2\n192.0.2.3\n', { allowShrink: true })
     await replace('deny.txt', '# none\n')
     await until('the file is noticed', () => list.size === 0)
     expect(holds(list, '192.0.2.1')).toBe(false)
   })
 
-  test('a file that is not there is an error at the start, and taken when it comes', async () => {
+  test('a missing file is an error at the start, and is loaded once it exists', async () => {
     const list = watchFile('deny.txt')
     await expect(list.ready()).rejects.toMatchObject({
       code: 'INVALID_LIST',
@@ -263,7 +263,7 @@ describe('changes', () => {
     await list.ready()
   })
 
-  test('a closed list keeps what it has, and does not look any more', async () => {
+  test('a closed list keeps its entries and does not follow the file', async () => {
     const list = await fileWith('deny.txt', '192.0.2.1')
     await list.close()
     await replace('deny.txt', '192.0.2.2')
@@ -276,8 +276,8 @@ describe('changes', () => {
   })
 })
 
-describe('in a policy', () => {
-  test('a file may hold kinds that the policy does not know: warned of once, and none of them matches', async () => {
+describe('fileList in a policy', () => {
+  test('kinds that the policy does not know cause one warning, and match nothing', async () => {
     const list = await fileWith('deny.json', '{ "user": ["ann"], "ip": ["192.0.2.7"] }', { format: 'json' })
     expect(() => rateLimit({ limit: 1, window: '1h', deny: list })).toThrow(/got "user" in deny.json/)
     const late = watchFile('late.json', { format: 'json' })
@@ -296,7 +296,7 @@ describe('in a policy', () => {
     [['a', { format: 'csv' }], /format: expected "plain" or "netset"/],
     [['a', { allowShrink: 1 }], /allowShrink: expected true or false/],
     [['a', { watch: true }], /watch: unknown option/],
-  ])('fileList(%j) is an error', (given, message) => {
+  ])('fileList rejects wrong arguments: %j', (given, message) => {
     expect(() => fileList(...(given as unknown as [string]))).toThrow(message)
   })
 })

@@ -6,7 +6,7 @@ import { OracleRanges, randomAddress, randomRange, seeded } from './oracle-range
 
 const on = (ranges: string[], value: string) => ipRanges(ranges).match({ kind: 'ip', value })
 
-describe('ranges of addresses', () => {
+describe('ipRanges', () => {
   test.each([
     ['192.0.2.7', '192.0.2.7', true],
     ['192.0.2.7', '192.0.2.8', false],
@@ -34,11 +34,11 @@ describe('ranges of addresses', () => {
     ['192.0.2.0/24', '192.0.2.9:5555', true],
     ['2001:db8::/32', '[2001:db8::1]:80', true],
     ['fe80::/10', 'fe80::1%eth0', true],
-  ])('%s holds %s: %s', (range, address, isIn) => {
+  ])('ipRanges: %s holds %s: %s', (range, address, isIn) => {
     expect(on([range], address) !== undefined).toBe(isIn)
   })
 
-  test('of ranges that overlap the smallest counts, also where one does not hold the other', () => {
+  test('the smallest of overlapping ranges counts, also if neither holds the other', () => {
     const ranges = ['10.0.0.0/8', '10.1.0.0/16', '10.0.255.0-10.1.0.9', '10.1.0.5']
     expect(on(ranges, '10.0.0.1')?.size).toBe(2 ** 24)
     expect(on(ranges, '10.1.9.9')?.size).toBe(2 ** 16)
@@ -68,13 +68,13 @@ describe('ranges of addresses', () => {
     'example.com',
     '*',
     '',
-  ])('%j is an error that names the entry', (range) => {
+  ])('ipRanges rejects %j with an error that names the entry', (range) => {
     expect(() => ipRanges(['192.0.2.1', range])).toThrow(
       expect.objectContaining({ code: 'INVALID_POLICY', message: expect.stringMatching(/^ipRanges: ranges\[1\]: /) }),
     )
   })
 
-  test('what is no address is in no range, whatever it is', () => {
+  test('a value that is not an address is in no range', () => {
     const all = ipRanges(['0.0.0.0/0', '::/0'])
     for (const value of ['', 'a', '1.2.3', '\0', '\ud800', '::ffff:1.2.3', 'x'.repeat(10_000), '1.2.3.4.5', ':::']) {
       expect(all.match({ kind: 'ip', value })).toBeUndefined()
@@ -82,7 +82,7 @@ describe('ranges of addresses', () => {
     expect(all.match({ kind: 'user', value: '192.0.2.1' })).toBeUndefined()
   })
 
-  test('ranges and look-ups agree with an oracle, for thousands of them', () => {
+  test('ipRanges agrees with an oracle on thousands of random look-ups', () => {
     for (let seed = 1; seed <= byEffort({ quick: 8, usual: 30, full: 1000 }); seed++) {
       const random = seeded(seed)
       const ranges = Array.from({ length: 1 + Math.floor(random() * 60) }, () => randomRange(random))
@@ -98,7 +98,7 @@ describe('ranges of addresses', () => {
     }
   })
 
-  test("ranges agree with Node's own list", () => {
+  test("ipRanges agrees with Node's own BlockList", () => {
     const random = seeded(7)
     const ranges = Array.from({ length: 400 }, () => randomRange(random)).filter((range) => !range.includes('-'))
     const list = ipRanges(ranges)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { warningsDuring } from '../../support/process-events.js'
 
 describe('lists of a limiter without HTTP', () => {
-  test('a key that is listed is denied or allowed, and charges nothing', async () => {
+  test('a listed key is denied or allowed without a charge', async () => {
     const store = memoryStore()
     const options = { name: 'mail', store, limit: 1, window: '1h' } as const
     const limiter = createLimiter({ ...options, allow: list({ key: ['vip'] }), deny: list({ key: ['spammer', 42] }) })
@@ -17,7 +17,7 @@ describe('lists of a limiter without HTTP', () => {
     expect(await unlisted.consume('spammer')).toMatchObject({ allowed: true, remaining: 0 })
   })
 
-  test('what a list decided can be refunded, settled and released: nothing happens', async () => {
+  test("refund, settle and release of a list's verdict do nothing", async () => {
     const limiter = createLimiter({ limit: 1, window: '1h', allow: list({ key: ['vip'] }) })
     const verdict = await limiter.consume('vip')
     expect([await limiter.refund('vip', verdict), await verdict.settle(0)]).toEqual([false, false])
@@ -25,7 +25,7 @@ describe('lists of a limiter without HTTP', () => {
     expect(JSON.parse(JSON.stringify(verdict))).toMatchObject({ kind: 'listed', limits: [], list: { effect: 'allow' } })
   })
 
-  test('a denied identity never gets a turn, and an allowed one has it at once', async () => {
+  test('acquire rejects a denied identity and admits an allowed one at once', async () => {
     const limiter = createLimiter({
       limit: 0,
       window: '1h',
@@ -39,7 +39,7 @@ describe('lists of a limiter without HTTP', () => {
     })
   })
 
-  test('an address is the `ip` of an object', async () => {
+  test('ip lists match the `ip` of an object', async () => {
     const limiter = createLimiter<{ account: string; ip?: string }>({
       limit: 1,
       window: '1h',
@@ -53,7 +53,7 @@ describe('lists of a limiter without HTTP', () => {
     }
   })
 
-  test('identities of any text are found, and nothing near them', async () => {
+  test('a list finds any text exactly, and nothing similar', async () => {
     const values = [
       'a',
       'A',
@@ -74,14 +74,14 @@ describe('lists of a limiter without HTTP', () => {
     }
   })
 
-  test('an identity that is given by hand is looked up by its kind', async () => {
+  test('an identity passed by hand is looked up by its kind', async () => {
     const { limiter } = rateLimit({ limit: 1, window: '1h', deny: ipRanges(['192.0.2.0/24', '2001:db8::/32']) })
     expect(await limiter.peek({ ip: '192.0.2.7' })).toMatchObject({ reason: 'denied' })
     expect(await limiter.peek('2001:db8::7')).toMatchObject({ reason: 'denied' })
     expect(await limiter.peek({ ip: '198.51.100.9' })).toMatchObject({ allowed: true })
   })
 
-  test('an IPv6 address in a list is the client it belongs to, in ranges the address alone', async () => {
+  test('an IPv6 address stands for its client in list(), and for itself in ipRanges()', async () => {
     const of = (deny: Parameters<typeof rateLimit>[0]['deny']) => rateLimit({ limit: 1, window: '1h', deny }).limiter
     const asClient = of(list({ ip: ['2001:db8::1'] }))
     const asAddress = of(ipRanges(['2001:db8::1']))
@@ -92,7 +92,7 @@ describe('lists of a limiter without HTTP', () => {
     expect(await written.peek({ ip: '2001:db8::1' })).toMatchObject({ allowed: false })
   })
 
-  test('a block of an identity that is allowed is said to be void, and is', async () => {
+  test('a block of an allowed identity has no effect and causes a warning', async () => {
     const { limiter } = rateLimit({ limit: 1, window: '1h', store: memoryStore(), allow: ipRanges(['192.0.2.7']) })
     const warnings = await warningsDuring(async () => {
       await limiter.block({ ip: '192.0.2.8' }, { for: '1h' })
@@ -103,7 +103,7 @@ describe('lists of a limiter without HTTP', () => {
     expect(await limiter.consume({ ip: '192.0.2.8' })).toMatchObject({ reason: 'blocked' })
   })
 
-  test('a list of a kind that the policy does not know is an error, in a store it concerns others', async () => {
+  test('a limiter rejects a list of an unknown kind; a store accepts it, as it may concern others', async () => {
     const store = memoryStore({ deny: list({ user: ['eve'] }) })
     expect(() => rateLimit({ limit: 1, window: '1h', deny: list({ user: ['eve'] }) })).toThrow(
       /deny: expected kinds .* got "user" in list/,
@@ -120,7 +120,7 @@ describe('lists of a limiter without HTTP', () => {
     [{ deny: {} }, /deny\.lists: expected a list/],
     [{ deny: { list: [] } }, /deny: list: unknown option: did you mean lists\?/],
     [{ deny: { lists: [], respond: true } }, /deny\.respond: expected a responder/],
-  ])('%j is an error', (options, message) => {
+  ])('rateLimit and memoryStore reject invalid lists: %j', (options, message) => {
     expect(() => rateLimit({ limit: 1, window: '1h', ...(options as object) })).toThrow(message)
     if (!JSON.stringify(options).includes('"lists"'))
       expect(() => memoryStore(options as never)).toThrow(/memoryStore: /)
@@ -134,7 +134,7 @@ describe('lists of a limiter without HTTP', () => {
     [{ user: [['ann']] }, /list: user\[0\]: /],
     [{ ip: ['192.0.2.7', 'eve'] }, /list: ip\[1\]: /],
     [{ 'user+route': ['ann'] }, /list: user\+route\[0\]: expected an array of 2 values/],
-  ])('list(%j) is an error', (values, message) => {
+  ])('list rejects invalid values: %j', (values, message) => {
     expect(() => list(values as never)).toThrow(message)
   })
 })

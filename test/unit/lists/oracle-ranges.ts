@@ -1,6 +1,6 @@
 import { isIPv4 } from 'node:net'
 
-/** The same numbers for the same seed: xorshift. */
+/** A xorshift generator: the same numbers for the same seed. */
 export function seeded(seed: number): () => number {
   let state = (seed * 2_654_435_761) >>> 0 || 1
   return () => {
@@ -18,7 +18,7 @@ interface Interval {
   readonly last: bigint
 }
 
-/** Ranges as big integers, looked through one by one. */
+/** Ranges as big integers, searched one by one. */
 export class OracleRanges {
   readonly #intervals: readonly Interval[]
 
@@ -31,7 +31,7 @@ export class OracleRanges {
     return last - first + 1n
   }
 
-  /** How many addresses the smallest range has that holds this one. */
+  /** The number of addresses in the smallest range that holds this one. */
   smallest(address: string): bigint | undefined {
     const { bits, first } = intervalOf(address)
     const sizes = this.#intervals
@@ -51,7 +51,7 @@ function intervalOf(range: string): Interval {
   return { bits, first: start, last: start + (1n << free) - 1n }
 }
 
-/** By the address as URLs write it: every IPv6 address has one spelling there, without dots. */
+/** Parsed from the form that URLs use: each IPv6 address has one spelling there, without dots. */
 function numberOf(address: string): { bits: 32 | 128; first: bigint } {
   if (isIPv4(address)) {
     return { bits: 32, first: address.split('.').reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n) }
@@ -68,7 +68,7 @@ const part = (random: () => number) => Math.floor(random() * 3) * Math.floor(ran
 const word = (random: () => number) =>
   (random() < 0.7 ? Math.floor(random() * 4) : Math.floor(random() * 65_536)).toString(16)
 
-/** Close together, so that ranges overlap and addresses are at their edges. */
+/** Close together, so that ranges overlap and addresses lie at their edges. */
 function anyAddress(random: () => number): string {
   return random() < 0.5
     ? `10.${Math.floor(random() * 3)}.${part(random)}.${part(random)}`

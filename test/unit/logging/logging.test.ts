@@ -14,7 +14,7 @@ interface Written {
   readonly [field: string]: unknown
 }
 
-/** Logs into a list; `lines(event)` are those of one event. */
+/** Logs into a list; `lines(event)` returns those of one event. */
 function logged(options: Omit<LoggingOptions, 'logger'> = {}) {
   const written: Written[] = []
   const write = (level: string) => (fields: object, message: string) => void written.push({ level, message, ...fields })
@@ -28,7 +28,7 @@ let names = 0
 const limiterOf = (window: '100ms' | '1h' = '1h', more: object = {}) =>
   createLimiter({ name: `log-${names++}`, limits: [slidingLog({ limit: 1, window })], ...more })
 
-test('the first refusal of a client in a window is a line that does not tell who it is', async () => {
+test('the first refusal of a client in a window is logged with hashed keys', async () => {
   const { lines } = logged()
   const limiter = limiterOf()
   for (const key of ['ann', 'ann', 'ann', 'bob', 'bob', 'ann']) await limiter.consume(key)
@@ -45,7 +45,7 @@ test('the first refusal of a client in a window is a line that does not tell who
   expect(JSON.stringify(lines('refused'))).not.toContain('ann')
 })
 
-test('a client that is refused again in a later window is a line again', async () => {
+test('a client refused again in a later window is logged again', async () => {
   const { lines } = logged()
   const limiter = limiterOf('100ms')
   await until('there are two lines', async () => {
@@ -54,7 +54,7 @@ test('a client that is refused again in a later window is a line again', async (
   })
 })
 
-test('with one secret, processes write the same for a client, and another for other secrets', async () => {
+test('keys hash alike with one secret and differ with another', async () => {
   const secret = 'of sixteen characters or more'
   const logs = [logged({ secret }), logged({ secret }), logged(), logged({ secret: `${secret}!` })]
   const limiter = limiterOf()
@@ -64,31 +64,31 @@ test('with one secret, processes write the same for a client, and another for ot
   expect(new Set([one, ...others].map(String)).size).toBe(3)
 })
 
-test('keys are plain or left out by choice', async () => {
+test('keys can be logged in plain text or left out', async () => {
   const [plain, none] = [logged({ keys: 'plain' }), logged({ keys: 'none' })]
   const limiter = limiterOf()
   for (let n = 0; n < 2; n++) await limiter.consume('ann\nsluice: forged')
   expect(plain.lines('refused')[0]?.keys).toEqual(['key:ann\nsluice: forged'])
   expect(none.lines('refused')[0]?.keys).toEqual(['key'])
-  // What a client chooses is in fields, which loggers escape, and never in the message.
+  // A client's text is in fields, which loggers escape, and never in the message.
   expect(plain.lines('refused')[0]?.message).not.toContain('forged')
 })
 
-test('a flood is a few lines a second, and one that says how many were left out', async () => {
+test('a flood writes linesPerSecond lines, and one with the number left out', async () => {
   const { lines } = logged({ linesPerSecond: 2 })
   const limiter = limiterOf()
-  // In one turn of the event loop, so that it is one second.
+  // In one turn of the event loop, so within one second.
   const asked = Array.from({ length: 10 }, (_, n) => [limiter.consume(`key ${n}`), limiter.consume(`key ${n}`)])
   await Promise.all(asked.flat())
   expect(lines('refused')).toHaveLength(2)
   await until('the second is over', () => lines('lines-left-out').length > 0)
   expect(lines('lines-left-out')).toMatchObject([{ level: 'warn', of: 'refused', lines: 8 }])
-  // Who was left out is written of once there is room.
+  // A refusal that was left out is logged once there is room.
   await limiter.consume('key 9')
   expect(lines('refused')).toHaveLength(3)
 })
 
-test('bans, blocks and their ends are lines, a refusal by them once', async () => {
+test('bans, blocks and their ends are logged, and a refusal by them once', async () => {
   const { written } = logged({ keys: 'plain' })
   const store = memoryStore()
   const limiter = limiterOf('1h', { store, ban: { after: 1, within: '1h', for: ['1h'] } })
@@ -105,7 +105,7 @@ test('bans, blocks and their ends are lines, a refusal by them once', async () =
   ])
 })
 
-test('a warning of the process is a line', async () => {
+test('a warning of the process is logged', async () => {
   const { lines } = logged()
   const store = memoryStore()
   const seen = await warningsDuring(async () => {
@@ -115,7 +115,7 @@ test('a warning of the process is a line', async () => {
   expect(lines('warning')).toMatchObject([{ level: 'warn', code: 'SLUICE_SAME_NAME' }])
 })
 
-test('what was stopped writes no more, and a second call of it is nothing', async () => {
+test('after stop() nothing is logged, and a second stop() does nothing', async () => {
   const { written, stop } = logged()
   stop()
   stop()
@@ -138,7 +138,7 @@ test('a logger that throws or rejects changes no decision', async () => {
   ])
 })
 
-test('wrong options are rejected, and a secret is not shown', () => {
+test('startLogging rejects wrong options, and its errors do not show the secret', () => {
   const logger = { info() {}, warn() {} }
   const start = (options: object) => () => startLogging(options as LoggingOptions)
   expect(start({})).toThrow(/startLogging: logger: expected an object with info\(\) and warn\(\)/)
