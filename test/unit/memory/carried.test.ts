@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { CARRIED, carried, versionsOn } from '../../contract/carried.js'
 import { Clock } from '../../contract/store-under-test.js'
 
-/** Of each kind, whether all that a version sees is what was charged and when: then an oracle needs no more. */
+/** The kinds whose versions see exactly what was charged and when: for these an oracle needs nothing else. */
 const EXACT: Readonly<Record<string, (entries: readonly { at: number; cost: number }[], now: number) => number>> = {
   'an exact log': (entries, now) => sum(entries.filter(({ at }) => at > now - 10_000)),
   'a fixed window': (entries, now) => sum(entries.filter(({ at }) => windowOf(at) === windowOf(now))),
@@ -30,35 +30,38 @@ const steps = fc.array(
   { minLength: 5, maxLength: 60 },
 )
 
-describe('what all versions charged counts against the limit of the one that decides', () => {
-  test.each(Object.entries(EXACT))('%s', async (name, usedOf) => {
-    await fc.assert(
-      fc.asyncProperty(steps, async (walk) => {
-        const clock = new Clock()
-        const store = memoryStore({ clock: clock.read })
-        const versions = versionsOn(store, CARRIED[name] as NonNullable<(typeof CARRIED)[string]>, AMOUNTS)
-        const entries: { at: number; cost: number }[] = []
-        for (const { gapMs, version, cost } of walk) {
-          clock.now += gapMs
-          const limit = AMOUNTS[version] as number
-          const used = usedOf(entries, clock.now)
-          const verdict = await versions[version]?.consume('ann', { cost })
-          expect(verdict).toMatchObject({
-            allowed: used + cost <= limit,
-            remaining: Math.max(0, limit - used - (used + cost <= limit ? cost : 0)),
-          })
-          if (verdict?.allowed) entries.push({ at: clock.now, cost })
-        }
-        await store.close()
-      }),
-      { numRuns: 60 },
-    )
-  })
+describe('limits of several versions of a policy', () => {
+  test.each(Object.entries(EXACT))(
+    'charges under every version count against the limit that decides: %s',
+    async (name, usedOf) => {
+      await fc.assert(
+        fc.asyncProperty(steps, async (walk) => {
+          const clock = new Clock()
+          const store = memoryStore({ clock: clock.read })
+          const versions = versionsOn(store, CARRIED[name] as NonNullable<(typeof CARRIED)[string]>, AMOUNTS)
+          const entries: { at: number; cost: number }[] = []
+          for (const { gapMs, version, cost } of walk) {
+            clock.now += gapMs
+            const limit = AMOUNTS[version] as number
+            const used = usedOf(entries, clock.now)
+            const verdict = await versions[version]?.consume('ann', { cost })
+            expect(verdict).toMatchObject({
+              allowed: used + cost <= limit,
+              remaining: Math.max(0, limit - used - (used + cost <= limit ? cost : 0)),
+            })
+            if (verdict?.allowed) entries.push({ at: clock.now, cost })
+          }
+          await store.close()
+        }),
+        { numRuns: 60 },
+      )
+    },
+  )
 })
 
 const BUCKETS = ['GCRA', 'GCRA with a burst', 'a token bucket at intervals', 'a leaky bucket'] as const
 
-describe('buckets', () => {
+describe('buckets of several versions of a policy', () => {
   test.each(BUCKETS)(
     '%s: in any mixture of versions no window admits more than the largest alone could',
     async (name) => {
@@ -72,13 +75,13 @@ describe('buckets', () => {
             clock.now += gapMs
             if ((await versions[version]?.consume('ann', { cost }))?.allowed) entries.push({ at: clock.now, cost })
           }
-          // A bucket's own bound: its capacity, and what comes back meanwhile.
+          // A bucket's own bound: its capacity, and what refills meanwhile.
           const isByIntervals = name === 'a token bucket at intervals'
           for (const [i, { at: from }] of entries.entries()) {
             for (let j = i; j < entries.length; j++) {
               const until = (entries[j] as { at: number }).at
-              const back = isByIntervals ? windowOf(until) - windowOf(from) : (until - from) / 10_000
-              expect(sum(entries.slice(i, j + 1))).toBeLessThanOrEqual(30 + 30 * back)
+              const refilled = isByIntervals ? windowOf(until) - windowOf(from) : (until - from) / 10_000
+              expect(sum(entries.slice(i, j + 1))).toBeLessThanOrEqual(30 + 30 * refilled)
             }
           }
           await store.close()
@@ -88,7 +91,7 @@ describe('buckets', () => {
     },
   )
 
-  test.each(BUCKETS)('%s: after a fall of the limit no client is refused for longer than a window', async (name) => {
+  test.each(BUCKETS)('%s: after a limit was lowered no client is refused for longer than a window', async (name) => {
     const limitsOf = CARRIED[name] as NonNullable<(typeof CARRIED)[string]>
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 0, max: 400 }), async (low, used) => {
@@ -112,7 +115,7 @@ describe('buckets', () => {
   })
 })
 
-test('a refund under the smaller limit refunds no more than its charge', async () => {
+test('a refund under a smaller limit refunds no more than its charge', async () => {
   for (const limitsOf of Object.values(CARRIED)) {
     const clock = new Clock()
     const store = memoryStore({ clock: clock.read })
@@ -129,7 +132,7 @@ test('a refund under the smaller limit refunds no more than its charge', async (
   }
 })
 
-test('a thousand amounts of one limit have one table of states, which takes no more room than one amount', async () => {
+test('a thousand amounts of one limit share a table, and take no more memory than one amount', async () => {
   const store = memoryStore()
   const limiters = Array.from({ length: 1000 }, (_, i) =>
     createLimiter({ name: 'many', store, limits: [...carried([gcra({ limit: i + 1, window: '1h' })])] }),
@@ -140,7 +143,7 @@ test('a thousand amounts of one limit have one table of states, which takes no m
   await store.close()
 })
 
-test('evictions end though the limit that made the table is 0', async () => {
+test('evictions end even if the limit that made the table is 0', async () => {
   for (const limit of [slidingLog, gcra]) {
     const store = memoryStore({ maxKeys: 10 })
     const [none, some] = versionsOn(store, (amount) => [limit({ limit: amount, window: '1h' })], [0, 50])

@@ -39,7 +39,7 @@ function start(maxBytes = 1_000_000) {
   }
 }
 
-test('blocks and bans hold in the next process, until they end', async () => {
+test('persisted blocks and bans hold in the next process, until they end', async () => {
   const first = start()
   await first.limiter.block('ann', { for: '1h', reason: 'spam' })
   await first.limiter.block('bob', { for: '1h' })
@@ -58,7 +58,7 @@ test('blocks and bans hold in the next process, until they end', async () => {
   expect(warned).toEqual([])
 })
 
-test('nothing is written through a link, or with the mode of a file, that another user has put beside it', async () => {
+test("persisting does not write through another user's link, nor keep another user's file mode", async () => {
   const victim = join(folder, 'victim')
   writeFileSync(victim, 'precious')
   symlinkSync(victim, `${file}.${process.pid}.tmp`)
@@ -68,7 +68,7 @@ test('nothing is written through a link, or with the mode of a file, that anothe
   expect(readFileSync(victim, 'utf8')).toBe('precious')
   expect(lstatSync(file).isFile()).toBe(true)
   expect(statSync(file).mode & 0o777).toBe(0o600)
-  // The mode of the file itself does not stay either.
+  // The mode of the file itself is corrected, too.
   chmodSync(file, 0o666)
   const second = start()
   await second.limiter.block('bob', { for: '1h' })
@@ -77,7 +77,7 @@ test('nothing is written through a link, or with the mode of a file, that anothe
   expect(warned).toEqual([])
 })
 
-test('what processes have left that ended while they wrote is removed at the start, and nothing else', async () => {
+test('temporary files of ended processes are removed at the start, and nothing else', async () => {
   const { pid: ended } = spawnSync(process.execPath, ['-e', ''])
   const leftOver = [`${ended}.0123456789abcdef`, `${process.pid}.fedcba9876543210`].map((name) => `${file}.${name}.tmp`)
   const others = [`${file}.${process.ppid}.0123456789abcdef.tmp`, `${file}.tmp`, `${file}.bak`, `${file}.1.tmp`]
@@ -90,7 +90,7 @@ test('what processes have left that ended while they wrote is removed at the sta
   ).toEqual([...others].sort())
 })
 
-test('where the file cannot be replaced nothing is left beside it', async () => {
+test('a file that cannot be replaced leaves no temporary file beside it', async () => {
   const { store, limiter } = start()
   await limiter.block('ann', { for: '1h' })
   mkdirSync(join(file, 'in the way'), { recursive: true })
@@ -99,7 +99,7 @@ test('where the file cannot be replaced nothing is left beside it', async () => 
   expect(warned).toHaveLength(1)
 })
 
-test('a ban keeps its rung in the next process: the one after it is longer', async () => {
+test('a ban keeps its rung in the next process: the next ban is longer', async () => {
   const start = () => {
     const store = memoryStore({ clock: () => now, persist: file })
     const ban = { after: 1, within: '1m', for: ['1m', '1h', '1d'], forgetAfter: '2d' } as const
@@ -115,7 +115,7 @@ test('a ban keeps its rung in the next process: the one after it is longer', asy
   await next.store.close()
 })
 
-test('a block for ever is one in the next process, too', async () => {
+test('a permanent block is permanent in the next process, too', async () => {
   const first = start()
   await first.limiter.block('ann', { for: Infinity })
   await first.store.close()
@@ -124,7 +124,7 @@ test('a block for ever is one in the next process, too', async () => {
   expect(warned).toEqual([])
 })
 
-test('the warning of a damaged file can be silenced, and other codes of stores as well; those of limiters cannot', () => {
+test('warnings of stores can be silenced by code; codes of limiters are rejected', () => {
   writeFileSync(file, 'hello')
   const warnings = { SLUICE_PERSIST_FAILED: false, SLUICE_EVICTION: false }
   memoryStore({ persist: file, warnings })
@@ -135,10 +135,10 @@ test('the warning of a damaged file can be silenced, and other codes of stores a
 })
 
 test.each([
-  ['of something else', 'hello\n', 'line 1: expected'],
+  ['of another format', 'hello\n', 'line 1: expected'],
   ['cut off', '{"sluice":"blocks","version":1}\n{"kind":"key","val', 'line 2: expected a whole line'],
-  ['with a line that is none', '{"sluice":"blocks","version":1}\n{"kind":"key"}\n', 'line 2: '],
-])('a file %s is told of and put aside, and a new one is begun', async (_, text, message) => {
+  ['with a malformed line', '{"sluice":"blocks","version":1}\n{"kind":"key"}\n', 'line 2: '],
+])('a damaged file (%s) causes a warning, is put aside, and a new one is begun', async (_, text, message) => {
   writeFileSync(file, text)
   const { store, limiter } = start()
   expect(warned).toHaveLength(1)
@@ -149,7 +149,7 @@ test.each([
   expect((await start().limiter.consume('ann')).reason).toBe('blocked')
 })
 
-test('more than has room is left out, and the process is not stopped by it', async () => {
+test('blocks beyond maxBytes are left out at the start, and the process starts all the same', async () => {
   const first = start(100_000_000)
   for (let n = 0; n < 5000; n++) await first.store.blocks.add({ user: `u${n}` }, { for: '1h', reason: 'x'.repeat(100) })
   await first.store.close()
@@ -159,7 +159,7 @@ test('more than has room is left out, and the process is not stopped by it', asy
   await next.store.close()
 })
 
-test('a file that cannot be is an error, and one that cannot be written is told of once', async () => {
+test('an unusable path is rejected, and a file that cannot be written causes one warning', async () => {
   expect(() => memoryStore({ persist: '' })).toThrow('memoryStore: persist: expected the path of a file')
   expect(() => memoryStore({ persist: folder })).toThrow('memoryStore: persist: EISDIR')
   const store = memoryStore({ persist: join(folder, 'no', 'folder') })
@@ -167,7 +167,7 @@ test('a file that cannot be is an error, and one that cannot be written is told 
   await store.close()
   expect(warned).toEqual([expect.stringContaining('no such file or directory')])
 })
-test('lists hold in the next process, until their entries end', async () => {
+test('persisted lists hold in the next process, until their entries end', async () => {
   const first = start()
   await first.store.list('vip').add({ key: 'ann' }, { reason: 'staff' })
   await first.store.list('vip').add({ key: 'bob' }, { expiresAt: now + 5000 })
@@ -183,7 +183,7 @@ test('lists hold in the next process, until their entries end', async () => {
   await next.store.close()
 })
 
-test('a file has nothing of an identity once that is forgotten', async () => {
+test('a persisted file contains nothing of a forgotten identity', async () => {
   const { store, limiter } = start()
   await limiter.block('ann', { for: Number.POSITIVE_INFINITY })
   await limiter.block('bob', { for: '1h' })

@@ -21,7 +21,10 @@ import { memoryStore } from '../../../packages/core/src/memory/store.js'
 const NOON = 20_000 * 86_400_000 + 43_200_000
 const HOUR = 3_600_000
 
-/** What `SWEPT_PER_TICK` allows, and the most that one decision may look at: 65 evictions, each among 8, and two swept. */
+/**
+ * The bound of `SWEPT_PER_TICK`, and of the states that one decision looks at: 65 evictions, each among 8, and two
+ * swept.
+ */
 const MOST_PER_TICK = 2000
 const MOST_PER_DECISION = 65 * 8 + 8 + 2
 
@@ -35,12 +38,12 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** What `byIp()` counts, without a request. */
+/** Counts the same identity as `byIp()`, without a request. */
 const byAddress = Object.assign((address: string) => address, { kind: 'ip' })
 
 const storeOf = (room: { maxKeys?: number; maxBytes?: number }) => memoryStore({ clock: () => now, ...room })
 
-/** One request of each of so many new identities. */
+/** Requests of so many new identities. */
 async function flood(
   limiter: Limiter<string>,
   identities: number,
@@ -62,9 +65,9 @@ const ONE_PER_DAY: Record<string, Limit> = {
   'weighted window': slidingWindow({ limit: 1, window: '1d' }),
 }
 
-describe('a refused identity', () => {
+describe('a refused identity in a full store', () => {
   for (const [name, limit] of Object.entries(ONE_PER_DAY)) {
-    test(`outlives ten times maxKeys that were only counted, under a limit of one by ${name}`, async () => {
+    test(`a refused identity outlives ten times maxKeys admitted ones: ${name}`, async () => {
       for (let run = 0; run < 5; run++) {
         const limiter = createLimiter({ store: storeOf({ maxKeys: 40 }), limits: [limit] })
         await flood(limiter, run)
@@ -76,7 +79,7 @@ describe('a refused identity', () => {
     })
   }
 
-  test('outlives a flood through another limiter of the store', async () => {
+  test('a refused identity outlives a flood through another limiter of the store', async () => {
     const store = storeOf({ maxKeys: 60 })
     const login = createLimiter({ name: 'login', store, limit: 1, window: '1d' })
     for (let i = 0; i < 80; i++) await login.consume(`victim-${i % 40}`)
@@ -84,7 +87,7 @@ describe('a refused identity', () => {
     for (let i = 0; i < 40; i++) expect((await login.peek(`victim-${i}`)).allowed, `victim-${i}`).toBe(false)
   })
 
-  test('outlives them on the limit that refused it, where a policy has several', async () => {
+  test('a refused identity outlives a flood on the limit that refused it, beside other limits', async () => {
     const limits = [fixedWindow({ limit: 1, window: '1d' }), gcra({ limit: 500, window: '1d' })]
     const limiter = createLimiter({ store: storeOf({ maxKeys: 60 }), limits })
     for (let n = 0; n < 2; n++) await limiter.consume('victim')
@@ -92,7 +95,7 @@ describe('a refused identity', () => {
     expect((await limiter.peek('victim')).limits.map(({ remaining }) => remaining)).toEqual([0, 500])
   })
 
-  test('outlives them where refusals are charged', async () => {
+  test('a refused identity outlives a flood where refusals are charged', async () => {
     const limiter = createLimiter({
       store: storeOf({ maxKeys: 60 }),
       onDeny: 'charge',
@@ -103,7 +106,7 @@ describe('a refused identity', () => {
     expect((await limiter.peek('victim')).remaining).toBe(0)
   })
 
-  test('outlives them when its log has grown since', async () => {
+  test('a refused identity outlives a flood after its log has grown', async () => {
     const limiter = createLimiter({
       store: storeOf({ maxKeys: 60 }),
       limits: [slidingLog({ limit: 20, window: '1d' })],
@@ -115,7 +118,7 @@ describe('a refused identity', () => {
     expect((await limiter.peek('victim')).remaining).toBe(2)
   })
 
-  test('counts like any other once its state has ended', async () => {
+  test('an identity is evicted like any other once its refusing state has ended', async () => {
     const limits = [fixedWindow({ limit: 2, window: '1h', anchor: 'first-request' })]
     const limiter = createLimiter({ store: storeOf({ maxKeys: 20 }), limits })
     for (let n = 0; n < 3; n++) await limiter.consume('once refused')
@@ -126,7 +129,7 @@ describe('a refused identity', () => {
     expect((await limiter.peek('once refused')).remaining).toBe(2)
   })
 
-  test('counts like any other if only its cost could never fit', async () => {
+  test('an identity is evicted like any other if only its cost was impossible', async () => {
     const limiter = createLimiter({ store: storeOf({ maxKeys: 20 }), limits: [gcra({ limit: 10, window: '1d' })] })
     await limiter.consume('large')
     expect((await limiter.consume('large', { cost: 11 })).allowed).toBe(false)
@@ -134,14 +137,14 @@ describe('a refused identity', () => {
     expect((await limiter.peek('large')).remaining).toBe(10)
   })
 
-  test('that was refused more often outlives a crowd that was refused less often', async () => {
+  test('an identity refused more often outlives a crowd refused less often', async () => {
     const limiter = createLimiter({ store: storeOf({ maxKeys: 60 }), limit: 1, window: '1d' })
     for (let n = 0; n < 4; n++) await limiter.consume('victim')
     await flood(limiter, 600, 1, 3)
     expect((await limiter.peek('victim')).allowed).toBe(false)
   })
 
-  test('leaves room in which new identities are limited, however many were refused', async () => {
+  test('new identities are limited however many refused ones a full store holds', async () => {
     for (const maxKeys of [1, 2, 5, 10, 80]) {
       const limiter = createLimiter({ store: storeOf({ maxKeys }), limit: 3, window: '1d' })
       await flood(limiter, 3 * maxKeys, 3, 2)
@@ -152,7 +155,7 @@ describe('a refused identity', () => {
   })
 })
 
-/** How many of so many new identities, one after the other, a store still knows in the end. */
+/** The number of so many new identities, one after the other, that a store still knows in the end. */
 async function known(limiter: Limiter<string>, identities: number, keyOf: (i: number) => string, cost = 1) {
   for (let i = 0; i < identities; i++) await limiter.consume(keyOf(i), { cost })
   let count = 0
@@ -166,7 +169,7 @@ describe('maxBytes', () => {
   const limit = 2000
   const limits = [slidingLog({ limit, window: '1d' })]
 
-  test('bounds states by the length of their keys, by characters of two bytes, and by what a log holds', async () => {
+  test('maxBytes bounds states by the length of their keys, by two-byte characters, and by the entries of logs', async () => {
     const count = (keyOf: (i: number) => string, cost = 1, identities = 3600) =>
       known(
         createLimiter({ store: storeOf({ maxBytes: 1_000_000, maxKeys: 1_000_000 }), limits }),
@@ -180,7 +183,8 @@ describe('maxBytes', () => {
       await count((i) => `${i}`),
       await count((i) => `${i}`, 1000, 200),
     ]
-    // 250 characters and some 60 bytes beside; twice 250 likewise; and 1,000 entries of 8 bytes with room for an eighth more.
+    // 250 characters and about 60 bytes beside; twice 250 likewise; and 1,000 entries of 8 bytes with room for an
+    // eighth more.
     expect(latin).toBeGreaterThan(2700)
     expect(latin).toBeLessThan(3400)
     expect(wide).toBeGreaterThan(1500)
@@ -190,7 +194,7 @@ describe('maxBytes', () => {
     expect(logs).toBeLessThan(125)
   })
 
-  test('holds when large states come all at once to a store full of small ones', async () => {
+  test('maxBytes holds when large states suddenly join a store full of small ones', async () => {
     const store = storeOf({ maxBytes: 2_000_000, maxKeys: 1_000_000 })
     const limiter = createLimiter({ store, limits: [slidingLog({ limit: 100_000, window: '1d' })] })
     await flood(limiter, 30_000, 1, 1, 'small')
@@ -198,7 +202,7 @@ describe('maxBytes', () => {
     expect(await known(limiter, 40, (i) => `large-${i}`, 90_000)).toBeLessThanOrEqual(2)
   })
 
-  test('leaves a refused identity alone for a flood of keys that are only counted', async () => {
+  test('a refused identity outlives a flood of admitted long keys under maxBytes', async () => {
     const store = storeOf({ maxBytes: 1_000_000, maxKeys: 1_000_000 })
     const limiter = createLimiter({ store, limit: 1, window: '1d' })
     for (let n = 0; n < 2; n++) await limiter.consume('victim')
@@ -206,7 +210,7 @@ describe('maxBytes', () => {
     expect((await limiter.peek('victim')).allowed).toBe(false)
   })
 
-  test('is half for blocks at most: one more is an error, none of them vanishes, and limits go on', async () => {
+  test('blocks take at most half of maxBytes: one more is an error, none is lost, and limits continue', async () => {
     const store = storeOf({ maxBytes: 1_000_000 })
     const limiter = createLimiter({ store, limit: 2, window: '1d' })
     const nameOf = (i: number) => `${i}`.padStart(100, 'b')
@@ -222,13 +226,13 @@ describe('maxBytes', () => {
     }
     expect(error).toMatchObject({ name: 'SluiceError', code: 'STORE_FULL' })
     expect(error?.message).toContain(`${blocks} take half of 1000000 bytes`)
-    // 500,000 bytes by 100 of the name and some 100 beside.
+    // 500,000 bytes at 100 for the name and about 100 beside.
     expect(blocks).toBeGreaterThan(2000)
     expect(blocks).toBeLessThan(5000)
     for (let i = 0; i < blocks; i++) expect((await limiter.peek(nameOf(i))).reason, nameOf(i)).toBe('blocked')
     expect((await limiter.peek(nameOf(blocks))).allowed).toBe(true)
 
-    // One that is there can be prolonged, one that ends makes room, and so do those that have ended by themselves.
+    // A known block can be prolonged. A block that is lifted makes room, and so do those that have ended.
     await limiter.block(nameOf(0), { for: '2h', reason: 'scraping' })
     await limiter.unblock(nameOf(1))
     await limiter.block(nameOf(blocks), { for: '1h', reason: 'scraping' })
@@ -239,7 +243,7 @@ describe('maxBytes', () => {
     expect((await limiter.peek('one more')).reason).toBe('blocked')
   })
 
-  test('holds when blocks get longer reasons: they last as long as the new ones say, and limits go on', async () => {
+  test('maxBytes holds when blocks get longer reasons: they last as long as the new ones, and limits continue', async () => {
     const limiter = createLimiter({ store: storeOf({ maxBytes: 1_000_000 }), limit: 2, window: '1d' })
     let blocks = 0
     const blockAnother = () => limiter.block(`blocked-${blocks}`, { for: '1h', reason: 'short' })
@@ -261,7 +265,7 @@ describe('maxBytes', () => {
     expect((await limiter.peek('blocked-2')).block?.reason).toBe('a longer reason')
   })
 
-  test('is left to blocks by hand and networks by bans: the lowest rung that ends soonest goes, and a warning and events say so', async () => {
+  test('bans that find no room evict the lowest rung that ends soonest, with a warning and events; blocks by hand fit', async () => {
     const store = storeOf({ maxBytes: 1_000_000 })
     const ban = { after: 1, within: '1h', for: ['1h', '1d'], by: 'ip', private: true } as const
     const limiter = createLimiter({
@@ -277,7 +281,7 @@ describe('maxBytes', () => {
     const addressOf = (i: number) => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`
     const reasonFor = async (ip: string) => (await limiter.peek(ip)).reason
 
-    // Some are of the second rung; and those of the first begin from the last to end to the first.
+    // Some are on the second rung; and those on the first end in reverse order.
     for (let i = 0; i < 50; i++) await limiter.strike({ ip: `192.0.2.${i}` })
     now += HOUR
     for (let i = 0; i < 50; i++) await limiter.strike({ ip: `192.0.2.${i}` })
@@ -295,9 +299,9 @@ describe('maxBytes', () => {
       rung: 1,
       remainingMs: expect.any(Number),
     })
-    // In the order of their ends: those that go ended soonest.
-    const gone = new Set(evicted.map(({ identity }) => identity.value))
-    const last = Math.max(...[...gone].map((ip) => begun.get(String(ip)) as number))
+    // In the order of their ends: evicted bans would have ended soonest.
+    const evictedIps = new Set(evicted.map(({ identity }) => identity.value))
+    const last = Math.max(...[...evictedIps].map((ip) => begun.get(String(ip)) as number))
     for (const [ip, since] of begun) expect(await reasonFor(ip), ip).toBe(since <= last ? undefined : 'banned')
     for (let i = 0; i < 50; i++) expect(await reasonFor(`192.0.2.${i}`)).toBe('banned')
 
@@ -307,7 +311,7 @@ describe('maxBytes', () => {
     expect(await reasonFor('203.0.113.9')).toBe('blocked')
   })
 
-  test('is not taken from bans by blocks altogether: with all blocks that there is room for, a ban begins and holds', async () => {
+  test('bans keep a part of maxBytes: in a store full of blocks a ban begins and holds', async () => {
     const store = storeOf({ maxBytes: 1_000_000 })
     const ban = { after: 1, within: '1h', for: ['1h'] } as const
     const limiter = createLimiter({ name: 'site', store, limit: 9, window: '1d', ban })
@@ -322,11 +326,11 @@ describe('maxBytes', () => {
     expect(blocks).toBeGreaterThan(3000)
     for (let i = 0; i < blocks; i++) expect((await limiter.peek(`blocked-${i}`)).reason).toBe('blocked')
     const isBanned = async (i: number) => (await limiter.peek(`banned-${i}`)).reason === 'banned'
-    const held = (await Promise.all(Array.from({ length: 4000 }, (_, i) => isBanned(i)))).filter(Boolean).length
-    expect(held).toBeGreaterThan(200)
+    const banned = (await Promise.all(Array.from({ length: 4000 }, (_, i) => isBanned(i)))).filter(Boolean).length
+    expect(banned).toBeGreaterThan(200)
     expect(await limiter.strike('one more')).toMatchObject({ rung: 1 })
     expect((await limiter.consume('one more')).reason).toBe('banned')
-    // A ban takes the room of bans: a block in its place needs room of its own.
+    // A ban takes the room of bans: a block in its place needs room for blocks.
     await expect(limiter.block('one more', { for: '2h' })).rejects.toMatchObject({ code: 'STORE_FULL' })
     expect((await limiter.consume('one more')).reason).toBe('banned')
     await limiter.unblock('blocked-0')
@@ -334,7 +338,7 @@ describe('maxBytes', () => {
     expect((await limiter.consume('one more')).reason).toBe('blocked')
   })
 
-  test('is a whole number of at least a million', () => {
+  test('maxBytes must be a whole number of at least a million', () => {
     for (const maxBytes of [999_999, 1.5e6 + 0.5, Number.NaN, '256 MB' as never]) {
       expect(() => memoryStore({ maxBytes })).toThrow(
         'memoryStore: maxBytes: expected a whole number of at least 1000000',
@@ -345,7 +349,7 @@ describe('maxBytes', () => {
 
 const TABLES = [BucketTable, ConcurrencyTable, CounterTable, LogTable, SegmentsTable]
 
-/** Counts how many states, tables and blocks walks look at. */
+/** Counts the states, tables and blocks that walks look at. */
 function countVisits(): () => number {
   let visits = 0
   const count = (prototype: object, method: string) => {
@@ -355,7 +359,7 @@ function countVisits(): () => number {
       return original.apply(this, args as unknown[])
     })
   }
-  // What a walk asks of each state, once; and how it meets tables and blocks.
+  // Each walk calls `end` once per state, and `at` for tables and blocks.
   for (const table of TABLES) count(table.prototype, 'end')
   count(KeyedValues.prototype, 'at')
   return () => {
@@ -365,8 +369,8 @@ function countVisits(): () => number {
   }
 }
 
-describe('work is bounded', () => {
-  test('for each decision, however many states, tables or bytes have to go', async () => {
+describe('bounded work', () => {
+  test('a decision looks at a bounded number of states, however many states, tables or bytes have to go', async () => {
     const store = storeOf({ maxBytes: 1_000_000, maxKeys: 5000 })
     const make = (limit: number) =>
       createLimiter({ name: `of-${limit}`, store, limits: [slidingLog({ limit, window: '1d' })] })
@@ -380,7 +384,7 @@ describe('work is bounded', () => {
     for (let i = 0; i < 7000; i++) await consume(small, `key-${i}`)
     for (let i = 0; i < 1000; i++) await consume(small, `key-${i}`, 5)
     const flooded = most
-    // Of its own table two are swept and eight compared; beside them, up to eight tables.
+    // Two states of its own table are swept and eight compared; beside them, up to eight tables.
     expect(flooded).toBeLessThanOrEqual(2 + 8 + 8)
     for (let i = 0; i < 300; i++) await consume(make(i + 10), 'key')
     const large = make(50_000)
@@ -389,7 +393,7 @@ describe('work is bounded', () => {
     expect(most).toBeLessThanOrEqual(MOST_PER_DECISION + 65 * 8)
   })
 
-  test('for each call of the timer, which frees all states, blocks and tables in the end', async () => {
+  test('each call of the timer does bounded work, and together they free all states, blocks and tables', async () => {
     const store = storeOf({ maxKeys: 1_000_000 })
     const limiter = createLimiter({ name: 'one', store, limits: [fixedWindow({ limit: 2, window: '1h' })] })
     const other = createLimiter({ name: 'other', store, limits: [gcra({ limit: 2, window: '1h' })] })
@@ -405,7 +409,7 @@ describe('work is bounded', () => {
       vi.advanceTimersToNextTimer()
       expect(visits()).toBeLessThanOrEqual(MOST_PER_TICK)
     }
-    // Nothing has ended yet, and nothing goes.
+    // Nothing has ended yet, so nothing is freed.
     for (; ticks < 30; ticks++) tick()
     expect((await limiter.peek('key-3')).allowed).toBe(false)
     expect((await limiter.peek('blocked-9999')).reason).toBe('blocked')
@@ -416,7 +420,7 @@ describe('work is bounded', () => {
     expect(ticks).toBeLessThan(80)
   })
 
-  test('for each block and its end, and for resets', async () => {
+  test('block, unblock, reset and close do bounded work', async () => {
     const store = storeOf({ maxKeys: 20_000 })
     const limiter = createLimiter({ store, limit: 1, window: '1h' })
     await flood(limiter, 20_000)
@@ -437,7 +441,7 @@ describe('work is bounded', () => {
   })
 })
 
-test('limits that differ with every request leave no table behind where nothing was charged', async () => {
+test('limits that differ with every request leave no table behind if nothing was charged', async () => {
   const limiter = createLimiter<number>({ store: storeOf({}), limit: (limit) => limit, window: '1s', key: () => 'key' })
   for (let limit = 1; limit <= 50; limit++) await limiter.peek(limit)
   expect(vi.getTimerCount()).toBe(1)

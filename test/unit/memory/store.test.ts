@@ -22,7 +22,8 @@ setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
 /**
- * Bytes of the buffers that states stand in: exact, unlike the heap, whose keys `test/deep/chaos/memory.test.ts` counts.
+ * Bytes of the buffers that hold states. Exact, unlike the heap; `test/deep/chaos/memory.test.ts` counts the keys
+ * there.
  */
 function bytesOfStates(): number {
   // Twice: what the first finds is counted as freed when the second begins.
@@ -37,7 +38,7 @@ const DAY = 86_400_000
 afterEach(() => void vi.useRealTimers())
 
 describe('a full memory store', () => {
-  test('keeps maxKeys states and forgets the rest', async () => {
+  test('a full memory store keeps maxKeys states and forgets the rest', async () => {
     const limiter = createLimiter({ store: memoryStore({ clock: () => NOON, maxKeys: 100 }), limit: 1, window: '1d' })
     for (let i = 0; i < 250; i++) await limiter.consume(`key-${i}`)
     let known = 0
@@ -51,7 +52,7 @@ describe('a full memory store', () => {
     'window from the first request': fixedWindow({ limit: 5, window: '1h', anchor: 'first-request' }),
     gcra: gcra({ limit: 5, window: '1h' }),
   })) {
-    test(`does not forget who is limited by a ${name} for a flood of new identities`, async () => {
+    test(`a flood of new identities does not evict an identity limited by a ${name}`, async () => {
       const maxKeys = 50
       const limiter = createLimiter({ store: memoryStore({ clock: () => NOON, maxKeys }), limits: [limit] })
       expect((await limiter.consume('victim', { cost: 5 })).allowed).toBe(true)
@@ -62,7 +63,7 @@ describe('a full memory store', () => {
     })
   }
 
-  test('still counts for a limiter that comes after it was filled by another', async () => {
+  test('a full memory store still counts for a limiter that comes later', async () => {
     const store = memoryStore({ clock: () => NOON, maxKeys: 20 })
     const crowd = createLimiter({ name: 'crowd', store, limit: 5, window: '1h' })
     const late = createLimiter({ name: 'late', store, limit: 3, window: '1h' })
@@ -72,7 +73,7 @@ describe('a full memory store', () => {
     expect(verdicts.filter(Boolean)).toHaveLength(3)
   })
 
-  test('still counts on every limit of a policy', async () => {
+  test('a full memory store still counts on every limit of a policy', async () => {
     const store = memoryStore({ clock: () => NOON, maxKeys: 20 })
     const limits = [gcra({ limit: 50, window: '1h' }), fixedWindow({ limit: 3, window: '1d' })]
     const limiter = createLimiter({ store, limits })
@@ -83,8 +84,8 @@ describe('a full memory store', () => {
   })
 })
 
-describe('what has expired', () => {
-  test('is freed without traffic, by one timer that ends with the last state', async () => {
+describe('expired states', () => {
+  test('expired states are freed without traffic, by one timer that ends with the last state', async () => {
     vi.useFakeTimers()
     let now = NOON
     const limiter = createLimiter({
@@ -99,12 +100,12 @@ describe('what has expired', () => {
     now += 2 * DAY
     vi.advanceTimersByTime(5000)
     expect(vi.getTimerCount()).toBe(0)
-    // And it starts again with the next.
+    // The timer starts again with the next state.
     await limiter.consume('key')
     expect(vi.getTimerCount()).toBe(1)
   })
 
-  test('takes no room any more after 100,000 one-shot keys', async () => {
+  test('100,000 expired one-shot keys take no memory', async () => {
     vi.useFakeTimers()
     let now = NOON
     const limiter = createLimiter({
@@ -123,7 +124,7 @@ describe('what has expired', () => {
     expect(bytesOfStates() - before).toBeLessThan((full - before) / 5)
   })
 
-  test('frees what a flood took although some of it stays, and those who stay keep their counts', async () => {
+  test('a flood that expires is freed around the identities that stay, which keep their counts', async () => {
     vi.useFakeTimers()
     let now = NOON
     const limiter = createLimiter({
@@ -146,7 +147,7 @@ describe('what has expired', () => {
     }
   })
 
-  test('includes no block that a clock which steps back brings back', async () => {
+  test('a clock that steps back revives a block that had ended', async () => {
     vi.useFakeTimers()
     let now = NOON
     const limiter = createLimiter({ store: memoryStore({ clock: () => now }), limit: 5, window: '1m' })
@@ -157,7 +158,7 @@ describe('what has expired', () => {
     expect((await limiter.consume('key')).retryAfterMs).toBe(4000)
   })
 
-  test('keeps no process alive', async () => {
+  test('the timer of a memory store does not keep the process alive', async () => {
     const before = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
     const limiter = createLimiter({ limit: 5, window: '1m' })
     await limiter.consume('key')
@@ -174,12 +175,12 @@ const EVERY_ALGORITHM = [
   slidingWindow({ name: 'segments', limit: LIMIT, window: '1h', edge: 'strict' }),
 ]
 
-/** How many keys there are, one after the other: through every size there and back. */
+/** Numbers of keys, one after the other: through every size there and back. */
 const SIZES = byEffort({ usual: [300, 2_000, 30, 0], full: [300, 10_000, 300, 10, 6_000, 0] })
 const STEPS = byEffort({ usual: 3_000, full: 12_000 })
 
-describe('among tens of thousands of keys', () => {
-  test('that come, spend, get back, and go in any order, each has its own count on every limit', async () => {
+describe('tens of thousands of keys', () => {
+  test('among thousands of keys that are charged, refunded and reset in any order, each keeps its own count on every limit', async () => {
     const store = memoryStore({ clock: () => NOON, maxKeys: 1_000_000 })
     const limiter = createLimiter({ store, limits: EVERY_ALGORITHM })
     const spent = new Map<string, number>()
@@ -191,7 +192,7 @@ describe('among tens of thousands of keys', () => {
         key,
       ).toEqual([left, left, left, left])
     }
-    // More and more keys, then fewer and fewer, again and again.
+    // More and more keys, then fewer and fewer, repeatedly.
     for (const keys of SIZES) {
       for (let i = 0; i < STEPS; i++) {
         let key = `user:${random(2 * keys + 1)}`
@@ -213,7 +214,7 @@ describe('among tens of thousands of keys', () => {
     }
   })
 
-  test('a state takes less than 40 bytes beside its key, whatever the algorithm, with up to two entries in a log', async () => {
+  test('a state takes less than 40 bytes beside its key in every algorithm, with up to two entries in a log', async () => {
     for (const [name, limit] of Object.entries({
       'exact log': slidingLog({ limit: 100, window: '1h' }),
       'fixed window': fixedWindow({ limit: 5000, window: '1d' }),
@@ -231,7 +232,7 @@ describe('among tens of thousands of keys', () => {
   })
 })
 
-test('a log that grows, lapses and is refunded from knows at every step what counts', async () => {
+test('a log that grows, lapses and is refunded counts exactly at every step', async () => {
   const [limit, window] = [300, 1000]
   let now = NOON
   const limiter = createLimiter({ store: memoryStore({ clock: () => now }), limits: [slidingLog({ limit, window })] })
@@ -267,7 +268,7 @@ test('one log serves several limits and is bounded by the largest, whatever the 
   expect(bytesOfStates() - before).toBeLessThan(2_000_000)
 })
 
-test('keys that name parts of every object are keys like others', async () => {
+test('keys such as __proto__ and constructor count like others', async () => {
   const limiter = createLimiter({ store: memoryStore({ clock: () => NOON }), limit: 1, window: '1m' })
   for (const key of ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'valueOf']) {
     expect((await limiter.consume(key)).allowed, key).toBe(true)
@@ -281,7 +282,7 @@ test('keys that name parts of every object are keys like others', async () => {
   expect({}).not.toHaveProperty('reason')
 })
 
-test('a verdict that was handed out never changes', async () => {
+test('a verdict never changes after it was returned', async () => {
   let now = NOON
   const limiter = createLimiter({
     store: memoryStore({ clock: () => now }),
@@ -298,14 +299,14 @@ test('a verdict that was handed out never changes', async () => {
   for (const { verdict, text } of taken) expect(JSON.stringify(verdict)).toBe(text)
 })
 
-test('two stores share nothing', async () => {
+test('two memory stores share nothing', async () => {
   const make = () => createLimiter({ store: memoryStore({ clock: () => NOON }), limit: 1, window: '1m' })
   const [one, other] = [make(), make()]
   expect((await one.consume('key')).allowed).toBe(true)
   expect((await other.consume('key')).allowed).toBe(true)
 })
 
-test('limiters of one name and one definition share state, of another definition they do not', async () => {
+test('limiters with the same name and definition share state; with another definition they do not', async () => {
   const store = memoryStore({ clock: () => NOON })
   const make = (limit: number) => createLimiter({ name: 'api', store, limit, window: '1m' })
   expect((await make(1).consume('key')).allowed).toBe(true)
@@ -313,7 +314,7 @@ test('limiters of one name and one definition share state, of another definition
   expect((await make(2).consume('key')).remaining).toBe(1)
 })
 
-test('a window beyond what a timer can hold neither overflows nor lapses', async () => {
+test('a window longer than the longest timer neither overflows nor lapses', async () => {
   let now = NOON
   const limiter = createLimiter({ store: memoryStore({ clock: () => now }), limit: 1, window: '60d' })
   expect((await limiter.consume('key')).resetAfterMs).toBe(60 * DAY)
@@ -336,13 +337,13 @@ test('limits that differ with every request leave nothing behind once their stat
   for (let limit = 1; limit <= 50; limit++) await limiter.consume({ key: 'k', limit })
   now += 2 * 3_600_000
   await vi.advanceTimersByTimeAsync(5000)
-  // Still the same limits: one unit of the first, and no second.
+  // The limits stay in force: one unit of the first, and no second.
   expect((await limiter.consume({ key: 'k', limit: 1 })).allowed).toBe(true)
   expect((await limiter.consume({ key: 'k', limit: 1 })).allowed).toBe(false)
   vi.useRealTimers()
 })
 
-test('without a clock of its own, a store goes by the clock that a test has put in the place of the real one', async () => {
+test('a memory store without a clock option follows the fake timers of a test', async () => {
   vi.useFakeTimers()
   const limiter = createLimiter({ store: memoryStore(), limit: 1, window: '1m' })
   await limiter.consume('key')
@@ -356,7 +357,7 @@ test('without a clock of its own, a store goes by the clock that a test has put 
 describe('limiters of one name on one store', () => {
   const options = { name: 'same', limit: 2, window: '1d' } as const
 
-  test('keep kinds apart, whatever their values are', async () => {
+  test('limiters of one name keep the counts of different kinds apart, whatever the values', async () => {
     const store = memoryStore({ clock: () => NOON })
     const byText = createLimiter({ ...options, store })
     const byAccount = createLimiter<string>({ ...options, store, key: keyed('account', (name: string) => name) })
@@ -366,7 +367,7 @@ describe('limiters of one name on one store', () => {
     expect((await byText.peek('ann')).remaining).toBe(0)
   })
 
-  test('are those of the identities that a store in between has made of them', async () => {
+  test('a wrapper around a store can keep the counts of tenants apart', async () => {
     const store = memoryStore({ clock: () => NOON })
     const ofTenant = (tenant: string): Store => ({
       ...store,
@@ -382,7 +383,7 @@ describe('limiters of one name on one store', () => {
     expect((await two.consume('ann')).remaining).toBe(1)
   })
 
-  test('find a state by an identity that is given by its kind, as by what requests have', async () => {
+  test('an identity given by its kind has the same state as the one of a request', async () => {
     const limiter = createLimiter({ ...options, store: memoryStore({ clock: () => NOON }) })
     const given = { key: 'a=b' } as unknown as string
     const verdict = await limiter.consume('a=b')

@@ -23,8 +23,8 @@ const ann: User = { id: 'ann', plan: 'pro' }
 const bob: User = { id: 'bob', plan: 'free' }
 const frozen = () => memoryStore({ clock: () => 0 })
 
-describe('without HTTP, functions may answer later', () => {
-  test('key, limit and window', async () => {
+describe('asynchronous functions without HTTP', () => {
+  test('key, limit and window may return promises', async () => {
     const limiter = createLimiter<User>({
       store: frozen(),
       key: async ({ id }) => id,
@@ -43,7 +43,7 @@ describe('without HTTP, functions may answer later', () => {
     await expect(limiter.refund(bob, await limiter.consume(ann))).rejects.toMatchObject({ code: 'INVALID_KEY' })
   })
 
-  test('tier and priority', async () => {
+  test('tier and priority may return promises', async () => {
     const own = gcra({ limit: 2, window: '1h', reserve: 1 })
     const limiter = createLimiter<User>({
       store: frozen(),
@@ -61,16 +61,16 @@ describe('without HTTP, functions may answer later', () => {
     await expect(limiter.consume({ id: 'x', plan: 'gold' })).rejects.toMatchObject({ code: 'INVALID_POLICY' })
   })
 
-  test('a promise that is given as the key itself is a forgotten await', async () => {
+  test('a promise passed as the key is rejected, as a forgotten await', async () => {
     const limiter = createLimiter({ limit: 1, window: '1m' })
     await expect(limiter.consume(Promise.resolve('ann') as never)).rejects.toMatchObject({ code: 'INVALID_KEY' })
   })
 })
 
-describe('of a request', () => {
+describe('asynchronous functions of a request', () => {
   const headers = (user: string) => contextOf({ ip: '192.0.2.7', headers: { 'x-user': user, 'x-org': 'acme' } })
 
-  test('no promise is made where no function returned one', () => {
+  test('a guard returns no promise if no function returned one', () => {
     const guard = createGuard<unknown>({
       limits: [fixedWindow({ limit: () => 5, window: () => '1m' }), perMinute(9, { key: everyone() })],
       key: compose(byHeader('x-user'), byHeader('x-org')),
@@ -78,18 +78,18 @@ describe('of a request', () => {
     expect(guard(headers('ann'))).not.toBeInstanceOf(Promise)
   })
 
-  test('parts of a composed key are all asked at once, and joined as those that answer at once', async () => {
-    const asked: string[] = []
+  test('the parts of a composed key are called at once, and joined in their order', async () => {
+    const called: string[] = []
     const part = (name: string) =>
       keyed<unknown>(name, async () => {
-        asked.push(name)
+        called.push(name)
         await new Promise(setImmediate)
         return name
       })
     const store = frozen()
     const late = createGuard<unknown>({ store, limit: 5, window: '1m', key: compose(part('a'), part('b')) })
     const outcome = late(headers('ann'))
-    expect(asked).toEqual(['a', 'b'])
+    expect(called).toEqual(['a', 'b'])
     const { verdict } = await outcome
     expect((verdict as Verdict).keys).toEqual([{ kind: 'a+b', value: ['a', 'b'] }])
   })
@@ -98,7 +98,7 @@ describe('of a request', () => {
     ['error', 400, undefined],
     ['skip', undefined, undefined],
     ['by-ip', undefined, 'anonymous'],
-  ] as const)('a promised key that is missing, with anonymous: %s', async (anonymous, status, kind) => {
+  ] as const)('a promised key that is missing is treated by anonymous: %s', async (anonymous, status, kind) => {
     for (const key of [
       async () => undefined,
       compose<unknown>(
@@ -112,7 +112,7 @@ describe('of a request', () => {
     }
   })
 
-  test('requests queue behind those that wait, by a promised key', async () => {
+  test('requests with a promised key are limited by it', async () => {
     const guard = createGuard<unknown>({
       name: 'busy',
       limits: [concurrency({ limit: 1 })],
@@ -125,7 +125,7 @@ describe('of a request', () => {
     expect((await guard(headers('ann'))).proceed).toBe(true)
   })
 
-  test('what is counted by its outcome is decided at once in memory, not after a look at other processes', async () => {
+  test('limits by outcome decide at once in memory, with a promised key, too', async () => {
     const guard = createGuard<unknown>({
       limit: 0,
       window: '1m',

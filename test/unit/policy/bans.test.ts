@@ -27,7 +27,7 @@ test.each([
   ['a duration alone', { for: '10m' }, 'ban: for: expected durations'],
   ['a factor of one', { for: { first: '1m', times: 1, max: '1h' } }, 'ban: for: times: expected a number above 1'],
   [
-    'a factor that is none',
+    'a factor that is not a number',
     { for: { first: '1m', times: Number.NaN, max: '1h' } },
     'ban: for: times: expected a number',
   ],
@@ -38,16 +38,16 @@ test.each([
   ['forgetting before strikes lapse', { forgetAfter: '1m' }, 'ban: forgetAfter: expected at least within, 10m'],
   ['more jitter than ban', { jitter: '2h' }, 'ban: jitter: expected at most the last ban, 1h'],
   ['another scope', { scope: 'all' }, 'ban: scope: expected "policy" or "store"'],
-  ['another kind', { by: 'ip' }, 'ban: by: expected a kind that the policy counts: "key", got "ip"'],
+  ['a kind that is not counted', { by: 'ip' }, 'ban: by: expected a kind that the policy counts: "key", got "ip"'],
   ['an unknown option', { until: '1h' }, 'ban: until: unknown option'],
-  ['an answer without HTTP', { respond: () => 'gone' }, 'ban: respond: expected none without HTTP'],
+  ['a response without HTTP', { respond: () => 'gone' }, 'ban: respond: expected none without HTTP'],
   ['an outcome without HTTP', { count: 401 }, 'ban: count: expected none without HTTP'],
-  ['private that is no answer', { private: 'yes' }, 'ban: private: expected true or false'],
-])('%s is an error when the policy is made', (_, ban, message) => {
+  ['private other than true or false', { private: 'yes' }, 'ban: private: expected true or false'],
+])('ban options are rejected: %s', (_, ban, message) => {
   expect(() => make({ ...TERMS, ...ban })).toThrow(message)
 })
 
-test('the kind that is banned has to be named where there are several', () => {
+test('ban.by is required where a policy counts several kinds', () => {
   const limits = [
     gcra({ limit: 1, window: '1m', key: keyed('account', (of: string) => of) }),
     gcra({ limit: 1, window: '1m', key: keyed('device', (of: string) => of) }),
@@ -59,7 +59,7 @@ test('the kind that is banned has to be named where there are several', () => {
   expect(() => make('soon' as never)).toThrow('ban: options: expected an object, got "soon"')
 })
 
-test('a policy that bans has no lease, and a store that bans', () => {
+test('a policy with ban rejects leases, and a store without strike()', () => {
   const limits = [gcra({ limit: 10, window: '1m', lease: { size: 2, ttl: '1s' } })]
   expect(() => createLimiter({ limits, ban: TERMS })).toThrow('ban: expected none beside lease')
   const { decide, reset, block, unblock, close } = memoryStore()
@@ -74,11 +74,11 @@ test.each([
   [{ weight: Number.MAX_SAFE_INTEGER }, 'strike: weight: expected at most 1000000'],
   [{ reason: 'x'.repeat(201) }, 'reason: expected a string of up to 200 characters'],
   [{ for: '1h' }, 'strike: for: unknown option'],
-])('strike rejects %j', async (options, message) => {
+])('strike rejects invalid options: %j', async (options, message) => {
   await expect(make(TERMS).strike('k', options as never)).rejects.toThrow(message)
 })
 
-test('strike rejects without a ban, and identities of other kinds', async () => {
+test('strike rejects in a policy without ban, and for identities of other kinds', async () => {
   const none = createLimiter({ limit: 1, window: '1m' })
   await expect(none.strike('k')).rejects.toThrow('strike: expected a policy with ban')
   const limits = [
@@ -116,7 +116,7 @@ test('the heaviest strike bans once, on the first rung', async () => {
   expect(await limiter.strike('k', { weight: 1_000_000 })).toMatchObject({ rung: 1 })
 })
 
-test('jitter makes a ban longer by up to as much, and differs', async () => {
+test('jitter prolongs each ban by a different time up to its value', async () => {
   const now = 1_800_000_000_000
   const limiter = make(
     { after: 1, within: '1m', for: ['10m'], jitter: '1m' },
@@ -129,7 +129,7 @@ test('jitter makes a ban longer by up to as much, and differs', async () => {
   expect(new Set(jitters).size).toBeGreaterThan(100)
 })
 
-test('what is no client of its own is told from what is', () => {
+test('isPrivateAddress recognises private, loopback and link-local addresses', () => {
   const isPrivate = [
     ...[
       '127.0.0.1',
@@ -162,7 +162,7 @@ test('what is no client of its own is told from what is', () => {
   expect(isPrivateAddress('ip=10.0.0.1', 3)).toBe(true)
 })
 
-test('a limiter of requests has no ban by a kind that it does not count', () => {
+test('a limiter of requests rejects a ban by a kind that it does not count', () => {
   expect(() =>
     createLimiter({ limit: 1, window: '1m', key: byHeader('x') as never, ban: { ...TERMS, by: 'ip' } }),
   ).toThrow('a kind that the policy counts: "header:x", got "ip"')

@@ -10,7 +10,7 @@ const KEYS = { byIp, byPath, byRoute, byMethod, everyone, byUser, byHeader, byCo
 const RESPONDERS = { reject, pass, delay, queue, degrade, shadow, tarpit }
 const limits = { limit: 1, window: '1m' } as const
 
-describe('a factory that is handed over without its call', () => {
+describe('a factory passed without its call', () => {
   test.each([
     ['byIp', 'byIp()'],
     ['byPath', 'byPath()'],
@@ -22,7 +22,7 @@ describe('a factory that is handed over without its call', () => {
     ['byCookie', 'byCookie(name)'],
     ['keyed', 'keyed(name, fn)'],
     ['compose', 'compose(byIp(), byPath())'],
-  ] as const)('is refused as a key: %s', (name, call) => {
+  ] as const)('a key factory passed without its call is rejected: %s', (name, call) => {
     const key = KEYS[name] as never
     const write = `key: write ${call}: expected what ${name} returns, got ${name} itself`
     expect(() => express.rateLimit({ ...limits, key })).toThrow(write)
@@ -34,7 +34,7 @@ describe('a factory that is handed over without its call', () => {
   })
 
   test.each(['reject', 'pass', 'delay', 'queue', 'degrade', 'shadow', 'tarpit'] as const)(
-    'is refused as a responder: %s',
+    'a responder factory passed without its call is rejected: %s',
     (name) => {
       const respond = RESPONDERS[name] as never
       const write = `respond: write ${name}(): expected what ${name} returns, got ${name} itself`
@@ -44,7 +44,7 @@ describe('a factory that is handed over without its call', () => {
     },
   )
 
-  test('is refused of each framework', () => {
+  test('handler and throttle passed without their call are rejected in every framework', () => {
     for (const { handler } of [express, koa, fastify]) {
       expect(() => express.rateLimit({ ...limits, respond: handler as never })).toThrow(/respond: write handler\(\(/)
     }
@@ -53,7 +53,7 @@ describe('a factory that is handed over without its call', () => {
     )
   })
 
-  test('is not taken for what it returns', () => {
+  test('the value that a factory returns is accepted', () => {
     expect(() => express.rateLimit({ ...limits, key: byIp(), respond: reject(), store: memoryStore() })).not.toThrow()
   })
 })

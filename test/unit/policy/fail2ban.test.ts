@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createLimiter, memoryStore } from '@sluice/core'
 import { expect, test } from 'vitest'
 
-/** What a jail of fail2ban says of ban times; `bantime.` before all names but the first. */
+/** The options of a fail2ban jail about ban times; all but the first begin with `bantime.` there. */
 interface Jail {
   /** All in seconds. */
   readonly bantime: number
@@ -13,9 +13,9 @@ interface Jail {
   readonly isExponential: boolean
 }
 
-/** For how long fail2ban bans after so many bans, in seconds: what `bantime.increment` does, as jail.conf documents it. */
+/** The ban time of fail2ban after so many bans, in seconds: `bantime.increment`, as jail.conf documents it. */
 function banTime({ bantime, maxtime, factor, multipliers, isExponential }: Jail, bans: number): number {
-  // Nothing is computed for a client that was never banned.
+  // A client that was never banned gets the plain ban time.
   if (bans === 0) return bantime
   const multiplier = multipliers[Math.min(bans, multipliers.length - 1)]
   if (multiplier !== undefined) return Math.min(maxtime, bantime * factor * multiplier)
@@ -29,12 +29,12 @@ const SECONDS = { m: 60, h: 3600, d: 86_400 }
 const seconds = (text: string) => Number.parseInt(text, 10) * SECONDS[text.at(-1) as keyof typeof SECONDS]
 
 function jailOf(text: string): Jail {
-  const told = Object.fromEntries([...text.matchAll(/`(\w+) = ([^`]+)`/g)].map(([, name, value]) => [name, value]))
+  const options = Object.fromEntries([...text.matchAll(/`(\w+) = ([^`]+)`/g)].map(([, name, value]) => [name, value]))
   return {
-    bantime: seconds(told.bantime ?? ''),
-    maxtime: told.maxtime === undefined ? Number.POSITIVE_INFINITY : seconds(told.maxtime),
-    factor: Number(told.factor ?? 1),
-    multipliers: told.multipliers?.split(' ').map(Number) ?? [],
+    bantime: seconds(options.bantime ?? ''),
+    maxtime: options.maxtime === undefined ? Number.POSITIVE_INFINITY : seconds(options.maxtime),
+    factor: Number(options.factor ?? 1),
+    multipliers: options.multipliers?.split(' ').map(Number) ?? [],
     isExponential: text.includes('math.exp'),
   }
 }
@@ -42,22 +42,22 @@ function jailOf(text: string): Jail {
 const page = readFileSync(new URL('../../../docs/bans.md', import.meta.url), 'utf8')
 const rows = [...page.matchAll(/^\| (`bantime = .+) \| `(.+)` \| ([\d, ]+) \|$/gm)]
 
-test('the table of ladders in bans.md has its rows', () => expect(rows).toHaveLength(6))
+test('bans.md has six rows of ladders', () => expect(rows).toHaveLength(6))
 
 test.each(rows.map(([, jail = '', ladder = '', bans = '']) => ({ jail, ladder, bans: bans.split(', ').map(Number) })))(
-  '$jail is as $ladder',
+  'the ladder $ladder bans as long as the jail $jail',
   async ({ jail, ladder, bans }) => {
     let now = 1_800_000_000_000
     const store = memoryStore({ clock: () => now })
     const rungs = new Function(`return ${ladder}`)()
     const limiter = createLimiter({ store, limit: 1, window: '1m', ban: { after: 1, within: '1m', for: rungs } })
-    // Beyond what the table shows, where the last rung repeats.
+    // Beyond the bans in the table, the last rung repeats.
     for (let n = 0; n < 30; n++) {
       const { until = 0 } = (await limiter.strike('guesser')) ?? {}
       const theirs = banTime(jailOf(jail), n)
       const ours = (until - now) / 1000
       expect(ours, `ban ${n + 1}`).toBeLessThanOrEqual(theirs)
-      // Each ban that is computed from the one before is a whole number of ms.
+      // Each ban computed from the one before is a whole number of ms.
       expect(ours, `ban ${n + 1}`).toBeGreaterThan(theirs * 0.999_999 - 0.001)
       if (n < bans.length) expect(bans[n], `ban ${n + 1}`).toBe(Math.floor(ours))
       now = until

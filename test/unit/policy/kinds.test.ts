@@ -37,12 +37,12 @@ const user = byUser<Login>((login) => login.user)
 
 const guardOf = (options: RateLimitOptions<Login>) => createGuard<Login>({ name: 'login', ...options })
 
-/** What a request leads to. */
+/** The outcome of a request. */
 function ask(guard: Guard<Login>, request: Login, context: Parameters<typeof contextOf>[0] = {}) {
   return guard(contextOf({ ip: '192.0.2.1', ...context, request }) as never)
 }
 
-/** What is left in each limit, by an identity. */
+/** The remaining units of an identity in each limit. */
 async function left(limiter: Limiter<never>, identity: IdentityByKind): Promise<number[]> {
   return (await (limiter as Limiter<unknown>).peek(identity)).limits.map(({ remaining }) => remaining)
 }
@@ -56,8 +56,8 @@ const loginGuard = () =>
     ],
   })
 
-describe('a verdict', () => {
-  test('tells its policy, and the identity of each limit', () => {
+describe('identities of a verdict', () => {
+  test('a verdict has its policy, and the identity of each limit', () => {
     const limits = [
       perMinute<Login>(1, { key: account }),
       perMinute<Login>(2, { key: compose(byIp(), byMethod()) }),
@@ -75,7 +75,7 @@ describe('a verdict', () => {
     ])
   })
 
-  test('as JSON, which may go to clients, has no identities', async () => {
+  test('a verdict as JSON, which may go to clients, has no identities', async () => {
     const limiter = createLimiter({ limit: 1, window: '1m' })
     const verdict = await limiter.consume('hush-hush')
     expect(verdict.limits[0]?.key).toEqual({ kind: 'key', value: 'hush-hush' })
@@ -95,7 +95,7 @@ describe('a verdict', () => {
       ['\\|', '\n=+'],
       ['\\|', '\n=+'],
     ],
-  ])('gives the parts %j of a composed key back', async (parts, expected) => {
+  ])('a verdict has the parts of a composed key: %j', async (parts, expected) => {
     const [first, second] = [0, 1].map((i) => keyed<string[]>(`part-${i}`, (given) => given[i]))
     const key = compose(first as KeyFunction<string[]>, second as KeyFunction<string[]>)
     const limiter = createLimiter<string[]>({ limit: 1, window: '1m', key })
@@ -103,8 +103,8 @@ describe('a verdict', () => {
   })
 })
 
-describe('an identity by its kind', () => {
-  test('is told the time to come back that its own requests are told, where that is spread', async () => {
+describe('an identity given by its kind', () => {
+  test('with spread, a refusal has the retry-after of the limit that refused', async () => {
     const { limiter } = guardOf({
       store: memoryStore({ clock: () => 1_800_000_000_000 }),
       limits: [
@@ -120,7 +120,7 @@ describe('an identity by its kind', () => {
     expect(refused.retryAfterMs).toBe(refused.limits[0]?.retryAfterMs)
   })
 
-  test('is peeked at, charged, refunded and reset on the limits of its kind alone', async () => {
+  test('an identity given by its kind is peeked, charged, refunded and reset on the limits of its kind only', async () => {
     const guard = loginGuard()
     const { limiter } = guard
     await ask(guard, { account: 'ann' })
@@ -137,7 +137,7 @@ describe('an identity by its kind', () => {
     expect(await left(limiter as never, { ip: '192.0.2.1' })).toEqual([5])
   })
 
-  test('refunds a request’s verdict by any of its identities', async () => {
+  test('a verdict of a request can be refunded by any of its identities', async () => {
     const guard = loginGuard()
     const { verdict } = await ask(guard, { account: 'ann' })
     await expect(guard.limiter.refund({ account: 'bob' }, verdict as never)).rejects.toMatchObject({
@@ -147,7 +147,7 @@ describe('an identity by its kind', () => {
     expect(await left(guard.limiter as never, { ip: '192.0.2.1' })).toEqual([6])
   })
 
-  test('of any algorithm, units and reserve shares its state with requests', async () => {
+  test('an identity given by its kind shares state with requests, for any algorithm, unit and reserve', async () => {
     const limits = [
       gcra<Login>({ name: 'bytes', limit: 100, window: '1h', unit: 'content-bytes', key: account }),
       fixedWindow<Login>({ name: 'all', limit: 10, window: '1h', key: everyone(), reserve: 2 }),
@@ -171,7 +171,7 @@ describe('an identity by its kind', () => {
     expect((await limiter.consume({ everyone: 'everyone' }, { cost: 9, priority: 1 })).allowed).toBe(true)
   })
 
-  test('is normalised and hashed as its key does it', async () => {
+  test('an identity given by its kind is normalised and hashed by its key', async () => {
     const limits = [
       perMinute<Login>(5, { key: byHeader('X-Api-Key') }),
       perMinute<Login>(5, { key: byCookie('sid') }),
@@ -193,7 +193,7 @@ describe('an identity by its kind', () => {
     ['method', byMethod(), { method: 'HEAD' }],
     ['everyone', everyone(), { everyone: 'everyone' }],
     ['account', account, { account: 7n }],
-  ])('of the kind %s blocks what requests are counted by', async (_kind, key, identity) => {
+  ])('a block of an identity of the kind %s applies to requests', async (_kind, key, identity) => {
     const guard = guardOf({ limit: 9, window: '1m', key })
     const context = { ip: '2001:db8::2', path: '/a', route: '/:id' }
     const reason = async () => (await ask(guard, { user: '7', account: '7' }, context)).verdict?.reason
@@ -203,7 +203,7 @@ describe('an identity by its kind', () => {
     expect(await reason()).toBe(undefined)
   })
 
-  test('reaches anonymous clients by their address, and no limit that every request has a key for', async () => {
+  test('an anonymous identity reaches the limits of anonymous clients only', async () => {
     const limits = [perMinute<Login>(2, { key: account }), perMinute<Login>(9, { key: byIp() })]
     const guard = guardOf({ limits, anonymous: 'by-ip' })
     await ask(guard, {})
@@ -221,7 +221,7 @@ describe('an identity by its kind', () => {
     })
   })
 
-  test('of an address is one in all ways in which a policy groups addresses, and blocked in the smallest group', async () => {
+  test('an address counts in every grouping of a policy, and is blocked in the smallest group', async () => {
     const limits = [
       perMinute<Login>(5, { name: 'site', key: byIp({ ipv6Prefix: 48 }) }),
       perMinute<Login>(5, { name: 'client', key: byIp() }),
@@ -235,12 +235,12 @@ describe('an identity by its kind', () => {
     await guard.limiter.block({ ip: '2001:db8:0:1::3' }, { for: '1h' })
     expect((await ask(guard, {}, { ip: '2001:db8:0:1::1' })).verdict?.reason).toBe('blocked')
     expect((await ask(guard, {}, { ip: '2001:db8:0:2::1' })).verdict?.allowed).toBe(true)
-    // An IPv4 address is the same text in both, in states of their own.
+    // An IPv4 address has the same text in both groupings, with a state in each.
     await ask(guard, {}, { ip: '192.0.2.1' })
     expect(await left(guard.limiter as never, { ip: '192.0.2.1' })).toEqual([4, 4])
   })
 
-  test('is found in every tier that counts its kind', async () => {
+  test('an identity given by its kind is found in every tier that counts its kind', async () => {
     const tiers = {
       free: [perMinute<Login>(2, { key: byIp() }), perMinute<Login>(9, { key: account })],
       pro: [perMinute<Login>(7, { key: account })],
@@ -262,7 +262,7 @@ describe('an identity by its kind', () => {
     )
   })
 
-  test('stays that of the policy when something is written on the key function afterwards', async () => {
+  test('the kind of a key is fixed when the policy is made', async () => {
     expect(() =>
       Object.assign(
         keyed('account', () => 'ann'),
@@ -276,7 +276,7 @@ describe('an identity by its kind', () => {
     expect((await limiter.peek({ account: 'ann' })).reason).toBe('blocked')
   })
 
-  test('fits a limiter without requests, for its own blocks and where keys are texts', async () => {
+  test('an identity can be given by its kind to a limiter without requests', async () => {
     const texts = createLimiter({ name: 'mail', limit: 2, window: '1m' })
     await texts.consume('42')
     await texts.reset({ key: 42 } as never)
@@ -287,14 +287,14 @@ describe('an identity by its kind', () => {
     const limits = [perMinute<Login>(2, { key: account }), perMinute<Login>(9, { key: user })]
     const logins = createLimiter<Login>({ name: 'mail', limits })
     await logins.block({ user: 'ann' }, { for: '1h' })
-    // An object is a subject as ever, whose keys tell who it is.
+    // An object that is not of a known kind is a request, whose identity the keys return.
     expect((await logins.consume({ account: 'ann', user: 'bob' })).allowed).toBe(true)
     expect((await logins.consume({ account: 'bob', user: 'ann' })).reason).toBe('blocked')
     await expect(logins.unblock('ann')).rejects.toThrow(/expected \{ account: … \} or \{ user: … \}, got "ann"/)
   })
 })
 
-describe('what a client may have chosen', () => {
+describe('input that a client may have chosen', () => {
   const { limiter } = loginGuard()
   const methods: Record<string, (identity: unknown) => Promise<unknown>> = {
     consume: (identity) => limiter.consume(identity as never),
@@ -333,7 +333,7 @@ describe('what a client may have chosen', () => {
     'null',
     'true',
     '7',
-  ])('is no identity: %s', async (json) => {
+  ])('input that is not exactly one identity of a known kind is rejected: %s', async (json) => {
     for (const [name, call] of Object.entries(methods)) {
       const error = await call(JSON.parse(json)).catch((thrown: unknown) => thrown)
       expect(error, name).toBeInstanceOf(SluiceError)
@@ -341,7 +341,7 @@ describe('what a client may have chosen', () => {
     }
   })
 
-  test('a network can be blocked and unblocked, and is no identity beside that', async () => {
+  test('a network can be blocked and unblocked, and is rejected elsewhere', async () => {
     const network = { ip: '192.0.2.0/24' }
     for (const [name, call] of Object.entries(methods)) {
       const error = await call(network).catch((thrown: unknown) => thrown)
@@ -350,7 +350,7 @@ describe('what a client may have chosen', () => {
     }
   })
 
-  test('gets no further than a value of the one kind, where there is one', async () => {
+  test('in a policy of one kind, text input can only name a value of that kind', async () => {
     const { limiter: ofAccounts } = guardOf({ limit: 3, window: '1m', key: account })
     const reset = (json: string) => ofAccounts.reset(JSON.parse(json))
     await reset('"192.0.2.7"')
@@ -372,13 +372,13 @@ describe('what a client may have chosen', () => {
       'policy "login": key: ip+route: expected a non-empty string or a number, got an array',
     ],
     ['192.0.2.1|/a', 'policy "login": key: expected { "ip+route": […, …] }, got "192.0.2.1|/a"'],
-  ])('gives %j for a composed kind in vain', async (identity, message) => {
+  ])('a malformed value of a composed kind is rejected: %j', async (identity, message) => {
     const { limiter } = guardOf({ limit: 3, window: '1m', key: compose(byIp(), byRoute()) })
     await expect(limiter.reset(identity as never)).rejects.toThrow(message)
   })
 })
 
-describe('a policy', () => {
+describe('kinds of a policy', () => {
   const limits = (...keys: (KeyFunction<Login> | undefined)[]) =>
     keys.map((key) => perMinute<Login>(5, { ...(key && { key }) }))
   const made = (...keys: (KeyFunction<Login> | undefined)[]) =>
@@ -386,7 +386,7 @@ describe('a policy', () => {
 
   test.each<[string, (KeyFunction<Login> | undefined)[]]>([
     ['two unnamed functions', [(login) => login.account, (login) => login.user]],
-    ['an unnamed function beside the subject itself', [(login) => login.account, undefined]],
+    ['an unnamed function beside the default key', [(login) => login.account, undefined]],
     ['two functions under one name', [account, keyed('account', (login) => login.user)]],
     ['two functions by user', [user, byUser((login) => login.account)]],
     ['one header, hashed and not', [byHeader('x-key'), byHeader('X-Key', { secret: false })]],
@@ -400,7 +400,7 @@ describe('a policy', () => {
         ),
       ],
     ],
-  ])('refuses %s, and says what to write instead', (_what, keys) => {
+  ])('a policy rejects %s, and its error says what to write instead', (_what, keys) => {
     expect(() => made(...keys)).toThrow(
       expect.objectContaining({
         code: 'INVALID_POLICY',
@@ -411,7 +411,7 @@ describe('a policy', () => {
     )
   })
 
-  test('refuses two functions of one kind in different tiers, which share blocks', () => {
+  test('a policy rejects two functions of one kind in different tiers, which share blocks', () => {
     const tiers = { free: limits((login) => login.account), pro: limits((login) => login.user) }
     expect(() => createLimiter<Login>({ name: 'login', tiers, tier: () => 'free' })).toThrow(
       /^policy "login": tiers: pro: limits\[0\]: key: .* than policy "login": tiers: free: limits\[0\]$/,
@@ -428,18 +428,18 @@ describe('a policy', () => {
     ],
     ['the same header twice', [byHeader('x-key'), byHeader('X-Key')]],
     ['a key alone and as a part', [account, compose(account, byIp()), compose(byIp(), account)]],
-  ])('takes %s', (_what, keys) => {
+  ])('a policy accepts %s', (_what, keys) => {
     expect(made(...keys).name).toBe('login')
   })
 
-  test.each(['', 'two words', 'a=b', 'a+b', 'x'.repeat(65), 7, undefined])('refuses the name %j of a kind', (name) => {
+  test.each(['', 'two words', 'a=b', 'a+b', 'x'.repeat(65), 7, undefined])('keyed rejects the name %j', (name) => {
     expect(() => keyed(name as string, user)).toThrow(
       /^keyed: name: expected 1 to 64 letters, digits, "_" or "-", got /,
     )
   })
 
   test.each(['ip', 'user', 'everyone', 'anonymous', 'key', 'path', 'route', 'method', 'header', 'cookie', '__proto__'])(
-    'refuses the name %s of a kind, which is taken',
+    'keyed rejects the reserved name %s',
     (name) => {
       expect(() => keyed(name, user)).toThrow(/^keyed: name: expected none of ip, user, /)
     },
@@ -449,11 +449,11 @@ describe('a policy', () => {
     ['user', 'byUser((req) => …)'],
     ['ip', 'byIp()'],
     ['header', 'byHeader(name)'],
-  ])('the error of the taken name %s names the key of that kind', (name, call) => {
+  ])('the error of the reserved name %s names the key function of that kind', (name, call) => {
     expect(() => keyed(name, user)).toThrow(`got "${name}": use ${call} for that kind, or choose another name`)
   })
 
-  test('refuses what is no function under a name, and a kind that nothing could tell from others', () => {
+  test('keyed rejects a value that is not a function, and a policy rejects a malformed kind', () => {
     expect(() => keyed('account', 'ann' as never)).toThrow('keyed: key: expected a function of the request, got "ann"')
     const forged = Object.assign((login: Login) => login.user, { kind: 'ip=192.0.2.1' })
     expect(() => made(forged)).toThrow(/^policy "login": limits\[0\]: key: expected a kind of up to 256 letters/)

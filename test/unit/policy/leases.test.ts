@@ -13,7 +13,7 @@ import {
 } from '@sluice/core'
 import { expect, test } from 'vitest'
 
-/** What a JavaScript user may pass. */
+/** An option that only JavaScript can pass. */
 // biome-ignore lint/suspicious/noExplicitAny: the point is what types forbid
 type Anything = any
 
@@ -52,12 +52,12 @@ test.each<[string, () => unknown, string]>([
     'slidingWindow: lease: ttl: expected at most the window of 60000 ms, got 61000',
   ],
   [
-    'a ttl in which all comes back',
+    'a ttl in which everything refills',
     () => gcra({ ...rate, burst: 5, lease: { size: 10, ttl: '3s' } }),
     'gcra: lease: ttl: expected one in which less than the capacity of 5 comes back, got 3000 ms',
   ],
   [
-    'windows whose refusals count beside it',
+    'windows whose refusals are charged',
     () => createLimiter({ name: 'api', limits: [fixedWindow({ ...rate, lease })], onDeny: 'charge' }),
     'policy "api": lease: expected none on windows beside onDeny: "charge"',
   ],
@@ -99,11 +99,11 @@ test.each<[string, () => unknown, string]>([
       }),
     'policy "api": lease: expected limits that all count the same unit',
   ],
-])('a lease is refused with %s', (_, make, message) => {
+])('a lease is rejected with %s', (_, make, message) => {
   expect(make).toThrow(new SluiceError('INVALID_POLICY', message))
 })
 
-test('leases that are equal may be written differently', () => {
+test('equal leases may be written differently', () => {
   const written = [
     { size: 10, ttl: '1s' },
     { ttl: 1000, size: 10 },
@@ -112,7 +112,7 @@ test('leases that are equal may be written differently', () => {
   expect(createLimiter({ name: 'api', limits }).limits).toHaveLength(2)
 })
 
-test('a bucket that refills at intervals keeps its capacity, a greedy one lowers it', () => {
+test('with a lease, an interval bucket keeps its capacity and a greedy one lowers it', () => {
   const capacityOf = async (style: 'greedy' | 'interval') => {
     const limits = [tokenBucket<string>({ capacity: 100, refill: 60, every: '1m', style, lease })]
     return (await createLimiter({ limits }).peek('any')).limits[0]?.capacity
@@ -120,7 +120,7 @@ test('a bucket that refills at intervals keeps its capacity, a greedy one lowers
   return expect(Promise.all([capacityOf('greedy'), capacityOf('interval')])).resolves.toEqual([99, 100])
 })
 
-test('a limit of 0 refuses all, with a lease as without', async () => {
+test('a limit of 0 with a lease refuses everything', async () => {
   const limiter = createLimiter({ limits: [gcra<string>({ limit: 0, window: '1m', lease })] })
   expect(await limiter.consume('any')).toMatchObject({ allowed: false, reason: 'impossible' })
 })

@@ -12,7 +12,7 @@ import {
 } from '@sluice/express'
 import { expect, test } from 'vitest'
 
-/** What a JavaScript user may pass. */
+/** An option that only JavaScript can pass. */
 // biome-ignore lint/suspicious/noExplicitAny: the point is what types forbid
 type Anything = any
 
@@ -69,11 +69,11 @@ test.each<[string, () => unknown, string]>([
     () => make({ limits: [fixedWindow(rate)], consistency: { ...consistency, sync: 1 } }),
     'consistency: sync: unknown option',
   ],
-])('relaxed counting of %s is refused', (_, run, message) => {
+])('consistency is rejected for %s', (_, run, message) => {
   expect(run).toThrow(message)
 })
 
-test('windows of every kind take it, in every form of a policy', () => {
+test('windows of every kind accept consistency, in every form of a policy', () => {
   const limits = [
     fixedWindow(rate),
     fixedWindow({ ...rate, anchor: 'first-request' }),
@@ -84,7 +84,7 @@ test('windows of every kind take it, in every form of a policy', () => {
   expect(() => rateLimit({ ...rate, store: memoryStore(), consistency })).not.toThrow()
 })
 
-test('a limit by a function of the request is checked when it is known', async () => {
+test('a limit that is a function is checked against syncEvery when its value is known', async () => {
   const limiter = make({ limits: [slidingWindow<string>({ limit: 5, window: () => 50 })] })
   await expect(limiter.consume('key')).rejects.toThrow('syncEvery: expected at most the window of 50 ms, got 100')
 })

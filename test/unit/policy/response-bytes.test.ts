@@ -1,7 +1,7 @@
 import { concurrency, createLimiter, gcra, leakyBucket, memoryStore, perMinute, slidingLog } from '@sluice/core'
 import { expect, test } from 'vitest'
 
-/** What a JavaScript user may pass. */
+/** An option that only JavaScript can pass. */
 // biome-ignore lint/suspicious/noExplicitAny: the point is what types forbid
 type Anything = any
 
@@ -21,11 +21,11 @@ test.each<[string, () => unknown, string]>([
   ],
   ['a log', () => slidingLog(rate as Anything), 'slidingLog: unit: unknown option'],
   ['permits', () => concurrency({ limit: 1, unit: 'response-bytes' } as Anything), 'concurrency: unit: unknown option'],
-])('response-bytes refuse %s', (_what, make, message) => {
+])('unit "response-bytes" rejects %s', (_what, make, message) => {
   expect(make).toThrow(message)
 })
 
-test('each unit takes what it counts: cost, bytes of the request, bytes of the response', async () => {
+test('each unit is charged its own amount: cost, bytes of the request, bytes of the response', async () => {
   const limits = [
     perMinute(10),
     gcra({ name: 'in', limit: 1000, window: '1h', unit: 'content-bytes' }),
@@ -43,7 +43,7 @@ test('each unit takes what it counts: cost, bytes of the request, bytes of the r
   expect(await left()).toEqual([9, 1000, 1000])
 })
 
-test('beside a reserve of another limit, there has to be room for a byte', async () => {
+test('a limit of response bytes beside a reserve requires room for a byte', async () => {
   const limits = [
     perMinute(10, { reserve: 5 }),
     gcra({ name: 'out', limit: 100, window: '1h', unit: 'response-bytes' }),

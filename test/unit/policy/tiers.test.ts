@@ -32,10 +32,10 @@ describe('tiers', () => {
     ['an exact log', perMinute<User>(5, { key: all })],
     ['a bucket', gcra<User>({ limit: 5, window: '1m', key: all })],
     ['a window', fixedWindow<User>({ limit: 5, window: '1m', key: all })],
-  ])('%s that stands in several tiers as one object is one limit, beside its equals', async (_what, shared) => {
+  ])('%s that is the same object in several tiers is one shared limit', async (_what, shared) => {
     const own = { ...shared, key: byId }
     const limiter = limiterOf({ free: [perMinute(9), own, shared], pro: [shared, perMinute(9), own] })
-    // Named like all together.
+    // The key equals that of `everyone()`.
     await limiter.consume(user('everyone', 'free'), { cost: 2 })
     const verdict = await limiter.consume(user('everyone', 'pro'))
     expect(verdict.limits.map(({ remaining }) => remaining)).toEqual([2, 8, verdict.limits[2]?.remaining])
@@ -43,13 +43,13 @@ describe('tiers', () => {
     expect(other.limits.map(({ remaining }) => remaining)).toEqual([8, 4, 1])
   })
 
-  test('a verdict knows its tier and its priority', async () => {
+  test('a verdict has its tier and its priority', async () => {
     const limiter = limiterOf({ free: [perMinute(2)], pro: [perMinute(2)] }, { pro: 7 })
     const [free, pro] = [await limiter.consume(user('a', 'free')), await limiter.consume(user('a', 'pro'))]
     expect([free.tier, free.priority, pro.tier, pro.priority]).toEqual(['free', 0, 'pro', 7])
   })
 
-  test('refunds, resets and blocks find the tier of their subject', async () => {
+  test('refunds, resets and blocks find the tier of a request', async () => {
     const limiter = limiterOf({ free: [perMinute(2)], pro: [perMinute(9)] })
     const [free, pro] = [user('ann', 'free'), user('ann', 'pro')]
     const verdict = await limiter.consume(free)
@@ -62,7 +62,7 @@ describe('tiers', () => {
     expect([(await limiter.peek(free)).reason, (await limiter.peek(pro)).reason]).toEqual(['blocked', 'blocked'])
   })
 
-  test('a key as text is reset in every tier', async () => {
+  test('a reset of a key applies to every tier', async () => {
     let tier = 'free'
     const limiter = createLimiter({ tiers: { free: [perMinute(2)], pro: [perMinute(9)] }, tier: () => tier })
     await limiter.consume('ann', { cost: 2 })
@@ -73,7 +73,7 @@ describe('tiers', () => {
   })
 
   test.each(['gold', '', 'constructor', undefined, null, 5, Promise.resolve('gold')])(
-    'a tier of %s is an error that names those there are',
+    'a tier of %s is rejected with the names of all tiers',
     async (plan) => {
       const limiter = limiterOf({ free: [perMinute(2)], pro: [perMinute(9)] })
       await expect(limiter.consume(user('ann', plan as never))).rejects.toMatchObject({
@@ -100,21 +100,21 @@ describe('reserve', () => {
     [0, 10, 0],
     [{ 1: 0.1, 2: 2 }, 10, 3],
     [{ '-1': 4, 1: 2 }, 10, 2],
-  ])('%j of %i keeps %i from who has no priority', async (reserve, limit, kept) => {
+  ])('a reserve of %j of %i keeps %i units from requests without priority', async (reserve, limit, reserved) => {
     const limiter = limiterOf(reserve, limit)
-    expect((await limiter.peek('key')).remaining).toBe(limit - kept)
+    expect((await limiter.peek('key')).remaining).toBe(limit - reserved)
     expect((await limiter.peek('key', { priority: 9 })).remaining).toBe(limit)
-    expect((await limiter.consume('key', { cost: limit - kept })).allowed).toBe(true)
+    expect((await limiter.consume('key', { cost: limit - reserved })).allowed).toBe(true)
     expect((await limiter.consume('key', { cost: 1 })).allowed).toBe(false)
   })
 
-  test('what would need a share that is kept can never fit', async () => {
+  test('a cost that would need the reserve is impossible', async () => {
     const refusal = await limiterOf(0.5).consume('key', { cost: 6 })
     expect(refusal).toMatchObject({ allowed: false, reason: 'impossible', retryAfterMs: undefined, remaining: 5 })
     expect((await limiterOf(0.5).consume('key', { cost: 6, priority: 1 })).allowed).toBe(true)
   })
 
-  test('a priority that is no number is an error', async () => {
+  test('a priority that is not a number is rejected', async () => {
     await expect(limiterOf(0.5).consume('key', { priority: Number.NaN })).rejects.toMatchObject({
       code: 'INVALID_POLICY',
     })
@@ -133,7 +133,7 @@ describe('reserve', () => {
     [null, /reserve: expected/],
     [[0.5], /reserve: expected/],
     [{ 1: 0.5, 2: 0.5 }, /less than the 10 units/],
-  ])('refuses %j', (reserve, message) => {
+  ])('reserve rejects %j', (reserve, message) => {
     expect(() => limiterOf(reserve)).toThrow(
       expect.objectContaining({ code: 'INVALID_POLICY', message: expect.stringMatching(message) }),
     )

@@ -17,7 +17,7 @@ import {
 import { describe, expect, test } from 'vitest'
 import { unhandledDuring } from '../../support/process-events.js'
 
-/** What a JavaScript user, or one whose types lie, may pass. */
+/** A value that only JavaScript, or wrong types, can pass. */
 // biome-ignore lint/suspicious/noExplicitAny: the point is what types forbid
 type Anything = any
 
@@ -45,7 +45,7 @@ const CONSTRUCTORS: Readonly<Record<string, (options: Anything) => unknown>> = {
   leakyBucket,
 }
 
-describe('messages name who, which field, what was expected and what came', () => {
+describe('messages of errors', () => {
   test.each<[string, () => unknown, string]>([
     [
       'a misspelt duration',
@@ -63,17 +63,17 @@ describe('messages name who, which field, what was expected and what came', () =
       'gcra: limit: expected a whole number of at least 0, got -1',
     ],
     [
-      'a duration of nothing',
+      'a duration of 0',
       () => createLimiter({ name: 'login', limit: 5, window: 0 }),
       'policy "login": window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), from 1 ms to 100 years (36500d), got 0',
     ],
     [
-      'a duration beyond all bounds',
+      'a duration beyond the bounds',
       () => createLimiter({ name: 'login', limit: 5, window: '40000d' }),
       'policy "login": window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), from 1 ms to 100 years (36500d), got "40000d"',
     ],
     [
-      'a refill that is missing',
+      'a missing refill',
       () => tokenBucket({ every: '1m' }),
       'tokenBucket: refill: expected a whole number of at least 0, got undefined',
     ],
@@ -83,7 +83,7 @@ describe('messages name who, which field, what was expected and what came', () =
       'tokenBucket: every: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), got "1 min"',
     ],
     [
-      'a leak that is missing',
+      'a missing leak',
       () => leakyBucket({ every: '1m' }),
       'leakyBucket: leak: expected a whole number of at least 0, got undefined',
     ],
@@ -93,32 +93,32 @@ describe('messages name who, which field, what was expected and what came', () =
       `tokenBucket: refill: expected units times window in ms to stay below 2^53, got ${2 ** 50} * 60000: use a shorter window, or fixedWindow, which has no such bound`,
     ],
     [
-      'a bucket whose limit and window are called so',
+      'a bucket with options limit and window',
       () => tokenBucket({ limit: 5, window: '1 min' as never }),
       'tokenBucket: window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), got "1 min"',
     ],
     [
-      'a bucket whose limit is called so',
+      'a bucket with option limit',
       () => leakyBucket({ limit: -5, every: '1m' }),
       'leakyBucket: limit: expected a whole number of at least 0, got -5',
     ],
     [
-      'a burst of nothing',
+      'a burst of 0',
       () => gcra({ limit: 5, window: '1m', burst: 0 }),
       'gcra: burst: expected a whole number of at least 1, got 0',
     ],
     [
-      'an anchor that there is not',
+      'an unknown anchor',
       () => fixedWindow({ limit: 5, window: '1m', anchor: 'midnight' as Anything }),
       'fixedWindow: anchor: expected "clock" or "first-request", got "midnight"',
     ],
     [
-      'an edge that there is not',
+      'an unknown edge',
       () => slidingWindow({ limit: 5, window: '1m', edge: 'soft' as Anything }),
       'slidingWindow: edge: expected "weighted" or "strict" or "dropped", got "soft"',
     ],
     [
-      'a name that could not stand in a header',
+      'a name that a header cannot hold',
       () => createLimiter({ name: 'a"b\r\n', limit: 5, window: '1m' }),
       'policy "a\\"b\\r\\n": name: expected 1 to 64 letters, digits, "_" or "-", got "a\\"b\\r\\n"',
     ],
@@ -128,25 +128,27 @@ describe('messages name who, which field, what was expected and what came', () =
       'policy "empty": limit: expected a limit and a window, or limits, got undefined',
     ],
     [
-      'something that is no limit',
+      'an object that is not a limit',
       () => createLimiter({ name: 'mixed', limits: [perMinute(5), { limit: 5, window: '1s' } as Anything] }),
       'policy "mixed": limits[1]: expected a limit made by a constructor such as perMinute(20), got an object',
     ],
     [
-      'no limits in a list',
+      'an empty list of limits',
       () => createLimiter({ name: 'none', limits: [] }),
       'policy "none": limits: expected an array of 1 to 32 limits, got an array',
     ],
     [
-      'a store that is none',
+      'an object that is not a store',
       () => createLimiter({ name: 'api', limit: 5, window: '1m', store: {} as Anything }),
       'policy "api": store: expected memoryStore() or redisStore(client), got an object',
     ],
-  ])('%s', (_, make, message) => expectRefused(make, message))
+  ])('an error names its source, the field, the expectation and the value: %s', (_, make, message) =>
+    expectRefused(make, message),
+  )
 })
 
-describe('an unknown option is rejected, not ignored', () => {
-  test.each(Object.entries(CONSTRUCTORS))('by %s', (name, make) => {
+describe('unknown options', () => {
+  test.each(Object.entries(CONSTRUCTORS))('%s rejects an unknown option', (name, make) => {
     const { code, message } = errorOf(() => make({ limit: 5, window: '1m', burts: 10 }))
     expect(code).toBe('INVALID_POLICY')
     expect(message).toMatch(new RegExp(`^${name}: burts: unknown option.* (burst|\\(.*limit).*, got 10$`))
@@ -190,13 +192,13 @@ describe('an unknown option is rejected, not ignored', () => {
       () => slidingWindow({ limit: 5, window: '1m', segments: 2, precision: '1s' }),
       /precision: expected none beside segments/,
     ],
-  ])('%s', (_, make, message) => {
+  ])('unknown and contradictory options are rejected: %s', (_, make, message) => {
     const error = errorOf(make)
     expect(error.code).toBe('INVALID_POLICY')
     expect(error.message).toMatch(message)
   })
 
-  test('a bad option of acquire, block or consume rejects', async () => {
+  test('acquire and block reject bad options and charge nothing', async () => {
     const limiter = createLimiter({ limit: 5, window: '1m' })
     await expect(limiter.acquire('key', { wait: '1s' } as Anything)).rejects.toMatchObject({ code: 'INVALID_POLICY' })
     await expect(limiter.acquire('key', { maxWait: 'soon' as Anything })).rejects.toMatchObject({
@@ -217,11 +219,11 @@ describe('an unknown option is rejected, not ignored', () => {
     ['an array', [3], 'options: expected an object, got an array'],
     ['a misspelt option', { costs: 3 }, 'costs: unknown option: did you mean cost?, got 3'],
     [
-      'one beside those there are',
+      'an unknown option',
       { cost: 2, fresh: true },
       'fresh: unknown option (the options are cost, bytes, responseBytes, priority, tier), got true',
     ],
-  ])('%s in place of the options of consume or peek rejects and charges nothing', async (_, options, message) => {
+  ])('consume and peek reject %s as options and charge nothing', async (_, options, message) => {
     const limiter = createLimiter({ name: 'api', limit: 5, window: '1m' })
     for (const method of ['consume', 'peek'] as const) {
       await expect(limiter[method]('key', options)).rejects.toMatchObject({
@@ -233,7 +235,7 @@ describe('an unknown option is rejected, not ignored', () => {
     expect((await limiter.peek('key')).remaining).toBe(5)
   })
 
-  test('options that say nothing are none, and what an object inherits is no option', async () => {
+  test('undefined and inherited options are ignored', async () => {
     const limiter = createLimiter({ limit: 5, window: '1m' })
     for (const options of [undefined, {}, { cost: undefined, tier: undefined }, Object.create({ costs: 3 })]) {
       expect((await limiter.consume('key', options)).cost).toBe(1)
@@ -255,11 +257,11 @@ describe('durations', () => {
     ['0.001s', 1],
     [1, 1],
     [500, 500],
-  ])('%s is %i ms', (given, ms) => expect(windowMs(given)).toBe(ms))
+  ])('a window of %s is %i ms', (given, ms) => expect(windowMs(given)).toBe(ms))
 
   test.each([
     ['nothing', undefined],
-    ['null', null],
+    ['the value null', null],
     ['zero', 0],
     ['zero seconds', '0s'],
     ['a negative number', -1],
@@ -268,10 +270,10 @@ describe('durations', () => {
     ['a fraction of a millisecond as text', '1.5ms'],
     ['not a number', Number.NaN],
     ['infinity', Number.POSITIVE_INFINITY],
-    ['a unit that there is not', '1w'],
+    ['an unknown unit', '1w'],
     ['no unit', '10'],
     ['no number', 's'],
-    ['nothing at all', ''],
+    ['an empty text', ''],
     ['an exponent', '1e3s'],
     ['a space', '1 s'],
     ['two units', '1h30m'],
@@ -280,7 +282,7 @@ describe('durations', () => {
     ['more than a hundred years', '40000d'],
     ['a date', new Date(0)],
     ['a bigint', 1000n],
-  ])('%s is none', (_, window) => {
+  ])('a window is rejected: %s', (_, window) => {
     const { code, message } = errorOf(() => windowMs(window))
     expect(code).toBe('INVALID_POLICY')
     expect(message).toMatch(
@@ -289,7 +291,7 @@ describe('durations', () => {
   })
 })
 
-describe('numbers that could round are refused', () => {
+describe('numbers that could round', () => {
   const half = 2 ** 52
   test.each<[string, () => unknown, RegExp]>([
     [
@@ -297,9 +299,13 @@ describe('numbers that could round are refused', () => {
       () => gcra({ limit: half, window: 2 }),
       /^gcra: limit: expected units times window .* below 2\^53/,
     ],
-    ['of a sliding window', () => slidingWindow({ limit: half, window: 2, segments: 1 }), /^slidingWindow: limit: /],
     [
-      'of a log',
+      'a limit of a sliding window times its window',
+      () => slidingWindow({ limit: half, window: 2, segments: 1 }),
+      /^slidingWindow: limit: /,
+    ],
+    [
+      'a limit of a log with a very long window',
       () => slidingLog({ limit: 1_000_000, window: '40000000s' as Anything }),
       /^slidingLog: (limit|window): /,
     ],
@@ -348,13 +354,13 @@ describe('numbers that could round are refused', () => {
       () => slidingWindow({ limit: 5, window: '1h', segments: 1200 }),
       /^slidingWindow: segments: /,
     ],
-  ])('%s', (_, make, message) => {
+  ])('numbers that could round, or exceed their bounds, are rejected: %s', (_, make, message) => {
     const error = errorOf(make)
     expect(error.code).toBe('INVALID_POLICY')
     expect(error.message).toMatch(message)
   })
 
-  test('the largest that cannot round still counts exactly', async () => {
+  test('the largest numbers that cannot round still count exactly', async () => {
     const limit = 2 ** 53 - 1
     const limiter = createLimiter({ limits: [gcra({ limit, window: 1 }), fixedWindow({ limit, window: 1 })] })
     expect((await limiter.consume('key', { cost: limit })).remaining).toBeLessThanOrEqual(limit)
@@ -362,19 +368,24 @@ describe('numbers that could round are refused', () => {
 })
 
 describe('names', () => {
-  test.each(['', 'a b', 'a"b', 'a\nb', 'é', 'a:b', 'a{b}', 'x'.repeat(65), 5, null, {}])('%j is none', (name) => {
-    expect(errorOf(() => createLimiter({ name: name as Anything, limit: 5, window: '1m' })).code).toBe('INVALID_POLICY')
-    expect(errorOf(() => perMinute(5, { name: name as Anything })).code).toBe('INVALID_POLICY')
-  })
+  test.each(['', 'a b', 'a"b', 'a\nb', 'é', 'a:b', 'a{b}', 'x'.repeat(65), 5, null, {}])(
+    'a policy and a limit reject the name %j',
+    (name) => {
+      expect(errorOf(() => createLimiter({ name: name as Anything, limit: 5, window: '1m' })).code).toBe(
+        'INVALID_POLICY',
+      )
+      expect(errorOf(() => perMinute(5, { name: name as Anything })).code).toBe('INVALID_POLICY')
+    },
+  )
 
-  test('limits whose names differ by case alone are refused', () => {
+  test('limits whose names differ by case only are rejected', () => {
     const limits = [perMinute(5, { name: 'Burst' }), gcra({ limit: 5, window: '1s', name: 'bURST' })]
     expect(errorOf(() => createLimiter({ limits })).message).toBe(
       'policy "default": name: expected limit names that differ by more than case, got "bURST"',
     )
   })
 
-  test('limits without names get ones that differ', async () => {
+  test('limits without names get unique ones', async () => {
     const limiter = createLimiter({
       name: 'api',
       limits: [perMinute(5), gcra({ limit: 5, window: '1m' }), perMinute(9, { name: 'API-1m-2' })],
@@ -384,7 +395,7 @@ describe('names', () => {
   })
 })
 
-describe('a bad cost rejects and charges nothing', () => {
+describe('invalid costs', () => {
   test.each([
     ['negative', -1],
     ['not a number', Number.NaN],
@@ -395,7 +406,7 @@ describe('a bad cost rejects and charges nothing', () => {
     ['null', null],
     ['a bigint', 1n],
     ['a promise', Promise.resolve(1)],
-  ])('%s', async (_, cost) => {
+  ])('a cost that is %s rejects and charges nothing', async (_, cost) => {
     const limiter = createLimiter({ name: 'api', limit: 5, window: '1m' })
     for (const method of ['consume', 'peek', 'acquire'] as const) {
       const error = await limiter[method]('key', { cost: cost as Anything }).catch((error) => error)
@@ -407,7 +418,7 @@ describe('a bad cost rejects and charges nothing', () => {
   })
 })
 
-describe('a bad key rejects and charges nothing', () => {
+describe('invalid keys', () => {
   test.each([
     ['empty', ''],
     ['missing', undefined],
@@ -419,13 +430,13 @@ describe('a bad key rejects and charges nothing', () => {
     ['a symbol', Symbol('key')],
     ['a function', () => 'key'],
     ['a boolean', true],
-  ])('%s', async (_, key) => {
+  ])('a key that is %s rejects and charges nothing', async (_, key) => {
     const limiter = createLimiter<Anything>({ name: 'api', limit: 5, window: '1m' })
     const byFunction = createLimiter<Anything>({
       name: 'api',
       limits: [perMinute(5), perMinute(9, { key: keyed('own', () => key as Anything) })],
     })
-    for (const ask of [
+    for (const call of [
       () => limiter.consume(key),
       () => limiter.peek(key),
       () => limiter.reset(key),
@@ -434,10 +445,10 @@ describe('a bad key rejects and charges nothing', () => {
       () => limiter.unblock(key as Anything),
       () => byFunction.consume('key'),
     ]) {
-      // Not a synchronous throw: callers handle rejections.
-      const asked = ask()
-      expect(asked).toBeInstanceOf(Promise)
-      const error = await (asked as Promise<Anything>).catch((error) => error)
+      // A rejection, not a synchronous throw, which callers would not handle.
+      const promise = call()
+      expect(promise).toBeInstanceOf(Promise)
+      const error = await (promise as Promise<Anything>).catch((error) => error)
       expect(error).toBeInstanceOf(SluiceError)
       expect(error.code).toBe('INVALID_KEY')
       expect(error.message).toMatch(
@@ -447,7 +458,7 @@ describe('a bad key rejects and charges nothing', () => {
     expect((await limiter.peek('key')).remaining).toBe(5)
   })
 
-  test('a number is the key that its text is', async () => {
+  test('a number and its text are the same key', async () => {
     const limiter = createLimiter<Anything>({ limit: 5, window: '1m' })
     await limiter.consume(42)
     await limiter.consume(42n)
@@ -457,14 +468,14 @@ describe('a bad key rejects and charges nothing', () => {
 
 describe('limit and window as functions of the request', () => {
   test.each([
-    ['not a number', Number.NaN],
-    ['nothing', undefined],
+    ['NaN', Number.NaN],
+    ['undefined', undefined],
     ['negative', -1],
     ['text', '5'],
     ['a fraction', 0.5],
     ['infinite', Number.POSITIVE_INFINITY],
     ['a promise of nothing', Promise.resolve()],
-  ])('a limit that is %s is an error that says so, not "unlimited"', async (_, limit) => {
+  ])('a limit function that returns %s is an error, not "unlimited"', async (_, limit) => {
     const limiter = createLimiter({ name: 'api', limit: (() => limit) as Anything, window: '1m' })
     const error = await limiter.consume('key').catch((error) => error)
     expect(error).toBeInstanceOf(SluiceError)
@@ -473,7 +484,7 @@ describe('limit and window as functions of the request', () => {
   })
 
   test.each([undefined, 0, -5, '1 minuite', Number.NaN])(
-    'a window that is %j is an error that says so',
+    'a window function that returns %j is an error',
     async (window) => {
       const limiter = createLimiter({ name: 'api', limit: 5, window: (() => window) as Anything })
       await expect(limiter.consume('key')).rejects.toMatchObject({
@@ -483,12 +494,12 @@ describe('limit and window as functions of the request', () => {
     },
   )
 
-  test('numbers that could round are refused when they come', async () => {
+  test('numbers that could round are rejected when a function returns them', async () => {
     const limiter = createLimiter({ name: 'api', limits: [gcra({ limit: () => 2 ** 52, window: '1m' })] })
     await expect(limiter.consume('key')).rejects.toMatchObject({ code: 'INVALID_POLICY' })
   })
 
-  test('each request is held to its own', async () => {
+  test('functions give each request its own limit and window', async () => {
     const limiter = createLimiter<string>({
       limit: (user) => (user === 'paying' ? 3 : 1),
       window: (user) => (user === 'paying' ? '1h' : 60_000),
@@ -499,7 +510,7 @@ describe('limit and window as functions of the request', () => {
     expect((await limiter.consume('paying')).allowed).toBe(true)
   })
 
-  test('what they throw reaches the caller', async () => {
+  test('an error thrown by a limit function reaches the caller', async () => {
     const oops = new Error('no such plan')
     const limiter = createLimiter({
       limit: () => {
@@ -511,7 +522,7 @@ describe('limit and window as functions of the request', () => {
   })
 })
 
-describe('a function whose promise rejects fails the call with that, and ends nothing', () => {
+describe('functions whose promise rejects', () => {
   const failing = () => {
     throw new Error('no database')
   }
@@ -526,7 +537,7 @@ describe('a function whose promise rejects fails the call with that, and ends no
     ['limit beside a window that throws', { limit: later, window: failing }],
     ['part of a key beside one that throws', { limit: 5, window: '1m', key: compose(later, failing) }],
     ['key beside another one', { limits: [perMinute(5, { key: later }), perHour(5, { key: keyed('other', later) })] }],
-  ])('%s', async (_what, options) => {
+  ])('a rejected promise rejects the call and is never unhandled: %s', async (_what, options) => {
     const limiter = createLimiter({ name: 'api', ...options })
     const unhandled = await unhandledDuring(async () => {
       for (const method of ['consume', 'peek', 'acquire'] as const) {
@@ -537,8 +548,8 @@ describe('a function whose promise rejects fails the call with that, and ends no
   })
 })
 
-describe('a limit of 0 refuses everything, cleanly', () => {
-  test.each(Object.entries(CONSTRUCTORS))('%s', async (_, make) => {
+describe('a limit of 0', () => {
+  test.each(Object.entries(CONSTRUCTORS))('a limit of 0 refuses everything: %s', async (_, make) => {
     const limiter = createLimiter({ limits: [make({ limit: 0, window: '1m' }) as Anything] })
     const { allowed, reason, remaining, retryAfterMs, resetAfterMs } = await limiter.consume('key')
     expect({ allowed, reason, remaining, retryAfterMs, resetAfterMs }).toEqual({
@@ -551,14 +562,14 @@ describe('a limit of 0 refuses everything, cleanly', () => {
     expect((await limiter.peek('key', { cost: 0 })).allowed).toBe(true)
   })
 
-  test('a function of the request may say 0', async () => {
+  test('a limit function may return 0', async () => {
     const limiter = createLimiter({ limit: () => 0, window: '1m' })
     expect(await limiter.consume('key')).toMatchObject({ allowed: false, reason: 'impossible', remaining: 0 })
   })
 })
 
-describe('what a limiter is', () => {
-  test('a plain limit is an exact log up to 1,000 and strict segments above, and says so', () => {
+describe('limits and verdicts', () => {
+  test('a plain limit is an exact log up to 1,000, and strict segments above', () => {
     expect(createLimiter({ limit: 1000, window: '1m' }).limits[0]?.algorithm).toBe('slidingLog')
     expect(createLimiter({ limit: 1001, window: '1m' }).limits[0]?.algorithm).toBe('slidingWindow')
   })
@@ -569,7 +580,7 @@ describe('what a limiter is', () => {
     expect(limit.limit).toBe(5)
   })
 
-  test('a list of limits changed later changes nothing', async () => {
+  test('changing an array of limits later has no effect on the limiter', async () => {
     const limits = [perMinute(1)]
     const limiter = createLimiter({ limits })
     limits[0] = perMinute(500)
@@ -577,7 +588,7 @@ describe('what a limiter is', () => {
     expect(await limiter.consume('key')).toMatchObject({ remaining: 0, limits: [{ limit: 1 }] })
   })
 
-  test('a verdict of another limiter or key is no charge to refund', async () => {
+  test('a refund rejects a verdict of another limiter or key, or a copy', async () => {
     const one = createLimiter({ name: 'one', limit: 5, window: '1m' })
     const other = createLimiter({ name: 'other', limit: 5, window: '1m' })
     const verdict = await one.consume('key')
@@ -598,16 +609,16 @@ describe('what a limiter is', () => {
   })
 })
 
-test('long keys differ to their last character, and are kept short', async () => {
-  const asked: string[] = []
+test('long keys differ to their last character, and are stored as short hashes', async () => {
+  const identities: string[] = []
   const store = memoryStore()
   const limiter = createLimiter({
     limit: 1,
     window: '1m',
     store: {
-      decide(ask) {
-        asked.push(...ask.identities)
-        return store.decide(ask)
+      decide(request) {
+        identities.push(...request.identities)
+        return store.decide(request)
       },
       reset: (plan, identities) => store.reset(plan, identities),
       block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),
@@ -619,7 +630,7 @@ test('long keys differ to their last character, and are kept short', async () =>
   expect((await limiter.consume(`${long}1`)).allowed).toBe(true)
   expect((await limiter.consume(`${long}2`)).allowed).toBe(true)
   expect((await limiter.consume(`${long}1`)).allowed).toBe(false)
-  for (const identity of asked) expect(identity.length).toBeLessThan(300)
+  for (const identity of identities) expect(identity.length).toBeLessThan(300)
   await limiter.block(`${long}3`, { for: '1m' })
   expect((await limiter.consume(`${long}3`)).reason).toBe('blocked')
 })

@@ -17,7 +17,7 @@ const ENTRY: IndexEntry = {
 }
 const FIELD = fieldOf(ENTRY.policy, ENTRY.identity)
 
-/** Writes a block of a cluster whose index has these fields by then. Resolves to the commands on its keys. */
+/** Writes a block in a cluster whose index has these fields by then. Resolves to the commands on its keys. */
 async function written(index: Record<string, string>): Promise<string[]> {
   const called: string[] = []
   const connection = {
@@ -43,25 +43,25 @@ async function written(index: Record<string, string>): Promise<string[]> {
   return [...new Set(called)]
 }
 
-describe('a block key that is written again in a cluster', () => {
-  test('stays where the index was evicted meanwhile', async () => {
+describe('a block key rewritten in a cluster', () => {
+  test('a rewritten block key stays if the index was evicted meanwhile', async () => {
     expect(await written({})).toEqual(['write'])
     expect(await written({ '': `1 other ${SINCE - 1}` })).toEqual(['write'])
   })
 
-  test('stays where the index has the block', async () => {
+  test('a rewritten block key stays if the index has the block', async () => {
     expect(await written({ '': '1 one 0', [FIELD]: `${ENTRY.until} ${SINCE} 1 0 ` })).toEqual(['write'])
   })
 
-  test('goes where the block was ended meanwhile', async () => {
+  test('a rewritten block key is deleted if the block was ended meanwhile', async () => {
     expect(await written({ '': '1 one 0', [FIELD]: `${ENTRY.until} ${SINCE + 1} 1 1 ` })).toEqual(['write', 'delete'])
   })
 
-  test('goes where all blocks were ended meanwhile', async () => {
+  test('a rewritten block key is deleted if all blocks were ended meanwhile', async () => {
     expect(await written({ '': `1 one ${SINCE}` })).toEqual(['write', 'delete'])
   })
 
-  test('goes where its identity was forgotten meanwhile', async () => {
+  test('a rewritten block key is deleted if its identity was forgotten meanwhile', async () => {
     const end = `${ENTRY.until} ${SINCE + 1} 1 1 `
     const index = { '': '1 one~1.salt 0', [erasedField(FIELD, 'salt')]: end }
     expect(await written(index)).toEqual(['write', 'delete'])

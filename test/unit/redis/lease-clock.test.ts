@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { LeaseClock } from '../../../packages/core/src/redis/layers/leases/lease-clock.js'
 
-/** What the machine's clocks say, in ms. */
+/** The machine's clocks, in ms. */
 let monotonicMs: number
 let wallMs: number
 beforeEach(() => {
@@ -16,7 +16,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-/** Less than any machine takes to fall asleep and wake, by the clock that stands still in between. */
+/** Less than any machine takes to fall asleep and wake, by the monotonic clock, which stops in between. */
 const AWAKE_MS = 0.011
 
 function run(ms: number): void {
@@ -33,7 +33,7 @@ function setWall(byMs: number): void {
   wallMs += byMs
 }
 
-test('time that a machine has slept counts from the first decision on, in the midst of many', () => {
+test('a lease ages by the time that the machine slept, from the first decision on', () => {
   const clock = new LeaseClock(undefined)
   const began = clock.now()
   for (let n = 0; n < 1000; n++) {
@@ -44,7 +44,7 @@ test('time that a machine has slept counts from the first decision on, in the mi
   expect(clock.since(began)).toBeGreaterThanOrEqual(3_600_000 - 1)
 })
 
-test('a lease is no younger for a clock on the wall that is set back, and none lives longer for one set forth', () => {
+test('a wall clock set back makes no lease younger, and one set forward makes it older', () => {
   const clock = new LeaseClock(undefined)
   const began = clock.now()
   run(700)
@@ -57,7 +57,7 @@ test('a lease is no younger for a clock on the wall that is set back, and none l
   expect(clock.since(began)).toBeGreaterThanOrEqual(100_000)
 })
 
-test('a step back that has just been made hides nothing of a sleep that comes after', () => {
+test('a wall clock that was just set back does not hide a later sleep', () => {
   const clock = new LeaseClock(undefined)
   clock.since(clock.now())
   setWall(-600_000)
@@ -66,7 +66,7 @@ test('a step back that has just been made hides nothing of a sleep that comes af
   expect(clock.since(began)).toBeGreaterThanOrEqual(3_600_000 - 1)
 })
 
-test('the clock on the wall is read once for many decisions, and each time where they are rare', () => {
+test('the wall clock is read once for many decisions, and each time if they are rare', () => {
   const clock = new LeaseClock(undefined)
   const began = clock.now()
   vi.mocked(Date.now).mockClear()
@@ -83,7 +83,7 @@ test('the clock on the wall is read once for many decisions, and each time where
   expect(Date.now).toHaveBeenCalledTimes(100)
 })
 
-test('whatever clocks do, the one that has moved further counts, and none goes unseen for longer than 10 µs', () => {
+test('for any clock movements, the clock that moved further counts, and is read within 10 µs', () => {
   const move = fc.oneof(
     fc.double({ min: 0, max: 2, noNaN: true }).map((ms) => () => run(ms)),
     fc.double({ min: 0, max: 0.02, noNaN: true }).map((ms) => () => run(ms)),

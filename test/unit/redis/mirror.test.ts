@@ -9,7 +9,7 @@ const blocked = (identity: string, until = NOW + HOUR): IndexEntry => {
   return { policy: 'api', identity, until, since: NOW, times: 1, isEnded: false, kept: '' }
 }
 
-test('a process that knows as many clients as it may goes on to learn of networks, which Redis does not decide', () => {
+test('a full mirror still takes networks, which Redis does not decide', () => {
   const mirror = new Mirror()
   for (let n = 0; n < 100_000; n++) mirror.set(blocked(`user=u${n}`), NOW)
   const find = (identity: string) => mirror.find({ policy: 'api' } as Plan, [identity], () => NOW)?.identity
@@ -25,7 +25,7 @@ test('a process that knows as many clients as it may goes on to learn of network
   expect(mirror.size).toBe(100_002)
 })
 
-test('where there is no room, bans of the lowest rung that end soonest go first, and blocks by hand stay', () => {
+test('a full mirror evicts bans of the lowest rung that end soonest, and keeps blocks by hand', () => {
   let fulls = 0
   const mirror = new Mirror(() => fulls++)
   const banned = (identity: string, rung: number, until: number, policy = 'api'): IndexEntry => {
@@ -50,7 +50,7 @@ test('where there is no room, bans of the lowest rung that end soonest go first,
     'user=second-rung',
     'user=third-rung',
   ])
-  // A ban that is prolonged stays where it was.
+  // A prolonged ban keeps its rung.
   mirror.set(banned('user=second-rung', 2, NOW + 3 * HOUR), NOW)
   expect(mirror.isPartial).toBe(false)
   for (const n of [1, 2, 3]) mirror.set(blocked(`user=more-${n}`), NOW)
@@ -65,14 +65,14 @@ test('where there is no room, bans of the lowest rung that end soonest go first,
   })
 })
 
-test('a ban from every policy that goes is looked for in Redis from then on', () => {
+test('evicting a ban from every policy makes the mirror partial', () => {
   const mirror = new Mirror()
   mirror.set({ ...blocked('user=banned'), policy: EVERY_POLICY, kept: '\x001/1000 3 ' }, NOW)
   for (let n = 0; n < 100_000; n++) mirror.set(blocked(`user=u${n}`), NOW)
   expect(mirror.isPartial).toBe(true)
 })
 
-test('what had no room is read again once there is', () => {
+test('a mirror that had no room for a block reads again once there is room', () => {
   const mirror = new Mirror()
   for (let n = 0; n < 100_001; n++) mirror.set(blocked(`user=u${n}`), NOW)
   expect(mirror.readsAgain(() => NOW)).toBe(false)

@@ -3,7 +3,7 @@ import { Outbox } from '../../../packages/core/src/redis/batching/outbox.js'
 
 const endOfTurn = () => new Promise((resolve) => setImmediate(resolve))
 
-test('what is due goes at the end of the turn in the order of asking, and charges before it', async () => {
+test('the outbox sends at the end of the turn, charges first, then in order of addition', async () => {
   const outbox = new Outbox()
   const sent: string[] = []
   outbox.add(() => sent.push('decisions'))
@@ -14,7 +14,7 @@ test('what is due goes at the end of the turn in the order of asking, and charge
   expect(sent).toEqual(['charges', 'decisions', 'others'])
 })
 
-test('a command that must not overtake what was asked for sends it first, once', async () => {
+test('flush() sends what is due before a command, once', async () => {
   const outbox = new Outbox()
   const sent: string[] = []
   outbox.add(() => sent.push('decisions'))
@@ -24,7 +24,7 @@ test('a command that must not overtake what was asked for sends it first, once',
   expect(sent).toEqual(['decisions'])
 })
 
-test('charges have an order before that of the decisions that go with them, and after all that was sent', () => {
+test('charges are ordered before the decisions sent with them, and after everything sent earlier', () => {
   const outbox = new Outbox()
   const orders: number[] = []
   for (let n = 0; n < 2; n++) {

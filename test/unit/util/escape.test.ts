@@ -3,11 +3,11 @@ import { escapeControls } from '@sluice/core/internal'
 import { expect, test } from 'vitest'
 import { warningsDuring } from '../../support/process-events.js'
 
-/** One byte that begins an escape sequence, one that turns the text around, one that hides. */
+/** A byte that begins an escape sequence, a character that reverses the text, and ones that hide. */
 const EVIL = 'x\u009b2J\u202e\u200b\u{e0041}'
 const STEERING = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 
-test('of a text that is JSON nothing changes but its spelling, and line breaks stay', () => {
+test('escaping JSON changes its spelling only, and keeps line breaks', () => {
   for (const value of [EVIL, { [EVIL]: [EVIL, '\n\r\t\0\x7f\u0600\ufeffé漢😀', null, 1.5] }]) {
     const text = escapeControls(JSON.stringify(value, null, 2))
     expect(text).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
@@ -16,7 +16,7 @@ test('of a text that is JSON nothing changes but its spelling, and line breaks s
   expect(escapeControls('é漢😀\n\u009b')).toBe('é漢😀\n\\u009b')
 })
 
-test('errors, warnings and lines of logs that quote a client steer no terminal', async () => {
+test('errors, warnings and log lines that quote a client cannot control a terminal', async () => {
   const limiter = createLimiter({ name: 'api', limit: 1, window: '1m' })
   const error = await limiter.consume('ann', { cost: EVIL as never }).catch((failure: Error) => failure)
   expect(String(error)).toMatch(/got "x\\u009b2J\\u202e\\u200b/)

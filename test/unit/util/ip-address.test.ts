@@ -3,13 +3,13 @@ import { describe, expect, test } from 'vitest'
 import { addressText, ipv6Words, plainAddress } from '../../../packages/core/src/util/ip-address.js'
 import { seeded } from '../lists/oracle-ranges.js'
 
-/** Mostly zeros, so that there are runs of all lengths. */
+/** Mostly zeros, so that runs of all lengths occur. */
 function anyParts(random: () => number): string[] {
   return Array.from({ length: 8 }, () => (random() < 0.6 ? 0 : Math.floor(random() * 65_536)).toString(16))
 }
 
 describe('addresses as text', () => {
-  test('an IPv6 address has the spelling that URLs have', () => {
+  test('an IPv6 address is written as in URLs', () => {
     const random = seeded(3)
     for (let n = 0; n < 2000; n++) {
       const text = anyParts(random).join(':')
@@ -18,7 +18,7 @@ describe('addresses as text', () => {
     }
   })
 
-  test("a text is an address where it is one of Node's", () => {
+  test("plainAddress accepts exactly the addresses of Node's isIP", () => {
     const random = seeded(5)
     const pieces = [
       '::',
@@ -58,7 +58,7 @@ describe('addresses as text', () => {
     '1.2.3.4.5',
     '::ffff:1.2.3',
     '3232235777',
-  ])('%s is none', (text) => {
+  ])('plainAddress rejects %s', (text) => {
     expect(plainAddress(text)).toBeUndefined()
   })
 })

@@ -4,18 +4,18 @@ import { describe, expect, test } from 'vitest'
 
 type Anything = never
 
-/** The part of an error's message that says what to use instead of an unknown option. */
+/** The part of an error's message that names the replacement of an unknown option. */
 function hintOf(make: () => unknown): string | undefined {
   try {
     make()
   } catch (error) {
-    // The options are listed where there is no hint.
+    // Without a hint, the message lists the options.
     return /: unknown option(?:: (.*)| \(the options are .*\)), got /.exec((error as Error).message)?.[1]
   }
   throw new Error('expected an error')
 }
 
-describe('an option of another library is answered by what to use instead', () => {
+describe('hints for options of other libraries', () => {
   const base = { limit: 5, window: '1m' }
   test.each<[string, string]>([
     ['windowMs', "use window, in milliseconds or as a duration such as '1m'"],
@@ -37,16 +37,16 @@ describe('an option of another library is answered by what to use instead', () =
     ['driver', 'use store: redisStore(client)'],
     ['skipOnError', "use unavailable: { decide: 'allow' }"],
     ['delayAfter', 'use respond: delay({ … })'],
-  ])('%s', (option, hint) => {
+  ])("the error of another library's option names the replacement: %s", (option, hint) => {
     expect(hintOf(() => rateLimit({ ...base, [option]: 5 } as Anything))).toBe(hint)
   })
 
-  test('unless what replaces it is no option there either', () => {
+  test('an option of another library has no hint if its replacement is not available', () => {
     expect(hintOf(() => slidingLog({ limit: 5, window: '1m', skipFailedRequests: true } as Anything))).toBeUndefined()
   })
 })
 
-describe('an earlier name of an option is answered by its name', () => {
+describe('hints for earlier names', () => {
   const base = { limit: 5, window: '1m' }
   const store = (options: object) => () => redisStore({} as Anything, options as Anything)
   const middleware = (options: object) => () => rateLimit({ ...base, ...options } as Anything)
@@ -72,46 +72,49 @@ describe('an earlier name of an option is answered by its name', () => {
       () => createLimiter({ ...base, ban: { after: 1, within: '1m', for: { first: '1m', most: '1h' } } } as Anything),
       'use max',
     ],
-  ])('%s', (_, make, hint) => {
+  ])("the error of an option's earlier name names the current one: %s", (_, make, hint) => {
     expect(hintOf(make)).toBe(hint)
   })
 
-  test.each(['success', 'failure'])('count: %s', (outcome) => {
-    expect(() => rateLimit({ ...base, count: outcome } as Anything)).toThrow(`such as { only: "${outcome}" }`)
-  })
+  test.each(['success', 'failure'])(
+    'the error of an outcome in place of options shows the object: count: %s',
+    (outcome) => {
+      expect(() => rateLimit({ ...base, count: outcome } as Anything)).toThrow(`such as { only: "${outcome}" }`)
+    },
+  )
 })
 
-describe('a misspelt option is answered by the nearest one', () => {
+describe('hints for misspelt options', () => {
   test.each<[string, () => unknown, string]>([
     ['a letter too few', () => createLimiter({ limt: 5, window: '1m' } as Anything), 'did you mean limit?'],
     ['two letters swapped', () => createLimiter({ limit: 5, widnow: '1m' } as Anything), 'did you mean window?'],
     ['other case', () => rateLimit({ limit: 5, window: '1m', onverdict() {} } as Anything), 'did you mean onVerdict?'],
     ['a store', () => redisStore({} as Anything, { timeOut: 5 } as Anything), 'did you mean timeout?'],
-  ])('%s', (_, make, hint) => {
+  ])('the error of a misspelt option names the nearest one: %s', (_, make, hint) => {
     expect(hintOf(make)).toBe(hint)
   })
 
-  test('but not by one that is far', () => {
+  test('a misspelt option far from all others has no hint', () => {
     expect(hintOf(() => createLimiter({ limit: 5, window: '1m', colour: 'red' } as Anything))).toBeUndefined()
   })
 })
 
-describe('an option of the other store is answered by why there is none', () => {
+describe('hints for options of the other store', () => {
   test.each([
     ['prefix', /it is for redisStore, as a memory store shares its keys with nobody .*; leave it out here/],
     ['timeout', /it is for redisStore, as a memory store asks no server; leave it out here/],
-  ])('memoryStore: %s', (option, hint) => {
+  ])('the error of an option of redisStore explains why memoryStore has none: %s', (option, hint) => {
     expect(hintOf(() => memoryStore({ [option]: 5 } as Anything))).toMatch(hint)
   })
 
-  test('redisStore: maxKeys', () => {
+  test('the error of maxKeys of redisStore names its counterpart in Redis', () => {
     expect(hintOf(() => redisStore({} as Anything, { maxKeys: 5 } as Anything))).toBe(
       'it is for memoryStore; the room of Redis is its maxmemory',
     )
   })
 })
 
-describe('a Map in place of an object is rejected, as its entries would be silently ignored:', () => {
+describe('a Map in place of an object', () => {
   const map = new Map<string, unknown>([['maxKeys', 5]]) as Anything
   test.each<[string, () => unknown]>([
     ['options of a store', () => memoryStore(map)],
@@ -121,7 +124,7 @@ describe('a Map in place of an object is rejected, as its entries would be silen
     ['warnings', () => memoryStore({ warnings: map })],
     ['a list', () => list(map)],
     ['headers', () => shadow({ body: 'x', headers: map })],
-  ])('%s', (_, make) => {
+  ])('a Map in place of an object is rejected, as its entries would be ignored: %s', (_, make) => {
     expect(make).toThrow(/expected .*, got a Map/)
   })
 })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { percentDecoded } from '../../../packages/core/src/util/percent.js'
 
-/** By the language itself. */
+/** The result of the language itself. */
 function expected(text: string): string | undefined {
   try {
     return decodeURIComponent(text)
@@ -35,7 +35,7 @@ const piece = fc.oneof(
   ),
 )
 
-test('a text is decoded as by decodeURIComponent, and undefined where that throws', () => {
+test('percentDecoded equals decodeURIComponent, and returns undefined where that throws', () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 6 }), (pieces) => {
       const text = pieces.join('')
@@ -45,7 +45,7 @@ test('a text is decoded as by decodeURIComponent, and undefined where that throw
   )
 })
 
-test('of one to four bytes, every first and second byte is decoded as by decodeURIComponent', () => {
+test('percentDecoded equals decodeURIComponent for all two first bytes of one to four', () => {
   const encoded = (...bytes: number[]) => bytes.map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
   const wrong: string[] = []
   for (let first = 0; first < 256; first++) {

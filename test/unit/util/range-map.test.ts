@@ -8,8 +8,8 @@ import { OracleRanges, randomAddress, randomRange, seeded } from '../lists/oracl
 const range = (text: string) => ipRange(text) ?? expect.unreachable(`${text} is a range`)
 const address = (text: string) => ipAddress(text) ?? expect.unreachable(`${text} is an address`)
 
-describe('values by ranges of addresses', () => {
-  test('the smallest range that has an address counts, by its size as it is written', () => {
+describe('RangeMap', () => {
+  test('RangeMap finds the smallest range that holds an address', () => {
     const map = new RangeMap<string>()
     const all = ['10.0.0.0/8', '10.0.0.0/30', '10.0.0.1-10.0.0.3', '10.0.0.2', '10.255.255.255-11.0.0.0']
     for (const text of all) map.set(range(text), text)
@@ -22,7 +22,7 @@ describe('values by ranges of addresses', () => {
     expect(found('11.0.0.1')).toBeUndefined()
   })
 
-  test('where the value of the smallest does not hold, that of the next one counts', () => {
+  test('RangeMap finds the next larger range if the value of the smallest does not hold', () => {
     const map = new RangeMap<number>()
     for (const [text, until] of [
       ['2001:db8::/32', 3],
@@ -35,38 +35,38 @@ describe('values by ranges of addresses', () => {
     expect([0, 1, 2, 3].map(at)).toEqual([1, 2, 3, undefined])
   })
 
-  test('a range has another one only if it has all of it', () => {
+  test('a range is found only by a range that holds all of it', () => {
     const map = new RangeMap<string>()
     for (const text of ['2001:db8::/48', '2001:db8::/72']) map.set(range(text), text)
     expect(map.find(range('2001:db8::/64'), () => true)).toBe('2001:db8::/48')
     expect(map.find(range('2001:db8::/80'), () => true)).toBe('2001:db8::/72')
   })
 
-  test('after any changes it finds what an oracle finds', () => {
+  test('after any changes RangeMap finds the same as an oracle', () => {
     for (let seed = 1; seed <= byEffort({ quick: 8, usual: 30, full: 1000 }); seed++) {
       const random = seeded(seed)
       const map = new RangeMap<string>()
-      const kept = new Map<string, string>()
+      const stored = new Map<string, string>()
       for (let n = 0; n < 150; n++) {
-        const [known = ''] = [...kept.keys()].slice(Math.floor(random() * kept.size))
-        if (kept.size > 0 && random() < 0.45) {
+        const [known = ''] = [...stored.keys()].slice(Math.floor(random() * stored.size))
+        if (stored.size > 0 && random() < 0.45) {
           map.delete(range(known))
-          kept.delete(known)
+          stored.delete(known)
         } else {
           const text = random() < 0.1 && known ? known : rangeText(range(randomRange(random)))
           const value = `${text} ${n}`
           map.set(range(text), value)
-          kept.set(text, value)
+          stored.set(text, value)
         }
-        expect(map.size).toBe(kept.size)
-        if (kept.size === 0) continue
-        const oracle = new OracleRanges([...kept.keys()])
-        const probe = randomAddress(random, [...kept.keys()])
+        expect(map.size).toBe(stored.size)
+        if (stored.size === 0) continue
+        const oracle = new OracleRanges([...stored.keys()])
+        const probe = randomAddress(random, [...stored.keys()])
         const found = map.find(address(probe), () => true)
         const [text = ''] = (found ?? '').split(' ')
         const size = found === undefined ? undefined : oracle.sizeOf(text)
         expect(size, `seed ${seed}, ${n}: ${probe}`).toEqual(oracle.smallest(probe))
-        if (found !== undefined) expect(kept.get(text)).toBe(found)
+        if (found !== undefined) expect(stored.get(text)).toBe(found)
       }
     }
   })

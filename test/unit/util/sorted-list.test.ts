@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { SortedList } from '../../../packages/core/src/util/sorted-list.js'
 
-test('thousands of items keep their order, whatever is added and removed', () => {
+test('SortedList keeps thousands of items in order through any additions and removals', () => {
   const list = new SortedList<{ readonly at: number }>((a, b) => a.at < b.at)
   const model: { readonly at: number }[] = []
   const draw = numbers(7)
-  // Grows to some 3,000, and becomes empty.
+  // Grows to about 3,000 items, then shrinks to none.
   for (let step = 0; step < 12_000; step++) {
     const isAdded = model.length === 0 || draw() < (step < 6000 ? 0.75 : 0.25)
     if (isAdded) {
@@ -25,7 +25,7 @@ test('thousands of items keep their order, whatever is added and removed', () =>
   expect(list.first).toBeUndefined()
 })
 
-test('items that come last and leave first, as in a queue, keep their order', () => {
+test('SortedList keeps the order of a queue, whose items come last and leave first', () => {
   const list = new SortedList<number>((a, b) => a < b)
   for (let n = 0; n < 5000; n++) {
     list.add(n)

@@ -29,7 +29,7 @@ const own = {
     tokenBucket<string>({ refill: 2, every: '1m', style: 'interval', ...(spread && { spread }) }),
 }
 
-/** Most of these instants within one tick. */
+/** The largest number of these instants within one tick. */
 function busiest(instants: readonly number[], tickMs: number): number {
   const perTick = new Map<number, number>()
   for (const at of instants) perTick.set(Math.ceil(at / tickMs), (perTick.get(Math.ceil(at / tickMs)) ?? 0) + 1)
@@ -37,7 +37,7 @@ function busiest(instants: readonly number[], tickMs: number): number {
 }
 
 for (const [title, limitOf] of Object.entries(own)) {
-  test(`of 1,000 clients that come back as told, no 100 ms see more than 25 with a spread of 10 s, and one ms sees all without: ${title}`, async () => {
+  test(`spread keeps 1,000 returning clients below 26 per 100 ms; without it all return in one ms: ${title}`, async () => {
     const together = await returns(createLimiter({ name: 'together', store, limits: [limitOf()] }), names)
     expect(new Set(together)).toEqual(new Set([MIDNIGHT + MINUTE]))
 
@@ -45,12 +45,12 @@ for (const [title, limitOf] of Object.entries(own)) {
     expect(Math.min(...spread)).toBeGreaterThanOrEqual(MIDNIGHT + MINUTE)
     expect(Math.max(...spread)).toBeLessThan(MIDNIGHT + MINUTE + 10_000)
     expect(busiest(spread, 100)).toBeLessThanOrEqual(25)
-    // As the seconds of Retry-After have it.
+    // The seconds of Retry-After are as even.
     expect(busiest(spread, 1000)).toBeLessThanOrEqual(130)
   })
 }
 
-test('a limit that all share names one instant to all, spread or not: most come in vain, again and again', async () => {
+test('a shared limit gives all clients one retry-after, with or without spread', async () => {
   for (const spread of [undefined, '10s'] as const) {
     const limit = fixedWindow<string>({ limit: 100, window: '1m', key: everyone(), ...(spread && { spread }) })
     const limiter = createLimiter({ name: `shared-${spread}`, store, limits: [limit] })
@@ -61,15 +61,15 @@ test('a limit that all share names one instant to all, spread or not: most come 
       const verdicts = await Promise.all(names.slice(0, waiting).map((name) => limiter.consume(name)))
       requests += waiting
       waiting -= verdicts.filter(({ allowed }) => allowed).length
-      const told = new Set(verdicts.filter(({ allowed }) => !allowed).map(({ retryAfterMs }) => retryAfterMs))
-      expect(told.size).toBe(waiting > 0 ? 1 : 0)
-      clock.now += [...told][0] ?? 0
+      const times = new Set(verdicts.filter(({ allowed }) => !allowed).map(({ retryAfterMs }) => retryAfterMs))
+      expect(times.size).toBe(waiting > 0 ? 1 : 0)
+      clock.now += [...times][0] ?? 0
     }
     expect(requests).toBe(5500)
   }
 })
 
-test('an identity of two limits is told by the later of them, and a wait for a turn lasts as long', async () => {
+test('a refusal by two limits has the later retry-after of both', async () => {
   const limits = [
     fixedWindow<string>({ limit: 1, window: '1m', spread: '30s' }),
     perMinute<string>(1, { key: keyed<string>('own', (name) => name) }),
@@ -86,19 +86,25 @@ test('an identity of two limits is told by the later of them, and a wait for a t
   }
 })
 
-test('a spread beyond the window, and one where windows do not end together, are refused', () => {
-  const refused = (make: () => unknown, message: RegExp) => expect(make).toThrow(message)
-  refused(
+test('a spread beyond the window, or without common window ends, is rejected', () => {
+  const expectRejected = (make: () => unknown, message: RegExp) => expect(make).toThrow(message)
+  expectRejected(
     () => fixedWindow({ limit: 1, window: '1m', spread: '2m' }),
     /spread: expected at most the window of 60000 ms/,
   )
-  refused(() => fixedWindow({ limit: 1, window: '1m', spread: 0 }), /fixedWindow: spread: expected whole milliseconds/)
-  refused(
+  expectRejected(
+    () => fixedWindow({ limit: 1, window: '1m', spread: 0 }),
+    /fixedWindow: spread: expected whole milliseconds/,
+  )
+  expectRejected(
     () => fixedWindow({ limit: 1, window: '1m', anchor: 'first-request', spread: '1s' }),
     /spread: expected none beside anchor "first-request"/,
   )
-  refused(() => tokenBucket({ refill: 1, every: '1m', spread: '1s' }), /spread: expected none without style "interval"/)
-  refused(() => perMinute(1, { spread: '1s' } as never), /slidingLog: spread: unknown option/)
+  expectRejected(
+    () => tokenBucket({ refill: 1, every: '1m', spread: '1s' }),
+    /spread: expected none without style "interval"/,
+  )
+  expectRejected(() => perMinute(1, { spread: '1s' } as never), /slidingLog: spread: unknown option/)
   const byRequest = createLimiter<string>({
     store,
     limits: [fixedWindow({ limit: 1, window: () => '1s', spread: '2s' })],
@@ -106,7 +112,7 @@ test('a spread beyond the window, and one where windows do not end together, are
   return expect(byRequest.consume('ann')).rejects.toThrow(/spread: expected at most the window of 1000 ms/)
 })
 
-/** When each client comes back, which waits as it was told and is admitted then, as far as its limit goes. */
+/** The return times of the clients: each waits for its retry-after, and is admitted then up to its limit. */
 async function returns(limiter: Limiter, names: readonly string[]): Promise<number[]> {
   clock.now = MIDNIGHT
   const due = await Promise.all(

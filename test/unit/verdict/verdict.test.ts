@@ -33,7 +33,7 @@ const REPORTS = [
     resetAfterMs: 100,
   },
 ]
-const SAID = {
+const FIELDS = {
   allowed: true,
   policy: 'api',
   kind: 'decided',
@@ -53,23 +53,23 @@ const SAID = {
   limits: REPORTS,
 }
 
-test('a verdict can be sent as JSON, with all that it says but for keys', async () => {
+test('a verdict as JSON has all fields except keys', async () => {
   const verdict = await limiter.consume('json')
-  expect(JSON.parse(JSON.stringify({ verdict }))).toEqual({ verdict: JSON.parse(JSON.stringify(SAID)) })
-  expect(verdict.toJSON()).toEqual(SAID)
+  expect(JSON.parse(JSON.stringify({ verdict }))).toEqual({ verdict: JSON.parse(JSON.stringify(FIELDS)) })
+  expect(verdict.toJSON()).toEqual(FIELDS)
 })
 
-test('console.log shows all that a verdict says, by its name, as deep as it is asked to', async () => {
+test('console.log shows all fields of a verdict, and its class name at the depth limit', async () => {
   const verdict = await limiter.consume('log')
   class Verdict {}
   const limits = REPORTS.map((report) => ({ ...report, key: { kind: 'key', value: 'log' } }))
-  const shown = Object.assign(new Verdict(), SAID, { limits })
+  const shown = Object.assign(new Verdict(), FIELDS, { limits })
   expect(inspect(verdict)).toBe(inspect(shown))
   expect(inspect({ verdict })).toBe(inspect({ verdict: shown }))
   expect(inspect({ a: { b: { verdict } } })).toContain('[Verdict]')
 })
 
-test('the reports of a verdict are made once, and say how it was then, whenever they are asked for', async () => {
+test('the limit reports of a verdict are made once, and keep the values of its decision', async () => {
   const first = await limiter.consume('later')
   const others: Verdict[] = []
   for (let i = 0; i < 5; i++) others.push(await limiter.consume('later'))
