@@ -56,49 +56,49 @@ describe.each(Object.keys(STORES))('bans of a document on %s', (name) => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     open.push(() => new Promise((resolve) => server.close(resolve)))
     const { port } = server.address() as AddressInfo
-    const ask = async (path: string) => {
+    const send = async (path: string) => {
       const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } })
       const body = await response.text()
       return response.status === 200 ? body : (JSON.parse(body) as { type: string }).type.replace(/.*#/, '')
     }
-    return { ask, limiter: middleware.limiter }
+    return { send, limiter: middleware.limiter }
   }
 
-  test('hold for their own policy, and end with all that is blocked by hand', async () => {
-    const { ask, limiter } = await started({ ban: BAN }, { ban: BAN })
-    expect(await ask('/login')).toBe('ok')
-    expect(await ask('/login')).toBe('quota-exceeded')
-    expect(await ask('/login')).toBe('abnormal-usage-detected')
-    expect(await ask('/login')).toBe('abnormal-usage-detected')
-    expect(await ask('/')).toBe('ok')
-    expect(await ask('/search')).toBe('ok')
+  test('bans of a document hold for their own policy, and unblock ends them', async () => {
+    const { send, limiter } = await started({ ban: BAN }, { ban: BAN })
+    expect(await send('/login')).toBe('ok')
+    expect(await send('/login')).toBe('quota-exceeded')
+    expect(await send('/login')).toBe('abnormal-usage-detected')
+    expect(await send('/login')).toBe('abnormal-usage-detected')
+    expect(await send('/')).toBe('ok')
+    expect(await send('/search')).toBe('ok')
 
     await limiter.unblock({ ip: '127.0.0.1' })
-    // Its strikes and its rung are forgotten as well.
-    expect(await ask('/login')).toBe('quota-exceeded')
-    expect(await ask('/login')).toBe('abnormal-usage-detected')
+    // Its strikes and its rung are cleared as well.
+    expect(await send('/login')).toBe('quota-exceeded')
+    expect(await send('/login')).toBe('abnormal-usage-detected')
   })
 
-  test('of the store hold for every policy', async () => {
-    const { ask, limiter } = await started({ ban: { ...BAN, scope: 'store' } })
-    for (let n = 0; n < 3; n++) await ask('/login')
-    expect(await ask('/login')).toBe('abnormal-usage-detected')
-    expect(await ask('/')).toBe('abnormal-usage-detected')
+  test('bans with scope "store" hold for every policy', async () => {
+    const { send, limiter } = await started({ ban: { ...BAN, scope: 'store' } })
+    for (let n = 0; n < 3; n++) await send('/login')
+    expect(await send('/login')).toBe('abnormal-usage-detected')
+    expect(await send('/')).toBe('abnormal-usage-detected')
     await limiter.unblock({ ip: '127.0.0.1' })
-    expect(await ask('/')).toBe('ok')
+    expect(await send('/')).toBe('ok')
   })
 
-  test('an identity blocked by hand is refused by policies that ban as well', async () => {
-    const { ask, limiter } = await started({ ban: BAN })
+  test('a blocked identity is refused by policies with and without ban', async () => {
+    const { send, limiter } = await started({ ban: BAN })
     await limiter.block({ ip: '127.0.0.1' }, { for: '1h' })
-    expect(await ask('/')).toBe('abnormal-usage-detected')
-    expect(await ask('/login')).toBe('abnormal-usage-detected')
+    expect(await send('/')).toBe('abnormal-usage-detected')
+    expect(await send('/login')).toBe('abnormal-usage-detected')
   })
 
-  test('outcomes may be strikes instead of refusals', async () => {
-    const { ask } = await started({ limits: [{ limit: 50, window: '1m' }], ban: { ...BAN, count: 200 } })
-    for (let n = 0; n < 2; n++) expect(await ask('/login')).toBe('ok')
-    await expect.poll(() => ask('/login')).toBe('abnormal-usage-detected')
-    expect(await ask('/')).toBe('ok')
+  test('a ban of a document can count outcomes as strikes instead of refusals', async () => {
+    const { send } = await started({ limits: [{ limit: 50, window: '1m' }], ban: { ...BAN, count: 200 } })
+    for (let n = 0; n < 2; n++) expect(await send('/login')).toBe('ok')
+    await expect.poll(() => send('/login')).toBe('abnormal-usage-detected')
+    expect(await send('/')).toBe('ok')
   })
 })

@@ -33,7 +33,7 @@ class Service {
     await this.#loaded.reload()
   }
 
-  /** How many of so many requests are admitted. */
+  /** The number of requests that are admitted. */
   async admits(requests: number, user = 'ann'): Promise<number> {
     let admitted = 0
     for (let n = 0; n < requests; n++) {
@@ -53,8 +53,8 @@ const api = (limit: number, more: object = {}) => ({
 
 const ALGORITHMS = ['slidingLog', 'fixedWindow', 'slidingWindow', 'gcra', 'tokenBucket', 'leakyBucket']
 
-describe('what was used', () => {
-  test.each(ALGORITHMS)('counts against a higher and a lower number of %s', async (algorithm) => {
+describe('usage across versions of a document', () => {
+  test.each(ALGORITHMS)('usage counts against a higher and a lower limit of %s', async (algorithm) => {
     const service = await Service.of(api(20, { limits: minute(20, { algorithm }) }))
     expect(await service.admits(15)).toBe(15)
     await service.change(api(10, { limits: minute(10, { algorithm }) }))
@@ -63,7 +63,7 @@ describe('what was used', () => {
     expect(await service.admits(100)).toBe(25)
   })
 
-  test('counts on while an override comes, changes and goes, and for others as before', async () => {
+  test('usage counts on while an override is added, changed and removed, and for other clients as before', async () => {
     const override = (limit: number) => ({
       ...api(10),
       overrides: [{ policy: 'api', key: { user: 'ann' }, limits: [{ limit }] }],
@@ -81,7 +81,7 @@ describe('what was used', () => {
     expect(await service.admits(20)).toBe(0)
   })
 
-  test('counts of all limits that share a key, whatever their order and names', async () => {
+  test('usage counts in all limits that share a key, whatever their order and names', async () => {
     const two = (burst: number, hour: number) => [
       { name: `burst-${burst}`, algorithm: 'gcra', limit: burst, window: '30m' },
       { name: 'hour', algorithm: 'fixedWindow', limit: hour, window: '1d' },
@@ -92,7 +92,7 @@ describe('what was used', () => {
     expect(await service.admits(20), 'four are left of the day').toBe(4)
   })
 
-  test('of limits on different keys counts for its own key in any order', async () => {
+  test('usage of limits on different keys counts for its own key in any order', async () => {
     const limits = (user: number, ip: number) => [
       ...minute(user, { algorithm: 'fixedWindow', key: 'user', name: 'user' }),
       ...minute(ip, { algorithm: 'fixedWindow', key: 'ip', name: 'ip' }),
@@ -105,7 +105,7 @@ describe('what was used', () => {
     expect(await service.admits(10, 'cid')).toBe(0)
   })
 
-  test.each(['content-bytes', 'response-bytes'])('of %s is no count of requests', async (unit) => {
+  test.each(['content-bytes', 'response-bytes'])('usage of %s does not count as requests', async (unit) => {
     const limits = (bytes: number, requests: number) => [
       ...minute(bytes, { algorithm: 'fixedWindow', unit, name: 'bytes' }),
       ...minute(requests, { algorithm: 'fixedWindow', name: 'requests' }),
@@ -116,7 +116,7 @@ describe('what was used', () => {
     expect(await service.admits(10)).toBe(3)
   })
 
-  test('counts within a tier', async () => {
+  test('usage counts within a tier', async () => {
     const tiers = (limit: number) => ({ key: 'user', tier: 'plan', tiers: { free: minute(1), paid: minute(limit) } })
     const service = await Service.of({ policies: { api: tiers(5) } })
     expect(await service.admits(10)).toBe(5)
@@ -124,7 +124,7 @@ describe('what was used', () => {
     expect(await service.admits(10)).toBe(2)
   })
 
-  test('counts through a limit of 0 and back', async () => {
+  test('usage counts through a limit of 0 and back', async () => {
     for (const algorithm of ALGORITHMS) {
       const service = await Service.of(api(0, { limits: minute(10, { algorithm }) }))
       expect(await service.admits(6)).toBe(6)
@@ -136,25 +136,25 @@ describe('what was used', () => {
   })
 })
 
-describe('begins anew', () => {
+describe('counting that begins anew', () => {
   const CHANGES: Readonly<Record<string, object>> = {
     'another window': api(0, { limits: [{ limit: 5, window: '2h' }] }),
     'another algorithm': api(0, { limits: minute(5, { algorithm: 'fixedWindow' }) }),
-    'a policy that is renamed': { policies: { other: { key: 'user', limits: minute(5) } } },
-    'a limit that shares its key with one that is added': api(0, {
+    'a renamed policy': { policies: { other: { key: 'user', limits: minute(5) } } },
+    'a limit that shares its key with an added one': api(0, {
       limits: [...minute(5), { limit: 99, window: '1d' }],
     }),
     'carry: reset': { carry: 'reset', ...api(5) },
   }
 
-  test.each(Object.entries(CHANGES))('%s', async (_, next) => {
+  test.each(Object.entries(CHANGES))('counting begins anew with %s', async (_, next) => {
     const service = await Service.of(api(5))
     expect(await service.admits(10)).toBe(5)
     await service.change(next)
     expect(await service.admits(10)).toBe(5)
   })
 
-  test('a limit of another number, with carry: reset, and not one of the same', async () => {
+  test('with carry: reset, counting begins anew when the number changes, and only then', async () => {
     const service = await Service.of({ carry: 'reset', ...api(5) })
     expect(await service.admits(10)).toBe(5)
     await service.change({ carry: 'reset', ...api(5, { enforce: { mode: 'enforce' } }) })
@@ -163,7 +163,7 @@ describe('begins anew', () => {
     expect(await service.admits(10)).toBe(6)
   })
 
-  test('a limit of another unit', async () => {
+  test('counting begins anew when the unit of a limit changes', async () => {
     const files = (unit: string) => api(0, { limits: minute(5, { algorithm: 'fixedWindow', unit }) })
     const service = await Service.of(files('requests'))
     expect(await service.admits(10)).toBe(5)
@@ -171,7 +171,7 @@ describe('begins anew', () => {
     expect(await service.admits(10), 'no byte is sent yet').toBe(10)
   })
 
-  test('but not one beside which a policy is added', async () => {
+  test('counting continues when another policy is added', async () => {
     const service = await Service.of(api(5))
     expect(await service.admits(10)).toBe(5)
     const more = { key: 'user', limits: [{ limit: 99, window: '1d' }] }

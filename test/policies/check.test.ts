@@ -25,14 +25,14 @@ const check: PoliciesOptions['check'] = ({ policies: all = {} }) =>
     ),
   )
 
-test('what check says is wrong is told with line and column, and the document is not in force', async () => {
+test('a problem reported by check has line and column, and the document does not come into force', async () => {
   write(api(11))
   await expect(policies.from({ file: FILE, check })).rejects.toThrow(
     `${FILE}:4:23: policies.api.limits[0].limit: expected at most 10, got 11`,
   )
 })
 
-test('it is asked about each later version, and the one from before stays in force', async () => {
+test('check runs for each later version, and a rejected one leaves the last in force', async () => {
   write(api(1))
   const loaded = await policies.from({ file: FILE, check })
   const { version } = loaded
@@ -45,13 +45,13 @@ test('it is asked about each later version, and the one from before stays in for
   await loaded.close()
 })
 
-test('a fallback is checked as well', async () => {
+test('check runs for a fallback as well', async () => {
   const fallback = { version: 1, policies: { api: { limits: [{ limit: 13, window: '1m' }] } } }
   const options = { file: join(folder, 'none.yaml'), fallback, check }
   await expect(policies.from(options)).rejects.toThrow('policies.api.limits[0].limit: expected at most 10, got 13')
 })
 
-test('it has to be a function', async () => {
+test('policies.from rejects a check that is not a function', async () => {
   await expect(policies.from({ object: {}, check: true as never })).rejects.toThrow(
     'policies.from: check: expected a function',
   )

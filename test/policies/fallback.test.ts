@@ -28,8 +28,8 @@ async function from(options: Parameters<typeof policies.from>[0]): Promise<Polic
   return loaded
 }
 
-describe('a fallback is in force, and why is told,', () => {
-  test('for as long as there is no file', async () => {
+describe('a fallback in force', () => {
+  test('a fallback is in force until the missing file appears, and error says why', async () => {
     const file = newFile()
     const loaded = await from({ file, fallback: document(1) })
     expect([limitOf(loaded), loaded.version]).toEqual([1, 'fallback'])
@@ -39,7 +39,7 @@ describe('a fallback is in force, and why is told,', () => {
     expect(loaded.error).toBeUndefined()
   })
 
-  test('for as long as the file is wrong', async () => {
+  test('a fallback is in force until the invalid file is corrected, and error says why', async () => {
     const file = newFile()
     writeFileSync(file, text(2).replace('limits', 'limts'))
     const loaded = await from({ file, fallback: text(1) })
@@ -49,7 +49,7 @@ describe('a fallback is in force, and why is told,', () => {
     await until('the file is in force', () => limitOf(loaded) === 2)
   })
 
-  test('until a document comes that was too late', async () => {
+  test('a fallback is in force until a late document arrives, and error says why', async () => {
     let give: (text: string) => void = () => {}
     const late = new Promise<string>((resolve) => {
       give = resolve
@@ -58,22 +58,22 @@ describe('a fallback is in force, and why is told,', () => {
     expect(limitOf(loaded)).toBe(1)
     expect(loaded.error?.message).toContain('none came within 20 ms')
     give(text(2))
-    await until('it is in force', () => limitOf(loaded) === 2)
+    await until('the document is in force', () => limitOf(loaded) === 2)
   })
 })
 
-describe('without a fallback the start fails', () => {
-  test('where the document does not come in time', async () => {
+describe('a start without a usable document', () => {
+  test('the start fails if no document arrives within loadTimeout', async () => {
     await expect(policies.from({ load: () => new Promise(() => {}), loadTimeout: 20 })).rejects.toThrow(
       'load: expected a document that can be read: none came within 20 ms',
     )
   })
 
-  test('where the fallback itself is wrong', async () => {
+  test('the start fails if the fallback is invalid', async () => {
     await expect(policies.from({ file: newFile(), fallback: { version: 2 } })).rejects.toThrow(/fallback: .*expected/)
   })
 
-  test.each([0, 1.5, 600_001, '11m', 'soon'])('where the time to load is %s', async (loadTimeout) => {
+  test.each([0, 1.5, 600_001, '11m', 'soon'])('policies.from rejects a loadTimeout of %s', async (loadTimeout) => {
     await expect(policies.from({ object: document(1), loadTimeout: loadTimeout as number })).rejects.toThrow(
       'policies.from: loadTimeout: expected ',
     )

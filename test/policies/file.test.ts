@@ -13,7 +13,7 @@ let loaded: Policies
 const document = (...limits: number[]) =>
   `version: 1\npolicies:\n${limits.map((limit, i) => `  p${i}: { limits: [{ limit: ${limit}, window: 1m }] }\n`).join('')}`
 
-/** What the policies in force admit per minute. */
+/** The limits per minute of the policies in force. */
 const inForce = () => [...loaded.byName.values()].map(({ options }) => options.limits?.[0]?.limit)
 
 beforeEach(async () => {
@@ -28,31 +28,31 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-describe('a file that is edited is in force', () => {
-  test('and that is told of once, to those who listen to the policies or to the process', async () => {
-    const told: PoliciesReloadedEvent[] = []
-    const stop = events.on('policies-reloaded', (event) => void (event.source === file && told.push(event)))
-    loaded.on('policies-reloaded', (event) => told.push(event))
+describe('an edited file comes into force', () => {
+  test('listeners of the policies and of the process receive one policies-reloaded event per edit', async () => {
+    const received: PoliciesReloadedEvent[] = []
+    const stop = events.on('policies-reloaded', (event) => void (event.source === file && received.push(event)))
+    loaded.on('policies-reloaded', (event) => received.push(event))
     const previous = loaded.version
     writeFileSync(file, document(4, 2, 3, 5))
-    await until('both are told', () => told.length === 2)
+    await until('both have received it', () => received.length === 2)
     stop()
-    expect(told[0]).toEqual({ source: file, version: loaded.version, previous, policies: 4 })
-    expect(told[1]).toBe(told[0])
+    expect(received[0]).toEqual({ source: file, version: loaded.version, previous, policies: 4 })
+    expect(received[1]).toBe(received[0])
   })
 
-  test('written in place', async () => {
+  test('a file written in place comes into force', async () => {
     writeFileSync(file, document(4, 2, 3))
     await until('the file is looked at', () => inForce()[0] === 4)
   })
 
-  test('renamed onto the path, as editors do', async () => {
+  test('a file renamed onto the path, as by editors, comes into force', async () => {
     writeFileSync(join(folder, 'new'), document(5, 2, 3))
     renameSync(join(folder, 'new'), file)
     await until('the file is looked at', () => inForce()[0] === 5)
   })
 
-  test('with another target of a link to its folder, as Kubernetes does', async () => {
+  test('a link whose target folder is exchanged, as by Kubernetes, comes into force', async () => {
     await loaded.close()
     for (const [name, limit] of [
       ['one', 6],
@@ -71,15 +71,15 @@ describe('a file that is edited is in force', () => {
   })
 })
 
-describe('the last good version stays in force where the file', () => {
-  test('was cut off at the end of a line', async () => {
+describe('invalid states of a file', () => {
+  test('a file cut off at the end of a line leaves the last version in force', async () => {
     writeFileSync(file, document(9))
     await until('the file is looked at', () => loaded.error !== undefined)
     expect(loaded.error?.message).toMatch(/at least half of the 6 .*, got 2/)
     expect(inForce()).toEqual([1, 2, 3])
   })
 
-  test('was deleted, and is taken when it is back', async () => {
+  test('a deleted file leaves the last version in force, and is loaded once it is back', async () => {
     unlinkSync(file)
     await until('the file is looked at', () => loaded.error !== undefined)
     expect(loaded.error?.message).toMatch(/ENOENT/)
@@ -88,7 +88,7 @@ describe('the last good version stays in force where the file', () => {
     await until('the file is looked at', () => inForce()[0] === 8 && loaded.error === undefined)
   })
 
-  test('is wrong, and is taken when it is mended', async () => {
+  test('a file with mistakes leaves the last version in force, and is loaded once it is corrected', async () => {
     writeFileSync(file, document(4, 2, 3).replace('limit: 4', 'limit: four'))
     await until('the file is looked at', () => loaded.error !== undefined)
     expect(loaded.error?.message).toContain(`${file}:3:`)
@@ -98,7 +98,7 @@ describe('the last good version stays in force where the file', () => {
   })
 })
 
-test('a file that is not there fails with its name', async () => {
+test('the error of a missing file contains its name', async () => {
   await expect(policies.from({ file: join(folder, 'none.yaml') })).rejects.toThrow(
     /none\.yaml: expected a document that can be read/,
   )

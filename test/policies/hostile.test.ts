@@ -15,7 +15,7 @@ const MARKS = 'expected at most 1000000 words and marks'
 const VALUE = 'expected at most 262144 characters in one value'
 const BY_ALIASES = 'expected aliases to stand for at most 50000 values'
 
-/** What each is, a document, and where and why it is refused. */
+/** Each entry: what it contains, the document, and the place and the message of its rejection. */
 const DOCUMENTS: readonly (readonly [what: string, text: string, at: string, message: string])[] = [
   ['brackets', '['.repeat(COUNT / 2), '1:33', LEVELS],
   ['braces', '{a: '.repeat(COUNT / 10), '1:129', LEVELS],
@@ -34,35 +34,35 @@ const DOCUMENTS: readonly (readonly [what: string, text: string, at: string, mes
   ['lines without end', `version: 1\n${'\n'.repeat(2 * COUNT)}`, '999994:1', MARKS],
   ['comments without end', `version: 1\n${'#\n'.repeat(2 * COUNT)}`, '499998:1', MARKS],
   ['tabs', `version: 1\npolicies:\n${'\ta: 1\n'.repeat(COUNT)}`, '125001:4', MARKS],
-  ['braces that close nothing', '}'.repeat(COUNT), '1:1', 'Unexpected flow-map-end'],
+  ['unmatched closing braces', '}'.repeat(COUNT), '1:1', 'Unexpected flow-map-end'],
   ['directives without end', '%@\n'.repeat(COUNT), '1:1', 'expected no directive but %YAML 1.2, got "%@"'],
   ['documents without end', '---\n'.repeat(COUNT / 10), '2:1', 'expected one document, got a second one'],
-  ['a text that is too long', `version: 1 #${'x'.repeat(9 * COUNT)}`, '1:1', 'expected at most 8388608 characters'],
+  ['a document that is too long', `version: 1 #${'x'.repeat(9 * COUNT)}`, '1:1', 'expected at most 8388608 characters'],
   ['a number without end', `policies: {}\nversion: ${'9'.repeat(COUNT)}`, '2:10', VALUE],
-  ['a hexadecimal one', `policies: {}\nversion: 0x${'f'.repeat(COUNT)}`, '2:10', VALUE],
+  ['a hexadecimal number without end', `policies: {}\nversion: 0x${'f'.repeat(COUNT)}`, '2:10', VALUE],
   ['a key without end', `${'k'.repeat(COUNT)}: 1`, '1:1', VALUE],
   ['a text without end', policy(`    limits: [{ limit: 1, window: "${'1.'.repeat(COUNT)}x" }]`), '4:34', VALUE],
   [
-    'digits for a pattern',
+    'many digits in a duration',
     policy(`    limits: [{ limit: 1, window: "${'1.'.repeat(COUNT / 10)}x" }]`),
     '4:34',
     'a duration',
   ],
   [
-    'a path for a pattern',
+    'many wildcards in a path',
     policy(`    match: { paths: ["/${'*a'.repeat(400)}"] }\n${LIMITS}`),
     '4:22',
     'whole segment',
   ],
 ]
 
-describe('a hostile document is refused at once, with its place, and ends nothing:', () => {
-  test.each(DOCUMENTS)('%s', (_what, text, at, message) => {
+describe('hostile documents', () => {
+  test.each(DOCUMENTS)('a document with %s is rejected at once, with its place', (_what, text, at, message) => {
     const start = process.cpuUsage()
     const [problem] = problemsIn(text, 'a.yaml', 'any')
     const { user, system } = process.cpuUsage(start)
-    // A document just below the bounds takes a third of that. The parser takes ten seconds and more for most of these, or runs
-    // out of memory.
+    // A document just below the bounds takes a third of that. The parser alone takes more than ten seconds for most of
+    // these, or runs out of memory.
     expect((user + system) / 1000).toBeLessThan(5000)
     expect(problem?.message).toContain(message)
     expect(`${problem?.line}:${problem?.column}`).toBe(at)
@@ -75,18 +75,18 @@ describe('a hostile document is refused at once, with its place, and ends nothin
       `# ${'x'.repeat(2 * COUNT)}\n[${','.repeat(COUNT)}]`,
       /:2:999998: expected at most 1000000 words/,
     ],
-  ])('%s that a source has', async (_what, text, message) => {
+  ])('a document from load() with %s is rejected at once', async (_what, text, message) => {
     await expect(policies.from({ load: () => text })).rejects.toThrow(message)
   })
 
-  test('one within another in an object', async () => {
+  test('an object that contains itself is rejected', async () => {
     const circle: Record<string, unknown> = { version: 1 }
     circle.policies = circle
     await expect(policies.from({ object: circle })).rejects.toThrow(LEVELS)
   })
 })
 
-describe('what looks like something else in YAML is told with its place:', () => {
+describe('YAML that looks like something else', () => {
   test.each([
     ['a function', `${LIMITS}    description: !!js/function "() => {}"\n`, '5:32', 'expected no tag'],
     ['bytes', `${LIMITS}    description: !!binary aGVsbG8=\n`, '5:27', 'expected no tag'],
@@ -99,7 +99,7 @@ describe('what looks like something else in YAML is told with its place:', () =>
     ['no number', '    limits: [{ limit: .nan, window: 1s }]\n', '4:23', 'got NaN'],
     ['a field twice, once escaped', `${LIMITS}    "\\u006cimits": []\n`, '5:5', 'once, got it twice'],
     ['lines that end in CRLF', '    mode: on\n'.replace('\n', '\r\n'), '4:11', '"enforce" or "report", got "on"'],
-  ])('%s', (_what, text, at, message) => {
+  ])('a document with %s is rejected with the place', (_what, text, at, message) => {
     const problem = problemsIn(policy(text), 'a.yaml', 'any').find((each) => each.message.includes(message))
     expect(`${problem?.line}:${problem?.column}`).toBe(at)
   })
@@ -108,9 +108,9 @@ describe('what looks like something else in YAML is told with its place:', () =>
     ['an earlier version of YAML', '%YAML 1.1\n---\nversion: 1\n', '1:1', 'expected no directive but %YAML 1.2'],
     ['NUL', 'version: 1\npolicies: \0{}\n', '2:11', 'expected no control characters, got U+0000'],
     ['an escape sequence', 'version: 1\npolicies: "\x1b[31m"\n', '2:12', 'got U+001B'],
-    ['one in a single byte', 'version: "\x9b31m"\n', '1:11', 'got U+009B'],
+    ['an escape sequence in a single byte', 'version: "\x9b31m"\n', '1:11', 'got U+009B'],
     ['a web page', '<!DOCTYPE html>\n', '1:1', 'expected a document of policies'],
-  ])('%s', (_what, text, at, message) => {
+  ])('a document that is or contains %s is rejected with the place', (_what, text, at, message) => {
     const [problem] = problemsIn(text, 'a.yaml', 'any')
     expect(problem?.message).toContain(message)
     expect(`${problem?.line}:${problem?.column}`).toBe(at)
@@ -120,20 +120,20 @@ describe('what looks like something else in YAML is told with its place:', () =>
     ['YAML 1.2 by a directive', `%YAML 1.2\n---\n${policy(LIMITS)}`],
     ['a byte order mark', `\uFEFF${policy(LIMITS)}`],
     ['lines that end in CRLF', policy(LIMITS).replaceAll('\n', '\r\n')],
-    ['words that once were others', `version: 1\npolicies:\n  on:\n${LIMITS}  no:\n${LIMITS}  1:\n${LIMITS}`],
+    ['words that YAML 1.1 read as booleans', `version: 1\npolicies:\n  on:\n${LIMITS}  no:\n${LIMITS}  1:\n${LIMITS}`],
     ['the end of a document', `${policy(LIMITS)}...\n`],
-    ['names of what every object has', `version: 1\npolicies:\n  __proto__:\n${LIMITS}  constructor:\n${LIMITS}`],
-  ])('but %s is right', (_what, text) => {
+    ['names of properties of every object', `version: 1\npolicies:\n  __proto__:\n${LIMITS}  constructor:\n${LIMITS}`],
+  ])('a document with %s is accepted', (_what, text) => {
     expect(problemsIn(text, 'a.yaml', 'any')).toEqual([])
   })
 })
 
-test('-0 is 0', async () => {
+test('a limit of -0 is 0', async () => {
   const loaded = await policies.from({ load: () => policy('    limits: [{ limit: -0, window: 1s }]\n') })
   expect(Object.is(loaded.byName.get('api')?.options.limits?.[0]?.limit, 0)).toBe(true)
 })
 
-test('a day that there is not is told', () => {
+test('a date that does not exist is rejected with its place', () => {
   const until = (day: string) =>
     `${policy(LIMITS)}overrides:\n  - { policy: api, key: { ip: 192.0.2.1 }, limits: [{ limit: 2 }], until: ${day}T00:00:00Z }\n`
   expect(problemsIn(until('2027-02-29'), 'a.yaml', 'any')).toMatchObject([
@@ -142,7 +142,7 @@ test('a day that there is not is told', () => {
   expect(problemsIn(until('2028-02-29'), 'a.yaml', 'any')).toEqual([])
 })
 
-test('nothing that a message quotes steers a terminal', () => {
+test('nothing quoted in a message can control a terminal', () => {
   const text = 'version: 1\npolicies:\n  "a\\e[31m\\u202e\\u009b":\n    limits: []\n'
   for (const { path, message } of problemsIn(text, 'a.yaml', 'any')) {
     expect(path + message).toMatch(/^[\x20-\x7e…]*$/)

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { IdentityHashes } from '../../packages/policies/src/sources/postgres/identity-hashes.js'
 
-test('hashes that are added and removed in any order are there or not, as in a set', () => {
-  // Few different halves, so that most are met again, at the edges of buckets and of their numbers.
+test('IdentityHashes contains the same as a set, whatever is added and removed', () => {
+  // Few different halves, so that most occur repeatedly, at the edges of buckets and of their numbers.
   const half = fc.constantFrom(0, 1, 0xfffff, 0x100000, 0x100001, 0x7fffffff, 0x80000000, 0xffffffff)
   const step = fc.record({ isAdded: fc.boolean(), high: half, low: half })
   fc.assert(
@@ -26,9 +26,9 @@ test('hashes that are added and removed in any order are there or not, as in a s
   )
 })
 
-test('many are all found, and no others', () => {
+test('IdentityHashes finds each of 200,000 hashes, and no others', () => {
   const hashes = new IdentityHashes()
-  // Of a sequence that repeats after 2^32 steps.
+  // From a sequence that repeats after 2^32 steps.
   const halves = (i: number) => [Math.imul(i, 0x9e3779b1) >>> 0, Math.imul(i, 0x85ebca6b) >>> 0] as const
   for (let i = 0; i < 200_000; i++) hashes.add(...halves(i))
   expect(hashes.size).toBe(200_000)

@@ -7,7 +7,7 @@ import { afterAll, expect, test } from 'vitest'
 const folder = mkdtempSync(join(tmpdir(), 'policies-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** So long that it is read in a thread of its own. */
+/** Long enough to be read in a thread of its own. */
 const COUNT = 400
 
 /** Each policy has an override. `last`: another override, in the last line. */
@@ -24,7 +24,7 @@ function document(limit: number, last = ''): string {
   ].join('\n')
 }
 
-/** With time for a busy machine to read it. */
+/** Enough time for a busy machine to read it. */
 const set = { keys: { user: () => 'ann' }, loadTimeout: 600_000 } as const
 
 function saved(text: string): string {
@@ -33,7 +33,7 @@ function saved(text: string): string {
   return file
 }
 
-test('a long document is in force as a short one is, and meanwhile others have their turn', async () => {
+test('a long document comes into force without blocking the event loop', async () => {
   let turns = 0
   let isLoaded = false
   const count = () => {
@@ -53,9 +53,9 @@ test('a long document is in force as a short one is, and meanwhile others have t
 })
 
 test.each([
-  ['of its form', '  - { policy: p1, key: { user: ann }, limits: [{ limit: ten }] }', 57],
-  ['of what it names', '  - { policy: p0, key: { user: u0 }, limits: [{ limit: 1 }] }', 24],
-])('mistakes %s are told with their line and column', async (_, last, column) => {
+  ['of form', '  - { policy: p1, key: { user: ann }, limits: [{ limit: ten }] }', 57],
+  ['of reference', '  - { policy: p0, key: { user: u0 }, limits: [{ limit: 1 }] }', 24],
+])('mistakes %s in a long document have their line and column', async (_, last, column) => {
   const error = await policies.from({ file: saved(document(3, last)), ...set }).then(
     () => undefined,
     (error: unknown) => error,
@@ -65,7 +65,7 @@ test.each([
   expect((error as PoliciesError).problems).toEqual([expect.objectContaining({ line, column })])
 })
 
-test('of two reloads the later one is in force in the end', async () => {
+test('after two concurrent reloads the later document is in force', async () => {
   const file = saved(document(3))
   const loaded = await policies.from({ file, ...set })
   writeFileSync(file, document(4))

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 const keys = { user: (request: { user: string }) => request.user }
 const users = Array.from({ length: 50 }, (_, i) => `u${i}`)
 
-// biome-ignore lint/suspicious/noExplicitAny: what a guard looks at of a request
+// biome-ignore lint/suspicious/noExplicitAny: the parts of a request that a guard reads
 const contextOf = (user: string, path = '/'): any => ({
   request: { user },
   method: 'GET',
@@ -29,7 +29,7 @@ async function guardOf(document: object, options: object = {}) {
 const override = (user: string, limit: number, policy = 'api') => ({ policy, key: { user }, limits: [{ limit }] })
 const api = { key: 'user', limits: [{ limit: 1, window: '1m' }] }
 
-test('clients with equal limits of their own are counted apart, and explained by their own override', async () => {
+test('clients with equal overrides are counted apart, and explained by their own override', async () => {
   const { loaded, decide } = await guardOf({ policies: { api }, overrides: users.map((user) => override(user, 2)) })
   for (const [i, user] of users.entries()) {
     const admitted = [await decide(user), await decide(user), await decide(user)].map(({ proceed }) => proceed)
@@ -40,7 +40,7 @@ test('clients with equal limits of their own are counted apart, and explained by
   }
 })
 
-test('clients with limits of other numbers and algorithms are each decided by their own', async () => {
+test('clients with overrides of other numbers and algorithms are each decided by their own', async () => {
   const overrides = users.map((user, i) => ({
     policy: 'api',
     key: { user },
@@ -54,7 +54,7 @@ test('clients with limits of other numbers and algorithms are each decided by th
   }
 })
 
-test('with two policies at once, each client has its own limits of both', async () => {
+test('with two policies, each client has its own limits in both', async () => {
   const both = {
     api: { key: 'user', limits: [{ limit: 3, window: '1m' }] },
     all: { key: 'user', limits: [{ limit: 100, window: '1m' }] },
@@ -68,15 +68,15 @@ test('with two policies at once, each client has its own limits of both', async 
   expect([await admittedOf('a'), await admittedOf('b'), await admittedOf('c')]).toEqual([5, 2, 3])
 })
 
-test('a mistake in the set-up is told once, however many overrides and policies there are', async () => {
+test('a set-up mistake causes one warning, however many overrides and policies there are', async () => {
   const counted = { ...api, count: { only: 'failure' } }
   const document = {
     policies: { api: { ...api, match: { paths: ['/a'] } }, counted: { ...counted, match: { paths: ['/b'] } } },
     overrides: users.flatMap((user, i) => [override(user, 10 + i), override(user, 10 + i, 'counted')]),
   }
   const { guard } = await guardOf(document)
-  const told: WarningEvent[] = []
-  guard.limiter.on('warning', (event) => told.push(event))
+  const warnings: WarningEvent[] = []
+  guard.limiter.on('warning', (event) => warnings.push(event))
   for (const user of users) {
     for (const path of ['/a', '/b']) {
       const context = contextOf(user, path)
@@ -84,7 +84,7 @@ test('a mistake in the set-up is told once, however many overrides and policies 
       await guard(context)
     }
   }
-  expect(told.map(({ code }) => code)).toEqual(['SLUICE_SAME_LIMITER_TWICE'])
+  expect(warnings.map(({ code }) => code)).toEqual(['SLUICE_SAME_LIMITER_TWICE'])
 })
 
 test('maxConnections of a responder bounds all clients of its policy together', async () => {

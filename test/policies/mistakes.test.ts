@@ -2,7 +2,7 @@ import { policies, problemsIn } from '@sluice/policies'
 import { describe, expect, test } from 'vitest'
 import { whilePolluted } from '../support/polluted.js'
 
-/** A document with one mistake, and where it is: the line and column of `▸`, which is removed before it is read. */
+/** A document with one mistake, at the line and column of `▸`, which is removed before the document is read. */
 interface Mistake {
   readonly what: string
   readonly text: string
@@ -51,7 +51,7 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected a document of policies: an object with version and policies, got nothing',
   },
   {
-    what: 'a field that is misspelt',
+    what: 'a misspelt field',
     text: `version: 1\n▸policys: {}\npolicies: {}\n`,
     path: 'policys',
     message: 'unknown field; did you mean policies? (expected $schema, version, carry, policies, overrides)',
@@ -82,7 +82,7 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected limits, or tiers; both are missing',
   },
   {
-    what: 'a ban that does not grow',
+    what: 'a ladder of bans that does not grow',
     text: policy(`${RIGHT}    ban: { after: 3, within: 1m, for: [1h, ▸1h] }\n`),
     path: 'policies.api.ban.for[1]',
     message: 'expected a longer time than the rung before, 1h, got "1h"',
@@ -94,13 +94,13 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected a kind that the policy counts: "ip", got "user"',
   },
   {
-    what: 'a consistency without its time',
+    what: 'a consistency without syncEvery',
     text: policy(`${RELAXABLE}    consistency: ▸{}\n`),
     path: 'policies.api.consistency',
     message: 'syncEvery is missing: expected a duration such as 30s (units: ms, s, m, h, d), or whole milliseconds',
   },
   {
-    what: 'a consistency with a field that is misspelt',
+    what: 'a consistency with a misspelt field',
     text: policy(`${RELAXABLE}    consistency: { ▸syncEvry: 100ms, syncEvery: 100ms }\n`),
     path: 'policies.api.consistency.syncEvry',
     message: 'unknown field; did you mean syncEvery? (expected syncEvery)',
@@ -186,7 +186,7 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected a whole number of 0 or more, below 2^53, got 1.5',
   },
   {
-    what: 'a limit beyond all numbers',
+    what: 'an infinite limit',
     text: limits('{ limit: ▸1e400, window: 1m }'),
     path: 'policies.api.limits[0].limit',
     message: 'expected a whole number of 0 or more, below 2^53, got Infinity',
@@ -218,7 +218,7 @@ const MISTAKES: readonly Mistake[] = [
       'expected units times window in ms to stay below 2^53, got 9007199254740991 * 86400000: use a shorter window, or fixedWindow, which has no such bound',
   },
   {
-    what: 'an algorithm that is none',
+    what: 'an unknown algorithm',
     text: limits('{ algorithm: ▸tokenBuckt, capacity: 5 }'),
     path: 'policies.api.limits[0].algorithm',
     message:
@@ -251,7 +251,7 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected up to 1000 equal parts of the window of 10000 ms in whole ms, got 7',
   },
   {
-    what: 'a kind that is none',
+    what: 'an unknown kind',
     text: policy(`    key: ▸{ ipv6: 1 }\n${RIGHT}`).replace('▸{ ipv6', '{ ▸ipv6'),
     path: 'policies.api.key.ipv6',
     message: 'unknown field (expected ip)',
@@ -293,19 +293,19 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected a path without a query, got "/a?b=c"',
   },
   {
-    what: 'a mode that is none',
+    what: 'an unknown mode',
     text: policy(`    enforce: { mode: ▸shadow }\n${RIGHT}`),
     path: 'policies.api.enforce.mode',
     message: 'expected "enforce" or "report", got "shadow"',
   },
   {
-    what: 'turns that are believed for too short a time',
+    what: 'a ttl of shared turns that is too short',
     text: policy(`    sharedTurns: { ttl: ▸50ms }\n${RIGHT}`),
     path: 'policies.api.sharedTurns.ttl',
     message: "expected a duration from '100ms' to '1m', got \"50ms\"",
   },
   {
-    what: 'turns with another option',
+    what: 'shared turns with a misspelt field',
     text: policy(`    sharedTurns: { ▸tll: 1s }\n${RIGHT}`),
     path: 'policies.api.sharedTurns.tll',
     message: 'unknown field; did you mean ttl? (expected ttl)',
@@ -323,7 +323,7 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected none beside mode: report',
   },
   {
-    what: 'an earlier name',
+    what: 'an earlier name of an option',
     text: policy(`    ▸enforcePercent: 5\n${RIGHT}`),
     path: 'policies.api.enforcePercent',
     message:
@@ -337,7 +337,7 @@ const MISTAKES: readonly Mistake[] = [
       'unknown field; use enforce: { mode } (expected description, match, key, limits, tier, tiers, anonymous, cost, count, enforce, sharedTurns, respond, consistency, ban, allow, deny, allowLists, denyLists)',
   },
   {
-    what: 'an outcome that counts without its option',
+    what: 'a count without only',
     text: policy(`    count: ▸failure\n${RIGHT}`),
     path: 'policies.api.count',
     message: 'expected the requests that count, { only: success } or { only: failure }, got "failure"',
@@ -367,13 +367,13 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected none beside limits',
   },
   {
-    what: 'a shadow that learns answers',
+    what: 'a shadow responder',
     text: policy(`    respond: { ▸shadow: { learn: true } }\n${RIGHT}`),
     path: 'policies.api.respond.shadow',
     message: 'unknown field (expected reject, pass, degrade, delay, queue, tarpit, throttle)',
   },
   {
-    what: 'a responder that is none',
+    what: 'an unknown responder',
     text: policy(`    respond: ▸refuse\n${RIGHT}`),
     path: 'policies.api.respond',
     message:
@@ -386,19 +386,19 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected 429 or 503, got 404',
   },
   {
-    what: 'an override of a policy that is none',
+    what: 'an override of an unknown policy',
     text: override('policy: ▸apy, key: { ip: 192.0.2.1 }'),
     path: 'overrides[0].policy',
     message: 'expected "api", got "apy"',
   },
   {
-    what: 'an override of no client',
+    what: 'an override without a client',
     text: override('▸policy: api').replace('- { ▸', '- ▸{ '),
     path: 'overrides[0]',
     message: 'expected one of key, prefix and range, got none',
   },
   {
-    what: 'an override of two things',
+    what: 'an override by key and range',
     text: override('▸policy: api, key: { ip: 192.0.2.1 }, range: 192.0.2.0/24').replace('- { ▸', '- ▸{ '),
     path: 'overrides[0]',
     message: 'expected one of key, prefix and range, got 2',
@@ -410,13 +410,13 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected one override for each client and policy, got it twice',
   },
   {
-    what: 'a range that is none',
+    what: 'an invalid range',
     text: override('policy: api, range: ▸192.0.2.0/33'),
     path: 'overrides[0].range',
     message: 'expected an address, or a range such as "192.0.2.0/24" or "192.0.2.0-192.0.2.9", got "192.0.2.0/33"',
   },
   {
-    what: 'a secret as it is',
+    what: 'a secret in plain text',
     text: override('policy: api, key: { "header:x-api-key": ▸letmein }'),
     path: 'overrides[0].key["header:x-api-key"]',
     message: 'expected sha256: and 64 hexadecimal digits, as `printf %s VALUE | sha256sum` prints it',
@@ -428,7 +428,7 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected a time with its zone, such as 2026-12-31T00:00:00Z, got "2027-01-01T00:00:00"',
   },
   {
-    what: 'an override of a limit that is none',
+    what: 'an override of an unknown limit',
     text: override('policy: api, key: { ip: 192.0.2.1 }').replace('[{ limit: 2 }]', '[{ name: ▸burst, limit: 2 }]'),
     path: 'overrides[0].limits[0].name',
     message: 'expected no name, as the limits have none; got "burst"',
@@ -474,7 +474,7 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected a duration such as 30s (units: ms, s, m, h, d), or whole milliseconds, got "5 seconds"',
   },
   {
-    what: 'a policy that is nothing',
+    what: 'an empty policy',
     text: 'version: 1\npolicies:\n  api:▸\n',
     path: 'policies.api',
     message: 'expected a policy: an object with limits, or with tier and tiers, got nothing',
@@ -492,7 +492,7 @@ const MISTAKES: readonly Mistake[] = [
     message: 'Missing closing "quote',
   },
   {
-    what: 'an alias of nothing',
+    what: 'an alias without an anchor',
     text: 'version: 1\npolicies: ▸*nothing\n',
     path: 'policies',
     message: 'expected an anchor &nothing before the alias',
@@ -505,23 +505,26 @@ const MISTAKES: readonly Mistake[] = [
   },
 ]
 
-describe('a mistake is told with its line, its column and its path:', () => {
-  test.each(MISTAKES.map((mistake) => [mistake.what, mistake] as const))('%s', (_what, { text, path, message }) => {
-    const before = text.slice(0, text.indexOf('▸'))
-    const line = before.split('\n').length
-    const column = before.length - before.lastIndexOf('\n')
-    const problems = problemsIn(text.replace('▸', ''), 'policies.yaml', 'any')
-    expect(problems.map((problem) => ({ ...problem, message: '' }))).toContainEqual({
-      source: 'policies.yaml',
-      line,
-      column,
-      path,
-      message: '',
-    })
-    expect(problems[0]?.message).toBe(message)
-  })
+describe('mistakes in documents', () => {
+  test.each(MISTAKES.map((mistake) => [mistake.what, mistake] as const))(
+    'a document with %s is rejected with line, column and path',
+    (_what, { text, path, message }) => {
+      const before = text.slice(0, text.indexOf('▸'))
+      const line = before.split('\n').length
+      const column = before.length - before.lastIndexOf('\n')
+      const problems = problemsIn(text.replace('▸', ''), 'policies.yaml', 'any')
+      expect(problems.map((problem) => ({ ...problem, message: '' }))).toContainEqual({
+        source: 'policies.yaml',
+        line,
+        column,
+        path,
+        message: '',
+      })
+      expect(problems[0]?.message).toBe(message)
+    },
+  )
 
-  test('all of one document at once', () => {
+  test('all mistakes of a document are reported at once', () => {
     const text = policy('    mode: shadow\n    limits:\n      - { limit: ten, window: 1m }\n      - { limit: 1 }\n')
     expect(problemsIn(text, 'a.yaml', 'any').map(({ path }) => path)).toEqual([
       'policies.api.mode',
@@ -530,7 +533,7 @@ describe('a mistake is told with its line, its column and its path:', () => {
     ])
   })
 
-  test('a name that code does not register, where it is known what that registers', () => {
+  test('an unregistered name of a key is rejected if the registered ones are known', () => {
     const text = policy(`    key: account\n${RIGHT}`)
     expect(problemsIn(text, 'a.yaml', { keys: { user: () => 'ann' } })[0]).toMatchObject({
       line: 4,
@@ -542,15 +545,15 @@ describe('a mistake is told with its line, its column and its path:', () => {
   })
 })
 
-test('of as many mistakes as there are fields a hundred are told, each with its place', () => {
+test('the first hundred of thousands of mistakes are reported, each with its place', () => {
   const fields = Array.from({ length: 20_000 }, (_, i) => `    matc${i}: 1`)
   const problems = problemsIn(policy(`${RIGHT}${fields.join('\n')}\n`), 'a.yaml', 'any')
   expect(problems).toHaveLength(100)
   expect(problems[99]).toMatchObject({ line: 104, column: 5, message: expect.stringMatching(/unknown field/) })
 })
 
-test('an alias is the last node of its name before it, however many there are', () => {
-  // To look for each by a walk through the document would take a minute.
+test('an alias stands for the last anchor of its name before it, with thousands of aliases', () => {
+  // A walk through the document for each alias would take a minute.
   const many = Array.from({ length: 15_000 }, () => '*b')
   const text = `version: 1
 policies:
@@ -569,7 +572,7 @@ test.each([
   ['percent', 1],
   ['cost', 0],
   ['keys', {}],
-])('documents are refused while Object.prototype has %s', async (name, value) => {
+])('a document is rejected while Object.prototype has %s', async (name, value) => {
   const object = { version: 1, policies: { api: { limits: [{ limit: 1, window: '1m' }] } } }
   await expect(whilePolluted(name, value, () => policies.from({ object }))).rejects.toThrow(
     `policies.from: ${name}: expected no property of this name on Object.prototype`,
@@ -580,7 +583,7 @@ test.each([
   ['a Map', new Map([['api', { limits: [] }]]), 'policies', 'Map'],
   ['a Set', new Set(['api']), 'policies', 'Set'],
   ['a Date', { api: { limits: [{ limit: 1, window: new Date() }] } }, 'policies.api.limits[0].window', 'Date'],
-])('%s in a document that is an object is rejected, not read as nothing', async (_, given, path, form) => {
+])('%s in a document given as an object is rejected', async (_, given, path, form) => {
   await expect(policies.from({ object: { version: 1, policies: given } })).rejects.toThrow(
     `object: ${path}: expected plain data, as JSON may hold it, got a ${form}`,
   )

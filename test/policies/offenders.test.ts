@@ -50,7 +50,7 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('offenders on %s',
     return { refusals, offenders: offenders.map(({ kind, value, refusals }) => `${kind}=${value} ${refusals}`) }
   }
 
-  test('refusals by hand on a limiter of requests count as those of requests do', async () => {
+  test('refusals by hand count for offenders like those of requests', async () => {
     const store = STORES[name]()
     const listed = listedIn(store)
     const middleware = rateLimit({
@@ -60,8 +60,8 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('offenders on %s',
       window: '1h',
       key: byUser((req) => req.get('x-user')),
     })
-    const ask = await served(middleware)
-    expect([await ask('/', 'ann'), await ask('/', 'ann')]).toEqual([200, 429])
+    const send = await served(middleware)
+    expect([await send('/', 'ann'), await send('/', 'ann')]).toEqual([200, 429])
     for (let n = 0; n < 2; n++)
       expect(await middleware.limiter.consume({ user: 'ann' })).toMatchObject({ allowed: false })
     for (let n = 0; n < 3; n++) await middleware.limiter.consume({ user: 'bob' })
@@ -70,7 +70,7 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('offenders on %s',
     expect(await listed('api')).toEqual({ refusals: 6, offenders: ['user=ann 3', 'user=bob 3'] })
   })
 
-  test('identities that a document refuses stand under the policy that refuses them, over HTTP and by hand', async () => {
+  test('offenders are listed under the policy of the document that refused them', async () => {
     const store = STORES[name]()
     const listed = listedIn(store)
     const loaded = await policies.from({
@@ -98,10 +98,10 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('offenders on %s',
     })
     const middleware = rateLimit({ name: 'edge', policies: loaded, store })
     const { limiter } = middleware
-    const ask = await served(middleware)
-    for (const status of [200, 429, 429]) expect(await ask('/login', 'ann')).toBe(status)
+    const send = await served(middleware)
+    for (const status of [200, 429, 429]) expect(await send('/login', 'ann')).toBe(status)
     expect(await listed('login')).toEqual({ refusals: 2, offenders: ['user=ann 2'] })
-    for (const status of [200, 200, 200, 429]) expect(await ask('/', 'ann')).toBe(status)
+    for (const status of [200, 200, 200, 429]) expect(await send('/', 'ann')).toBe(status)
     expect(await listed('all')).toEqual({ refusals: 1, offenders: ['ip=192.0.2.7 1'] })
 
     expect(await limiter.consume({ user: 'ann' }, { tier: 'login' })).toMatchObject({ allowed: false })
@@ -113,12 +113,12 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('offenders on %s',
     expect(await listed('banning')).toEqual({ refusals: 2, offenders: ['user=eve 2'] })
 
     await limiter.consume({ user: 'ann' }, { tier: 'tiered.free' })
-    expect(await ask('/tiered', 'ann')).toBe(429)
+    expect(await send('/tiered', 'ann')).toBe(429)
     expect(await listed('tiered')).toEqual({ refusals: 1, offenders: ['user=ann 1'] })
 
-    // A block does not say which identity it is of, nor by which policy: each that the request is for refuses all of its own.
+    // A block names neither its identity nor its policy: it counts in each policy of the request.
     await limiter.block({ user: 'bob' }, { for: '1h' })
-    expect(await ask('/login', 'bob')).toBe(429)
+    expect(await send('/login', 'bob')).toBe(429)
     expect(await listed('login')).toEqual({ refusals: 4, offenders: ['user=ann 3', 'user=bob 1'] })
     expect(await listed('all')).toEqual({ refusals: 3, offenders: ['ip=192.0.2.7 3'] })
     expect(await listed('edge')).toEqual({ refusals: 0, offenders: [] })

@@ -10,7 +10,7 @@ interface Client {
   readonly ip?: string
   readonly apiKey?: string
   readonly authorization?: string
-  /** Whether it can have chosen its address. */
+  /** Whether the client can have chosen its address. */
   readonly isProxied?: boolean
 }
 
@@ -47,15 +47,15 @@ async function limitsFor(overrides: unknown, policy: object = { limits: [{ limit
 
 const to = (limit: number) => [{ limit }]
 
-describe('an override', () => {
-  test('is for its client alone', async () => {
+describe('overrides', () => {
+  test('an override applies to its client only', async () => {
     const limits = await limitsFor([{ policy: 'api', key: { user: '42' }, limits: to(9) }])
     expect(await limits({ user: '42' })).toEqual([9])
     expect(await limits({ user: '421' })).toEqual([1])
     expect(await limits({})).toEqual([1])
   })
 
-  test('of credentials is for their hash, in any spelling of a request, and no list holds them in plain text', async () => {
+  test('an override of credentials matches their hash in any spelling, and lists reject secrets in plain text', async () => {
     const sha256 = `sha256:${createHash('sha256').update('abc').digest('hex')}`
     const policy = { key: 'credentials', limits: [{ limit: 1, window: '1m' }] }
     const limits = await limitsFor([{ policy: 'api', key: { credentials: sha256 }, limits: to(9) }], policy)
@@ -65,12 +65,12 @@ describe('an override', () => {
     await expect(listed).rejects.toThrow('expected no secrets in lists: give them an override')
   })
 
-  test('by a number is for the same user as by its text', async () => {
+  test('an override of a number and of its text is for the same user', async () => {
     const limits = await limitsFor([{ policy: 'api', key: { user: 42 }, limits: to(9) }])
     expect(await limits({ user: '42' })).toEqual([9])
   })
 
-  test('counts exactly, then by the smallest range, then by the longest start, then by tier', async () => {
+  test('overrides apply in the order: exact key, smallest range, longest prefix, tier', async () => {
     const tiers = { free: [{ limit: 1, window: '1m' }], gold: [{ limit: 2, window: '1m' }] }
     const limits = await limitsFor(
       [
@@ -94,7 +94,7 @@ describe('an override', () => {
     expect(await limits({ user: 'vip2' })).toEqual([3])
   })
 
-  test('by an address that anyone could choose counts where it admits no more', async () => {
+  test('an override for an address that clients could choose applies only if it admits no more', async () => {
     const policy = { limits: [{ limit: 10, window: '1m', algorithm: 'gcra' }] }
     const changes: [object, boolean][] = [
       [{ limit: 9 }, true],
@@ -119,7 +119,7 @@ describe('an override', () => {
     expect(await ofUser({ user: '42', isProxied: true })).toEqual([99])
   })
 
-  test('of a range is for all of it, IPv6 as well', async () => {
+  test('an override of an IPv6 range applies to the whole range', async () => {
     const limits = await limitsFor([{ policy: 'api', range: '2001:db8::/33', limits: to(5) }])
     expect(await limits({ ip: '2001:db8:7fff::1' })).toEqual([5])
     expect(await limits({ ip: '2001:db8:8000::1' })).toEqual([1])
@@ -134,12 +134,12 @@ describe('an override', () => {
     ['64:ff9b::192.0.2.7', '192.0.2.7'],
     ['192.0.2.3-192.0.2.9', '192.0.2.7'],
     ['2001:db8::3 - 2001:db8::9', '2001:db8::7'],
-  ])('of %s is for %s', async (range, ip) => {
+  ])('an override of %s applies to %s', async (range, ip) => {
     const limits = await limitsFor([{ policy: 'api', range, limits: to(5) }])
     expect(await limits({ ip })).toEqual([5])
   })
 
-  test('of a range counts by its size, in any form', async () => {
+  test('among overrides of overlapping ranges the smallest range applies, in any form', async () => {
     const limits = await limitsFor([
       { policy: 'api', range: '192.0.2.0/30', limits: to(5) },
       { policy: 'api', range: '192.0.2.0-192.0.2.2', limits: to(6) },
@@ -149,7 +149,7 @@ describe('an override', () => {
     expect(await Promise.all([0, 2, 3, 4, 9].map(ofLast))).toEqual([[6], [6], [5], [7], [1]])
   })
 
-  test('changes limits by their names, and leaves the others', async () => {
+  test('an override changes the limits that it names, and leaves the others', async () => {
     const limits = await limitsFor([{ policy: 'api', key: { user: 'ann' }, limits: [{ name: 'day', limit: 500 }] }], {
       limits: [
         { name: 'minute', limit: 10, window: '1m' },
@@ -159,7 +159,7 @@ describe('an override', () => {
     expect(await limits({ user: 'ann' })).toEqual([10, 500])
   })
 
-  test('may change the algorithm', async () => {
+  test('an override may change the algorithm', async () => {
     const loaded = await policies.from({
       object: {
         version: 1,
@@ -174,7 +174,7 @@ describe('an override', () => {
     expect(matched.options.limits).toMatchObject([{ algorithm: 'slidingWindow', limit: 60, window: 60_000 }])
   })
 
-  test('ends at its time', async () => {
+  test('an override ends at its time', async () => {
     const until = new Date(Date.now() + 60_000).toISOString()
     const limits = await limitsFor([{ policy: 'api', key: { user: 'ann' }, limits: to(9), until }])
     expect(await limits({ user: 'ann' })).toEqual([9])
@@ -186,7 +186,7 @@ describe('an override', () => {
     }
   })
 
-  test('that has ended hides no wider one, in explain as well', async () => {
+  test('an ended override hides no wider one, in explain as well', async () => {
     const ended = { until: '2020-01-01T00:00:00Z' }
     const loaded = await policies.from({
       object: {
@@ -215,14 +215,14 @@ describe('an override', () => {
     expect(await decided({ user: 'bob' })).toEqual([1, undefined, 1])
   })
 
-  test('of a secret is written as its hash', async () => {
+  test('an override of a secret contains its hash', async () => {
     const hash = createHash('sha256').update('s3cret').digest('hex')
     const limits = await limitsFor([{ policy: 'api', key: { 'header:x-api-key': `sha256:${hash}` }, limits: to(9) }])
     expect(await limits({ apiKey: 's3cret' })).toEqual([9])
     expect(await limits({ apiKey: 'other' })).toEqual([1])
   })
 
-  test('equal matches are one object, and unequal ones are not', async () => {
+  test('equal matches return the same object, and unequal ones do not', async () => {
     const loaded = await policies.from({
       object: {
         version: 1,
@@ -237,7 +237,7 @@ describe('an override', () => {
   })
 })
 
-test('of users and addresses by the hundred, each gets what a search through all overrides says', async () => {
+test('among random overrides each client has the one that a linear search finds', async () => {
   const user = fc.stringMatching(/^[ab]{1,4}$/)
   const ip = fc.tuple(fc.constantFrom(10, 11), fc.nat(3), fc.nat(3), fc.nat(255)).map((parts) => parts.join('.'))
   const place = fc.oneof(
@@ -245,7 +245,7 @@ test('of users and addresses by the hundred, each gets what a search through all
     user.map((value) => ({ prefix: { user: value } })),
     fc.tuple(ip, fc.integer({ min: 0, max: 32 })).map(([address, bits]) => ({ range: `${address}/${bits}` })),
   )
-  // Some have ended: they count as if they were not there.
+  // Some have ended: they must have no effect.
   const override = fc
     .tuple(place, fc.constantFrom(undefined, '2020-01-01T00:00:00Z', '2100-01-01T00:00:00Z'))
     .map(([each, until]) => ({ ...each, ...(until && { until }) }))
@@ -281,7 +281,7 @@ test('of users and addresses by the hundred, each gets what a search through all
   )
 })
 
-describe('an override for clients that its policy does not count', () => {
+describe('overrides for clients that their policy does not count', () => {
   const limits = [{ limit: 2, window: '1m' }]
   const ofUser = { key: { user: 'u' } }
   /** The warnings when a policy is loaded with overrides. */
@@ -298,12 +298,12 @@ describe('an override for clients that its policy does not count', () => {
     return warnings.filter(({ message }) => message.includes('uncounted'))
   }
 
-  test('is warned of, once for each kind', async () => {
-    const told =
+  test('an override of a kind that its policy does not count causes one warning per kind', async () => {
+    const advice =
       'counts by "ip", so this client shares the limit with others; to count it by itself, give the policy key:'
     expect(await warned({}, ofUser, { key: { user: 'v' } }, { prefix: { account: 'a' } })).toMatchObject([
-      { code: 'SLUICE_OVERRIDE_KIND', message: `object: overrides[0].key: policy "uncounted" ${told} user` },
-      { code: 'SLUICE_OVERRIDE_KIND', message: `object: overrides[2].prefix: policy "uncounted" ${told} account` },
+      { code: 'SLUICE_OVERRIDE_KIND', message: `object: overrides[0].key: policy "uncounted" ${advice} user` },
+      { code: 'SLUICE_OVERRIDE_KIND', message: `object: overrides[2].prefix: policy "uncounted" ${advice} account` },
     ])
     const text = `version: 1
 policies:
@@ -329,19 +329,24 @@ overrides:
     ],
     ['they are a network', { key: 'user' }, { range: '192.0.2.0/24' }],
     ['they are an address', { key: 'user' }, { key: { ip: '192.0.2.7' } }],
-  ])('is not warned of where %s', async (_, policy, override) => {
+  ])('an override causes no warning if %s', async (_, policy, override) => {
     expect(await warned(policy, override)).toEqual([])
   })
 })
 
-describe('a mistake in an override is told with its place:', () => {
+describe('mistakes in overrides', () => {
   const head = 'version: 1\npolicies:\n  api: { limits: [{ limit: 1, window: 1m }] }\noverrides:\n'
   test.each([
-    ['of no policy', '  - { policy: apo, key: { user: a }, limits: [{ limit: 2 }] }', 'overrides[0].policy', /"api"/],
+    [
+      'of an unknown policy',
+      '  - { policy: apo, key: { user: a }, limits: [{ limit: 2 }] }',
+      'overrides[0].policy',
+      /"api"/,
+    ],
     ['for no identity', '  - { policy: api, limits: [{ limit: 2 }] }', 'overrides[0]', /one of key, prefix and range/],
     ['without limits', '  - { policy: api, key: { user: a } }', 'overrides[0]', /limits/],
     [
-      'of no limit',
+      'of an unknown limit',
       '  - { policy: api, key: { user: a }, limits: [{ name: b, limit: 2 }] }',
       'overrides[0].limits[0].name',
       /"b"/,
@@ -354,19 +359,19 @@ describe('a mistake in an override is told with its place:', () => {
       /twice/,
     ],
     [
-      'of a range that is none',
+      'of an invalid range',
       '  - { policy: api, range: 192.0.2.0/33, limits: [{ limit: 2 }] }',
       'overrides[0].range',
       /192\.0\.2\.0\/24/,
     ],
     [
-      'of a time without its zone',
+      'of a time without a zone',
       '  - { policy: api, key: { user: a }, limits: [{ limit: 2 }], until: "2026-01-01T00:00:00" }',
       'overrides[0].until',
       /zone/,
     ],
     [
-      'of a time that is not',
+      'of a time that does not exist',
       '  - { policy: api, key: { user: a }, limits: [{ limit: 2 }], until: "2026-13-01T00:00:00Z" }',
       'overrides[0].until',
       /a time that there is/,
@@ -383,12 +388,12 @@ describe('a mistake in an override is told with its place:', () => {
       'overrides[1].key',
       /twice/,
     ],
-  ])('%s', (_what, text, path, message) => {
+  ])('an override %s is rejected with its place', (_what, text, path, message) => {
     const problems = problemsIn(`${head}${text}\n`, 'a.yaml', 'any')
     expect(problems).toMatchObject([{ path, line: expect.any(Number), message: expect.stringMatching(message) }])
   })
 
-  test('a secret that is not hashed, without showing it', () => {
+  test('an override with a secret in plain text is rejected without showing it', () => {
     const text = '  - { policy: api, key: { "header:x-api-key": s3cret }, limits: [{ limit: 2 }] }'
     const [problem] = problemsIn(`${head}${text}\n`, 'a.yaml', 'any')
     expect(problem?.message).toMatch(/expected sha256: and 64 hexadecimal digits/)

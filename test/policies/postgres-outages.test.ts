@@ -59,13 +59,13 @@ async function limitFor(user: string): Promise<unknown> {
   return (await loaded?.match(context as never))?.options.limits?.[0]?.limit
 }
 
-/** Sends requests of some clients, over and over, until it is told to end. */
+/** Sends requests of some clients, over and over, until `end()` is called. */
 async function load(loadedPolicies: Policies) {
   const app = express()
   app.use(rateLimit({ policies: loadedPolicies }))
   app.get('/', (_req, res) => void res.send('ok'))
   const http = createServer(app).listen(0, '127.0.0.1')
-  await until('it listens', () => http.listening)
+  await until('the server listens', () => http.listening)
   const { port } = http.address() as AddressInfo
   const outcomes = new Map<string, number>()
   let isOver = false
@@ -90,18 +90,18 @@ async function load(loadedPolicies: Policies) {
   }
 }
 
-test('PostgreSQL that is killed and started again under load fails no request, and is followed again', async () => {
+test('when PostgreSQL is killed and restarted under load, no request fails, and changes are followed again', async () => {
   await put('ann', 900_000)
   await put('bob', 900_000)
   const requests = await load(await from())
   for (let round = 0; round < 3; round++) {
     await until('the override is known', async () => (await limitFor('ann')) === 900_000 + round)
     const before = requests.count()
-    await until('requests are answered', () => requests.count() > before + 20)
+    await until('requests are served', () => requests.count() > before + 20)
     server.kill('SIGKILL')
-    await until('it is missed', () => loaded?.error)
+    await until('the outage is noticed', () => loaded?.error)
     const during = requests.count()
-    await until('requests are answered without it', () => requests.count() > during + 20)
+    await until('requests are served without it', () => requests.count() > during + 20)
     expect(await limitFor('ann')).toBe(900_000 + round)
     await server.restart()
     await put('ann', 900_001 + round)
@@ -113,22 +113,22 @@ test('PostgreSQL that is killed and started again under load fails no request, a
   expect(await requests.end()).toEqual(['200 ok'])
 })
 
-test('a connection that is ended alone is made anew', async () => {
+test('a lost connection is opened again', async () => {
   await put('ann', 5)
   await from()
   await query(
     `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE '%sluice%'`,
   )
   await put('ann', 6)
-  await until('it is followed', async () => (await limitFor('ann')) === 6)
+  await until('the override is followed', async () => (await limitFor('ann')) === 6)
 })
 
-test('PostgreSQL that hangs delays a request by the timeout at most: what was known last decides, then the document', async () => {
+test('if PostgreSQL hangs, requests wait for lookupTimeout at most and are decided by what is known, else by the document', async () => {
   await put('ann', 5)
   await put('bob', 5)
   await from()
   expect(await limitFor('ann')).toBe(5)
-  // The connection that is there hangs, with all others: the process that serves it waits for a lock of the table.
+  // The open connection hangs, like all others: the process that serves it waits for a lock of the table.
   const locking = await pool.connect()
   try {
     await locking.query('BEGIN')
@@ -140,10 +140,10 @@ test('PostgreSQL that hangs delays a request by the timeout at most: what was kn
     await locking.query('ROLLBACK')
     locking.release()
   }
-  await until('it is found out later', async () => (await limitFor('bob')) === 5)
+  await until('the override is found later', async () => (await limitFor('bob')) === 5)
 })
 
-test('of thousands of clients at once whose overrides cannot be found out, none waits for long, and none fails', async () => {
+test('thousands of concurrent requests whose overrides cannot be looked up neither wait long nor fail', async () => {
   await query(
     `INSERT INTO sluice_overrides (policy, kind, value, limits)
      SELECT 'api', 'user', 'u' || i, '[{"limit": 9}]' FROM generate_series(1, 3000) AS i`,
@@ -159,7 +159,7 @@ test('of thousands of clients at once whose overrides cannot be found out, none 
     await locking.query('ROLLBACK')
     locking.release()
   }
-  await until('they are found out later', async () => (await limitFor('u2999')) === 9)
+  await until('the overrides are found later', async () => (await limitFor('u2999')) === 9)
 })
 
 test.each([
@@ -186,17 +186,17 @@ test.each([
     },
     /permission is denied for sluice_overrides/,
   ],
-])('%s at the start is told in one sentence, with what to do', async (_, urlOf, message) => {
+])('a start with %s fails with one sentence that names the remedy', async (_, urlOf, message) => {
   const other = new Pool({ connectionString: await urlOf() })
   const failed = policies.from({ postgres: other, keys: { user: () => 'ann' } })
   await expect(failed).rejects.toThrow(message)
-  const told = await failed.catch((error) => String(error.message))
-  expect(told).not.toContain('s3cret')
-  expect(String(told).split('\n')).toHaveLength(1)
+  const reason = await failed.catch((error) => String(error.message))
+  expect(reason).not.toContain('s3cret')
+  expect(String(reason).split('\n')).toHaveLength(1)
   await other.end()
 })
 
-test('the grants of the documentation are enough to read, and to write, and no more than that', async () => {
+test('the documented grants suffice to read and to write, and allow nothing else', async () => {
   await query(`GRANT SELECT ON sluice_policies, sluice_overrides, sluice_removed TO reader;
     GRANT SELECT, INSERT, UPDATE, DELETE ON sluice_overrides TO editor`)
   const reading = new Pool({ connectionString: server.urlOf('reader') })
@@ -204,14 +204,14 @@ test('the grants of the documentation are enough to read, and to write, and no m
   const writing = new Pool({ connectionString: server.urlOf('editor') })
   const insert = `INSERT INTO sluice_overrides (policy, kind, value, limits, author, version) VALUES ('api', 'user', 'ann', '[{"limit": 5}]', 'eve', 99)`
   await writing.query(insert)
-  await until('it is in force', async () => (await limitFor('ann')) === 5)
-  // Who it was is no matter of what is written.
+  await until('the override is in force', async () => (await limitFor('ann')) === 5)
+  // The author is the user of the connection, whatever is written.
   expect((await query('SELECT author FROM sluice_overrides')).rows).toEqual([{ author: 'editor' }])
   await writing.query('DELETE FROM sluice_overrides')
-  await until('it is gone', async () => (await limitFor('ann')) === 500_000)
+  await until('the override is removed', async () => (await limitFor('ann')) === 500_000)
   await expect(writing.query('DELETE FROM sluice_removed')).rejects.toThrow('permission denied')
   await expect(reading.query(insert)).rejects.toThrow('permission denied')
-  // A trigger of a table of one's own would run with the rights of the owner.
+  // A trigger of the editor's own table would run with the rights of the owner.
   await query('DROP SCHEMA IF EXISTS eve; CREATE SCHEMA eve; GRANT ALL ON SCHEMA eve TO editor')
   const trigger = 'CREATE TRIGGER t BEFORE INSERT ON eve.t FOR EACH ROW EXECUTE FUNCTION public.sluice_each_override()'
   await expect(writing.query(`CREATE TABLE eve.t (a int); ${trigger}`)).rejects.toThrow(
@@ -221,7 +221,7 @@ test('the grants of the documentation are enough to read, and to write, and no m
   await writing.end()
 })
 
-test('a server that has lost changes, as one restored from a backup, is read anew', async () => {
+test('a server that lost changes, such as one restored from a backup, is read anew', async () => {
   await put('ann', 5)
   await put('bob', 5)
   await from({ listen: false, pollEvery: 50 })
@@ -229,12 +229,12 @@ test('a server that has lost changes, as one restored from a backup, is read ane
   await query(
     `SET session_replication_role = replica; DELETE FROM sluice_overrides WHERE value = 'bob'; RESET session_replication_role`,
   )
-  await until('it is read anew', async () => (await limitFor('bob')) === 500_000)
+  await until('the table is read anew', async () => (await limitFor('bob')) === 500_000)
   expect(await limitFor('ann')).toBe(5)
 })
 
-test('is asked now and then where it does not notify, as behind a pooler', async () => {
-  // A pooler shows another process than the one that serves, so a client that says otherwise is one.
+test('PostgreSQL is polled if it does not notify, as behind a pooler', async () => {
+  // A pooler reports another process than the serving one, so a client that does so stands for a pooler.
   const { Client } = pool as unknown as { Client: new (options: object) => object }
   class Pooled extends Client {
     constructor(options: object) {
@@ -244,25 +244,25 @@ test('is asked now and then where it does not notify, as behind a pooler', async
   }
   await from({ pool: { Client: Pooled, options: pool.options } })
   await put('ann', 5)
-  await until('it is in force', async () => (await limitFor('ann')) === 5)
+  await until('the override is in force', async () => (await limitFor('ann')) === 5)
   const listening = await query(`SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%'`)
   expect(listening.rowCount).toBe(0)
 })
 
 test.each([
   ['no pool', 'postgres://host/database', /postgres: expected a Pool of pg/],
-  ['an option that there is not', { pool: {}, pollMs: 50 }, /postgres: pollMs: unknown option: use pollEvery/],
+  ['an unknown option', { pool: {}, pollMs: 50 }, /postgres: pollMs: unknown option: use pollEvery/],
   [
-    'a pause below the least',
+    'a pause below the minimum',
     { pool: {}, pollEvery: 1 },
     /postgres: pollEvery: expected a duration from 50 to 60000 ms/,
   ],
   [
-    'a timeout that is none',
+    'an invalid timeout',
     { pool: {}, lookupTimeout: 'soon' },
     /postgres: lookupTimeout: expected whole milliseconds or a duration/,
   ],
   ['a schema without a name', { pool: {}, schema: '' }, /postgres: schema: expected the name of a schema/],
-])('%s is refused', async (_, postgres, message) => {
+])('policies.from rejects the postgres option with %s', async (_, postgres, message) => {
   await expect(policies.from({ postgres })).rejects.toThrow(message)
 })

@@ -76,27 +76,27 @@ const put = (value: string, limit: number, kind = 'user', policy = 'api') =>
     [policy, kind, value, JSON.stringify([{ limit }])],
   )
 
-describe('a document', () => {
-  test('that one saves is in force in every process, and so is the next', async () => {
+describe('documents in PostgreSQL', () => {
+  test('a saved document and the next version come into force in every process', async () => {
     await save(1)
     const older = new Pool811({ connectionString: server.url })
     const both = [await from(), await from({ pool: older }), await from({ listen: false, pollEvery: 50 })]
     await documents().save(text(2), 1, 'bob')
     for (const loaded of both) {
-      await until('it has it', () => loaded.version === '2')
+      await until('the process has it', () => loaded.version === '2')
       expect(await limitFor(loaded, {})).toBe(2)
     }
     await older.end()
   })
 
-  test('is taken by the pool alone, too', async () => {
+  test('policies.from accepts a pool alone', async () => {
     await save(3)
     const loaded = await policies.from({ postgres: pool })
     opened.push(loaded)
     expect(await limitFor(loaded, {})).toBe(3)
   })
 
-  test('of two editors of one version the second is refused, and changes nothing', async () => {
+  test('the second of two editors of one version is rejected, and changes nothing', async () => {
     await save(1)
     const both = await Promise.allSettled([documents().save(text(2), 1, 'ann'), documents().save(text(3), 1, 'bob')])
     expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
@@ -105,7 +105,7 @@ describe('a document', () => {
     expect(await documents().version()).toBe(2)
   })
 
-  test('keeps who and when, the last twenty listed, and each name apart', async () => {
+  test('the last twenty versions are listed with author and time, each name separately', async () => {
     for (let n = 0; n < 22; n++) await documents().save(text(n), n, `ann-${n}`)
     const history = await documents().history()
     expect(history.map(({ version }) => version)).toEqual(Array.from({ length: 20 }, (_, i) => 22 - i))
@@ -114,11 +114,11 @@ describe('a document', () => {
     expect(await documents('other').newest()).toBeUndefined()
   })
 
-  test('that is wrong leaves the last good one in force', async () => {
+  test('an invalid version leaves the last one in force', async () => {
     await save(1)
     const loaded = await from()
     await documents().save('version: 1\npolicies: { api: {} }', 1, 'ann')
-    await until('it is looked at', () => loaded.error)
+    await until('the version is read', () => loaded.error)
     expect(loaded.error?.message).toMatch(/postgres:default:2:13: policies.api: expected limits/)
     expect(await limitFor(loaded, {})).toBe(1)
     await documents().save(text(4), 2, 'ann')
@@ -126,51 +126,51 @@ describe('a document', () => {
     expect(loaded.error).toBeUndefined()
   })
 
-  test('never changes within its version, and holds no NUL', async () => {
+  test('a saved version never changes, and cannot contain NUL', async () => {
     await save(1)
     await expect(query(`UPDATE sluice_policies SET document = 'x'`)).rejects.toThrow('a version never changes')
     await expect(documents().save('a\0b', 1, 'ann')).rejects.toThrow('without NUL')
     await expect(documents().save('\ud800', 1, 'ann')).rejects.toThrow('halves of characters')
   })
 
-  test('that is missing, or comes to late, is what a fallback is for', async () => {
+  test('a fallback is in force while PostgreSQL has no document', async () => {
     await expect(from()).rejects.toThrow(/PostgreSQL has none so far: sluice apply --to postgres saves one/)
     const loaded = await from({}, { fallback: text(7) })
     expect(await limitFor(loaded, {})).toBe(7)
     await save(8)
-    await until('it is in force', async () => (await limitFor(loaded, {})) === 8)
+    await until('the document is in force', async () => (await limitFor(loaded, {})) === 8)
   })
 })
 
-describe('an override in the table', () => {
-  test('is for its client alone, from when it is there until it is gone', async () => {
+describe('overrides in PostgreSQL', () => {
+  test('an override in the table applies to its client only, from its insertion until its deletion', async () => {
     await save(1)
     const loaded = await from()
     expect(await limitFor(loaded, { user: '42' })).toBe(1)
     await put('42', 9)
-    await until('it is in force', async () => (await limitFor(loaded, { user: '42' })) === 9)
+    await until('the override is in force', async () => (await limitFor(loaded, { user: '42' })) === 9)
     expect(await limitFor(loaded, { user: '421' })).toBe(1)
     expect(await limitFor(loaded, {})).toBe(1)
     await put('42', 10)
     await until('the change is in force', async () => (await limitFor(loaded, { user: '42' })) === 10)
     await query(`UPDATE sluice_overrides SET value = '43'`)
-    await until('it is for another', async () => (await limitFor(loaded, { user: '43' })) === 10)
+    await until('the override is for another client', async () => (await limitFor(loaded, { user: '43' })) === 10)
     expect(await limitFor(loaded, { user: '42' })).toBe(1)
     await query('DELETE FROM sluice_overrides')
-    await until('it is gone', async () => (await limitFor(loaded, { user: '43' })) === 1)
+    await until('the override is removed', async () => (await limitFor(loaded, { user: '43' })) === 1)
     await put('44', 5)
-    await until('it is in force', async () => (await limitFor(loaded, { user: '44' })) === 5)
+    await until('the override is in force', async () => (await limitFor(loaded, { user: '44' })) === 5)
     await query('TRUNCATE sluice_overrides')
-    await until('all are gone', async () => (await limitFor(loaded, { user: '44' })) === 1)
+    await until('all overrides are removed', async () => (await limitFor(loaded, { user: '44' })) === 1)
   })
 
-  test('that was there before the process is in force with its first request', async () => {
+  test('an override inserted before the start applies to the first request', async () => {
     await save(1)
     await put('ann', 9)
     expect(await limitFor(await from(), { user: 'ann' })).toBe(9)
   })
 
-  test('of an address is for every spelling of it, and no range', async () => {
+  test('an override of an address matches its every spelling, and ranges are rejected', async () => {
     await save(1)
     await put('::ffff:192.0.2.7', 9, 'ip')
     await put('64:ff9b::192.0.2.8', 7, 'ip')
@@ -191,7 +191,7 @@ describe('an override in the table', () => {
     await expect(put('house', 9, 'ip')).rejects.toThrow()
   })
 
-  test('of a secret is by its hash, which has to be one', async () => {
+  test('an override of a secret contains its hash, and other values are rejected', async () => {
     await save(1)
     // printf %s s3cret | sha256sum
     await put('sha256:1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0', 9, 'header:X-Api-Key')
@@ -201,7 +201,7 @@ describe('an override in the table', () => {
     await expect(put('s3cret', 9, 'header:x-api-key')).rejects.toThrow('expected sha256: and 64 hexadecimal digits')
   })
 
-  test('counts as an exact one of the document does: before ranges, prefixes and tiers, after that of the document itself', async () => {
+  test('an override in the table ranks behind exact ones of the document, and before ranges, prefixes and tiers', async () => {
     const data = {
       version: 1,
       policies: {
@@ -237,7 +237,7 @@ describe('an override in the table', () => {
     expect(explained).toMatchObject({ tier: 'gold', override: 'sluice_overrides', limits: [{ limit: 90 }] })
   })
 
-  test('ends at its time', async () => {
+  test('an override in the table ends at its time', async () => {
     await save(1)
     await put('ann', 9)
     await put('bob', 9)
@@ -249,7 +249,7 @@ describe('an override in the table', () => {
     expect(await limitFor(loaded, { user: 'bob' })).toBe(9)
   })
 
-  test('that has ended hides none of the document, and neither does an ended one of the document', async () => {
+  test('an ended override hides none of the document, nor an ended one of the document any in the table', async () => {
     const data = {
       version: 1,
       policies: { api: { limits: [{ limit: 1, window: '1m' }] } },
@@ -274,23 +274,23 @@ describe('an override in the table', () => {
     expect(explained).toMatchObject({ override: 0, limits: [{ limit: 5 }] })
   })
 
-  test('is of the document of its name', async () => {
+  test('an override belongs to the document of its name', async () => {
     await save(1)
     await put('ann', 9)
     await documents('other').save(text(2), 0, 'ann')
     expect(await limitFor(await from({}, { name: 'other' }), { user: 'ann' })).toBe(2)
   })
 
-  test('is not read where it is turned off', async () => {
+  test('with overrides: false the table is not read', async () => {
     await save(1)
     await put('ann', 9)
     expect(await limitFor(await from({ overrides: false }), { user: 'ann' })).toBe(1)
   })
 
-  test('is found by PostgreSQL and by the process under the same hash, whatever its client is called', async () => {
+  test('PostgreSQL and the process compute the same hash for any client', async () => {
     await save(1)
     const users = fc.sample(fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }), 300)
-    // Addresses such as ::1.2.3.4 are of no network any more, and read in several ways.
+    // Addresses such as ::1.2.3.4 belong to no network, and are parsed in several ways.
     const addresses = fc.sample(fc.oneof(fc.ipV4(), fc.ipV6()), 300).filter((address) => !/^::[\d.]+$/.test(address))
     const values = [
       ...users.filter((value) => !value.includes('\0')).map((value) => ['user', value]),
@@ -311,7 +311,7 @@ describe('an override in the table', () => {
     expect(found.filter(([, , limit]) => limit !== 9)).toEqual([])
   })
 
-  test('costs no statement where there is none, and one where many ask for it at once', async () => {
+  test('a client without override costs no statement, and many requests of one with override cost one', async () => {
     await save(1)
     await put('ann', 9)
     await put('192.0.2.7', 9, 'ip')
@@ -334,7 +334,7 @@ describe('an override in the table', () => {
     expect(statements).toBe(1)
   })
 
-  test('is found among many by one statement at a time, and equal ones are one limiter', async () => {
+  test('each of many overrides is found, in batches, and equal ones share one limiter', async () => {
     await save(1)
     await query(
       `INSERT INTO sluice_overrides (policy, kind, value, limits)
@@ -348,37 +348,40 @@ describe('an override in the table', () => {
     expect((matched[0] as MatchedPolicies<Client>).options.limits?.[0]?.limit).toBe(9)
     expect(await limitFor(loaded, { user: 'u25001' })).toBe(1)
     await query(`DELETE FROM sluice_overrides WHERE value <> 'u7'`)
-    await until('the others are gone', async () => (await limitFor(loaded, { user: 'u8' })) === 1)
+    await until('the others are removed', async () => (await limitFor(loaded, { user: 'u8' })) === 1)
     expect(await limitFor(loaded, { user: 'u7' })).toBe(9)
   })
 })
 
 describe('hostile rows', () => {
   test.each([
-    ['limits that are none', '["x"]'],
+    ['invalid limits', '["x"]'],
     ['a limit below zero', '[{"limit": -1}]'],
-    ['fields that there are not', '[{"limt": 5}]'],
+    ['unknown fields', '[{"limt": 5}]'],
     ['a limit of another name', '[{"name": "day", "limit": 5}]'],
     ['a prototype', '[{"__proto__": {"limit": 5}}]'],
-    ['none at all', '[]'],
-  ])('%s: the last right one stays where it is known, else the document decides', async (_, wrong) => {
-    await save(1)
-    await put('ann', 9)
-    await put('bob', 9)
-    const loaded = await from()
-    expect(await limitFor(loaded, { user: 'ann' })).toBe(9)
-    await query('UPDATE sluice_overrides SET limits = $1', [wrong])
-    // What comes after it has come.
-    await put('cid', 5)
-    await until('it is read', async () => (await limitFor(loaded, { user: 'cid' })) === 5)
-    expect(await limitFor(loaded, { user: 'ann' })).toBe(9)
-    expect(await limitFor(loaded, { user: 'ann' })).toBe(9)
-    expect(await limitFor(loaded, { user: 'bob' })).toBe(1)
-    await put('ann', 10)
-    await until('it is right again', async () => (await limitFor(loaded, { user: 'ann' })) === 10)
-  })
+    ['no limits', '[]'],
+  ])(
+    'an override changed to %s keeps its last valid version where that is known, else the document decides',
+    async (_, wrong) => {
+      await save(1)
+      await put('ann', 9)
+      await put('bob', 9)
+      const loaded = await from()
+      expect(await limitFor(loaded, { user: 'ann' })).toBe(9)
+      await query('UPDATE sluice_overrides SET limits = $1', [wrong])
+      // Follows the changed rows.
+      await put('cid', 5)
+      await until('the row is read', async () => (await limitFor(loaded, { user: 'cid' })) === 5)
+      expect(await limitFor(loaded, { user: 'ann' })).toBe(9)
+      expect(await limitFor(loaded, { user: 'ann' })).toBe(9)
+      expect(await limitFor(loaded, { user: 'bob' })).toBe(1)
+      await put('ann', 10)
+      await until('the override is valid again', async () => (await limitFor(loaded, { user: 'ann' })) === 10)
+    },
+  )
 
-  test('of kinds that code does not register and policies that are not there do nothing', async () => {
+  test('overrides of unregistered kinds and unknown policies have no effect', async () => {
     await save(1)
     await put('ann', 9, 'nobody')
     await put('ann', 9, 'user', 'elsewhere')
@@ -393,12 +396,12 @@ describe('hostile rows', () => {
   })
 
   test.each([
-    ['a policy', ['a b', 'user', 'x', '[]']],
-    ['a kind', ['api', 'us er', 'x', '[]']],
-    ['no value', ['api', 'user', '', '[]']],
-    ['a value of a kilobyte and more', ['api', 'user', 'x'.repeat(1025), '[]']],
-    ['limits', ['api', 'user', 'x', '{}']],
-  ])('%s that cannot be is refused by the table', async (_, values) => {
+    ['policy', ['a b', 'user', 'x', '[]']],
+    ['kind', ['api', 'us er', 'x', '[]']],
+    ['empty value', ['api', 'user', '', '[]']],
+    ['value of more than a kilobyte', ['api', 'user', 'x'.repeat(1025), '[]']],
+    ['form of limits', ['api', 'user', 'x', '{}']],
+  ])('the table rejects a row with an invalid %s', async (_, values) => {
     const text = 'INSERT INTO sluice_overrides (policy, kind, value, limits) VALUES ($1, $2, $3, $4)'
     await expect(query(text, values)).rejects.toThrow(/violates check constraint/)
   })

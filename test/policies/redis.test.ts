@@ -29,7 +29,7 @@ const document = (limit: number) => `version: 1\npolicies: { api: { limits: [{ l
 const limitOf = (loaded: Awaited<ReturnType<typeof policies.from>>) =>
   loaded.byName.get('api')?.options.limits?.[0]?.limit
 
-test('what one saves is in force in every process', async () => {
+test('a saved document comes into force in every process', async () => {
   await documents.save(document(1), 0, 'ann')
   const other = await createClient({ url: server.url }).connect()
   const both = [await policies.from({ redis: client }), await policies.from({ redis: other })]
@@ -40,7 +40,7 @@ test('what one saves is in force in every process', async () => {
   await other.close()
 })
 
-test('of two editors of one version the second is refused, and changes nothing', async () => {
+test('the second of two editors of one version is rejected, and changes nothing', async () => {
   await documents.save(document(1), 0, 'ann')
   const results = await Promise.allSettled([
     documents.save(document(2), 1, 'ann'),
@@ -52,7 +52,7 @@ test('of two editors of one version the second is refused, and changes nothing',
   expect(await documents.version()).toBe(2)
 })
 
-test('the last twenty versions are kept, with who and when', async () => {
+test('the last twenty versions are stored with author and time', async () => {
   for (let n = 0; n < 23; n++) await documents.save(document(n), n, `ann-${n}`)
   const history = await documents.history()
   expect(history.map(({ version }) => version)).toEqual(Array.from({ length: 20 }, (_, i) => 23 - i))
@@ -60,18 +60,18 @@ test('the last twenty versions are kept, with who and when', async () => {
   expect(Math.abs((history[0]?.at ?? 0) - Date.now())).toBeLessThan(600_000)
 })
 
-test('a wrong version leaves the last good one in force', async () => {
+test('an invalid version leaves the last one in force', async () => {
   await documents.save(document(1), 0, 'ann')
   const loaded = await policies.from({ redis: client })
   await documents.save('version: 1\npolicies: { api: {} }', 1, 'ann')
-  await until('it is looked at', () => loaded.error)
+  await until('the version is read', () => loaded.error)
   expect(loaded.error?.message).toMatch(/redis:default:2:13: policies.api: expected limits/)
   expect(limitOf(loaded)).toBe(1)
   await loaded.close()
 })
 
-describe('a Redis that is killed leaves the policies in force,', () => {
-  /** Policies from a Redis of their own, which has one version. */
+describe('Redis that is killed', () => {
+  /** Policies from their own Redis, which has one version. */
   async function loadedFrom(settings: readonly string[]) {
     const own = await startRedis({ settings })
     const ours = new Redis(own.url, { maxRetriesPerRequest: 0, retryStrategy: () => 50 })
@@ -80,7 +80,7 @@ describe('a Redis that is killed leaves the policies in force,', () => {
     await there.save(document(1), 0, 'ann')
     const loaded = await policies.from({ redis: ours })
     own.kill('SIGKILL')
-    await until('it is missed', () => loaded.error)
+    await until('the outage is noticed', () => loaded.error)
     expect(limitOf(loaded)).toBe(1)
     open.push(async () => {
       await loaded.close()
@@ -95,37 +95,37 @@ describe('a Redis that is killed leaves the policies in force,', () => {
     for (const close of open.splice(0)) await close()
   })
 
-  test('and what is saved once it is back is in force', async () => {
+  test('a killed Redis leaves the policies in force, and a later version comes into force once it is back', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'policies-'))
     open.push(async () => rmSync(folder, { recursive: true }))
     const { own, there, loaded } = await loadedFrom([`dir ${folder}`, 'appendonly yes', 'appendfsync always'])
     await own.restart()
-    await until('it is there again', () => loaded.error === undefined)
+    await until('Redis is back', () => loaded.error === undefined)
     expect(limitOf(loaded)).toBe(1)
-    await until('it is saved', async () => (await there.save(document(2), 1, 'ann')) === 2)
-    await until('it is in force', () => limitOf(loaded) === 2)
+    await until('the version is saved', async () => (await there.save(document(2), 1, 'ann')) === 2)
+    await until('the version is in force', () => limitOf(loaded) === 2)
   })
 
-  test('also where it comes back empty, and its versions begin anew', async () => {
+  test('a Redis that comes back empty leaves the policies in force, until a first version is saved', async () => {
     const { own, there, loaded } = await loadedFrom([])
     await own.restart()
-    await until('it is known to be empty', () => loaded.error?.message.includes('Redis has none so far'))
+    await until('the process knows that Redis is empty', () => loaded.error?.message.includes('Redis has none so far'))
     expect(limitOf(loaded)).toBe(1)
     expect(await there.save(document(3), 0, 'ann')).toBe(1)
-    await until('it is in force', () => limitOf(loaded) === 3 && loaded.error === undefined)
+    await until('the version is in force', () => limitOf(loaded) === 3 && loaded.error === undefined)
   })
 })
 
-test('a first version after Redis has lost its data is told from the first before', async () => {
+test('a first version saved after a loss of data differs from the first before', async () => {
   await documents.save(document(1), 0, 'ann')
   const loaded = await policies.from({ redis: client })
-  // Nothing is missed meanwhile: it all happens between two looks.
+  // No outage is noticed: it all happens between two polls.
   await server.flush()
   await documents.save(document(2), 0, 'ann')
-  await until('it is in force', () => limitOf(loaded) === 2)
+  await until('the version is in force', () => limitOf(loaded) === 2)
   await loaded.close()
 })
 
-test('without a document it fails, and says what saves one', async () => {
+test('without a document the start fails, and the error names the command that saves one', async () => {
   await expect(policies.from({ redis: client })).rejects.toThrow(/Redis has none so far: sluice apply saves one/)
 })

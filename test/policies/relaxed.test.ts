@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 const hourly = (limit: number) => ({ algorithm: 'slidingWindow', limit, window: '1h' })
 
-/** Requests by a document in a process of its own: how many of them are admitted. */
+/** Requests by a document in a process of its own. `admits` resolves to how many are admitted. */
 async function serviceOf(name: string, document: object) {
   const store: Store & { close(): Promise<void> } = redisStore(client, { timeout: 5000 })
   const loaded = await policies.from({ object: { version: 1, ...document } })
@@ -37,7 +37,7 @@ async function calls(): Promise<number> {
   return [...stats].reduce((sum, [, count]) => sum + Number(count), 0)
 }
 
-test('a policy of a document counts in its process, exceeds its limit by the bound, and tells what it counted', async () => {
+test('a document with consistency counts in its process, exceeds its limit by the bound at most, and reports its counts', async () => {
   const document = { policies: { api: { limits: [hourly(50)], consistency: { syncEvery: '1m' } } } }
   const [here, elsewhere, later] = [
     await serviceOf('bound', document),
@@ -47,7 +47,7 @@ test('a policy of a document counts in its process, exceeds its limit by the bou
   await here.admits(2)
   await elsewhere.admits(2)
   const before = await calls()
-  // Each knows its own and what was asked of Redis before its count began.
+  // Each knows its own requests, and those that Redis had counted before it began.
   expect(await here.admits(60)).toBe(48)
   expect(await elsewhere.admits(60)).toBe(46)
   expect((await calls()) - before).toBe(0)
@@ -57,7 +57,7 @@ test('a policy of a document counts in its process, exceeds its limit by the bou
   await later.store.close()
 })
 
-test('overrides and tiers of such a policy are relaxed, and a policy beside it is exact', async () => {
+test('overrides and tiers of a relaxed policy are relaxed, and a policy beside it is exact', async () => {
   const relaxed = { limits: [hourly(5)], consistency: { syncEvery: '1m' } }
   const { admits, store } = await serviceOf('beside', {
     policies: { all: { limits: [{ limit: 30, window: '1h' }] }, api: relaxed },

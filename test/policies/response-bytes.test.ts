@@ -40,7 +40,7 @@ test('a document limits bytes of responses, beside limits of requests', async ()
   await close()
 })
 
-test('what becomes of a response is the responder’s in the document, or an option of the limiter', async () => {
+test('a responder in the document, or onExhausted of the limiter, decides what happens to a response over the limit', async () => {
   const finishing = await serve(both, { onExhausted: 'finish' })
   expect((await receive(finishing.port)).isWhole).toBe(true)
   expect((await receive(finishing.port)).status).toBe(429)
@@ -51,13 +51,13 @@ test('what becomes of a response is the responder’s in the document, or an opt
   await slowing.close()
 })
 
-test('where no policy counts bytes of responses, the option is for those that will', async () => {
+test('onExhausted is accepted without a limit of response bytes, as a later document may have one', async () => {
   const app = await serve({ api: both.api }, { onExhausted: 'finish' })
   expect((await receive(app.port)).status).toBe(200)
   await app.close()
 })
 
-test('count beside such a limit is refused with the document', async () => {
+test('count beside a limit of response bytes is rejected with the document', async () => {
   const object = { version: 1, policies: { downloads: { count: { only: 'failure' }, limits: [DAY] } } }
   await expect(policies.from({ object } as PoliciesOptions)).rejects.toThrow(
     'policies.downloads.count: expected none beside limits of response-bytes: give them a policy of their own',

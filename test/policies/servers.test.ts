@@ -19,7 +19,7 @@ const open: Server[] = []
 const sources: Policies[] = []
 
 afterEach(async () => {
-  // One that watches on would warn in other tests of this process.
+  // One that goes on watching would warn in other tests of this process.
   for (const loaded of sources.splice(0)) await loaded.close()
   await Promise.all(open.splice(0).map((server) => new Promise((resolve) => server.close(resolve))))
 })
@@ -85,37 +85,37 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
     return () => rmSync(file)
   })
 
-  test('those that match are decided together, all or none', async () => {
-    const ask = await started(make, await policies.from({ file }))
-    expect((await ask('/search')).status).toBe(200)
-    expect((await ask('/api/search/of/it')).status).toBe(200)
-    const refused = await ask('/Search/')
+  test('the policies that match a request are charged together or not at all', async () => {
+    const send = await started(make, await policies.from({ file }))
+    expect((await send('/search')).status).toBe(200)
+    expect((await send('/api/search/of/it')).status).toBe(200)
+    const refused = await send('/Search/')
     expect(refused.status).toBe(429)
     expect(refused.headers.get('ratelimit-policy')).toContain('search-minute')
     // The refusal charged the other policy nothing: 3 of its 5 are left.
-    for (let n = 0; n < 3; n++) expect((await ask('/other')).status).toBe(200)
-    expect((await ask('/other')).status).toBe(429)
+    for (let n = 0; n < 3; n++) expect((await send('/other')).status).toBe(200)
+    expect((await send('/other')).status).toBe(429)
   })
 
-  test('a policy is for its methods alone', async () => {
-    const ask = await started(make, await policies.from({ file }))
-    const verdict = (await (await ask('/search', { method: 'POST' })).json()) as Verdict
+  test('a policy applies to its methods only', async () => {
+    const send = await started(make, await policies.from({ file }))
+    const verdict = (await (await send('/search', { method: 'POST' })).json()) as Verdict
     expect(verdict.limits.map(({ name }) => name)).toEqual(['all'])
   })
 
-  test('what is changed is in force with the next request', async () => {
+  test('a changed document is in force with the next request', async () => {
     const loaded = await policies.from({ file })
-    const ask = await started(make, loaded)
-    for (let n = 0; n < 5; n++) expect((await ask('/')).status).toBe(200)
-    expect((await ask('/')).status).toBe(429)
+    const send = await started(make, loaded)
+    for (let n = 0; n < 5; n++) expect((await send('/')).status).toBe(200)
+    expect((await send('/')).status).toBe(429)
     writeFileSync(file, DOCUMENT.replace('limit: 5', 'limit: 7'))
     await loaded.reload()
-    expect((await ask('/')).status).toBe(200)
+    expect((await send('/')).status).toBe(200)
     writeFileSync(file, DOCUMENT)
   })
 
   test('an empty segment is the value of a parameter where the router takes it for one', async () => {
-    const ask = await started(
+    const send = await started(
       make,
       await policies.from({
         object: {
@@ -126,18 +126,18 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
         },
       }),
     )
-    expect((await ask('/users//x')).status).toBe(200)
+    expect((await send('/users//x')).status).toBe(200)
     for (const path of ['/users/', '/users//', '/users//x', '/users//x/', '/USERS//x', '/users/1//x', '//users/1'])
-      expect([path, (await ask(path)).status]).toEqual([path, 429])
+      expect([path, (await send(path)).status]).toEqual([path, 429])
   })
 
-  test('without a policy for it a request is not limited', async () => {
+  test('a request that matches no policy is not limited', async () => {
     const loaded = await policies.from({
       object: { version: 1, policies: { one: { match: { paths: ['/one'] }, limits: [{ limit: 1, window: '1m' }] } } },
     })
-    const ask = await started(make, loaded)
+    const send = await started(make, loaded)
     for (let n = 0; n < 3; n++) {
-      const response = await ask('/two')
+      const response = await send('/two')
       expect(response.status).toBe(200)
       expect(response.headers.get('ratelimit')).toBeNull()
     }
@@ -153,12 +153,12 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
         },
       },
     })
-    const ask = await started(make, loaded)
-    for (let n = 0; n < 4; n++) expect((await ask('/')).status).toBe(200)
-    expect((await ask('/')).status).toBe(429)
+    const send = await started(make, loaded)
+    for (let n = 0; n < 4; n++) expect((await send('/')).status).toBe(200)
+    expect((await send('/')).status).toBe(429)
   })
 
-  test('where a later policy refuses, those before are refunded, and headers tell of both', async () => {
+  test('when a later policy refuses, earlier ones are refunded, and headers report both', async () => {
     const loaded = await policies.from({
       object: {
         version: 1,
@@ -168,16 +168,16 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
         },
       },
     })
-    const ask = await started(make, loaded)
-    for (let n = 0; n < 2; n++) expect((await ask('/costly')).status).toBe(200)
-    const refused = await ask('/costly')
+    const send = await started(make, loaded)
+    for (let n = 0; n < 2; n++) expect((await send('/costly')).status).toBe(200)
+    const refused = await send('/costly')
     expect(refused.status).toBe(429)
     expect(refused.headers.get('ratelimit-policy')).toMatch(/"all".*"costly"/)
-    for (let n = 0; n < 3; n++) expect((await ask('/')).status).toBe(200)
-    expect((await ask('/')).status).toBe(429)
+    for (let n = 0; n < 3; n++) expect((await send('/')).status).toBe(200)
+    expect((await send('/')).status).toBe(429)
   })
 
-  test('a policy that only reports refuses no request, and counts', async () => {
+  test('a policy in report mode refuses no request, and counts', async () => {
     const loaded = await policies.from({
       object: {
         version: 1,
@@ -187,12 +187,12 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
         },
       },
     })
-    const ask = await started(make, loaded)
-    for (let n = 0; n < 3; n++) expect((await ask('/')).status).toBe(200)
-    expect((await ask('/')).status).toBe(429)
+    const send = await started(make, loaded)
+    for (let n = 0; n < 3; n++) expect((await send('/')).status).toBe(200)
+    expect((await send('/')).status).toBe(429)
   })
 
-  test('whom a policy allows it does not limit, and whom it denies it refuses', async () => {
+  test('a policy does not limit clients that it allows, and refuses those that it denies', async () => {
     const object = (lists: object) => ({
       version: 1,
       policies: {
@@ -207,13 +207,13 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
     const denied = await started(make, await policies.from({ object: object({ deny: { ip: ['127.0.0.1'] } }) }))
     expect((await denied('/')).status).toBe(403)
     const store = memoryStore()
-    const kept = await started(make, await policies.from({ object: object({ denyLists: ['abusers'] }) }), store)
-    expect((await kept('/')).status).toBe(200)
+    const listed = await started(make, await policies.from({ object: object({ denyLists: ['abusers'] }) }), store)
+    expect((await listed('/')).status).toBe(200)
     await store.list('abusers').add({ ip: '127.0.0.1' })
-    expect((await kept('/')).status).toBe(403)
+    expect((await listed('/')).status).toBe(403)
   })
 
-  test('a policy for users may leave out who is none', async () => {
+  test('a policy for users can skip anonymous requests', async () => {
     const loaded = await policies.from({
       object: {
         version: 1,
@@ -221,14 +221,14 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
       },
       keys: { user: (_request, context) => context.header('x-user') },
     })
-    const ask = await started(make, loaded)
-    for (let n = 0; n < 2; n++) expect((await ask('/')).status).toBe(200)
-    expect((await ask('/', { headers: { 'x-user': 'ann' } })).status).toBe(200)
-    expect((await ask('/', { headers: { 'x-user': 'ann' } })).status).toBe(429)
-    expect((await ask('/', { headers: { 'x-user': 'bob' } })).status).toBe(200)
+    const send = await started(make, loaded)
+    for (let n = 0; n < 2; n++) expect((await send('/')).status).toBe(200)
+    expect((await send('/', { headers: { 'x-user': 'ann' } })).status).toBe(200)
+    expect((await send('/', { headers: { 'x-user': 'ann' } })).status).toBe(429)
+    expect((await send('/', { headers: { 'x-user': 'bob' } })).status).toBe(200)
   })
 
-  test('an override is in force for its client', async () => {
+  test('an override applies to its client', async () => {
     const loaded = await policies.from({
       object: {
         version: 1,
@@ -236,8 +236,8 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
         overrides: [{ policy: 'all', range: '127.0.0.0/8', limits: [{ limit: 3 }] }],
       },
     })
-    const ask = await started(make, loaded)
-    for (let n = 0; n < 3; n++) expect((await ask('/')).status).toBe(200)
-    expect((await ask('/')).status).toBe(429)
+    const send = await started(make, loaded)
+    for (let n = 0; n < 3; n++) expect((await send('/')).status).toBe(200)
+    expect((await send('/')).status).toBe(429)
   })
 })

@@ -7,7 +7,7 @@ import { contextOf } from '../support/context.js'
 import { byEffort } from '../support/effort.js'
 import { KeysOfRoutes, PATHS, spelledTargets, WHOLE } from '../support/path-spellings.js'
 
-/** What a step on the way to a handler makes of a path: a proxy, a container or a router. Undefined where it refuses it. */
+/** How a proxy, a container or a router on the way to a handler changes a path. Undefined where it rejects the path. */
 type Step = (path: string) => string | undefined
 
 /** As servlet containers do, before anything is decoded (Servlet 6.0, 3.5.2). */
@@ -32,14 +32,14 @@ const lower: Step = (path) => path.toLowerCase()
 /** RFC 3986, 5.2.4, where an empty segment is one. */
 const removeDots: Step = (path) => {
   const segments = path.split('/').slice(1)
-  const kept: string[] = []
+  const remaining: string[] = []
   segments.forEach((segment, i) => {
     const isLast = i === segments.length - 1
-    if (segment === '..') kept.pop()
-    if (segment !== '..' && segment !== '.') kept.push(segment)
-    else if (isLast) kept.push('')
+    if (segment === '..') remaining.pop()
+    if (segment !== '..' && segment !== '.') remaining.push(segment)
+    else if (isLast) remaining.push('')
   })
-  return `/${kept.join('/')}`
+  return `/${remaining.join('/')}`
 }
 const encode: Step = (path) => path.split('/').map(encodeURIComponent).join('/')
 const encodePercent: Step = (path) => path.replaceAll('%', '%25')
@@ -67,7 +67,7 @@ const MODELS: Readonly<Record<string, readonly Step[]>> = {
   'a proxy that removes dot segments, before a servlet container': [removeDots, ...decodingTomcat],
 }
 
-/** The first pattern that fits, and its parameters. Routers ignore one slash at the end, or do not. */
+/** The first pattern that matches, and its parameters. Routers ignore one slash at the end, or do not. */
 function routed(path: string): string | undefined {
   const segments = path.split('/').slice(1)
   for (const given of [segments, segments.at(-1) === '' ? segments.slice(0, -1) : segments]) {
@@ -90,7 +90,7 @@ function parametersOf(pattern: readonly string[], segments: readonly string[]): 
   return segments.length === pattern.length ? parameters : undefined
 }
 
-test.each(Object.entries(MODELS))('no spelling passes its policy, or has two keys: %s', async (_, steps) => {
+test.each(Object.entries(MODELS))('no spelling of a path passes its policy, or has two keys: %s', async (_, steps) => {
   const policy = { match: { paths: PATHS }, limits: [{ limit: 1, window: '1m' }] }
   const loaded = await policies.from({ object: { version: 1, policies: { one: policy } } })
   const ownKey = byPath<unknown>()
@@ -105,7 +105,7 @@ test.each(Object.entries(MODELS))('no spelling passes its policy, or has two key
   let count = 0
   const check = async (target: string) => {
     const path = pathOf(target)
-    // Frameworks alone get others, and proxies refuse them.
+    // Only frameworks without a proxy receive others: proxies reject them.
     if (!path.startsWith('/') || /[\xa0]/.test(path)) return
     const read = steps.reduce<string | undefined>((text, step) => (text === undefined ? text : step(text)), path)
     const route = read === undefined ? undefined : routed(read)

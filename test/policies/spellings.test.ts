@@ -29,7 +29,7 @@ interface Limits {
   readonly byPath: { readonly limit: number; readonly window: '1m'; readonly key: KeyFunction<unknown> }
 }
 
-/** Starts an app, and resolves to its port. A route answers with itself and its parameters. */
+/** Starts an app, and resolves to its port. A route responds with itself and its parameters. */
 type Start = (limits: Limits) => Promise<number>
 
 const reached = (route: unknown, params: unknown) => REACHED + encodeURIComponent(JSON.stringify([route, params]))
@@ -68,16 +68,16 @@ const onKoa =
   async ({ byPolicies, byPath }) => {
     const app = new Koa()
     app.silent = true
-    const answer: RouterMiddleware = (context) => {
+    const respond: RouterMiddleware = (context) => {
       context.body = reached(context._matchedRoute, context.params)
     }
     app.use(koaAdapter.rateLimit(byPolicies))
     app.use(koaAdapter.rateLimit(byPath as never))
     const inner = new Router(options)
-    inner.get('/search', answer)
+    inner.get('/search', respond)
     const outer = new Router(options)
     outer.use('/api', inner.routes())
-    for (const path of ['/files{/*rest}', '/wild/*rest', '/users/:id', '/users/:id/x']) outer.get(path, answer)
+    for (const path of ['/files{/*rest}', '/wild/*rest', '/users/:id', '/users/:id/x']) outer.get(path, respond)
     app.use(outer.routes())
     return listening(createServer(app.callback()))
   }
@@ -113,7 +113,7 @@ const ROUTERS: Readonly<Record<string, Start>> = {
   } as FastifyServerOptions),
 }
 
-/** The request's target as it is, which no client library would send. Resolves to the response's text. */
+/** Sends the target unchanged, which no client library would do. Resolves to the response's text. */
 function get(port: number, target: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => {
@@ -127,7 +127,7 @@ function get(port: number, target: string): Promise<string> {
 }
 
 test.each(Object.entries(ROUTERS))(
-  'no spelling reaches a handler past its policy, or by two keys: %s',
+  'no spelling of a path reaches a handler past its policy, or by two keys: %s',
   async (_, start) => {
     const policy = { match: { paths: PATHS }, limits: [{ limit: 1_000_000, window: '1m' }] }
     const loaded = await policies.from({ object: { version: 1, policies: { one: policy } } })
@@ -142,7 +142,7 @@ test.each(Object.entries(ROUTERS))(
           try {
             key = ownKey(request, context)
           } catch {
-            // It is answered 400 by a limiter that has this key alone.
+            // A limiter with this key alone responds with 400.
           }
           return 'one'
         },
@@ -168,7 +168,7 @@ test.each(Object.entries(ROUTERS))(
   },
 )
 
-test('no spelling of a host that Express or Koa reads as its name is another one to a policy', async () => {
+test('every spelling of a host that Express or Koa accept matches the host of a policy', async () => {
   const match = { hosts: ['api.example.com', '*.example.org', '[::1]'] }
   const loaded = await policies.from({
     object: { version: 1, policies: { one: { match, limits: [{ limit: 1, window: '1m' }] } } },
@@ -186,7 +186,7 @@ test('no spelling of a host that Express or Koa reads as its name is another one
   }
 })
 
-test('hosts are matched over HTTP/2 as well', async () => {
+test('hosts of a policy match over HTTP/2 as well', async () => {
   const match = { hosts: ['api.example.com'] }
   const loaded = await policies.from({
     object: { version: 1, policies: { one: { match, limits: [{ limit: 1, window: '1m' }] } } },

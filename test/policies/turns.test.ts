@@ -16,7 +16,7 @@ afterEach(async () => {
   await client.flushall()
 })
 
-/** A server on a store of its own, as another process has. Its handler runs until it is let go. */
+/** A server on a store of its own, as another process has. Its handler runs until it is finished. */
 async function serve() {
   const loaded = await policies.from({
     object: {
@@ -42,16 +42,16 @@ async function serve() {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   open.push(() => new Promise((resolve) => server.close(resolve)))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  return { ask: () => fetch(url, { headers: { connection: 'close' } }), finish, limiter: middleware.limiter }
+  return { send: () => fetch(url, { headers: { connection: 'close' } }), finish, limiter: middleware.limiter }
 }
 
-test('a policy of a document shares its turns: what waits in one process comes before what does not in another', async () => {
+test('with sharedTurns in a document, a request waiting in one process comes before a new one in another', async () => {
   const [one, other] = [await serve(), await serve()]
   const peek = () => other.limiter.peek({ ip: '127.0.0.1' }, { tier: 'reports' })
-  const first = one.ask()
+  const first = one.send()
   await until('the first is handled', () => one.finish.length === 1)
   expect(await peek()).toMatchObject({ allowed: true, remaining: 1 })
-  const second = one.ask()
+  const second = one.send()
   await until('the second waits', async () => !(await peek()).allowed)
   expect(await peek()).toMatchObject({ reason: 'limited', remaining: 1 })
   one.finish[0]?.()
@@ -62,7 +62,7 @@ test('a policy of a document shares its turns: what waits in one process comes b
   await until('none waits', async () => (await peek()).allowed)
 })
 
-test('sharedTurns is said by the document, not beside it', async () => {
+test('sharedTurns beside policies is rejected, as the document sets it', async () => {
   const loaded = await policies.from({ object: { version: 1, policies: {} } })
   expect(() => rateLimit({ policies: loaded, sharedTurns: true })).toThrow(
     'sharedTurns: expected none beside policies, which say it themselves',

@@ -24,7 +24,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** How many all processes admit together, each by the version with its amount; several at once for each. */
+/** How many requests all processes admit together, each by the version with its amount; several at once for each. */
 async function admitted(algorithm: string, amounts: readonly number[], carry = 'keep', requests = REQUESTS_EACH) {
   const all = await Promise.all(
     workers.map(async (worker, i) => {
@@ -39,7 +39,7 @@ async function admitted(algorithm: string, amounts: readonly number[], carry = '
 }
 
 for (const algorithm of Object.keys(LASTING_LIMITS)) {
-  test(`${algorithm}: what one version admitted counts for the next, and for the one before where that comes back`, async () => {
+  test(`${algorithm}: usage under one version counts in the next, and in an earlier one that comes back`, async () => {
     expect(await admitted(algorithm, [100], 'keep', 15), 'version 1 admits 60 of its 100').toBe(60)
     expect(await admitted(algorithm, [20]), 'version 2 has less than that').toBe(0)
     expect(await admitted(algorithm, [100, 20]), 'both at once: what version 1 has left, and no more').toBe(40)
@@ -48,7 +48,7 @@ for (const algorithm of Object.keys(LASTING_LIMITS)) {
   })
 }
 
-test('with carry: reset another amount begins anew, and no more than both together are admitted', async () => {
+test('with carry: reset another amount begins anew, and both together admit no more than their sum', async () => {
   expect(await admitted('slidingLog', [100, 20], 'reset')).toBe(120)
   expect(await admitted('slidingLog', [20, 100], 'reset')).toBe(0)
 })

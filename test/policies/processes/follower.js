@@ -1,4 +1,5 @@
-// One process of a service whose policies are in PostgreSQL, on the built package as users get it. Tells its limits over IPC.
+// One process of a service whose policies are in PostgreSQL, on the built package as users get it. Reports its limits
+// over IPC.
 import { policies } from '@sluice/policies'
 import pg from 'pg'
 
@@ -10,13 +11,13 @@ const loaded = await policies.from({
 await pool.end()
 
 /** @param {string} user */
-async function answer(user) {
+async function report(user) {
   const context = { request: { user }, method: 'GET', path: '/' }
   const matched = await loaded.match(/** @type {any} */ (context))
   process.send?.(matched?.options.limits?.[0]?.limit)
 }
 
-process.on('message', answer)
+process.on('message', report)
 // Never outlive the test.
 process.once('disconnect', () => process.exit())
 process.send?.('ready')

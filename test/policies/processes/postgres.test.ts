@@ -56,7 +56,7 @@ const all = (limit: number) => Array.from({ length: PROCESSES }, () => limit)
 const haveAll = (user: string, limit: number) =>
   until(`all processes have ${limit}`, async () => (await limits(user)).every((each) => each === limit))
 
-test('an override that is made, changed and removed is so in every process', async () => {
+test('an override inserted, changed and deleted is so in every process', async () => {
   expect(await limits('ann')).toEqual(all(1))
   for (const limit of [5, 6, 7]) {
     await put(limit)
@@ -67,7 +67,7 @@ test('an override that is made, changed and removed is so in every process', asy
   await haveAll('ann', 1)
 })
 
-test('a document that is saved is in force in every process, also after PostgreSQL was killed', async () => {
+test('a saved document comes into force in every process, also after PostgreSQL was killed', async () => {
   await documents.save(document(2), 1, 'ann')
   await haveAll('bob', 2)
   await put(8)
@@ -82,7 +82,7 @@ test('a document that is saved is in force in every process, also after PostgreS
   await haveAll('ann', 9)
 })
 
-test('what follows PostgreSQL does not keep a process alive', () => {
+test('following PostgreSQL does not keep a process alive', () => {
   const file = fileURLToPath(new URL('follower.js', import.meta.url))
   const env = { ...process.env, DATABASE_URL: server.url, NODE_CHANNEL_FD: undefined }
   const { status, signal, stderr } = spawnSync(process.execPath, [file], { env, encoding: 'utf8', timeout: 120_000 })

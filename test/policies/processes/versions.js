@@ -1,4 +1,5 @@
-// One process of a service, on the built packages as users get them, which decides by the version of a document that it is told.
+// One process of a service, on the built packages as users get them, which decides by the version of a document that it
+// receives.
 import { createLimiter, redisStore } from '@sluice/core'
 import { policies } from '@sluice/policies'
 import { Redis } from 'ioredis'
@@ -8,7 +9,7 @@ const client = new Redis(process.env.REDIS_URL ?? '')
 const store = redisStore(client, { timeout: 15_000 })
 
 /** @param {{ document: object, user: string, requests: number }} run */
-async function answer({ document, user, requests }) {
+async function decide({ document, user, requests }) {
   /** @type {(request: { user: string }) => string} */
   const byUser = (request) => request.user
   const loaded = await policies.from({ object: document, keys: { user: byUser } })
@@ -21,7 +22,7 @@ async function answer({ document, user, requests }) {
   process.send?.(verdicts.filter(({ allowed }) => allowed).length)
 }
 
-process.on('message', answer)
+process.on('message', decide)
 // Never outlive the test.
 process.once('disconnect', () => process.exit())
 client.once('ready', () => process.send?.('ready'))
