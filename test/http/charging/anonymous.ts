@@ -22,17 +22,17 @@ export function anonymousTests(start: Start): void {
       return seen
     }
 
-    test('a request without a key is invalid by default', async () => {
+    test('a request without a key is refused with 400 by default', async () => {
       const app = await start(keyed('error'))
       expect(await statuses(app, undefined, 'ann', 'ann')).toEqual([400, 200, 429])
     })
 
-    test('skip lets it through without a limit', async () => {
+    test('anonymous: skip admits requests without a key, without a limit', async () => {
       const app = await start(keyed('skip'))
       expect(await statuses(app, undefined, undefined, '', 'ann', 'ann')).toEqual([200, 200, 200, 200, 429])
     })
 
-    test('by-ip counts it by address, apart from everyone who has a key', async () => {
+    test('anonymous: by-ip counts requests without a key by address, apart from those with a key', async () => {
       const app = await start(keyed('by-ip'))
       expect(await statuses(app, '127.0.0.1', 'ip:127.0.0.1', undefined, '', 'ann')).toEqual([200, 200, 200, 429, 200])
     })
@@ -43,7 +43,7 @@ export function anonymousTests(start: Start): void {
       expect(app.errors).toEqual([])
     })
 
-    test('an object is invalid, whatever the option says, and a promise is what it resolves to', async () => {
+    test('a key that is an object is refused with 400 for any value of anonymous; a promised one is awaited', async () => {
       for (const anonymous of ['by-ip', 'skip'] as const) {
         for (const key of [() => ({}), () => Number.NaN, () => false]) {
           const app = await start(keyed(anonymous, { key: key as never }))

@@ -33,13 +33,13 @@ export function starting(factory: BodyAppFactory): Start {
 }
 
 export const left = async (app: BodyApp) => (await app.limiter.peek('everyone')).remaining
-/** A store whose clock stands still: nothing but settling gives anything back. */
+/** A store whose clock stands still: only refunds and settled costs return units. */
 export const still = () => memoryStore({ clock: () => 1_000_000 })
 export const isFailure = (status: number) => status >= 400
 
 const done: Answering = async () => ({ status: 200, text: 'done' })
 
-/** Late enough for others to have come meanwhile. */
+/** Late enough for other requests to arrive meanwhile. */
 export const slowly =
   (status: number): Answering =>
   async () => {
@@ -49,10 +49,10 @@ export const slowly =
 
 export const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** The same store as one that has to be asked over a network. */
+/** The same store, as asynchronous as one behind a network. */
 export function promised(store: Store): Store {
   return {
-    decide: async (ask) => store.decide(ask),
+    decide: async (request) => store.decide(request),
     reset: async (plan, identities) => store.reset(plan, identities),
     block: async (...block) => store.block(...block),
     unblock: async (...block) => store.unblock(...block),
@@ -77,7 +77,7 @@ export async function textOf(response: IncomingMessage): Promise<string> {
   return text
 }
 
-/** Sends a GET over a socket of its own; the returned function hangs up. */
+/** Sends a GET over its own socket; the returned function disconnects. */
 export async function hangingGet(port: number): Promise<() => void> {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => {})

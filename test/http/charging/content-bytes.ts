@@ -20,7 +20,7 @@ export function contentByteTests(start: Start): void {
     const lefts = async (app: BodyApp) => (await app.limiter.peek('everyone')).limits.map(({ remaining }) => remaining)
     const echo: Answering = async ({ body }) => ({ status: 200, text: String((await body()).length) })
 
-    test('an announced length is charged, and told as a quota of bytes beside one of requests', async () => {
+    test('an announced length is charged, and reported as a quota of bytes beside one of requests', async () => {
       const app = await start(upload(), echo)
       const response = await fetch(app.url, { method: 'POST', body: 'x'.repeat(300) })
       expect([response.status, await response.text()]).toEqual([200, '300'])
@@ -31,7 +31,7 @@ export function contentByteTests(start: Start): void {
       expect(await lefts(app)).toEqual([700, 9])
     })
 
-    test('with requireLength, answers 411 to a body of no announced length, and reserves nothing', async () => {
+    test('with requireLength, a body without an announced length gets 411 and reserves nothing', async () => {
       const app = await start({ ...upload(), body: { max: 400, requireLength: true } }, echo)
       const { response, request } = chunkedPost(app)
       request.write('x')
@@ -57,13 +57,13 @@ export function contentByteTests(start: Start): void {
       expect(await lefts(app)).toEqual([900, 7])
     })
 
-    test('a request without a body takes no bytes', async () => {
+    test('a request without a body is charged no bytes', async () => {
       const app = await start(upload())
       expect((await fetch(app.url)).status).toBe(200)
       expect(await lefts(app)).toEqual([1000, 9])
     })
 
-    test('a length that is not announced is reserved as body.max, and settled for what came', async () => {
+    test('a body without an announced length reserves body.max, and is settled for its length', async () => {
       const app = await start(upload(), echo)
       const { response, request } = chunkedPost(app)
       request.write('x'.repeat(50))
@@ -74,7 +74,7 @@ export function contentByteTests(start: Start): void {
       await expect.poll(() => lefts(app)).toEqual([880, 9])
     })
 
-    test('a body that is cut off is settled for what came', async () => {
+    test('a body that is cut off is settled for the received bytes', async () => {
       const app = await start(upload(), echo)
       const { response, request } = chunkedPost(app)
       request.write('x'.repeat(50))
@@ -84,7 +84,7 @@ export function contentByteTests(start: Start): void {
       await expect.poll(() => lefts(app)).toEqual([950, 9])
     })
 
-    test('an announced body of which only a part comes is settled for that part', async () => {
+    test('an announced body of which only a part arrives is settled for that part', async () => {
       const app = await start(upload(), echo)
       const request = send(app.url, { method: 'POST', headers: { 'content-length': 300 } })
       request.on('error', () => {})
@@ -106,7 +106,7 @@ export function contentByteTests(start: Start): void {
       await expect.poll(() => lefts(app)).toEqual([940, 9])
     })
 
-    test('too many bytes are refused before they come', async () => {
+    test('a request with too many bytes is refused before its body arrives', async () => {
       const app = await start(upload(), echo)
       for (const status of [200, 200, 429]) {
         expect((await fetch(app.url, { method: 'POST', body: 'x'.repeat(400) })).status).toBe(status)
@@ -114,13 +114,13 @@ export function contentByteTests(start: Start): void {
       expect(await lefts(app)).toEqual([200, 8])
     })
 
-    test('a request that does not count takes neither cost nor bytes', async () => {
+    test('a request that does not count is refunded cost and bytes', async () => {
       const app = await start(upload({ count: { only: (status) => status >= 400 } }), echo)
       expect((await fetch(app.url, { method: 'POST', body: 'x'.repeat(300) })).status).toBe(200)
       await expect.poll(() => lefts(app)).toEqual([1000, 10])
     })
 
-    test('a handler settles for what the request turned out to cost', async () => {
+    test('a handler can settle the actual cost of a request', async () => {
       const store = still()
       const app = await start({ name: 'tokens', store, limit: 100, window: '1h', cost: 60 }, async ({ verdict }) => {
         await verdict?.settle(25)

@@ -24,7 +24,7 @@ export function maxBodyByteTests(start: Start, name: string): void {
       detail: 'The body of a request may have up to 100 bytes.',
     }
 
-    test('refuses a body that announces too much before it comes, and charges nothing', async () => {
+    test('body.max refuses a body that announces too much before it arrives, and charges nothing', async () => {
       const app = await start(limited(), echo)
       const request = send(app.url, { method: 'POST', headers: { 'content-length': 101 } })
       request.on('error', () => {})
@@ -42,7 +42,7 @@ export function maxBodyByteTests(start: Start, name: string): void {
       expect(await left(app)).toBe(5)
     })
 
-    test('lets through what is just as large as it may be, announced or not', async () => {
+    test('body.max admits a body of exactly the maximum, announced or not', async () => {
       const app = await start(limited(), echo)
       const body = 'x'.repeat(100)
       expect(await (await fetch(app.url, { method: 'POST', body })).text()).toBe(body)
@@ -52,7 +52,7 @@ export function maxBodyByteTests(start: Start, name: string): void {
       expect(await textOf(await response)).toBe(body)
     })
 
-    test('cuts off a body that grows too large on its way, once, and the handler sees it aborted', async () => {
+    test('body.max cuts off a body that grows too large, once, and the handler sees it aborted', async () => {
       let whole = 0
       const app = await start(limited(), async ({ body }) => {
         await body()
@@ -71,8 +71,8 @@ export function maxBodyByteTests(start: Start, name: string): void {
       })
       expect(JSON.parse(await textOf(answer))).toEqual(PROBLEM)
       request.destroy()
-      // Whether or not the handler had begun, it never saw a whole body.
-      // Fastify tells its error handler of no error for which there is no client left to answer.
+      // Whether or not the handler had begun, it never saw a whole body. Fastify calls no error handler if no client is
+      // left to receive the response.
       await expect.poll(() => app.errors.length).toBe(name === 'Fastify' ? 0 : 1)
       await pause(20)
       expect(whole).toBe(0)
@@ -80,7 +80,7 @@ export function maxBodyByteTests(start: Start, name: string): void {
       expect(whole).toBe(1)
     })
 
-    test('a body that is too large from its first chunk on is cut off as well, also when it is not read', async () => {
+    test('a body too large from its first chunk is cut off, also if it is not read', async () => {
       const app = await start(limited(), async () => {
         await pause(60)
         return { status: 200, text: 'late' }
@@ -92,13 +92,13 @@ export function maxBodyByteTests(start: Start, name: string): void {
       request.destroy()
     })
 
-    test('a request that is answered 413 while it is handled counts, so that no client gets its work done for nothing', async () => {
+    test('a request that gets 413 while its handler runs counts', async () => {
       let answer = () => {}
-      const answered = () =>
+      const handler = () =>
         new Promise<Awaited<ReturnType<Answering>>>((resolve) => {
           answer = () => resolve({ status: 200, text: 'late' })
         })
-      const app = await start(limited({ count: { only: 'success' } }), answered)
+      const app = await start(limited({ count: { only: 'success' } }), handler)
       for (const remaining of [4, 3]) {
         const { response, request } = chunkedPost(app)
         request.write('x'.repeat(60))
@@ -112,12 +112,12 @@ export function maxBodyByteTests(start: Start, name: string): void {
       }
     })
 
-    test('what skip skips may be of any length', async () => {
+    test('a skipped request may have a body of any length', async () => {
       const app = await start(limited({ skip: () => true }), echo)
       expect((await fetch(app.url, { method: 'POST', body: 'x'.repeat(500) })).status).toBe(200)
     })
 
-    test('a late skip does not lose what came meanwhile', async () => {
+    test('a late skip loses nothing of the body that arrived meanwhile', async () => {
       const skip = async () => {
         await pause(40)
         return false
@@ -135,14 +135,14 @@ export function maxBodyByteTests(start: Start, name: string): void {
       expect(app.errors).toEqual([])
     })
 
-    test('a body that grows too large while the store is asked charges nothing and reaches no handler', async () => {
+    test('a body that grows too large during the decision is refunded and reaches no handler', async () => {
       let isDecided = false
       const store = still()
       const slow: Store = {
         ...promised(store),
-        decide: async (ask) => {
+        decide: async (request) => {
           await pause(60)
-          const result = await store.decide(ask)
+          const result = await store.decide(request)
           isDecided = true
           return result
         },
@@ -153,8 +153,8 @@ export function maxBodyByteTests(start: Start, name: string): void {
       request.write('x'.repeat(60))
       expect((await response).statusCode).toBe(413)
       request.destroy()
-      await until('it is decided on', () => isDecided)
-      await until('its charge is refunded', async () => (await left(app)) === 5)
+      await until('the request is decided', () => isDecided)
+      await until('the charge is refunded', async () => (await left(app)) === 5)
       expect([app.ran, app.errors]).toEqual([[], []])
     })
   })

@@ -14,14 +14,14 @@ export function outcomeTests(start: Start): void {
       count: { only: isFailure },
     })
 
-    test('4 good requests at once all pass a limit of 2 failures', async () => {
+    test('a limit of 2 failures admits 4 concurrent requests that succeed', async () => {
       const app = await start(login(), slowly(200))
       const statuses = await Promise.all([1, 2, 3, 4].map(async () => (await fetch(app.url)).status))
       expect(statuses).toEqual([200, 200, 200, 200])
       expect(await left(app)).toBe(2)
     })
 
-    test('of many bad requests at once no more than the limit reach the handler', async () => {
+    test('a limit of failures lets no more concurrent requests reach the handler than it has units', async () => {
       const app = await start(login(), slowly(401))
       const statuses = await Promise.all(Array.from({ length: 12 }, async () => (await fetch(app.url)).status))
       expect(statuses.sort()).toEqual([401, 401, ...new Array(10).fill(429)])
@@ -29,26 +29,26 @@ export function outcomeTests(start: Start): void {
       expect(await left(app)).toBe(0)
     })
 
-    test('good and bad at once: the bad count, the good do not, whatever their order', async () => {
+    test('among concurrent requests only failures count, in any order', async () => {
       const app = await start(login(), async ({ header }) => {
         await pause(10)
         return { status: Number(header('x-status')), text: '' }
       })
-      const asked = [200, 401, 200, 200, 200, 200, 401, 200, 200]
+      const expected = [200, 401, 200, 200, 200, 200, 401, 200, 200]
       const statuses = await Promise.all(
-        asked.map(async (status) => (await fetch(app.url, { headers: { 'x-status': String(status) } })).status),
+        expected.map(async (status) => (await fetch(app.url, { headers: { 'x-status': String(status) } })).status),
       )
       const failed = statuses.filter((status) => status === 401).length
       expect(failed).toBeLessThanOrEqual(2)
       expect(await left(app)).toBe(2 - failed)
-      // Everything that was sent before the limit was used up has passed.
-      if (failed < 2) expect(statuses).toEqual(asked)
+      // Every request sent before the limit was used up is admitted.
+      if (failed < 2) expect(statuses).toEqual(expected)
     })
 
     test.each<['success' | 'failure', readonly number[]]>([
       ['success', [200, 206, 304]],
       ['failure', [400, 401, 404, 416]],
-    ])('count: "%s" counts %j', async (count, counted) => {
+    ])('count: "%s" counts the statuses %j', async (count, counted) => {
       const limit = 20
       const app = await start({ ...login(), limit, count: { only: count } }, async ({ header }) => ({
         status: Number(header('x-status')),
@@ -63,7 +63,7 @@ export function outcomeTests(start: Start): void {
     })
 
     test.each(['success', 'failure'] as const)(
-      'count: "%s" counts a client that hangs up before any answer',
+      'count: "%s" counts a client that disconnects before any response',
       async (count) => {
         const app = await start({ ...login(), count: { only: count } }, () => new Promise(() => {}))
         const leave = await hangingGet(app.port)
@@ -74,14 +74,14 @@ export function outcomeTests(start: Start): void {
       },
     )
 
-    test('4 good requests at once pass over two limiters of one name on one store', async () => {
+    test('4 concurrent successes pass over two limiters of one name on one store', async () => {
       const store = still()
       const apps = [await start(login(store), slowly(200)), await start(login(store), slowly(200))]
       const statuses = await Promise.all([0, 1, 0, 1].map(async (i) => (await fetch((apps[i] as Running).url)).status))
       expect(statuses).toEqual([200, 200, 200, 200])
     })
 
-    test('4 good requests at once pass over two stores that share their state elsewhere', async () => {
+    test('4 concurrent successes pass over two stores that share their state', async () => {
       const shared = still()
       const remote = (): Store => ({ ...promised(shared) })
       const apps = [await start(login(remote()), slowly(200)), await start(login(remote()), slowly(200))]
@@ -89,7 +89,7 @@ export function outcomeTests(start: Start): void {
       expect(statuses).toEqual([200, 200, 200, 200])
     })
 
-    test('a limit that is used up on a shared store is believed after a second, and refuses at once from then on', async () => {
+    test('an exhausted limit on a shared store is refused after a second, and at once from then on', async () => {
       const app = await start(login(promised(still())), async () => ({ status: 401, text: '' }))
       for (const status of [401, 401]) expect((await fetch(app.url)).status).toBe(status)
       const startedAt = performance.now()
@@ -97,11 +97,11 @@ export function outcomeTests(start: Start): void {
       const first = performance.now() - startedAt
       expect(first).toBeGreaterThan(900)
       for (let n = 0; n < 30; n++) expect((await fetch(app.url)).status).toBe(429)
-      // Half of what they would take if each waited for its second.
+      // Half of the time that they would take if each waited for its second.
       expect(performance.now() - startedAt - first).toBeLessThan(15_000)
     })
 
-    test('a request that waits longer than count.within for the outcome of others is refused', async () => {
+    test('a request that waits longer than count.within for other outcomes is refused', async () => {
       let finish = () => {}
       const gate = new Promise<void>((resolve) => {
         finish = resolve
@@ -117,7 +117,7 @@ export function outcomeTests(start: Start): void {
       for (const response of first) expect((await response).status).toBe(200)
     })
 
-    test('a client that hangs up before any answer counts, once', async () => {
+    test('a client that disconnects before any response counts, once', async () => {
       const app = await start(login(), () => new Promise(() => {}))
       const leave = await hangingGet(app.port)
       await expect.poll(() => app.ran.length).toBe(1)
@@ -127,7 +127,7 @@ export function outcomeTests(start: Start): void {
       expect(app.errors).toEqual([])
     })
 
-    test('a client that leaves while it waits never reaches the handler', async () => {
+    test('a client that disconnects while it waits never reaches the handler', async () => {
       let finish = () => {}
       const gate = new Promise<void>((resolve) => {
         finish = resolve
@@ -153,7 +153,7 @@ export function outcomeTests(start: Start): void {
       ['gives a promise', async () => false, 'expected true or false, got a promise'],
       ['rejects', () => Promise.reject(new Error('no table')), 'expected true or false, got a promise'],
       ['gives a text', () => 'yes', 'expected true or false, got "yes"'],
-    ])('a count that %s counts, and says so', async (_how, count, what) => {
+    ])('a request whose count %s counts, with a warning', async (_how, count, what) => {
       let warnings: Error[] = []
       const unhandled = await unhandledDuring(async () => {
         warnings = await warningsDuring(async () => {
@@ -167,14 +167,14 @@ export function outcomeTests(start: Start): void {
       expect(warnings).toMatchObject([{ code: 'SLUICE_COUNT_FAILED', message: `count: ${what}; the request counts` }])
     })
 
-    test('count is told the status and the verdict', async () => {
-      const told: unknown[] = []
-      const count = (status: number, { remaining }: Verdict) => told.push([status, remaining]) > 1
+    test('count receives the status and the verdict', async () => {
+      const received: unknown[] = []
+      const count = (status: number, { remaining }: Verdict) => received.push([status, remaining]) > 1
       const app = await start({ ...login(), count: { only: count } }, async () => ({ status: 404, text: '' }))
       await fetch(app.url)
       await fetch(app.url)
       await expect
-        .poll(() => told)
+        .poll(() => received)
         .toEqual([
           [404, 1],
           [404, 1],
@@ -182,7 +182,7 @@ export function outcomeTests(start: Start): void {
       await expect.poll(() => left(app)).toBe(1)
     })
 
-    test('what a handler has settled for is charged, even if the request does not count', async () => {
+    test('a cost settled by the handler is charged, even if the request does not count', async () => {
       const app = await start({ ...login(), limit: 9, cost: 5 }, async ({ verdict }) => {
         await verdict?.settle(3)
         return { status: 200, text: '' }

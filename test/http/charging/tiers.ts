@@ -22,7 +22,7 @@ export function tierTests(start: Start): void {
     const ask = async (app: Running, user: string, tier: string) =>
       fetch(app.url, { headers: { 'x-user': user, 'x-tier': tier } })
 
-    test('each has limits of its own, and a limit that stands in several is one', async () => {
+    test('each tier has its own limits, and a limit in several tiers is shared', async () => {
       const app = await start(tiered())
       const seen: unknown[] = []
       for (const [user, tier] of [
@@ -44,17 +44,17 @@ export function tierTests(start: Start): void {
       ])
     })
 
-    test('a share that is reserved is there for the higher priority alone', async () => {
+    test('a reserve is left to requests of the higher priority', async () => {
       const app = await start(tiered())
       for (let n = 0; n < 7; n++) expect((await ask(app, `user-${n}`, 'free')).status).toBe(200)
       const refused = await ask(app, 'late', 'free')
       expect(refused.status).toBe(429)
-      // One unit comes back in 360 s, and the three that are kept are full.
+      // One unit returns in 360 s, and the three reserved ones are full.
       expect(refused.headers.get('retry-after')).toBe('360')
       for (const status of [200, 200, 200, 429]) expect((await ask(app, 'payer', 'pro')).status).toBe(status)
     })
 
-    test('an identity by its kind is looked at in the tier that is named, and reset in all', async () => {
+    test('an identity by kind is peeked at in the named tier, and reset in all tiers', async () => {
       const app = await start(tiered())
       const limiter = app.limiter as unknown as Limiter<IdentityByKind>
       const ann = { 'header:x-user': 'ann' }
@@ -66,7 +66,7 @@ export function tierTests(start: Start): void {
       expect([await lefts('free'), await lefts('gratis'), await lefts('pro')]).toEqual([2, 2, 9])
     })
 
-    test('a tier that is not there is an error that names it and those there are', async () => {
+    test('an unknown tier is an error that names the known tiers', async () => {
       const app = await start(tiered())
       for (const tier of ['gold', 'constructor', '__proto__']) {
         expect((await ask(app, 'ann', tier)).status).toBe(500)

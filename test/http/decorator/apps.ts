@@ -8,7 +8,7 @@ import type * as Fixtures from './fixtures/controllers.js'
 
 export interface ControllerApp {
   readonly server: Server
-  /** What reached the framework's error handler, which answers 500. */
+  /** The errors that reached the framework's error handler, which responds with 500. */
   readonly errors: unknown[]
   /** The controller class, and the instance that serves. */
   readonly Users: { prototype: { list: unknown } }

@@ -10,7 +10,7 @@ import type * as Fixtures from './fixtures/controllers.js'
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 
-/** Compiles the fixtures with TypeScript's own compiler, which checks their types too, and loads what comes out. */
+/** Compiles the fixtures with TypeScript's own compiler, which checks their types, too, and loads the result. */
 async function compiled(shape: 'standard' | 'experimental'): Promise<typeof Fixtures> {
   execFileSync(path('../../../node_modules/.bin/tsc'), ['-p', path(`tsconfig.${shape}.json`)], { stdio: 'inherit' })
   return import(pathToFileURL(path(`../../.tmp/decorators/${shape}/controllers.js`)).href)
@@ -21,7 +21,7 @@ const SHAPES = {
   'under experimentalDecorators': await compiled('experimental'),
 }
 
-/** Decisions that are there at once, and decisions that have to be waited for. */
+/** Synchronous and asynchronous decisions. */
 const PACES = {
   'decided at once': {},
   'decided later': { cost: async () => 1 },
@@ -37,7 +37,7 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
         return factory(fixtures, { options: { store, ...pace }, fails }).then((app) => ({ ...app, time, fails }))
       }
 
-      test('a method passes its limiter, then runs with its this', async () => {
+      test('a decorated method runs behind its limiter, with its this', async () => {
         const app = await start()
         const first = await request(app.server).get('/list')
         expect([first.status, first.text]).toEqual([200, 'hello list'])
@@ -54,7 +54,7 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
         expect((await request(app.server).get('/list')).status).toBe(200)
       })
 
-      test('methods named by a symbol, and static ones, are limited each by itself', async () => {
+      test('methods named by a symbol, and static ones, have limiters of their own', async () => {
         const app = await start()
         const get = async (at: string) => {
           const { status, text, headers } = await request(app.server).get(at)
@@ -68,7 +68,7 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
         expect((await get('/health'))[0]).toBe(200)
       })
 
-      test.each(['/rejects', '/throws'])('the error of a method that %s reaches the error handler once', async (at) => {
+      test.each(['/rejects', '/throws'])('an error of a method that %s reaches the error handler once', async (at) => {
         const app = await start()
         expect((await request(app.server).get(at)).status).toBe(500)
         expect(app.errors).toEqual([app.fails])
@@ -77,7 +77,7 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
         expect(app.errors).toEqual([app.fails, app.fails])
       })
 
-      test('the limiter of a method can be reached, and its key blocked', async () => {
+      test('limiterOf returns the limiter of a method, and can block its key', async () => {
         const app = await start()
         const limiter = limiterOf(app.users, 'list')
         expect(limiterOf(app.Users.prototype, 'list')).toBe(limiter)
@@ -87,7 +87,7 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
         expect((await request(app.server).get('/list')).status).toBe(200)
       })
 
-      test('while the store is away, its limits hold here, or it is as `unavailable` says', async () => {
+      test('during an outage a method keeps its limits locally, or follows `unavailable`', async () => {
         const store = distantStore(() => 1_000_000)
         store.isAway = true
         const statuses = async (options: object) => {
@@ -95,8 +95,8 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
             options: { store, ...pace, ...options },
             fails: new Error('on purpose'),
           })
-          const asked = [1, 2, 3].map(async () => (await request(app.server).get('/list')).status)
-          return (await Promise.all(asked)).sort()
+          const responses = [1, 2, 3].map(async () => (await request(app.server).get('/list')).status)
+          return (await Promise.all(responses)).sort()
         }
         expect(await statuses({})).toEqual([200, 200, 429])
         expect(await statuses({ unavailable: { share: 0.5 } })).toEqual([200, 429, 429])
@@ -114,7 +114,7 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
     })
   })
 
-  test('what the limiter itself cannot do reaches the error handler, and the method does not run', async () => {
+  test('an error of the limiter reaches the error handler, and the method does not run', async () => {
     for (const [name, factory] of Object.entries(CONTROLLERS)) {
       const broken = new Error('no cost today')
       const store = memoryStore()
@@ -146,17 +146,17 @@ describe.each(Object.entries(SHAPES))('%s', (_shape, fixtures) => {
     expect(() => limiterOf(new Wrapped(), 'list')).toThrow('limiterOf: list: expected a method with @RateLimited')
   })
 
-  test.each(Object.keys(fixtures.mistakes))('%s is refused where the class is defined', (mistake) => {
+  test.each(Object.keys(fixtures.mistakes))('%s is rejected when the class is defined', (mistake) => {
     expect(fixtures.mistakes[mistake]).toThrow(SluiceError)
     expect(fixtures.mistakes[mistake]).toThrow(expect.objectContaining({ code: 'INVALID_POLICY' }))
   })
 
-  test.each(Object.keys(fixtures.misuses))('%s is refused by the compiler, not when it runs', (misuse) => {
+  test.each(Object.keys(fixtures.misuses))('%s is rejected by the compiler, not at run time', (misuse) => {
     expect(fixtures.misuses[misuse]).not.toThrow()
   })
 })
 
-test('a method that is called by hand without what it does not use says what it needs', async () => {
+test('a method called by hand without the arguments of the limiter says which it needs', async () => {
   const { expressUsers, fastifyUsers } = SHAPES['as a standard decorator']
   const setup = { options: { store: memoryStore() }, fails: new Error('on purpose') }
   const users = new (fastifyUsers(setup))('hello')
@@ -167,7 +167,7 @@ test('a method that is called by hand without what it does not use says what it 
   expect((await request(app).get('/')).text).toBe('on purpose')
 })
 
-test('a standard decorator needs a name where the class cannot be told', async () => {
+test('a standard decorator needs a name if the class is not known yet', async () => {
   const { Base } = SHAPES['as a standard decorator'].family(memoryStore())
   const errors: unknown[] = []
   const app = express().get('/', Base.prototype.list)
@@ -179,7 +179,7 @@ test('a standard decorator needs a name where the class cannot be told', async (
   expect(String(errors)).toBe(
     'SluiceError: RateLimited: name: expected one, as the class cannot be told before it is made with new (the method is "list")',
   )
-  // From then on it can.
+  // After the first instance the class is known.
   new Base()
   expect((await request(app).get('/')).status).toBe(200)
 })

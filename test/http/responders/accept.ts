@@ -10,7 +10,7 @@ export function acceptTests(start: Start): void {
       ['beyond the first 1,000 characters', `a/${'a'.repeat(1000)}, application/json`, /text\/plain/],
       ['cut by the end of those', `${'a/'.padEnd(990, 'a')}, application/json`, /text\/plain/],
       ['of 15 kB', far('').repeat(24), /text\/plain/],
-    ])('is read as far as is said: %s', async (_what, accept, type) => {
+    ])('Accept of a refused request is read up to its bounds: %s', async (_what, accept, type) => {
       const app = await start({ limit: 0, window: '10s' })
       const { status, head } = await ask(app, 'GET', { Accept: accept })
       expect(status).toBe(429)

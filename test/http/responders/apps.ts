@@ -6,7 +6,7 @@ import type { AnsweringApp, AnsweringFactory, Handler } from '../support/answers
 import type { AnyOptions } from '../support/app.js'
 import { type RawRequest, rawRequest } from '../support/raw.js'
 
-/** Only what hangs takes so long, also on a machine that does many other things. */
+/** Only a hanging request takes so long, also on a busy machine. */
 export const HANGS_MS = 60_000
 
 export interface Running extends AnsweringApp {
@@ -52,13 +52,16 @@ export async function ask({ port }: Running, method?: string, headers?: Record<s
 
 export const frozen = () => memoryStore({ clock: () => 1_000_000 })
 
-/** A store whose time is the test's: requests wait until it says that there is room, however long it takes to send them. */
+/**
+ * A store whose time is set by the test, so requests wait until the test makes room, however long it takes to send
+ * them.
+ */
 export function timed() {
   const time = { now: 0 }
   return { time, store: memoryStore({ clock: () => time.now }) }
 }
 
-/** A store whose time stands still until `go`, and runs from then on. */
+/** A store whose time stands still until `go`, and runs afterwards. */
 export function held() {
   let wentAt: number | undefined
   const clock = () => (wentAt === undefined ? 0 : Math.floor(performance.now() - wentAt))
@@ -75,7 +78,7 @@ export function fieldsOf(head: string): string[] {
   return head.split('\r\n').sort()
 }
 
-/** Sends a request, and waits until the server has taken it as far as it goes without waiting. */
+/** Sends a request, and waits until the server has processed it as far as it can without waiting. */
 export async function sent(app: Running, headers?: Record<string, string>): Promise<RawRequest> {
   const arrived = once(app.server, 'request')
   const request = await rawRequest(app.port, 'GET', headers)
@@ -87,14 +90,14 @@ export async function sent(app: Running, headers?: Record<string, string>): Prom
 /** Ends a client's connection, and waits until the server has noticed. */
 export async function leave(app: Running, { socket }: RawRequest): Promise<void> {
   const there = app.sockets.get(socket.localPort as number) as Socket
-  // Not `once` of node:events: what is being written to it may fail, which is no matter.
-  const gone = there.closed ? undefined : new Promise((resolve) => there.once('close', resolve))
+  // Not `once` of node:events, as pending writes to the socket may fail.
+  const closed = there.closed ? undefined : new Promise((resolve) => there.once('close', resolve))
   socket.destroy()
-  await gone
+  await closed
   await turns()
 }
 
-/** Everything that does not wait for a timer or a socket is done by then. */
+/** Resolves when everything is done that does not wait for a timer or a socket. */
 async function turns(): Promise<void> {
   for (let n = 0; n < 5; n++) await new Promise((resolve) => setImmediate(resolve))
 }

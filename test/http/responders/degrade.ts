@@ -4,7 +4,7 @@ import { ask, frozen, type Start } from './apps.js'
 
 export function degradeTests(start: Start): void {
   describe('degrade', () => {
-    test('calls on, and the verdict says so from the start, uncharged', async () => {
+    test('degrade calls the handler uncharged, and the verdict says so', async () => {
       const app = await start({ store: frozen(), limit: 1, window: '10s', respond: degrade() }, (verdict) => ({
         body: { degraded: verdict?.degraded },
       }))
@@ -16,7 +16,7 @@ export function degradeTests(start: Start): void {
       expect(app.ran[1]).toMatchObject({ allowed: false, reason: 'limited', degraded: true, cost: 0 })
     })
 
-    test('does not let a block through', async () => {
+    test('degrade and throttle do not admit blocked clients', async () => {
       for (const respond of [degrade(), throttle({ bytesPerSecond: 10 })]) {
         const app = await start({ store: frozen(), limit: 1, window: '10s', respond })
         await app.limiter.block('everyone', { for: '1h' })

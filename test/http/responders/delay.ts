@@ -7,7 +7,7 @@ import { ask, frozen, HANGS_MS, held, leave, type Start, sent, timed } from './a
 
 export function delayTests(start: Start): void {
   describe('delay', () => {
-    test('lets requests over the limit through when there is room, in order, each charged once', async () => {
+    test('delay admits requests over the limit once there is room, in order, each charged once', async () => {
       const verdicts: Verdict[] = []
       const app = await start({
         limits: [gcra({ limit: 1, window: 120 })],
@@ -28,8 +28,8 @@ export function delayTests(start: Start): void {
       expect((await app.limiter.peek('everyone')).resetAfterMs).toBeLessThanOrEqual(120)
     })
 
-    test('refuses at once what would take longer, and says when there will be room behind the others', async () => {
-      // Its time stands still, so that the one that waits never gets further.
+    test('delay refuses a longer wait than max at once, with the time at which there is room behind the others', async () => {
+      // Its time stands still, so the waiting request stays in the queue.
       const app = await start({
         store: frozen(),
         limits: [gcra({ limit: 1, window: '20s' })],
@@ -44,7 +44,7 @@ export function delayTests(start: Start): void {
       expect(app.ran).toHaveLength(1)
     })
 
-    test('no request overtakes those that wait', async () => {
+    test('with delay no request overtakes those that wait', async () => {
       const { time, store } = timed()
       const app = await start({ store, limits: [gcra({ limit: 1, window: 300 })], respond: delay() })
       await ask(app)
@@ -59,7 +59,7 @@ export function delayTests(start: Start): void {
       expect((await second.response).status).toBe(200)
     })
 
-    test('a client that leaves gives its place back and its handler never runs', async () => {
+    test('a client that leaves a delay gives up its turn, and its handler never runs', async () => {
       const { time, store } = timed()
       const app = await start({ store, limits: [gcra({ limit: 1, window: 100 })], respond: delay() })
       await ask(app)
@@ -73,44 +73,44 @@ export function delayTests(start: Start): void {
       expect(app.errors).toEqual([])
     })
 
-    test('a client that leaves while the store admits it gives that back', async () => {
+    test('a client that leaves while the store admits it is refunded', async () => {
       const { time, store } = timed()
       let gate: Promise<void> | undefined
-      let asked = 0
+      let calls = 0
       const late = {
-        decide: async (ask: never) => {
-          const answer = store.decide(ask)
-          if (gate) asked++
+        decide: async (request: never) => {
+          const result = store.decide(request)
+          if (gate) calls++
           await gate
-          return answer
+          return result
         },
       } as never
       const app = await start({ store: late, limits: [gcra({ limit: 1, window: 100 })], respond: delay() })
       await ask(app)
       const leaving = await sent(app)
-      // Admitted in the store, which has not answered yet.
+      // Admitted by the store, which has not responded yet.
       time.now = 100
       let open = () => {}
       gate = new Promise((resolve) => {
         open = resolve
       })
-      await until('the store is asked', () => asked === 1)
+      await until('the store is called', () => calls === 1)
       await leave(app, leaving)
       open()
       gate = undefined
-      await until('it is refunded', async () => (await app.limiter.peek('everyone')).remaining === 1)
+      await until('the charge is refunded', async () => (await app.limiter.peek('everyone')).remaining === 1)
       expect(app.ran).toHaveLength(1)
       expect(app.errors).toEqual([])
     })
 
-    test('from some units on, admitted requests are slowed down, by more and more', async () => {
+    test('delay with from and by slows admitted requests down, by more and more', async () => {
       const app = await start({
         store: frozen(),
         limits: [gcra({ limit: 4, window: '10s', respond: delay({ from: 2, by: 300 }) })],
       })
       for (const n of [1, 2]) {
         const { response } = await sent(app)
-        // Without waiting for anything.
+        // Without waiting.
         expect(app.ran).toHaveLength(n)
         await response
       }
@@ -122,16 +122,16 @@ export function delayTests(start: Start): void {
       expect(app.ran).toHaveLength(4)
     })
 
-    test('a slowed client that leaves gives its charge back', async () => {
+    test('a delayed client that leaves is refunded', async () => {
       const app = await start({ store: frozen(), limit: 4, window: '10s', respond: delay({ from: 0, by: '5s' }) })
       const leaving = await sent(app)
       expect((await app.limiter.peek('everyone')).remaining).toBe(3)
       leaving.socket.destroy()
-      await until('it is refunded', async () => (await app.limiter.peek('everyone')).remaining === 4)
+      await until('the charge is refunded', async () => (await app.limiter.peek('everyone')).remaining === 4)
       expect(app.ran).toEqual([])
     })
 
-    test('holds so many at most, and refuses others at once, by another responder', async () => {
+    test('delay holds at most maxConnections, and refuses others at once by `otherwise`', async () => {
       const { store, go } = held()
       const app = await start({
         store,
@@ -145,7 +145,7 @@ export function delayTests(start: Start): void {
       expect((await waiting.response).status).toBe(200)
     })
 
-    test('refuses at once what can never be admitted, and what is blocked', async () => {
+    test('delay refuses impossible costs and blocked clients at once', async () => {
       const app = await start({ store: frozen(), limit: 1, window: 300, cost: 2, respond: delay() })
       expect((await ask(app)).status).toBe(429)
       await app.limiter.block('everyone', { for: 200 })
@@ -153,7 +153,7 @@ export function delayTests(start: Start): void {
       expect(app.ran).toEqual([])
     })
 
-    test('asking again charges nothing where refusals are charged', async () => {
+    test('with onDeny: charge, the retries of a delay charge nothing', async () => {
       const app = await start({ limits: [gcra({ limit: 2, window: 400 })], onDeny: 'charge', respond: delay() })
       const requests: RawRequest[] = []
       for (let n = 0; n < 4; n++) requests.push(await sent(app))

@@ -12,7 +12,7 @@ export function enforceSaltTests(start: Start): void {
       return users.filter((_, i) => statuses[i] === 429)
     }
 
-    test('says which keys are enforced, the same over policies, and others for another salt', async () => {
+    test('enforce.salt selects the same keys across policies, and others with another salt', async () => {
       const [one, again, other] = [
         await enforced('first', 'a secret'),
         await enforced('second', 'a secret'),

@@ -8,7 +8,7 @@ export function keyTests(start: Start): void {
     [undefined, 'undefined'],
     [null, 'null'],
     ['', '""'],
-  ])('a request whose key is %j draws a warning that says what to do about it', async (missing, shown) => {
+  ])('a request whose key is %j causes a warning that names the remedy', async (missing, shown) => {
     const app = await start({ limit: 1, window: '10s', key: () => missing })
     const warnings = await warningsDuring(async () => expect((await ask(app)).status).toBe(400))
     const message =
@@ -17,7 +17,7 @@ export function keyTests(start: Start): void {
     expect(warnings.map((warning) => warning.message)).toContainEqual(expect.stringContaining(message))
   })
 
-  test('a key, a limit, a window, a tier and a priority that answer later are waited for', async () => {
+  test('a key, limit, window, tier and priority may be promises', async () => {
     const later = async <T>(value: T) => {
       await new Promise(setImmediate)
       return value
@@ -37,7 +37,7 @@ export function keyTests(start: Start): void {
     expect(app.errors).toEqual([])
   })
 
-  test('a promised key that rejects reaches the error handler as it is, and ends nothing', async () => {
+  test('a promised key that rejects reaches the error handler unchanged, and is never unhandled', async () => {
     const key = () => Promise.reject(new Error('no sessions'))
     const unhandled = await unhandledDuring(async () => {
       const app = await start({ limit: 1, window: '10s', key })

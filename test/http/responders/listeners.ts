@@ -22,8 +22,8 @@ export function listenerTests(start: Start, name: string): void {
   test.each([
     ['rejects', () => Promise.reject(noLog)],
     // biome-ignore lint/suspicious/noThenProperty: a promise of another library
-    ['rejects in a way of its own', () => ({ then: (_: unknown, fail: (why: Error) => void) => fail(noLog) })],
-  ])('an onVerdict that %s later disturbs nothing but is warned of', async (how, onVerdict) => {
+    ['is a rejecting thenable', () => ({ then: (_: unknown, fail: (why: Error) => void) => fail(noLog) })],
+  ])('an onVerdict that %s later causes only a warning', async (how, onVerdict) => {
     const policy = `${name}-${how}`.replace(/\W/g, '-')
     let warnings: Error[] = []
     const unhandled = await unhandledDuring(async () => {
@@ -38,12 +38,12 @@ export function listenerTests(start: Start, name: string): void {
     expect(warnings.filter(({ message }) => message.includes(`"${policy}"`))).toMatchObject([warning, warning])
   })
 
-  test('no request waits for an onVerdict', async () => {
+  test('no request waits for onVerdict', async () => {
     const app = await start({ store: frozen(), limit: 1, window: '10s', onVerdict: () => new Promise(() => {}) })
     expect([(await ask(app)).status, (await ask(app)).status]).toEqual([200, 429])
   })
 
-  test('no request waits for what a responder does about admitted requests, and what fails there is warned of', async () => {
+  test('no request waits for onAdmitted of a responder, and its failure causes a warning', async () => {
     const failed = `${name}: no list of the admitted`
     const onAdmitted = () => Promise.reject(new Error(failed)) as never
     let warnings: Error[] = []
@@ -57,17 +57,17 @@ export function listenerTests(start: Start, name: string): void {
     expect(warnings.map(({ message }) => message)).toContain(`onAdmitted: ${failed}`)
   })
 
-  test('what is skipped is neither told of nor delayed', async () => {
-    const told: Verdict[] = []
+  test('a skipped request is neither reported to onVerdict nor delayed', async () => {
+    const verdicts: Verdict[] = []
     const app = await start({
       store: frozen(),
       limit: 0,
       window: '10s',
       skip: () => true,
       respond: tarpit(),
-      onVerdict: (_request: unknown, verdict: Verdict) => void told.push(verdict),
+      onVerdict: (_request: unknown, verdict: Verdict) => void verdicts.push(verdict),
     })
     expect((await ask(app)).status).toBe(200)
-    expect([told, app.ran]).toEqual([[], [undefined]])
+    expect([verdicts, app.ran]).toEqual([[], [undefined]])
   })
 }

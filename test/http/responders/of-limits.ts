@@ -15,13 +15,13 @@ export function limitTests(start: Start): void {
         respond: reject({ body: 'own' }),
       })
 
-    test('the limit that refuses chooses', async () => {
+    test('the responder of the limit that refuses responds', async () => {
       const app = await both()
       for (let n = 0; n < 2; n++) expect((await ask(app)).status).toBe(200)
       expect((await ask(app)).status).toBe(503)
     })
 
-    test('of several that refuse, the one that refuses for longest chooses; a block is the limiter’s own', async () => {
+    test('among several refusing limits the longest wait chooses the responder; a block uses the limiter’s', async () => {
       const time = { now: 0 }
       const app = await start({
         store: memoryStore({ clock: () => time.now }),
@@ -41,7 +41,7 @@ export function limitTests(start: Start): void {
       expect((await ask(app)).body).toBe('own')
     })
 
-    test('a limit that delays leaves what another refuses for longer to that one', async () => {
+    test('a limit with delay leaves a longer refusal to the limit that causes it', async () => {
       const app = await start({
         limits: [gcra({ limit: 1, window: 80, respond: delay() }), perDay(2)],
       })

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { ask, frozen, type Start } from './apps.js'
 
 export function functionTests(start: Start): void {
-  describe('a function', () => {
-    test('may answer itself, late, or leave it to a responder', async () => {
+  describe('a function as responder', () => {
+    test('a function can respond itself, asynchronously, or call a responder', async () => {
       const app = await start({
         store: frozen(),
         limit: 1,

@@ -7,7 +7,7 @@ import { ask, frozen, held, leave, type Running, type Start, sent, timed } from 
 
 export function queueTests(start: Start): void {
   describe('queue', () => {
-    /** However long it takes to send all. */
+    /** Long enough to send all requests. */
     const patient = { ageEvery: '1h', maxWait: '1m' } as const
     const oneEach = (window: number) => [gcra({ limit: 1, window })]
     const byHeader = (_request: unknown, context: HttpContext) => Number(context.header('x-class') ?? 0)
@@ -24,7 +24,7 @@ export function queueTests(start: Start): void {
       return left
     }
 
-    test('serves higher classes first, and equals as they came', async () => {
+    test('queue serves higher priorities first, and equal ones in order of arrival', async () => {
       const { store, go } = held()
       const app = await start({ store, limits: oneEach(300), respond: queue({ priority: byHeader, ...patient }) })
       await ask(app)
@@ -32,7 +32,7 @@ export function queueTests(start: Start): void {
       expect(app.ran).toHaveLength(6)
     })
 
-    test('never lets a lower class overtake where ageEvery is infinite', async () => {
+    test('with an infinite ageEvery no lower priority overtakes', async () => {
       const { store, go } = held()
       const never = { ageEvery: Number.POSITIVE_INFINITY, maxWait: Number.POSITIVE_INFINITY }
       const app = await start({ store, limits: oneEach(300), respond: queue({ priority: byHeader, ...never }) })
@@ -40,14 +40,14 @@ export function queueTests(start: Start): void {
       expect(await order(app, go, [0, 1, 0, 2, -1, 1.5, 1])).toEqual([2, 1.5, 1, 1, 0, 0, -1])
     })
 
-    test("goes by the limiter's own priority where it names none", async () => {
+    test("queue uses the limiter's priority by default", async () => {
       const { store, go } = held()
       const app = await start({ store, limits: oneEach(150), priority: byHeader, respond: queue(patient) })
       await ask(app)
       expect(await order(app, go, [0, 1.5, 0, 2, 1])).toEqual([2, 1.5, 1, 0, 0])
     })
 
-    test('lets no request starve: waiting raises a request until it is first', async () => {
+    test('with ageEvery a waiting request rises until it is first', async () => {
       const { store, go } = held()
       const app = await start({
         store,
@@ -70,7 +70,7 @@ export function queueTests(start: Start): void {
       await send(1, 'soon after')
       await send(1, 'soon after')
       await sleep(3050)
-      // By now the low one is worth as much as these, and came first.
+      // The low one has risen to the priority of these, and came first.
       await send(1, 'late')
       await send(1, 'late')
       go()
@@ -84,7 +84,7 @@ export function queueTests(start: Start): void {
       gcra({ name: 'all', limit: 1, window: all, key: everyone() }),
     ]
 
-    test('classes count among all requests that wait for a limit, of whichever client', async () => {
+    test('priorities apply among all requests that wait for a limit, of any client', async () => {
       const { store, go } = held()
       const app = await start({
         store,
@@ -108,7 +108,7 @@ export function queueTests(start: Start): void {
       expect(left).toEqual(['ann', 'dan', 'cid', 'bob'])
     })
 
-    test('a client that waits for a limit of its own holds up no other', async () => {
+    test('a client that waits for its own limit delays no other', async () => {
       const { time, store } = timed()
       const app = await start({ store, limits: userAndAll(200, 60), respond: queue() })
       const send = async (user: string) => sent(app, { 'X-User': user })
@@ -122,7 +122,7 @@ export function queueTests(start: Start): void {
       expect((await second.response).status).toBe(200)
     })
 
-    test('refuses at once when full, with 503 and when to come back', async () => {
+    test('a full queue refuses at once, with 503 and Retry-After', async () => {
       const app = await start({ store: frozen(), limits: oneEach(2000), respond: queue({ size: 2 }) })
       await ask(app)
       const waiting = [await sent(app), await sent(app)] as const
@@ -131,14 +131,14 @@ export function queueTests(start: Start): void {
       expect(head).toMatch(/retry-after: 6/i)
       expect(head).toMatch(/ratelimit: "[^"]+";r=0;t=6/i)
       expect(body).toContain('#temporary-reduced-capacity')
-      // A place comes free when a client leaves.
+      // A client that leaves makes room.
       await leave(app, waiting[0])
       const next = await sent(app)
       expect(next.socket.destroyed).toBe(false)
       expect(app.ran).toHaveLength(1)
     })
 
-    test('a client that comes back when it was told to is admitted at once', async () => {
+    test('a client that returns after Retry-After of a full queue is admitted at once', async () => {
       const { time, store } = timed()
       const app = await start({ store, limits: oneEach(280), respond: queue({ size: 2 }) })
       await ask(app)
@@ -157,7 +157,7 @@ export function queueTests(start: Start): void {
       expect((await again.response).status).toBe(200)
     })
 
-    test('refuses a request that would wait for too long, also when others push in', async () => {
+    test('queue refuses a request that would wait longer than maxWait, also when others overtake it', async () => {
       const { store, go } = held()
       const app = await start({
         store,
@@ -166,11 +166,11 @@ export function queueTests(start: Start): void {
         respond: queue({ priority: byHeader, maxWait: 5900, otherwise: reject({ body: 'later' }) }),
       })
       await ask(app)
-      // In no order: a refusal is as quick as the answer to the request served in that moment.
+      // In no order: a refusal is as quick as the response to the request served at that moment.
       expect((await order(app, go, [0, 0, 1, 1])).sort()).toEqual([-429, -429, 1, 1])
     })
 
-    test('a wait for a permit ends as soon as one is freed', async () => {
+    test('a wait for a permit ends as soon as one is released', async () => {
       const release: (() => void)[] = []
       const app = await start(
         { limits: [concurrency({ limit: 1 })], respond: queue() },
@@ -185,10 +185,10 @@ export function queueTests(start: Start): void {
       await until('the second is in flight', () => release.length === 2)
       release[1]?.()
       expect((await second.response).status).toBe(200)
-      await until('it is refunded', async () => (await app.limiter.peek('everyone')).remaining === 1)
+      await until('the permit is released', async () => (await app.limiter.peek('everyone')).remaining === 1)
     })
 
-    test('turns of a leaky bucket that queues by itself come after the queue', async () => {
+    test('turns of a queueing leaky bucket come after the queue', async () => {
       const app = await start({
         limits: [leakyBucket({ leak: 1, every: 100, capacity: 2, queue: true })],
         respond: queue(),

@@ -4,7 +4,7 @@ import { ask, frozen, type Start } from './apps.js'
 
 export function reportModeTests(start: Start): void {
   describe('report mode', () => {
-    test('decides and charges, and lets everything pass without a word', async () => {
+    test('report mode decides and charges, and admits everything without headers', async () => {
       const refused: boolean[] = []
       const app = await start({
         store: frozen(),
@@ -28,7 +28,7 @@ export function reportModeTests(start: Start): void {
       expect((await app.limiter.peek('everyone')).remaining).toBe(0)
     })
 
-    test('does not wait, hold or shadow; blocks pass too; and it tells the quota on demand', async () => {
+    test('report mode neither delays nor blocks, and reports the quota with enforce.headers', async () => {
       for (const options of [
         { limits: [leakyBucket({ leak: 1, every: '1h', capacity: 2, queue: true })] },
         { limit: 1, window: '1h' as const, respond: delay({ from: 0, by: '10m' }) },

@@ -16,7 +16,7 @@ export function shadowTests(start: Start): void {
         { headers: { 'Cache-Control': 'max-age=9' }, body: { a: 1 } },
         () => ({ headers: { 'Cache-Control': 'max-age=9' }, body: { a: 1 } }),
       ],
-    ])('configured, is the real response to the byte: %s', async (_what, options, answer) => {
+    ])('a shadow equals the real response to the byte: %s', async (_what, options, answer) => {
       const app = await start({ ...limit, store: frozen(), respond: shadow(options) }, answer)
       const real = await ask(app)
       const shadowed = await ask(app)
@@ -25,7 +25,7 @@ export function shadowTests(start: Start): void {
       expect(app.ran).toHaveLength(1)
     })
 
-    test('answers HEAD with the same head and no body', async () => {
+    test('a shadow of HEAD has the same head and no body', async () => {
       const respond = shadow({ body: { a: 1 } })
       const app = await start({ ...limit, store: frozen(), respond }, () => ({ body: { a: 1 } }))
       const real = await ask(app)
@@ -34,12 +34,12 @@ export function shadowTests(start: Start): void {
       expect(fieldsOf(shadowed.head)).toEqual(fieldsOf(real.head))
     })
 
-    test('tells no quota with what it admits either', async () => {
+    test('with shadow, admitted responses have no quota headers', async () => {
       const app = await start({ ...limit, store: frozen(), headers: 'draft-7', respond: shadow() })
       expect((await ask(app)).head).not.toMatch(/ratelimit/i)
     })
 
-    test('answers a block, too, and functions of the request may say how', async () => {
+    test('a shadow responds to blocked clients, too, by functions of the request', async () => {
       const app = await start({
         ...limit,
         store: frozen(),

@@ -7,7 +7,7 @@ export function tarpitTests(start: Start): void {
   describe('tarpit', () => {
     const full = { limit: 0, window: '10s' } as const
 
-    test('holds so many connections, answers others at once, and frees who leaves', async () => {
+    test('tarpit holds at most maxConnections, refuses others at once, and frees the place of a client that leaves', async () => {
       const app = await start({ ...full, store: frozen(), respond: tarpit({ for: '1m', maxConnections: 2 }) })
       const caught = [await sent(app), await sent(app)] as const
       expect((await ask(app)).status).toBe(429)
@@ -18,14 +18,14 @@ export function tarpitTests(start: Start): void {
       expect(app.errors).toEqual([])
     })
 
-    test('holds a connection for so long, and refuses it then', async () => {
+    test('tarpit holds a connection for the set time, then refuses it', async () => {
       const app = await start({ ...full, store: frozen(), respond: tarpit({ for: 500 }) })
       const request = await sent(app)
       expect((await request.response).status).toBe(429)
       expect(await request.took).toBeGreaterThan(490)
     })
 
-    test('does not keep a server from closing for longer than it holds', async () => {
+    test('tarpit delays the close of a server no longer than it holds', async () => {
       const app = await start({ store: frozen(), limit: 0, window: '10s', respond: tarpit({ for: 200 }) })
       const held = await sent(app)
       app.server.close()

@@ -20,7 +20,7 @@ export function throttleTests(start: Start): void {
     test.each<[string, () => Buffer | Readable]>([
       ['a body in one piece', () => bytes],
       ['a stream', () => Readable.from(pieces(bytes, 10_000))],
-    ])('slows %s after so many bytes, and changes none', async (_what, body) => {
+    ])('throttle slows %s down after the first bytes, and changes none', async (_what, body) => {
       const app = await start(
         { ...slowed, respond: throttle({ bytesPerSecond: 32 * 1024, after: 4096 * 1024 }) },
         () => ({ headers: { ...binary, 'Content-Length': String(bytes.length) }, body: body() }),
@@ -43,7 +43,7 @@ export function throttleTests(start: Start): void {
       expect(await request.took).toBeLessThan(HANGS_MS)
     })
 
-    test('a body without a length gets the length that it would have had', async () => {
+    test('a throttled body without a length gets its usual length', async () => {
       const app = await start({ ...slowed, respond: throttle({ bytesPerSecond: 10_000 }) }, () => ({
         body: 'x'.repeat(1500),
       }))
@@ -52,7 +52,7 @@ export function throttleTests(start: Start): void {
       expect(body).toBe('x'.repeat(1500))
     })
 
-    test('a stream waits for its client, so that little is held', async () => {
+    test('a throttled stream waits for its client, so that little is buffered', async () => {
       let made = 0
       const endless = () =>
         new Readable({
@@ -76,9 +76,9 @@ export function throttleTests(start: Start): void {
       expect(made).toBe(then)
     })
 
-    test('slows so many responses at once, refuses others, and frees its place when one ends or its client leaves', async () => {
+    test('throttle bounds slow responses, refuses others, and frees a place when one ends or its client leaves', async () => {
       const respond = throttle({ bytesPerSecond: 2000, maxConnections: 2, otherwise: reject({ status: 503 }) })
-      // Of a limit that is never out of reach, so that 503 is the responder's to choose.
+      // With a limit that is always in reach, so that the responder chooses 503.
       const app = await start({ store: frozen(), limit: 1, window: '1s', headers: false, respond }, () => ({
         body: 'x'.repeat(1000),
       }))
@@ -96,7 +96,7 @@ export function throttleTests(start: Start): void {
       expect(both.map(({ status }) => status)).toEqual([200, 200])
     })
 
-    test('answers HEAD, and responses without a body, as ever', async () => {
+    test('throttle leaves HEAD, and responses without a body, unchanged', async () => {
       const app = await start({ ...slowed, respond: throttle({ bytesPerSecond: 1 }) }, () => ({ status: 204 }))
       expect((await ask(app)).status).toBe(204)
       const long = await start({ ...slowed, respond: throttle({ bytesPerSecond: 1 }) }, () => ({

@@ -11,7 +11,7 @@ import Koa from 'koa'
 import type { AnyOptions } from './app.js'
 import { appsByEffort } from './by-effort.js'
 
-/** What a handler answers, in its framework's own way: an object as JSON, a text as text, a stream as it comes. */
+/** A handler's response, sent in its framework's way: an object as JSON, a text as text, a stream as a stream. */
 export interface Answer {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
@@ -23,7 +23,7 @@ export type Handler = (verdict: Verdict | undefined) => Answer | Promise<Answer>
 
 export interface AnsweringApp {
   readonly server: Server
-  /** What reached the framework's error handler, which answers 500. */
+  /** The errors that reached the framework's error handler, which responds with 500. */
   readonly errors: unknown[]
   /** The limiter of the only route, `/`, for every method. */
   readonly limiter: Limiter<string>
@@ -78,7 +78,7 @@ const fastifyApp: AnsweringFactory = async (options, handler) => {
   const errors: unknown[] = []
   const app = fastify()
   app.setErrorHandler((error, _request, reply) => {
-    // The adapter keeps what clients may not read in the cause.
+    // The adapter hides details from clients in the cause.
     errors.push((error as Error).cause ?? error)
     reply.code(500).send('error')
   })

@@ -1,4 +1,4 @@
-// Short names for what the published contract of adapters has, and how it starts an app.
+// Short names for the types of the published adapter contract, and for the function that starts an app.
 export {
   type AdapterAppFactory as AppFactory,
   type AdapterAppSpec as AppSpec,

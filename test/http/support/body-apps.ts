@@ -13,10 +13,10 @@ import { appsByEffort } from './by-effort.js'
 /** A request as a handler of these apps sees it. */
 export interface Asked {
   readonly raw: IncomingMessage
-  /** What the limiter handed to the handler. */
+  /** The verdict that the limiter passed to the handler. */
   readonly verdict: Verdict | undefined
   header(name: string): string | undefined
-  /** The whole body, read by what the framework's users read it with. */
+  /** The whole body, read with the framework's usual parser. */
   body(): Promise<string>
 }
 
@@ -25,13 +25,13 @@ export type Answering = (asked: Asked) => Promise<{ status: number; text: string
 export interface BodyApp {
   readonly server: Server
   readonly limiter: Limiter<string>
-  /** What reached the framework's error handler. */
+  /** The errors that reached the framework's error handler. */
   readonly errors: unknown[]
   /** Requests whose handler ran. */
   readonly ran: Asked[]
 }
 
-/** One app with one limiter on all paths, which answers every method with what `answer` says. */
+/** One app with one limiter on all paths, which responds to every method with the result of `answer`. */
 export type BodyAppFactory = (options: AnyOptions, answer: Answering) => Promise<BodyApp>
 
 const expressApp =
@@ -97,7 +97,7 @@ const fastifyApp: BodyAppFactory = async (options, answer) => {
   const ran: Asked[] = []
   const app = makeFastify()
   app.setErrorHandler((error, _request, reply) => {
-    // The adapter keeps what clients may not read in the cause.
+    // The adapter hides details from clients in the cause.
     errors.push((error as Error).cause ?? error)
     reply.code(500).send('error')
   })

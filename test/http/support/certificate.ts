@@ -1,4 +1,4 @@
-/** Of `localhost`, signed by itself, for a hundred years: for servers and clients of tests alone. */
+/** A self-signed certificate for `localhost`, valid for a hundred years, only for servers and clients of tests. */
 export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBfzCCASWgAwIBAgIUF40zelg9Pi/DkLCPq4C3IxB7eCMwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMjA2NTQ1NloYDzIxMjYxMDI5

@@ -3,7 +3,7 @@ import { rateLimit } from '@sluice/express'
 import type { Express, NextFunction, Request, Response } from 'express'
 import type { AppFactory, AppSpec } from './app.js'
 
-/** Express 4 and 5 differ in how they are imported and in nothing that is used here. */
+/** Express 4 and 5 differ in their import, and in nothing else used here. */
 export const expressApp =
   (express: () => Express): AppFactory =>
   async ({ global = [], routes = {}, presetHeaders = {}, trustProxy = false }: AppSpec): ReturnType<AppFactory> => {

@@ -1,4 +1,4 @@
-/** Express 4 under an alias; what is used of it has the types of Express 5. */
+/** Express 4 under an alias. Its types are those of Express 5, as far as they are used. */
 declare module 'express4' {
   import express from 'express'
   export default express

@@ -9,7 +9,7 @@ export const fastifyApp: AppFactory = async ({ global = [], routes = {}, presetH
   const limiters: never[] = []
   const app = fastify({ trustProxy: trustProxy && 'loopback' })
   app.setErrorHandler((error: Error & { code?: string }, _request, reply) => {
-    // The adapter keeps what clients may not read in the cause.
+    // The adapter hides details from clients in the cause.
     errors.push(error.message === 'The rate limiter failed' ? error.cause : error)
     reply.code(500).type('text/plain; charset=utf-8').send(`error ${error.code}`)
   })

@@ -1,5 +1,5 @@
-// Apps whose handlers answer in every way there is, most of them late: a handler of its own for each path. Plain
-// JavaScript, so that a process of its own can run them on the build.
+// Apps whose handlers respond in every possible way, mostly late, each under its own path. Plain JavaScript, so that a
+// separate process can run them on the build.
 import { createServer } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
 import { PassThrough, pipeline, Readable } from 'node:stream'
@@ -55,7 +55,7 @@ function source(open, isEndless = false) {
 }
 
 /** Everything that a response can be asked for by hand. @param {Response} res @param {string[]} called */
-function answerByHand(res, called) {
+function respondByHand(res, called) {
   res.statusCode = 201
   res.setHeader('X-Late', '1')
   res.appendHeader('X-Late', '2')
@@ -80,12 +80,12 @@ async function bytesOf(raw, /** @type {number[]} */ read) {
  * @type {Record<string, (raw: import('node:http').IncomingMessage, res: Response, app: ReturnType<typeof seen>) => void>}
  */
 const BY_HAND = {
-  '/raw': (_raw, res, { later, called }) => void later().then(() => answerByHand(res, called)),
+  '/raw': (_raw, res, { later, called }) => void later().then(() => respondByHand(res, called)),
   '/pipe': (_raw, res, { later, sources }) => void later().then(() => source(sources).pipe(res)),
   '/piping': (_raw, res, { sources }) => {
     const stream = source(sources)
     stream.pipe(res)
-    // `pipe` itself lets go of a stream whose response is cut off, and leaves it open.
+    // `pipe` does not close a stream whose response is cut off.
     res.on('close', () => stream.destroy())
   },
   '/pipeline': (_raw, res, { later, sources }) => void later().then(() => pipeline(source(sources), res, noop)),
@@ -270,5 +270,5 @@ export const LATE_PATHS = [
   '/stream',
   '/fail',
 ]
-/** Paths of handlers that read the body, or send what they have at once. */
+/** Paths of handlers that read the body, or respond at once. */
 export const OTHER_PATHS = ['/read', '/iterate', '/echo', '/piping', '/flush', '/']

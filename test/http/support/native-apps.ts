@@ -10,21 +10,24 @@ import Koa from 'koa'
 import type { AnyOptions } from './app.js'
 import { appsByEffort } from './by-effort.js'
 
-/** A handler of refused requests, in the words that all frameworks share. */
+/** A handler of refused requests, with the functions that all frameworks share. */
 export type Refusing = (by: {
   readonly verdict: Verdict
-  /** Sends JSON, under the status that is there unless one is given. */
+  /** Sends JSON, with the present status unless one is given. */
   send(body: object, status?: number): unknown
   header(name: string): unknown
-  /** Goes on to the route; undefined in Fastify, whose handlers go on to nothing. */
+  /** Goes on to the route; undefined in Fastify, whose handlers cannot. */
   readonly proceed: (() => unknown) | undefined
 }) => unknown
 
 export interface NativeApp {
   readonly server: Server
-  /** What reached the application's error handler, which answers with the error's status and `{ failed }`, its message. */
+  /**
+   * The errors that reached the application's error handler, which responds with the error's status and its message in
+   * `{ failed }`.
+   */
   readonly errors: unknown[]
-  /** How often the route `/` ran, which answers every method with 200 and `ok`. */
+  /** How often the route `/` ran, which responds to every method with 200 and `ok`. */
   readonly ran: () => number
   readonly limiters: readonly Limiter<string>[]
 }
@@ -119,7 +122,7 @@ const fastifyFramework: NativeFramework = {
     const app = fastify()
     if (ownErrors) {
       app.setErrorHandler((error: Partial<RateLimitError>, _request, reply) => {
-        // The adapter keeps what clients may not read in the cause.
+        // The adapter hides details from clients in the cause.
         errors.push(error.message === 'The rate limiter failed' ? error.cause : error)
         return reply.code(error.statusCode ?? 500).send({ failed: error.message })
       })

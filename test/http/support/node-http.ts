@@ -12,11 +12,11 @@ import {
 } from '@sluice/core/http'
 import type { AnyOptions, AppFactory } from './app.js'
 
-// An adapter for plain `node:http`, and an app with it: what a fourth framework takes.
+// An adapter for plain `node:http`, and an app with it: the effort of a fourth framework.
 
 interface Incoming extends IncomingMessage {
   rateLimit?: Verdict
-  /** The client's address where a proxy is trusted. */
+  /** The client's address, if a proxy is trusted. */
   forwardedFor?: string | undefined
 }
 
@@ -68,8 +68,8 @@ export const nodeApp: AppFactory = async ({ global = [], routes = {}, presetHead
     }
     ran.push(path)
     verdicts.push(req.rateLimit)
-    const answer = async () => (await route.handler?.()) ?? 'done'
-    answer().then((text) => res.setHeader('Content-Type', 'text/plain; charset=utf-8').end(text), next)
+    const respond = async () => (await route.handler?.()) ?? 'done'
+    respond().then((text) => res.setHeader('Content-Type', 'text/plain; charset=utf-8').end(text), next)
   }
 
   const server = createServer((req: Incoming, res) => {

@@ -21,15 +21,15 @@ export interface Handling {
 }
 
 export interface PermitHandlers {
-  /** Answers `/` in the framework's own way, with a text or a stream. */
+  /** Responds to `/` in the framework's own way, with a text or a stream. */
   answer?(handling: Handling): Promise<string | Readable>
-  /** Answers `/raw` by the raw response, whenever it likes. */
+  /** Responds to `/raw` through the raw response, at any time. */
   takeOver?(handling: Handling): void
 }
 
 export interface PermitApp {
   readonly server: Server
-  /** Of the first limiter. */
+  /** The limiter of the first options. */
   readonly limiter: Limiter<string>
 }
 

@@ -3,13 +3,13 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp
 import { connect, type Server } from 'node:net'
 import type { Readable } from 'node:stream'
 
-/** A request on a connection, or over HTTP/2 on a stream, of its own. */
+/** A request on its own connection, or over HTTP/2 on its own stream. */
 export interface Asking {
   /** Resolves with the status of the response. */
   readonly status: Promise<number>
-  /** What comes, before any of it is read: of HTTP/1, with the head. */
+  /** The incoming bytes, before any are read: over HTTP/1 with the head. */
   readonly incoming: Readable
-  /** Resolves when nothing more can come. */
+  /** Resolves when no more bytes can arrive. */
   readonly closed: Promise<unknown>
   leave(): void
 }
@@ -19,7 +19,7 @@ export interface AskingClient {
   close(): void
 }
 
-/** Reads from what comes until at least so many bytes more are there. */
+/** Reads until at least so many more bytes have arrived. */
 export async function read(incoming: Readable, bytes: number): Promise<void> {
   for (let got = 0; got < bytes; ) {
     const chunk = incoming.read()
@@ -38,7 +38,7 @@ export function http1Client(port: number): AskingClient {
       await once(socket, 'connect')
       socket.write(`${method} ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
       const status = new Promise<number>((resolve) => {
-        // The head alone, so that the rest stays where it is.
+        // The head alone, so that the rest stays unread.
         socket.once('readable', () => {
           const head: Buffer | null = socket.read(12)
           if (head) resolve(Number(head.toString('latin1').slice(9)))

@@ -1,9 +1,9 @@
 import { connect, type Socket } from 'node:net'
 
-/** A response as its bytes are, to tell what a client library would even out. */
+/** A response with its exact bytes, which client libraries would normalise. */
 export interface RawResponse {
   readonly status: number
-  /** The head as it came, less the value of `Date`. */
+  /** The head as received, without the value of `Date`. */
   readonly head: string
   readonly body: string
 }
@@ -17,7 +17,7 @@ export interface RawRequest {
   readonly took: Promise<number>
 }
 
-/** Sends one request over a socket of its own, whose end is the response's. */
+/** Sends one request over its own socket, which ends with the response. */
 export async function rawRequest(
   port: number,
   method = 'GET',

@@ -1,23 +1,23 @@
 import { type IncomingMessage, type RequestOptions, request } from 'node:http'
 
-/** What a client got of a response. */
+/** The part of a response that a client received. */
 export interface Received {
   readonly status: number
   readonly headers: IncomingMessage['headers']
   readonly body: Buffer
-  /** Whether all of it came: a connection that ended before is false. */
+  /** Whether all of it arrived; false if the connection ended early. */
   readonly isWhole: boolean
   readonly tookMs: number
 }
 
-/** Asks on a connection of its own, and takes what comes, to the end of the response or of its connection. */
+/** Sends a request on its own connection, and reads until the end of the response or the connection. */
 export function receive(port: number, options: RequestOptions = {}, by = request): Promise<Received> {
   return new Promise((resolve, reject) => {
     const began = performance.now()
-    const asked = by({ host: '127.0.0.1', port, agent: false, ...options }, (response) => {
+    const sent = by({ host: '127.0.0.1', port, agent: false, ...options }, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
-      // What was cut off is not whole: that is the outcome.
+      // A body that was cut off is not whole: that is the result.
       response.on('error', () => {})
       response.on('close', () => {
         resolve({
@@ -29,7 +29,7 @@ export function receive(port: number, options: RequestOptions = {}, by = request
         })
       })
     })
-    asked.on('error', reject)
-    asked.end()
+    sent.on('error', reject)
+    sent.end()
   })
 }

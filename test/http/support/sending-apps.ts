@@ -11,7 +11,7 @@ import Koa from 'koa'
 import type { AnyOptions } from './app.js'
 import { appsByEffort } from './by-effort.js'
 
-/** What a handler answers: a body in one piece, a stream, as the framework sends them, or what it does with Node's own response. */
+/** The body of a response: in one piece or as a stream, sent by the framework, or written to Node's own response. */
 export type Body =
   | { readonly whole: Buffer; readonly status?: number }
   | { readonly stream: () => Readable }
@@ -24,7 +24,7 @@ export interface SendingApp {
   readonly limiter: Limiter<string>
 }
 
-/** An app with one limiter on all paths, which answers with what `send` says. */
+/** An app with one limiter on all paths, which responds with the result of `send`. */
 export type SendingAppFactory = (options: AnyOptions, send: Sending) => Promise<SendingApp>
 
 const expressApp =
