@@ -28,7 +28,7 @@ async function listening(server: import('node:http').Server): Promise<Served> {
 
 const LIMIT = { limit: 10_000, window: '1m' }
 
-/** An app that runs `times` times the same limiter for each request. */
+/** An app that runs the same limiter `times` times for each request. */
 const APPS: Record<string, (options: Options, times?: number) => Promise<Served>> = {
   Express(options, times = 1) {
     const app = makeExpress()
@@ -56,7 +56,7 @@ const APPS: Record<string, (options: Options, times?: number) => Promise<Served>
   },
 }
 
-/** Sends requests one behind the other on one connection: a thousand take a fraction of the time of as many `fetch`. */
+/** Sends requests one behind the other on one connection, which is far faster than as many calls of `fetch`. */
 async function sendAll(url: string, headers: Record<string, string>, requests: number): Promise<void> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -64,8 +64,8 @@ async function sendAll(url: string, headers: Record<string, string>, requests: n
   const request = (connection: string) =>
     `GET / HTTP/1.1\r\nHost: x\r\nConnection: ${connection}\r\n${fields.join('')}\r\n`
   socket.write(request('keep-alive').repeat(requests - 1) + request('close'))
-  const answers = await text(socket)
-  expect(answers.match(/HTTP\/1\.1 200 OK\r\n/g)).toHaveLength(requests)
+  const responses = await text(socket)
+  expect(responses.match(/HTTP\/1\.1 200 OK\r\n/g)).toHaveLength(requests)
 }
 
 const codesOf = (warnings: readonly Error[]) => warnings.map((warning) => (warning as { code?: string }).code)
@@ -82,26 +82,26 @@ describe.each(Object.keys(APPS))('%s', (framework) => {
     return codesOf(warnings)
   }
 
-  test('a proxy that is not trusted is warned of, once', async () => {
+  test('an untrusted proxy causes one warning', async () => {
     expect(await codesAfter({}, { 'x-forwarded-for': '203.0.113.9' })).toEqual(['SLUICE_UNTRUSTED_PROXY'])
   })
 
-  test('but not where the warning is silenced, the limit is not by address, or no proxy shows', async () => {
+  test('an untrusted proxy causes no warning if it is silenced, the limit is not by address, or no proxy shows', async () => {
     const proxied = { 'x-forwarded-for': '203.0.113.9' }
     expect(await codesAfter({ warnings: { SLUICE_UNTRUSTED_PROXY: false } }, proxied)).toEqual([])
     expect(await codesAfter({ key: express.everyone() }, proxied)).toEqual([])
     expect(await codesAfter({})).toEqual([])
   })
 
-  test('a thousand requests from one private address are warned of', async () => {
+  test('a thousand requests from one private address cause a warning', async () => {
     expect(await codesAfter({}, {}, 1001)).toEqual(['SLUICE_ONE_CLIENT'])
   })
 
-  test('a limiter that runs twice for one request is warned of', async () => {
+  test('a limiter that runs twice for one request causes a warning', async () => {
     expect(await codesAfter({}, {}, 2, 2)).toEqual(['SLUICE_SAME_LIMITER_TWICE'])
   })
 
-  test('a function that finds no user in the first hundred requests is warned of, once', async () => {
+  test('a user function that finds no user in the first hundred requests causes one warning', async () => {
     const none = () => undefined
     for (const anonymous of ['by-ip', 'skip']) {
       const options = { anonymous, key: express.byUser(none) }
@@ -118,23 +118,23 @@ describe.each(Object.keys(APPS))('%s', (framework) => {
     ])
   })
 
-  test('but not where one of the requests has a user, nor for a header that clients do not send', async () => {
-    let asked = 0
+  test('a user function that finds one user causes no warning, nor does a header that clients do not send', async () => {
+    let calls = 0
     const anonymous = 'by-ip'
-    const hundredth = () => (++asked === 100 ? 'ann' : undefined)
+    const hundredth = () => (++calls === 100 ? 'ann' : undefined)
     expect(await codesAfter({ anonymous, key: express.byUser(hundredth) }, {}, 250)).toEqual([])
-    expect(asked).toBe(250)
+    expect(calls).toBe(250)
     expect(await codesAfter({ anonymous, key: express.byHeader('x-api-key') }, {}, 100)).toEqual([])
   })
 
-  test('a key function that returns a whole IPv6 address is warned of', async () => {
+  test('a key function that returns a whole IPv6 address causes a warning', async () => {
     expect(await codesAfter({ key: () => '2001:db8::1' })).toEqual(['SLUICE_UNGROUPED_IPV6'])
     expect(await codesAfter({ key: () => '::ffff:192.0.2.1' })).toEqual([])
     expect(await codesAfter({ key: express.byIp() })).toEqual([])
   })
 })
 
-test('a code that is silenced has to be one that the limiter has', () => {
+test('warnings accepts only codes that the limiter can emit', () => {
   const make = (warnings: object) => () => express.rateLimit({ ...LIMIT, warnings } as never)
   expect(make({ SLUICE_ONE_CLENT: false })).toThrow(
     'policy "default": warnings: "SLUICE_ONE_CLENT": unknown code: did you mean SLUICE_ONE_CLIENT?',

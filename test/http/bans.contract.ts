@@ -20,7 +20,7 @@ import type { AnyOptions } from './support/app.js'
 const BAN = { after: 3, within: '1m', for: ['10m', '1h'], forgetAfter: '1d' } as const
 const ABNORMAL = 'https://iana.org/assignments/http-problem-types#abnormal-usage-detected'
 
-/** What becomes of requests of who is refused again and again. */
+/** Bans of clients that are refused repeatedly. */
 export function bansContract(name: string, factory: AnsweringFactory): void {
   describe(`bans: ${name}`, () => {
     const running: AnsweringApp[] = []
@@ -53,7 +53,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       }
     })
 
-    test('the strike that is one too many is answered as a ban, and so is all until its end', async () => {
+    test('the strike above the limit is refused as a ban, and so is every request until the ban ends', async () => {
       const app = await start({ ban: BAN })
       expect(await app.statuses(3)).toEqual([200, 429, 429])
       const banned = await app.ask()
@@ -62,7 +62,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       expect(banned.headers.get('retry-after')).toBe('600')
       expect(banned.headers.get('ratelimit')).toBeNull()
       expect(await (await app.ask('a', 'text/plain')).text()).toBe('Banned: try again in 600 s.\n')
-      // Others are not.
+      // Other clients are not banned.
       expect((await app.ask('b')).status).toBe(200)
       app.pass(599_999)
       expect((await app.ask()).headers.get('retry-after')).toBe('1')
@@ -70,7 +70,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       expect((await app.ask()).status).toBe(200)
     })
 
-    test('a block for ever names no time to come back', async () => {
+    test('a response to a permanent block has no Retry-After', async () => {
       const app = await start({})
       await app.limiter.block('a', { for: Infinity })
       const blocked = await app.ask()
@@ -82,7 +82,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       expect((await app.ask()).status).toBe(200)
     })
 
-    test('outcomes are strikes where count names them, and refusals are none', async () => {
+    test('with ban.count, outcomes are strikes and refusals are not', async () => {
       const app = await start({ limit: 4, ban: { ...BAN, count: 401 } }, () => ({ status: 401 }))
       expect(await app.statuses(2)).toEqual([401, 401])
       app.pass(10_000)
@@ -93,7 +93,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       expect((await others.limiter.peek('a')).reason).toBe('limited')
     })
 
-    test('what queues and is admitted in the end is no strike; what waits in vain is one', async () => {
+    test('a request admitted from a queue is no strike, and one that waits in vain is', async () => {
       const app = await start({ limit: 1, window: 200, store: memoryStore(), respond: queue(), ban: BAN })
       const many = await Promise.all(Array.from({ length: 6 }, () => app.ask()))
       expect(many.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 200))
@@ -101,13 +101,13 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       expect(await short.statuses(4)).toEqual([200, 503, 503, 429])
     })
 
-    test('no client is banned where nothing is enforced', async () => {
+    test('in report mode no client is banned', async () => {
       const app = await start({ enforce: { mode: 'report' }, ban: BAN })
       expect(await app.statuses(6)).toEqual(Array.from({ length: 6 }, () => 200))
       expect((await app.limiter.peek('a')).reason).toBe('limited')
     })
 
-    test('each rung has a responder of its own, the last for all beyond', async () => {
+    test('with escalate each rung has its responder, and the last one serves all later rungs', async () => {
       const app = await start({
         ban: { ...BAN, for: ['10m', '1h', '1d'], respond: escalate([reject(), shadow({ body: 'welcome' })]) },
       })
@@ -127,12 +127,12 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
     test.each([
       ['degrade', degrade()],
       ['throttle', throttle({ bytesPerSecond: 1_000_000 })],
-    ])('%s admits no client that is banned', async (_, respond) => {
+    ])('a banned client is refused with the responder %s, too', async (_, respond) => {
       const app = await start({ respond, ban: BAN })
       expect(await app.statuses(4)).toEqual([200, 200, 200, 429])
     })
 
-    test('loopback addresses are banned only where that is asked for', async () => {
+    test('loopback addresses are banned only with private: true', async () => {
       const spared = await start({ key: byIp(), ban: BAN })
       expect(await spared.statuses(6)).toEqual([200, ...Array.from({ length: 5 }, () => 429)])
       expect((await spared.limiter.peek('127.0.0.1')).reason).toBe('limited')
@@ -141,7 +141,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       expect((await asked.limiter.peek('127.0.0.1')).reason).toBe('banned')
     })
 
-    test('refusals that wait for the outcome of others are strikes once they are final', async () => {
+    test('with count, refusals become strikes once they are final', async () => {
       const app = await start({ count: { only: 'failure' }, ban: BAN }, () => ({ status: 404 }))
       expect(await app.statuses(4)).toEqual([404, 429, 429, 429])
       expect((await app.limiter.peek('a')).reason).toBe('banned')
@@ -150,7 +150,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       expect(many.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 200))
     })
 
-    test('of several kinds the one that is named is banned, whichever limit refuses', async () => {
+    test('with several kinds, the kind that ban.by names is banned, whichever limit refuses', async () => {
       const limits = [
         slidingLog({ limit: 1, window: '1h', key: byHeader('x-account') }),
         slidingLog({ limit: 100, window: '1h', key: byHeader('x-key') }),
@@ -167,7 +167,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       expect((await app.limiter.peek({ 'header:x-key': 'a' } as never)).reason).toBe('banned')
     })
 
-    test('unblock ends a ban and forgets its rung; reset forgets strikes and leaves a ban', async () => {
+    test('unblock ends a ban and forgets its rung; reset forgets strikes and leaves the ban', async () => {
       const app = await start({ ban: BAN })
       await app.statuses(3)
       await app.limiter.reset('a')

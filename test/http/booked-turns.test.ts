@@ -7,16 +7,16 @@ import { FRAMEWORKS } from './support/frameworks.js'
 const [factory] = Object.values(FRAMEWORKS) as [(typeof FRAMEWORKS)[keyof typeof FRAMEWORKS]]
 
 /**
- * Two requests of one client wait for a permit, and then for turns that a leaky bucket gives them. Meanwhile so many others come that
- * the second would be served after its time. Undefined where they did not come soon enough for that.
+ * Two requests of one client wait for a permit, and then for turns of a leaky bucket. Meanwhile so many others arrive
+ * that the second would be served after its maxWait. Undefined if they did not arrive soon enough for that.
  */
 async function overtaken(unitMs: number): Promise<{ statuses: number[]; left: number } | undefined> {
   const store = memoryStore()
   const permits = concurrency<unknown>({ name: 'permits', limit: 100, ttl: '1h', key: everyone() })
   const turns = leakyBucket<unknown>({ leak: 1, every: unitMs, capacity: 1000, queue: true, key: everyone() })
-  let came = 0
+  let arrived = 0
   const cost = () => {
-    came++
+    arrived++
     return 1
   }
   const line = { name: 'booked', store, limits: [permits, turns] }
@@ -28,9 +28,9 @@ async function overtaken(unitMs: number): Promise<{ statuses: number[]; left: nu
     await createLimiter<unknown>({ ...line, limits: [turns] }).consume({}, { cost: 30 })
     const began = performance.now()
     const send = async (from: string) => {
-      const before = came
+      const before = arrived
       const response = fetch(app.url, { headers: { 'x-forwarded-for': from } })
-      await until(`${from} has come`, () => came > before)
+      await until(`${from} has arrived`, () => arrived > before)
       return { response }
     }
     const own = [await send('192.0.2.1'), await send('192.0.2.1')]
@@ -53,7 +53,7 @@ async function overtaken(unitMs: number): Promise<{ statuses: number[]; left: nu
   }
 }
 
-test('a request that others overtake in the turns of a queueing limit is refused when maxWait is over, and holds nothing', async () => {
+test('a request overtaken in a queueing limit is refused after maxWait, and holds nothing', async () => {
   for (let unitMs = 20; ; unitMs *= 2) {
     const found = await overtaken(unitMs)
     if (!found) continue

@@ -7,7 +7,7 @@ import { outcomeTests } from './charging/outcome.js'
 import { tierTests } from './charging/tiers.js'
 import type { BodyAppFactory } from './support/body-apps.js'
 
-/** What happens to charges after the decision, the same in every framework. */
+/** Changes of charges after the decision, the same in every framework. */
 export function chargingContract(name: string, factory: BodyAppFactory): void {
   describe(name, () => {
     const start = starting(factory)

@@ -29,7 +29,7 @@ afterEach(async () => {
   for (const app of running.splice(0)) await app.close()
 })
 
-/** Policies that admit a few requests and then refuse for a second or two, by every algorithm. */
+/** Policies that admit a few requests and then refuse for a second or two, one per algorithm. */
 const POLICIES: Record<string, AnyOptions[]> = {
   '/log': [{ limits: [perSecond(2)] }],
   '/together': [{ limits: [perSecond(2), perMinute(50)] }],
@@ -46,7 +46,7 @@ const POLICIES: Record<string, AnyOptions[]> = {
   ],
 }
 
-/** What a server answered to the patient client, by path, in the order it did. */
+/** The statuses of the server's responses to the patient client, in order, by path. */
 function record(app: RunningApp): Record<string, number[]> {
   const sent: Record<string, number[]> = {}
   app.server.on('request', ({ url = '', headers }, res) => {
@@ -63,7 +63,7 @@ const CLIENTS: Record<string, () => Dispatcher> = {
 }
 
 describe.each(Object.entries(CLIENTS))('%s', (_client, makeDispatcher) => {
-  test('gets through on its first retry, in every framework, whatever the algorithm', async () => {
+  test('a retrying client succeeds on its first retry, in every framework and for every algorithm', async () => {
     const routes = Object.fromEntries(Object.entries(POLICIES).map(([path, limiters]) => [path, { limiters }]))
     const plain = new Agent()
     const patient = makeDispatcher()
@@ -75,19 +75,19 @@ describe.each(Object.entries(CLIENTS))('%s', (_client, makeDispatcher) => {
         if (response.statusCode === 429) break
       }
     }
-    const visit = async (url: string, answers: () => readonly number[]) => {
-      // On a slow machine a window may end before the patient client comes: then it has nothing to be patient with.
-      for (let round = 0; round < 50 && !answers().includes(429); round++) {
+    const visit = async (url: string, statuses: () => readonly number[]) => {
+      // On a slow machine a window may end before the patient client arrives: it has nothing to wait for then.
+      for (let round = 0; round < 50 && !statuses().includes(429); round++) {
         await refuse(url)
         const response = await request(url, { dispatcher: patient, headers: { 'x-patient': 'yes' } })
         expect([url, response.statusCode, await response.body.text()]).toEqual([url, 200, 'done'])
       }
-      // One refusal, and the next try succeeded.
-      expect([url, answers().join()]).toEqual([url, expect.stringMatching(/^(200,)*429,200$/)])
+      // One refusal, and the next attempt succeeded.
+      expect([url, statuses().join()]).toEqual([url, expect.stringMatching(/^(200,)*429,200$/)])
     }
     const visitAll = async (framework: string) => {
       const app = await start(framework, { routes })
-      // On a busy machine a client may come again just after the five seconds that Node keeps idle connections open for.
+      // On a busy machine a client may return just after the five seconds for which Node keeps idle connections.
       if ('keepAliveTimeout' in app.server) app.server.keepAliveTimeout = 60_000
       const sent = record(app)
       await Promise.all(Object.keys(POLICIES).map((path) => visit(`${app.url}${path}`, () => sent[path] ?? [])))
@@ -100,7 +100,7 @@ describe.each(Object.entries(CLIENTS))('%s', (_client, makeDispatcher) => {
   })
 })
 
-/** Sends three requests to two limits that admit two, and yields each response's headers beside its verdict. */
+/** Sends three requests to limits that admit two. Resolves to the headers of each response with its verdict. */
 async function conversation(framework: string, headers: HeadersOption): Promise<[Headers, Verdict][]> {
   const time = { now: 1_000_000 }
   const refusals: Verdict[] = []
@@ -113,46 +113,46 @@ async function conversation(framework: string, headers: HeadersOption): Promise<
     { name: 'api', store: memoryStore({ clock: () => time.now }), headers, limits, respond: reject({ body }) },
   ]
   const app = await start(framework, { routes: { '/': { limiters } } })
-  const told: [Headers, Verdict][] = []
+  const responses: [Headers, Verdict][] = []
   for (let n = 0; n < 3; n++) {
     const response = await fetch(app.url)
     await response.text()
-    told.push([response.headers, (n < 2 ? app.verdicts.at(-1) : refusals.at(-1)) as Verdict])
+    responses.push([response.headers, (n < 2 ? app.verdicts.at(-1) : refusals.at(-1)) as Verdict])
     time.now += 7300
   }
-  expect(told.map(([, { allowed }]) => allowed)).toEqual([true, true, false])
-  return told
+  expect(responses.map(([, { allowed }]) => allowed)).toEqual([true, true, false])
+  return responses
 }
 
 const wholeSeconds = (ms: number) => Math.ceil(ms / 1000)
 const tightest = ({ limits }: Verdict) =>
   limits.reduce((least, limit) => (limit.remaining < least.remaining ? limit : least)) as LimitReport
 
-describe.each(Object.keys(FRAMEWORKS))("express-rate-limit's parser reads, from %s,", (framework) => {
+describe.each(Object.keys(FRAMEWORKS))("express-rate-limit's parser, with %s", (framework) => {
   test.each<[string, HeadersOption]>([
     ['draft 7', 'draft-7'],
     ['draft 6', 'draft-6'],
     ['legacy headers with seconds since 1970', 'legacy'],
     ['legacy headers with seconds from now', { format: 'legacy', reset: 'delta-seconds' }],
-  ])('%s', async (_form, headers) => {
+  ])("express-rate-limit's parser reads %s", async (_form, headers) => {
     const before = Date.now()
     for (const [received, verdict] of await conversation(framework, headers)) {
       const { limit, remaining, resetAfterMs } = tightest(verdict)
       const read = parseRateLimit(received)
       expect(read).toMatchObject({ limit, remaining, used: limit - remaining })
       const resetMs = Number(read?.reset)
-      // It adds whole seconds to a time of its own, a little later than ours.
+      // The parser adds whole seconds to its own time, a little later than ours.
       expect(resetMs).toBeGreaterThanOrEqual(before + wholeSeconds(resetAfterMs) * 1000 - 1000)
       expect(resetMs).toBeLessThanOrEqual(Date.now() + wholeSeconds(resetAfterMs) * 1000 + 1000)
     }
   })
 })
 
-describe.each(Object.keys(FRAMEWORKS))('a parser of structured fields reads, from %s,', (framework) => {
+describe.each(Object.keys(FRAMEWORKS))('a parser of structured fields, with %s', (framework) => {
   const item = ([value, parameters]: Item) => [value, Object.fromEntries(parameters)]
   const list = (field: string | null) => parseList(field as string).map((member) => item(member as Item))
 
-  test.each<HeadersOption>(['draft-11', 'draft-8'])('%s', async (headers) => {
+  test.each<HeadersOption>(['draft-11', 'draft-8'])('a parser of structured fields reads %s', async (headers) => {
     for (const [received, verdict] of await conversation(framework, headers)) {
       expect(list(received.get('ratelimit'))).toEqual(
         verdict.limits.map(({ name, remaining, resetAfterMs, retryAfterMs, allowed }) => {
@@ -165,18 +165,21 @@ describe.each(Object.keys(FRAMEWORKS))('a parser of structured fields reads, fro
     }
   })
 
-  test.each<HeadersOption>(['draft-11', 'draft-8'])('the policies of %s', async (headers) => {
-    for (const [received, verdict] of await conversation(framework, headers)) {
-      expect(verdict.limits.map(({ name }) => name)).toEqual(['api-1m', 'api-1s', 'bucket'])
-      expect(list(received.get('ratelimit-policy'))).toEqual([
-        ['api-1m', { q: 2, w: 60 }],
-        ['api-1s', { q: 5, w: 1 }],
-        ['bucket', { q: 10, w: 60 }],
-      ])
-    }
-  })
+  test.each<HeadersOption>(['draft-11', 'draft-8'])(
+    'a parser of structured fields reads the policies of %s',
+    async (headers) => {
+      for (const [received, verdict] of await conversation(framework, headers)) {
+        expect(verdict.limits.map(({ name }) => name)).toEqual(['api-1m', 'api-1s', 'bucket'])
+        expect(list(received.get('ratelimit-policy'))).toEqual([
+          ['api-1m', { q: 2, w: 60 }],
+          ['api-1s', { q: 5, w: 1 }],
+          ['bucket', { q: 10, w: 60 }],
+        ])
+      }
+    },
+  )
 
-  test('draft 7 and draft 6', async () => {
+  test('a parser of structured fields reads draft 7 and draft 6', async () => {
     for (const [received, verdict] of await conversation(framework, 'draft-7')) {
       const { limit, remaining, resetAfterMs } = tightest(verdict)
       const fields = [...parseDictionary(received.get('ratelimit') as string)].map(([key, [value]]) => [key, value])

@@ -18,12 +18,12 @@ test.each([
   [`Basic ${basic('user:pw').replace(/=+$/, '')}`, 'basic user'],
   [`Basic ${basic('user:pw')}====`, 'basic user'],
   [`Basic ${basic('user:p:w')}`, 'basic user'],
-])('the credentials %o count as the hash of %o', (authorization, value) => {
+])('byCredentials counts %o as the hash of %o', (authorization, value) => {
   expect(keyOf(authorization)).toBe(hashedKey(value))
 })
 
 test.each([undefined, '', 'aBc', 'x1 aBc', 'x2 aBc', 'Digest username="a"', `Basic ${basic(':pw')}`])(
-  'the credentials %o are none',
+  'byCredentials has no key for %o',
   (authorization) => {
     expect(keyOf(authorization) || undefined).toBeUndefined()
   },
@@ -39,17 +39,17 @@ test.each([
   'Basic d XNlcjpwdw',
   `Basic ${basic('user')}`,
   `Basic ${basic(`u:${'x'.repeat(4096)}`)}`,
-])('the credentials %o, which verifiers read differently, are refused', (authorization) => {
+])('byCredentials rejects %o, which verifiers read differently', (authorization) => {
   expect(() => keyOf(authorization)).toThrow(expect.objectContaining({ code: 'INVALID_KEY' }))
 })
 
-test('a token counts whatever the scheme, of those that are accepted', () => {
+test('a token counts the same under every accepted scheme', () => {
   const key = byCredentials({ schemes: ['Bearer', 'Token'] })
   expect(keyOf('token aBc', key)).toBe(keyOf('Bearer aBc', key))
   expect(keyOf(`Basic ${basic('user:pw')}`, key)).toBeUndefined()
 })
 
-test('a JSON Web Token is one key in all spellings of its signature that decoders take', () => {
+test('a JSON Web Token has one key in all spellings of its signature that decoders accept', () => {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const signed = `${Buffer.from('{"alg":"RS256"}').toString('base64url')}.${Buffer.from('{"sub":"a"}').toString('base64url')}`
   const signature = sign('sha256', Buffer.from(signed), privateKey).toString('base64url')
@@ -66,7 +66,7 @@ test('a JSON Web Token is one key in all spellings of its signature that decoder
   expect(keyOf(`Bearer ${signed}.AAAA`)).not.toBe(keyOf(`Bearer ${signed}.${signature}`))
 })
 
-test('what is given by hand is read as requests are, in limiters, stores and lists', async () => {
+test('credentials given by hand are read like those of requests, in limiters, stores and lists', async () => {
   const store = memoryStore()
   const guard = createGuard({
     store,
@@ -89,7 +89,7 @@ test('what is given by hand is read as requests are, in limiters, stores and lis
   expect((await other(contextOf({ headers: { authorization: 'bearer d' } }))).reply?.status).toBe(403)
 })
 
-test('two keys by credentials with the same schemes are one, and others are refused in one policy', () => {
+test('two byCredentials with the same schemes are one key; others are rejected in one policy', () => {
   const policyOf = (a: string[], b: string[]) => () =>
     createLimiter({
       limits: [perMinute(1, { key: byCredentials({ schemes: a }) }), perDay(9, { key: byCredentials({ schemes: b }) })],
@@ -105,6 +105,6 @@ test.each([
   { schemes: [1] },
   { scheme: ['bearer'] },
   { challenge: 5 },
-])('%o are no options of byCredentials', (options) => {
+])('byCredentials rejects the options %o', (options) => {
   expect(() => byCredentials(options as never)).toThrow(expect.objectContaining({ code: 'INVALID_POLICY' }))
 })

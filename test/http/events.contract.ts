@@ -25,7 +25,7 @@ import { run } from './support/app.js'
 
 let policies = 0
 
-/** What limiters tell of requests, in every framework. */
+/** The events of requests, in every framework. */
 export function eventsContract(name: string, factory: AppFactory): void {
   describe(name, () => {
     const running: RunningApp[] = []
@@ -45,10 +45,10 @@ export function eventsContract(name: string, factory: AppFactory): void {
 
     function decisionsOf(policy: string): { decisions: DecisionEvent[]; refused: DecisionEvent[] } {
       const seen = { decisions: [] as DecisionEvent[], refused: [] as DecisionEvent[] }
-      const keep = (into: DecisionEvent[]) => (event: DecisionEvent) => {
+      const collect = (into: DecisionEvent[]) => (event: DecisionEvent) => {
         if (event.policy === policy) into.push(event)
       }
-      stops.push(events.on('decision', keep(seen.decisions)), events.on('refused', keep(seen.refused)))
+      stops.push(events.on('decision', collect(seen.decisions)), events.on('refused', collect(seen.refused)))
       return seen
     }
 
@@ -56,7 +56,7 @@ export function eventsContract(name: string, factory: AppFactory): void {
     const ip = '192.0.2.7'
     const limits = [slidingLog({ limit: 1, window: '1h' })]
 
-    test('each request is told of once, those that are let through all the same as no refusals', async () => {
+    test('each request causes one decision event; one that is admitted over the limit causes no refused event', async () => {
       const policy = freshPolicy()
       const { decisions, refused } = decisionsOf(policy)
       expect(await get({ name: policy, limits, key: byIp() }, [ip, ip])).toEqual([200, 429])
@@ -76,7 +76,7 @@ export function eventsContract(name: string, factory: AppFactory): void {
       expect(refused[0]?.verdict.keys).toEqual([{ kind: 'ip', value: ip }])
     })
 
-    test('a listener that throws or rejects is no matter to a request', async () => {
+    test('a listener that throws or rejects does not affect the request', async () => {
       const policy = freshPolicy()
       stops.push(
         events.on('decision', () => {
@@ -89,7 +89,7 @@ export function eventsContract(name: string, factory: AppFactory): void {
       expect(decisions).toHaveLength(2)
     })
 
-    test('a wait in a queue is counted while it lasts, and told of once it is over', async () => {
+    test('a waiting request is counted while it waits, and causes an event afterwards', async () => {
       const policy = freshPolicy()
       const waits: WaitedEvent[] = []
       stops.push(events.on('waited', (event) => void (event.policy === policy && waits.push(event))))
@@ -114,12 +114,12 @@ export function eventsContract(name: string, factory: AppFactory): void {
     test.each([
       ['a queue', { limits: [everySecond], respond: queue({ maxWait: '30s' }) }],
       ['a delay', { limits: [everySecond], respond: delay({ max: '30s' }) }],
-      ['a wait for a turn that was given', { limits: [inTurn] }],
+      ['a wait for its turn', { limits: [inTurn] }],
       [
-        'a delay of what is admitted',
+        'a delay of admitted requests',
         { limits: [gcra({ limit: 9, window: '1h' })], respond: delay({ from: 1, by: '9s' }) },
       ],
-    ])('a client that leaves %s is not refused: its outcome is left, and it is charged nothing', async (_, options) => {
+    ])('a client that leaves %s has the outcome left, and is charged nothing', async (_, options) => {
       const policy = freshPolicy()
       const { decisions, refused } = decisionsOf(policy)
       const counting = startCounting()
@@ -128,9 +128,9 @@ export function eventsContract(name: string, factory: AppFactory): void {
       const store = memoryStore({ clock: () => clock.now, offenders: true })
       const verdicts: Verdict[] = []
       const onVerdict = (_: unknown, verdict: Verdict) => void verdicts.push(verdict)
-      let came = 0
+      let arrived = 0
       const cost = () => {
-        came++
+        arrived++
         return 1
       }
       const limited = { name: policy, store, onVerdict, cost, ...options } as AnyOptions
@@ -140,11 +140,11 @@ export function eventsContract(name: string, factory: AppFactory): void {
       const first = await fetch(app.url)
       expect(first.status).toBe(200)
       const second = fetch(app.url, { signal: leaving.signal }).catch(() => 'left')
-      await until('it waits', () => came === 2)
+      await until('the request waits', () => arrived === 2)
       await setTimeout(20)
       leaving.abort()
       expect(await second).toBe('left')
-      await until('it has left', () => verdicts.length === 2)
+      await until('the client has left', () => verdicts.length === 2)
       const left = { allowed: false, reason: 'left', cost: 0 }
       expect(verdicts).toMatchObject([{ allowed: true, reason: undefined }, left])
       expect(decisions).toMatchObject([
@@ -163,33 +163,30 @@ export function eventsContract(name: string, factory: AppFactory): void {
     test.each([
       ['throttled', throttle({ bytesPerSecond: 1_000_000 })],
       ['degraded', degrade()],
-    ])(
-      'a request that costs more than the limit and is %s is limited, and neither impossible nor refused',
-      async (_, respond) => {
-        const policy = freshPolicy()
-        const counting = startCounting()
-        stops.push(counting.stop)
-        const reasons: unknown[] = []
-        const { refused } = decisionsOf(policy)
-        const common = {
-          name: policy,
-          limits,
-          cost: 100,
-          onVerdict: (_request: unknown, verdict: Verdict) => void reasons.push(verdict.reason),
-        }
-        expect(await get({ ...common, respond } as AnyOptions, [ip])).toEqual([200])
-        expect(await get(common as AnyOptions, [ip])).toEqual([429])
-        expect(reasons).toEqual(['limited', 'impossible'])
-        expect(refused).toHaveLength(1)
-        const counted = counting.read().decisions.filter((row) => row.policy === policy)
-        expect(counted.map(({ outcome, count }) => [outcome, count])).toEqual([
-          ['limited', 1],
-          ['impossible', 1],
-        ])
-      },
-    )
+    ])('an impossible cost that is %s counts as limited, not as impossible or refused', async (_, respond) => {
+      const policy = freshPolicy()
+      const counting = startCounting()
+      stops.push(counting.stop)
+      const reasons: unknown[] = []
+      const { refused } = decisionsOf(policy)
+      const common = {
+        name: policy,
+        limits,
+        cost: 100,
+        onVerdict: (_request: unknown, verdict: Verdict) => void reasons.push(verdict.reason),
+      }
+      expect(await get({ ...common, respond } as AnyOptions, [ip])).toEqual([200])
+      expect(await get(common as AnyOptions, [ip])).toEqual([429])
+      expect(reasons).toEqual(['limited', 'impossible'])
+      expect(refused).toHaveLength(1)
+      const counted = counting.read().decisions.filter((row) => row.policy === policy)
+      expect(counted.map(({ outcome, count }) => [outcome, count])).toEqual([
+        ['limited', 1],
+        ['impossible', 1],
+      ])
+    })
 
-    test('what is counted is what was served, by policy, limit, outcome and source', async () => {
+    test('requests are counted by policy, limit, outcome and source', async () => {
       const policy = freshPolicy()
       const counting = startCounting()
       stops.push(counting.stop)
@@ -214,11 +211,11 @@ export function eventsContract(name: string, factory: AppFactory): void {
       expect(
         snapshot.stores.some(({ kind, blocked, keys = 0 }) => kind === 'memory' && blocked === 1 && keys > 0),
       ).toBe(true)
-      // Nothing of a client is in it.
+      // No client's identity is in it.
       expect(JSON.stringify(snapshot)).not.toContain('8.8.8')
     })
 
-    test('in report mode the share that would have been refused is counted', async () => {
+    test('in report mode the share of requests that would be refused is counted', async () => {
       const policy = freshPolicy()
       const counting = startCounting()
       stops.push(counting.stop)

@@ -3,7 +3,7 @@ import express from 'express'
 import request from 'supertest'
 import { expect, test } from 'vitest'
 
-test('a route in a mounted router is known by its pattern and what is named as its mount, a path by what was requested', async () => {
+test('byRoute is the pattern of a mounted route with its named mount, and byPath the requested path', async () => {
   const keys: unknown[] = []
   const key = compose(byMethod(), byRoute({ mount: '/api' }), byPath())
   const app = express()
@@ -25,7 +25,7 @@ test('a route in a mounted router is known by its pattern and what is named as i
   expect(keys).toEqual(['GET|/api/users/:id|/api/users/7'])
 })
 
-test('a limiter on a router covers what is in it, and its budget is one for all of it', async () => {
+test('a limiter on a router covers all its routes with one budget', async () => {
   const app = express()
   const router = express.Router()
   router.use(rateLimit({ limit: 2, window: '1m' }))
@@ -39,7 +39,7 @@ test('a limiter on a router covers what is in it, and its budget is one for all 
   await request(app).get('/free').expect(200)
 })
 
-test('by route where no route is known is an error that says so, not one bucket for all', async () => {
+test('byRoute without a known route is an error, not one bucket for all', async () => {
   const errors: unknown[] = []
   const app = express()
   app.use(rateLimit({ name: 'api', limit: 2, window: '1m', key: byRoute() }))
@@ -51,7 +51,7 @@ test('by route where no route is known is an error that says so, not one bucket 
   expect(errors).toMatchObject([{ code: 'INVALID_KEY', message: expect.stringMatching(/^policy "api": /) }])
 })
 
-test('what has answered already meanwhile goes to the error handler, not to the process', async () => {
+test('a limiter behind a response that was sent passes its error to the error handler', async () => {
   const errors: unknown[] = []
   const app = express()
   app.use((_req, res, next) => {

@@ -5,11 +5,11 @@ import { expect, test } from 'vitest'
 import { run } from './support/app.js'
 import { FRAMEWORKS } from './support/frameworks.js'
 
-/** What `next` would take for no error at all, or for a way out of the route. */
+/** Values that `next` would take for no error, or for a way out of the route. */
 const THROWN = [undefined, null, 0, false, '', 'route', 'router', 'text']
 
 test.each(Object.keys(FRAMEWORKS))(
-  'whatever a user function throws, %s fails and the handler does not run',
+  'for any value that a user function throws, %s fails and the handler does not run',
   async (name) => {
     for (const thrown of THROWN) {
       const throws = () => {
@@ -30,7 +30,7 @@ test.each(Object.keys(FRAMEWORKS))(
   },
 )
 
-test('a Koa app without an error handler of its own answers, too', async () => {
+test('a Koa app without its own error handler responds with 500, too', async () => {
   const app = new Koa()
   app.silent = true
   app.use(rateLimit({ limit: 1, window: '1m', cost: () => Promise.reject() }))

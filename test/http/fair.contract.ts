@@ -17,7 +17,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { until } from '../support/until.js'
 import { type AppFactory, type RunningApp, run } from './support/app.js'
 
-/** Clients that wait for one key are served in turn, on every adapter and every store. */
+/** Clients that wait for one key take turns, on every adapter and every store. */
 export function fairContract(name: string, factory: AppFactory, makeStore: () => Store): void {
   describe(name, () => {
     const running: RunningApp[] = []
@@ -27,7 +27,10 @@ export function fairContract(name: string, factory: AppFactory, makeStore: () =>
       for (const store of stores.splice(0)) await store.close()
     })
 
-    /** An app of one request at a time, of which the first comes when `go` is called. Each is sent once the last has joined the queue. */
+    /**
+     * An app of one request at a time, of which the first is served when `go` is called. Each is sent once the last has
+     * joined the queue.
+     */
     const start = async (
       options: QueueOptions<unknown> = {},
       responder?: (hasJoined: () => void) => Responder<unknown>,
@@ -72,7 +75,7 @@ export function fairContract(name: string, factory: AppFactory, makeStore: () =>
     }
     const [ann, bob] = ['192.0.2.1', '192.0.2.2']
 
-    test('one request of another client is served after one of twenty, not after all', async () => {
+    test('after twenty requests of one client, one of another is served second', async () => {
       const { left, send, go } = await start()
       for (let i = 0; i < 20; i++) await send(ann)
       await send(bob)
@@ -80,7 +83,7 @@ export function fairContract(name: string, factory: AppFactory, makeStore: () =>
       expect(left).toEqual([ann, bob, ...new Array(19).fill(ann)])
     })
 
-    test('behind delay() likewise', async () => {
+    test('behind delay(), one request of another client is served second', async () => {
       const client = (hasJoined: () => void) =>
         keyed('client', (_request: unknown, context) => {
           hasJoined()
@@ -93,8 +96,9 @@ export function fairContract(name: string, factory: AppFactory, makeStore: () =>
       expect(left).toEqual([ann, bob, ...new Array(19).fill(ann)])
     })
 
-    test('turns that a queueing limit has given are exchanged between addresses', async () => {
-      // All have to come before the first of them is served: the slower the machine, the more is ahead of them.
+    test('turns of a queueing limit are exchanged between addresses', async () => {
+      // All have to arrive before the first of them is served: the slower the machine, the more is charged ahead of
+      // them.
       for (let aheadMs = 1000; ; aheadMs *= 2) {
         const left = await servedOf([...new Array(20).fill(ann), bob], aheadMs)
         if (left === undefined) continue
@@ -103,15 +107,18 @@ export function fairContract(name: string, factory: AppFactory, makeStore: () =>
       }
     })
 
-    /** Whom a leaky bucket has served in which order; undefined where time did not suffice for all to come before. */
+    /**
+     * The order in which a leaky bucket served the clients; undefined if the time did not suffice for all to arrive
+     * before.
+     */
     const servedOf = async (froms: readonly string[], aheadMs: number): Promise<string[] | undefined> => {
       const store = makeStore()
       stores.push(store)
       const limits = [leakyBucket({ leak: 100, every: '1s', capacity: 100_000, queue: true, key: everyone() })]
       const line = { name: `booked-${randomUUID()}`, store, limits }
-      let came = 0
+      let arrived = 0
       const cost = () => {
-        came++
+        arrived++
         return 1
       }
       // Responses may be read in another order than they were sent.
@@ -125,9 +132,9 @@ export function fairContract(name: string, factory: AppFactory, makeStore: () =>
       await createLimiter(line).consume('all', { cost: aheadMs / 10 })
       const responses: Promise<Response>[] = []
       for (const from of froms) {
-        const before = came
+        const before = arrived
         responses.push(fetch(app.url, { headers: { 'x-forwarded-for': from } }))
-        await until(`${from} has come`, () => came > before)
+        await until(`${from} has arrived`, () => arrived > before)
       }
       const tookMs = performance.now() - began
       for (const response of await Promise.all(responses)) expect(response.status).toBe(200)
@@ -144,18 +151,18 @@ export function fairContract(name: string, factory: AppFactory, makeStore: () =>
       expect(left).toEqual(expected)
     })
 
-    test('a full queue makes room for a client that has fewer in it', async () => {
+    test('a full queue makes room for a client that has fewer requests in it', async () => {
       const { left, send, go } = await start({ size: 3 })
       for (let i = 0; i < 3; i++) await send(ann)
       await send(bob)
       await until('the newest of the first client has been refused', () => left.length > 0)
       await send(ann)
-      await until('one that would have as many is refused', () => left.length > 1)
+      await until('a request of a client with as many is refused', () => left.length > 1)
       await go()
       expect(left).toEqual([`${ann}: 503`, `${ann}: 503`, ann, bob, ann])
     })
 
-    test('callers of acquire() are served in turn', async () => {
+    test('callers of acquire() take turns', async () => {
       const store = makeStore()
       stores.push(store)
       const limiter = createLimiter({

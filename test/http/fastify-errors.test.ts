@@ -9,7 +9,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close()
 })
 
-/** A limit for everything, and the statuses of two requests to one target, as it is. */
+/** A limit for everything, and the statuses of two requests with exactly the given target. */
 async function start(options: FastifyServerOptions = {}) {
   const app = fastify(options)
   await app.register(rateLimit, { limit: 1, window: '1h', key: everyone() })
@@ -37,7 +37,7 @@ async function start(options: FastifyServerOptions = {}) {
 
 const LONG = `/item/${'x'.repeat(101)}`
 
-test('in frameworkErrors a client is known by the address of its connection, whatever trustProxy says', async () => {
+test('in frameworkErrors the address of a client is that of its connection, whatever trustProxy is', async () => {
   const seen: string[] = []
   const { twice } = await start({
     trustProxy: 'loopback',
@@ -50,14 +50,14 @@ test('in frameworkErrors a client is known by the address of its connection, wha
   expect(seen).toEqual(['127.0.0.1', '127.0.0.1'])
 })
 
-describe('what Fastify answers itself', () => {
+describe('responses that Fastify makes itself', () => {
   test.each([
     ['no such path', '/none', 'GET', '', 404],
     ['no such method', '/item', 'DELETE', '', 404],
     ['a type that no parser takes', '/item', 'POST', 'Content-Type: a/b\r\nContent-Length: 0\r\n', 415],
     ['bad JSON', '/item', 'POST', 'Content-Type: application/json\r\nContent-Length: 0\r\n', 400],
     ['too large a body', '/item', 'POST', 'Content-Type: text/plain\r\nContent-Length: 9999999\r\n', 413],
-  ])('is limited: %s', async (_what, target, method, headers, status) => {
+  ])('a request without a handler is limited: %s', async (_what, target, method, headers, status) => {
     const { twice } = await start()
     expect(await twice(target, method, headers)).toEqual([status, 429])
   })
@@ -65,7 +65,7 @@ describe('what Fastify answers itself', () => {
   test.each([
     ['a malformed URL', '/%zz', 400],
     ['a parameter that is too long', LONG, 414],
-  ])('is not limited, as no hook runs: %s', async (_what, target, status) => {
+  ])('a request for which no hook runs is not limited: %s', async (_what, target, status) => {
     const { twice, app } = await start()
     expect(await twice(target)).toEqual([status, status])
     expect((await app.rateLimit.limiter?.peek('everyone'))?.remaining).toBe(1)
@@ -74,14 +74,17 @@ describe('what Fastify answers itself', () => {
   test.each([
     ['a malformed URL', '/%zz', 400],
     ['a parameter that is too long', LONG, 414],
-  ])('is limited by a hook that frameworkErrors calls: %s', async (_what, target, status) => {
-    let limited: RateLimitHook | undefined
-    const { twice, app } = await start({
-      frameworkErrors: (error, request, reply) => {
-        limited?.(request, reply, (failure) => void reply.send((failure ?? error) as never))
-      },
-    })
-    limited = app.rateLimit({ name: 'bad-urls', limit: 1, window: '1h', key: everyone() })
-    expect(await twice(target)).toEqual([status, 429])
-  })
+  ])(
+    'a hook called in frameworkErrors limits requests for which no other hook runs: %s',
+    async (_what, target, status) => {
+      let limited: RateLimitHook | undefined
+      const { twice, app } = await start({
+        frameworkErrors: (error, request, reply) => {
+          limited?.(request, reply, (failure) => void reply.send((failure ?? error) as never))
+        },
+      })
+      limited = app.rateLimit({ name: 'bad-urls', limit: 1, window: '1h', key: everyone() })
+      expect(await twice(target)).toEqual([status, 429])
+    },
+  )
 })

@@ -3,7 +3,7 @@ import { byUser, everyone, memoryStore, perMinute, type RateLimitPluginOptions, 
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import { describe, expect, test } from 'vitest'
 
-// Its types declare what those of this project declare.
+// Its types declare the same properties as those of this project.
 const peerRateLimit = createRequire(import.meta.url)('@fastify/rate-limit')
 
 const ok = async () => 'ok'
@@ -20,8 +20,8 @@ async function statuses(app: FastifyInstance, url: string, times: number) {
   return seen
 }
 
-describe('a route overrides a part of the plugin', () => {
-  test('a limit, a window, or neither; it counts by itself', async () => {
+describe('options of a route', () => {
+  test('a route can override limit, window or other options of the plugin, and counts by itself', async () => {
     const app = await serverWith({ name: 'all', limit: 2, window: '1m' })
     app.get('/global', ok)
     app.get('/limit', { config: { rateLimit: { limit: 1 } } }, ok)
@@ -34,7 +34,7 @@ describe('a route overrides a part of the plugin', () => {
     expect(await statuses(app, '/global', 3)).toEqual([200, 200, 429])
   })
 
-  test('a limit alone beside limits of the plugin is refused when the route is added', async () => {
+  test('a limit without a window is rejected when the route is added, beside limits of the plugin', async () => {
     const app = await serverWith({ limits: [perMinute(5)] })
     expect(() => app.get('/', { config: { rateLimit: { limit: 1 } } }, ok)).toThrow(
       'rateLimit of "/": limit: expected a window beside it, as the plugin has limits',
@@ -46,8 +46,8 @@ describe('a route overrides a part of the plugin', () => {
   })
 })
 
-describe('routes of one group', () => {
-  test('share one limiter, which the first of them describes', async () => {
+describe('groups of routes', () => {
+  test('routes of one group share one limiter, which the first of them describes', async () => {
     const app = await serverWith({ global: false, store: memoryStore(), key: everyone() })
     app.get('/a', { config: { rateLimit: { group: 'search', limit: 2, window: '1m' } } }, ok)
     app.get('/b', { config: { rateLimit: { group: 'search' } } }, ok)
@@ -63,15 +63,18 @@ describe('routes of one group', () => {
   })
 })
 
-describe('hook', () => {
-  test.each(['onRequest', 'preParsing', 'preValidation', 'preHandler'] as const)('the plugin in %s', async (hook) => {
-    const app = await serverWith({ limit: 1, window: '1m', hook })
-    app.get('/', ok)
-    expect(await statuses(app, '/', 2)).toEqual([200, 429])
-    expect(await statuses(app, '/nowhere', 1)).toEqual([429])
-  })
+describe('the option hook', () => {
+  test.each(['onRequest', 'preParsing', 'preValidation', 'preHandler'] as const)(
+    'the plugin limits in %s',
+    async (hook) => {
+      const app = await serverWith({ limit: 1, window: '1m', hook })
+      app.get('/', ok)
+      expect(await statuses(app, '/', 2)).toEqual([200, 429])
+      expect(await statuses(app, '/nowhere', 1)).toEqual([429])
+    },
+  )
 
-  test('a route in preHandler counts by its body, beside a plugin in onRequest', async () => {
+  test('a route in preHandler can count by its body, beside a plugin in onRequest', async () => {
     const app = await serverWith({ limit: 9, window: '1m' })
     const byName = ({ body }: { body: unknown }) => (body as { name: string }).name
     app.post('/', { config: { rateLimit: { limit: 1, hook: 'preHandler', key: byName } } }, ok)
@@ -79,14 +82,14 @@ describe('hook', () => {
     expect([await post('ann'), await post('ann'), await post('bob')]).toEqual([200, 429, 200])
   })
 
-  test('another word is refused', async () => {
+  test('an unknown hook is rejected', async () => {
     await expect(serverWith({ limit: 1, window: '1m', hook: 'onSend' as never })).rejects.toThrow(
       'rateLimit: hook: expected one of onRequest, preParsing, preValidation, preHandler, got "onSend"',
     )
   })
 
   test.each(['preValidation', 'preHandler'] as const)(
-    'in %s the limiter of a route knows the user that a hook added later finds, with the plugin as with the route',
+    "in %s a route's limiter sees the user that a later hook finds, from the plugin and from the route",
     async (hook) => {
       const users = { key: byUser(userOf), anonymous: 'by-ip' } as const
       const everywhere = await serverWith({ limit: 1, window: '1m', hook, ...users })
@@ -100,14 +103,14 @@ describe('hook', () => {
         expect(await statuses(app, '/?userId=ann', 2)).toEqual([200, 429])
         expect(await statuses(app, '/?userId=bob', 1)).toEqual([200])
         expect(await statuses(app, '/', 2)).toEqual([200, 429])
-        // A HEAD route of its own, of the same limiter.
+        // A HEAD route of its own, with the same limiter.
         expect((await app.inject({ method: 'HEAD', url: '/?userId=ann' })).statusCode).toBe(429)
       }
     },
   )
 
   test.each(['onRequest', 'preParsing', 'preValidation', 'preHandler'] as const)(
-    'in %s it runs where it does with @fastify/rate-limit, but in the first two before hooks that are added later',
+    'in %s the limiter runs where that of @fastify/rate-limit does, but in the first two before later hooks',
     async (hook) => {
       const order = async (register: (app: FastifyInstance, limiter: () => void) => Promise<unknown>) => {
         const seen: string[] = []
@@ -150,7 +153,7 @@ describe('hook', () => {
     },
   )
 
-  test('unknown paths, and routes that were there before, are limited by the plugin in a late hook as well, and once', async () => {
+  test('in a late hook the plugin limits unknown and earlier routes once as well', async () => {
     const app = fastify()
     let decisions = 0
     const key = () => `${++decisions && 'k'}`
@@ -167,7 +170,7 @@ describe('hook', () => {
     expect(decisions).toBe(6)
   })
 
-  test('a second plugin in a late hook adds its limit, and routes that share an object of options are limited each', async () => {
+  test('a second plugin in a late hook adds its limit, and routes with a shared options object are limited', async () => {
     const app = fastify()
     const config = { rateLimit: { limit: 2, window: '1m', key: everyone() } } as const
     app.register(rateLimit, { name: 'minute', limit: 5, window: '1m', hook: 'preHandler' })
@@ -181,10 +184,10 @@ describe('hook', () => {
   })
 })
 
-describe('config.rateLimit that is neither options nor false', () => {
+describe('values of config.rateLimit that are neither options nor false', () => {
   const wrong = [5, 0, true, null, '1m', [], () => {}, new Map(), Promise.resolve({ limit: 1, window: '1m' })]
 
-  test.each(wrong.map((own) => [own]))('%s is rejected when the route is added', async (own) => {
+  test.each(wrong.map((own) => [own]))('config.rateLimit %s is rejected when the route is added', async (own) => {
     for (const global of [true, false]) {
       const app = await serverWith({ global, limit: 1, window: '1m' })
       expect(() => app.get('/', { config: { rateLimit: own as never } }, ok)).toThrow(
@@ -199,7 +202,7 @@ describe('config.rateLimit that is neither options nor false', () => {
   })
 
   test.each(wrong.map((own) => [own]))(
-    '%s fails each request to a route that was there before the plugin',
+    'config.rateLimit %s fails each request to a route added before the plugin',
     async (own) => {
       const app = fastify()
       app.register(rateLimit, { limit: 1, window: '1m' })
@@ -215,7 +218,7 @@ interface WithUser {
 
 const userOf = (request: FastifyRequest) => (request as WithUser).userId
 
-/** As the README of @fastify/rate-limit has it. */
+/** As in the README of @fastify/rate-limit. */
 function findsUsersIn(app: FastifyInstance, hook: 'preValidation' | 'preHandler') {
   app.decorateRequest('userId', '')
   app.addHook(hook, async (request) => {

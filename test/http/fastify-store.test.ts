@@ -2,7 +2,7 @@ import { rateLimit as limit, memoryStore, type Store } from '@sluice/fastify'
 import Fastify from 'fastify'
 import { expect, test } from 'vitest'
 
-/** A store in memory that says when it is ready. */
+/** A store in memory that becomes ready with a promise. */
 function storeThatIs(ready: Promise<void>): Store {
   const store = memoryStore()
   return {
@@ -32,7 +32,7 @@ test('the plugin is registered once its store is ready', async () => {
   await app.close()
 })
 
-test('a store that never is does not keep the server from starting', async () => {
+test('a store that is never ready does not keep the server from starting', async () => {
   const never = new Promise<void>(() => {})
   const app = Fastify({ pluginTimeout: 1500 })
   await app.register(limit, { limit: 5, window: '1m', store: storeThatIs(never) })
@@ -41,7 +41,7 @@ test('a store that never is does not keep the server from starting', async () =>
   await app.close()
 })
 
-test('nothing is waited for where that is not wanted', async () => {
+test('with waitForStore: false the plugin does not wait', async () => {
   const never = new Promise<void>(() => {})
   const app = Fastify({ pluginTimeout: 0 })
   await app.register(limit, { limit: 5, window: '1m', store: storeThatIs(never), waitForStore: false })

@@ -21,7 +21,7 @@ const statuses = async (
   return seen
 }
 
-test('a route has the global limit, a limit of its own instead, or none', async () => {
+test('a route has the global limit, its own limit instead, or none', async () => {
   const app = fastify()
   await app.register(rateLimit, { name: 'all', limit: 2, window: '1m' })
   app.get('/global', async () => 'ok')
@@ -43,14 +43,14 @@ test('the HEAD route that Fastify adds shares the limiter of its GET route', asy
   expect(await statuses(app, '/own', 1, 'HEAD')).toEqual([429])
 })
 
-test('limits unknown paths with a 404 handler of the app too', async () => {
+test('the plugin limits unknown paths with a custom 404 handler, too', async () => {
   const app = fastify()
   await app.register(rateLimit, { limit: 1, window: '1m' })
   app.setNotFoundHandler((_request, reply) => reply.code(404).send('nothing here'))
   expect(await statuses(app, '/nowhere', 2)).toEqual([404, 429])
 })
 
-test('limiters of routes that share the store count by themselves, unless they are one object', async () => {
+test('limiters of routes on one store count separately, unless their options are one object', async () => {
   const app = fastify()
   await app.register(rateLimit, { global: false, store: memoryStore(), key: everyone() })
   const shared = { limit: 1, window: '1m' } as const
@@ -80,7 +80,7 @@ test('a hook for one route works as preHandler, where the body is known', async 
   expect(await post('bob')).toEqual([200, 0])
 })
 
-test('is in force in the whole app, in plugins registered later too', async () => {
+test('the plugin applies to the whole app, including plugins registered later', async () => {
   const app = fastify()
   await app.register(rateLimit, { limit: 1, window: '1m' })
   await app.register(async (child) => {
@@ -99,7 +99,7 @@ test('a second registration adds a limit, and routes stay with the first', async
   expect((await app.inject('/own')).headers.ratelimit).toBe('"own";r=2;t=60')
 })
 
-test('a mistake in the limiter of a route shows when the route is added', async () => {
+test('a mistake in the limiter of a route is rejected when the route is added', async () => {
   const app = fastify()
   await app.register(rateLimit, { global: false })
   expect(() => app.get('/', { config: { rateLimit: { limit: -1, window: '1m' } } }, async () => 'ok')).toThrow(
@@ -107,7 +107,7 @@ test('a mistake in the limiter of a route shows when the route is added', async 
   )
 })
 
-test('routes are known by their pattern, and unknown paths by one name', async () => {
+test('a route is its pattern, and unknown paths share one name', async () => {
   const app = fastify()
   const routes: (string | undefined)[] = []
   await app.register(rateLimit, {
@@ -124,7 +124,7 @@ test('routes are known by their pattern, and unknown paths by one name', async (
   expect(routes).toEqual(['/users/:id', '(no route)'])
 })
 
-test('the global limiter can be reached, to block and to look', async () => {
+test('app.rateLimit.limiter is the global limiter, to block and to peek', async () => {
   const app = fastify()
   await app.register(rateLimit, { limit: 2, window: '1m' })
   app.get('/', async () => 'ok')
@@ -152,7 +152,7 @@ describe.each([
     return app
   }
 
-  test('leaves a route its own limit, the global one, or none', async () => {
+  test('each route has its own limit, the global one, or none, with a late registration', async () => {
     const app = await serverWith({ name: 'all', limit: 2, window: '1m' }, (app) => {
       app.get('/own', own({ name: 'own', limit: 1, window: '1m' }), ok)
       app.get('/global', ok)
@@ -165,7 +165,7 @@ describe.each([
     expect(await statuses(app, '/global', 3)).toEqual([200, 200, 429])
   })
 
-  test('leaves a limiter to the routes that share its options, with the options of the plugin', async () => {
+  test('routes that share their options share a limiter, with the options of the plugin', async () => {
     const shared = { limit: 2, window: '1m' } as const
     const app = await serverWith({ global: false, key: everyone(), headers: 'legacy' }, (app) => {
       app.get('/a', own(shared), ok)
@@ -176,7 +176,7 @@ describe.each([
     expect((await app.inject('/a')).headers).toMatchObject({ 'x-ratelimit-limit': '2' })
   })
 
-  test('hands a mistake in the limiter of a route to the error handler, and never runs the route', async () => {
+  test('a mistake in the limiter of a route reaches the error handler, and the route never runs', async () => {
     let runs = 0
     const app = await serverWith({ store: memoryStore(), limit: 9, window: '1m' }, (app) => {
       app.setErrorHandler((error, _request, reply) =>
@@ -192,7 +192,7 @@ describe.each([
     expect(runs).toBe(0)
   })
 
-  test('leaves each route a limiter by itself, whichever is asked first in which process', async () => {
+  test('each route has its own limiter, whichever is called first in which process', async () => {
     const store = memoryStore()
     const process = () =>
       serverWith({ global: false, store, key: everyone() }, (app) => {
@@ -209,7 +209,7 @@ describe.each([
   })
 })
 
-test('a registration that is not awaited checks the routes of plugins after it at the start', async () => {
+test('a registration that is not awaited checks the routes of later plugins at the start', async () => {
   const app = fastify()
   app.register(rateLimit, { global: false })
   app.register(async (child) => {
@@ -218,7 +218,7 @@ test('a registration that is not awaited checks the routes of plugins after it a
   await expect(app.ready()).rejects.toMatchObject({ code: 'INVALID_POLICY' })
 })
 
-test('no route is given the name of the global limiter, or of another route', async () => {
+test('no route has the name of the global limiter, or of another route', async () => {
   const app = fastify()
   await app.register(rateLimit, { store: memoryStore(), limit: 9, window: '1m', key: everyone() })
   const one = () => own({ limit: 1, window: '1m' })
@@ -231,7 +231,7 @@ test('no route is given the name of the global limiter, or of another route', as
   expect((await app.inject({ method: 'POST', url: '/a' })).statusCode).toBe(200)
 })
 
-describe('a route does not inherit what its own options exclude', () => {
+describe('options that a route does not inherit', () => {
   const limit = { name: 'own', limit: 1, window: '1m' } as const
   const counts = (status: number) => status !== 304
   const away = () =>
@@ -254,7 +254,7 @@ describe('a route does not inherit what its own options exclude', () => {
     ],
     ['lengths beside no largest body', { body: { max: 9, requireLength: true } }, { body: undefined } as never],
     ['a longest wait beside no count', { count: { only: counts, within: '1s' } }, { count: undefined } as never],
-  ])('%s', async (_what, plugin, route) => {
+  ])('a route does not inherit an option that its own options exclude: %s', async (_what, plugin, route) => {
     const app = fastify()
     await app.register(rateLimit, { limit: 9, window: '1m', ...plugin } as never)
     app.get('/', own({ ...limit, ...route }), ok)
@@ -264,7 +264,7 @@ describe('a route does not inherit what its own options exclude', () => {
     expect(await statuses(app, '/hook', 2)).toEqual([200, second])
   })
 
-  test('but the default in its place', async () => {
+  test('a route has the default in place of an excluded option', async () => {
     const app = fastify()
     await app.register(rateLimit, { limit: 9, window: '1m', store: away(), unavailable: { decide: 'deny' } })
     app.get('/local', own({ limit: 4, window: '1m', unavailable: { share: 0.25 } }), ok)
@@ -273,7 +273,7 @@ describe('a route does not inherit what its own options exclude', () => {
     expect(await statuses(app, '/deny', 1)).toEqual([503])
   })
 
-  test('and does inherit what goes with them', async () => {
+  test('a route inherits options that fit its own', async () => {
     const app = fastify()
     const inherited = { unavailable: { share: 0.25 }, enforce: { percent: 0 }, count: { only: counts } }
     await app.register(rateLimit, { limit: 9, window: '1m', store: away(), ...inherited })
@@ -289,7 +289,7 @@ describe('a route does not inherit what its own options exclude', () => {
     expect((await app.inject('/')).json()).toEqual([false, true])
   })
 
-  test('and is refused for what it names itself', async () => {
+  test('contradictory options of a route itself are rejected', async () => {
     const app = fastify()
     await app.register(rateLimit, { limit: 9, window: '1m', unavailable: { share: 0.25 }, enforce: { mode: 'report' } })
     const add = (options: Partial<FastifyRateLimitOptions>) => () => app.get('/', own({ ...limit, ...options }), ok)

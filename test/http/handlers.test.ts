@@ -31,7 +31,7 @@ afterEach(async () => {
 
 const frozen = () => memoryStore({ clock: () => 0 })
 const none = { limit: 0, window: '10s', name: 'api' } as const
-/** A store that has never been there. */
+/** A store that was never available. */
 const away = {
   decide: async () => Promise.reject(new SluiceError('STORE_UNAVAILABLE', 'away')),
   reset: async () => {},
@@ -40,8 +40,8 @@ const away = {
 } as never
 
 describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: start, respondBy }) => {
-  describe('by a handler of the application', () => {
-    test('are answered in its own format: 429 with quota headers, and the route does not run', async () => {
+  describe('handlers of the application', () => {
+    test('a handler responds to a refusal in its own format: 429 with quota headers, and the route does not run', async () => {
       const respond = respondBy(({ verdict, send }) => send({ code: 'SLOW_DOWN', waitMs: verdict.retryAfterMs }))
       const app = await start([{ name: 'api', store: frozen(), limit: 1, window: '10s', respond }])
       expect((await request(app.server).get('/')).status).toBe(200)
@@ -57,15 +57,15 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
       expect(app.errors).toEqual([])
     })
 
-    test('may have another status, and the handler sees the headers that are set', async () => {
+    test('a handler can choose another status, and sees the headers that are set', async () => {
       const respond = respondBy(({ send, header }) => send({ wait: header('retry-after') }, 420))
       const app = await start([{ ...none, limits: undefined, store: frozen(), respond }])
       const { status, body } = await request(app.server).get('/')
-      // A limit of 0 never has room.
+      // A limit of 0 never has room, so there is no Retry-After.
       expect([status, body]).toEqual([420, {}])
     })
 
-    test('late, where the handler is async', async () => {
+    test('an async handler can respond later', async () => {
       const respond = respondBy(async ({ send }) => {
         await new Promise(setImmediate)
         return send({ late: true })
@@ -75,7 +75,7 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
       expect([status, body]).toEqual([429, { late: true }])
     })
 
-    test('have no body for HEAD', async () => {
+    test('a refused HEAD request has no body', async () => {
       const app = await start([{ ...none, respond: respondBy(({ send }) => send({ code: 'SLOW_DOWN' })) }])
       const { status, text } = await request(app.server).head('/')
       expect([status, text ?? '']).toEqual([429, ''])
@@ -89,7 +89,7 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
         },
       ],
       ['rejects', () => Promise.reject(new Error('mine'))],
-    ])('reach the error handler once where the handler %s, under the status of that', async (_how, fails) => {
+    ])('an error of a handler that %s reaches the error handler once, with its status', async (_how, fails) => {
       const app = await start([{ ...none, respond: respondBy(fails) }])
       const { status, body } = await request(app.server).get('/')
       expect([status, body, app.ran()]).toEqual([500, { failed: 'mine' }, 0])
@@ -104,20 +104,20 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
         },
       ],
       ['rejects with nothing', () => Promise.reject()],
-    ])('reach the error handler as an error where it %s', async (_how, fails) => {
+    ])('a handler that %s reaches the error handler as an error', async (_how, fails) => {
       const app = await start([{ ...none, respond: respondBy(fails) }])
       const { status } = await request(app.server).get('/')
       expect([status, app.ran()]).toEqual([500, 0])
       expect(app.errors).toMatchObject([{ message: expect.stringContaining('a function failed with undefined') }])
     })
 
-    test('that the handler has answered before it fails leave the server alive', async () => {
+    test('a handler that fails after its response leaves the server alive', async () => {
       const respond = respondBy(async ({ send }) => {
         await send({ code: 'SLOW_DOWN' })
         throw new Error('too late')
       })
       const app = await start([{ ...none, respond }])
-      // What becomes of this response is the framework's way.
+      // The framework decides about the end of this response.
       await request(app.server)
         .get('/')
         .catch(() => {})
@@ -128,10 +128,10 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
       expect(app.ran()).toBe(0)
     })
 
-    test('that it never answers give their permits of other limiters back when the client leaves', async () => {
-      let asked = 0
+    test('a handler that never responds releases permits of other limiters when the client disconnects', async () => {
+      let calls = 0
       const never = () => {
-        asked++
+        calls++
         return new Promise(() => {})
       }
       let now = 0
@@ -143,7 +143,7 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
       await once(app.server, 'listening')
       const leaving = httpRequest({ port: (app.server.address() as AddressInfo).port, host: '127.0.0.1' }).end()
       leaving.on('error', () => {})
-      await expect.poll(() => asked).toBe(1)
+      await expect.poll(() => calls).toBe(1)
       const free = async () => (await app.limiters[0]?.peek('everyone'))?.remaining
       expect(await free()).toBe(0)
       leaving.destroy()
@@ -154,15 +154,15 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
       await expect.poll(later, { timeout: 60_000 }).toBe(1)
     })
 
-    test('are none in report mode', async () => {
+    test('in report mode the handler is not called', async () => {
       const respond = respondBy(({ send }) => send({ code: 'SLOW_DOWN' }))
       const app = await start([{ ...none, enforce: { mode: 'report' }, respond }])
       expect((await request(app.server).get('/')).text).toBe('ok')
     })
   })
 
-  describe('passed to the error handler', () => {
-    test('are a RateLimitError with status, headers and verdict, a message for clients, and no stack', async () => {
+  describe('pass()', () => {
+    test('pass() hands a RateLimitError with status, headers and verdict, a public message and no stack to the error handler', async () => {
       const app = await start([{ name: 'api', store: frozen(), limit: 1, window: '10s', respond: pass() }])
       await request(app.server).get('/')
       const { status, headers, body } = await request(app.server).get('/')
@@ -180,7 +180,7 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
       expect(JSON.stringify(error)).not.toContain('verdict')
     })
 
-    test('are 429 with the same headers where the framework itself handles errors', async () => {
+    test('pass() results in 429 with the same headers if the framework handles errors itself', async () => {
       const app = await start([{ name: 'api', store: frozen(), limit: 1, window: '10s', respond: pass() }], false)
       await request(app.server).get('/')
       const { status, headers, text } = await request(app.server).get('/')
@@ -193,7 +193,7 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
       })
     })
 
-    test('may be 503, which blocked clients are not', async () => {
+    test('pass() can have the status 503, except for blocked clients', async () => {
       const app = await start([{ ...none, limit: 1, key: everyone(), respond: pass({ status: 503 }) }])
       await request(app.server).get('/')
       expect((await request(app.server).get('/')).status).toBe(503)
@@ -203,7 +203,7 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
     })
   })
 
-  test('are 503 to both where nothing could decide', async () => {
+  test('handlers and pass() have the status 503 with decide "deny" during an outage', async () => {
     const limits = { ...none, limit: 5, store: away, unavailable: { decide: 'deny' } } as const
     const passing = await start([{ ...limits, respond: pass() }])
     expect((await request(passing.server).get('/')).status).toBe(503)
@@ -215,7 +215,7 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
     expect([status, body]).toEqual([503, { is: 'unavailable' }])
   })
 
-  test('come to both from other responders, and from single limits, under the last verdict', async () => {
+  test('handlers and pass() work in other responders and in single limits, with the last verdict', async () => {
     const otherwise = respondBy(({ send, verdict }) => send({ waitMs: verdict.retryAfterMs }))
     const full = await start([
       { ...none, limit: 1, store: frozen(), respond: queue({ size: 1, maxWait: '1s', otherwise }) },
@@ -235,7 +235,7 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
 })
 
 test.each(['Express 5', 'Express 4', 'Koa'].filter((name) => Object.hasOwn(NATIVE, name)))(
-  '%s: refused requests go on to the route where it says so, uncharged, with its status',
+  '%s: a handler can let refused requests go on to the route, uncharged, with its status',
   async (name) => {
     const { app: start, respondBy } = NATIVE[name] as NativeFramework
     const respond = respondBy(({ proceed }) => proceed?.())
@@ -249,7 +249,7 @@ test.each(['Express 5', 'Express 4', 'Koa'].filter((name) => Object.hasOwn(NATIV
   },
 )
 
-test('Express: what the handler hands to next goes where next leads', async () => {
+test('Express: the argument of next in a handler works as in any middleware', async () => {
   const app = makeExpress()
   app.set('env', 'test')
   const by = (...failure: unknown[]) =>
@@ -260,7 +260,7 @@ test('Express: what the handler hands to next goes where next leads', async () =
   expect((await request(app).get('/route')).status).toBe(404)
 })
 
-test('Fastify: what the handler returns is sent', async () => {
+test('Fastify: the value that a handler returns is sent', async () => {
   const app = makeFastify()
   const returning = (value: unknown) => fastify.handler(() => value)
   await app.register(fastify.rateLimit, { global: false })
@@ -275,7 +275,7 @@ test('Fastify: what the handler returns is sent', async () => {
   expect([statusCode, body]).toEqual([429, ''])
 })
 
-describe('over HTTP/2', () => {
+describe('handlers over HTTP/2', () => {
   const get = async (port: number) => {
     const session = connect(`http://127.0.0.1:${port}`)
     closing.push(() => session.destroy())
@@ -286,7 +286,7 @@ describe('over HTTP/2', () => {
     return [headers[':status'], headers['retry-after'], body]
   }
 
-  test('Koa and Fastify run handlers, and pass refusals', async () => {
+  test('Koa and Fastify run handlers and pass() over HTTP/2', async () => {
     const app = new Koa()
     app.use(
       koa.rateLimit({
@@ -314,7 +314,7 @@ describe('over HTTP/2', () => {
   })
 })
 
-test('methods with @RateLimited hand refusals on as well', async () => {
+test('methods with @RateLimited call handlers and pass() as well', async () => {
   const seen: unknown[] = []
   const limited = (respond: express.Responder<makeExpress.Request>) => {
     const descriptor = { value: async () => void seen.push('ran') }
@@ -333,7 +333,7 @@ test('methods with @RateLimited hand refusals on as well', async () => {
   expect(seen).toEqual([])
 })
 
-test('what is no handler is refused when the limiter is made', () => {
+test('invalid arguments of handler and pass are rejected', () => {
   for (const make of [express.handler, koa.handler, fastify.handler]) {
     expect(() => make('text' as never)).toThrow(/handler: expected a function, got "text"/)
   }

@@ -16,7 +16,7 @@ import {
 import { createGuard } from '@sluice/core/http'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
-/** The headers of one request after another, by a guard that knows no framework. */
+/** The headers of successive requests, by a guard that knows no framework. */
 function headersOf(
   options: Omit<LimiterOptions<unknown>, 'store'> & { headers?: HeadersOption; cost?: number },
   present: Record<string, string> = {},
@@ -25,7 +25,7 @@ function headersOf(
   const guard = createGuard<unknown>({ key: () => 'k', store: memoryStore({ clock: () => time.now }), ...options })
   const next = (): Record<string, string> => {
     const outcome = guard(context(present))
-    if (outcome instanceof Promise) throw new Error('a memory store answers at once')
+    if (outcome instanceof Promise) throw new Error('a memory store decides synchronously')
     return Object.fromEntries(outcome.headers)
   }
   return { time, next }
@@ -51,20 +51,20 @@ describe('draft 11', () => {
   test.each([
     ['whole seconds', slidingLog({ limit: 5, window: '10s' }), '"p";q=5;w=10', '"p";r=4;t=10'],
     [
-      'a window of 1.5 s: rounded up, so that no client is promised too much',
+      'a window of 1.5 s: rounded up, so that no client expects too much',
       slidingLog({ limit: 5, window: 1500 }),
       '"p";q=5;w=2',
       '"p";r=4;t=2',
     ],
     ['below a second: no w', slidingLog({ limit: 5, window: 500 }), '"p";q=5', '"p";r=4;t=1'],
     [
-      'a bucket larger than its limit: its capacity, and when that is back',
+      'a bucket larger than its limit: its capacity, and the time of its next unit',
       tokenBucket({ refill: 2, every: '1s', capacity: 10 }),
       '"p";q=10;w=5',
       '"p";r=9;t=1',
     ],
     [
-      'a bucket that takes a broken number of seconds',
+      'a bucket that takes a fraction of a second to refill',
       gcra({ limit: 3, window: '1s', burst: 10 }),
       '"p";q=10;w=4',
       '"p";r=9;t=1',
@@ -82,12 +82,12 @@ describe('draft 11', () => {
       '"p";q=999999999999999',
       '"p";r=999999999999999;t=1',
     ],
-  ])('%s', (_what, limit, policy, state) => {
+  ])('draft-11 headers for %s', (_what, limit, policy, state) => {
     const { next } = headersOf({ name: 'p', limits: [limit] })
     expect(next()).toEqual({ 'RateLimit-Policy': policy, RateLimit: state })
   })
 
-  test('on a refusal t of the limit that binds is Retry-After, and of the others their reset', () => {
+  test('on a refusal, t of the violated limit is Retry-After, and t of the others is their reset', () => {
     const { time, next } = headersOf({ name: 'p', limits: [gcra({ limit: 60, window: '1m', burst: 2 }), perDay(9)] })
     next()
     next()
@@ -102,37 +102,37 @@ describe('draft 11', () => {
     })
   })
 
-  test('of several violated limits the longest wait is told', () => {
+  test('with several violated limits the longest wait is reported', () => {
     const { next } = headersOf({ name: 'p', limits: [slidingLog({ limit: 1, window: '3s' }), perMinute(1)] })
     next()
     expect(next()).toMatchObject({ RateLimit: '"p-3s";r=0;t=3, "p-1m";r=0;t=60', 'Retry-After': '60' })
   })
 
-  test('Retry-After is a second at least and never fractional', () => {
+  test('Retry-After is at least a second and never fractional', () => {
     const { next } = headersOf({ limits: [leakyBucket({ leak: 4, every: '1s', capacity: 1 })] })
     next()
     expect(next()).toMatchObject({ 'Retry-After': '1', RateLimit: '"default";r=0;t=1' })
   })
 
-  test('a year is told in whole seconds, without overflow', () => {
+  test('a wait of a year is reported in whole seconds, without overflow', () => {
     const { next } = headersOf({ limit: 1, window: '365d' })
     next()
     expect(next()).toMatchObject({ 'Retry-After': '31536000' })
   })
 
-  test('a cost that does not fit shows what is left, not 0', () => {
+  test('a cost that does not fit reports the remaining units, not 0', () => {
     const { next } = headersOf({ name: 'p', limit: 5, window: '10s', cost: 3 })
     next()
     expect(next()).toMatchObject({ RateLimit: '"p";r=2;t=10', 'Retry-After': '10' })
   })
 
-  test('a cost of 0 takes nothing and tells the quota', () => {
+  test('a cost of 0 charges nothing and reports the quota', () => {
     const { next } = headersOf({ name: 'p', limit: 5, window: '10s', cost: 0 })
     next()
     expect(next()).toEqual({ 'RateLimit-Policy': '"p";q=5;w=10', RateLimit: '"p";r=5;t=0' })
   })
 
-  test('members of another limiter stay in front', () => {
+  test('items of another limiter stay in front', () => {
     const { next } = headersOf(
       { name: 'p', limit: 5, window: '10s' },
       { RateLimit: '"o";r=1;t=1', 'RateLimit-Policy': '"o";q=1;w=1' },
@@ -144,7 +144,7 @@ describe('draft 11', () => {
   })
 })
 
-describe('a Retry-After that is on the response already', () => {
+describe('an existing Retry-After', () => {
   beforeEach(() => void vi.useFakeTimers({ now: Date.parse('2026-01-01T00:00:00Z'), toFake: ['Date'] }))
   afterEach(() => void vi.useRealTimers())
 
@@ -154,18 +154,18 @@ describe('a Retry-After that is on the response already', () => {
     ['a shorter wait', '9', '10'],
     ['a later date', 'Thu, 01 Jan 2026 00:00:11 GMT', undefined],
     ['an earlier date', 'Thu, 01 Jan 2026 00:00:09 GMT', '10'],
-    ['what cannot be read', 'soon', '10'],
-  ])('%s', (_what, present, told) => {
+    ['an unreadable value', 'soon', '10'],
+  ])('Retry-After beside %s on the response', (_what, present, expected) => {
     const refused = headersOf({ limit: 1, window: '10s' }, { 'Retry-After': present })
     expect(refused.next()).not.toHaveProperty('Retry-After')
-    expect(refused.next()['Retry-After']).toBe(told)
+    expect(refused.next()['Retry-After']).toBe(expected)
   })
 })
 
 describe('earlier forms', () => {
   const limits = [perMinute(5, { name: 'burst' }), slidingLog({ limit: 100, window: '1h', name: 'hour' })]
 
-  test('draft 8: t is the time until the quota resets, on a refusal too', () => {
+  test('draft 8: t is the time until the quota resets, also on a refusal', () => {
     const { time, next } = headersOf({ headers: 'draft-8', limits: [gcra({ limit: 2, window: '10s', name: 'b' })] })
     next()
     next()
@@ -196,7 +196,7 @@ describe('earlier forms', () => {
     [{ format: 'legacy', reset: 'epoch-seconds' }, 1_767_225_660],
     [{ format: 'legacy', reset: 'epoch-ms' }, 1_767_225_660_000],
     [{ format: 'legacy', reset: 'delta-seconds' }, 60],
-  ] as const)('legacy with the dialect %o', (headers, reset) => {
+  ] as const)('legacy headers with the form %o', (headers, reset) => {
     vi.useFakeTimers({ now: Date.parse('2026-01-01T00:00:00Z'), toFake: ['Date'] })
     try {
       const { next } = headersOf({ headers, limits })
@@ -210,7 +210,7 @@ describe('earlier forms', () => {
     }
   })
 
-  test('legacy under names of its own, of which some are left out', () => {
+  test('legacy headers can have other names, or be left out', () => {
     const names = { limit: 'X-Quota', remaining: 'X-Left', reset: false } as const
     const { next } = headersOf({ headers: { format: 'legacy', names }, limits })
     expect(next()).toEqual({ 'X-Quota': '5', 'X-Left': '4' })
@@ -236,7 +236,7 @@ describe('earlier forms', () => {
     expect(wider.next()[field]).toMatch(/2/)
   })
 
-  test('several forms at once, or none', () => {
+  test('headers accepts several forms at once, or none', () => {
     expect(Object.keys(headersOf({ headers: ['draft-11', 'legacy'], limit: 5, window: '1m' }).next())).toEqual([
       'RateLimit-Policy',
       'RateLimit',
@@ -247,7 +247,7 @@ describe('earlier forms', () => {
     expect(headersOf({ headers: false, limit: 5, window: '1m' }).next()).toEqual({})
   })
 
-  test('without quota headers a refusal still says when to come back', () => {
+  test('with headers: false a refusal still has Retry-After', () => {
     const { next } = headersOf({ headers: false, limit: 1, window: '10s' })
     next()
     expect(next()).toMatchObject({ 'Retry-After': '10' })
@@ -282,7 +282,7 @@ describe('earlier forms', () => {
       { format: 'legacy', names: { limit: 'x-left', remaining: 'X-Left' } },
       /forms of which only one writes X-Left/,
     ],
-  ])('%s is refused when the limiter is made', (_what, headers, message) => {
+  ])('headers rejects %s when the limiter is made', (_what, headers, message) => {
     expect(() => createGuard({ limit: 1, window: 1, headers: headers as HeadersOption })).toThrow(message)
   })
 })

@@ -56,23 +56,23 @@ describe.each(Object.entries(APPS))('%s over HTTP/2', (_name, make) => {
     closing.push(() => session.destroy())
     const stream = session.request({ ':method': 'POST', ':path': '/', 'content-type': 'text/plain', ...headers })
     stream.on('error', () => {})
-    const answer = once(stream, 'response').then(async ([headers]) => ({
+    const response = once(stream, 'response').then(async ([headers]) => ({
       status: headers[':status'] as number,
       type: headers['content-type'] as string,
       text: await textOf(stream),
     }))
-    answer.catch(() => {})
-    return { stream, answer }
+    response.catch(() => {})
+    return { stream, response }
   }
 
-  test('a body is reserved, and settled for what came of it', async () => {
+  test('over HTTP/2 a body is reserved, and settled for its received bytes', async () => {
     const { port, limiter } = await make()
     const left = async () => (await limiter?.peek('everyone'))?.remaining
-    const { stream, answer } = await post(port)
+    const { stream, response } = await post(port)
     stream.write('x'.repeat(30))
     await expect.poll(left).toBe(600)
     stream.end('x'.repeat(20))
-    expect(await answer).toMatchObject({ status: 200, text: '50' })
+    expect(await response).toMatchObject({ status: 200, text: '50' })
     await expect.poll(left).toBe(950)
 
     const cut = await post(port)
@@ -82,11 +82,11 @@ describe.each(Object.entries(APPS))('%s over HTTP/2', (_name, make) => {
     await expect.poll(left).toBe(920)
   })
 
-  test('with requireLength, a body of no announced length is answered 411 and reserves nothing', async () => {
+  test('over HTTP/2 with requireLength, a body without an announced length gets 411 and reserves nothing', async () => {
     const { port, limiter } = await make({ body: { max: 400, requireLength: true } })
     const growing = await post(port)
     growing.stream.write('x')
-    const { status, type, text } = await growing.answer
+    const { status, type, text } = await growing.response
     expect([status, type, JSON.parse(text).title]).toEqual([
       411,
       'application/problem+json; charset=utf-8',
@@ -94,18 +94,18 @@ describe.each(Object.entries(APPS))('%s over HTTP/2', (_name, make) => {
     ])
     const announced = await post(port, { 'content-length': '5' })
     announced.stream.end('12345')
-    expect(await announced.answer).toMatchObject({ status: 200, text: '5' })
+    expect(await announced.response).toMatchObject({ status: 200, text: '5' })
     expect((await limiter?.peek('everyone'))?.remaining).toBe(995)
   })
 
-  test('a body that is too large is answered 413, announced or on its way', async () => {
+  test('over HTTP/2 a body that is too large gets 413, announced or on its way', async () => {
     const { port } = await make()
     const announced = await post(port, { 'content-length': '401' })
-    expect(await announced.answer).toMatchObject({ status: 413, type: 'application/problem+json; charset=utf-8' })
+    expect(await announced.response).toMatchObject({ status: 413, type: 'application/problem+json; charset=utf-8' })
     const growing = await post(port)
     growing.stream.write('x'.repeat(300))
     growing.stream.write('x'.repeat(300))
-    expect(await growing.answer).toMatchObject({ status: 413, type: 'application/problem+json; charset=utf-8' })
+    expect(await growing.response).toMatchObject({ status: 413, type: 'application/problem+json; charset=utf-8' })
   })
 })
 

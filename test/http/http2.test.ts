@@ -9,7 +9,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-/** A client over HTTP/2: of each request, its stream and its status. */
+/** A client over HTTP/2: returns the stream and the status of each request. */
 async function client(app: { listen(options: { port: number; host: string }): Promise<string>; close(): unknown }) {
   const address = await app.listen({ port: 0, host: '127.0.0.1' })
   closing.push(() => app.close())
@@ -24,7 +24,7 @@ async function client(app: { listen(options: { port: number; host: string }): Pr
   }
 }
 
-test('over HTTP/2, a client that leaves the queue gives its charge back and never reaches the handler', async () => {
+test('over HTTP/2 a client that leaves the queue is refunded and never reaches the handler', async () => {
   let ran = 0
   const app = fastify({ http2: true })
   await app.register(rateLimit, { limits: [leakyBucket({ leak: 1, every: '2s', capacity: 2, queue: true })] })
@@ -45,7 +45,7 @@ test('over HTTP/2, a client that leaves the queue gives its charge back and neve
   expect(ran).toBe(2)
 })
 
-test('over HTTP/2, a HEAD request waits for its turn, and holds a permit, like any other', async () => {
+test('over HTTP/2 a HEAD request waits for its turn and holds a permit, like any other', async () => {
   const app = fastify({ http2: true })
   const limits = [leakyBucket({ leak: 1, every: '100ms', capacity: 2, queue: true }), concurrency({ limit: 2 })]
   await app.register(rateLimit, { limits })
@@ -60,7 +60,7 @@ test('over HTTP/2, a HEAD request waits for its turn, and holds a permit, like a
   expect(free).toContain('{"free":true}')
 })
 
-test('over HTTP/2, a HEAD request that is reset before it is answered releases its permit when its handler is done', async () => {
+test('over HTTP/2 a HEAD request reset before its response releases its permit when its handler is done', async () => {
   const app = fastify({ http2: true })
   await app.register(rateLimit, { limits: [concurrency({ limit: 1, ttl: '1h' })] })
   const handlers: (() => void)[] = []

@@ -48,7 +48,7 @@ describe('byIp', () => {
     ['[fe80::1%25eth0]:443', 'fe80::/64'],
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
     ['2001:DB8:1:2::', '2001:db8:1:2::/64'],
-  ])('%s counts as %s', (ip, key) => {
+  ])('byIp counts %s as %s', (ip, key) => {
     expect(keyOf(byIp(), { ip })).toBe(key)
   })
 
@@ -64,7 +64,7 @@ describe('byIp', () => {
     ':::',
     '[::1',
     '%eth0',
-  ])('%o is no address, and an error', (ip) => {
+  ])('byIp rejects %o, which is not an address', (ip) => {
     expect(() => keyOf(byIp(), { ip })).toThrow(expect.objectContaining({ code: 'INVALID_KEY' }))
   })
 
@@ -74,17 +74,17 @@ describe('byIp', () => {
     [56, '2001:db8:1:ab00::/56'],
     [60, '2001:db8:1:abc0::/60'],
     [128, '2001:db8:1:abcd:0:1:2:3'],
-  ])('groups IPv6 by /%i if told so', (ipv6Prefix, key) => {
+  ])('byIp groups IPv6 by /%i with ipv6Prefix', (ipv6Prefix, key) => {
     expect(keyOf(byIp({ ipv6Prefix }), { ip: '2001:db8:1:abcd:0:1:2:3' })).toBe(key)
   })
 
-  test.each([0, 129, 64.5, '64', null])('refuses the prefix %o', (ipv6Prefix) => {
+  test.each([0, 129, 64.5, '64', null])('byIp rejects the prefix %o', (ipv6Prefix) => {
     expect(() => byIp({ ipv6Prefix: ipv6Prefix as number })).toThrow(
       expect.objectContaining({ code: 'INVALID_POLICY' }),
     )
   })
 
-  test("another network's NAT64 counts too, where it is named", () => {
+  test('byIp recognises another NAT64 prefix if it is named', () => {
     const key = byIp({ nat64: ['64:ff9b::/96', '2001:db8:64::/96'] })
     expect(keyOf(key, { ip: '2001:db8:64::102:304' })).toBe('1.2.3.4')
     expect(keyOf(key, { ip: '64:ff9b::102:304' })).toBe('1.2.3.4')
@@ -92,20 +92,23 @@ describe('byIp', () => {
     expect(keyOf(byIp({ nat64: false }), { ip: '64:ff9b::102:304' })).toBe('64:ff9b::/64')
   })
 
-  test.each([true, '64:ff9b::/96', ['64:ff9b::/64'], ['1.2.3.4/96'], [null]])('refuses the NAT64 %o', (nat64) => {
-    expect(() => byIp({ nat64: nat64 as never })).toThrow(/nat64: expected/)
-  })
+  test.each([true, '64:ff9b::/96', ['64:ff9b::/64'], ['1.2.3.4/96'], [null]])(
+    'byIp rejects the NAT64 prefixes %o',
+    (nat64) => {
+      expect(() => byIp({ nat64: nat64 as never })).toThrow(/nat64: expected/)
+    },
+  )
 
-  test('refuses options it does not know', () => {
+  test('byIp rejects unknown options', () => {
     expect(() => byIp({ ipv6prefix: 48 } as never)).toThrow(/ipv6prefix/)
   })
 
-  test('is one key however often it is called, so that exact logs share one state', async () => {
+  test('byIp with equal options is one key, so exact logs share one state', async () => {
     const seen: number[] = []
     const store = memoryStore()
-    const decide: Store['decide'] = (ask) => {
-      seen.push(ask.identities.length, ask.plan.cells.length)
-      return store.decide(ask)
+    const decide: Store['decide'] = (request) => {
+      seen.push(request.identities.length, request.plan.cells.length)
+      return store.decide(request)
     }
     const keys = [byIp(), byIp({ ipv6Prefix: 64 }), byIp({ ipv6Prefix: 56 })]
     const limits = keys.map((key, i) => slidingLog({ limit: 1 + i, window: '1m', key }))
@@ -113,7 +116,7 @@ describe('byIp', () => {
     expect(seen).toEqual([2, 2])
   })
 
-  test('says what is wrong in a limiter that has no requests', async () => {
+  test('byIp names the problem in a limiter without requests', async () => {
     const limiter = createLimiter({ limit: 1, window: '1s', key: byIp() })
     await expect(limiter.consume('1.2.3.4')).rejects.toThrow(
       expect.objectContaining({
@@ -123,12 +126,12 @@ describe('byIp', () => {
     )
   })
 
-  test('addresses of one /64 share a key, of two they do not', () => {
+  test('addresses of one /64 share a key, and those of two do not', () => {
     const group = fc.integer({ min: 0, max: 0xffff }).map((n) => n.toString(16))
     const half = fc.tuple(group, group, group, group).map((groups) => groups.join(':'))
     fc.assert(
       fc.property(half, half, half, half, (network, other, a, b) => {
-        // The two networks that stand for IPv4 have rules of their own.
+        // The two networks that represent IPv4 are treated differently.
         fc.pre(network !== other && ![network, other].some((half) => /^(0:0:0:0|64:ff9b:0:0)$/.test(half)))
         expect(ipKey(`${network}:${a}`)).toBe(ipKey(`${network}:${b}`))
         expect(ipKey(`${network}:${a}`)).not.toBe(ipKey(`${other}:${a}`))
@@ -137,8 +140,8 @@ describe('byIp', () => {
   })
 })
 
-describe('the other extractors', () => {
-  test('a header is hashed, so that an API key never leaves the process', () => {
+describe('other key functions', () => {
+  test('byHeader hashes its value, so that an API key never leaves the process', () => {
     const key = keyOf(byHeader('X-API-Key'), { headers: { 'x-api-key': 'secret' } })
     expect(key).toBe(createHash('sha256').update('secret').digest('base64url'))
     expect(key).toBe(hashedKey('secret'))
@@ -170,7 +173,7 @@ describe('the other extractors', () => {
     ['other=sid=abc', undefined],
     ['sid', undefined],
     [undefined, undefined],
-  ])('the cookie in %o is %o', (cookie, value) => {
+  ])('byCookie reads the cookie in %o as %o', (cookie, value) => {
     expect(keyOf(byCookie('sid', { secret: false }), cookie === undefined ? {} : { headers: { cookie } })).toBe(value)
     expect(keyOf(byCookie('sid'), cookie === undefined ? {} : { headers: { cookie } })).toBe(value && hashedKey(value))
   })
@@ -189,7 +192,7 @@ describe('the other extractors', () => {
     'sid=REAL\x85\xa0',
     'sid=j:"REAL"',
     'sid=j:{"id":1}',
-  ])('the cookie in %o is refused, as parsers differ on it', (cookie) => {
+  ])('byCookie rejects the cookie in %o, as parsers differ on it', (cookie) => {
     expect(() => keyOf(byCookie('sid'), { headers: { cookie } })).toThrow(
       expect.objectContaining({ code: 'INVALID_KEY' }),
     )
@@ -210,26 +213,26 @@ describe('the other extractors', () => {
     ['basic dXNlcjpwdw=====', 'dXNlcjpwdw=='],
     ['Digest username="a",\t realm="b c"', 'username="a", realm="b c"'],
     ['', ''],
-  ])('the credentials %o count as %o', (authorization, key) => {
+  ])('byHeader counts the credentials %o as %o', (authorization, key) => {
     expect(keyOf(byHeader('Authorization', { secret: false }), { headers: { authorization } })).toBe(key)
     expect(keyOf(byHeader('proxy-authorization'), { headers: { 'proxy-authorization': authorization } })).toBe(
       key && hashedKey(key),
     )
   })
 
-  test('base64 of Basic in several parts, which verifiers read differently, is refused', () => {
+  test('byHeader rejects Basic credentials in several parts, which verifiers read differently', () => {
     expect(() => keyOf(byHeader('authorization'), { headers: { authorization: 'Basic d XNlcjpwdw' } })).toThrow(
       expect.objectContaining({ code: 'INVALID_KEY' }),
     )
   })
 
-  test('of pairs with blanks that parsers read differently 16 may stand for one cookie, and no more', () => {
+  test('byCookie accepts up to 16 pairs with blanks for one cookie, which parsers read differently', () => {
     const cookie = (pairs: number) => ({ headers: { cookie: 'sid =a; '.repeat(pairs) } })
     expect(keyOf(byCookie('sid', { secret: false }), cookie(16))).toBe('a')
     expect(() => keyOf(byCookie('sid'), cookie(17))).toThrow(expect.objectContaining({ code: 'INVALID_KEY' }))
   })
 
-  test('a long cookie that may be JSON is refused, and another one is not', () => {
+  test('byCookie rejects a long cookie that may be JSON, and accepts any other long one', () => {
     const cookie = (value: string) => ({ headers: { cookie: `sid=${value}` } })
     const long = 'x'.repeat(5000)
     expect(() => keyOf(byCookie('sid'), cookie(`j:${long}`))).toThrow(expect.objectContaining({ code: 'INVALID_KEY' }))
@@ -240,7 +243,7 @@ describe('the other extractors', () => {
   test.each([
     [`Digest ${'a=b '.repeat(63)}`, `Digest ${'a=b '.repeat(64)}`],
     [`Basic ${'YWFh'.repeat(1024)}`, `Basic ${'YWFh'.repeat(1025)}`],
-  ])('credentials have at most 63 parameters, or 4,096 characters of base64', (longest, longer) => {
+  ])('byHeader accepts credentials of up to 63 parameters, or 4,096 characters of base64', (longest, longer) => {
     const key = byHeader('authorization')
     expect(keyOf(key, { headers: { authorization: longest } })).toBeDefined()
     expect(() => keyOf(key, { headers: { authorization: longer } })).toThrow(
@@ -248,7 +251,7 @@ describe('the other extractors', () => {
     )
   })
 
-  test('long parts of a composed key make different keys, whatever they contain', () => {
+  test('long parts of a composed key result in different keys, whatever they contain', () => {
     const key = compose(byHeader('x-a', { secret: false }), byHeader('x-b', { secret: false }))
     const keys = [
       ['a'.repeat(300), 'b'],
@@ -261,13 +264,13 @@ describe('the other extractors', () => {
     expect(new Set(keys).size).toBe(keys.length)
   })
 
-  test('a missing header or cookie is no key, not the hash of nothing', () => {
+  test('a missing header or cookie has no key, not the hash of an empty text', () => {
     expect(keyOf(byHeader('x-api-key'))).toBeUndefined()
     expect(keyOf(byHeader('x-api-key'), { headers: { 'x-api-key': '' } })).toBe('')
     expect(keyOf(byCookie('sid'), { headers: { cookie: 'sid=' } })).toBe('')
   })
 
-  test('path, route and method; HEAD counts as GET', () => {
+  test('byPath, byRoute and byMethod read the request, and HEAD counts as GET', () => {
     expect(keyOf(byPath(), { path: '/users/7' })).toBe('/users/7')
     expect(keyOf(byRoute(), { route: '/users/:id' })).toBe('/users/:id')
     expect(keyOf(byRoute())).toBeUndefined()
@@ -298,7 +301,7 @@ describe('the other extractors', () => {
     ['/', '/'],
     ['//', '/'],
     ['*', '/'],
-  ])('byPath counts %o as %o, and as it is where that is asked for', (path, folded) => {
+  ])('byPath counts %o as %o, and unchanged with exact: true', (path, folded) => {
     expect(keyOf(byPath(), { path })).toBe(folded)
     expect(keyOf(byPath({ exact: true }), { path })).toBe(path)
   })
@@ -316,18 +319,18 @@ describe('the other extractors', () => {
     ['a user before a host', '//ann@a/b'],
     ['no slash', 'a/b'],
     ['more than 256 segments', '/A'.repeat(257)],
-  ])('byPath calls a path invalid that is different ones to different routers: %s', (_, target) => {
+  ])('byPath rejects a path that routers read differently: %s', (_, target) => {
     expect(() => keyOf(byPath(), { path: pathOf(target) })).toThrow(/expected a path/)
   })
 
-  test('the key of a path is its own key', () => {
+  test('byPath of a key returns the same key', () => {
     for (const path of ['/A%2525/%zz', '/%2525', '/a%2541', '/%e2%84%aa', '/%', '/a%3f%23', '/x;y/%3B']) {
       const key = keyOf(byPath(), { path }) as string
       expect(keyOf(byPath(), { path: key }), path).toBe(key)
     }
   })
 
-  test('a path that is given by hand is folded as those of requests', async () => {
+  test('a path given by hand is normalised like those of requests', async () => {
     const { limiter } = createGuard({ limit: 1, window: '1m', key: byPath() })
     await limiter.consume({ path: '/Items/' })
     expect((await limiter.peek({ path: '/items' })).remaining).toBe(0)
@@ -337,14 +340,14 @@ describe('the other extractors', () => {
     expect(() => byPath({ exact: 'yes' as never })).toThrow(/byPath: exact: expected/)
   })
 
-  test('identities of two kinds at once are refused with a hint', async () => {
+  test('an identity of two kinds is rejected with a hint', async () => {
     const limits = [perMinute(2, { key: byIp() }), perMinute(2, { key: byUser(() => 'ann') })]
     const { limiter } = createGuard({ limits })
     const both = { ip: '192.0.2.1', user: 'ann' }
     const message =
       'expected { ip: … } or { user: … }, got an object of 2 kinds, whose limits are apart: one call for each'
-    for (const ask of [limiter.peek(both), limiter.consume(both), limiter.acquire(both), limiter.reset(both)]) {
-      await expect(ask).rejects.toThrow(message)
+    for (const call of [limiter.peek(both), limiter.consume(both), limiter.acquire(both), limiter.reset(both)]) {
+      await expect(call).rejects.toThrow(message)
     }
     await expect(limiter.block(both, { for: '1h' })).rejects.toThrow(message)
   })
@@ -360,11 +363,11 @@ describe('the other extractors', () => {
     ['HTTP://host/a', 'HTTP://host/a'],
     ['*', '*'],
     ['//a', '//a'],
-  ])('the path of %s is %s', (target, path) => {
+  ])('pathOf(%s) is %s', (target, path) => {
     expect(pathOf(target)).toBe(path)
   })
 
-  test('byUser gives what the application says, and nothing where there is no user', () => {
+  test("byUser returns the application's user, and nothing without one", () => {
     expect(keyOf(byUser(() => 42))).toBe(42)
     expect(keyOf(byUser(() => undefined))).toBeUndefined()
     expect(() => byUser(undefined as never)).toThrow(/byUser: user: expected a function/)
@@ -380,19 +383,19 @@ describe('the other extractors', () => {
     () => byHeader('x', { signed: true } as never),
     () => compose(),
     () => compose('ip' as never),
-  ])('%s is refused', (make) => {
+  ])('invalid arguments are rejected: %s', (make) => {
     expect(make).toThrow(expect.objectContaining({ code: 'INVALID_POLICY' }))
   })
 })
 
 describe('compose', () => {
-  test('joins keys readably', () => {
+  test('compose joins keys readably', () => {
     expect(keyOf(compose(byIp(), byPath()), { ip: '1.2.3.4', path: '/api/widgets' })).toBe('1.2.3.4|/api/widgets')
   })
 
-  test('different parts never make the same key', () => {
+  test('compose never makes the same key of different parts', () => {
     const part = fc.string({ unit: fc.constantFrom('|', '\\', ':', 'a', 'b', '\n'), minLength: 1, maxLength: 6 })
-    // A key alone is no composed one: it stays as it is, and its kind is another.
+    // A single key is not composed: it stays unchanged, and its kind differs.
     const parts = fc.array(part, { minLength: 2, maxLength: 4 })
     const composed = (values: string[]) => keyOf(compose(...values.map((value) => () => value)))
     fc.assert(
@@ -404,7 +407,7 @@ describe('compose', () => {
     )
   })
 
-  test.each([undefined, null, '', Number.NaN])('a part that is %o makes no key', async (part) => {
+  test.each([undefined, null, '', Number.NaN])('compose has no key for a part that is %o', async (part) => {
     expect(keyOf(compose(everyone(), () => part as never))).toBe(part)
     const limiter = createLimiter<string>({
       name: 'c',

@@ -17,7 +17,7 @@ import { type AnyOptions, type AppFactory, type AppSpec, type RunningApp, run } 
 
 const keyOf = (value: unknown) => ({ key: keyed('account', () => value as never) })
 
-/** What a request can lack or get wrong, as options of a limiter and headers of the request. */
+/** Faults of requests, with the options of the limiter and the headers of the request. */
 const FAULTS: readonly (readonly [string, AnyOptions, Record<string, string>])[] = [
   ['no API key', { key: byHeader('x-api-key') }, {}],
   ['no user', { key: byUser(() => undefined) }, {}],
@@ -49,7 +49,7 @@ const FAULTS: readonly (readonly [string, AnyOptions, Record<string, string>])[]
   ['a late cost of NaN', { cost: async () => Number.NaN }, {}],
 ]
 
-/** What every adapter does about requests that cannot be counted because of what they lack or get wrong. */
+/** Requests that cannot be counted because of a fault, in every adapter. */
 export function invalidContract(name: string, factory: AppFactory): void {
   describe(name, () => {
     const running: RunningApp[] = []
@@ -62,15 +62,15 @@ export function invalidContract(name: string, factory: AppFactory): void {
       for (const app of running.splice(0)) await app.close()
     })
 
-    /** A limiter with a fault, and one that shows what the fault has charged. */
+    /** A limiter with a fault, and one that shows the charges of the fault. */
     const startWith = (bad: AnyOptions) => {
       const good = { name: 'internal-policy', store: memoryStore(), limit: 1, window: '1h', key: everyone() } as const
       return start({ routes: { '/bad': { limiters: [{ ...good, ...bad }] }, '/good': { limiters: [good] } } })
     }
 
-    test.each(FAULTS)('%s is answered 400 without internals, and charges nothing', async (_what, bad, headers) => {
-      const told: unknown[] = []
-      const app = await startWith({ ...bad, onVerdict: (_request, verdict) => told.push(verdict) })
+    test.each(FAULTS)('%s gets 400 without internals, and charges nothing', async (_what, bad, headers) => {
+      const verdicts: unknown[] = []
+      const app = await startWith({ ...bad, onVerdict: (_request, verdict) => verdicts.push(verdict) })
       const response = await request(app.server).get('/bad').set(headers)
       expect(response.status).toBe(400)
       expect(response.headers).toMatchObject({
@@ -79,11 +79,11 @@ export function invalidContract(name: string, factory: AppFactory): void {
       })
       expect(JSON.parse(response.text)).toEqual({ type: 'about:blank', title: 'Bad Request', status: 400 })
       expect(Object.keys(response.headers).filter((field) => /ratelimit|retry/.test(field))).toEqual([])
-      expect([app.ran, app.errors, told]).toEqual([[], [], []])
+      expect([app.ran, app.errors, verdicts]).toEqual([[], [], []])
       expect((await request(app.server).get('/good')).status).toBe(200)
     })
 
-    test.each(FAULTS)('%s goes to the error handler where that is asked for', async (_what, bad, headers) => {
+    test.each(FAULTS)('with onInvalid: pass, %s reaches the error handler', async (_what, bad, headers) => {
       const app = await startWith({ ...bad, onInvalid: 'pass' })
       await request(app.server).get('/bad').set(headers)
       expect(app.errors).toEqual([
@@ -99,7 +99,7 @@ export function invalidContract(name: string, factory: AppFactory): void {
       expect((await request(app.server).get('/good')).status).toBe(200)
     })
 
-    test.each(FAULTS)('%s goes on without a limit where a limiter only reports', async (_what, bad, headers) => {
+    test.each(FAULTS)('%s goes on without a limit in report mode', async (_what, bad, headers) => {
       const app = await startWith({ ...bad, enforce: { mode: 'report' } })
       const warnings = await warningsDuring(async () => {
         expect((await request(app.server).get('/bad').set(headers)).status).toBe(200)
@@ -113,20 +113,20 @@ export function invalidContract(name: string, factory: AppFactory): void {
       expect((await request(app.server).get('/good')).status).toBe(200)
     })
 
-    test('a request without a user is answered 401 where there is a challenge', async () => {
+    test('a request without a user gets 401 if there is a challenge', async () => {
       const app = await startWith({ key: byUser(() => undefined, { challenge: 'Bearer realm="api"' }) })
       const response = await request(app.server).get('/bad')
       expect([response.status, response.headers['www-authenticate']]).toEqual([401, 'Bearer realm="api"'])
       expect(JSON.parse(response.text)).toEqual({ type: 'about:blank', title: 'Unauthorized', status: 401 })
     })
 
-    test('anonymous clients are none of this', async () => {
+    test('anonymous requests are not invalid', async () => {
       const app = await startWith({ key: byUser(() => undefined, { challenge: 'Bearer' }), anonymous: 'by-ip' })
       expect((await request(app.server).get('/bad')).status).toBe(200)
       expect((await request(app.server).get('/bad')).status).toBe(429)
     })
 
-    test('each fault is warned of once, with its details, however many requests have it', async () => {
+    test('each fault causes one warning with its details, however many requests have it', async () => {
       const app = await startWith({
         key: keyed('account', (_request, context: HttpContext) => context.header('x-account')),
         cost: (_request, context: HttpContext) => Number(context.header('x-cost')),
@@ -146,7 +146,7 @@ export function invalidContract(name: string, factory: AppFactory): void {
       ])
     })
 
-    test('an address that is none, as a proxy forwards it, is the client’s mistake', async () => {
+    test('an invalid address from a proxy is the client’s mistake', async () => {
       const app = await start({
         trustProxy: true,
         global: [{ name: 'internal-policy', limit: 9, window: '1h', key: byIp() }],

@@ -24,7 +24,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s with a trusted proxy', (_name, fac
   test.each([
     ['byIp', { key: byIp() }],
     ['a deny list', { key: everyone(), deny: ipRanges(['192.0.2.0/24']) }],
-  ])('%s answers 400 to more addresses in X-Forwarded-For than are read', async (_what, options) => {
+  ])('%s responds with 400 to more addresses in X-Forwarded-For than are read', async (_what, options) => {
     const limiters = [{ limit: 5, window: '1m', ...options } as AnyOptions]
     const app = await run(factory, { trustProxy: true, routes: { '/': { limiters } } })
     try {
@@ -39,7 +39,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s with a trusted proxy', (_name, fac
     }
   })
 
-  test('a long X-Forwarded-For is left alone where no proxy is trusted', async () => {
+  test('a long X-Forwarded-For is ignored without a trusted proxy', async () => {
     const app = await run(factory, { routes: { '/': { limiters: [{ limit: 5, window: '1m', key: byIp() }] } } })
     const chain = '127.0.0.1, '.repeat(100)
     expect((await request(app.server).get('/').set('x-forwarded-for', chain)).status).toBe(200)
@@ -51,14 +51,14 @@ type Listener = Parameters<typeof request>[0]
 
 const expressApp = (make: typeof express) => async (options: AnyOptions) => {
   const app = make()
-  // So that it does not write what it answers to its log.
+  // Keeps errors out of its log.
   app.set('env', 'test')
   app.use(expressAdapter.rateLimit(options as never))
   app.use((_req, res) => void res.send('done'))
   return app as Listener
 }
 
-/** Apps with nothing but a limiter, whose errors the framework answers by itself. */
+/** Apps with nothing but a limiter, whose framework handles errors. */
 const BARE: Readonly<Record<string, (options: AnyOptions) => Promise<Listener>>> = appsByEffort({
   'Express 5': expressApp(express),
   'Express 4': expressApp(express4),
@@ -78,7 +78,7 @@ const BARE: Readonly<Record<string, (options: AnyOptions) => Promise<Listener>>>
 })
 
 test.each(Object.entries(BARE))(
-  '%s answers what is passed to it with 400, without an error handler',
+  '%s responds with 400 to a passed error without an error handler',
   async (_name, make) => {
     const key = byHeader<unknown>('x-api-key')
     const app = await make({ name: 'internal-policy', limit: 1, window: '1m', key, onInvalid: 'pass' })
@@ -87,7 +87,7 @@ test.each(Object.entries(BARE))(
 )
 
 // Express shows the stack unless NODE_ENV is production, and nothing then.
-test.each(['Koa', 'Fastify'])('%s tells clients nothing of what the application got wrong', async (name) => {
+test.each(['Koa', 'Fastify'])('%s shows clients nothing about a mistake of the application', async (name) => {
   for (const bad of [{ limit: () => Number.NaN }, { limit: async () => Number.NaN }]) {
     const options = { name: 'internal-policy', limit: 1, window: '1m', key: () => 'k', ...(bad as object) } as const
     const response = await request(await (BARE[name] as (typeof BARE)[string])(options)).get('/')
@@ -96,7 +96,7 @@ test.each(['Koa', 'Fastify'])('%s tells clients nothing of what the application 
   }
 })
 
-test('in Fastify, a route takes what becomes of invalid requests from the plugin', async () => {
+test('in Fastify a route inherits onInvalid from the plugin', async () => {
   const app = fastify()
   await app.register(fastifyAdapter.rateLimit, { global: false, onInvalid: 'pass', key: byHeader('x-api-key') })
   app.get('/passed', { config: { rateLimit: { limit: 1, window: '1m' } } }, async () => 'ok')
@@ -127,7 +127,7 @@ test('methods with a limiter refuse invalid requests, too', async () => {
   expect((await request(app).get('/').set('x-api-key', 'a')).status).toBe(200)
 })
 
-test('a client that has gone has no address, and nothing is said of it', async () => {
+test('a disconnected client has no address, and causes no error or warning', async () => {
   const app = express()
   const ran: string[] = []
   const errors: unknown[] = []
@@ -165,13 +165,13 @@ test('a client that has gone has no address, and nothing is said of it', async (
   }
 })
 
-test('a connection without an address, while it is open, is the application’s mistake', () => {
+test('an open connection without an address is the application’s mistake', () => {
   const guard = createGuard<unknown>({ name: 'api', limit: 1, window: '1m' })
   expect(() => guard(contextOf())).toThrow(/^policy "api": byIp: expected the client's address, got undefined/)
 })
 
 test.each([[undefined], [async () => 1 as never], [() => 1]])(
-  'a key that is %o is the application’s mistake, or none',
+  'a key that is %o is the application’s mistake, or a missing key',
   (key) => {
     const guard = createGuard<unknown>({ name: 'api', limit: 1, window: '1m', key: () => key as never })
     const context: HttpContext = contextOf()
@@ -180,10 +180,10 @@ test.each([[undefined], [async () => 1 as never], [() => 1]])(
   },
 )
 
-test.each(['deny', true, 400])('the option onInvalid: %o is refused', (onInvalid) => {
+test.each(['deny', true, 400])('onInvalid rejects %o', (onInvalid) => {
   expect(() => createGuard({ limit: 1, window: '1m', onInvalid: onInvalid as never })).toThrow(/onInvalid: expected/)
 })
 
-test.each(['', ' Bearer', 'Bearer\r\nx: y', 5])('the challenge %o is refused', (challenge) => {
+test.each(['', ' Bearer', 'Bearer\r\nx: y', 5])('a challenge of %o is rejected', (challenge) => {
   expect(() => expressAdapter.byUser(() => 'ann', { challenge: challenge as never })).toThrow(/challenge: expected/)
 })

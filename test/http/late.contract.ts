@@ -10,7 +10,7 @@ import { LATE_PATHS, type LateApp, type LateAppFactory, OTHER_PATHS } from './su
 
 const LARGEST = 1000
 
-/** What a client sends and what a handler does late ends no process, the same in every framework. */
+/** Clients and handlers that act late never end the process, in any framework. */
 export function lateContract(name: string, factory: LateAppFactory): void {
   const isHttp2 = name.endsWith('HTTP/2')
   const request = isHttp2 ? http2Request : httpRequest
@@ -44,7 +44,7 @@ export function lateContract(name: string, factory: LateAppFactory): void {
     }
 
     test.each(Object.entries(options))(
-      'a handler that answers after a body was cut off finds a response that does nothing: %s',
+      'a handler that responds after a body was cut off has a response without effect: %s',
       async (_name, each) => {
         const app = await start(each)
         const failures = await failuresDuring(async () => {
@@ -61,7 +61,7 @@ export function lateContract(name: string, factory: LateAppFactory): void {
       },
     )
 
-    test('a body that is cut off under a handler that reads it, or has begun to answer, ends no process', async () => {
+    test('a body that is cut off while a handler reads it, or has begun to respond, does not end the process', async () => {
       const app = await start(options['a largest body alone'] as AnyOptions)
       const failures = await failuresDuring(async () => {
         setTimeout(app.goOn, 50)
@@ -78,7 +78,7 @@ export function lateContract(name: string, factory: LateAppFactory): void {
       'waits in a queue': () => ({ respond: queue({ maxWait: '2h' }) }),
       'waits in a tarpit': () => ({ respond: tarpit({ for: 100 }) }),
     }
-    // HTTP/2 hands on nothing of a body before a handler reads it.
+    // HTTP/2 delivers nothing of a body before a handler reads it.
     test.each(isHttp2 ? [] : Object.entries(waiting))(
       'a body that is cut off while its request %s runs no handler and charges nothing',
       async (_name, waits) => {
@@ -99,7 +99,7 @@ export function lateContract(name: string, factory: LateAppFactory): void {
       },
     )
 
-    test.each(['at once', 'in the middle'])('a reply whose stream fails %s ends its request alone', async (when) => {
+    test.each(['at once', 'in the middle'])('a reply whose stream fails %s ends only its own request', async (when) => {
       const respond = () => ({
         ...{ status: 429, headers: [], showsQuota: true },
         body: Readable.from(failing(when === 'in the middle')),
@@ -110,7 +110,7 @@ export function lateContract(name: string, factory: LateAppFactory): void {
       expect(failures).toEqual([])
     })
 
-    test('a limiter behind middleware that has begun to answer ends no process', async () => {
+    test('a limiter behind middleware that has begun to respond does not end the process', async () => {
       const app = await start({ limit: 2, window: '1h' }, { limit: 3, window: '1h', cost: async () => 1 })
       const failures = await failuresDuring(async () => {
         for (let n = 0; n < 5; n++) await app.ask('/flushed')
@@ -119,7 +119,7 @@ export function lateContract(name: string, factory: LateAppFactory): void {
       expect(await app.ask('/')).toBe(429)
     })
 
-    test('a handler that writes after its end, which is still on its way slowly, ends no process', async () => {
+    test('a handler that writes after its end, while throttled, does not end the process', async () => {
       const app = await start({ limit: 0, window: '1h', respond: throttle({ bytesPerSecond: 5000 }) })
       const failures = await failuresDuring(async () => {
         setTimeout(app.goOn, 20)
@@ -143,7 +143,7 @@ async function* failing(isLate: boolean) {
   throw new Error('no stream')
 }
 
-/** Sends a GET with a chunked body in two pieces. Resolves to the status; to undefined where none came. */
+/** Sends a GET with a chunked body in two pieces. Resolves to the status, or to undefined without one. */
 async function httpRequest(port: number, path: string, bytes?: number): Promise<number | undefined> {
   const socket = connect(port, '127.0.0.1')
   let text = ''

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { type AnyOptions, run } from './support/app.js'
 import { FRAMEWORKS } from './support/frameworks.js'
 
-/** A limiter that waits for the end of a response with everything that does. */
+/** A limiter with every option that listens for the end of a response. */
 const limiter = (n: number): AnyOptions => ({
   name: `limiter-${n}`,
   store: memoryStore(),
@@ -15,7 +15,7 @@ const limiter = (n: number): AnyOptions => ({
 })
 
 describe.each(Object.entries(FRAMEWORKS))('%s', (_name, factory) => {
-  test('a stack of limiters on one response draws no warning of a listener leak', async () => {
+  test('a stack of limiters on one response causes no warning of a listener leak', async () => {
     const warnings: Error[] = []
     const note = (warning: Error) => void warnings.push(warning)
     process.on('warning', note)

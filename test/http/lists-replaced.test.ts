@@ -12,11 +12,11 @@ import { koaApp } from './support/koa.js'
 const REPLACEMENTS = byEffort({ quick: 3, usual: 8, full: 100 })
 const LINES = 5000
 
-/** The first and the last line are in every version; what is in between tells which version it is. */
+/** The first and the last line are in every version; those between identify the version. */
 const versionOf = (n: number) =>
   ['192.0.2.1', ...Array.from({ length: LINES }, (_, i) => `10.${n}.${i >> 8}.${i & 255}`), '192.0.2.2'].join('\n')
 
-test(`a file that is replaced ${REPLACEMENTS} times under load fails no request, and decides none by half of it`, async () => {
+test(`a file replaced ${REPLACEMENTS} times under load fails no request, and no request sees half of it`, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-lists-'))
   const path = join(folder, 'deny.txt')
   await writeFile(path, versionOf(0))

@@ -21,13 +21,13 @@ import { run } from './support/app.js'
 
 const QUOTA = /ratelimit|retry/
 
-/** What every adapter does about clients on lists. */
+/** Clients on lists, in every adapter. */
 export function listsContract(name: string, factory: AppFactory): void {
   describe(name, () => {
     const running: RunningApp[] = []
     const start = async (options: AnyOptions) => {
-      const told: Verdict[] = []
-      const onVerdict = (_request: unknown, verdict: Verdict) => told.push(verdict)
+      const verdicts: Verdict[] = []
+      const onVerdict = (_request: unknown, verdict: Verdict) => verdicts.push(verdict)
       const limiters = [{ limit: 1, window: '1h', key: everyone(), onVerdict, ...options } as AnyOptions]
       const app = await run(factory, { trustProxy: true, routes: { '/': { limiters } } })
       running.push(app)
@@ -35,15 +35,15 @@ export function listsContract(name: string, factory: AppFactory): void {
         request(app.server)
           .get('/')
           .set({ 'x-forwarded-for': from, ...headers })
-      return { app, told, get }
+      return { app, verdicts, get }
     }
     const quotaFields = (headers: Record<string, string>) => Object.keys(headers).filter((field) => QUOTA.test(field))
     afterEach(async () => {
       for (const app of running.splice(0)) await app.close()
     })
 
-    test('a denied client is answered 403 as a problem, uncharged and without quota', async () => {
-      const { app, told, get } = await start({ deny: ipRanges(['192.0.2.0/24']) })
+    test('a denied client gets 403 as a problem, without a charge or quota', async () => {
+      const { app, verdicts, get } = await start({ deny: ipRanges(['192.0.2.0/24']) })
       const response = await get({}, '192.0.2.7')
       expect(response.status).toBe(403)
       expect(response.headers).toMatchObject({
@@ -52,7 +52,7 @@ export function listsContract(name: string, factory: AppFactory): void {
       })
       expect(JSON.parse(response.text)).toEqual({ type: 'about:blank', title: 'Forbidden', status: 403 })
       expect(quotaFields(response.headers)).toEqual([])
-      expect(told).toEqual([
+      expect(verdicts).toEqual([
         expect.objectContaining({
           allowed: false,
           kind: 'listed',
@@ -68,14 +68,14 @@ export function listsContract(name: string, factory: AppFactory): void {
       expect((await get()).status).toBe(429)
     })
 
-    test('an allowed client is not charged and told no quota, and its verdict says so', async () => {
-      const { app, told, get } = await start({ allow: [ipRanges(['2001:db8::/32'])] })
+    test('an allowed client is not charged and gets no quota, and its verdict says so', async () => {
+      const { app, verdicts, get } = await start({ allow: [ipRanges(['2001:db8::/32'])] })
       for (let i = 0; i < 3; i++) {
         const response = await get({}, '2001:db8::1')
         expect([response.status, response.text]).toEqual([200, 'done'])
         expect(quotaFields(response.headers)).toEqual([])
       }
-      expect(told).toHaveLength(3)
+      expect(verdicts).toHaveLength(3)
       expect(app.verdicts.at(-1)).toMatchObject({
         allowed: true,
         kind: 'listed',
@@ -87,7 +87,7 @@ export function listsContract(name: string, factory: AppFactory): void {
       expect((await get()).status).toBe(429)
     })
 
-    test('one address that is allowed within a denied range passes, as does one denied within an allowed range not', async () => {
+    test('the narrower of two ranges decides between allow and deny', async () => {
       const { get } = await start({
         limit: 0,
         allow: ipRanges(['192.0.2.7', '203.0.113.0/24', '198.51.100.0/24']),
@@ -98,11 +98,11 @@ export function listsContract(name: string, factory: AppFactory): void {
       expect((await get({}, '192.0.2.8')).status).toBe(403)
       expect((await get({}, '203.0.113.7')).status).toBe(403)
       expect((await get({}, '203.0.113.8')).status).toBe(200)
-      // As narrow in both lists.
+      // Equally narrow in both lists.
       expect((await get({}, '198.51.100.9')).status).toBe(403)
     })
 
-    test('between kinds an entry that allows is enough', async () => {
+    test('an allowed identity of one kind outweighs a denied one of another kind', async () => {
       const { get } = await start({
         limit: 0,
         key: byUser((_request, context: HttpContext) => context.header('x-user')),
@@ -113,13 +113,13 @@ export function listsContract(name: string, factory: AppFactory): void {
       expect(await status({ 'x-api-key': 'secret' }, '192.0.2.7')).toBe(200)
       expect(await status({ 'x-api-key': 'secret', 'x-user': 'bob' })).toBe(200)
       expect(await status({ 'x-api-key': 'other', 'x-user': 'eve' }, '192.0.2.7')).toBe(403)
-      // Of one kind and as narrow: denied.
+      // One kind, equally narrow: denied.
       expect(await status({ 'x-user': 'ann' })).toBe(403)
       expect(await status({ 'x-user': 'bob' })).toBe(403)
       expect(await status({ 'x-user': 'eve' })).toBe(429)
     })
 
-    test('a client that a list allows or denies needs no key of its own', async () => {
+    test('a client on a list needs no key', async () => {
       const { get } = await start({
         key: byUser((_request, context: HttpContext) => context.header('x-user')),
         allow: ipRanges(['192.0.2.7']),
@@ -130,7 +130,7 @@ export function listsContract(name: string, factory: AppFactory): void {
       expect((await get()).status).toBe(400)
     })
 
-    test('the address is that of the framework, whatever a header says that it does not trust', async () => {
+    test("the address is the framework's, whatever an untrusted header says", async () => {
       const app = await run(factory, {
         routes: { '/': { limiters: [{ limit: 1, window: '1h', allow: ipRanges(['192.0.2.7']) }] } },
       })
@@ -140,7 +140,7 @@ export function listsContract(name: string, factory: AppFactory): void {
       expect((await get()).status).toBe(429)
     })
 
-    test('functions of the request decide like lists, and anything but true and false is an error', async () => {
+    test('functions decide like lists, and results other than true and false are an error', async () => {
       const { app, get } = await start({
         limit: 0,
         allow: (_request: unknown, context: HttpContext) => context.header('x-probe') === 'yes',
@@ -151,7 +151,7 @@ export function listsContract(name: string, factory: AppFactory): void {
       expect(app.errors).toEqual([expect.objectContaining({ code: 'INVALID_POLICY' })])
     })
 
-    test('the deny list may have a responder of its own, else the limiter’s responds', async () => {
+    test('a deny list can have its own responder, else the limiter’s responds', async () => {
       const own = await start({ deny: { lists: ipRanges(['192.0.2.0/24']), respond: shadow({ body: 'fine' }) } })
       const hidden = await own.get({}, '192.0.2.7')
       expect([hidden.status, hidden.text]).toEqual([200, 'fine'])
@@ -161,7 +161,7 @@ export function listsContract(name: string, factory: AppFactory): void {
       expect(own.app.ran).toEqual([])
     })
 
-    test('neither waits in a queue, nor takes or waits for permits, nor counts by its outcome', async () => {
+    test('a listed client neither waits, nor takes permits, nor counts by its outcome', async () => {
       const { get } = await start({
         limit: undefined,
         window: undefined,
@@ -178,7 +178,7 @@ export function listsContract(name: string, factory: AppFactory): void {
       expect((await get()).status).toBe(200)
     })
 
-    test('what is skipped is on no list; what only reports denies no request', async () => {
+    test('a skipped request is on no list, and report mode denies no request', async () => {
       const skipping = await start({ limit: 0, skip: () => true, deny: ipRanges(['192.0.2.7']) })
       expect((await skipping.get({}, '192.0.2.7')).status).toBe(200)
       const reporting = await start({
@@ -189,13 +189,13 @@ export function listsContract(name: string, factory: AppFactory): void {
       })
       expect((await reporting.get({}, '192.0.2.7')).status).toBe(200)
       expect((await reporting.get({}, '192.0.2.8')).status).toBe(200)
-      expect(reporting.told).toMatchObject([
+      expect(reporting.verdicts).toMatchObject([
         { allowed: false, reason: 'denied', reported: true },
         { allowed: true, kind: 'listed', reported: true },
       ])
     })
 
-    test('a denied address is enforced for the same share of clients as their limits', async () => {
+    test('enforce.percent applies to denied addresses by the same share as to limits', async () => {
       const ofLimits = await start({ limit: 0, key: byIp(), enforce: { percent: 50 } })
       const ofLists = await start({
         limit: 0,
@@ -211,7 +211,7 @@ export function listsContract(name: string, factory: AppFactory): void {
       }
     })
 
-    test('the lists of a store hold for every policy on it, beside those of the policy', async () => {
+    test('the lists of a store apply to every policy on it, beside those of the policy', async () => {
       const store = memoryStore({
         allow: ipRanges(['192.0.2.7']),
         deny: [ipRanges(['192.0.2.0/24']), list({ user: ['eve'] })],
@@ -226,7 +226,7 @@ export function listsContract(name: string, factory: AppFactory): void {
       expect((await other.get({}, '192.0.2.8')).status).toBe(200)
     })
 
-    test('header values are compared as they are counted, and a hash in a header is not what it hashes', async () => {
+    test('header values in lists are compared as they are counted', async () => {
       const counted = await start({
         limit: 0,
         key: byHeader('x-api-key', { secret: false }),

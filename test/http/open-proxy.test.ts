@@ -13,7 +13,7 @@ import { warningsDuring } from '../support/process-events.js'
 
 const LIMIT = { limit: 100, window: '1m' } as const
 
-/** Sends three requests through an app of these settings, which limits by address, or all as one. */
+/** Sends three requests through an app with these settings, which limits by address, or all as one. */
 type Send = (settings: object, asOne?: boolean, more?: object) => Promise<void>
 
 const byServer = async (listen: () => { address(): AddressInfo | string | null; close(): unknown }) => {
@@ -97,7 +97,7 @@ const CASES: Record<string, { send: Send; open: object; closed: object[]; says: 
   },
 }
 
-/** What the requests of these tests come from. */
+/** The addresses of the requests in these tests. */
 const OWN = ['127.0.0.1', '203.0.113.9']
 const asOne = express.keyed('one', () => 'all')
 
@@ -155,7 +155,7 @@ describe.each(Object.entries(CASES))('%s', (_name, { send, open, closed, says })
     process.removeListener('warning', listen)
   })
 
-  test('warns once per app of a proxy setting that lets anyone choose an address', async () => {
+  test('a proxy setting that lets anyone choose an address causes one warning per app', async () => {
     await send(open)
     await send(open)
     expect(warnings.map(({ name, message }) => [name, says.test(message)])).toEqual([
@@ -164,21 +164,21 @@ describe.each(Object.entries(CASES))('%s', (_name, { send, open, closed, says })
     ])
   })
 
-  test('no address is banned that anyone could choose, and the process says so once', async () => {
+  test('an address that anyone could choose is not banned, with one warning per process', async () => {
     const ban = { after: 1, within: '1m', for: ['1h'], private: true }
     const reasons: (string | undefined)[] = []
     const onVerdict = (_: unknown, { reason }: express.Verdict) => void reasons.push(reason)
     const more = { limit: 1, ban, onVerdict }
-    const told = await warningsDuring(() => send(open, false, more))
+    const warned = await warningsDuring(() => send(open, false, more))
     expect(reasons).toEqual([undefined, 'limited', 'limited'])
-    const codes = told.map((warning) => (warning as NodeJS.ErrnoException).code)
+    const codes = warned.map((warning) => (warning as NodeJS.ErrnoException).code)
     expect(codes.filter((code) => code === 'SLUICE_BAN_OPEN_PROXY')).toHaveLength(1)
     reasons.length = 0
     expect(await warningsDuring(() => send(closed[0] as object, false, more))).toEqual([])
     expect(reasons).toEqual([undefined, 'banned', 'banned'])
   })
 
-  test.each(Object.keys(ALLOWING))('no address is allowed that anyone could choose, by %s', async (by) => {
+  test.each(Object.keys(ALLOWING))('an address that anyone could choose is not allowed by %s', async (by) => {
     for (const [settings, count] of [
       [open, 1],
       [closed[0] as object, 3],
@@ -191,12 +191,12 @@ describe.each(Object.entries(CASES))('%s', (_name, { send, open, closed, says })
       warnings.length = 0
       await send(settings, true, { ...more, onVerdict })
       expect(admitted).toBe(count)
-      // Also where no limit is by address.
+      // Also without a limit by address.
       expect(warnings.map(({ message }) => says.test(message))).toEqual(settings === open ? [true] : [])
     }
   })
 
-  test('an allow list that nobody is on yet is warned of at the first request; deny lists hold', async () => {
+  test('an allow list causes a warning at the first request, even if it matches no one; deny lists hold', async () => {
     await send(open, true, { allow: express.ipRanges(['192.0.2.7']) })
     expect(warnings).toHaveLength(1)
     const reasons: (string | undefined)[] = []
@@ -206,7 +206,7 @@ describe.each(Object.entries(CASES))('%s', (_name, { send, open, closed, says })
     expect(reasons).toEqual(['denied', 'denied', 'denied'])
   })
 
-  test('other kinds are allowed, and functions, which the application answers for', async () => {
+  test('other kinds, and functions, can allow requests behind an open proxy', async () => {
     const reasons: (string | undefined)[] = []
     const onVerdict = (_: unknown, { kind }: express.Verdict) => void reasons.push(kind)
     await send(open, true, { limit: 1, key: asOne, allow: express.list({ one: ['all'] }), onVerdict })
@@ -215,7 +215,7 @@ describe.each(Object.entries(CASES))('%s', (_name, { send, open, closed, says })
     expect(warnings).toEqual([])
   })
 
-  test('says nothing where proxies are named or counted, nor where no limit goes by address', async () => {
+  test('named or counted proxies, and limits not by address, cause no warning', async () => {
     for (const settings of closed) await send(settings)
     await send(open, true)
     expect(warnings).toEqual([])

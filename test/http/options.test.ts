@@ -15,7 +15,7 @@ const MAKERS: Record<string, (options: never) => unknown> = {
   },
 }
 
-describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_name, make) => {
+describe.each(Object.entries(MAKERS))('%s: options', (_name, make) => {
   test.each([
     ['no limit', {}, /policy "default": limit: expected a limit and a window/],
     ['a misspelt option', { limit: 1, windowMs: 1000 }, /windowMs: unknown option: use window, /],
@@ -28,53 +28,57 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
     ['a fractional limit', { limit: 1.5, window: 1000 }, /limit: expected a whole number/],
     ['a negative cost', { limit: 1, window: 1000, cost: -1 }, /cost: expected a whole number of at least 0, got -1/],
     ['a cost in words', { limit: 1, window: 1000, cost: 'two' }, /cost: expected/],
-    ['a skip that is no function', { limit: 1, window: 1000, skip: true }, /skip: expected a function/],
-    ['a responder that is none', { limit: 1, window: 1000, respond: 429 }, /respond: expected a responder/],
-    ['a store that is none', { limit: 1, window: 1000, store: {} }, /store: expected memoryStore\(\)/],
+    ['a skip that is not a function', { limit: 1, window: 1000, skip: true }, /skip: expected a function/],
+    ['an invalid responder', { limit: 1, window: 1000, respond: 429 }, /respond: expected a responder/],
+    ['an invalid store', { limit: 1, window: 1000, store: {} }, /store: expected memoryStore\(\)/],
     [
-      'a count that is no function',
+      'a count that is not an object',
       { limit: 1, window: 1000, count: true },
       /count: options: expected an object, got true/,
     ],
     [
-      'a count in other words',
+      'a count without only',
       { limit: 1, window: 1000, count: 'failures' },
       /count: expected \{ only, within \}, such as \{ only: "failures" \}, got "failures"/,
     ],
     [
-      'lengths without a largest body',
+      'requireLength without a maximum',
       { limit: 1, window: 1000, body: { requireLength: true } },
       /body: max: expected a whole number of at least 0, got undefined/,
     ],
-    ['a wait for nothing', { limit: 1, window: 1000, count: { within: '1s' } }, /count: only: expected a function/],
     [
-      'a wait in words',
+      'count.within without only',
+      { limit: 1, window: 1000, count: { within: '1s' } },
+      /count: only: expected a function/,
+    ],
+    [
+      'a misspelt duration of count.within',
       { limit: 1, window: 1000, count: { only: () => true, within: 'long' } },
       /policy "default": count: within: expected whole milliseconds/,
     ],
-    ['a largest body in words', { limit: 1, window: 1000, body: { max: '1mb' } }, /body: max: expected a whole number/],
+    ['a body.max in words', { limit: 1, window: 1000, body: { max: '1mb' } }, /body: max: expected a whole number/],
     [
-      'bytes without a largest body',
+      'a limit of bytes without body.max',
       { limits: [express.gcra({ limit: 1, window: 1000, unit: 'content-bytes' })] },
       /body: expected \{ max \}, the bytes of a request of unknown length/,
     ],
     [
-      'bytes of responses beside a count',
+      'a limit of response bytes beside count',
       { limits: [express.gcra({ limit: 1, window: 1000, unit: 'response-bytes' })], count: { only: 'failure' } },
       /count: expected none beside a limit of response-bytes, .*: use two limiters/,
     ],
     [
-      'an end of quota where no bytes are counted',
+      'onExhausted without a limit of response bytes',
       { limit: 1, window: 1000, onExhausted: 'cut' },
       /onExhausted: expected none without a limit of response-bytes/,
     ],
     [
-      'an end of quota in other words',
+      'an unknown onExhausted',
       { limits: [express.gcra({ limit: 1, window: 1000, unit: 'response-bytes' })], onExhausted: 'end' },
       /onExhausted: expected "cut" or "finish", got "end"/,
     ],
     [
-      'an unknown way with strangers',
+      'an unknown value of anonymous',
       { limit: 1, window: 1000, anonymous: 'ip' },
       /anonymous: expected "error" or "by-ip" or "skip", got "ip"/,
     ],
@@ -102,7 +106,7 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
       /priority\[pro\]: expected a finite number, got "high"/,
     ],
     [
-      'a reserve that no class can use',
+      'a reserve without priority',
       { limits: [express.perMinute(10, { reserve: 0.5 })] },
       /priority: expected one beside reserve/,
     ],
@@ -111,15 +115,15 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
       { limits: [express.perMinute(10, { reserve: 0.5 })], priority: () => 1, onDeny: 'charge' },
       /reserve: expected none beside onDeny/,
     ],
-    ['a key that is no function', { limit: 1, window: 1000, key: 'ip' }, /key: expected a function/],
-  ])('%s', async (_what, options, message) => {
+    ['a key that is not a function', { limit: 1, window: 1000, key: 'ip' }, /key: expected a function/],
+  ])('the limiter rejects %s when it is made', async (_what, options, message) => {
     const error = await Promise.resolve()
       .then(() => make(options as never))
       .catch((error: unknown) => error)
     expect(error).toMatchObject({ code: 'INVALID_POLICY', message: expect.stringMatching(message) })
   })
 
-  test('options while Object.prototype has the name of one, which would turn limits off', async () => {
+  test('the limiter rejects options while Object.prototype has the name of one', async () => {
     const error = await whilePolluted(
       'skip',
       () => true,
@@ -135,23 +139,23 @@ describe.each(Object.entries(MAKERS))('%s refuses when the limiter is made', (_n
 test.each([
   ['global', false],
   ['rateLimit', false],
-])('in Fastify options are refused while Object.prototype has %s', async (name, value) => {
+])('in Fastify the plugin rejects options while Object.prototype has %s', async (name, value) => {
   const make = async () => {
     await makeFastify().register(fastify.rateLimit, { limit: 1, window: '1m' })
   }
   await expect(whilePolluted(name, value, make)).rejects.toThrow(`rateLimit: ${name}: expected no property`)
 })
 
-describe('reject refuses', () => {
+describe('options of reject', () => {
   test.each([[{ status: 200 }], [{ status: '429' }], [{ body: 5 }], [{ body: null }], [{ message: 'no' }], [null]])(
-    '%o',
+    'reject rejects the options %o',
     (options) => {
       expect(() => express.reject(options as never)).toThrow(expect.objectContaining({ code: 'INVALID_POLICY' }))
     },
   )
 })
 
-test('every middleware carries its name and its limiter', async () => {
+test('every middleware has its name and its limiter', async () => {
   for (const { rateLimit } of [express, koa]) {
     const middleware = rateLimit({ name: 'api', limit: 1, window: '1s' })
     expect(middleware.name).toBe('rateLimit')

@@ -40,7 +40,7 @@ const READERS: Readonly<Record<string, () => Promise<AnyOptions>>> = {
   },
 }
 
-/** The status of a target as it is, which no client library would send. */
+/** Sends exactly this target, which no client library would do. Resolves to the status. */
 async function statusOf(port: number, path: string): Promise<number | undefined> {
   const sent = request({ host: '127.0.0.1', port, path, agent: false }).end()
   const [response] = await once(sent, 'response')
@@ -57,7 +57,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_, factory) => {
   }
 
   test.each(Object.entries(READERS))(
-    'what %s cannot read to its end is answered 400, and never read in part',
+    'a target that %s cannot read to its end gets 400, and is never read in part',
     async (_, make) => {
       const { app, get } = await start(await make(), ['/login'])
       expect(await get('/login')).toBe(200)
@@ -74,12 +74,12 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_, factory) => {
     },
   )
 
-  test('a limiter that reports only lets such requests pass', async () => {
+  test('in report mode a request with an unreadable target is admitted', async () => {
     const { get } = await start({ ...LIMITED, key: byPath(), enforce: { mode: 'report' } } as AnyOptions, [])
     expect(await get(`${'/X'.repeat(1000)}/login`)).toBe(404)
   })
 
-  test('a trap is for every spelling of its paths that some router reads so', async () => {
+  test('a trap matches every spelling of its paths that some router accepts', async () => {
     const spellings =
       '/.env /.ENV //.env /%2eenv /.env/ /.env;a=b /.env%3b /;x/.env /x/../.env /x/..;/.env /./.env /.git%2fconfig'
         .concat(' /.git;x/config /.git/a/b /x\\..\\.env')
@@ -103,7 +103,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_, factory) => {
   })
 })
 
-test('where Fastify takes a semicolon for the start of the query, so do keys', async () => {
+test('keys end at a semicolon if Fastify begins the query there', async () => {
   for (const useSemicolonDelimiter of [false, true]) {
     const app = fastify({ routerOptions: { useSemicolonDelimiter } } as object)
     await app.register(fastifyAdapter.rateLimit, { limit: 1, window: '1h', key: byPath() })
@@ -115,7 +115,7 @@ test('where Fastify takes a semicolon for the start of the query, so do keys', a
   }
 })
 
-test('paths of HTTP/2 as long as it lets them be are answered 400 by policies that have others', async () => {
+test('policies respond with 400 to a long unreadable path over HTTP/2', async () => {
   const app = fastify({ http2: true })
   const policy = { match: { paths: ['/login', '/a/:b/c'] }, limits: [LIMITED] }
   const loaded = await policies.from({ object: { version: 1, policies: { one: policy } } })

@@ -6,7 +6,7 @@ import type { AnyOptions } from './support/app.js'
 import { type Handling, listen, type PermitAppFactory, type PermitHandlers } from './support/permit-apps.js'
 import { type AskingClient, read, stop } from './support/permit-clients.js'
 
-/** One thing that a handler waits for, until the test says so. */
+/** A promise that a handler waits for, until the test opens it. */
 function gate() {
   let open = () => {}
   const opened = new Promise<void>((resolve) => (open = resolve))
@@ -16,11 +16,11 @@ function gate() {
 const TTL_MS = 60_000
 const TICK_MS = TTL_MS / 3
 
-/** What `concurrency` promises of clients that leave and of clients that do not read, in every framework. */
+/** Permits of clients that leave, and of clients that do not read, in every framework. */
 export function permitContract(name: string, factory: PermitAppFactory, connect: (port: number) => AskingClient): void {
   describe(name, () => {
     const closing: (() => unknown)[] = []
-    // The interval in which permits are renewed and looked at; other timers are real.
+    // The interval in which permits are renewed and checked; other timers are real.
     beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
     afterEach(async () => {
       vi.useRealTimers()
@@ -30,7 +30,7 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
     async function start(handlers: PermitHandlers, own: Partial<AnyOptions> = {}, behind: readonly AnyOptions[] = []) {
       const clock = { now: 1_000_000 }
       const handled: Handling[] = []
-      /** How many of those have closed. */
+      /** How many of these responses have closed. */
       const seen = { closed: 0 }
       const see = (handling: Handling) => {
         handled.push(handling)
@@ -66,13 +66,13 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
       return { clock, handled, seen, limiter, client, free }
     }
 
-    /** Asks until the handler runs, and leaves; resolves when the server knows. */
+    /** Sends a request, and leaves once its handler runs; resolves when the server has noticed. */
     async function askAndLeave({ client, handled, seen }: Awaited<ReturnType<typeof start>>, path = '/') {
       const [ran, closed] = [handled.length, seen.closed]
       const asking = await client.ask(path)
       await until('the handler runs', () => handled.length === ran + 1)
       asking.leave()
-      await until('the server knows', () => seen.closed === closed + 1)
+      await until('the server notices', () => seen.closed === closed + 1)
     }
 
     test('no more handlers run than there are permits, however early their clients leave', async () => {
@@ -102,7 +102,7 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
       await until('all permits are free', async () => (await app.free()) === 2)
     })
 
-    test('a permit is released when the handler of a client that has left fails', async () => {
+    test('a permit is released when the handler fails after its client has left', async () => {
       const { open, opened } = gate()
       const app = await start({
         async answer() {
@@ -116,7 +116,7 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
       await until('the permit is free', async () => (await app.free()) === 2)
     })
 
-    test('a permit is released when the connection closes, once the response has begun', async () => {
+    test('a permit is released when the connection closes after the response has begun', async () => {
       const app = await start({ takeOver: ({ raw }) => void raw.writeHead(200).write('begun') })
       const asking = await app.client.ask('/raw')
       expect(await asking.status).toBe(200)
@@ -128,7 +128,7 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
     test.each([
       ['ends the response', (raw: Handling['raw']) => void raw.end('done')],
       ['begins the response', (raw: Handling['raw']) => void raw.writeHead(200)],
-    ])('a permit is released when a handler that answers by the raw response %s', async (_what, answer) => {
+    ])('a permit is released when a handler that uses the raw response %s', async (_what, answer) => {
       const app = await start({ takeOver: () => {} })
       await askAndLeave(app, '/raw')
       expect(await app.free()).toBe(1)
@@ -136,7 +136,7 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
       await until('the permit is free', async () => (await app.free()) === 2)
     })
 
-    test('a permit whose handler never answers is renewed while its client is there, and lapses after ttl then', async () => {
+    test('a permit whose handler never responds is renewed while its client is connected, then lapses after ttl', async () => {
       const app = await start({ takeOver: () => {} })
       const leaving = await app.client.ask('/raw')
       await app.client.ask('/raw')
@@ -148,12 +148,12 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
       for (let n = 0; n < 9; n++) await turn()
       expect(await app.free()).toBe(0)
       leaving.leave()
-      await until('the server knows', () => app.seen.closed === 1)
+      await until('the server notices', () => app.seen.closed === 1)
       await turn()
       await turn()
       expect(await app.free()).toBe(0)
       await turn()
-      // The other one, whose client is there, is held on.
+      // The other permit, whose client is connected, stays taken.
       expect(await app.free()).toBe(1)
       for (let n = 0; n < 9; n++) await turn()
       expect(await app.free()).toBe(1)
@@ -165,7 +165,7 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
         'release of the limiter',
         (app: Awaited<ReturnType<typeof start>>, { verdict }: Handling) => app.limiter.release(verdict),
       ],
-    ])('a handler that has stopped its work releases its permit by %s, once', async (_by, release) => {
+    ])('a handler that has stopped its work can release its permit by %s, once', async (_by, release) => {
       const app = await start({ takeOver: () => {} })
       await askAndLeave(app, '/raw')
       const first = app.handled[0] as Handling
@@ -181,12 +181,12 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
       await app.limiter.release(undefined)
     })
 
-    test('a handler that answers with a stream holds its permit until that has closed', async () => {
+    test('a handler that responds with a stream holds its permit until the stream has closed', async () => {
       const { open, opened } = gate()
       const sources: Readable[] = []
       const app = await start({
         async answer() {
-          // Has nothing to send yet, and takes its time to stop.
+          // Has nothing to send yet, and stops slowly.
           const source = new Readable({ read() {}, destroy: (error, done) => void opened.then(() => done(error)) })
           sources.push(source)
           return source
@@ -196,14 +196,14 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
       await until('the stream is there', () => sources.length === 1)
       await new Promise((resolve) => setImmediate(resolve))
       asking.leave()
-      await until('the stream is told', () => sources[0]?.destroyed)
+      await until('the stream is destroyed', () => sources[0]?.destroyed)
       await new Promise((resolve) => setImmediate(resolve))
       expect(await app.free()).toBe(1)
       open()
       await until('the permit is free', async () => (await app.free()) === 2)
     })
 
-    test('a stream that is piped into a response whose client has left holds the permit until it has closed', async () => {
+    test('a stream piped into a response whose client has left holds the permit until it has closed', async () => {
       const app = await start({ takeOver: () => {} })
       await askAndLeave(app, '/raw')
       const source = new Readable({ read() {} }).on('error', () => {})
@@ -214,10 +214,10 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
       await until('the permit is free', async () => (await app.free()) === 2)
     })
 
-    test('a client that leaves a line behind another limiter gives the permits of both back, and no handler runs', async () => {
-      const line = { name: 'queue', store: memoryStore(), limits: [concurrency({ limit: 1 })] }
-      await createLimiter({ ...line, key: everyone() }).consume('everyone')
-      const app = await start({}, {}, [{ ...line, key: everyone(), respond: queue() }])
+    test('a client that leaves a queue behind another limiter releases the permits of both, and no handler runs', async () => {
+      const queued = { name: 'queue', store: memoryStore(), limits: [concurrency({ limit: 1 })] }
+      await createLimiter({ ...queued, key: everyone() }).consume('everyone')
+      const app = await start({}, {}, [{ ...queued, key: everyone(), respond: queue() }])
       const asking = await app.client.ask()
       await until('a permit is taken', async () => (await app.free()) === 1)
       asking.leave()
@@ -228,7 +228,7 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
     test('a client that has left before the decision holds a permit until its handler is done', async () => {
       const handler = gate()
       const left = gate()
-      let asked = 0
+      let calls = 0
       const app = await start(
         {
           async answer() {
@@ -239,14 +239,14 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
         {
           skip: async (_request, { response }) => {
             response.on('close', left.open)
-            asked++
+            calls++
             await left.opened
             return false
           },
         },
       )
       const asking = await app.client.ask()
-      await until('it is being decided', () => asked === 1)
+      await until('the request is being decided', () => calls === 1)
       asking.leave()
       await until('the handler runs', () => app.handled.length === 1)
       expect(await app.free()).toBe(1)
@@ -266,7 +266,7 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
         return { pulled, source }
       }
 
-      test('ends a response that is not read, and frees its permit; one that has nothing to send is left alone', async () => {
+      test('maxHold ends a response that is not read and frees its permit; an idle response is left alone', async () => {
         const { pulled, source } = body()
         const app = await start({
           takeOver: ({ raw }) => {
@@ -279,7 +279,7 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
         const stalled = await app.client.ask('/raw')
         expect(await stalled.status).toBe(200)
         await stands(() => pulled.chunks)
-        // The first tick takes note of what has been sent.
+        // The first tick records how much has been sent.
         await vi.advanceTimersByTimeAsync(3 * TICK_MS)
         expect([await app.free(), app.seen.closed]).toEqual([0, 0])
         await vi.advanceTimersByTimeAsync(TICK_MS)
@@ -292,7 +292,7 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
         app.handled[0]?.raw.end()
       })
 
-      test('leaves a response alone that is read slowly', async () => {
+      test('maxHold leaves a response alone that is read slowly', async () => {
         const { pulled, source } = body()
         const app = await start({ takeOver: ({ raw }) => void pipeline(source, raw.writeHead(200), () => {}) })
         const asking = await app.client.ask('/raw')
@@ -314,7 +314,7 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
   })
 }
 
-/** Resolves when a number has stopped to grow, as buffers on the way are full. */
+/** Resolves when a number has stopped growing, as the buffers are full. */
 export async function stands(look: () => number): Promise<void> {
   let last = -1
   await until(

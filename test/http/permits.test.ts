@@ -53,7 +53,7 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     return app
   }
 
-  test('413 in the middle of an unread body releases no permit of the handler', async () => {
+  test('a 413 in the middle of an unread body releases no permit of the handler', async () => {
     const handled: Handling[] = []
     const app = await cutOff({ takeOver: (handling) => handled.push(handling) }, '/raw', () => handled[0])
     await until('the connection is closed', () => handled[0]?.raw.destroyed)
@@ -62,7 +62,7 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     await until('the permit is free', async () => (await free(app.limiter)) === 1)
   })
 
-  test('after such a 413, the permit is released when the handler answers in the way of its framework', async () => {
+  test('after such a 413 the permit is released when the handler responds through its framework', async () => {
     const handled: Handling[] = []
     let finish = (_text: string) => {}
     const answer = (handling: Handling) => {
@@ -76,7 +76,7 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     await until('the permit is free', async () => (await free(app.limiter)) === 1)
   })
 
-  test('a handler that answers while such a 413 still waits behind another response holds no permit once its client has left', async () => {
+  test('a handler that responds while such a 413 waits behind another response holds no permit after its client has left', async () => {
     const handled: Handling[] = []
     const limits = [concurrency({ limit: 2, ttl: TTL_MS })]
     const takeOver = (handling: Handling) => handled.push(handling)
@@ -86,7 +86,7 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     socket.write(`${request}\r\n${request}Transfer-Encoding: chunked\r\n\r\n`)
     await until('both handlers run', () => handled[1])
     socket.write(`20\r\n${'b'.repeat(32)}\r\n`)
-    await until('it is answered 413', () => handled[1]?.raw.headersSent)
+    await until('the response is 413', () => handled[1]?.raw.headersSent)
     handled[1]?.raw.end()
     socket.destroy()
     await until('the connection is closed', () => handled[1]?.raw.destroyed)
@@ -118,7 +118,7 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     const clock = { now: 1_000_000 }
     const store = memoryStore({ clock: () => clock.now })
-    // Runs and never answers, if the framework lets it run at all.
+    // Runs and never responds, if the framework lets it run at all.
     const app = await serve(make, { takeOver: () => {} }, { store })
     const socket = await opened(app.port)
     let isAnswered = false
@@ -129,7 +129,7 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     await until('the permit is taken', async () => isAnswered || (await free(app.limiter)) === 0)
     socket[leave]()
     if (!socket.destroyed) await once(socket, 'close')
-    await until('the server knows', async () => (await connectionsOf(app.server)) === 0)
+    await until('the server notices', async () => (await connectionsOf(app.server)) === 0)
     for (let n = 0; n < 3; n++) {
       clock.now += TTL_MS / 3
       await vi.advanceTimersByTimeAsync(TTL_MS / 3)
@@ -138,7 +138,7 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
   })
 })
 
-test('over HTTP/2, a permit is released when all is sent, although the client keeps its request open', async () => {
+test('over HTTP/2 a permit is released when everything is sent, even if the client keeps its request open', async () => {
   const make = PERMIT_APPS_HTTP2['Koa over HTTP/2'] as PermitAppFactory
   const takeOver = ({ raw }: Handling) => {
     raw.req.on('data', () => raw.end('done'))
@@ -154,7 +154,7 @@ test('over HTTP/2, a permit is released when all is sent, although the client ke
   expect(stream.closed).toBe(false)
 })
 
-test('a body in one piece that is read slowly is not ended, and one that is not read any more is', async () => {
+test('maxHold leaves a slowly read body alone, and ends one that is not read', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const raws: Handling['raw'][] = []
   const takeOver = ({ raw }: Handling) => {
@@ -180,7 +180,7 @@ test('a body in one piece that is read slowly is not ended, and one that is not 
   expect(raws[0]?.destroyed).toBe(true)
 })
 
-test('a response that waits behind one that never ends is ended with it after maxHold', async () => {
+test('a response that waits behind an endless one is ended with it after maxHold', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const app = makeExpress()
   const limiter = express.rateLimit(busy)
@@ -196,8 +196,8 @@ test('a response that waits behind one that never ends is ended with it after ma
   await until('no connection is left', async () => (await connectionsOf(server)) === 0)
 })
 
-describe('a decorated method that notices that its client has left, and answers nothing', () => {
-  /** A method that ends when the test says so, its options, and what it holds. */
+describe('a decorated method whose client has left, and that responds with nothing', () => {
+  /** A method that ends when the test calls `end`, and the number of its runs. */
   function method() {
     let end = () => {}
     let runs = 0
@@ -236,7 +236,7 @@ describe('a decorated method that notices that its client has left, and answers 
         return { server: app.server, limiter: limiterOf(controller, 'list') }
       },
     ],
-  ])('%s: holds its permit until its promise has settled', async (_name, make) => {
+  ])('%s: a decorated method holds its permit until its promise has settled', async (_name, make) => {
     const { value, end, runs } = method()
     const { server, limiter } = await make(value)
     const socket = await opened(await listen(server))

@@ -12,7 +12,7 @@ import type { AnyOptions } from './support/app.js'
 
 const { byIp, compose, everyone, keyed, memoryStore } = express
 
-/** An app whose route `/` answers with what remains of each name, behind one limiter per name. */
+/** An app whose route `/` responds with the remaining units by name, behind one limiter per name. */
 const APPS: Record<string, (limiters: readonly AnyOptions[], names: readonly string[]) => Promise<Server>> = {
   'Express 5': async (limiters, names) => expressApp(makeExpress, limiters, names),
   'Express 4': async (limiters, names) => expressApp(makeExpress4, limiters, names),
@@ -47,7 +47,7 @@ function remainingOf(holder: object, names: readonly string[]) {
 }
 
 describe.each(Object.entries(APPS))('%s', (_name, start) => {
-  test('verdicts are put where requestProperty says, each limiter its own', async () => {
+  test('each limiter puts its verdict at its requestProperty', async () => {
     const server = await start(
       [
         { name: 'a', limit: 5, window: '1m', requestProperty: 'perMinute' },
@@ -58,7 +58,7 @@ describe.each(Object.entries(APPS))('%s', (_name, start) => {
     expect((await request(server).get('/')).body).toEqual([4, 8, null])
   })
 
-  test('count sees the request and the response', async () => {
+  test('count receives the request and the response', async () => {
     const seen: unknown[] = []
     const limiter: AnyOptions = {
       store: memoryStore({ clock: () => 0 }),
@@ -81,7 +81,7 @@ describe.each(Object.entries(APPS))('%s', (_name, start) => {
   })
 })
 
-test('names that requests have already are refused', () => {
+test('requestProperty rejects names that requests already have', () => {
   for (const requestProperty of [
     'headers',
     'socket',
@@ -99,7 +99,7 @@ test('names that requests have already are refused', () => {
   }
 })
 
-test('a verdict shows the keys that it was given for, of a block too, and not in its JSON', async () => {
+test('a verdict has the keys that it was made for, also with a block, and not in its JSON', async () => {
   const key = compose(
     byIp(),
     keyed('account', () => 'ann'),

@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-describe('over HTTP/2', () => {
+describe('responders over HTTP/2', () => {
   const serve = async (options: fastifyAdapter.FastifyRateLimitOptions, answer: () => unknown) => {
     const app = fastify({ http2: true })
     await app.register(fastifyAdapter.rateLimit, { key: everyone(), ...options } as never)
@@ -45,7 +45,7 @@ describe('over HTTP/2', () => {
     return Object.assign(get, { server: app.server })
   }
 
-  test('responses are slowed down, to the byte', async () => {
+  test('over HTTP/2 throttle slows responses down, to the byte', async () => {
     const bytes = Buffer.from(Array.from({ length: 40_000 }, (_, i) => i % 251))
     const get = await serve(
       { limit: 0, window: 1, respond: throttle({ bytesPerSecond: 80_000, after: 16_000 }) },
@@ -58,7 +58,7 @@ describe('over HTTP/2', () => {
     expect(took).toBeLessThan(15_000)
   })
 
-  test('a client that leaves while delayed never reaches the handler', async () => {
+  test('over HTTP/2 a client that leaves while delayed never reaches the handler', async () => {
     let ran = 0
     let now = 0
     const store = memoryStore({ clock: () => now })
@@ -67,16 +67,16 @@ describe('over HTTP/2', () => {
     const arrived = once(get.server, 'stream')
     const leaving = get()
     const [there] = await arrived
-    const gone = once(there, 'close')
+    const closed = once(there, 'close')
     leaving.stream.close(8)
-    await gone
+    await closed
     now = 100
     const staying = await get().response
     expect(staying.headers[':status']).toBe(200)
     expect(ran).toBe(2)
   })
 
-  test('a shadow is the real response', async () => {
+  test('over HTTP/2 a shadow equals the real response', async () => {
     const respond = shadow({ body: { ok: true } })
     const get = await serve({ limit: 1, window: '10s', respond }, () => ({ ok: true }))
     const real = await get().response
@@ -85,7 +85,7 @@ describe('over HTTP/2', () => {
   })
 })
 
-describe('a shadow in Express', () => {
+describe('shadow in Express', () => {
   const start = () => {
     let ids = 0
     let ran = 0
@@ -108,7 +108,7 @@ describe('a shadow in Express', () => {
     return { server, limiter: limiter.limiter, ran: () => ran }
   }
 
-  test('answers 304 to who has it already, as the real route does', async () => {
+  test('a shadow responds with 304 to a matching ETag, like the real route', async () => {
     const app = start()
     const first = await request(app.server).get('/item/1')
     const etag = first.headers.etag as string
@@ -119,7 +119,7 @@ describe('a shadow in Express', () => {
     expect(Object.keys(shadowed.headers)).toEqual(Object.keys(real.headers))
   })
 
-  test('leaves what earlier middleware has set, such as the id of a request', async () => {
+  test('a shadow keeps headers of earlier middleware, such as the id of a request', async () => {
     const app = start()
     const real = await request(app.server).get('/item/1')
     const shadowed = await request(app.server).get('/item/1')

@@ -15,9 +15,9 @@ import { tarpitTests } from './responders/tarpit.js'
 import { throttleTests } from './responders/throttle.js'
 import type { AnsweringFactory } from './support/answers.js'
 
-/** What every responder does, on sockets, to the byte. */
+/** The behaviour of every responder, on sockets, to the byte. */
 export function respondersContract(name: string, factory: AnsweringFactory): void {
-  // Side by side, as most of them wait most of the time.
+  // Concurrent, as most tests wait most of the time.
   describe.concurrent(name, () => {
     const start = starting(factory)
     shadowTests(start)

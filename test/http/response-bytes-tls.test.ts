@@ -112,23 +112,26 @@ const APPS = [
   ...Object.entries(HTTP2).map(([name, make]) => [`${name} over HTTP/2`, make, overHttp2] as const),
 ]
 
-test.each(APPS)('%s: what is encrypted counts as it was before, and is cut', async (_name, make, ask) => {
-  const start = async (limit: number, body: () => Buffer | Readable) => {
-    const { server, limiter } = await make(limit, body)
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    closing.push(() => server.close())
-    const { port } = (server as unknown as { address(): AddressInfo }).address()
-    return { port, left: async () => (await limiter.peek('everyone')).remaining }
-  }
-  const whole = await start(10 * MB, () => Buffer.alloc(3 * MB))
-  expect(await ask(whole.port)).toEqual({ status: 200, size: 3 * MB, isWhole: true })
-  expect(await whole.left()).toBe(7 * MB)
+test.each(APPS)(
+  '%s: encrypted responses count by their size before encryption, and are cut',
+  async (_name, make, ask) => {
+    const start = async (limit: number, body: () => Buffer | Readable) => {
+      const { server, limiter } = await make(limit, body)
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      closing.push(() => server.close())
+      const { port } = (server as unknown as { address(): AddressInfo }).address()
+      return { port, left: async () => (await limiter.peek('everyone')).remaining }
+    }
+    const whole = await start(10 * MB, () => Buffer.alloc(3 * MB))
+    expect(await ask(whole.port)).toEqual({ status: 200, size: 3 * MB, isWhole: true })
+    expect(await whole.left()).toBe(7 * MB)
 
-  const stream = await start(MB, () => Readable.from([...new Array(30)].map(() => Buffer.alloc(100_000))))
-  const cut = await ask(stream.port)
-  expect([cut.status, cut.isWhole]).toEqual([200, false])
-  expect(cut.size).toBeLessThanOrEqual(MB + STEP)
-  expect(await stream.left()).toBe(0)
-  expect((await ask(stream.port)).status).toBe(429)
-})
+    const stream = await start(MB, () => Readable.from([...new Array(30)].map(() => Buffer.alloc(100_000))))
+    const cut = await ask(stream.port)
+    expect([cut.status, cut.isWhole]).toEqual([200, false])
+    expect(cut.size).toBeLessThanOrEqual(MB + STEP)
+    expect(await stream.left()).toBe(0)
+    expect((await ask(stream.port)).status).toBe(429)
+  },
+)

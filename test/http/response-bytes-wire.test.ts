@@ -41,7 +41,7 @@ async function listen(server: ReturnType<typeof createServer>): Promise<number> 
   return (server.address() as AddressInfo).port
 }
 
-describe('over HTTP/2', () => {
+describe('response bytes over HTTP/2', () => {
   const APPS = {
     Koa: async (limit: number, body: () => Buffer | Readable, more?: object) => {
       const { createServer } = await import('node:http2')
@@ -87,27 +87,30 @@ describe('over HTTP/2', () => {
     return { status, size, code: stream.rstCode }
   }
 
-  test.each(Object.entries(APPS))('%s: bodies are counted, cut, and slowed down', async (_name, make) => {
-    const whole = await make(10 * MB, () => Buffer.alloc(3 * MB))
-    expect(await ask(whole.port)).toEqual({ status: 200, size: 3 * MB, code: 0 })
-    expect((await ask(whole.port, 'HEAD')).size).toBe(0)
-    expect((await whole.limiter?.peek('everyone'))?.remaining).toBe(7 * MB)
+  test.each(Object.entries(APPS))(
+    '%s over HTTP/2: response bytes are counted, cut, and throttled',
+    async (_name, make) => {
+      const whole = await make(10 * MB, () => Buffer.alloc(3 * MB))
+      expect(await ask(whole.port)).toEqual({ status: 200, size: 3 * MB, code: 0 })
+      expect((await ask(whole.port, 'HEAD')).size).toBe(0)
+      expect((await whole.limiter?.peek('everyone'))?.remaining).toBe(7 * MB)
 
-    const stream = await make(MB, () => Readable.from([...new Array(30)].map(() => Buffer.alloc(100_000))))
-    const cut = await ask(stream.port)
-    expect([cut.status, cut.code]).toEqual([200, 8])
-    expect(cut.size).toBeLessThanOrEqual(MB + STEP)
-    expect((await ask(stream.port)).status).toBe(429)
+      const stream = await make(MB, () => Readable.from([...new Array(30)].map(() => Buffer.alloc(100_000))))
+      const cut = await ask(stream.port)
+      expect([cut.status, cut.code]).toEqual([200, 8])
+      expect(cut.size).toBeLessThanOrEqual(MB + STEP)
+      expect((await ask(stream.port)).status).toBe(429)
 
-    const respond = throttle({ bytesPerSecond: 400_000 })
-    const slow = await make(100_000, () => Buffer.alloc(400_000), { respond })
-    const began = performance.now()
-    expect(await ask(slow.port)).toEqual({ status: 200, size: 400_000, code: 0 })
-    expect(performance.now() - began).toBeGreaterThan(500)
-  })
+      const respond = throttle({ bytesPerSecond: 400_000 })
+      const slow = await make(100_000, () => Buffer.alloc(400_000), { respond })
+      const began = performance.now()
+      expect(await ask(slow.port)).toEqual({ status: 200, size: 400_000, code: 0 })
+      expect(performance.now() - began).toBeGreaterThan(500)
+    },
+  )
 })
 
-/** An Express app, with or without a limiter behind the one that is tested. */
+/** An Express app with limiters, one behind the other. */
 function app(limiters: ReturnType<typeof express.rateLimit>[], answer: (res: ServerResponse) => void) {
   const made = makeExpress()
   made.disable('etag')
@@ -136,12 +139,12 @@ test('a body that ends with its connection is cut by a reset: HTTP/1.0', async (
   expect(await ended).toMatchObject({ code: 'ECONNRESET' })
 })
 
-test('what middleware behind the limiter makes of a body is counted: compression', async () => {
+test('a body counts after its compression by middleware behind the limiter', async () => {
   const limiter = express.rateLimit(options(MB))
   const made = makeExpress()
   made.use(limiter)
   made.use((_req, res, next) => {
-    // As compression does it: what the handler writes comes out of the response below, smaller.
+    // As compression does: the handler's bytes come out of the original response, compressed.
     const write = res.write.bind(res)
     const end = res.end.bind(res)
     const gzip = createGzip()
@@ -163,8 +166,8 @@ test('what middleware behind the limiter makes of a body is counted: compression
 })
 
 /**
- * What the package `compression` does to a response: bodies go through a stream, whose `drain` is that of the response for
- * all who listen later.
+ * Changes a response as the package `compression` does: bodies go through a stream, whose `drain` stands for that of the
+ * response to all later listeners.
  */
 function compress(_req: unknown, res: ServerResponse, next: () => void) {
   const { write, end, on } = res
@@ -200,20 +203,17 @@ test.each([
     'by pipeline',
     (res: ServerResponse) => void pipeline(Readable.from([randomBytes(2 * MB), randomBytes(MB)]), res, () => {}),
   ],
-])(
-  'compression in front of the limiter: a body %s comes whole, and is counted before it is compressed',
-  async (_how, send) => {
-    const limiter = express.rateLimit(options(10 * MB))
-    const made = makeExpress()
-    made.use(compress, limiter)
-    made.use((_req, res) => send(res))
-    const got = await receive(await listen(createServer(made)))
-    expect([got.isWhole, gunzipSync(got.body).length]).toEqual([true, 3 * MB])
-    expect((await limiter.limiter.peek('everyone')).remaining).toBe(7 * MB)
-  },
-)
+])('a body %s with compression in front of the limiter arrives whole, and counts uncompressed', async (_how, send) => {
+  const limiter = express.rateLimit(options(10 * MB))
+  const made = makeExpress()
+  made.use(compress, limiter)
+  made.use((_req, res) => send(res))
+  const got = await receive(await listen(createServer(made)))
+  expect([got.isWhole, gunzipSync(got.body).length]).toEqual([true, 3 * MB])
+  expect((await limiter.limiter.peek('everyone')).remaining).toBe(7 * MB)
+})
 
-test('compression in front of the limiter: what exceeds the quota is cut, or slowed down', async () => {
+test('with compression in front of the limiter, a body over the quota is cut or throttled', async () => {
   const cut = express.rateLimit(options(MB))
   const slow = express.rateLimit(options(MB, { respond: throttle({ bytesPerSecond: 5 * MB }) }))
   const made = makeExpress()
@@ -228,7 +228,7 @@ test('compression in front of the limiter: what exceeds the quota is cut, or slo
   expect(part.body.length).toBeLessThan(1.2 * MB)
 })
 
-test('a response that is cut is one refusal of its client', async () => {
+test('a response that is cut counts as one refusal of its client', async () => {
   const store = memoryStore({ offenders: true })
   const port = await listen(
     app([express.rateLimit(options(MB, { store }))], (res) => void res.end(Buffer.alloc(5 * MB))),
@@ -240,7 +240,7 @@ test('a response that is cut is one refusal of its client', async () => {
   expect(await refusals()).toBe(2)
 })
 
-test('several limiters count one response, and the tighter one cuts it', async () => {
+test('several limiters count one response, and the tightest cuts it', async () => {
   const limiters = [10 * MB, MB, 5 * MB].map((limit, i) => express.rateLimit(options(limit, { name: `of-${i}` })))
   const port = await listen(app(limiters, (res) => void Readable.from(pieces(500)).pipe(res)))
   const got = await receive(port)
@@ -256,7 +256,7 @@ test('several limiters count one response, and the tighter one cuts it', async (
   })
 })
 
-test('two limiters may throttle one response', async () => {
+test('two limiters can throttle one response', async () => {
   const respond = throttle({ bytesPerSecond: 100_000 })
   const limiters = ['a', 'b'].map((name) => express.rateLimit(options(1000, { name, respond })))
   const port = await listen(app(limiters, (res) => void res.end(Buffer.alloc(100_000))))
@@ -279,7 +279,7 @@ test('a handler that fails after the first bytes is charged for these', async ()
   expect((await limiter.limiter.peek('everyone')).remaining).toBe(MB - 5000)
 })
 
-test('a Range request is charged what is sent, and requests behind one another on a connection each their own', async () => {
+test('a Range request is charged for its part, and pipelined requests each for their own', async () => {
   const limiter = express.rateLimit(options(MB))
   const made = makeExpress()
   made.use(limiter)
@@ -299,14 +299,14 @@ test('a Range request is charged what is sent, and requests behind one another o
   socket.on('data', (chunk) => {
     size += chunk.length
   })
-  const asked = 'GET / HTTP/1.1\r\nHost: a\r\n'
-  socket.write(`${asked}\r\n${asked}Connection: close\r\n\r\n`)
+  const request = 'GET / HTTP/1.1\r\nHost: a\r\n'
+  socket.write(`${request}\r\n${request}Connection: close\r\n\r\n`)
   await once(socket, 'close')
   expect(size).toBeGreaterThan(600_000)
   expect((await limiter.limiter.peek('everyone')).remaining).toBe(MB - 200 - 600_000)
 })
 
-test('a limiter without HTTP takes the bytes that it is given', async () => {
+test('a limiter without HTTP is charged responseBytes', async () => {
   const limits = [fixedWindow({ limit: 1000, window: '1h', unit: 'response-bytes' })]
   const limiter = createLimiter({ name: 'bytes-by-hand', store: memoryStore(), limits })
   const verdict = await limiter.consume('a', { responseBytes: 600 })

@@ -22,7 +22,7 @@ import type { Sending, SendingApp, SendingAppFactory } from './support/sending-a
 const STEP = 64 * 1024
 const MB = 1_000_000
 
-/** Bytes of responses as a quota, the same in every framework and on every store. */
+/** A quota of response bytes, the same in every framework and on every store. */
 export function responseBytesContract(name: string, factory: SendingAppFactory, newStore: () => Store): void {
   describe(name, () => {
     const running: SendingApp[] = []
@@ -48,7 +48,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       limits: [fixedWindow({ limit, window: '1h', unit: 'response-bytes' as const, anchor: 'first-request', ...more })],
     })
 
-    test('the body of a response is charged, in one piece or as a stream, and its headers are not', async () => {
+    test('the body of a response is charged, in one piece or as a stream, without its headers', async () => {
       const app = await start(bytes(10 * MB), (req) =>
         req.url === '/stream' ? { stream: () => Readable.from(pieces(100, 300)) } : { whole: Buffer.alloc(70_000) },
       )
@@ -60,7 +60,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect(await app.left()).toBe(10 * MB - 100_000)
     })
 
-    test('a body of many steps in one piece comes whole and in order, with its length', async () => {
+    test('a large body in one piece arrives whole and in order, with its length', async () => {
       const body = Buffer.from(Uint32Array.from({ length: 750_000 }, (_, i) => i).buffer)
       const app = await start(bytes(100 * MB), () => ({ whole: body }))
       const got = await receive(app.port)
@@ -80,7 +80,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect(await app.left()).toBe(MB)
     })
 
-    test('quota headers tell what was left when the headers were sent, in bytes', async () => {
+    test('quota headers report the remaining bytes at the time of the headers', async () => {
       const app = await start(bytes(MB), () => ({ whole: Buffer.alloc(1000) }))
       const { headers } = await receive(app.port)
       expect(headers['ratelimit-policy']).toMatch(/;q=1000000;qu="content-bytes";w=3600$/)
@@ -88,7 +88,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect((await receive(app.port)).headers.ratelimit).toMatch(/;r=999000;t=\d+$/)
     })
 
-    test('without room for a byte requests are refused, with a true time to come back', async () => {
+    test('without room for a byte requests are refused, with an exact retry-after', async () => {
       let ran = 0
       const app = await start(bytes(5000), () => {
         ran++
@@ -106,7 +106,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
     test.each([
       ['with a length', (res: ServerResponse) => void res.setHeader('Content-Length', 5 * MB)],
       ['in chunks', () => {}],
-    ])('a response %s in whose middle the quota ends is cut, at most a step beyond it', async (_how, begin) => {
+    ])('a response %s over the quota is cut, at most a step beyond it', async (_how, begin) => {
       const raw = (res: ServerResponse) => {
         begin(res)
         sendAll(res, 5 * MB)
@@ -119,7 +119,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect((await receive(app.port)).status).toBe(429)
     })
 
-    test('one piece is cut as well, a stream is closed, and its writer is told', async () => {
+    test('a body in one piece is cut as well, and a stream is closed', async () => {
       let source: Readable | undefined
       const app = await start(bytes(MB), (req) => {
         if (req.url === '/whole') return { whole: Buffer.alloc(5 * MB) }
@@ -135,14 +135,14 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect(whole.body.length).toBeLessThanOrEqual(MB + STEP)
     })
 
-    test('a body that ends where the quota ends is whole', async () => {
+    test('a body that ends with its quota is sent whole', async () => {
       const app = await start(bytes(2 * STEP), () => ({ whole: Buffer.alloc(3 * STEP) }))
       // Two steps have room, the third is the one beyond.
       expect((await receive(app.port)).isWhole).toBe(true)
       expect(await app.left()).toBe(0)
     })
 
-    test('responses at once are at most a step each beyond the quota', async () => {
+    test('concurrent responses exceed the quota by at most a step each', async () => {
       const app = await start(bytes(MB), () => ({ raw: (res) => sendAll(res, 2 * MB) }))
       const got = await Promise.all([1, 2, 3, 4, 5, 6].map(() => receive(app.port)))
       const sent = got.reduce((sum, { status, body }) => sum + (status === 200 ? body.length : 0), 0)
@@ -151,7 +151,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect(await app.left()).toBe(0)
     })
 
-    test('onExhausted "finish" sends all of what has begun, and refuses what comes then', async () => {
+    test('onExhausted "finish" sends a response that has begun, and refuses later ones', async () => {
       const app = await start({ ...bytes(MB), onExhausted: 'finish' }, () => ({ whole: Buffer.alloc(3 * MB) }))
       const got = await receive(app.port)
       expect([got.isWhole, got.body.length]).toEqual([true, 3 * MB])
@@ -159,12 +159,12 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect((await receive(app.port)).status).toBe(429)
     })
 
-    test('with throttle: at full speed while there is quota, and then slowly, to the end', async () => {
+    test('throttle sends at full speed while there is quota, then slowly to the end', async () => {
       const respond = throttle({ bytesPerSecond: 200_000 })
       const app = await start({ ...bytes(200_000), respond }, () => ({ whole: Buffer.alloc(400_000) }))
       const first = await receive(app.port)
       expect([first.isWhole, first.body.length]).toEqual([true, 400_000])
-      // 200 kB and a step at once, what is left takes most of 0.7 s.
+      // 200 kB and a step at once; the rest takes most of 0.7 s.
       expect(first.tookMs).toBeGreaterThan(500)
       expect(await app.left()).toBe(0)
       const second = await receive(app.port)
@@ -172,7 +172,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect(second.tookMs).toBeGreaterThan(1800)
     })
 
-    test('with degrade: the small version once the quota is used up, and what has begun is sent', async () => {
+    test('degrade sends the small version after the quota is used up, and finishes a response that has begun', async () => {
       const app = await start({ ...bytes(100_000), respond: degrade() }, (_req, verdict) => ({
         whole: Buffer.alloc(verdict?.degraded ? 10 : 300_000),
       }))
@@ -185,30 +185,33 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       ['cut', {}, true],
       ['finished', { onExhausted: 'finish' as const }, false],
       ['slowed down', { respond: throttle({ bytesPerSecond: 10 * MB }) }, false],
-      ['let through', { respond: degrade() }, false],
-    ])('operators are told once of a response that is %s, and that it was one', async (_what, options, isRefused) => {
-      const limits = [perMinute(9, { name: 'requests' }), ...bytes(200_000, { name: 'sent' }).limits]
-      const app = await start({ limits, ...options }, () => ({ whole: Buffer.alloc(600_000) }))
-      const told: unknown[] = []
-      const note = (event: string) => (decision: DecisionEvent) => {
-        const { outcome, limit, source, allowed, verdict } = decision
-        told.push([event, outcome, limit, source, allowed, verdict.keys])
-      }
-      const stops = [app.limiter.on('decision', note('decision')), app.limiter.on('refused', note('refused'))]
-      await receive(app.port)
-      for (const stop of stops) stop()
-      const refusal = ['limited', 'sent', 'response', false, [{ kind: 'everyone', value: 'everyone' }]]
-      const [admission, ...rest] = told
-      expect(admission).toEqual(['decision', 'admitted', undefined, 'store', true, expect.anything()])
-      expect(rest).toEqual([['decision', ...refusal], ...(isRefused ? [['refused', ...refusal]] : [])])
-    })
+      ['degraded', { respond: degrade() }, false],
+    ])(
+      'a response that is %s causes one decision event, in addition to its admission',
+      async (_what, options, isRefused) => {
+        const limits = [perMinute(9, { name: 'requests' }), ...bytes(200_000, { name: 'sent' }).limits]
+        const app = await start({ limits, ...options }, () => ({ whole: Buffer.alloc(600_000) }))
+        const received: unknown[] = []
+        const note = (event: string) => (decision: DecisionEvent) => {
+          const { outcome, limit, source, allowed, verdict } = decision
+          received.push([event, outcome, limit, source, allowed, verdict.keys])
+        }
+        const stops = [app.limiter.on('decision', note('decision')), app.limiter.on('refused', note('refused'))]
+        await receive(app.port)
+        for (const stop of stops) stop()
+        const refusal = ['limited', 'sent', 'response', false, [{ kind: 'everyone', value: 'everyone' }]]
+        const [admission, ...rest] = received
+        expect(admission).toEqual(['decision', 'admitted', undefined, 'store', true, expect.anything()])
+        expect(rest).toEqual([['decision', ...refusal], ...(isRefused ? [['refused', ...refusal]] : [])])
+      },
+    )
 
     test.each([
       ['cut', {}, 1],
       ['finished', { onExhausted: 'finish' as const }, 0],
       ['slowed down', { respond: throttle({ bytesPerSecond: 10 * MB }) }, 0],
-      ['only reported on', { enforce: { mode: 'report' as const } }, 0],
-    ])('a response that is %s strikes its client as often as it is refused', async (_what, options, strikes) => {
+      ['only reported', { enforce: { mode: 'report' as const } }, 0],
+    ])('a response that is %s causes a strike only if it is a refusal', async (_what, options, strikes) => {
       const ban = { by: 'everyone', after: 2, within: '1h', for: ['1d'] } as const
       const app = await start({ ...bytes(200_000), ban, ...options }, () => ({ whole: Buffer.alloc(600_000) }))
       const struck: unknown[] = []
@@ -220,17 +223,17 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect(struck).toEqual(new Array(strikes).fill('everyone'))
     })
 
-    test('operators are told of nothing where a body ends with its quota', async () => {
+    test('a body that ends with its quota causes no further decision event', async () => {
       const app = await start(bytes(200_000), () => ({ whole: Buffer.alloc(200_000) }))
-      const told: unknown[] = []
-      const stop = app.limiter.on('decision', ({ outcome, source }) => void told.push([outcome, source]))
+      const received: unknown[] = []
+      const stop = app.limiter.on('decision', ({ outcome, source }) => void received.push([outcome, source]))
       await receive(app.port)
       await until('all is counted', async () => (await app.left()) === 0)
       stop()
-      expect(told).toEqual([['admitted', 'store']])
+      expect(received).toEqual([['admitted', 'store']])
     })
 
-    test('what throttle lets through is counted as well', async () => {
+    test('bytes admitted by throttle are counted as well', async () => {
       const respond = throttle({ bytesPerSecond: 10 * MB })
       const limits = [gcra({ limit: 1000, window: '1s', unit: 'response-bytes' })]
       const app = await start({ limits, respond }, () => ({ whole: Buffer.alloc(1000) }))
@@ -239,7 +242,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect(await app.left()).toBeLessThan(1000)
     })
 
-    test('in report mode everything is sent at once and counted', async () => {
+    test('in report mode every byte is sent at once and counted', async () => {
       const app = await start({ ...bytes(MB), enforce: { mode: 'report' } }, () => ({ whole: Buffer.alloc(3 * MB) }))
       expect((await receive(app.port)).body.length).toBe(3 * MB)
       await until('all is counted', async () => (await app.left()) === 0)
@@ -247,7 +250,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect([more.status, more.body.length]).toEqual([200, 3 * MB])
     })
 
-    test('beside a limit of requests: all or none at the start', async () => {
+    test('beside a limit of requests, a request is admitted by both limits or by none', async () => {
       const limits = [perMinute(2), ...bytes(MB).limits]
       const app = await start({ limits }, () => ({ whole: Buffer.alloc(300_000) }))
       const statuses = []
@@ -257,46 +260,46 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect([requests?.remaining, sent?.remaining, sent?.unit]).toEqual([0, 400_000, 'response-bytes'])
     })
 
-    test('a quota that is used up charges no other limit', async () => {
+    test('an exhausted quota charges no other limit', async () => {
       const limits = [perMinute(10), ...bytes(1000).limits]
       const app = await start({ limits }, () => ({ whole: Buffer.alloc(1000) }))
       for (let i = 0; i < 4; i++) await receive(app.port)
       expect((await app.limiter.peek('everyone')).limits[0]?.remaining).toBe(9)
     })
 
-    test('a stream of few bytes is counted while it lasts', async () => {
+    test('a small stream is counted while it lasts', async () => {
       const app = await start(bytes(MB), () => ({
         raw: (res) => {
           res.writeHead(200, { 'Content-Type': 'text/event-stream' })
           res.write('data: 1\n\n')
         },
       }))
-      const asked = get({ port: app.port, host: '127.0.0.1', agent: false })
-      asked.on('error', () => {})
-      const [response] = (await once(asked, 'response')) as [IncomingMessage]
+      const sent = get({ port: app.port, host: '127.0.0.1', agent: false })
+      sent.on('error', () => {})
+      const [response] = (await once(sent, 'response')) as [IncomingMessage]
       response.on('error', () => {})
       await until('9 bytes are counted', async () => (await app.left()) === MB - 9)
-      asked.destroy()
+      sent.destroy()
     })
 
-    test('what a client that leaves was not sent is not charged', async () => {
+    test('bytes that a client did not receive, because it left, are not charged', async () => {
       const app = await start(bytes(100 * MB), () => ({ whole: Buffer.alloc(50 * MB) }))
-      const asked = get({ port: app.port, host: '127.0.0.1', agent: false })
-      asked.on('error', () => {})
-      const [response] = (await once(asked, 'response')) as [IncomingMessage]
+      const sent = get({ port: app.port, host: '127.0.0.1', agent: false })
+      sent.on('error', () => {})
+      const [response] = (await once(sent, 'response')) as [IncomingMessage]
       response.on('error', () => {})
       let got = 0
       response.on('data', (chunk: Buffer) => {
         got += chunk.length
-        if (got > MB) asked.destroy()
+        if (got > MB) sent.destroy()
       })
       await new Promise((resolve) => response.once('close', resolve))
       await until('what was sent is counted', async () => (await app.left()) < 100 * MB - MB)
-      // What the kernels of both sides hold was sent.
+      // The bytes in the kernels of both sides were sent.
       expect(await app.left()).toBeGreaterThan(60 * MB)
     })
 
-    test('a client that reads nothing holds up its writer, and nothing is held in memory for it', async () => {
+    test('a client that reads nothing pauses its writer, and nothing is buffered for it', async () => {
       let written = 0
       const app = await start(bytes(1000 * MB), () => ({
         stream: () =>
@@ -341,7 +344,7 @@ function* pieces(count: number, size: number) {
   for (let i = 0; i < count; i++) yield Buffer.alloc(size, i % 256)
 }
 
-/** Writes so many bytes, as fast as the response takes them. */
+/** Writes so many bytes, as fast as the response accepts them. */
 function sendAll(response: ServerResponse, bytes: number): void {
   let left = bytes
   const more = () => {

@@ -12,10 +12,10 @@ import { describe, expect, test } from 'vitest'
 import { warningsDuring } from '../support/process-events.js'
 import type { AnyOptions } from './support/app.js'
 
-/** Options of a limiter that notes its keys. */
+/** Options of a limiter that records its keys. */
 function noting(key: KeyFunction<unknown>, keys: unknown[]): AnyOptions & LimitForm {
-  const noted = (subject: unknown, context: never) => {
-    const value = key(subject, context)
+  const noted = (request: unknown, context: never) => {
+    const value = key(request, context)
     keys.push(value)
     return value
   }
@@ -31,8 +31,8 @@ const ok: express.RequestHandler = (_req, res) => void res.send('ok')
 describe.each([
   ['Express 5', express],
   ['Express 4', express4],
-] as const)('routes in %s', (_name, make) => {
-  test('have one name, whatever the client writes where their router is mounted', async () => {
+] as const)('byRoute in %s', (_name, make) => {
+  test('a route has one name, in any spelling of its mount', async () => {
     const keys: unknown[] = []
     const limit = expressAdapter.rateLimit(noting(byRoute(), keys))
     const app = make()
@@ -50,7 +50,7 @@ describe.each([
     expect(new Set(keys)).toEqual(new Set(['/items/:id']))
   })
 
-  test('of several paths and of regular expressions are known by what the application wrote', async () => {
+  test('a route of several paths or regular expressions has the name that the application wrote', async () => {
     const keys: unknown[] = []
     const limit = expressAdapter.rateLimit(noting(byRoute(), keys))
     const app = make()
@@ -60,7 +60,7 @@ describe.each([
     expect(new Set(keys)).toEqual(new Set(['/a,/^\\/b+$/', '/^\\/c(\\d+)$/i']))
   })
 
-  test('are told apart by mount, where routers have routes of one name', async () => {
+  test('byRoute with mount separates routes of the same name in several routers', async () => {
     const keys: unknown[] = []
     const app = make()
     const warnings = await warningsDuring(async () => {
@@ -75,7 +75,7 @@ describe.each([
     expect(warnings).toEqual([])
   })
 
-  test('of several routers that have one name are warned of once', async () => {
+  test('several routers with a route of one name cause one warning', async () => {
     const limit = expressAdapter.rateLimit({ limit: 99, window: '1m', key: byRoute() })
     const app = make()
     for (const mount of ['/v1', '/v2', '/v3']) {
@@ -91,7 +91,7 @@ describe.each([
     ])
   })
 
-  test('of one path and several methods, or under a parameter, are no reason to warn', async () => {
+  test('a path with several methods, or under a parameter, causes no warning', async () => {
     const limit = expressAdapter.rateLimit({ limit: 99, window: '1m', key: byRoute() })
     const app = make()
     const router = make.Router()
@@ -108,7 +108,7 @@ describe.each([
   })
 })
 
-test('routes of nested routers in Koa are known by their whole pattern', async () => {
+test('a route in nested routers of Koa is its whole pattern', async () => {
   const keys: unknown[] = []
   const limit = koaAdapter.rateLimit(noting(byRoute(), keys))
   const done: Koa.Middleware = (ctx) => {
@@ -122,7 +122,7 @@ test('routes of nested routers in Koa are known by their whole pattern', async (
   expect(new Set(keys)).toEqual(new Set(['/tenants/:t/v1/items/:id', '/^\\/c(\\d+)$/i']))
 })
 
-test('routes in Fastify are known by their whole pattern, and unknown ones by one name', async () => {
+test('a route in Fastify is its whole pattern, and unknown paths share one name', async () => {
   const keys: unknown[] = []
   const app = fastify({ routerOptions: { caseSensitive: false, ignoreTrailingSlash: true } })
   await app.register(fastifyAdapter.rateLimit, noting(byRoute(), keys))
@@ -146,6 +146,6 @@ test('routes in Fastify are known by their whole pattern, and unknown ones by on
   expect(new Set(keys)).toEqual(new Set(['/tenants/:t/:id(^\\d+$)', '/tenants/:t/files/*', '(no route)']))
 })
 
-test.each(['api', '/', '/api/', 5])('the mount %o is refused', (mount) => {
+test.each(['api', '/', '/api/', 5])('byRoute rejects the mount %o', (mount) => {
   expect(() => byRoute({ mount: mount as string })).toThrow(expect.objectContaining({ code: 'INVALID_POLICY' }))
 })

@@ -14,7 +14,7 @@ import type { AnyOptions } from './support/app.js'
 import { appsByEffort } from './support/by-effort.js'
 
 interface SigningApp {
-  /** Answers `GET /set/:value` with a signed cookie `sid`, and limits every other path by it. */
+  /** Responds to `GET /set/:value` with a signed cookie `sid`, and limits every other path by it. */
   readonly listener: Parameters<typeof request>[0]
   readonly errors: unknown[]
 }
@@ -58,7 +58,7 @@ const fastifyApp: MakeApp = async (options, hasSupport) => {
   const errors: unknown[] = []
   const app = fastify()
   app.setErrorHandler((error, _request, reply) => {
-    // The adapter keeps what clients may not read in the cause.
+    // The adapter hides details from clients in the cause.
     errors.push((error as Error).cause ?? error)
     reply.code(500).send()
   })
@@ -80,7 +80,7 @@ const FRAMEWORKS = appsByEffort({
 })
 
 describe.each(Object.entries(FRAMEWORKS))('signed cookies in %s', (_name, make) => {
-  test('count by the value that the framework has verified, and forged ones by none', async () => {
+  test('a signed cookie counts by the value that the framework verified, and a forged one is missing', async () => {
     const byName = byCookie<unknown>('sid', { signed: true })
     const keys: unknown[] = []
     const key = (request: unknown, context: HttpContext) => {
@@ -98,7 +98,7 @@ describe.each(Object.entries(FRAMEWORKS))('signed cookies in %s', (_name, make) 
     expect(keys).toEqual([hashedKey('real'), hashedKey('real'), undefined, undefined, undefined])
   })
 
-  test('are an error of the configuration where the application cannot verify them', async () => {
+  test('a signed cookie is a configuration error if the application cannot verify it', async () => {
     const app = await make({ limit: 10, window: '1m', key: byCookie('sid', { signed: true }) }, false)
     await request(app.listener).get('/').set('Cookie', 'sid=real').expect(500)
     expect(app.errors).toEqual([

@@ -9,7 +9,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-/** Serves with plain Node, each response slowed down, and asks once. */
+/** Serves with plain Node, each response throttled, and sends one request. */
 async function ask(bytesPerSecond: number, after: number, serve: RequestListener): Promise<IncomingMessage> {
   const respond = throttle({ bytesPerSecond, after })
   const server = createServer((req, res) => {
@@ -35,23 +35,23 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return text
 }
 
-test('what is written in any way comes out in order, in its encoding, and callbacks are told', async () => {
-  const told: string[] = []
+test('a throttled response keeps the order and encoding of all writes, and calls their callbacks', async () => {
+  const called: string[] = []
   const response = await ask(100, 5, (_req, res) => {
-    res.write('aä', () => told.push('first'))
-    res.write('62', 'hex', () => told.push('second'))
+    res.write('aä', () => called.push('first'))
+    res.write('62', 'hex', () => called.push('second'))
     res.write(new Uint8Array([99]))
     res.write(Buffer.from('d'))
     res.write('')
-    res.on('finish', () => told.push('finish'))
-    res.end('öe', 'utf8', () => told.push('end'))
+    res.on('finish', () => called.push('finish'))
+    res.end('öe', 'utf8', () => called.push('end'))
   })
   expect(await textOf(response)).toBe('aäbcdöe')
-  expect(told.slice(0, 2)).toEqual(['first', 'second'])
-  expect(told.slice(2).sort()).toEqual(['end', 'finish'])
+  expect(called.slice(0, 2)).toEqual(['first', 'second'])
+  expect(called.slice(2).sort()).toEqual(['end', 'finish'])
 })
 
-test('write says when to wait and drain when to go on', async () => {
+test('in a throttled response, write reports when to wait, and drain when to continue', async () => {
   const seen: unknown[] = []
   const response = await ask(1000, 100, (_req, res) => {
     seen.push(res.write('x'.repeat(100)), res.write('y'.repeat(200)))
@@ -67,7 +67,7 @@ test('write says when to wait and drain when to go on', async () => {
   expect(seen[2]).toBeGreaterThanOrEqual(1)
 })
 
-test('the rate holds over time, with timers that are late', async () => {
+test('the rate of a throttled response holds over time, with late timers', async () => {
   let startedAt = 0
   const response = await ask(200_000, 0, (_req, res) => {
     startedAt = performance.now()
@@ -84,7 +84,7 @@ test('the rate holds over time, with timers that are late', async () => {
   expect(performance.now() - startedAt).toBeLessThan(15_000)
 })
 
-test('a client that reads slower than the rate is waited for: writers are not told to go on', async () => {
+test('a throttled response waits for a client that reads slower than the rate', async () => {
   let written = 0
   const response = await ask(50_000_000, 0, (_req, res) => {
     const piece = Buffer.alloc(1_000_000)
@@ -96,7 +96,7 @@ test('a client that reads slower than the rate is waited for: writers are not to
     more()
   })
   response.pause()
-  // What the sockets hold, and no more.
+  // As much as the sockets buffer, and no more.
   let then = -1
   await expect
     .poll(
@@ -112,7 +112,7 @@ test('a client that reads slower than the rate is waited for: writers are not to
   response.destroy()
 })
 
-test('mistakes are what they are in Node: writing after the end, ending twice, writing a number', async () => {
+test("a throttled response has Node's errors: writing after the end, ending twice, writing a number", async () => {
   const seen: unknown[] = []
   const response = await ask(1000, 0, (_req, res) => {
     expect(() => res.write(5 as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }))
@@ -129,7 +129,7 @@ test('mistakes are what they are in Node: writing after the end, ending twice, w
   ])
 })
 
-test('a client that leaves ends it: no timer stays, and who waits for a callback gets one', async () => {
+test('a client that leaves a throttled response ends its timer, and pending callbacks are called', async () => {
   const seen: unknown[] = []
   const response = await ask(100, 0, (_req, res) => {
     res.write('x'.repeat(1000), (error) => seen.push((error as NodeJS.ErrnoException)?.code))

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { AnyOptions, AppFactory, RunningApp } from './support/app.js'
 import { run } from './support/app.js'
 
-/** What every adapter does about requests for paths that only probes ask for. */
+/** Requests for paths that only probes request, in every adapter. */
 export function trapContract(name: string, factory: AppFactory): void {
   describe(name, () => {
     const running: RunningApp[] = []
@@ -43,15 +43,15 @@ export function trapContract(name: string, factory: AppFactory): void {
       ['an image on another page', { 'sec-fetch-site': 'cross-site' }, false],
       ['an image on the same site', { 'sec-fetch-site': 'same-origin' }, false],
       ['an image on another page, without TLS', { referer: 'http://forum.example/' }, false],
-      ['a browser that fetches ahead', { 'sec-fetch-site': 'none', 'sec-purpose': 'prefetch;prerender' }, false],
-      ['an older one that does', { purpose: 'prefetch' }, false],
-    ])('%s is struck: or not', async (_, headers, isStruck) => {
+      ['a prefetching browser', { 'sec-fetch-site': 'none', 'sec-purpose': 'prefetch;prerender' }, false],
+      ['an older prefetching browser', { purpose: 'prefetch' }, false],
+    ])('%s strikes unless a page caused the request', async (_, headers, isStruck) => {
       const get = await start(4)
       const statuses = [(await get('/.env', headers)).status, (await get('/')).status]
       expect(statuses).toEqual(isStruck ? [429, 429] : [200, 200])
     })
 
-    // What browsers send for an image with referrerpolicy="no-referrer", without TLS.
+    // The headers of browsers for an image with referrerpolicy="no-referrer", without TLS.
     const BROWSERS = {
       Chromium: 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36',
       Firefox: 'Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0',
@@ -60,7 +60,7 @@ export function trapContract(name: string, factory: AppFactory): void {
     }
 
     test.each(Object.entries(BROWSERS))(
-      '%s, which a page made ask without TLS, is struck if the trap says so',
+      'an image requested by %s without TLS strikes only with browsers: true',
       async (_, agent) => {
         const image = {
           'user-agent': agent,
@@ -80,15 +80,15 @@ export function trapContract(name: string, factory: AppFactory): void {
       ['a program in Python', { 'user-agent': 'python-requests/2.32.5', 'accept-language': 'en' }],
       ['a scanner under the name of a browser', { 'user-agent': BROWSERS.Chromium, accept: '*/*' }],
       [
-        'a browser that says by itself what was typed',
+        'a browser that reports a typed address',
         { 'user-agent': BROWSERS.Chromium, 'accept-language': 'en', 'sec-fetch-site': 'none' },
       ],
-    ])('%s is struck', async (_, headers) => {
+    ])('a request of %s for a trap is a strike', async (_, headers) => {
       const get = await start(4)
       expect((await get('/.env', headers)).status).toBe(429)
     })
 
-    test('strikes add up, and the request that starts the ban is refused by it', async () => {
+    test('strikes of a trap add up, and the request that starts the ban is refused by it', async () => {
       const get = await start(1)
       for (const path of ['/.env', '/.git/config', '/.env?x=1']) expect((await get(path)).status).toBe(200)
       const caught = await get('/.env')
@@ -97,7 +97,7 @@ export function trapContract(name: string, factory: AppFactory): void {
       expect((await get('/')).status).toBe(429)
     })
 
-    test('clients on an allow list are not struck', async () => {
+    test('clients on an allow list are not struck by a trap', async () => {
       const get = await start(4, { allow: ipRanges(['127.0.0.1', '::1']) })
       for (let n = 0; n < 3; n++) expect((await get('/.env')).status).toBe(200)
     })

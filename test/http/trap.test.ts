@@ -5,7 +5,7 @@ import { trapContract } from './trap.contract.js'
 
 for (const [name, factory] of Object.entries(FRAMEWORKS)) trapContract(name, factory)
 
-test('what is no trap is an error that names it', () => {
+test('trap rejects invalid paths and options, and names them', () => {
   expect(() => trap([])).toThrow('trap: paths: expected an array of paths')
   expect(() => trap(['/a', 'b'])).toThrow('trap: paths[1]: expected a path such as')
   expect(() => trap(['/*'])).toThrow('trap: paths[0]: expected a path such as')

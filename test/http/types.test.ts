@@ -12,14 +12,14 @@ import { expect, expectTypeOf, test } from 'vitest'
 
 declare global {
   namespace Express {
-    /** What an application's sign-in adds. */
+    /** Added by an application's sign-in. */
     interface Request {
       user?: { id: string }
     }
   }
 }
 
-test('functions of the request have the request of their framework', () => {
+test('functions of the request have the request type of their framework', () => {
   express.rateLimit({
     limit: (req) => (req.get('x-tier') === 'pro' ? 100 : 10),
     window: (req) => (req.secure ? '1m' : 60_000),
@@ -46,7 +46,7 @@ test('functions of the request have the request of their framework', () => {
   expectTypeOf(options.limit).not.toBeAny()
 })
 
-test('what decides on charges and tiers is typed', () => {
+test('options about charges and tiers are typed', () => {
   express.rateLimit({
     tiers: { free: [express.perMinute(10)], pro: [express.perMinute(100, { reserve: { 2: 0.1 } })] },
     tier: (req) => (req.get('x-plan') === 'pro' ? 'pro' : 'free'),
@@ -85,7 +85,7 @@ test('functions of the request may be async', () => {
   koa.createLimiter<{ id: string }>({ limit: 1, window: '1m', key: async ({ id }) => id })
 })
 
-test('handlers of refused requests are those of their framework', () => {
+test('handlers of refused requests have the types of their framework', () => {
   const limits = { limit: 1, window: '1m' } as const
   express.rateLimit({
     ...limits,
@@ -116,11 +116,11 @@ test('handlers of refused requests are those of their framework', () => {
   express.createLimiter<{ id: string }>({
     ...limits,
     key: ({ id }) => id,
-    onVerdict: (subject, verdict) => expectTypeOf([subject.id, verdict.keys]).not.toBeAny(),
+    onVerdict: (request, verdict) => expectTypeOf([request.id, verdict.keys]).not.toBeAny(),
   })
 })
 
-test('the compiler refuses wrong options', () => {
+test('the compiler rejects wrong options', () => {
   const refused = [
     // @ts-expect-error a factory without its call
     () => express.rateLimit({ limit: 1, window: '1s', key: express.byIp }),
@@ -152,11 +152,11 @@ test('the compiler refuses wrong options', () => {
     () => express.rateLimit({ limit: 1, window: '1s', count: async () => true }),
     // @ts-expect-error a count of words
     () => koa.rateLimit({ limit: 1, window: '1s', count: { only: (status: string) => status === 'ok' } }),
-    // @ts-expect-error no such way with strangers
+    // @ts-expect-error an unknown value of anonymous
     () => express.rateLimit({ limit: 1, window: '1s', anonymous: 'by-name' }),
     // @ts-expect-error a tier that is a number
     () => express.rateLimit({ tiers: { free: [express.perMinute(1)] }, tier: () => 1 }),
-    // @ts-expect-error limits that are none
+    // @ts-expect-error numbers in place of limits
     () => express.rateLimit({ tiers: { free: [100] }, tier: () => 'free' }),
     // @ts-expect-error a priority in words
     () => express.rateLimit({ tiers: { free: [express.perMinute(1)] }, tier: () => 'free', priority: { free: 'low' } }),
@@ -190,7 +190,7 @@ test('the compiler refuses wrong options', () => {
   for (const make of refused) expect(make).toBeTypeOf('function')
 })
 
-test('what Fastify takes is refused by the compiler where the program refuses it', () => {
+test('options of Fastify are rejected by the compiler where the program rejects them', () => {
   const plain = (app: FastifyInstance) =>
     app.get('/', { config: { rateLimit: { limit: 5, window: '1m' } } }, () => 'ok')
   const partial = (app: FastifyInstance) =>
@@ -217,7 +217,7 @@ test('verdicts are typed where handlers find them', () => {
   expectTypeOf<FastifyRequest['rateLimit']>().toEqualTypeOf<fastify.Verdict | undefined>()
 })
 
-test('options can be extended by who builds on them, and handed on', () => {
+test('options can be extended and passed on', () => {
   interface PluginOptions extends express.ExpressRateLimitOptions {
     readonly plugin?: string
   }
@@ -226,7 +226,7 @@ test('options can be extended by who builds on them, and handed on', () => {
   expect(own({ limit: 1, window: '1m', plugin: 'mine' }).limiter).toBeInstanceOf(express.Limiter)
 })
 
-test('a store takes each supported client, and nothing else', () => {
+test('redisStore accepts each supported client, and nothing else', () => {
   const clients = () => {
     express.redisStore(new Redis<'legacy'>())
     express.redisStore(new Redis5())
@@ -245,15 +245,15 @@ test('a store takes each supported client, and nothing else', () => {
     express.redisStore(new URL('redis://localhost'))
     // @ts-expect-error
     express.redisStore(6379)
-    // @ts-expect-error options of a client are none
+    // @ts-expect-error options are no client
     express.redisStore({ host: 'localhost', port: 6379 })
-    // @ts-expect-error a promise of a client is none
+    // @ts-expect-error a promise is no client
     express.redisStore(createClient().connect())
     // @ts-expect-error
     express.redisStore(undefined)
     // @ts-expect-error the class itself is no client
     express.redisStore(Redis)
-    // @ts-expect-error by Sentinel only over ioredis
+    // @ts-expect-error Sentinel is supported through ioredis only
     express.redisStore(createSentinel({ name: 'main', sentinelRootNodes: [] }))
     // @ts-expect-error pools are not supported
     express.redisStore(createClientPool())

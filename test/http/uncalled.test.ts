@@ -13,7 +13,7 @@ const SAYS = /^write rateLimit\(\{ limit: 100, window: "1m" \}\): expected optio
 test.each([
   ['Express 5', expressApp],
   ['Express 4', express4App as unknown as typeof expressApp],
-])('a limiter that %s was given uncalled is an error of the first request that says so', async (_, make) => {
+])('%s with an uncalled limiter fails the first request with an error that says so', async (_, make) => {
   const app = make()
   const messages: string[] = []
   // @ts-expect-error it is no middleware
@@ -26,7 +26,7 @@ test.each([
   expect(messages).toEqual([expect.stringMatching(SAYS)])
 })
 
-test('a limiter that Koa was given uncalled is an error of the first request that says so', async () => {
+test('Koa with an uncalled limiter fails the first request with an error that says so', async () => {
   const app = new Koa()
   const messages: string[] = []
   app.on('error', (error: Error) => messages.push(error.message))
@@ -36,7 +36,7 @@ test('a limiter that Koa was given uncalled is an error of the first request tha
   expect(messages).toEqual([expect.stringMatching(SAYS)])
 })
 
-test('Fastify says how the plugin and the limiter of a route are given to it', async () => {
+test('Fastify with an uncalled plugin or limiter has an error that shows the call', async () => {
   const app = fastifyApp()
   await app.register(fastify.rateLimit, { global: false })
   // @ts-expect-error it makes a hook
