@@ -11,7 +11,7 @@ const BODY = JSON.stringify(ANN)
 
 const remainingOf = async (decider: Decider) => (await decide(decider, { ...ANN, cost: 0 })).json.limits[0].remaining
 
-/** Statuses of all responses in what came over a connection. */
+/** The statuses of all responses received over a connection. */
 const statusesIn = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status))
 
 test.each<[string, string]>([
@@ -29,35 +29,35 @@ test.each<[string, string]>([
   ['a method in lower case', 'post /v1/decide HTTP/1.1\r\nHost: a\r\n\r\n'],
   ['no HTTP', 'hello\r\n\r\n'],
   ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
-])('%s: the connection ends, and what follows on it is no request', async (_, first) => {
+])('after %s the connection closes, and the following bytes are no request', async (_, first) => {
   const decider = await serving(json(THREE))
   const smuggled = `${HEAD}Content-Length: ${BODY.length}\r\n\r\n${BODY}`
-  const answers = await raw(decider, first, smuggled)
-  expect(statusesIn(answers).filter((status) => status === 200)).toEqual([])
-  expect(statusesIn(answers).length).toBeLessThanOrEqual(1)
+  const responses = await raw(decider, first, smuggled)
+  expect(statusesIn(responses).filter((status) => status === 200)).toEqual([])
+  expect(statusesIn(responses).length).toBeLessThanOrEqual(1)
   expect(await remainingOf(decider)).toBe(3)
 })
 
-test('a body that a gateway passes on is not taken for the next request', async () => {
+test('a body passed by a gateway is not read as the next request', async () => {
   const decider = await serving(gateway('nginx', THREE))
   const fields = 'X-Original-Method: GET\r\nX-Original-URI: /\r\nX-Original-Host: a\r\nX-Original-For: 192.0.2.7\r\n'
   const smuggled = `GET /v1/decide HTTP/1.1\r\nHost: a\r\n${fields.replace('2.7', '2.8')}\r\n`
   for (const length of [`Content-Length: ${smuggled.length}`, 'Transfer-Encoding: chunked']) {
-    const answers = await raw(decider, `GET /v1/decide HTTP/1.1\r\nHost: a\r\n${fields}${length}\r\n\r\n${smuggled}`)
-    expect(statusesIn(answers)).toEqual([400])
+    const responses = await raw(decider, `GET /v1/decide HTTP/1.1\r\nHost: a\r\n${fields}${length}\r\n\r\n${smuggled}`)
+    expect(statusesIn(responses)).toEqual([400])
   }
 })
 
-test('what is malformed behind a request is no answer to that', async () => {
+test('malformed bytes after a request do not change its response', async () => {
   const decider = await serving(json(THREE))
   const question = `${HEAD}Content-Length: ${BODY.length}\r\n\r\n${BODY}`
   const statuses = statusesIn(await raw(decider, `${question}nonsense\r\n\r\n`))
   expect([[], [200], [200, 400]]).toContainEqual(statuses)
 })
 
-test('many headers are refused, rather than some of them left out', async () => {
+test('too many headers are refused, and none of them is left out', async () => {
   const decider = await serving(gateway('nginx', THREE))
-  const told: [string, string][] = [
+  const fields: [string, string][] = [
     ['X-Original-Method', 'GET'],
     ['X-Original-URI', '/'],
     ['X-Original-Host', 'a'],
@@ -66,25 +66,25 @@ test('many headers are refused, rather than some of them left out', async () => 
   const filler = (count: number): [string, string][] => Array.from({ length: count }, (_, n) => [`a${n}`, ''])
   // The gateway adds its line at the end.
   const last: [string, string] = ['X-Original-For', '192.0.2.7']
-  expect((await ask(decider, { headers: [...told, ...filler(400), last] })).headers.ratelimit).toContain('r=2')
+  expect((await ask(decider, { headers: [...fields, ...filler(400), last] })).headers.ratelimit).toContain('r=2')
   for (const count of [600, 2000, 2500]) {
-    const { status, headers } = await ask(decider, { headers: [...told, ...filler(count), last] })
-    // nginx knows no other refusal.
+    const { status, headers } = await ask(decider, { headers: [...fields, ...filler(count), last] })
+    // nginx understands no other status for a refusal.
     expect([count, status, headers['x-sluice-status']]).toEqual([count, 403, '431'])
     expect(headers.connection).toBe('close')
   }
-  // It was the gateway's line that counted.
-  expect((await ask(decider, { headers: [...told.slice(0, 3), last] })).headers.ratelimit).toContain('r=1')
+  // The gateway's line was the one that counted.
+  expect((await ask(decider, { headers: [...fields.slice(0, 3), last] })).headers.ratelimit).toContain('r=1')
 })
 
 test('headers of more than 64 KiB are refused', async () => {
   const decider = await serving(json(THREE))
-  const answer = await raw(decider, `${HEAD}X: ${'x'.repeat(70_000)}\r\n\r\n`)
-  expect(statusesIn(answer)).toEqual([431])
-  expect(answer).toMatch(/expected fewer bytes of headers\n$/)
+  const response = await raw(decider, `${HEAD}X: ${'x'.repeat(70_000)}\r\n\r\n`)
+  expect(statusesIn(response)).toEqual([431])
+  expect(response).toMatch(/expected fewer bytes of headers\n$/)
 })
 
-test('of a list of proxies 64 addresses are read, and a longer one of trusted addresses is refused', async () => {
+test('up to 64 addresses of a proxy list are read, and a longer list of trusted addresses is refused', async () => {
   const decider = await serving(gateway('nginx', THREE))
   const client = (list: string): [string, string][] => [
     ['X-Original-Method', 'GET'],
@@ -96,7 +96,7 @@ test('of a list of proxies 64 addresses are read, and a longer one of trusted ad
   expect((await ask(decider, { headers: client(['192.0.2.7', ...proxies(63)].join()) })).status).toBe(204)
   const { status, json: problem } = await ask(decider, { headers: client(['192.0.2.7', ...proxies(64)].join()) })
   expect([status, problem.detail]).toEqual([400, expect.stringContaining('behind 63 proxies at most')])
-  // Those before the last that is not trusted are the client's own words.
+  // Addresses before the last untrusted one are the client's own claims.
   expect((await ask(decider, { headers: client([...proxies(1000), '192.0.2.7'].join()) })).headers.ratelimit).toContain(
     'r=1',
   )
@@ -114,20 +114,20 @@ test.each([
     'at most 65536 characters',
     { path: `/${'x'.repeat(40_000)}`, headers: { a: 'x'.repeat(30_000) } },
   ],
-])('more %s of one request than a gateway could send are refused, in a batch as well', async (_, detail, request) => {
+])('more %s in a request than a gateway could send are refused, in a batch as well', async (_, detail, request) => {
   const decider = await serving(json(THREE))
   for (const body of [{ ...ANN, ...request }, { requests: [ANN, { ...ANN, ...request }] }]) {
-    const answer = await decide(decider, body)
-    expect([answer.status, answer.json.detail]).toEqual([400, expect.stringContaining(detail)])
+    const response = await decide(decider, body)
+    expect([response.status, response.json.detail]).toEqual([400, expect.stringContaining(detail)])
   }
   expect(await remainingOf(decider)).toBe(3)
 })
 
-test('what is unreadable is answered although more of it comes', async () => {
+test('an unreadable request gets a response, even if more of it arrives', async () => {
   const decider = await serving(json(THREE))
   for (let n = 0; n < 5; n++) {
-    const answer = await raw(decider, `GET / HTTP/1.1\r\nA: \x01\r\n`, ...Array<string>(40).fill('x'.repeat(65_536)))
-    expect(statusesIn(answer)).toEqual([400])
+    const response = await raw(decider, `GET / HTTP/1.1\r\nA: \x01\r\n`, ...Array<string>(40).fill('x'.repeat(65_536)))
+    expect(statusesIn(response)).toEqual([400])
   }
 })
 
@@ -141,17 +141,17 @@ test.each([
   ],
 ])('a body that is too large is refused before it is read: %s', async (_, rest) => {
   const decider = await serving(json(THREE))
-  const answer = await raw(decider, `${HEAD}${rest}`)
-  expect(statusesIn(answer)).toEqual([413])
+  const response = await raw(decider, `${HEAD}${rest}`)
+  expect(statusesIn(response)).toEqual([413])
 })
 
-test('the largest body is read', async () => {
+test('a body of the maximum size is read', async () => {
   const decider = await serving(json(THREE))
   expect((await decide(decider, `${BODY}${' '.repeat(262_144 - BODY.length)}`)).json.allowed).toBe(true)
   expect((await decide(decider, `${BODY}${' '.repeat(262_145 - BODY.length)}`)).status).toBe(413)
 })
 
-test('clients that send their headers, or their body, slowly are cut off, and others are served meanwhile', async () => {
+test('clients that send headers or a body slowly are disconnected, and others are served meanwhile', async () => {
   const decider = await serving(json(THREE))
   const slow = [
     raw(decider, 'POST /v1/decide HTTP/1.1\r\n'),
@@ -159,22 +159,22 @@ test('clients that send their headers, or their body, slowly are cut off, and ot
     raw(decider, `${HEAD}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`),
   ]
   expect((await decide(decider, ANN)).json.allowed).toBe(true)
-  for (const answer of await Promise.all(slow)) {
-    expect(statusesIn(answer)).toEqual(answer === '' ? [] : [408])
+  for (const response of await Promise.all(slow)) {
+    expect(statusesIn(response)).toEqual(response === '' ? [] : [408])
   }
   expect(await remainingOf(decider)).toBe(2)
 }, 120_000)
 
-test('connections beyond the most are closed, and one that ends makes room', async () => {
+test('connections beyond --max-connections are closed, and a closed one makes room', async () => {
   const decider = await serving(json(THREE, '--max-connections', '2'))
-  const held: Socket[] = []
+  const open: Socket[] = []
   for (let n = 0; n < 2; n++) {
     const socket = connect(decider.port, '127.0.0.1')
     await new Promise((resolve) => socket.once('connect', resolve))
-    held.push(socket)
+    open.push(socket)
   }
   // The decider may not have accepted the second one yet.
-  await until('a third one is closed', async () => (await raw(decider, '').catch(() => 'x')) === '')
-  for (const socket of held) socket.destroy()
+  await until('a third connection is closed', async () => (await raw(decider, '').catch(() => 'x')) === '')
+  for (const socket of open) socket.destroy()
   await until('there is room', async () => (await decide(decider, ANN)).json.allowed)
 })

@@ -6,7 +6,7 @@ endWithTests()
 
 const ANN = { path: '/', ip: '192.0.2.7' }
 
-test('a client over its limit is refused, with all that its response needs, and another is not', async () => {
+test('a client over its limit is refused with everything for its response, and another is admitted', async () => {
   const decider = await serving(json(THREE))
   expect(decider.stdout).toMatch(
     /^sluice decides for json on http:\/\/127\.0\.0\.1:\d+, by version [0-9a-f]+ of the document, in the memory of this process\n$/,
@@ -34,32 +34,32 @@ test('a client over its limit is refused, with all that its response needs, and 
   expect((await decide(decider, { ...ANN, ip: '192.0.2.8' })).json.allowed).toBe(true)
 })
 
-test('a batch is decided in its order, each by itself', async () => {
+test('a batch is decided in order, each request by itself', async () => {
   const decider = await serving(json(THREE))
-  const { json: answer } = await decide(decider, { requests: [ANN, ANN, { ...ANN, ip: '2001:db8::1' }, ANN, ANN] })
-  expect(answer.decisions.map(({ status }: { status: number }) => status)).toEqual([200, 200, 200, 200, 429])
+  const { json: batch } = await decide(decider, { requests: [ANN, ANN, { ...ANN, ip: '2001:db8::1' }, ANN, ANN] })
+  expect(batch.decisions.map(({ status }: { status: number }) => status)).toEqual([200, 200, 200, 200, 429])
 })
 
-test('a request that no policy is for is admitted, and says so', async () => {
+test('a request that matches no policy is admitted with decidedBy "none"', async () => {
   const decider = await serving(
     json(documentOf('api: { match: { paths: [/api/**] }, limits: [{ limit: 1, window: 1m }] }')),
   )
   expect((await decide(decider, ANN)).json).toEqual({ allowed: true, status: 200, decidedBy: 'none', headers: {} })
 })
 
-test('callers name keys and tiers, once the command line does', async () => {
+test('callers can send keys and tiers that the command line names', async () => {
   const text = documentOf(`
 api:
   key: user
   tier: plan
   tiers: { free: [{ limit: 1, window: 1m }], paid: [{ limit: 2, window: 1m }] }`)
   const decider = await serving(json(text, '--key', 'user', '--tier', 'plan'))
-  const asked = async (user: string | number, plan: string) =>
+  const decisionOf = async (user: string | number, plan: string) =>
     (await decide(decider, { path: '/', keys: { user }, tiers: { plan } })).json
-  expect((await asked('ann', 'free')).allowed).toBe(true)
-  expect((await asked('ann', 'free')).status).toBe(429)
-  expect([(await asked(7, 'paid')).allowed, (await asked(7, 'paid')).allowed]).toEqual([true, true])
-  const unknown = await asked('ann', 'gold')
+  expect((await decisionOf('ann', 'free')).allowed).toBe(true)
+  expect((await decisionOf('ann', 'free')).status).toBe(429)
+  expect([(await decisionOf(7, 'paid')).allowed, (await decisionOf(7, 'paid')).allowed]).toEqual([true, true])
+  const unknown = await decisionOf('ann', 'gold')
   expect(unknown).toMatchObject({ allowed: false, status: 400, decidedBy: 'none' })
   expect(JSON.parse(unknown.body).detail).toContain('expected "free" or "paid", got "gold"')
   expect((await decide(decider, { path: '/', tiers: { plan: 'free' } })).json).toMatchObject({
@@ -73,20 +73,20 @@ test.each<[string, object, string]>([
   ['key', { keys: { usr: 'ann' } }, 'keys: "usr": unknown name (expected user, by --key of the decider)'],
   ['key of every object', { keys: { toString: 'x' } }, 'keys: "toString": unknown name (expected user'],
   ['tier', { tiers: { plna: 'paid' } }, 'tiers: "plna": unknown name (expected plan, by --tier of the decider)'],
-])('a misspelt %s is answered 400 with its name, and charges nothing, in a batch as well', async (_, wrong, detail) => {
+])('a misspelt %s gets 400 with its name, and charges nothing, in a batch as well', async (_, wrong, detail) => {
   const policies = `
 all: { limits: [{ limit: 3, window: 1m }] }
 user: { match: { paths: [/user] }, key: user, limits: [{ limit: 3, window: 1m }] }
 plan: { match: { paths: [/plan] }, tier: plan, tiers: { paid: [{ limit: 3, window: 1m }] } }`
   const decider = await serving(json(documentOf(policies), '--key', 'user', '--tier', 'plan'))
-  for (const question of [{ ...ANN, ...wrong }, { requests: [ANN, { ...ANN, ...wrong }] }]) {
-    const answer = await decide(decider, question)
+  for (const request of [{ ...ANN, ...wrong }, { requests: [ANN, { ...ANN, ...wrong }] }]) {
+    const answer = await decide(decider, request)
     expect([answer.status, answer.json.detail]).toEqual([400, expect.stringContaining(detail)])
   }
   expect((await decide(decider, ANN)).json.limits[0].remaining).toBe(2)
 })
 
-test('a key or tier without an option that names it is answered 400', async () => {
+test('a key or tier that the command line does not name gets 400', async () => {
   const decider = await serving(json(THREE))
   const detail = async (more: object) => (await decide(decider, { ...ANN, ...more })).json.detail
   expect(await detail({ keys: { user: 'ann' } })).toBe(
@@ -95,7 +95,7 @@ test('a key or tier without an option that names it is answered 400', async () =
   expect(await detail({ tiers: { plan: 'paid' } })).toContain('tiers: "plan": unknown name (expected none')
 })
 
-test('a request may cost more than one, and nothing', async () => {
+test('a request can have any cost, including 0', async () => {
   const decider = await serving(json(THREE))
   expect((await decide(decider, { ...ANN, cost: 3 })).json.allowed).toBe(true)
   expect((await decide(decider, { ...ANN, cost: 0 })).json).toMatchObject({
@@ -106,7 +106,7 @@ test('a request may cost more than one, and nothing', async () => {
   expect((await decide(decider, { ...ANN, cost: 4 })).json.reason).toBe('impossible')
 })
 
-test('a policy that only reports refuses nothing, and tells what it would', async () => {
+test('a policy in report mode refuses nothing, and reports what it would refuse', async () => {
   const decider = await serving(
     json(documentOf('all: { enforce: { mode: report }, limits: [{ limit: 1, window: 1m }] }')),
   )
@@ -114,15 +114,15 @@ test('a policy that only reports refuses nothing, and tells what it would', asyn
   expect((await decide(decider, ANN)).json).toMatchObject({ allowed: true, reported: true, wouldBeAllowed: false })
 })
 
-test('hosts and headers of the document are those that callers tell', async () => {
+test('policies match the hosts and headers that callers send', async () => {
   const text = documentOf(
     'api: { match: { hosts: [api.example.com], headers: { x-beta: "1" } }, limits: [{ limit: 1, window: 1m }] }',
   )
   const decider = await serving(json(text))
-  const asked = async (headers: object) => (await decide(decider, { ...ANN, headers })).json.decidedBy
-  expect(await asked({ Host: 'api.example.com', 'X-Beta': '1' })).toBe('store')
-  expect(await asked({ Host: 'api.example.com' })).toBe('none')
-  expect(await asked({ 'X-Beta': '1' })).toBe('none')
+  const decisionOf = async (headers: object) => (await decide(decider, { ...ANN, headers })).json.decidedBy
+  expect(await decisionOf({ Host: 'api.example.com', 'X-Beta': '1' })).toBe('store')
+  expect(await decisionOf({ Host: 'api.example.com' })).toBe('none')
+  expect(await decisionOf({ 'X-Beta': '1' })).toBe('none')
 })
 
 test.each<[string, unknown, string]>([
@@ -155,9 +155,9 @@ test.each<[string, unknown, string]>([
   ['a batch and more', { requests: [ANN], path: '/' }, '"path": unknown field (expected requests)'],
   ['one mistake in a batch', { requests: [ANN, { ...ANN, ip: 'x' }] }, 'requests[1].ip: expected an address'],
   ['deep nesting', `${'['.repeat(100_000)}${']'.repeat(100_000)}`, 'body: expected an object'],
-])('%s is answered 400 with a sentence, and charges nothing', async (_, question, sentence) => {
+])('%s gets 400 with a sentence, and charges nothing', async (_, request, sentence) => {
   const decider = await serving(json(THREE))
-  const { status, headers, json: problem } = await decide(decider, question)
+  const { status, headers, json: problem } = await decide(decider, request)
   expect([status, headers['content-type']]).toEqual([400, 'application/problem+json; charset=utf-8'])
   expect(problem.detail).toContain(sentence)
   expect((await decide(decider, ANN)).json.limits[0].remaining).toBe(2)
@@ -199,20 +199,20 @@ test.each<[string, Parameters<typeof ask>[1], number]>([
     { method: 'POST', headers: [['Content-Type', 'application/json']], body: new Uint8Array([0x22, 0xff, 0x22]) },
     400,
   ],
-])('%s is answered %i', async (_, question, status) => {
+])('%s gets the status %i', async (_, request, status) => {
   const decider = await serving(json(THREE))
-  const answer = await ask(decider, question)
+  const answer = await ask(decider, request)
   expect([answer.status, answer.json.status]).toEqual([status, status])
   expect(answer.json.detail).toMatch(/^expected|^Content-Type: expected/)
 })
 
-test('a document that is wrong is not served: file, line and column are told', async () => {
+test('a wrong document is not served, with file, line and column', async () => {
   const { code, stdout, stderr } = await refused(json(documentOf('all: { limits: [{ limt: 3, window: 1m }] }')))
   expect([code, stdout]).toEqual([1, ''])
   expect(stderr).toMatch(/\.yaml:3:\d+: policies\.all\.limits\[0\]\.limt: unknown field/)
 })
 
-test('an address that is taken is told', async () => {
+test('a used address is reported', async () => {
   const { port } = await serving(json(THREE))
   const { code, stderr } = await refused([
     '--document',
@@ -225,14 +225,14 @@ test('an address that is taken is told', async () => {
   expect([code, stderr]).toEqual([1, expect.stringContaining('EADDRINUSE')])
 })
 
-test('the questions of the documentation are answered as it shows', async () => {
+test('the examples of the documentation have the responses that it shows', async () => {
   const page = readFileSync(new URL('../../../docs/gateways.md', import.meta.url), 'utf8')
-  const questions = [...page.matchAll(/-d '(.*)'\n# (.*)/g)]
-  expect(questions).toHaveLength(2)
-  for (const [, question = '', shown = ''] of questions) {
+  const requests = [...page.matchAll(/-d '(.*)'\n# (.*)/g)]
+  expect(requests).toHaveLength(2)
+  for (const [, request = '', shown = ''] of requests) {
     const decider = await serving(json(THREE))
-    const { text } = await decide(decider, question)
-    // What is left out there may be anything here.
+    const { text } = await decide(decider, request)
+    // An ellipsis in the documentation stands for anything.
     const parts = shown.split('…').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
     expect(text).toMatch(new RegExp(`^${parts.join('.*')}$`))
   }

@@ -9,7 +9,7 @@ endWithTests()
 
 const ANN = { path: '/', ip: '192.0.2.7' }
 
-test('a changed document is in force without a restart; one that a decider cannot decide by is not', async () => {
+test('a changed document comes into force without a restart, unless a decider cannot use it', async () => {
   const file = fileOf(documentOf('all: { limits: [{ limit: 1, window: 1m }] }'))
   const replace = (text: string) => {
     writeFileSync(`${file}.new`, text)
@@ -29,7 +29,7 @@ test('a changed document is in force without a restart; one that a decider canno
   await until('the change is in force', async () => (await limit()) === 8)
 }, 120_000)
 
-test('probes need no token, and tell no more than health', async () => {
+test('probes need no token, and show only health', async () => {
   const decider = await serving(json(THREE), { SLUICE_TOKEN: 'a-token-of-the-test' })
   for (const path of ['/healthz', '/readyz']) {
     const { status, json: health } = await ask(decider, { path })
@@ -47,7 +47,7 @@ test('probes need no token, and tell no more than health', async () => {
   expect((await decide(decider, ANN, [['Authorization', 'Bearer a-token-of-the-test']])).json.allowed).toBe(true)
 })
 
-test('asked to end, it answers what is under way, takes nothing more, and ends with 0', async () => {
+test('on a stop the decider finishes pending requests, accepts no more, and ends with 0', async () => {
   const decider = await serving(json(THREE))
   const body = JSON.stringify(ANN)
   const socket = connect(decider.port, '127.0.0.1')
@@ -59,10 +59,10 @@ test('asked to end, it answers what is under way, takes nothing more, and ends w
   socket.write(
     `POST /v1/decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n{`,
   )
-  // A request that is answered has been accepted after that one.
+  // A request with a response was accepted after that one.
   await decide(decider, { ...ANN, cost: 0 })
   const code = decider.stop()
-  await until('it takes no more', () =>
+  await until('the decider accepts no more requests', () =>
     ask(decider, { path: '/healthz' }).then(
       () => false,
       () => true,
@@ -75,7 +75,7 @@ test('asked to end, it answers what is under way, takes nothing more, and ends w
   expect(await code).toBe(0)
 })
 
-test('a client that never ends its request does not keep it from ending', async () => {
+test('a client that never ends its request does not keep the decider from ending', async () => {
   const decider = await serving(json(THREE, '--drain', '50ms'))
   const socket = connect(decider.port, '127.0.0.1', () => socket.write('POST /v1/decide HTTP/1.1\r\nHost: a\r\n'))
   socket.on('error', () => {})
@@ -84,7 +84,7 @@ test('a client that never ends its request does not keep it from ending', async 
   socket.destroy()
 })
 
-test('on Redis two deciders count together; while it is away each decides alone, says so, and comes back', async () => {
+test('on Redis two deciders count together; during an outage each decides alone, reports it, and recovers', async () => {
   const server = await startRedis()
   try {
     const env = { REDIS_URL: server.url }
@@ -103,21 +103,27 @@ test('on Redis two deciders count together; while it is away each decides alone,
     ])
     await server.stop()
     const bob = { path: '/', ip: '192.0.2.8' }
-    await until('it decides alone', async () => (await decide(one, { ...bob, cost: 0 })).json.decidedBy === 'process')
+    await until(
+      'the decider decides alone',
+      async () => (await decide(one, { ...bob, cost: 0 })).json.decidedBy === 'process',
+    )
     const alone = (await decide(one, bob)).json
     expect(alone).toMatchObject({ allowed: true, decidedBy: 'process' })
-    // What this process alone knows is not the quota.
+    // The counts of this process are not the quota.
     expect(alone.headers.RateLimit).toBeUndefined()
     expect((await ask(one, { path: '/readyz' })).json).toMatchObject({ ready: true, store: 'unavailable' })
     await server.restart()
-    await until('it asks Redis again', async () => (await decide(one, { ...bob, cost: 0 })).json.decidedBy === 'store')
-    await until('it says so', async () => (await ask(one, { path: '/readyz' })).json.store === 'available')
+    await until(
+      'the decider uses Redis again',
+      async () => (await decide(one, { ...bob, cost: 0 })).json.decidedBy === 'store',
+    )
+    await until('the probe shows it', async () => (await ask(one, { path: '/readyz' })).json.store === 'available')
   } finally {
     await server.stop()
   }
 }, 180_000)
 
-test('without Redis at the start it serves all the same, and refuses where it is told to', async () => {
+test('without Redis at the start the decider serves, and refuses with --unavailable deny', async () => {
   const server = await startRedis()
   await server.stop()
   const decider = await serving(json(THREE, '--unavailable', 'deny'), { REDIS_URL: server.url })
@@ -130,13 +136,13 @@ test('without Redis at the start it serves all the same, and refuses where it is
       decidedBy: 'process',
     })
     await server.restart()
-    await until('it asks Redis', async () => (await decide(decider, ANN)).json.decidedBy === 'store')
+    await until('the decider uses Redis', async () => (await decide(decider, ANN)).json.decidedBy === 'store')
   } finally {
     await server.stop()
   }
 }, 180_000)
 
-test('a document that was applied to Redis is served, and its successor, too', async () => {
+test('a document applied to Redis is served, and its next version, too', async () => {
   const server = await startRedis()
   const { run } = await import('@sluice/cli')
   const output = { write: () => {} }

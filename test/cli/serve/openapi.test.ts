@@ -8,12 +8,12 @@ endWithTests()
 
 const DOCUMENT = JSON.parse(readFileSync(new URL('../../../packages/cli/openapi.json', import.meta.url), 'utf8'))
 
-test('the OpenAPI document is one', async () => {
+test('the OpenAPI document is valid', async () => {
   const { valid, errors } = await new Validator().validate(structuredClone(DOCUMENT))
   expect([valid, errors]).toEqual([true, undefined])
 })
 
-/** Whether a value is as the document says of this schema. */
+/** Whether a value matches this schema of the document. */
 function checkerOf() {
   const ajv = new Ajv2020({ strict: false, allErrors: true })
   ajv.addSchema({ $id: 'api', ...DOCUMENT })
@@ -23,7 +23,7 @@ function checkerOf() {
   }
 }
 
-test('what the decider takes and says is as the document says', async () => {
+test('requests and responses of the decider match the OpenAPI document', async () => {
   const check = checkerOf()
   const right = (name: string, value: unknown) => expect(check(name, value)).toEqual({ right: true, errors: null })
   const text = documentOf(`
@@ -41,9 +41,9 @@ reported: { enforce: { mode: report }, limits: [{ limit: 1, window: 1m }] }
     { path: '/', ip: '192.0.2.7' },
   ]) {
     right('Request', request)
-    const answer = (await decide(decider, request)).json
-    right('Decision', answer)
-    statuses.add(answer.status)
+    const decision = (await decide(decider, request)).json
+    right('Decision', decision)
+    statuses.add(decision.status)
   }
   expect([...statuses].sort()).toEqual([200, 400, 403, 429])
   const batch = { requests: [{ path: '/', ip: '192.0.2.7', keys: { user: 'cy' } }] }

@@ -20,10 +20,10 @@ beforeEach(async () => {
 })
 
 async function sluice(...args: string[]): Promise<void> {
-  let said = ''
-  const output = { write: (text: string) => (said += text) }
+  let printed = ''
+  const output = { write: (text: string) => (printed += text) }
   const code = await run(args, { env, stdout: output, stderr: output, version: '0' })
-  expect([code, said]).toEqual([0, said])
+  expect([code, printed]).toEqual([0, printed])
 }
 
 const limitOf = (limit: number) => documentOf(`all: { limits: [{ limit: ${limit}, window: 1m }] }`)
@@ -32,7 +32,7 @@ const apply = (text: string, ...more: string[]) =>
 const SERVED = ['--document', 'postgres:', '--dialect', 'json', '--listen', '127.0.0.1:0']
 const ANN = { path: '/', ip: '192.0.2.7', cost: 0 }
 
-test('a document that was applied to PostgreSQL is served, its successor, and overrides of the table', async () => {
+test('a document applied to PostgreSQL is served, with its next version and overrides of the table', async () => {
   await apply(limitOf(1))
   const decider = await serving(SERVED, env)
   const limit = async () => (await decide(decider, ANN)).json.limits[0].limit
@@ -45,7 +45,7 @@ test('a document that was applied to PostgreSQL is served, its successor, and ov
   expect((await ask(decider, { path: '/readyz' })).json.document).toEqual({ version: '2', current: true })
 })
 
-test('another name, schema and file with the URL are as of the other commands', async () => {
+test('a name, schema and file with the URL work as in other commands', async () => {
   await server.query('CREATE SCHEMA limits')
   await sluice('migrate', '--yes', '--schema', 'limits')
   await apply(limitOf(3), '--schema', 'limits', '--name', 'edge')
@@ -57,7 +57,7 @@ test('another name, schema and file with the URL are as of the other commands', 
   expect((await decide(decider, ANN)).json.limits[0].limit).toBe(3)
 })
 
-test('a document with what a decider cannot do is refused, and such an override of the table has no effect', async () => {
+test('a document that a decider cannot use is rejected, and such an override of the table has no effect', async () => {
   await apply(documentOf('all: { count: { only: failure }, limits: [{ limit: 1, window: 1m }] }'))
   expect(await refused(SERVED, env)).toMatchObject({ code: 1, stderr: expect.stringContaining('policies.all.count') })
   await apply(limitOf(1))
@@ -70,7 +70,7 @@ test('a document with what a decider cannot do is refused, and such an override 
     const decider = await serving(SERVED, env)
     expect((await decide(decider, { ...ANN, cost: 1 })).json.allowed).toBe(true)
     expect((await decide(decider, { ...ANN, cost: 1 })).json.status).toBe(429)
-    await until('it is told', () =>
+    await until('the warning is emitted', () =>
       warnings.some((text) => text.includes('a decider does not see when a request is done')),
     )
   } finally {
@@ -88,7 +88,7 @@ test.each<[string, string[], Record<string, string>, number, string]>([
     'DATABASE_URL: expected a URL such as postgres:',
   ],
   [
-    'a URL that is none',
+    'a malformed URL',
     SERVED,
     { DATABASE_URL: 'postgres://ann:secret@host:port/db' },
     2,
@@ -101,13 +101,13 @@ test.each<[string, string[], Record<string, string>, number, string]>([
     2,
     '--schema: expected none without --document postgres:NAME',
   ],
-])('%s is told', async (_, args, given, expected, sentence) => {
+])('serve rejects %s', async (_, args, given, expected, sentence) => {
   const { code, stderr } = await refused(args, given)
   expect([code, stderr]).toEqual([expected, expect.stringContaining(sentence)])
   expect(stderr).not.toContain('secret')
 })
 
-test('where PostgreSQL has no document, that is told', async () => {
+test('serve reports that PostgreSQL has no document', async () => {
   const { code, stderr } = await refused(SERVED, env)
   expect([code, stderr]).toEqual([1, expect.stringContaining('PostgreSQL has none so far: sluice apply --to postgres')])
 })

@@ -6,7 +6,7 @@ endWithTests()
 const FILE = fileOf(THREE)
 const TOKEN = 'a-token-of-the-test'
 
-describe('a command line that is not understood ends with 2 and a sentence', () => {
+describe('wrong command lines of serve', () => {
   test.each<[string, string[], Record<string, string>, string]>([
     ['no document', ['--dialect', 'json'], {}, '--document: expected a file, redis:NAME or postgres:NAME'],
     ['no dialect', ['--document', FILE], {}, '--dialect: expected json, nginx, forward-auth, haproxy, got none'],
@@ -43,7 +43,7 @@ describe('a command line that is not understood ends with 2 and a sentence', () 
       '--trust-proxy: expected no ::/0',
     ],
     [
-      'a network that is none',
+      'an invalid network',
       ['--document', FILE, '--dialect', 'nginx', '--trust-proxy', '10.0.0.0/33'],
       {},
       '--trust-proxy: expected addresses',
@@ -55,12 +55,7 @@ describe('a command line that is not understood ends with 2 and a sentence', () 
       '--trust-proxy: expected none',
     ],
     ['keys for a gateway', gateway('nginx', THREE, '--key', 'user'), {}, '--key: expected none'],
-    [
-      'a key that there is',
-      ['--document', FILE, '--dialect', 'json', '--key', 'ip'],
-      {},
-      '--key: expected 1 to 64 letters',
-    ],
+    ['a reserved key', ['--document', FILE, '--dialect', 'json', '--key', 'ip'], {}, '--key: expected 1 to 64 letters'],
     [
       'all addresses',
       ['--document', FILE, '--dialect', 'json', '--listen', '0.0.0.0:0'],
@@ -86,13 +81,13 @@ describe('a command line that is not understood ends with 2 and a sentence', () 
       '--metrics: expected an address and a port',
     ],
     [
-      'offenders that nothing shows',
+      'offenders without Redis or metrics',
       ['--document', FILE, '--dialect', 'json', '--offenders'],
       {},
       '--offenders: expected Redis',
     ],
     [
-      'a grace that is no time',
+      'an invalid grace',
       ['--document', FILE, '--dialect', 'json', '--grace', '5'],
       {},
       '--grace: expected a duration from 0ms to 600s',
@@ -134,7 +129,7 @@ describe('a command line that is not understood ends with 2 and a sentence', () 
       '--token-file: cannot read "/nowhere" (ENOENT)',
     ],
     [
-      'a token as an argument',
+      'a token in the arguments',
       ['--document', FILE, '--dialect', 'json', '--token', TOKEN],
       {},
       'unknown option "--token"',
@@ -157,7 +152,7 @@ describe('a command line that is not understood ends with 2 and a sentence', () 
       {},
       '--unavailable: expected local, allow, deny',
     ],
-  ])('%s', async (_, args, env, sentence) => {
+  ])('serve rejects the command line with 2 and a sentence: %s', async (_, args, env, sentence) => {
     const { code, stdout, stderr } = await refused(args, env)
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr.split('\n')[0]).toContain(`sluice: `)
@@ -166,7 +161,7 @@ describe('a command line that is not understood ends with 2 and a sentence', () 
   })
 })
 
-describe('a document with what a decider cannot do is refused, with file, line and column', () => {
+describe('documents that a decider cannot use', () => {
   test.each<[string, string, string]>([
     [
       'count',
@@ -243,7 +238,7 @@ describe('a document with what a decider cannot do is refused, with file, line a
       'a: { cost: pages, limits: [{ limit: 1, window: 1m }] }',
       'policies.a.cost: expected none of code',
     ],
-  ])('%s', async (_, policy, sentence) => {
+  ])('serve rejects a document with %s, with file, line and column', async (_, policy, sentence) => {
     for (const args of [json(documentOf(policy)), gateway('nginx', documentOf(policy))]) {
       const { code, stdout, stderr } = await refused(args)
       expect([code, stdout]).toEqual([1, ''])
@@ -252,7 +247,7 @@ describe('a document with what a decider cannot do is refused, with file, line a
     }
   })
 
-  test('an override that makes it so, too, and everything is told at once', async () => {
+  test('serve rejects an override that a decider cannot use, and reports all mistakes at once', async () => {
     const text = `${documentOf('a: { count: { only: success }, respond: delay, limits: [{ limit: 1, window: 1m }] }')}
 overrides: [{ policy: a, key: { ip: 192.0.2.7 }, limits: [{ algorithm: concurrency, limit: 1 }] }]`
     const { code, stderr } = await refused(json(text))
@@ -261,7 +256,7 @@ overrides: [{ policy: a, key: { ip: 192.0.2.7 }, limits: [{ algorithm: concurren
   })
 })
 
-test('a token or certificates let it listen elsewhere than on loopback', async () => {
+test('with a token the decider can listen on other addresses than loopback', async () => {
   const file = fileOf(`${TOKEN}\n`, 'token')
   const decider = await serving([
     '--document',
@@ -277,7 +272,7 @@ test('a token or certificates let it listen elsewhere than on loopback', async (
   expect(decider.stdout + decider.stderr).not.toContain(TOKEN)
 })
 
-test('help names every option, with examples, in lines that fit a terminal', async () => {
+test('the help of serve names every option, with examples, in lines that fit a terminal', async () => {
   const { code, stdout } = await refused(['--help'])
   expect(code).toBe(0)
   for (const option of [

@@ -11,7 +11,9 @@ let folder = ''
 let files = 0
 const running = new Set<Decider>()
 
-/** For each file of tests: deciders end with the test that has started them, and documents with the file. */
+/**
+ * Called once per test file: deciders stop after the test that started them, and documents are removed after the file.
+ */
 export function endWithTests(): void {
   folder = mkdtempSync(join(tmpdir(), 'sluice-serve-'))
   const own = folder
@@ -21,14 +23,14 @@ export function endWithTests(): void {
   afterAll(() => rmSync(own, { recursive: true }))
 }
 
-/** A file with this text, which ends with the tests of the file. */
+/** A file with this text, removed after the tests of the file. */
 export function fileOf(text: string, ending = 'yaml'): string {
   const path = join(folder, `${files++}.${ending}`)
   writeFileSync(path, text)
   return path
 }
 
-/** Policies of this YAML, below `policies:`. */
+/** A document with these policies in YAML, below `policies:`. */
 export const documentOf = (policies: string) => `version: 1\npolicies:\n${policies.replace(/^/gm, '  ')}\n`
 
 export const THREE = documentOf('all: { limits: [{ limit: 3, window: 1m }] }')
@@ -38,16 +40,16 @@ export interface Decider {
   readonly url: string
   readonly stdout: string
   readonly stderr: string
-  /** Asks it to end, and resolves to its exit code. */
+  /** Stops the decider, and resolves to its exit code. */
   stop(): Promise<number>
 }
 
-/** Runs a command line that does not come to serve, or that does: then it ends with the test. */
+/** Starts a command line that is expected to serve; the decider stops after the test. */
 export async function serving(args: readonly string[], env: Record<string, string> = {}): Promise<Decider> {
   // Tests do not wait for load balancers.
   const started = start(args.includes('--grace') ? args : [...args, '--grace', '0s'], env)
   const line = await until(
-    'it serves',
+    'the decider serves',
     () => {
       if (started.hasEnded()) throw new Ended(`ended: ${started.texts.stderr}`)
       return /on (https?):\/\/\S+:(\d+),/.exec(started.texts.stdout)
@@ -75,7 +77,7 @@ export async function serving(args: readonly string[], env: Record<string, strin
 
 class Ended extends Error {}
 
-/** The exit code of a command line that cannot serve, and what it says. */
+/** The exit code and output of a command line that is expected to fail. */
 export async function refused(args: readonly string[], env: Record<string, string> = {}) {
   const { code, texts } = start(args, env)
   return { code: await code, ...texts }
@@ -105,13 +107,13 @@ function start(args: readonly string[], env: Record<string, string>) {
   return { texts, code, stop: () => stop(), hasEnded: () => hasEnded }
 }
 
-/** What a decider for JSON is started with, on a free port. */
+/** Arguments of a decider for JSON, on a free port. */
 export const json = (document: string, ...more: string[]) => [
   ...['--document', fileOf(document), '--dialect', 'json', '--listen', '127.0.0.1:0'],
   ...more,
 ]
 
-/** What a decider for a gateway is started with, on a free port: the gateway is this machine. */
+/** Arguments of a decider for a gateway, on a free port: the gateway is this machine. */
 export const gateway = (dialect: string, document: string, ...more: string[]) => [
   ...['--document', fileOf(document), '--dialect', dialect, '--listen', '127.0.0.1:0', '--trust-proxy', 'loopback'],
   ...more,
@@ -125,7 +127,7 @@ export interface Answer {
   readonly json: any
 }
 
-/** One request over a connection of its own. Headers as pairs may come twice. */
+/** Sends one request over its own connection. Headers are pairs, so names can repeat. */
 export function ask(
   { port }: Pick<Decider, 'port'>,
   {
@@ -144,7 +146,7 @@ export function ask(
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const flat = [['Host', host], ...headers].flat()
-    const asking = httpRequest({ port, host: '127.0.0.1', method, path, headers: flat, agent: false }, (response) => {
+    const sent = httpRequest({ port, host: '127.0.0.1', method, path, headers: flat, agent: false }, (response) => {
       let text = ''
       response.setEncoding('utf8').on('data', (chunk: string) => {
         text += chunk
@@ -160,23 +162,23 @@ export function ask(
         }),
       )
     })
-    asking.once('error', reject)
-    asking.end(body)
+    sent.once('error', reject)
+    sent.end(body)
   })
 }
 
-/** One question to a decider for JSON. */
+/** Sends one decision request to a decider for JSON. */
 export function decide(
   decider: Pick<Decider, 'port'>,
-  question: unknown,
+  request: unknown,
   headers: [string, string][] = [],
 ): Promise<Answer> {
-  const body = typeof question === 'string' ? question : JSON.stringify(question)
+  const body = typeof request === 'string' ? request : JSON.stringify(request)
   const length: [string, string] = ['Content-Length', String(Buffer.byteLength(body))]
   return ask(decider, { method: 'POST', headers: [['Content-Type', 'application/json'], length, ...headers], body })
 }
 
-/** Sends these bytes, and resolves to all that comes until the decider closes the connection. */
+/** Sends these bytes, and resolves to everything received until the decider closes the connection. */
 export function raw({ port }: Pick<Decider, 'port'>, ...parts: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''
