@@ -23,7 +23,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
   })
   const command = (...args: string[]) => sluice([...args, '--prefix', prefix], { REDIS_URL: url() })
 
-  test('an identity that is blocked is refused, listed, and admitted again once it is unblocked', async () => {
+  test('a blocked identity is refused and listed, and admitted after unblock', async () => {
     const client = kind === 'one Redis' ? new Redis(url()) : new Cluster([{ host: '127.0.0.1', port: port() }])
     const store = redisStore(client, { prefix, timeout: 10_000 })
     const limiter = createLimiter({ name: 'mail', store, limit: 10, window: '1h' })
@@ -41,9 +41,9 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
       ])
       expect((await command('bans')).stdout).toBe('no identity is banned\n')
 
-      const asked = await command('unblock', 'key=ann', '--policy', 'mail')
-      expect(asked.code).toBe(2)
-      expect(asked.stderr).toContain('there is no terminal to ask on: --yes ends it')
+      const unconfirmed = await command('unblock', 'key=ann', '--policy', 'mail')
+      expect(unconfirmed.code).toBe(2)
+      expect(unconfirmed.stderr).toContain('there is no terminal to ask on: --yes ends it')
       expect(await command('unblock', 'key=ann', '--policy', 'mail', '--yes')).toMatchObject({ code: 0, stderr: '' })
       // The deny cache repeats the refusal for up to a second.
       await expect.poll(() => limiter.consume('ann')).toMatchObject({ allowed: true })
@@ -56,7 +56,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
 
 const command = (...args: string[]) => sluice([...args, '--prefix', 'here:'], { REDIS_URL: server.url })
 
-test('networks are blocked, and listed by what they start with', async () => {
+test('block accepts networks, and blocks --starts filters by their start', async () => {
   await command('block', 'ip=192.0.2.0/24', '--for', '1h')
   await command('block', 'ip=198.51.100.7', '--for', '1h')
   const { stdout } = await command('blocks', '--kind', 'ip', '--starts', '192.')
@@ -67,7 +67,7 @@ test('networks are blocked, and listed by what they start with', async () => {
   expect(few.stderr).toContain('there may be more than these 1')
 })
 
-test('what is not blocked cannot be unblocked', async () => {
+test('unblock of an identity without a block fails and names --policy', async () => {
   expect(await command('unblock', 'user=carl', '--yes')).toEqual({
     code: 1,
     stdout: '',
@@ -82,14 +82,14 @@ test.each([
   [['block', 'ip=192.0.2.7', '--for', 'soon'], /for: expected/],
   [['block', 'header:x-api-key=s3cret', '--for', '1h'], /process lists/],
   [['blocks', '--max', '0'], /--max: expected/],
-])('%j is refused in a sentence', async (args, message) => {
+])('wrong arguments are rejected with a sentence: %j', async (args, message) => {
   const { code, stdout, stderr } = await command(...args)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toMatch(message)
   expect(stderr).not.toContain('s3cret')
 })
 
-test('without Redis it says where it looked', async () => {
+test('without Redis the error names the address', async () => {
   const { code, stderr } = await sluice(['blocks'], { REDIS_URL: 'redis://127.0.0.1:1' })
   expect(code).toBe(2)
   expect(stderr).toContain('127.0.0.1:1')

@@ -16,13 +16,13 @@ describe('help', () => {
     expect(stdout).toContain('doctor  ')
   })
 
-  test('without a command it goes to stderr, and the exit code says that nothing was done', async () => {
+  test('without a command, help goes to stderr with the exit code 2', async () => {
     const { code, stdout, stderr } = await sluice([])
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr).toContain('Usage: sluice <command>')
   })
 
-  test('of a command names each of its options, with defaults and exit codes, in lines that fit a terminal', async () => {
+  test('the help of doctor names its options, defaults and exit codes, in lines that fit a terminal', async () => {
     const { code, stdout } = await sluice(['doctor', '--help'])
     expect(code).toBe(0)
     for (const option of ['--url URL', '--json', '--prefix TEXT', '--timeout TIME', '--pings N', '--scan-calls N']) {
@@ -34,7 +34,7 @@ describe('help', () => {
   })
 })
 
-test('the help of commands about policies and identities fits a terminal, and names exit codes', async () => {
+test('the help of commands about policies and identities names exit codes, in lines that fit a terminal', async () => {
   const ofPolicies = ['validate', 'explain', 'plan', 'apply', 'history', 'rollback', 'migrate']
   const ofIdentities = ['inspect', 'reset', 'blocks', 'bans', 'block', 'unblock', 'offenders', 'forget']
   for (const name of [...ofPolicies, ...ofIdentities]) {
@@ -45,11 +45,11 @@ test('the help of commands about policies and identities fits a terminal, and na
   }
 })
 
-test('--version prints the version alone', async () => {
+test('--version prints only the version', async () => {
   expect(await sluice(['--version'])).toEqual({ code: 0, stdout: '1.2.3\n', stderr: '' })
 })
 
-describe('what is not understood ends with 2 and one sentence', () => {
+describe('wrong command lines', () => {
   test.each<[string[], string]>([
     [['docter'], 'unknown command "docter"; did you mean doctor?'],
     [['serve-all'], 'unknown command "serve-all"'],
@@ -71,14 +71,14 @@ describe('what is not understood ends with 2 and one sentence', () => {
       '--timeout: expected a duration from 100ms to 600s, such as 500ms or 10s, got "15"',
     ],
     [['doctor', '--cacert', '/nowhere/ca.pem'], '--cacert: cannot read "/nowhere/ca.pem" (ENOENT)'],
-  ])('%j', async (args, sentence) => {
+  ])('a wrong command line ends with 2 and one sentence: %j', async (args, sentence) => {
     const { code, stdout, stderr } = await sluice(args, { REDIS_URL: 'redis://127.0.0.1:1' })
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr.split('\n')[0]).toBe(`sluice: ${sentence}`)
     expect(stderr).toContain('--help shows what there is')
   })
 
-  test('no Redis is named', async () => {
+  test('doctor without a URL names REDIS_URL', async () => {
     const { code, stderr } = await sluice(['doctor'])
     expect(code).toBe(2)
     expect(stderr).toContain('set REDIS_URL')
@@ -93,7 +93,7 @@ describe('what is not understood ends with 2 and one sentence', () => {
     'redis://:hunter2@localhost:port',
     'hunter2',
     'redis://hunter2@localhost',
-  ])('a URL that is none, or of something else, without repeating it: %s', async (url) => {
+  ])('a malformed URL is rejected without repeating it: %s', async (url) => {
     for (const [args, env] of [
       [['doctor'], { REDIS_URL: url }],
       [['doctor', '--url', url], {}],
@@ -106,13 +106,13 @@ describe('what is not understood ends with 2 and one sentence', () => {
   })
 })
 
-test('a password among the arguments is used, and advised against', async () => {
+test('a password in the arguments is used, with advice against it', async () => {
   const { stdout, stderr } = await sluice(['doctor', '--url', 'redis://:hunter2@127.0.0.1:1'])
   expect(stderr).toContain('put it into REDIS_URL')
   expect(stdout + stderr).not.toContain('hunter2')
 })
 
-describe('as a program', () => {
+describe('the program', () => {
   beforeAll(() => ensureBuilt('core', 'policies', 'prometheus', 'cli'))
 
   function program(args: readonly string[], env: Record<string, string> = {}): Promise<Outcome> {
@@ -124,11 +124,11 @@ describe('as a program', () => {
     })
   }
 
-  test('it tells the version of the package', async () => {
+  test('the program prints the version of the package', async () => {
     expect(await program(['--version'])).toEqual({ code: 0, stdout: `${MANIFEST.version}\n`, stderr: '' })
   })
 
-  test('it ends by itself, with the exit code and no stack, when nothing listens', async () => {
+  test('the program ends with an exit code and no stack if nothing listens', async () => {
     const { code, stdout, stderr } = await program(['doctor'], { REDIS_URL: 'redis://:hunter2@127.0.0.1:1' })
     expect([code, stderr]).toEqual([2, ''])
     expect(stdout).toContain('nothing listens there (ECONNREFUSED)')

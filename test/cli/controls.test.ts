@@ -9,10 +9,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { sluice } from './support.js'
 
-/** Clears the screen in one byte, turns the text around, breaks the line, hides. */
+/** Clears the screen in one byte, reverses the text, breaks the line, hides. */
 const EVIL = 'e\u009b2J\u202ev\u2028i\u200bl\u001b[2J\u{e0041}é'
 const EVIL_LINE = `${EVIL}\nsluice: version 9 is in force`
-/** All that a terminal obeys or hides. */
+/** All characters that a terminal obeys or hides. */
 const STEERING = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 
 let server: RedisServer
@@ -23,7 +23,7 @@ afterAll(() => server.stop())
 
 const command = (...args: string[]) => sluice(args, { REDIS_URL: server.url, SLUICE_BY: 'ann' })
 
-/** The output of a command, which is to hold nothing of that, nor a line that it did not begin. */
+/** The output of a command, expected to contain none of these characters, nor a line that a client injected. */
 async function printed(args: readonly string[]) {
   const { stdout, stderr } = await command(...args)
   expect(stdout + stderr, args.join(' ')).not.toMatch(STEERING)
@@ -31,7 +31,7 @@ async function printed(args: readonly string[]) {
   return stdout
 }
 
-test('nothing that a client chose steers the terminal of an operator, and JSON stays what it is', async () => {
+test('output that quotes a client cannot control the terminal, and JSON stays unchanged', async () => {
   const client = new Redis(server.url)
   const store = redisStore(client, { offenders: true, timeout: 10_000 })
   try {
@@ -75,11 +75,11 @@ test.each([
   ['rollback', EVIL],
   ['top', EVIL],
   ['doctor', '--cacert', EVIL],
-])('nor does an error that quotes its argument: %j', async (...args) => {
+])('an error that quotes an argument cannot control the terminal: %j', async (...args) => {
   await printed(args)
 })
 
-test('names that servers show are escaped in top', async () => {
+test('top escapes names that servers send', async () => {
   let requests = 0
   const shown = createServer((_req, res) => {
     requests += 10
@@ -92,7 +92,7 @@ test('names that servers show are escaped in top', async () => {
   shown.close()
 })
 
-test('the name of an author is escaped in the history', async () => {
+test('history escapes the name of an author', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'controls-'))
   const file = join(folder, 'policies.yaml')
   writeFileSync(file, 'version: 1\npolicies:\n  api: { limits: [{ limit: 1, window: 1m }] }\n')

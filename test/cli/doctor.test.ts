@@ -27,8 +27,8 @@ const finding = (severity: string, message: RegExp, advice?: RegExp) =>
     ...(advice && { advice: expect.stringMatching(advice) }),
   })
 
-describe('a Redis in order', () => {
-  test('ends with 0, and says of each thing that it is well', async () => {
+describe('doctor: a healthy Redis', () => {
+  test('doctor ends with 0 for a healthy Redis, with one finding per check', async () => {
     const redis = await server(...HEALTHY, 'appendonly yes')
     const report = await examined(redis.url)
     expect(report.problems).toEqual([])
@@ -56,7 +56,7 @@ describe('a Redis in order', () => {
     expect(report.of('keys')).toEqual([finding('ok', /^No key starts with "sluice:"/)])
   })
 
-  test('every finding is one sentence, and each that is not ok says what to do', async () => {
+  test('each finding is one sentence, and each problem has advice', async () => {
     const redis = await server('maxmemory 2mb', 'maxmemory-policy allkeys-lru')
     await redis.call('CONFIG', 'SET', 'min-replicas-to-write', 1)
     const { findings, problems } = await examined(redis.url)
@@ -65,7 +65,7 @@ describe('a Redis in order', () => {
     for (const { advice } of problems) expect(advice).toMatch(/^[A-Z].*/)
   })
 
-  test('is reported as text for people: a line for each, the sum at the end, no colours for a file', async () => {
+  test('doctor prints a line per finding, the total at the end, and no colours into a file', async () => {
     const redis = await server()
     const { code, stdout } = await sluice(['doctor', '--store-timeout', '60s'], { REDIS_URL: redis.url })
     expect(code).toBe(1)
@@ -79,8 +79,8 @@ describe('a Redis in order', () => {
   })
 })
 
-describe('memory', () => {
-  test('without a maximum is warned of', async () => {
+describe('doctor: memory', () => {
+  test('doctor warns of a Redis without maxmemory', async () => {
     const redis = await server()
     const report = await examined(redis.url)
     expect(report.code).toBe(1)
@@ -88,7 +88,7 @@ describe('memory', () => {
   })
 
   test.each(['allkeys-lru', 'volatile-ttl', 'volatile-lfu', 'allkeys-random'])(
-    'under %s is warned of',
+    'doctor warns of the eviction policy %s',
     async (policy) => {
       const redis = await server('maxmemory 100mb', `maxmemory-policy ${policy}`)
       const report = await examined(redis.url)
@@ -96,17 +96,17 @@ describe('memory', () => {
     },
   )
 
-  test('that was evicted from is told, with how much', async () => {
+  test('doctor reports how many keys were evicted', async () => {
     const redis = await server('maxmemory 3mb', 'maxmemory-policy allkeys-lru')
     for (let n = 0; n < 40; n++) await redis.call('SET', `k${n}`, 'x'.repeat(100_000))
-    const [told] = (await examined(redis.url)).of('eviction')
-    expect(told).toEqual(finding('warning', /\d+ keys? evicted since it started/))
-    expect(told?.data?.evictedKeys).toBeGreaterThan(0)
+    const [evicted] = (await examined(redis.url)).of('eviction')
+    expect(evicted).toEqual(finding('warning', /\d+ keys? evicted since it started/))
+    expect(evicted?.data?.evictedKeys).toBeGreaterThan(0)
   })
 
-  test('that is full is an error, nearly full a warning', async () => {
+  test('doctor reports a full Redis as an error, and a nearly full one as a warning', async () => {
     const redis = await server(...HEALTHY)
-    // In pieces: what one large command is read into would count as used, too, for as long as Redis keeps it.
+    // In pieces: the buffer of one large command would count as used memory, too, until Redis frees it.
     for (let n = 0; n < 200; n++) await redis.call('SET', `piece-${n}`, 'x'.repeat(100_000))
     const { used_memory: used = '' } = await redis.fields('INFO', 'memory')
     await redis.call('CONFIG', 'SET', 'maxmemory', Math.round(Number(used) * 1.05))
@@ -117,18 +117,21 @@ describe('memory', () => {
       2,
       [finding('error', /refuses writes \(OOM\)/, /Raise maxmemory/)],
     ])
-    // What a full Redis permits is known all the same.
+    // The permissions of a full Redis are known all the same.
     expect(full.of('permissions')).toEqual([finding('ok', /permitted/)])
   })
 })
 
-describe('persistence', () => {
-  test('a snapshot that failed stops writes, and is an error', async () => {
+describe('doctor: persistence', () => {
+  test('doctor reports a failed snapshot that stops writes as an error', async () => {
     const redis = await server(...HEALTHY, 'save 3600 1')
     const [, dir = ''] = (await redis.call('CONFIG', 'GET', 'dir')) as string[]
     rmSync(dir, { recursive: true })
     await redis.call('BGSAVE')
-    await until('it failed', async () => (await redis.fields('INFO', 'persistence')).rdb_last_bgsave_status === 'err')
+    await until(
+      'the snapshot failed',
+      async () => (await redis.fields('INFO', 'persistence')).rdb_last_bgsave_status === 'err',
+    )
     const report = await examined(redis.url)
     expect([report.code, report.problems]).toEqual([
       2,
@@ -142,17 +145,20 @@ describe('persistence', () => {
     ['appendonly yes', /append-only file keeps/],
     ['save 3600 1', /^Snapshots are taken/],
     ['save ""', /a restart forgets/],
-  ])('%s is told', async (setting, message) => {
+  ])('doctor reports the persistence setting %s', async (setting, message) => {
     const redis = await server(...HEALTHY, setting)
     expect((await examined(redis.url)).of('persistence')).toEqual([finding('ok', message)])
   })
 })
 
-describe('replication', () => {
-  test('a replica is an error that names the master', async () => {
+describe('doctor: replication', () => {
+  test('doctor reports a replica as an error that names the master', async () => {
     const master = await server(...HEALTHY)
     const replica = await server(...HEALTHY, `replicaof ${HOST} ${master.port}`)
-    await until('it follows', async () => (await replica.fields('INFO', 'replication')).master_link_status === 'up')
+    await until(
+      'the replica follows',
+      async () => (await replica.fields('INFO', 'replication')).master_link_status === 'up',
+    )
     const report = await examined(replica.url)
     expect([report.code, report.problems]).toEqual([
       2,
@@ -160,18 +166,21 @@ describe('replication', () => {
     ])
     expect((await examined(master.url)).of('replication')).toEqual([finding('ok', /master with 1 replica\./)])
     await master.stop()
-    await until('it noticed', async () => (await replica.fields('INFO', 'replication')).master_link_status === 'down')
+    await until(
+      'the replica notices',
+      async () => (await replica.fields('INFO', 'replication')).master_link_status === 'down',
+    )
     expect((await examined(replica.url)).problems).toEqual([finding('error', /its link to the master is down/)])
   })
 
-  test('a master that misses the replicas it demands is an error', async () => {
+  test('doctor reports a master without the replicas that it demands as an error', async () => {
     const redis = await server(...HEALTHY, 'min-replicas-to-write 2')
     const report = await examined(redis.url)
     expect([report.code, report.problems]).toEqual([2, [finding('error', /NOREPLICAS.*0 of the 2 replicas/)]])
   })
 })
 
-test('hardly any room for connections is warned of', async () => {
+test('doctor warns of few free connections', async () => {
   const redis = await server(...HEALTHY, 'maxclients 4')
   for (let n = 0; n < 2; n++) await connection(redis)
   expect((await examined(redis.url)).problems).toEqual([finding('warning', /^4 of 4 connections are open/)])
@@ -184,16 +193,16 @@ async function connection(redis: RedisServer): Promise<void> {
   const before = await redis.connections()
   const socket = connect(redis.port, HOST)
   open.push(() => socket.destroy())
-  await until('it is connected', async () => (await redis.connections()) > before)
+  await until('the connection is open', async () => (await redis.connections()) > before)
 }
 
-test('a script cache that others fill is warned of', async () => {
+test('doctor warns of a script cache filled by other programs', async () => {
   const redis = await server(...HEALTHY)
   for (let n = 0; n < 600; n++) await redis.call('SCRIPT', 'LOAD', `return ${n}`)
   expect((await examined(redis.url)).problems).toEqual([finding('warning', /script cache.*60\d scripts/)])
 })
 
-test('round trips longer than the store waits are an error', async () => {
+test("doctor reports round trips longer than the store's timeout as an error", async () => {
   const redis = await server(...HEALTHY)
   const wire = await startProxy(redis.port)
   open.push(() => wire.stop())
@@ -203,7 +212,7 @@ test('round trips longer than the store waits are an error', async () => {
   expect(report.of('latency')[0]?.data?.medianMs).toBeGreaterThanOrEqual(14)
 })
 
-describe('a Redis that cannot be asked is an error with its cause, never a stack', () => {
+describe('doctor: a Redis that does not respond', () => {
   async function cause(url: string, ...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await sluice(['doctor', ...args], { REDIS_URL: url })
     expect([code, stderr]).toEqual([2, ''])
@@ -216,19 +225,19 @@ describe('a Redis that cannot be asked is an error with its cause, never a stack
     return json.problems[0]?.message ?? ''
   }
 
-  test('nothing listens', async () => {
+  test('doctor names the cause if nothing listens', async () => {
     expect(await cause(`redis://:hunter2@${HOST}:${await freePort()}`)).toContain('ECONNREFUSED')
   })
 
-  test('the host name is unknown', async () => {
+  test('doctor names the cause if the host name is unknown', async () => {
     expect(await cause('redis://:hunter2@redis.invalid')).toContain('does not resolve')
   })
 
-  test('there is no such socket', async () => {
+  test('doctor names the cause if the socket does not exist', async () => {
     expect(await cause('unix:///nowhere/redis.sock')).toContain('no such socket')
   })
 
-  test('no password where one is needed, and a wrong one', async () => {
+  test('doctor names the cause if the password is missing or wrong', async () => {
     const redis = await server()
     await redis.call('CONFIG', 'SET', 'requirepass', 'secret')
     expect(await cause(`redis://${HOST}:${redis.port}`)).toContain('NOAUTH')
@@ -236,7 +245,7 @@ describe('a Redis that cannot be asked is an error with its cause, never a stack
     expect(await cause(`redis://ann:hunter2@${HOST}:${redis.port}`)).toContain('WRONGPASS')
   })
 
-  test('it accepts connections and answers nothing', async () => {
+  test('doctor names the cause if Redis accepts connections and never responds', async () => {
     const redis = await server()
     redis.kill('SIGSTOP')
     expect(await cause(redis.url, '--timeout', '500ms')).toMatch(/time that --timeout gives is up/)
@@ -244,15 +253,15 @@ describe('a Redis that cannot be asked is an error with its cause, never a stack
     redis.kill('SIGCONT')
   })
 
-  test('a script keeps it busy', async () => {
+  test('doctor names the cause if a script blocks Redis', async () => {
     const redis = await server('busy-reply-threshold 1')
-    // Once it is busy, no new connection gets ready.
+    // Once Redis is busy, no new connection becomes ready.
     await redis.call('PING')
     const client = new Redis(redis.port, HOST, { maxRetriesPerRequest: 0, retryStrategy: () => null })
     client.on('error', () => {})
     open.push(() => client.disconnect())
     const endless = client.eval('while true do end', 0).catch(() => {})
-    await until('it is busy', () =>
+    await until('Redis is busy', () =>
       redis.call('PING').then(
         () => false,
         (error: Error) => error.message.startsWith('BUSY'),
@@ -263,27 +272,27 @@ describe('a Redis that cannot be asked is an error with its cause, never a stack
     await endless
   })
 
-  test('what answers is not Redis', async () => {
+  test('doctor names the cause if another program listens', async () => {
     const web = createServer((_, response) => response.end('hello')).listen(0, HOST)
     open.push(() => web.close())
-    await until('it listens', () => web.listening)
+    await until('the server listens', () => web.listening)
     expect(await cause(`redis://${HOST}:${(web.address() as AddressInfo).port}`)).toContain('is not Redis')
   })
 
-  test('it closes every connection', async () => {
+  test('doctor names the cause if the server closes every connection', async () => {
     const closing = createTcpServer((socket) => socket.end()).listen(0, HOST)
     open.push(() => closing.close())
-    await until('it listens', () => closing.listening)
+    await until('the server listens', () => closing.listening)
     expect(await cause(`redis://${HOST}:${(closing.address() as AddressInfo).port}`)).toContain('closed the connection')
   })
 
-  test('it has no such database', async () => {
+  test('doctor names the cause if the database does not exist', async () => {
     const redis = await server()
     expect(await cause(`${redis.url}/99`)).toContain('does not have the database')
   })
 })
 
-test('a password that Redis does not ask for is warned of, and never printed', async () => {
+test('doctor warns of a password that Redis does not require, and never prints it', async () => {
   const redis = await server(...HEALTHY)
   const url = `redis://:hunter2@${HOST}:${redis.port}`
   const report = await examined(url)

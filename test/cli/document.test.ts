@@ -33,20 +33,20 @@ async function use(): Promise<void> {
   await store.close()
 }
 
-/** Without what differs from run to run: figures, and where lines break. */
+/** Without the parts that differ from run to run: figures, and line breaks. */
 const shapeOf = (text: string) =>
   text
     .replace(/\d[\d.,:]*\d|\d/g, '#')
     .replace(/\b([KMG]iB|bytes)\b/g, 'B')
     .replace(/\s+/g, ' ')
 
-test('the sample of the documentation is what the doctor says', async () => {
+test('the sample in docs/doctor.md equals the output of doctor', async () => {
   await use()
   const { stdout } = await sluice(['doctor', '--store-timeout', '60s'], { REDIS_URL: server.url })
   expect(shapeOf(stdout)).toBe(shapeOf(block('text', 'Redis at')))
 })
 
-test('the sample for programs has the fields that the doctor prints', async () => {
+test('the JSON sample in docs/doctor.md has the fields that doctor prints', async () => {
   const { stdout } = await sluice(['doctor', '--json'], { REDIS_URL: server.url })
   const report = JSON.parse(stdout)
   const sample = JSON.parse(block('json', '{'))
@@ -57,7 +57,7 @@ test('the sample for programs has the fields that the doctor prints', async () =
   expect(shapeOf(sample.findings[0].message)).toBe(shapeOf(finding.message))
 })
 
-test('the permissions that it lists show everything but the settings', async () => {
+test('the permissions in docs/doctor.md show everything except the settings', async () => {
   const base = rulesIn(SECURITY, /^ACL SETUSER sluice (on [^#\n]*)$/m)
   const more = rulesIn(DOCUMENT, /^ACL SETUSER sluice (.*)$/m)
   await server.call('ACL', 'SETUSER', 'sluice', 'reset', ...base, ...more)
@@ -67,7 +67,7 @@ test('the permissions that it lists show everything but the settings', async () 
   ])
 })
 
-test('every check is explained', async () => {
+test('docs/doctor.md explains every check', async () => {
   const report = await examined(server.url)
   const explained = [...DOCUMENT.matchAll(/^\| `([a-z]+)` \| /gm)].map(([, name]) => name)
   expect(explained).toEqual(expect.arrayContaining(report.findings.map(({ check }) => check)))

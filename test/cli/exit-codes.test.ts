@@ -20,7 +20,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** Every command that uses Redis or PostgreSQL, as it is called. */
+/** Every command that uses Redis or PostgreSQL, with its arguments. */
 const ON_REDIS = [
   ['plan', right],
   ['apply', right, '--yes'],
@@ -47,7 +47,7 @@ const ON_POSTGRES = [
 ]
 
 test.each([...ON_REDIS, ...ON_POSTGRES])(
-  '%s %s ends with 2 where its server cannot be reached, or none is named',
+  '%s %s ends with 2 if its server is unreachable or not named',
   async (...args) => {
     const env = { REDIS_URL: 'redis://127.0.0.1:1', DATABASE_URL: 'postgres://u:hunter2@127.0.0.1:1/d' }
     for (const given of [env, {}]) {
@@ -73,7 +73,7 @@ test.each([
   ['validate', join(folder, 'none.yaml')],
   ['explain', wrong],
   ['serve', '--document', wrong, '--dialect', 'json'],
-])('%s %s %s ends with 1: it is refused, wrong or not there', async (...args) => {
+])('%s %s %s ends with 1: the document or identity is wrong or missing', async (...args) => {
   const { code, stdout, stderr } = await sluice(args, { REDIS_URL: server.url })
   expect(code).toBe(1)
   expect(stdout + stderr).not.toBe('')
@@ -102,9 +102,9 @@ test.each([
   ['migrate', '--schema', 'x'.repeat(64)],
   ['apply', right],
   ['blocks', '--kind', 'a b'],
-])('%s %s ends with 2: it is wrong usage', async (...args) => {
+])('%s %s ends with 2: wrong usage', async (...args) => {
   const { code, stdout, stderr } = await sluice(args, { REDIS_URL: server.url })
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^sluice: .*\n/) })
-  // What would change is shown before it is asked for.
+  // apply shows the changes before it asks for confirmation.
   if (args[0] !== 'apply') expect(stdout).toBe('')
 })

@@ -21,7 +21,7 @@ overrides:
 `,
 )
 
-test('each policy is told with its tier and override, and why it does not apply', async () => {
+test('explain lists each policy with its tier and override, or why it does not apply', async () => {
   const { code, stdout } = await sluice([
     'explain',
     file,
@@ -44,7 +44,7 @@ test('each policy is told with its tier and override, and why it does not apply'
   )
 })
 
-test('headers and the method count', async () => {
+test('explain takes headers and the method into account', async () => {
   const args = ['--path', '/login', '--method', 'POST', '--header', 'X-Beta: 1', '--tier', 'free', '--json']
   const { stdout } = await sluice(['explain', file, ...args])
   expect(JSON.parse(stdout)).toMatchObject([
@@ -55,12 +55,12 @@ test('headers and the method count', async () => {
   ])
 })
 
-test('a tier that is none is told', async () => {
+test('explain reports an unknown tier', async () => {
   const { stdout } = await sluice(['explain', file, '--path', '/'])
   expect(stdout).toContain('- plan: does not apply (policy "plan": tier: expected "free" or "paid", got "")')
 })
 
-test('spellings, hosts and a query are read as the limiter reads them', async () => {
+test('explain normalises spellings, hosts and queries like the limiter', async () => {
   const hosts = join(folder, 'hosts.yaml')
   writeFileSync(
     hosts,
@@ -84,13 +84,13 @@ test.each([
   [['--header', 'x y: 1'], /headers: expected names of headers, got "x y"/],
   [['--key', 'acount=ann'], /--key: expected a kind that the document names, account, got "acount"/],
   [['--key', '__proto__=ann'], /--key: expected a kind that the document names, account, got "__proto__"/],
-])('%j is rejected, as its explanation would be that of another request', async (args, message) => {
+])('explain rejects %j, which would explain another request', async (args, message) => {
   const { code, stdout, stderr } = await sluice(['explain', file, ...args])
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toMatch(message)
 })
 
-test('addresses of both families are explained, and in code the same is rejected', async () => {
+test('explain accepts addresses of both families, and rejects others in code, too', async () => {
   for (const ip of ['192.0.2.7', '2001:db8::1', '::ffff:192.0.2.7']) {
     expect((await sluice(['explain', file, '--ip', ip])).code).toBe(0)
   }
@@ -101,7 +101,7 @@ test('addresses of both families are explained, and in code the same is rejected
   await expect(loaded.explain({ path: '/', method: 'get' })).rejects.toThrow('explain: method: expected')
 })
 
-test('a tier is rejected where no policy has tiers, and a key where none is named', async () => {
+test('explain rejects --tier if no policy has tiers, and --key if no policy names one', async () => {
   const plain = join(folder, 'plain.yaml')
   writeFileSync(plain, 'version: 1\npolicies:\n  api: { limits: [{ limit: 1, window: 1s }] }\n')
   expect((await sluice(['explain', plain, '--tier', 'paid'])).stderr).toContain('--tier: expected none')

@@ -24,9 +24,9 @@ import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { sluice } from './support.js'
 
-/** Counts for as long as the test takes, whenever that is. */
+/** Counts for as long as the test takes, whenever it runs. */
 const opened = (limit: number, window: Duration) => fixedWindow({ limit, window, anchor: 'first-request' })
-/** Subjects that are addresses. */
+/** Identities that are addresses. */
 const byAddress = Object.assign((ip: string) => ip, { kind: 'ip' })
 
 const folder = mkdtempSync(join(tmpdir(), 'identities-'))
@@ -64,7 +64,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
     return JSON.parse(stdout)
   }
 
-  test.each(Object.entries(algorithms))('inspect tells what was used of %s', async (_, limitOf) => {
+  test.each(Object.entries(algorithms))('inspect shows the usage of %s', async (_, limitOf) => {
     const limiter = createLimiter({ name: 'mail', store, limits: [limitOf(8, 3_600_000)] })
     await limiter.consume('ann', { cost: 3 })
     await limiter.consume('annabel', { cost: 1 })
@@ -84,7 +84,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
     expect(limits[0].resetAfterMs).toBeGreaterThan(0)
   })
 
-  test('inspect tells several limits apart, those of a log and those that share a key', async () => {
+  test('inspect separates several limits, in a log and under a shared key', async () => {
     const logs = createLimiter({ name: 'logs', store, limits: [perSecond(5), perMinute(50)] })
     const buckets = createLimiter({
       name: 'buckets',
@@ -103,7 +103,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
     ])
   })
 
-  test('inspect tells what tiers and leases count', async () => {
+  test('inspect shows the usage of tiers and leases', async () => {
     const tiers = { free: [perMinute(5)], paid: [gcra({ limit: 50, window: '1h' })] }
     const tiered = createLimiter<{ user: string }>({
       name: 'api',
@@ -120,12 +120,12 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
       expect.objectContaining({ policy: 'api/paid', limit: 50, used: 20 }),
     ])
     const [used] = (await inspected('key=user')).limits
-    // What is leased is counted ahead.
+    // Leased units are counted ahead.
     expect(used.used).toBeGreaterThanOrEqual(30)
     expect(used.capacity).toBe(40)
   })
 
-  test('inspect tells what relaxed limits have counted', async () => {
+  test('inspect shows the usage of relaxed limits', async () => {
     const counting = redisStore(client, { prefix, timeout: 10_000 })
     const limits = [opened(100, '1h'), opened(90, '2h'), slidingWindow({ limit: 80, window: '1h' })]
     const relaxed = createLimiter({ name: 'relaxed', store: counting, limits, consistency: { syncEvery: '1m' } })
@@ -139,7 +139,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
     ])
   })
 
-  test('inspect shows strikes, bans, blocks, those of networks, and lists', async () => {
+  test('inspect shows strikes, bans, blocks including networks, and lists', async () => {
     const ban = { after: 2, within: '1h', for: ['1h', '1d'] } as const
     const login = createLimiter({ name: 'login', store, key: byAddress, limit: 1, window: '1h', ban })
     for (let n = 0; n < 2; n++) await login.consume('192.0.2.7')
@@ -153,7 +153,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
       lists: ['abusers'],
       blocks: [{ value: '192.0.2.0/24', reason: 'scraping' }],
     })
-    // While a block holds, the limits are not looked at.
+    // While a block holds, the limits are not read.
     expect(struck.limits).toEqual([expect.not.objectContaining({ used: expect.anything() })])
     await store.blocks.remove({ ip: '192.0.2.0/24' })
     await login.consume('192.0.2.7')
@@ -166,7 +166,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
     expect((await command('inspect', 'ip=203.0.113.9')).stdout).toBe('nothing is kept of ip=203.0.113.9\n')
   })
 
-  test('inspect shows what a document says of an identity, by every policy and tier', async () => {
+  test('inspect --policies shows the limits and overrides of an identity in every policy and tier', async () => {
     const text = `version: 1
 policies:
   api:
@@ -212,7 +212,7 @@ overrides:
     ])
   })
 
-  test('inspect tells what limits of a document have used by the amounts that the document says now', async () => {
+  test('inspect --policies shows usage by the present amounts of the document', async () => {
     const text = (hour: number) => `version: 1
 policies:
   carried:
@@ -229,22 +229,22 @@ policies:
     const limits = loaded.byName.get('carried')?.options.limits ?? []
     const limiter = createLimiter({ name: 'default', store, limits: [...limits] })
     for (let n = 0; n < 4; n++) await limiter.consume('eve')
-    const untold = await inspected('user=eve')
-    expect(untold.unknown).toHaveLength(3)
+    const withoutDocument = await inspected('user=eve')
+    expect(withoutDocument.unknown).toHaveLength(3)
     expect((await command('inspect', 'user=eve')).stdout).toContain(
       '3 keys of limits that cannot be read from their names',
     )
     writeFileSync(file, text(20))
-    const { limits: told, unknown } = await inspected('user=eve', '--policies', file)
+    const { limits: known, unknown } = await inspected('user=eve', '--policies', file)
     expect(unknown).toEqual([])
-    expect(told).toMatchObject([
+    expect(known).toMatchObject([
       { policy: 'default/carried', algorithm: 'slidingLog', limit: 20, used: 4, remaining: 16 },
       { policy: 'default/carried', algorithm: 'gcra', limit: 20, used: 4 },
       { policy: 'default/carried', algorithm: 'concurrency', limit: 9, used: 4 },
     ])
   })
 
-  test('reset makes limits as good as new, of one policy or of all, and leaves those of others', async () => {
+  test('reset clears the limits of one policy or of all, and leaves those of other identities', async () => {
     const mail = createLimiter({
       name: 'mail',
       store,
@@ -255,9 +255,9 @@ policies:
       await mail.consume(key, { cost: 3 })
       await calls.consume(key, { cost: 2 })
     }
-    const asked = await command('reset', 'key=ann')
-    expect(asked.code).toBe(2)
-    expect(asked.stderr).toContain('there is no terminal to ask on: --yes forgets it')
+    const unconfirmed = await command('reset', 'key=ann')
+    expect(unconfirmed.code).toBe(2)
+    expect(unconfirmed.stderr).toContain('there is no terminal to ask on: --yes forgets it')
     expect((await command('reset', 'key=ann', '--policy', 'mail', '--yes')).stdout).toMatch(/it is forgotten\n$/)
     expect((await mail.peek('ann')).remaining).toBe(6)
     expect((await calls.peek('ann')).remaining).toBe(0)
@@ -271,7 +271,7 @@ policies:
     })
   })
 
-  test('reset takes a policy of a document by its name', async () => {
+  test('reset accepts a policy of a document by its name', async () => {
     const limits = [{ limit: 5, window: '1h' }]
     const object = {
       version: 1,
@@ -297,7 +297,7 @@ policies:
     expect(await remaining()).toEqual([5, 5, 5])
   })
 
-  test('forget leaves nothing of an identity, and asks first', async () => {
+  test('forget erases everything about an identity, after a confirmation', async () => {
     const mail = createLimiter({ name: 'mail', store, limit: 5, window: '1h' })
     for (const key of ['ann', 'bob']) await mail.consume(key, { cost: 5 })
     await mail.block('ann', { for: '1h' })
@@ -311,7 +311,7 @@ policies:
     expect((await inspected('key=bob')).limits).toMatchObject([{ used: 5 }])
   })
 
-  test('offenders lists who is refused most', async () => {
+  test('offenders lists the identities refused most', async () => {
     const mail = createLimiter({ name: 'mail', store, limit: 1, window: '1h' })
     for (const key of ['ann', 'ann', 'ann', 'bob', 'bob']) await mail.consume(key)
     await expect
@@ -330,12 +330,12 @@ policies:
     expect((await command('offenders', '--policy', 'nobody')).stdout).toMatch(/^"nobody" has refused no identity since/)
   })
 
-  test('a person who says no keeps everything', async () => {
+  test('reset and forget change nothing without confirmation', async () => {
     const mail = createLimiter({ name: 'mail', store, limit: 5, window: '1h' })
     await mail.consume('ann', { cost: 2 })
     for (const name of ['reset', 'forget']) {
-      let said = ''
-      const output = { write: (text: string) => (said += text) }
+      let printed = ''
+      const output = { write: (text: string) => (printed += text) }
       const code = await run([name, 'key=ann', '--prefix', prefix], {
         env: environment(),
         stdout: output,
@@ -343,7 +343,7 @@ policies:
         version: '0',
         confirm: async () => false,
       })
-      expect({ code, said }).toEqual({ code: 1, said: expect.stringContaining('nothing was changed') })
+      expect({ code, printed }).toEqual({ code: 1, printed: expect.stringContaining('nothing was changed') })
     }
     expect((await mail.peek('ann')).remaining).toBe(3)
   })
@@ -365,7 +365,7 @@ test.each([
   [['block', 'us er=x', '--for', '1h'], /expected KIND=VALUE with a kind such as ip or user, got "us er"/],
   [['offenders', '--policy', 'mail', '--in', '2h'], /--in: expected 10m, 1h or 1d, got "2h"/],
   [['offenders', '--policy', 'mail', '--max', '0'], /--max: expected a whole number from 1 to 1000/],
-])('%j is refused in a sentence', async (args, message) => {
+])('wrong arguments are rejected with a sentence: %j', async (args, message) => {
   const { code, stdout, stderr } = await sluice(args, { REDIS_URL: server.url })
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toMatch(message)

@@ -8,7 +8,7 @@ import { examined, HEALTHY } from './support.js'
 const server = await startRedis({ settings: [...HEALTHY, 'appendonly yes'] })
 const client = new Redis(server.url)
 const stores: Store[] = []
-// What one knows of blocks it would write again after the flush.
+// An open store would write its known blocks again after the flush.
 afterEach(async () => {
   for (const store of stores.splice(0)) await store.close()
 })
@@ -39,8 +39,8 @@ const foreign = async (number: number) => {
 
 const dataOf = (report: Awaited<ReturnType<typeof examined>>) => report.of('keys')[0]?.data as Record<string, number>
 
-describe('keys', () => {
-  test('of every policy are counted, with their memory, beside those of others', async () => {
+describe('doctor: keys', () => {
+  test('doctor counts the keys and memory of every policy, beside other keys', async () => {
     await count('api', 30)
     await count('login-by-ip', 10)
     const limiter = createLimiter({
@@ -72,7 +72,7 @@ describe('keys', () => {
     )
   })
 
-  test('never tell whom they count', async () => {
+  test('doctor never shows identities', async () => {
     const limiter = createLimiter({ name: 'api', store: storeOf(), limit: 5, window: '1h' })
     await decided(limiter.consume('203.0.113.9'))
     await limiter.block('203.0.113.9', { for: '1h', reason: 'scraping' })
@@ -80,14 +80,14 @@ describe('keys', () => {
     expect(JSON.stringify(await examined(server.url))).not.toMatch(/203\.0\.113\.9|scraping/)
   })
 
-  test('of another prefix are found by --prefix, a hash tag included', async () => {
+  test('doctor --prefix finds keys of another prefix, including one with a hash tag', async () => {
     await count('api', 3, storeOf('{limits}:'))
     expect(dataOf(await examined(server.url)).keys).toBe(0)
     const report = await examined(server.url, '--prefix', '{limits}:')
     expect([report.code, dataOf(report).keys]).toEqual([0, 3])
   })
 
-  test('in another database are hinted at', async () => {
+  test('doctor hints at keys in another database', async () => {
     await server.call('SELECT', 3)
     await server.call('SET', 'k', 'v')
     await server.call('SELECT', 0)
@@ -96,7 +96,7 @@ describe('keys', () => {
     expect((await examined(`${server.url}/3`)).of('keys')[0]?.data).toMatchObject({ otherKeys: 1 })
   })
 
-  test('without an expiry are warned of', async () => {
+  test('doctor warns of keys without an expiry', async () => {
     await count('api', 20)
     const keys = [...(await server.lifetimes()).keys()]
     for (const key of keys.slice(0, 5)) await server.call('PERSIST', key)
@@ -114,7 +114,7 @@ describe('keys', () => {
     ])
   })
 
-  test('without an expiry are found among any number, where the database is of Sluice alone', async () => {
+  test('doctor finds a key without an expiry among all keys of a database that only Sluice uses', async () => {
     await count('api', 300)
     await server.call('PERSIST', [...(await server.lifetimes()).keys()][7] as string)
     const report = await examined(server.url, '--sample', '1')
@@ -127,7 +127,7 @@ describe('keys', () => {
     ['sluice:{ip=192.0.2.7}:api:log.5.1000', /^1 key is of an older layout \(before v1\)/],
     ['sluice:v0:{ip=192.0.2.7}:api:log.5.1000', /^1 key is of an older layout \(v0\)/],
     ['sluice:v12:{ip=192.0.2.7}:api:log.5.1000', /^1 key is of a newer layout \(v12\)/],
-  ])('of another layout are warned of: %s', async (key, message) => {
+  ])('doctor warns of keys of another layout: %s', async (key, message) => {
     await server.call('SET', key, 'x', 'PX', 100_000)
     const report = await examined(server.url)
     expect(report.problems).toEqual([
@@ -136,7 +136,7 @@ describe('keys', () => {
   })
 
   test.each(['sluices', 'sluice:', 'sluice:x', 'sluice:v1', 'sluice:vintage:a'])(
-    'of others are not ours: %s',
+    'doctor does not count keys of other programs: %s',
     async (key) => {
       await server.call('SET', key, 'x')
       const report = await examined(server.url)
@@ -144,7 +144,7 @@ describe('keys', () => {
     },
   )
 
-  test('of a large database are estimated from a part, by no more calls than allowed', async () => {
+  test('doctor estimates the keys of a large database from a part, within --scan-calls', async () => {
     await foreign(20_000)
     await count('api', 5000)
     await server.call('CONFIG', 'RESETSTAT')
@@ -163,7 +163,7 @@ describe('keys', () => {
     expect(report.of('keys')[0]?.message).toMatch(/^About [\d,]+ keys .* estimated from [\d,]+ of 25,000 keys\.$/)
   })
 
-  test('are not looked at with --scan-calls 0', async () => {
+  test('doctor --scan-calls 0 reads no keys', async () => {
     await count('api', 3)
     const report = await examined(server.url, '--scan-calls', '0')
     expect([report.code, report.of('keys')]).toEqual([0, []])

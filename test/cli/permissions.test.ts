@@ -17,7 +17,7 @@ const grant = (...rules: readonly string[]) => server.call('ACL', 'SETUSER', 'sl
 
 beforeEach(() => server.flush())
 
-/** Counts and blocks a little, so that there is something that could be changed. */
+/** Counts and blocks a little, so that there is data to change. */
 async function use(): Promise<void> {
   const client = new Redis(server.url)
   const store = redisStore(client, { timeout: 5000 })
@@ -28,7 +28,7 @@ async function use(): Promise<void> {
   client.disconnect()
 }
 
-/** Of INFO commandstats: commands that ran, by name. */
+/** The names of the commands that ran, from INFO commandstats. */
 async function commandsRun(): Promise<string[]> {
   const fields = await server.fields('INFO', 'commandstats')
   return Object.entries(fields).flatMap(([name, text]) =>
@@ -36,8 +36,8 @@ async function commandsRun(): Promise<string[]> {
   )
 }
 
-describe('it reads alone', () => {
-  /** What a script for reading calls is among them; a command that writes is none of them. */
+describe('doctor only reads', () => {
+  /** Includes the commands of a reading script, and no command that writes. */
   const READING = [
     'auth',
     'config|get',
@@ -61,7 +61,7 @@ describe('it reads alone', () => {
     'zscore',
   ]
 
-  test('every command that ran is one that reads, and no key is another than before', async () => {
+  test('doctor runs only commands that read, and changes no key', async () => {
     await use()
     await server.call('ACL', 'SETUSER', 'sluice', 'reset', 'on', '>choose-a-password', '~*', '+@all')
     const before = await contents()
@@ -75,10 +75,10 @@ describe('it reads alone', () => {
     expect([changes, await contents()]).toEqual([changesBefore, before])
   })
 
-  test('MONITOR shows no command of it that Redis marks as one that writes', async () => {
+  test('MONITOR shows no writing command of doctor', async () => {
     await use()
     await server.call('ACL', 'SETUSER', 'sluice', 'reset', 'on', '>choose-a-password', '~*', '+@all')
-    // Without the check that it is ready: ioredis takes what MONITOR tells for the reply to that.
+    // Without the ready check: ioredis would take the output of MONITOR for its reply.
     const client = new Redis(server.url, { enableReadyCheck: false })
     const monitor = await client.monitor()
     const seen = new Set<string>()
@@ -91,7 +91,7 @@ describe('it reads alone', () => {
     expect([...seen].filter((name) => writing.has(name))).toEqual([])
   })
 
-  test('a user who may only read gets through, and hears that this is no user for limits', async () => {
+  test('doctor works for a read-only user, and reports that limits need more permissions', async () => {
     await use()
     await grant('on', '>choose-a-password', '~*', '-@all', '+@read', '+info', '+time', '+config|get')
     const report = await examined(url)
@@ -115,8 +115,8 @@ describe('it reads alone', () => {
   }
 })
 
-describe('permissions', () => {
-  test('those that SECURITY.md lists are all that limits need; what else is not to be seen is said at once', async () => {
+describe('doctor: permissions', () => {
+  test('the permissions in SECURITY.md suffice for limits, and doctor names what it cannot see', async () => {
     await use()
     await grant(...BASE)
     const report = await examined(url)
@@ -137,7 +137,7 @@ describe('permissions', () => {
     ])
   })
 
-  test('with those that it then asks for, everything is seen', async () => {
+  test('doctor sees everything with the permissions that it advises', async () => {
     await use()
     await grant(...BASE)
     for (let tries = 0; tries < 5; tries++) {
@@ -150,7 +150,7 @@ describe('permissions', () => {
   })
 
   test.each(BASE.filter((rule) => rule.startsWith('+') && !['+info', '+eval'].includes(rule)))(
-    'without %s it is an error that says what to grant',
+    'doctor reports a missing %s as an error with the grant',
     async (rule) => {
       await grant(...BASE, '+scan', '+memory|usage', rule.replace('+', '-'))
       const report = await examined(url)
@@ -166,7 +166,7 @@ describe('permissions', () => {
     },
   )
 
-  test('without INFO the rest is looked at, and what is not seen is said once', async () => {
+  test('without INFO doctor runs the other checks, and reports the missing ones once', async () => {
     await grant(...BASE, '+scan', '+memory|usage', '-info')
     const report = await examined(url)
     expect(report.of('permissions')).toMatchObject([{ severity: 'ok' }])
@@ -178,7 +178,7 @@ describe('permissions', () => {
     ])
   })
 
-  test('keys of another prefix than the user may use are an error', async () => {
+  test('doctor reports a prefix that the user cannot access as an error', async () => {
     await grant(...BASE)
     const report = await examined(url, '--prefix', 'limits:')
     expect(report.of('permissions')).toEqual([
@@ -186,7 +186,7 @@ describe('permissions', () => {
     ])
   })
 
-  test('a command that is renamed is an error', async () => {
+  test('doctor reports a renamed command as an error', async () => {
     const renamed = await startRedis({
       settings: [...HEALTHY, 'rename-command SETRANGE ""', 'rename-command CONFIG ""'],
     })

@@ -40,7 +40,7 @@ function file(text: string): string {
 const document = (limit: number, more = '') =>
   `version: 1\npolicies:\n  api: { limits: [{ limit: ${limit}, window: 1m }] }\n${more}`
 
-test('plan tells what apply would change, and apply changes it', async () => {
+test('plan shows the changes that apply makes', async () => {
   expect(await sluice(['plan', file(document(1))])).toEqual({
     code: 0,
     out: '+ policy api: limit: 1, window: 1m\n',
@@ -58,7 +58,7 @@ test('plan tells what apply would change, and apply changes it', async () => {
   expect((await sluice(['plan', file(document(1))])).out).toBe('nothing is different from version 1\n')
 })
 
-test('plan tells of each limit that changes whether what was used still counts, and why not', async () => {
+test('plan shows for each changed limit whether its usage still counts, and why not', async () => {
   const before = `version: 1
 policies:
   api: { limits: [{ limit: 10, window: 1m }, { name: burst, algorithm: gcra, limit: 5, window: 1s }] }
@@ -113,12 +113,12 @@ overrides:
   expect(carried).toContainEqual({ policy: 'search', override: 2, isRemoved: true, limit: 'search', isKept: true })
 
   const reset = before.replace('version: 1', 'version: 1\ncarry: reset')
-  const told = (await sluice(['plan', file(reset)])).out.split('\n')
-  expect(told[0]).toBe('+ carry: reset')
-  expect(told).toContain('  same, limit same: begins anew: carry was another')
+  const lines = (await sluice(['plan', file(reset)])).out.split('\n')
+  expect(lines[0]).toBe('+ carry: reset')
+  expect(lines).toContain('  same, limit same: begins anew: carry was another')
 })
 
-test('plan tells that relaxed counts begin anew with other numbers, and that exact ones are not relaxed ones', async () => {
+test('plan shows that relaxed counts begin anew with other amounts, and between relaxed and exact', async () => {
   const document = (limit: number, consistency = '') =>
     `version: 1\npolicies:\n  api: { limits: [{ algorithm: slidingWindow, limit: ${limit}, window: 1m }]${consistency} }\n`
   const every = (syncEvery: string) => `, consistency: { syncEvery: ${syncEvery} }`
@@ -139,20 +139,20 @@ test('plan tells that relaxed counts begin anew with other numbers, and that exa
   expect(await planned(document(6))).toBe(`${begins(...more, every100.replace('+', '-'))}its counts were relaxed\n`)
 })
 
-test('without a terminal nothing is changed but with --yes', async () => {
+test('without a terminal apply changes nothing unless --yes is given', async () => {
   const { code, err } = await sluice(['apply', file(document(1))])
   expect(code).toBe(2)
   expect(err).toContain('there is no terminal to ask on: --yes')
   expect((await sluice(['history'])).out).toBe('no version was saved so far\n')
 })
 
-test('a person who says no changes nothing', async () => {
+test('apply changes nothing without confirmation', async () => {
   const { code, err } = await sluice(['apply', file(document(1))], async () => false)
   expect({ code, err }).toEqual({ code: 1, err: 'sluice: nothing was changed\n' })
   expect((await sluice(['history'])).out).toBe('no version was saved so far\n')
 })
 
-test('a change that another overtook while it was asked for is refused, with the difference', async () => {
+test('apply is rejected if another version was saved during the confirmation, and shows the difference', async () => {
   await sluice(['apply', file(document(1)), '--yes'])
   const mine = file(document(2))
   const { code, err } = await sluice(['apply', mine], async () => {
@@ -167,7 +167,7 @@ test('a change that another overtook while it was asked for is refused, with the
   )
 })
 
-test('history lists versions with who and what, and rollback puts one in force again', async () => {
+test('history lists versions with authors and changes, and rollback restores one', async () => {
   expect((await sluice(['rollback', '--yes'])).err).toContain('no version to go back to: nothing was applied so far')
   await sluice(['apply', file(document(1)), '--yes'])
   expect((await sluice(['rollback', '--yes'])).err).toContain('no version to go back to: version 1 is the only one')
@@ -194,13 +194,13 @@ test('history lists versions with who and what, and rollback puts one in force a
   expect(unknown).toEqual({ code: 1, out: '', err: 'sluice: expected a version that is kept (3, 2, 1), got 99\n' })
 })
 
-test('a wrong file is not applied, and each mistake is told', async () => {
+test('apply rejects a wrong file with every mistake', async () => {
   const { code, err } = await sluice(['apply', file(document(-1)), '--yes'])
   expect(code).toBe(1)
   expect(err).toMatch(/policies.yaml:3:28: policies.api.limits\[0\].limit: expected a whole number/)
 })
 
-test('numbers of overrides are shown, and not for whom they are; values of lists and headers neither', async () => {
+test('plan and history show the number of overrides, but neither identities nor values of lists and headers', async () => {
   const overrides = 'overrides: [{ policy: api, key: { user: s3cret }, limits: [{ limit: 9 }] }]\n'
   const { out } = await sluice(['apply', file(document(1, overrides)), '--yes'])
   expect(out).toBe(

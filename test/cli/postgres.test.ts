@@ -49,7 +49,7 @@ const document = (limit: number, more = '') =>
   `version: 1\npolicies:\n  api: { limits: [{ limit: ${limit}, window: 1m }] }\n${more}`
 const TO = ['--to', 'postgres']
 
-test('plan, apply, history and rollback do with PostgreSQL what they do with Redis', async () => {
+test('plan, apply, history and rollback work the same with PostgreSQL', async () => {
   expect((await sluice(['history', ...TO])).out).toBe('no version was saved so far\n')
   expect((await sluice(['plan', ...TO, file(document(1))])).out).toBe('+ policy api: limit: 1, window: 1m\n')
   expect(await sluice(['apply', ...TO, file(document(1)), '--yes'])).toEqual({
@@ -70,7 +70,7 @@ test('plan, apply, history and rollback do with PostgreSQL what they do with Red
   expect((await sluice(['history', ...TO, '--name', 'other'])).out).toBe('no version was saved so far\n')
 })
 
-test('who is overtaken while being asked is refused, with the difference', async () => {
+test('apply to PostgreSQL is rejected if another version was saved during the confirmation', async () => {
   await sluice(['apply', ...TO, file(document(1)), '--yes'])
   const { code, err } = await sluice(['apply', ...TO, file(document(2))], {
     confirm: async () => {
@@ -85,7 +85,7 @@ test('who is overtaken while being asked is refused, with the difference', async
 })
 
 describe('migrate', () => {
-  test('asks first, and changes nothing where the tables are up to date', async () => {
+  test('migrate asks for confirmation, and changes nothing if the tables are up to date', async () => {
     await server.query('CREATE SCHEMA limits')
     const there = ['migrate', '--schema', 'limits']
     expect(await sluice(there, { confirm: async () => false })).toEqual({
@@ -101,7 +101,7 @@ describe('migrate', () => {
     expect((await sluice(['history', ...TO])).out).toBe('no version was saved so far\n')
   })
 
-  test('by two at once makes the tables once', async () => {
+  test('two concurrent migrations create the tables once', async () => {
     await server.query('CREATE SCHEMA twice')
     const both = await Promise.all([1, 2].map(() => sluice(['migrate', '--yes', '--schema', 'twice'])))
     expect(both.map(({ code, err }) => ({ code, err }))).toEqual([
@@ -110,7 +110,7 @@ describe('migrate', () => {
     ])
   })
 
-  test('prints SQL that does it by hand, and again does nothing', async () => {
+  test('migrate --sql prints SQL that can be run by hand, repeatedly', async () => {
     await server.query('CREATE SCHEMA printed')
     const { out } = await sluice(['migrate', '--sql', '--schema', 'printed'], { url: '' })
     await server.query(out)
@@ -119,7 +119,7 @@ describe('migrate', () => {
   })
 })
 
-test('a file may name PostgreSQL, and an argument may not', async () => {
+test('--postgres-file names PostgreSQL, and an argument cannot', async () => {
   const path = file(`${server.url}\n`, 'url')
   expect((await sluice(['history', ...TO, '--postgres-file', path], { url: '' })).code).toBe(0)
   const { code, err } = await sluice(['history', ...TO, '--postgres', server.url])
@@ -128,8 +128,8 @@ test('a file may name PostgreSQL, and an argument may not', async () => {
   expect(err).not.toContain(server.url)
 })
 
-describe('what is wrong is said in one sentence, with what to do:', () => {
-  const told = async (args: readonly string[], url?: string) => {
+describe('errors of PostgreSQL', () => {
+  const errorOf = async (args: readonly string[], url?: string) => {
     const { code, out, err } = await sluice(args, url === undefined ? {} : { url })
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err.trim().split('\n')).toHaveLength(1)
@@ -137,56 +137,56 @@ describe('what is wrong is said in one sentence, with what to do:', () => {
   }
   const history = ['history', ...TO]
 
-  test('no tables', async () => {
-    expect(await told([...history, '--schema', 'nowhere'])).toMatch(
+  test('missing tables are reported with the command that creates them', async () => {
+    expect(await errorOf([...history, '--schema', 'nowhere'])).toMatch(
       /there is no table "nowhere.sluice_policies": sluice migrate makes/,
     )
   })
 
-  test('no schema', async () => {
-    expect(await told(['migrate', '--yes', '--schema', 'nowhere'])).toMatch(/there is no such schema: create it/)
+  test('a missing schema is reported with the remedy', async () => {
+    expect(await errorOf(['migrate', '--yes', '--schema', 'nowhere'])).toMatch(/there is no such schema: create it/)
   })
 
-  test('permission denied', async () => {
+  test('a denied permission is reported with the remedy', async () => {
     const url = server.urlOf('reader')
-    expect(await told(history, url)).toMatch(/permission is denied for sluice_policies: grant it to this user/)
+    expect(await errorOf(history, url)).toMatch(/permission is denied for sluice_policies: grant it to this user/)
     await server.query('GRANT SELECT ON sluice_policies TO reader')
     expect((await sluice(history, { url })).code).toBe(0)
     const apply = await sluice(['apply', ...TO, file(document(1)), '--yes'], { url })
     expect(apply).toMatchObject({ code: 2, err: expect.stringContaining('permission is denied for sluice_policies') })
   })
 
-  test('a wrong password', async () => {
-    const err = await told(history, server.urlOf('locked:s3cret'))
+  test('a wrong or missing password is reported without showing it', async () => {
+    const err = await errorOf(history, server.urlOf('locked:s3cret'))
     expect(err).toMatch(/the password is wrong/)
     expect(err).not.toContain('s3cret')
-    expect(await told(history, server.urlOf('locked'))).toMatch(
+    expect(await errorOf(history, server.urlOf('locked'))).toMatch(
       /it asks for a password, and the connection string has none/,
     )
-    expect(await told(history, server.urlOf('locked:right'))).toMatch(/permission is denied for sluice_policies/)
+    expect(await errorOf(history, server.urlOf('locked:right'))).toMatch(/permission is denied for sluice_policies/)
   })
 
-  test('no such database', async () => {
-    expect(await told(history, server.url.replace(/postgres$/, 'lost'))).toMatch(/there is no database "lost"/)
+  test('a missing database is reported', async () => {
+    expect(await errorOf(history, server.url.replace(/postgres$/, 'lost'))).toMatch(/there is no database "lost"/)
   })
 
-  test('no server there', async () => {
+  test('an unreachable PostgreSQL is reported', async () => {
     const url = `postgres://ann:s3cret@127.0.0.1:${await freePort()}/x`
-    const err = await told(history, url)
+    const err = await errorOf(history, url)
     expect(err).toMatch(/nothing listens there \(ECONNREFUSED\)/)
     expect(err).not.toContain('s3cret')
   })
 
-  test('no TLS', async () => {
-    expect(await told(history, `${server.url}?sslmode=require`)).toMatch(/it does not support TLS/)
+  test('a server without TLS is reported', async () => {
+    expect(await errorOf(history, `${server.url}?sslmode=require`)).toMatch(/it does not support TLS/)
   })
 })
 
 test.each([
   ['no URL', ['history', ...TO], '', 'no PostgreSQL is named: set DATABASE_URL'],
   ['a URL of Redis', ['history', ...TO], 'redis://:s3cret@host', 'DATABASE_URL: expected a URL such as postgres://'],
-  ['a URL that is none', ['history', ...TO], 'postgres://:s3cret@[/', 'expected a URL such as postgres://'],
-  ['another place', ['history', '--to', 'mysql'], '', '--to: expected redis or postgres'],
+  ['a malformed URL', ['history', ...TO], 'postgres://:s3cret@[/', 'expected a URL such as postgres://'],
+  ['an unknown target', ['history', '--to', 'mysql'], '', '--to: expected redis or postgres'],
   ['an option of Redis', ['history', ...TO, '--prefix', 'x'], '', '--prefix: expected none with --to postgres'],
   ['an option of PostgreSQL', ['history', '--schema', 'x'], '', '--schema: expected none with --to redis'],
 ])('%s is wrong usage', async (_, args, url, message) => {

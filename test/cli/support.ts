@@ -6,7 +6,7 @@ export interface Outcome {
   readonly stderr: string
 }
 
-/** Runs a command line in this process, as the program does in one of its own. */
+/** Runs a command line in this process, as the program does in its own. */
 export async function sluice(args: readonly string[], env: Record<string, string> = {}): Promise<Outcome> {
   const written = { stdout: '', stderr: '' }
   const output = (name: keyof typeof written) => ({
@@ -26,9 +26,9 @@ export interface Examined extends DoctorReport {
   readonly problems: readonly Finding[]
 }
 
-/** What the doctor reports of the Redis at this URL. */
+/** The report of doctor about the Redis at this URL. */
 export async function examined(url: string, ...args: string[]): Promise<Examined> {
-  // A machine that does many other things is no finding.
+  // A busy machine must not cause a finding.
   const patient = ['--store-timeout', '60s']
   const { code, stdout, stderr } = await sluice(['doctor', '--json', ...patient, ...args], { REDIS_URL: url })
   if (stderr !== '') throw new Error(stderr)
@@ -41,10 +41,10 @@ export async function examined(url: string, ...args: string[]): Promise<Examined
   }
 }
 
-/** Settings under which there is nothing to warn of. */
+/** Settings that cause no warning. */
 export const HEALTHY = ['maxmemory 100mb', 'maxmemory-policy noeviction']
 
-/** The rules of a line to paste in SECURITY.md or docs/doctor.md: all after the name of the user. */
+/** The rules of a line to paste in SECURITY.md or docs/doctor.md: everything after the name of the user. */
 export function rulesIn(document: string, pattern: RegExp): string[] {
   const [, rules] = pattern.exec(document) ?? []
   if (rules === undefined) throw new Error(`no line fits ${pattern}`)

@@ -26,7 +26,7 @@ async function serve(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`
 }
 
-/** A server that shows these texts, one after the other, and the last one from then on. */
+/** A server that sends these texts in turn, and then repeats the last one. */
 const showing = (...texts: string[]) => serve((_req, res) => res.end(texts.length > 1 ? texts.shift() : texts[0]))
 
 const requests = (count: number, labels: Record<string, string> = {}) => {
@@ -43,10 +43,10 @@ async function figuresFrom(...args: string[]) {
   return JSON.parse(stdout)
 }
 
-/** Rates are by a clock: of each other they are exact. */
+/** Rates depend on the clock, but their ratios are exact. */
 const shareOf = (part: number, whole: number) => Math.round((100 * part) / whole)
 
-test('it shows what grew between two looks, by policy and source', async () => {
+test('top shows the growth between two polls, by policy and source', async () => {
   const url = await showing(
     requests(100) + requests(50, { outcome: 'limited', limit: 'minute' }),
     [
@@ -76,13 +76,13 @@ test('it shows what grew between two looks, by policy and source', async () => {
   expect(stores).toEqual([{ store: 'redis', isAvailable: false, pending: 3 }])
 })
 
-test('several servers are added up, and one that is silent is named and waited for', async () => {
+test('top adds up several servers, and names one that stops responding', async () => {
   const one = await showing(requests(0), requests(10))
-  let asked = 0
+  let polls = 0
   const two = await serve((_req, res) => {
-    asked++
-    // Silent from the second time on.
-    if (asked > 1) res.writeHead(503)
+    polls++
+    // Fails from the second poll on.
+    if (polls > 1) res.writeHead(503)
     res.end(requests(5))
   })
   const figures = await figuresFrom(one, two)
@@ -90,7 +90,7 @@ test('several servers are added up, and one that is silent is named and waited f
   expect(figures.total.decisions).toBeGreaterThan(0)
 })
 
-test('a server that was started anew counts from 0, and what was counted before it was watched is left out', async () => {
+test('top counts a restarted server from 0, and leaves out earlier counts of a running one', async () => {
   const restarted = await showing(requests(1000), requests(10))
   const watched = await showing(requests(1_000_000), requests(1_000_010))
   const [first, second] = [await figuresFrom(restarted), await figuresFrom(watched)]
@@ -100,7 +100,7 @@ test('a server that was started anew counts from 0, and what was counted before 
   }
 })
 
-test('without a terminal it prints a line each time, and ends when it is asked to', async () => {
+test('without a terminal top prints a line per poll, and ends when stopped', async () => {
   const url = await showing(requests(0), requests(10))
   const lines: string[] = []
   let stop = () => {}
@@ -125,7 +125,7 @@ test('without a terminal it prints a line each time, and ends when it is asked t
   ])
 })
 
-test('on a terminal it is a table, in which nothing that a server says steers the terminal', async () => {
+test('on a terminal top prints a table, in which no server can control the terminal', async () => {
   const evil = 'evil\u001b[2J'
   const url = await showing(
     requests(0, { policy: evil }),
@@ -137,14 +137,14 @@ test('on a terminal it is a table, in which nothing that a server says steers th
   }
   const stdout = { write, isTTY: true }
   await run(['top', url, '--every', '100ms', '--count', '1'], { env: {}, stdout, stderr: { write }, version: '1.2.3' })
-  // Of the terminal's own there is what clears it, and nothing else.
+  // The only escape sequences are those of top itself, which clear the screen.
   const [nothing, ...parts] = screen.split('\u001b')
   expect([nothing, parts[0], parts.length]).toEqual(['', '[H', 2])
   expect(parts[1]).toMatch(/^\[J1 of 1 servers answer\n/)
   expect(parts[1]).toMatch(/\nevil\\u001b\[2J +\d[\d.]* +\d[\d.]* +100 % +0 +0 +0 {2}x\n/)
 })
 
-test('offenders come from Redis', async () => {
+test('top --offenders reads offenders from Redis', async () => {
   const server = await startRedis()
   const client = new Redis(server.url)
   const store = redisStore(client, { offenders: true, timeout: 10_000 })
@@ -158,11 +158,11 @@ test('offenders come from Redis', async () => {
   })
   const limiter = createLimiter({ name: 'offended', store, limit: 1, window: '1h' })
   for (let n = 0; n < 5; n++) await limiter.consume('ann')
-  // What was refused is handed on each second.
+  // Refusals are reported every second.
   await expect.poll(async () => (await store.offenders({ policy: 'offended' })).refusals, { timeout: 30_000 }).toBe(4)
 
   const url = await serve(async (_req, res) => {
-    // Each look finds one more refusal.
+    // Each poll finds one more refusal.
     await limiter.consume('ann')
     res.end(await register.metrics())
   })
@@ -174,7 +174,7 @@ test('offenders come from Redis', async () => {
   ])
 })
 
-test('offenders of policies of a document are those of the policy that refuses most', async () => {
+test('top --offenders lists offenders under the policy of the document that refuses most', async () => {
   const server = await startRedis()
   const client = new Redis(server.url)
   const store = redisStore(client, { offenders: true, timeout: 10_000 })
@@ -203,7 +203,7 @@ test('offenders of policies of a document are those of the policy that refuses m
   ])
 })
 
-describe('what cannot be watched is said in a sentence:', () => {
+describe('top: errors', () => {
   test.each([
     [[], /no server is named: sluice top http/],
     [['localhost:3000'], /URL: expected one such as http:.*got "localhost:3000"/],
@@ -212,14 +212,14 @@ describe('what cannot be watched is said in a sentence:', () => {
     [['http://localhost', '--every', '1h'], /--every: expected a duration/],
     [['http://localhost', '--count', '0'], /--count: expected a whole number/],
     [['http://localhost', '--evry', '1s'], /did you mean --every/],
-  ])('%j', async (args, message) => {
+  ])('top rejects wrong arguments with a sentence: %j', async (args, message) => {
     const { code, stdout, stderr } = await sluice(['top', ...args])
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(message)
     expect(stderr).not.toContain('s3cret')
   })
 
-  test('no server at all, one that answers 404, and one that sends its reader elsewhere', async () => {
+  test('top reports an unreachable server, a 404, and a redirect', async () => {
     const missing = await serve((_req, res) => void res.writeHead(404).end())
     const elsewhere = await serve((_req, res) => void res.writeHead(302, { location: missing }).end())
     const { code, stderr } = await top('http://127.0.0.1:1/metrics', missing, elsewhere)
@@ -229,7 +229,7 @@ describe('what cannot be watched is said in a sentence:', () => {
     expect(stderr).toMatch(/shows no metrics: unexpected redirect/)
   })
 
-  test('an endless answer is not read to its end', async () => {
+  test('top stops reading an endless response', async () => {
     const endless = await serve((_req, res) => {
       const more = () => {
         while (res.write('#'.repeat(65_536)));
@@ -243,7 +243,7 @@ describe('what cannot be watched is said in a sentence:', () => {
   })
 })
 
-test('METRICS_URL may hold a password, which is sent and shown nowhere', async () => {
+test('METRICS_URL may contain a password, which is sent but never printed', async () => {
   const seen: (string | undefined)[] = []
   const url = await serve((req, res) => {
     seen.push(req.headers.authorization)

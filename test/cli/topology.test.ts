@@ -15,7 +15,7 @@ import { examined, HEALTHY, rulesIn, sluice } from './support.js'
 
 const SECURITY = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8')
 
-describe('a cluster', () => {
+describe('doctor: a cluster', () => {
   let cluster: RedisCluster
   const first = () => cluster.masters[0] as RedisServer
   beforeAll(async () => {
@@ -24,7 +24,7 @@ describe('a cluster', () => {
   })
   afterAll(() => cluster.stop())
 
-  test('is looked over from any of its nodes, each master by itself', async () => {
+  test('doctor examines each master of a cluster, from any of its nodes', async () => {
     const client = new Cluster([{ host: HOST, port: first().port }])
     const store = redisStore(client, { timeout: 5000 })
     const limiter = createLimiter({ name: 'api', store, limit: 5, window: '1h' })
@@ -51,7 +51,7 @@ describe('a cluster', () => {
     expect(stdout).toContain('well on 2 more)')
   })
 
-  test('a finding names the masters that it is about', async () => {
+  test('a finding of doctor names the masters that it is about', async () => {
     const [, second, third] = cluster.masters as [RedisServer, RedisServer, RedisServer]
     for (const { call } of [second, third].map((master) => ({ call: master.call.bind(master) }))) {
       await call('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
@@ -63,7 +63,7 @@ describe('a cluster', () => {
     for (const master of [second, third]) await master.call('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
   })
 
-  test('gets by with the permissions that clusters need', async () => {
+  test('the cluster permissions of SECURITY.md suffice for doctor', async () => {
     const base = rulesIn(SECURITY, /^ACL SETUSER sluice (on [^#\n]*)$/m)
     const more = rulesIn(SECURITY, /^ACL SETUSER sluice ([^#\n]*?) *# ioredis Cluster$/m)
     for (const master of cluster.masters)
@@ -84,17 +84,20 @@ describe('a cluster', () => {
     ])
   })
 
-  test('a number of a database in the URL is an error', async () => {
+  test('doctor reports a database number in the URL of a cluster as an error', async () => {
     const report = await examined(`${first().url}/1`)
     expect(report.problems).toEqual([
       expect.objectContaining({ message: expect.stringContaining('has database 0 alone') }),
     ])
   })
 
-  test('slots without a master are an error', async () => {
+  test('doctor reports slots without a master as an error', async () => {
     const [, , third] = cluster.masters as [RedisServer, RedisServer, RedisServer]
     for (const master of cluster.masters) await master.call('CLUSTER', 'DELSLOTS', 16_380, 16_383)
-    await until('it is known', async () => (await first().fields('CLUSTER', 'INFO')).cluster_slots_assigned === '16382')
+    await until(
+      'the cluster knows',
+      async () => (await first().fields('CLUSTER', 'INFO')).cluster_slots_assigned === '16382',
+    )
     const report = await examined(first().url)
     expect(report.code).toBe(2)
     expect(report.of('cluster')[0]).toMatchObject({
@@ -102,14 +105,14 @@ describe('a cluster', () => {
       message: expect.stringMatching(/^2 slots of 16,384 are served by no master \(16380, 16383\)/),
     })
     await third.call('CLUSTER', 'ADDSLOTS', 16_380, 16_383)
-    await until('it is whole', async () => (await first().fields('CLUSTER', 'INFO')).cluster_state === 'ok')
+    await until('the cluster is complete', async () => (await first().fields('CLUSTER', 'INFO')).cluster_state === 'ok')
   })
 
-  test('a master whose address cannot be reached from here is an error that says so', async () => {
+  test('doctor reports a master with an unreachable address as an error', async () => {
     const [, second] = cluster.masters as [RedisServer, RedisServer]
     const port = await freePort()
     await second.call('CONFIG', 'SET', 'cluster-announce-port', port)
-    await until('it is known', async () =>
+    await until('the cluster knows', async () =>
       JSON.stringify(await first().call('CLUSTER', 'SLOTS')).includes(String(port)),
     )
     const report = await examined(first().url)
@@ -124,12 +127,12 @@ describe('a cluster', () => {
     )
     await second.call('CONFIG', 'SET', 'cluster-announce-port', 0)
     await until(
-      'it is known',
+      'the cluster knows',
       async () => !JSON.stringify(await first().call('CLUSTER', 'SLOTS')).includes(String(port)),
     )
   })
 
-  test('a master that is gone is an error', async () => {
+  test('doctor reports a stopped master as an error', async () => {
     await cluster.masters[2]?.stop()
     const report = await examined(first().url)
     expect(report.code).toBe(2)
@@ -140,7 +143,7 @@ describe('a cluster', () => {
   })
 })
 
-describe('by Sentinel', () => {
+describe('doctor: Sentinel', () => {
   let all: RedisSentinels
   const sentinel = () => all.sentinels[0] as RedisServer
   beforeAll(async () => {
@@ -149,7 +152,7 @@ describe('by Sentinel', () => {
   })
   afterAll(() => all.stop())
 
-  test('the master is found and looked over', async () => {
+  test('doctor finds the master by Sentinel and examines it', async () => {
     const report = await examined(sentinel().url)
     expect(report).toMatchObject({ kind: 'Sentinel', code: 0, nodes: [`${HOST}:${all.servers[0]?.port}`] })
     expect(report.of('sentinel')).toEqual([
@@ -161,7 +164,7 @@ describe('by Sentinel', () => {
     expect((await examined(sentinel().url, '--master-name', 'main')).code).toBe(0)
   })
 
-  test('a name that it does not watch is an error that says which it does', async () => {
+  test('doctor reports a master name unknown to Sentinel as an error with the known ones', async () => {
     const report = await examined(sentinel().url, '--master-name', 'other')
     expect([report.code, report.problems]).toEqual([
       2,
@@ -169,7 +172,7 @@ describe('by Sentinel', () => {
     ])
   })
 
-  test('of several masters one is to be chosen', async () => {
+  test('doctor requires --master-name if Sentinel watches several masters', async () => {
     await sentinel().call('SENTINEL', 'MONITOR', 'second', HOST, all.servers[0]?.port as number, 2)
     const { code, stderr } = await sluice(['doctor'], { REDIS_URL: sentinel().url })
     expect(code).toBe(2)
@@ -177,14 +180,14 @@ describe('by Sentinel', () => {
     await sentinel().call('SENTINEL', 'REMOVE', 'second')
   })
 
-  test('Sentinels that cannot agree, and a master that is gone, are errors', async () => {
+  test('doctor reports Sentinels without a quorum, and a stopped master, as errors', async () => {
     for (const each of all.sentinels.slice(1)) await each.stop()
     await all.servers[0]?.stop()
-    await until('it is noticed', async () => {
+    await until('the outage is noticed', async () => {
       const flat = (await sentinel().call('SENTINEL', 'MASTER', all.name)) as string[]
       return flat[flat.indexOf('flags') + 1]?.includes('s_down')
     })
-    await until('the others are missed', () =>
+    await until('the missing Sentinels are noticed', () =>
       sentinel()
         .call('SENTINEL', 'CKQUORUM', all.name)
         .then(
@@ -204,7 +207,7 @@ describe('by Sentinel', () => {
   })
 })
 
-describe('over TLS', () => {
+describe('doctor: TLS', () => {
   const dir = mkdtempSync(join(tmpdir(), 'sluice-tls-'))
   const cert = join(dir, 'cert.pem')
   const key = join(dir, 'key.pem')
@@ -222,12 +225,12 @@ describe('over TLS', () => {
     rmSync(dir, { recursive: true })
   })
 
-  test('it is looked over where its certificate is trusted', async () => {
+  test('doctor connects over TLS with a trusted certificate', async () => {
     const report = await examined(`rediss://localhost:${port}`, '--cacert', cert)
     expect(report).toMatchObject({ code: 0, target: `localhost:${port} (TLS)` })
   })
 
-  test('a certificate that is not trusted is an error', async () => {
+  test('doctor reports an untrusted certificate as an error', async () => {
     const report = await examined(`rediss://localhost:${port}`)
     expect([report.code, report.problems]).toEqual([
       2,
@@ -240,14 +243,14 @@ describe('over TLS', () => {
     ])
   })
 
-  test('a certificate for another host is an error', async () => {
+  test('doctor reports a certificate for another host as an error', async () => {
     const report = await examined(`rediss://${HOST}:${port}`, '--cacert', cert)
     expect(report.problems).toEqual([
       expect.objectContaining({ message: expect.stringContaining('another host name') }),
     ])
   })
 
-  test('a server that wants a certificate of its clients gets one, or is an error', async () => {
+  test('doctor sends a client certificate if given, and reports a missing one as an error', async () => {
     await server.call('CONFIG', 'SET', 'tls-auth-clients', 'yes')
     const url = `rediss://localhost:${port}`
     const report = await examined(url, '--cacert', cert)
@@ -256,7 +259,7 @@ describe('over TLS', () => {
     await server.call('CONFIG', 'SET', 'tls-auth-clients', 'optional')
   })
 
-  test('TLS on one side alone is an error that says which URL to use', async () => {
+  test('doctor reports TLS on one side only as an error with the right URL', async () => {
     const plain = await examined(`redis://localhost:${port}`, '--timeout', '5s')
     expect(plain.problems).toEqual([expect.objectContaining({ advice: expect.stringContaining('rediss://') })])
     const tls = await examined(`rediss://localhost:${server.port}`, '--cacert', cert, '--timeout', '1s')

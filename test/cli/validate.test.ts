@@ -28,11 +28,11 @@ const right = file(
 )
 const wrong = file('wrong.yaml', 'version: 1\npolicies:\n  api: { limits: [{ limit: 1, windw: 1s }] }\n')
 
-test('right documents exit with 0', async () => {
+test('validate exits with 0 for right documents', async () => {
   expect(await sluice('validate', right)).toEqual({ code: 0, out: `${right}: right\n`, err: '' })
 })
 
-test('a document that is right may be warned of', async () => {
+test('validate can warn of a right document', async () => {
   const warned = file(
     'warned.yaml',
     'version: 1\npolicies:\n  api: { limits: [{ limit: 1, window: 1s }] }\noverrides:\n  - { policy: api, key: { user: a }, limits: [{ limit: 2 }] }\n',
@@ -46,7 +46,7 @@ test('a document that is right may be warned of', async () => {
   expect(files).toMatchObject([{ problems: [], warnings: [{ line: 5, path: 'overrides[0].key' }] }])
 })
 
-test('every mistake of every file is a line of its own', async () => {
+test('validate prints each mistake of each file on its own line', async () => {
   const { code, out } = await sluice('validate', right, wrong, join(folder, 'none'))
   expect(code).toBe(1)
   expect(out.split('\n')).toEqual([
@@ -58,7 +58,7 @@ test('every mistake of every file is a line of its own', async () => {
   ])
 })
 
-test('--json has the same for programs', async () => {
+test('validate --json prints the same for programs', async () => {
   const { code, out } = await sluice('validate', wrong, '--json')
   expect(code).toBe(1)
   expect(JSON.parse(out)).toMatchObject({
@@ -67,13 +67,13 @@ test('--json has the same for programs', async () => {
   })
 })
 
-test('without a file it is wrong usage', async () => {
+test('validate without a file is wrong usage', async () => {
   const { code, err } = await sluice('validate')
   expect(code).toBe(2)
   expect(err).toBe('sluice: expected FILE…\nsluice validate --help shows what there is.\n')
 })
 
-test('the help names files', async () => {
+test('the help of validate names files', async () => {
   const { out } = await sluice('validate', '--help')
   expect(out).toContain('Usage: sluice validate [options] FILE…')
 })
