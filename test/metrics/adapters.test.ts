@@ -69,7 +69,7 @@ const SERVERS: Record<string, () => Promise<Server>> = {
 }
 
 describe.each(Object.keys(SERVERS))('%s', (name) => {
-  test('what /metrics shows is what clients met', async () => {
+  test('/metrics shows the decisions that clients received', async () => {
     const server = await (SERVERS[name] as () => Promise<Server>)()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -83,12 +83,12 @@ describe.each(Object.keys(SERVERS))('%s', (name) => {
       return { admitted: seen.filter((status) => status === 200).length, refused: seen.filter((s) => s !== 200).length }
     }
     try {
-      const met = {
+      const received = {
         limited: await statuses('/limited'),
         reported: await statuses('/reported'),
         banned: await statuses('/banned'),
       }
-      expect(met).toEqual({
+      expect(received).toEqual({
         limited: { admitted: 3, refused: 5 },
         reported: { admitted: 8, refused: 0 },
         banned: { admitted: 1, refused: 7 },
@@ -102,7 +102,7 @@ describe.each(Object.keys(SERVERS))('%s', (name) => {
       expect(requests('limited', { outcome: 'limited', reported: 'false' })).toBe(5)
       expect(requests('reported', { outcome: 'limited', reported: 'true' })).toBe(5)
       expect(requests('reported', { reported: 'false' })).toBe(0)
-      // The second refusal is the strike that bans.
+      // The second refusal is the strike that starts the ban.
       expect(requests('banned', {})).toBe(8)
       expect(requests('banned', { outcome: 'admitted' })).toBe(1)
       expect(requests('banned', { outcome: 'banned' })).toBe(6)
@@ -115,7 +115,7 @@ describe.each(Object.keys(SERVERS))('%s', (name) => {
   })
 })
 
-test('a response in whose middle a quota of bytes ends is counted by its source', async () => {
+test('a response cut in the middle by a quota of bytes is counted with source "response"', async () => {
   const name = 'bytes-cut'
   const sent = fixedWindow({ name: 'sent', limit: 200_000, window: '1h', unit: 'response-bytes' })
   const app = express()

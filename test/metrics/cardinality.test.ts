@@ -9,13 +9,13 @@ const register = new Registry()
 const metrics = sluiceMetrics({ register })
 afterAll(() => metrics.stop())
 
-test('a hundred thousand identities leave the number of series as it was, and none of them shows', async () => {
+test('a hundred thousand identities add no series, and none of them appears', async () => {
   const store = memoryStore({ maxKeys: 10_000 })
   const limiter = createLimiter({ name: 'many', store, limit: 1, window: '1h' })
   const each = async (from: number, to: number) => {
     for (let n = from; n < to; n++) {
       await limiter.consume(`client-${n}`)
-      // Every outcome of the policy is there from the start.
+      // Every outcome of the policy exists from the start.
       if (n % 10 === 0) await limiter.consume(`client-${n}`)
     }
   }
@@ -29,7 +29,7 @@ test('a hundred thousand identities leave the number of series as it was, and no
   await store.close?.()
 })
 
-test('policies beyond the first hundred are one', async () => {
+test('policies beyond the first hundred share one name', async () => {
   const store = memoryStore()
   for (let n = 0; n < 500; n++) {
     await createLimiter({ name: `of-tenant-${n}`, store, limit: 1, window: '1h' }).consume('ann')
@@ -45,7 +45,7 @@ test('policies beyond the first hundred are one', async () => {
   await store.close?.()
 })
 
-test('a policy called other, constructor or __proto__ is a policy like any other', async () => {
+test('a policy named other, constructor or __proto__ counts like any other', async () => {
   for (const name of ['constructor', '__proto__', 'toString']) {
     await createLimiter({ name, limit: 5, window: '1h' }).consume('ann')
   }

@@ -1,6 +1,9 @@
 import type { Registry } from 'prom-client'
 
-/** Values by series as Prometheus reads them: `sluice_requests_total{policy="login",…}`, with labels in alphabetical order. */
+/**
+ * Values by series in Prometheus's notation, `sluice_requests_total{policy="login",…}`, with labels in alphabetical
+ * order.
+ */
 export async function seriesOf(register: Registry): Promise<ReadonlyMap<string, number>> {
   return seriesIn(await register.metrics())
 }

@@ -15,8 +15,10 @@ afterAll(async () => {
   for (const close of closing.reverse()) await close()
 })
 
-/** What callers were told, counted apart from the metrics: by policy and outcome, and those that were decided alone. */
-class Told {
+/**
+ * The verdicts that callers received, counted without the metrics: by policy and outcome, and those decided locally.
+ */
+class Verdicts {
   readonly byOutcome = new Map<string, number>()
   readonly alone = new Map<string, number>()
 
@@ -27,7 +29,7 @@ class Told {
   }
 }
 
-test('under load, with bans, leases, a queue, permits and an outage, every number is what callers were told', async () => {
+test('under load, with bans, leases, a queue, permits and an outage, metrics equal the verdicts of callers', async () => {
   const server = await startRedis()
   const client = new Redis(server.url)
   client.on('error', () => {})
@@ -39,8 +41,8 @@ test('under load, with bans, leases, a queue, permits and an outage, every numbe
   })
   await store.ready()
 
-  const told = new Told()
-  const options = { store, onVerdict: (_: unknown, verdict: Verdict) => told.add(verdict) }
+  const received = new Verdicts()
+  const options = { store, onVerdict: (_: unknown, verdict: Verdict) => received.add(verdict) }
   const plain = createLimiter({ ...options, name: 'plain', limit: 20, window: '1h' })
   const leasing = createLimiter({
     ...options,
@@ -64,10 +66,10 @@ test('under load, with bans, leases, a queue, permits and an outage, every numbe
     }
   }
   await load(30)
-  const held = await Promise.all(Array.from({ length: 8 }, () => permits.consume('ann')))
-  expect(held.filter(({ allowed }) => allowed)).toHaveLength(5)
-  for (const verdict of held.slice(0, 2)) await permits.release(verdict)
-  // Two that wait for longer than they may, and one that gets its turn.
+  const taken = await Promise.all(Array.from({ length: 8 }, () => permits.consume('ann')))
+  expect(taken.filter(({ allowed }) => allowed)).toHaveLength(5)
+  for (const verdict of taken.slice(0, 2)) await permits.release(verdict)
+  // Two calls that would wait too long, and one that gets its turn.
   const waits = await Promise.allSettled([
     plain.acquire('ann', { maxWait: 1 }),
     plain.acquire('bob', { maxWait: 1 }),
@@ -77,16 +79,16 @@ test('under load, with bans, leases, a queue, permits and an outage, every numbe
 
   const compare = async () => {
     const series = await seriesOf(register)
-    for (const [which, count] of told.byOutcome) {
+    for (const [which, count] of received.byOutcome) {
       const [policy = '', outcome = ''] = which.split(' ')
       expect([which, sumOf(series, 'sluice_requests_total', { policy, outcome })]).toEqual([which, count])
     }
-    const sum = [...told.byOutcome.values()].reduce((total, count) => total + count, 0)
+    const sum = [...received.byOutcome.values()].reduce((total, count) => total + count, 0)
     expect(sumOf(series, 'sluice_requests_total')).toBe(sum)
     for (const policy of ['plain', 'leasing', 'banning', 'permits', 'closed']) {
       expect([policy, sumOf(series, 'sluice_requests_total', { policy, source: 'local' })]).toEqual([
         policy,
-        told.alone.get(policy) ?? 0,
+        received.alone.get(policy) ?? 0,
       ])
     }
     return series
@@ -107,14 +109,14 @@ test('under load, with bans, leases, a queue, permits and an outage, every numbe
   expect(sumOf(before, 'sluice_queued_requests')).toBe(0)
 
   server.kill('SIGKILL')
-  await until('the store knows that Redis is away', async () => {
+  await until('the store notices that Redis is away', async () => {
     await plain.consume('eve')
     return store.state === 'unavailable'
   })
   await load(10)
   const during = await compare()
   expect(sumOf(during, 'sluice_store_available', { store: 'redis' })).toBe(0)
-  expect(told.byOutcome.get('closed unavailable')).toBeGreaterThan(0)
+  expect(received.byOutcome.get('closed unavailable')).toBeGreaterThan(0)
 
   await server.restart()
   await until('Redis decides again', () => store.state === 'available')

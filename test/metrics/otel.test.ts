@@ -16,7 +16,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { warningsDuring } from '../support/process-events.js'
 import { until } from '../support/until.js'
 
-/** Collects when it is told to. */
+/** Collects on demand. */
 class Reader extends MetricReader {
   protected override async onShutdown(): Promise<void> {}
   protected override async onForceFlush(): Promise<void> {}
@@ -49,7 +49,7 @@ async function ask(name: string, times: number, limit: number): Promise<void> {
   for (let n = 0; n < times; n++) await limiter.consume('ann')
 }
 
-/** The values of a metric whose attributes have these values. */
+/** The values of a metric with these attributes. */
 async function pointsOf(from: Reader, name: string, attributes: Record<string, string>) {
   const metric = (await from.metrics()).find(({ descriptor }) => descriptor.name === name)
   return (metric?.dataPoints ?? []).filter((point) =>
@@ -57,7 +57,7 @@ async function pointsOf(from: Reader, name: string, attributes: Record<string, s
   )
 }
 
-test('requests are counted by policy, outcome and source', async () => {
+test('OpenTelemetry counts requests by policy, outcome and source', async () => {
   const policy = newName()
   await ask(policy, 10, 4)
   const points = await pointsOf(reader, 'sluice.requests', { policy })
@@ -74,7 +74,7 @@ test('requests are counted by policy, outcome and source', async () => {
   expect(admitted?.value).toBe(5)
 })
 
-test('every metric has the type, the unit and the description of the table', async () => {
+test('OpenTelemetry metrics have the type, unit and description of the table', async () => {
   await ask(newName(), 100, 4)
   const exported = new Map((await reader.metrics()).map((metric) => [metric.descriptor.name, metric]))
   expect(exported.size).toBeGreaterThan(5)
@@ -89,7 +89,7 @@ test('every metric has the type, the unit and the description of the table', asy
   }
 })
 
-test('a histogram has the bounds of the table, and each value in its bucket', async () => {
+test('an OpenTelemetry histogram has the bounds of the table, with each value in its bucket', async () => {
   const policy = newName()
   await ask(policy, 12, 10)
   const [point] = await pointsOf(reader, 'sluice.limit.needed', { policy })
@@ -100,19 +100,19 @@ test('a histogram has the bounds of the table, and each value in its bucket', as
   expect([below(0.1), below(0.5), below(0.9), below(1)]).toEqual([1, 5, 9, 10])
 })
 
-test('of very many values a histogram keeps the shape', async () => {
+test('an OpenTelemetry histogram of very many values keeps its shape', async () => {
   const policy = newName()
   await ask(policy, 20_000, 10_000)
   const [point] = await pointsOf(reader, 'sluice.limit.needed', { policy })
   const { buckets, count } = (point as { value: Histogram }).value
   expect(count).toBeGreaterThan(400)
   expect(count).toBeLessThan(600)
-  // Half of them found no room.
+  // Half of the requests found no room.
   expect((buckets.counts.at(-1) as number) / count).toBeCloseTo(0.5, 1)
 })
 
-describe('providers:', () => {
-  test('a second call with the same one counts nothing twice', async () => {
+describe('providers of meters', () => {
+  test('a second call with the same MeterProvider counts nothing twice', async () => {
     const again = sluiceMetrics({ meterProvider })
     metrics.stop()
     try {
@@ -127,7 +127,7 @@ describe('providers:', () => {
     }
   })
 
-  test('two export the same, and each reader of one has all', async () => {
+  test('two MeterProviders export the same, and each reader has everything', async () => {
     const [left, right] = [new Reader(), new Reader()]
     const other = new MeterProvider({ readers: [left, right] })
     const more = sluiceMetrics({ meterProvider: other })
@@ -146,14 +146,14 @@ describe('providers:', () => {
     }
   })
 
-  test('one that is stopped exports nothing more', async () => {
+  test('after stop() nothing is exported', async () => {
     metrics.stop()
     metrics.stop()
     await ask(newName(), 3, 2)
     expect(await pointsOf(reader, 'sluice.requests', {})).toEqual([])
   })
 
-  test('without one it warns, and everything goes on', async () => {
+  test('without a MeterProvider a warning is emitted, and limiters work', async () => {
     const warnings = await warningsDuring(async () => {
       const none = sluiceMetrics()
       await ask(newName(), 3, 2)
@@ -165,17 +165,17 @@ describe('providers:', () => {
   test.each([
     [{ provider: 1 }, 'provider: expected none: the only option is meterProvider'],
     [{ meterProvider: {} }, 'meterProvider: expected a MeterProvider of OpenTelemetry'],
-  ])('%j is refused', (options, message) => {
+  ])('sluiceMetrics of OpenTelemetry rejects the options %j', (options, message) => {
     expect(() => sluiceMetrics(options as never)).toThrow(message)
   })
 })
 
-test('an exporter that hangs or fails holds up no request', async () => {
-  let asked = 0
+test('an exporter that hangs or fails delays no request', async () => {
+  let exports = 0
   const hanging: PushMetricExporter = {
     export: () => {
-      asked++
-      if (asked > 1) throw new Error('exporters may throw, too')
+      exports++
+      if (exports > 1) throw new Error('exporters may throw, too')
     },
     forceFlush: async () => {},
     shutdown: async () => {},
@@ -188,7 +188,7 @@ test('an exporter that hangs or fails holds up no request', async () => {
   const provider = new MeterProvider({ readers: [periodic] })
   const exporting = sluiceMetrics({ meterProvider: provider })
   try {
-    await until('it was asked to export', () => asked > 1)
+    await until('it was called to export', () => exports > 1)
     const policy = newName()
     await ask(policy, 3, 2)
     const points = await pointsOf(reader, 'sluice.requests', { policy })
@@ -199,7 +199,7 @@ test('an exporter that hangs or fails holds up no request', async () => {
   }
 })
 
-test('an exporter of deltas gets each request once', async () => {
+test('an exporter of deltas receives each request once', async () => {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.DELTA)
   const periodic = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
   const provider = new MeterProvider({ readers: [periodic] })

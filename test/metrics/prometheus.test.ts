@@ -14,7 +14,7 @@ beforeEach(() => {
 afterEach(() => metrics.stop())
 
 let made = 0
-/** A name that no other test has counted by. */
+/** A name that no other test has used. */
 const newName = () => `policy-${++made}`
 
 async function ask(name: string, times: number, limit: number): Promise<void> {
@@ -22,7 +22,7 @@ async function ask(name: string, times: number, limit: number): Promise<void> {
   for (let n = 0; n < times; n++) await limiter.consume('ann')
 }
 
-test('requests are counted by policy, outcome, the limit that refused, and what decided', async () => {
+test('Prometheus counts requests by policy, outcome, refusing limit and source', async () => {
   const name = newName()
   await ask(name, 10, 4)
   const series = await seriesOf(register)
@@ -33,7 +33,7 @@ test('requests are counted by policy, outcome, the limit that refused, and what 
   expect({ admitted: of('admitted', ''), limited: of('limited', name) }).toEqual({ admitted: 4, limited: 6 })
 })
 
-test('what is counted grows from scrape to scrape, and a peek is no request', async () => {
+test('counts grow from scrape to scrape, and a peek does not count', async () => {
   const name = newName()
   const limiter = createLimiter({ name, limit: 100, window: '1h' })
   await limiter.consume('ann')
@@ -43,17 +43,17 @@ test('what is counted grows from scrape to scrape, and a peek is no request', as
   expect(sumOf(await seriesOf(register), 'sluice_requests_total', { policy: name })).toBe(2)
 })
 
-test('a histogram says how much of a limit requests needed: what half of it would have refused', async () => {
+test('a histogram shows how much of a limit requests needed', async () => {
   const name = newName()
   await ask(name, 12, 10)
   const series = await seriesOf(register)
   const below = (le: string) => sumOf(series, 'sluice_limit_needed_ratio_bucket', { policy: name, le })
-  // The first request needs a tenth of the limit, the tenth all of it, and two more than there is.
+  // The first request needs a tenth of the limit, the tenth all of it, and two more exceed it.
   expect([below('0.1'), below('0.5'), below('0.9'), below('1'), below('+Inf')]).toEqual([1, 5, 9, 10, 12])
   expect(sumOf(series, 'sluice_limit_needed_ratio_count', { policy: name })).toBe(12)
 })
 
-test('permits that are held are shown, and those that were taken and released counted', async () => {
+test('active permits are shown, and taken and released ones counted', async () => {
   const name = newName()
   const limiter = createLimiter({ name, limits: [concurrency({ limit: 3 })] })
   const held = await Promise.all([limiter.consume('ann'), limiter.consume('ann'), limiter.consume('ann')])
@@ -78,26 +78,26 @@ test('a memory store shows how full it is', async () => {
   await store.close?.()
 })
 
-test('promtool finds no fault with what is shown', async () => {
+test('promtool accepts the metrics', async () => {
   await ask(newName(), 10, 4)
   expect(await promtool(['check', 'metrics'], await register.metrics())).toBe('')
 })
 
-describe('registries:', () => {
-  test('a second call on the same one replaces the first, and the first one ended then takes nothing away', async () => {
+describe('registries', () => {
+  test('a second sluiceMetrics on a registry replaces the first, whose stop() then has no effect', async () => {
     const name = newName()
     const again = sluiceMetrics({ register })
     metrics.stop()
     try {
       await ask(name, 3, 2)
-      // `seriesOf` throws where a series is shown twice.
+      // `seriesOf` throws if a series is shown twice.
       expect(sumOf(await seriesOf(register), 'sluice_requests_total', { policy: name })).toBe(3)
     } finally {
       again.stop()
     }
   })
 
-  test('two show the same', async () => {
+  test('two registries show the same metrics', async () => {
     const other = new Registry()
     const more = sluiceMetrics({ register: other })
     try {
@@ -110,7 +110,7 @@ describe('registries:', () => {
     }
   })
 
-  test('one that is stopped shows nothing, and metrics of the application stay', async () => {
+  test("after stop() a registry shows nothing, and the application's metrics stay", async () => {
     const own = new Counter({ name: 'own_total', help: 'Of the application.', registers: [register] })
     own.inc()
     metrics.stop()
@@ -118,7 +118,7 @@ describe('registries:', () => {
     expect([...(await seriesOf(register)).keys()]).toEqual(['own_total{}'])
   })
 
-  test('a metric of the application with one of the names is an error, and stays the only one', () => {
+  test('a metric of the application with the same name is an error, and stays the only one', () => {
     const taken = new Registry()
     new Counter({ name: 'sluice_strikes_total', help: 'Not ours.', registers: [taken] })
     expect(() => sluiceMetrics({ register: taken })).toThrow('sluice_strikes_total')
@@ -129,18 +129,18 @@ describe('registries:', () => {
     [{ registry: new Registry() }, 'registry: expected none: the only option is register'],
     [{ register: {} }, 'register: expected a Registry of prom-client'],
     [null, 'options: expected an object'],
-  ])('%j is refused', (options, message) => {
+  ])('sluiceMetrics of Prometheus rejects the options %j', (options, message) => {
     expect(() => sluiceMetrics(options as never)).toThrow(message)
   })
 
-  test('resetMetrics leaves what is counted, which other registries show, too', async () => {
+  test('resetMetrics leaves the counts, which other registries show, too', async () => {
     const name = newName()
     await ask(name, 3, 2)
     register.resetMetrics()
     expect(sumOf(await seriesOf(register), 'sluice_requests_total', { policy: name })).toBe(3)
   })
 
-  test('OpenMetrics names counters without their ending, and a plain scrape after it with it', async () => {
+  test('OpenMetrics names counters without _total, and a later plain scrape with it', async () => {
     const plain = await register.metrics()
     register.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as never)
     const open = await register.metrics()
@@ -150,7 +150,7 @@ describe('registries:', () => {
     expect(await register.metrics()).toBe(plain)
   })
 
-  test('the primary of node:cluster adds up what its workers counted, and shows a store that one of them lacks', async () => {
+  test('the primary of node:cluster adds up its workers, and shows a store as unavailable if one lacks it', async () => {
     const name = newName()
     await ask(name, 5, 2)
     const one = await register.getMetricsAsJSON()

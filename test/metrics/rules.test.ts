@@ -26,7 +26,7 @@ interface Panel {
 const dashboard = JSON.parse(readFileSync(new URL('dashboard.json', PACKAGE), 'utf8'))
 const panels: readonly Panel[] = dashboard.panels
 
-/** Queries as Grafana sends them, with everything chosen. */
+/** The queries as Grafana sends them, with everything selected. */
 const queries = panels.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr }) => ({
     title,
@@ -39,7 +39,7 @@ const PAGE = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'ut
 const dir = mkdtempSync(join(tmpdir(), 'sluice-rules-'))
 afterAll(() => rmSync(dir, { recursive: true }))
 
-/** Every series name and label that is really exported; a histogram is three names. */
+/** The names and labels of all exported series; a histogram has three names. */
 const exported = new Map<string, ReadonlySet<string>>()
 {
   const register = new Registry()
@@ -57,16 +57,16 @@ const exported = new Map<string, ReadonlySet<string>>()
   }
   metrics.stop()
 }
-/** What Prometheus adds to each series. */
+/** Labels that Prometheus adds to each series. */
 const OF_SCRAPES = ['job', 'instance']
 
-test('the table has every metric once', () => {
+test('METRICS has every metric once', () => {
   expect(new Set(METRICS.map(({ name }) => name)).size).toBe(METRICS.length)
   expect(exported.size).toBeGreaterThanOrEqual(METRICS.length)
 })
 
 describe.each([...alerts.map(({ alert, expr }) => ({ title: alert, expr })), ...queries])('$title', ({ expr }) => {
-  test('asks for what is exported, by its name and its labels', () => {
+  test('the query uses exported names and labels only', () => {
     const names = [...expr.matchAll(/\bsluice_\w+/g)].map(([name]) => name)
     expect(names.length).toBeGreaterThan(0)
     for (const name of names) expect([...exported.keys()]).toContain(name)
@@ -85,7 +85,7 @@ test('every metric is on the dashboard', () => {
   expect(missing).toEqual([])
 })
 
-test('the page about metrics has each of them with its type and labels, and each alert', () => {
+test('docs/metrics.md lists each metric with its type and labels, and each alert', () => {
   const rows = [...PAGE.matchAll(/^\| `(\w+)` \| (\w+) \|[^|]*\|([^|]*)\|/gm)].map(([, name, type, labels = '']) => [
     name,
     type,
@@ -100,7 +100,7 @@ test('the page about metrics has each of them with its type and labels, and each
   expect(explained).toEqual(alerts.map(({ alert }) => alert))
 })
 
-test('promtool finds no fault with the alerts, nor with the queries of the dashboard', async () => {
+test('promtool accepts the alerts, and the queries of the dashboard', async () => {
   await promtool(['check', 'rules', ALERTS])
   const rules = queries.map(({ expr }, i) => ({ record: `query:${i}`, expr }))
   const file = join(dir, 'queries.yaml')
@@ -109,7 +109,7 @@ test('promtool finds no fault with the alerts, nor with the queries of the dashb
   expect(await promtool(['check', 'rules', file])).toContain(`${rules.length} rules found`)
 })
 
-test('panels have numbers of their own, say what they show, and do not overlap', () => {
+test('panels of the dashboard have unique numbers and descriptions, and do not overlap', () => {
   expect(dashboard).toMatchObject({ title: 'Sluice', schemaVersion: expect.any(Number), templating: expect.anything() })
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
   const taken = new Map<string, string>()
@@ -133,7 +133,7 @@ test('panels have numbers of their own, say what they show, and do not overlap',
   }
 })
 
-/** What fires when, minute by minute: series as promtool writes them. */
+/** Staged series, minute by minute in promtool's notation, with the alerts that fire. */
 const STAGED: readonly {
   readonly what: string
   readonly series: Readonly<Record<string, string>>
@@ -157,7 +157,7 @@ const STAGED: readonly {
     },
   },
   {
-    what: 'an outage in which a policy refuses all, and another one would',
+    what: 'an outage in which one policy refuses everything, and another only reports it',
     series: {
       'sluice_requests_total{job="shop", policy="login", source="local", outcome="unavailable", reported="false"}':
         '0x4 0+60x10 600x20',
@@ -166,7 +166,7 @@ const STAGED: readonly {
       'sluice_requests_total{job="shop", policy="trial", source="local", outcome="unavailable", reported="true"}':
         '0+60x30',
     },
-    // The one that only reports goes on alone.
+    // The reporting policy continues locally.
     fires: {
       '4m': [],
       '8m': ['SluiceDecidingAlone', 'SluiceRefusingWithoutStore'],
@@ -174,7 +174,7 @@ const STAGED: readonly {
     },
   },
   {
-    what: 'a flood: nine of ten requests of one policy are refused, of another that reports only all would be',
+    what: 'a flood: one policy refuses nine of ten requests, and another in report mode would refuse all',
     series: {
       'sluice_requests_total{job="shop", policy="api", source="store", outcome="admitted", reported="false"}':
         '0+60x40',
@@ -188,7 +188,7 @@ const STAGED: readonly {
     fires: { '5m': [], '35m': ['SluiceRefusingMuch'] },
   },
   {
-    what: 'decisions of which a twentieth takes 100 ms',
+    what: 'a twentieth of the decisions takes 100 ms',
     series: {
       'sluice_decision_duration_seconds_bucket{job="shop", source="store", le="0.01"}': '0+95x40',
       'sluice_decision_duration_seconds_bucket{job="shop", source="store", le="0.1"}': '0+100x40',
@@ -207,7 +207,7 @@ const STAGED: readonly {
     fires: { '5m': [], '30m': ['SluiceQueueStuck'] },
   },
   {
-    what: 'permits that lapse, a memory store that is full, and more policies than are told apart',
+    what: 'permits that lapse, a full memory store, and more policies than metrics separate',
     series: {
       'sluice_permits_total{job="shop", policy="busy", outcome="lapsed"}': '0+1x60',
       'sluice_permits_total{job="shop", policy="fine", outcome="released"}': '0+1x60',
@@ -222,8 +222,8 @@ const STAGED: readonly {
   },
 ]
 
-test.each(STAGED)('$what', async ({ series, fires }) => {
-  // Each alert is asked for at each time, also those that must be silent.
+test.each(STAGED)('alerts fire as expected: $what', async ({ series, fires }) => {
+  // Each alert is checked at each time, also those that must be silent.
   const alertTests = Object.entries(fires).flatMap(([at, firing]) =>
     alerts.map(({ alert }) => ({ eval_time: at, alertname: alert, isFiring: firing.includes(alert) })),
   )
@@ -246,7 +246,7 @@ test.each(STAGED)('$what', async ({ series, fires }) => {
     )
   write(silent.map(({ eval_time, alertname }) => ({ eval_time, alertname, exp_alerts: [] })))
   expect(await promtool(['test', 'rules', file])).toContain('SUCCESS')
-  // promtool wants labels and annotations word by word: those that are to fire are asked whether they are silent instead.
+  // promtool compares labels and annotations word by word, so firing alerts are tested by expecting silence to fail.
   for (const { eval_time, alertname, isFiring } of alertTests) {
     if (!isFiring) continue
     write([{ eval_time, alertname, exp_alerts: [] }])

@@ -23,7 +23,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 /** One in memory and one on Redis; `npm run deep` rehearses all. */
 const rehearsed = byEffort({ usual: ['memory-bytes', 'lease'], full: names })
 
-test('benchmarks run, and leave their figures and a page that shows them', async () => {
+test('benchmarks run, and write their figures and a page that shows them', async () => {
   const into = ['--tiny', '--no-build', '--into', folder]
   await run(process.execPath, [join(bench, 'run.js'), ...into, ...rehearsed], { quiet: true })
 
@@ -43,7 +43,7 @@ test('benchmarks run, and leave their figures and a page that shows them', async
 test.each([
   ['waiters', { count: 20, clients: 3 }, 'exchange', { count: 40 }],
   ['paths', {}, 'decide', { count: 40, spelling: 'odd' }],
-])('the player of %s takes the packages of the checkout that it is given', async (name, joined, method, load) => {
+])('the player of %s loads the packages of the given checkout', async (name, joined, method, load) => {
   const child = startChild(new URL(`players/${name}.js`, pathToFileURL(bench)))
   try {
     await child.call('join', { build: new URL('..', pathToFileURL(bench)).href, ...joined })
@@ -70,7 +70,7 @@ test.each([
   redisRow('waits', { limits: [['gcra', { limit: 200, window: '1s', burst: 1 }]], waits: true, ...few }),
   redisRow('in turns', { limits: [many], policy: { consistency: { syncEvery: '20ms' } }, ...few, inTurnsMs: 50 }),
   redisRow('has a cluster', { limits: [many], ...few, onCluster: true }),
-])('$name: CPU time of Node and of Redis is measured', ({ costsUs }) =>
+])('the CPU time of Node and of Redis is measured: $name', ({ costsUs }) =>
   ending(async (keep) => {
     const costs = await costsUs(keep, worldFor(keep))
     expect(costs).toEqual({ 'Node CPU': expect.any(Number), 'Redis CPU': expect.any(Number) })
@@ -78,15 +78,15 @@ test.each([
   }),
 )
 
-test('a policy that refuses is not timed where its row says that it has room', async () => {
-  const asked = ending((keep) => redisRow('full', { limits: [log], ...few, keys: 2 }).costsUs(keep, worldFor(keep)))
-  await expect(asked).rejects.toThrow('full: refuses in the end')
+test('a benchmark row fails if its policy refuses although the row expects room', async () => {
+  const measured = ending((keep) => redisRow('full', { limits: [log], ...few, keys: 2 }).costsUs(keep, worldFor(keep)))
+  await expect(measured).rejects.toThrow('full: refuses in the end')
 })
 
-test('a row of a policy on Redis takes the packages of the checkout that it is given', async () => {
+test('a benchmark row of a policy on Redis loads the packages of the given checkout', async () => {
   const { costsUs } = redisRow('elsewhere', { limits: [log], ...few })
-  const asked = ending((keep) => costsUs(keep, { ...worldFor(keep), build: pathToFileURL(`${folder}/`).href }))
-  await expect(asked).rejects.toThrow('Cannot find module')
+  const measured = ending((keep) => costsUs(keep, { ...worldFor(keep), build: pathToFileURL(`${folder}/`).href }))
+  await expect(measured).rejects.toThrow('Cannot find module')
 })
 
 function worldFor(keep: Keep): World {
@@ -99,7 +99,7 @@ function worldFor(keep: Keep): World {
   }
 }
 
-test('two checkouts are compared figure by figure, of the rows that are named', async () => {
+test('two checkouts are compared figure by figure, for the named rows', async () => {
   const here = fileURLToPath(new URL('../../', import.meta.url))
   const against = [join(bench, 'against.js'), here, '--pairs', '1']
   const output = await run(process.execPath, [...against, 'exact log, 1 in flight'], { quiet: true })
@@ -108,13 +108,13 @@ test('two checkouts are compared figure by figure, of the rows that are named', 
   await expect(run(process.execPath, [...against, 'speed'], { quiet: true })).rejects.toThrow('no row has "speed"')
 })
 
-test('a name there is no benchmark of is refused', async () => {
-  const asked = run(process.execPath, [join(bench, 'run.js'), '--no-build', 'speed'], { quiet: true })
-  await expect(asked).rejects.toThrow('there is no speed; there are regimes, decisions, ')
+test('an unknown name of a benchmark is rejected', async () => {
+  const measured = run(process.execPath, [join(bench, 'run.js'), '--no-build', 'speed'], { quiet: true })
+  await expect(measured).rejects.toThrow('there is no speed; there are regimes, decisions, ')
 })
 
 test.each([
-  // Of the published tables of order statistics, for 95 %.
+  // From the published tables of order statistics, for 95 %.
   { count: 5, low: 1, high: 5 },
   { count: 6, low: 1, high: 6 },
   { count: 9, low: 2, high: 8 },

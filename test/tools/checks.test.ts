@@ -15,11 +15,11 @@ describe('the test report', () => {
     testResults: [{ status: 'passed', assertionResults: [{ status: 'passed' }] }],
   }
 
-  test('adds up the runs', () => {
+  test('the test report adds up the runs', () => {
     expect(total([passing, { ...passing, numPassedTests: 4 }], 0)).toEqual({ passed: 7, failed: 0 })
   })
 
-  test('counts failed tests once', () => {
+  test('the test report counts failed tests once', () => {
     const failing = {
       numPassedTests: 2,
       numFailedTests: 1,
@@ -28,16 +28,16 @@ describe('the test report', () => {
     expect(total([failing], 1)).toEqual({ passed: 2, failed: 1 })
   })
 
-  test('counts a test file that could not even load', () => {
+  test('the test report counts a test file that could not be loaded', () => {
     const broken = { numPassedTests: 2, numFailedTests: 0, testResults: [{ status: 'failed', assertionResults: [] }] }
     expect(total([broken], 1)).toEqual({ passed: 2, failed: 1 })
   })
 
-  test('tells of a failure outside the tests', () => {
+  test('the test report counts a failure outside the tests', () => {
     expect(total([passing], 1)).toEqual({ passed: 3, failed: 1 })
   })
 
-  test('takes no tests for a failure, whatever else went well', () => {
+  test('the test report counts a run without tests as a failure', () => {
     expect(total([], 0)).toEqual({ passed: 0, failed: 1 })
     expect(total([], 1)).toEqual({ passed: 0, failed: 1 })
   })
@@ -68,16 +68,16 @@ describe('the contents of a package', () => {
     'dist/types/entries/http.d.ts',
   ]
 
-  test('are fine when everything is there', () => {
+  test('the contents of a complete package cause no problem', () => {
     expect(problemsOfContents(complete, expected)).toEqual([])
   })
 
-  test.each(complete)('lack something without %s', (missing) => {
+  test.each(complete)('a package without %s is incomplete', (missing) => {
     const files = complete.filter((file) => file !== missing)
     expect(problemsOfContents(files, expected)).toEqual([`${missing} is missing`])
   })
 
-  test('are fine with a program that it installs, and lack one that is missing', () => {
+  test('a package with a program has to contain it', () => {
     expect(
       problemsOfContents([...complete, 'bin/tool.cjs'], { ...expected, parts: [...expected.parts, 'bin/tool.cjs'] }),
     ).toEqual([])
@@ -86,17 +86,20 @@ describe('the contents of a package', () => {
     ])
   })
 
-  test.each(['dist/old.js', 'dist/types/old.d.ts', 'src/index.ts', 'tsconfig.json'])('may not hold %s', (stray) => {
-    expect(problemsOfContents([...complete, stray], expected)).toEqual([`${stray} does not belong in the package`])
-  })
+  test.each(['dist/old.js', 'dist/types/old.d.ts', 'src/index.ts', 'tsconfig.json'])(
+    'a package must not contain %s',
+    (stray) => {
+      expect(problemsOfContents([...complete, stray], expected)).toEqual([`${stray} does not belong in the package`])
+    },
+  )
 })
 
 describe('the Node version', () => {
-  test.each(['20.19.0', '20.20.2', '22.0.0', '24.1.0'])('%s will do', (version) => {
+  test.each(['20.19.0', '20.20.2', '22.0.0', '24.1.0'])('Node %s is accepted', (version) => {
     expect(() => requireNode(version, '>=20.19')).not.toThrow()
   })
 
-  test.each(['20.18.3', '18.20.0'])('%s is refused', (version) => {
+  test.each(['20.18.3', '18.20.0'])('Node %s is rejected', (version) => {
     expect(() => requireNode(version, '>=20.19')).toThrow(`Node >=20.19 is needed, this is ${version}`)
   })
 })
@@ -115,7 +118,7 @@ describe('the sizes of classes and functions', () => {
     }
   }
 
-  test('are the lines of each, without docstrings, and the private fields', () => {
+  test('the size of a class or function is its lines without docstrings, and its private fields', () => {
     const text = `
 /** Says what it is. */
 export class Example {
@@ -141,7 +144,7 @@ const made = function () {}
     ])
   })
 
-  test('are too large above 60 lines, 400 lines and 15 private fields', () => {
+  test('a size above 60 lines, 400 lines or 15 private fields is a problem', () => {
     const fields = Array.from({ length: 16 }, (_, i) => `  #field${i} = ${i}`).join('\n')
     const problems = (text: string) =>
       problemsOfSizes(
@@ -156,7 +159,7 @@ const made = function () {}
     ])
   })
 
-  test('have exceptions, which something must need', () => {
+  test('an exception for a size must be needed', () => {
     const sizes = [{ file: 'a.ts', name: 'long', lines: 61 }]
     expect(problemsOfSizes(sizes, { long: 'is a table' })).toEqual([])
     expect(problemsOfSizes(sizes, { long: 'is a table', short: 'was long' })).toEqual([
@@ -176,7 +179,7 @@ describe('the rules of rooms', () => {
     rules: { style: { noRestrictedImports: { options: { patterns: { group: string[] }[] } } } }
   }
 
-  test('forbid the rooms that are not named, to rooms within a room, too', () => {
+  test('the rules of rooms forbid rooms that are not named, also to rooms within a room', () => {
     const inner = { top: { isBelow: true, rooms: { low: [], high: ['low'] } } }
     const table = { entries: ['entries'], rooms: { base: [], top: ['base'] }, inner }
     expect(groups(rulesOf('src', table, [framework]))).toEqual([
@@ -187,12 +190,12 @@ describe('the rules of rooms', () => {
     ])
   })
 
-  test('leave to pure rooms nothing but themselves', () => {
+  test('the rules of rooms leave a pure room only itself', () => {
     const table = { pure: ['kernels'], rooms: { kernels: [], other: ['kernels'] } }
     expect(groups(rulesOf('src', table, [framework]))[0]).toEqual(['src/kernels/**', ['** !./*']])
   })
 
-  test('name rooms that there are', () => {
+  test('the rules of rooms reject the name of an unknown room', () => {
     expect(() => rulesOf('src', { rooms: { base: ['bass'] } }, [])).toThrow('src/base: there is no room bass beside it')
   })
 })

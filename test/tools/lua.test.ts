@@ -15,10 +15,10 @@ const kinds = [
 ]
 
 describe('the generated module', () => {
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: everything that a template literal would take for itself
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: everything that a template literal would interpret
   const source = 'local s = "`${x}` \\n \\\\ $ é"\nreturn s'
 
-  test('holds each script exactly, with the sha1 of exactly that text', async () => {
+  test('the generated module has each script unchanged, with its sha1', async () => {
     const script = scriptOf('shadow-ban', source)
     const javascript = renderModule([script], kinds, shared)
       .replace(/export interface [^}]*}/, '')
@@ -42,18 +42,18 @@ describe('the generated module', () => {
     })
   })
 
-  test('is the same text for the same Lua', () => {
+  test('the generated module is the same for the same Lua', () => {
     const render = () => renderModule([scriptOf('a', source)], kinds, shared)
     expect(render()).toBe(render())
   })
 })
 
 describe('Redis', () => {
-  test('accepts a script under the very sha1 that was computed, non-ASCII text included', async () => {
+  test('Redis accepts a script by the computed sha1, also with non-ASCII text', async () => {
     expect(await refusedByRedis([scriptOf('good', 'return "é"')])).toEqual([])
   })
 
-  test('refuses a script that does not compile, and the problem names it', async () => {
+  test('Redis rejects a script that does not compile, and the problem names it', async () => {
     const problems = await refusedByRedis([
       scriptOf('good', 'return 1'),
       scriptOf('broken', 'local function ( return end'),
@@ -65,12 +65,15 @@ describe('Redis', () => {
 describe('a kind of cell', () => {
   const lua = sourceIn(join(import.meta.dirname, '../../lua'))
 
-  test.each(cellKindsOf(lua))('is the same in lua/cells and in the port: $name', ({ name, hasPermits, scripts }) => {
-    const kind = CELL_KINDS[name as KernelName]
-    expect(hasPermits).toBe(kind.hasPermits)
-    // Its state has a size, and its scripts for several cells under one key need it.
-    const hasSize = lua.read(`cells/${name}`)?.includes(`size[${name.toUpperCase()}] =`)
-    expect(hasSize).toBe(kind.canBeJoint)
-    expect(scripts.some(({ isJoint }) => isJoint) && !kind.canBeJoint).toBe(false)
-  })
+  test.each(cellKindsOf(lua))(
+    'a kind of cell is the same in lua/cells and in the port: $name',
+    ({ name, hasPermits, scripts }) => {
+      const kind = CELL_KINDS[name as KernelName]
+      expect(hasPermits).toBe(kind.hasPermits)
+      // A joint kind has a size, which its scripts for several cells under one key need.
+      const hasSize = lua.read(`cells/${name}`)?.includes(`size[${name.toUpperCase()}] =`)
+      expect(hasSize).toBe(kind.canBeJoint)
+      expect(scripts.some(({ isJoint }) => isJoint) && !kind.canBeJoint).toBe(false)
+    },
+  )
 })

@@ -3,7 +3,7 @@ import { optimise, scriptsOf, sourceIn } from '@sluice/lua-optimiser'
 import { describe, expect, test } from 'vitest'
 import { withThrowawayRedis } from '../../scripts/lib/throwaway-redis.js'
 
-test('an optimised script does in Redis what it did before', async () => {
+test('an optimised script does the same in Redis', async () => {
   const source = `
     local call, floor, max, min = redis.call, math.floor, math.max, math.min
     local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -58,7 +58,7 @@ describe('the scripts for batches that are alike, and for one charge', () => {
   const functions = (text = '') => text.match(/^.*\bfunction\b.*$/gm) ?? []
 
   test.each(['bucket', 'counter', 'segments', 'concurrency'])(
-    'decide-%s makes no function, and a table only for replies to several',
+    'the script decide-%s makes no function, and a table only for several replies',
     (kind) => {
       const script = scripts[`decide-${kind}`]
       expect(functions(script)).toEqual([])
@@ -66,17 +66,20 @@ describe('the scripts for batches that are alike, and for one charge', () => {
     },
   )
 
-  test.each(['bucket', 'counter', 'segments', 'concurrency'])('one-%s makes neither functions nor tables', (kind) => {
-    expect(scripts[`one-${kind}`]).not.toMatch(/\bfunction\b|\{/)
-  })
+  test.each(['bucket', 'counter', 'segments', 'concurrency'])(
+    'the script one-%s makes neither functions nor tables',
+    (kind) => {
+      expect(scripts[`one-${kind}`]).not.toMatch(/\bfunction\b|\{/)
+    },
+  )
 
-  test('one-log makes functions only where a log is written anew or was read whole, and no tables', () => {
+  test('the script one-log makes functions only for a log rewritten or read whole, and no tables', () => {
     for (const line of functions(scripts['one-log']))
       expect(line).toMatch(/^ {2,}local function log_(rewrite|advanceAll)\(/)
     expect(scripts['one-log']).not.toContain('{')
   })
 
-  test.each(['log', 'logs'])('decide-%s makes functions only where a log is written anew or was read whole', (kind) => {
+  test.each(['log', 'logs'])('the script decide-%s makes functions only for a log rewritten or read whole', (kind) => {
     for (const line of functions(scripts[`decide-${kind}`]))
       expect(line).toMatch(/^ {6,}local function log_(rewrite|advanceAll)\(/)
   })

@@ -31,14 +31,14 @@ module.exports = (longText) => new BaseStore().consume(() => retried(madeRespond
     return context.module.exports('message').catch((error: Error) => error) as Promise<Error>
   }
 
-  test('has the names of functions, methods and classes in its stack traces', async () => {
+  test('a program with shortened names keeps the names of functions, methods and classes in stack traces', async () => {
     const calls = ({ stack = '' }: Error) => [...stack.matchAll(/at (\S+) \(program/g)].map(([, name]) => name)
     const called = ['insideOf', 'respond', 'retried', '#decideOne', 'BaseStore.consume']
     expect(calls(await thrown(program))).toEqual(expect.arrayContaining(called))
     expect(calls(await thrown(await shortenNames(program)))).toEqual(calls(await thrown(program)))
   })
 
-  test('does the same, in fewer characters and short lines', async () => {
+  test('a program with shortened names does the same, in fewer characters and short lines', async () => {
     const shortened = await shortenNames(program)
     expect(await thrown(shortened)).toMatchObject({ name: 'TypeError', message: '#decideOne: message' })
     expect(shortened).not.toMatch(/handler|longOption|longText|someStore|#started/)
@@ -50,13 +50,13 @@ describe('texts that are folded', () => {
   const unfold = new Function('folded', `${UNFOLD}; return unfold(folded)`)
   const long = (name: string) => name.repeat(60)
 
-  test('have a passage once, and are made again', () => {
+  test('folded texts contain a passage once, and can be unfolded', () => {
     const texts = { one: [long('a'), long('b'), 'end'].join('\n'), two: ['x', long('a'), long('b'), ''].join('\n') }
     expect(foldLines(texts)).toEqual({ one: [texts.one], two: ['x', [0, 2], ''] })
     expect(unfold(foldLines(texts))).toEqual(texts)
   })
 
-  test('are made again whatever they are', () => {
+  test('any folded texts can be unfolded', () => {
     const line = fc.constantFrom('', 'a', long('b'), long('c'), long('d'))
     const text = fc.array(line, { minLength: 1, maxLength: 12 }).map((lines) => lines.join('\n'))
     fc.assert(

@@ -17,7 +17,7 @@ describe('a page', () => {
     expect(found.tooLong.map(({ words }) => words)).toEqual(tooLong)
   })
 
-  test('a sentence runs over lines and is found at the line where it begins', () => {
+  test('a sentence can span lines, and is found at its first line', () => {
     const found = page(`# Title\n\nA short one.\nAnother. ${words(40).replaceAll(' very', '\nvery')}\n`)
     expect(found.long).toMatchObject([{ line: 4, words: 40, text: words(40) }])
   })
@@ -72,7 +72,7 @@ describe('a page', () => {
 describe('a program', () => {
   const code = (text: string) => findingsOf('packages/core/src/file.ts', text)
 
-  test('a comment is read over its lines', () => {
+  test('a comment is read across its lines', () => {
     const found = code(
       `/**\n * What it does.\n *\n * @param a what is\n *   told\n */\nf(1) // So.\n// One that\n// is kept.\n`,
     )
@@ -91,7 +91,7 @@ describe('a program', () => {
     expect(texts(code(`throw new Error(\`${message}\`)\nf('So it is')`).begins)).toEqual([message])
   })
 
-  test('a literal of several lines is not read, as it holds SQL or Lua', () => {
+  test('a literal of several lines is not read, as it contains SQL or Lua', () => {
     expect(code('run(`What is told\nto a database`)')).toEqual({ long: [], tooLong: [], begins: [], words: [] })
   })
 
