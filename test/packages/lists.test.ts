@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 const run = promisify(execFile)
 const express = fileURLToPath(new URL('../../packages/express/dist/index.js', import.meta.url))
 
-test('a list in a file keeps no process alive, and ends none that waits for it', async () => {
+test('a list in a file does not keep a process alive, nor ends one that waits for it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-lists-'))
   try {
     const file = join(folder, 'deny.txt')

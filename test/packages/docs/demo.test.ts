@@ -9,13 +9,13 @@ import { fencesOf } from './markdown.js'
 
 const EXAMPLES = readFileSync(fileURLToPath(new URL('../../../docs/examples.md', import.meta.url)), 'utf8')
 
-/** Commands of the demo's section, each with what the line below it says that it prints. */
+/** The commands in the section about the demo, each with the output shown below it. */
 const commands = fencesOf(EXAMPLES)
   .filter(({ language, text }) => language === 'sh' && /^curl|; do curl/m.test(text))
   .flatMap(({ text }) => [...text.matchAll(/^([^#\n].*)\n# → (.*)$/gm)])
   .map(([, command = '', output = '']) => ({ command, output }))
 
-/** Three ports in a row may not be free: then the demo ends, and the next three are tried. */
+/** If the ports are not free, the demo ends, and the next three are tried. */
 async function startDemo(): Promise<{ demo: Program; first: number }> {
   for (let tries = 0; ; tries++) {
     const first = await freePort()
@@ -27,8 +27,8 @@ async function startDemo(): Promise<{ demo: Program; first: number }> {
   }
 }
 
-test('the commands that examples.md shows for the demo print what it says', async () => {
-  // Every curl line of the section, not only those that happen to be followed by their output.
+test('the commands for the demo in examples.md print the output that it shows', async () => {
+  // Every curl line of the section, not only those with an output.
   expect(commands.length).toBe(EXAMPLES.match(/^(curl|for .*; do curl).*$/gm)?.length)
   expect(commands.length).toBeGreaterThan(0)
   const { demo, first } = await startDemo()
@@ -41,5 +41,5 @@ test('the commands that examples.md shows for the demo print what it says', asyn
   } finally {
     expect(await demo.end('SIGTERM')).toBe(0)
   }
-  // Some of the routes take their time.
+  // Some of the routes are slow on purpose.
 })

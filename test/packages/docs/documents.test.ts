@@ -10,7 +10,7 @@ import { begin, end } from './support.js'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const isBuilt = process.env.SLUICE_TEST === 'built'
-// In here, so that imports find what the tests may import.
+// Within this folder, so that imports find the dependencies of the tests.
 const DIR = join(ROOT, 'test/.tmp/docs', isBuilt ? 'built' : 'source')
 
 const BESIDE = fileURLToPath(new URL('beside', import.meta.url))
@@ -24,12 +24,14 @@ const documents = ['README.md', ...markdownIn('docs'), ...packages].map((name) =
   })),
 }))
 
-/** Blocks with packages that declare members of a framework's types which ours declare too: type-checked each by itself. */
+/**
+ * Blocks with packages that declare the same members of a framework's types as ours: each is type-checked separately.
+ */
 const apart = documents.flatMap(({ blocks }) =>
   blocks.filter(({ code }) => code.includes("from '@fastify/rate-limit'")),
 )
 
-/** What the tests add to the blocks of a document, at the same path in `beside/`. */
+/** The additions of the tests to the blocks of a document, at the same path in `beside/`. */
 function sidecarsBeside(name: string): ReturnType<typeof sidecarsOf> {
   const file = join(BESIDE, name)
   return existsSync(file) ? sidecarsOf(file, readFileSync(file, 'utf8')) : new Map()
@@ -42,12 +44,12 @@ function markdownIn(folder: string): string[] {
     .map((file) => `${folder}/${file}`)
 }
 
-/** Both shapes that compilers give to decorators, which Node does not read as they are written. */
+/** Both forms of compiled decorators, whose syntax Node does not read. */
 const SHAPES = ['standard', 'experimental'] as const
 
 const lowered = (shape: (typeof SHAPES)[number]) => `${DIR}-${shape}-decorators`
 
-/** Compiles the blocks with decorators to where they find what they import, as from where they come. */
+/** Compiles the blocks with decorators into a folder from which their imports resolve the same. */
 function lower(shape: (typeof SHAPES)[number]): void {
   rmSync(lowered(shape), { recursive: true, force: true })
   const files = documents.flatMap(({ blocks }) => blocks.filter(hasDecorators).map(({ file }) => file))
@@ -70,7 +72,7 @@ beforeAll(async () => {
     extends: '../../../tsconfig.json',
     compilerOptions: {
       rootDir: '../../../..',
-      // Blocks show what there is; not all that they name is used.
+      // Blocks are excerpts, so not every name is used.
       noUnusedLocals: false,
       noUnusedParameters: false,
       ...(isBuilt && { customConditions: [] }),
@@ -119,7 +121,7 @@ describe.each(documents.filter(({ blocks }) => blocks.length > 0))('$name', ({ b
   })
 })
 
-test('clients of Redis have a listener for errors, as ioredis prints each of them else', () => {
+test('clients of Redis in the documentation listen for errors', () => {
   const withClients = documents
     .flatMap(({ blocks }) => blocks)
     .filter(({ code }) => /new (?:Redis|Cluster)\(|createClient\(/.test(code))
@@ -127,7 +129,7 @@ test('clients of Redis have a listener for errors, as ioredis prints each of the
   for (const { where, code } of withClients) expect(code, where).toMatch(/\.on\('error', /)
 })
 
-test('links between the documents lead somewhere', () => {
+test('links between the documents lead to existing files and anchors', () => {
   for (const { name } of documents) {
     const links = readFileSync(join(ROOT, name), 'utf8').matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)
     for (const [link, path, anchor] of links) {
@@ -138,7 +140,7 @@ test('links between the documents lead somewhere', () => {
   }
 })
 
-/** What GitHub makes of headings. */
+/** The anchors of headings, as GitHub makes them. */
 function anchorsOf(text: string): string[] {
   return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading
@@ -148,24 +150,24 @@ function anchorsOf(text: string): string[] {
   )
 }
 
-test('what tests need is not in the documents, which are read as they are on npm', () => {
+test('the documents contain nothing that only tests need', () => {
   for (const { name } of documents)
     expect(readFileSync(join(ROOT, name), 'utf8'), name).not.toMatch(/<!-- (before|after)/)
 })
 
-test('every sidecar lies beside a document', () => {
+test('every sidecar belongs to a document', () => {
   const files = readdirSync(BESIDE, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.md'))
   expect(files.length).toBeGreaterThan(0)
   for (const file of files) expect(documents.map(({ name }) => name)).toContain(file)
 })
 
-/** What these show is typed into a terminal, and `test/cli` or `demo.test.ts` tries it. */
+/** Documents with commands for a terminal, which `test/cli` or `demo.test.ts` runs. */
 const OF_COMMANDS = ['docs/doctor.md', 'docs/examples.md', 'docs/gateways.md', 'packages/cli/README.md']
 
-/** Lists. */
+/** Documents without blocks. */
 const WITHOUT_BLOCKS = ['docs/index.md', 'docs/limitations.md', 'docs/production-checklist.md']
 
-test('the documentation has blocks, each in a language that is run', () => {
+test('every document has blocks in a language that is run, unless it is listed as an exception', () => {
   const names = documents.map(({ name }) => name)
   expect(names).toEqual(expect.arrayContaining(['README.md', ...OF_COMMANDS]))
   const without = documents.filter(({ blocks }) => blocks.length === 0).map(({ name }) => name)

@@ -21,12 +21,12 @@ const errors = [
 const warnings = [...read('packages/core/src/util/warnings.ts').matchAll(/'(SLUICE_\w+)'/g)]
 const codes = [...new Set([...errors, ...warnings].map(([, code = '']) => code))]
 
-test('there are codes of both kinds', () => {
+test('errors and warnings have codes', () => {
   expect(codes).toEqual(
     expect.arrayContaining(['INVALID_POLICY', 'WAIT_EXCEEDED', 'SLUICE_OPEN_PROXY', 'SLUICE_EVICTION']),
   )
 })
 
-test.each(codes)('errors.md says of %s what causes it and what to do', (code) => {
+test.each(codes)('errors.md names the cause and the remedy of %s', (code) => {
   expect(sections.get(code)).toMatch(/\*\*Cause\.\*\* [\s\S]*\*\*Remedy\.\*\*/)
 })

@@ -32,7 +32,7 @@ void x
 \`\`\`
 `
 
-test('a block comes with its sidecar, and the messages that follow', () => {
+test('a block has its sidecar, and the messages that follow', () => {
   expect(blocksOf('a.md', TEXT, sidecarsOf('beside/a.md', SIDECARS))).toEqual([
     {
       where: 'a.md:2',
@@ -56,14 +56,14 @@ test('a block comes with its sidecar, and the messages that follow', () => {
   expect(fencesOf(TEXT).map(({ language }) => language)).toEqual(['ts', 'http', 'sh', 'js'])
 })
 
-test('what a block says about its own lines is checked', () => {
+test('the results noted in a block are checked', () => {
   const blocks = blocksOf('a.md', TEXT, sidecarsOf('beside/a.md', SIDECARS))
   const [first, second] = blocks.map((block) => programOf(block, 'support'))
   expect(first).toContain('const x = 1\n\nexpect(x + 1).toEqual(2)\n')
   expect(second).toContain('await expect((async () => { fail() })()).rejects.toThrow("no \\"x\\"")')
 })
 
-test('a block with decorators is told from one that only has an @ in it', () => {
+test('a block with decorators differs from one that only contains an @', () => {
   expect(hasDecorators({ code: 'class A {\n  @RateLimited({})\n  list() {}\n}\n' })).toBe(true)
   expect(hasDecorators({ code: "import { gcra } from '@sluice/core'\n// @ts-check\n" })).toBe(false)
 })
@@ -75,6 +75,6 @@ test.each([
   ['```ts\n1\n```\n', '## a\n```ts after\n1\n```\n', /a sidecar for no block: a/],
   ['```ts name=a\n1\n```\n', '## a\n```ts later\n1\n```\n', /expected before or after/],
   ['```http\nHTTP/1.1 200 OK\n```\n', '', /no block sends/],
-])('a document that means nothing is refused: %j beside %j', (text, sidecars, message) => {
+])('a malformed document is rejected: %j beside %j', (text, sidecars, message) => {
   expect(() => blocksOf('a.md', text, sidecarsOf('beside/a.md', sidecars))).toThrow(message)
 })

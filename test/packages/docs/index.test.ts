@@ -4,7 +4,7 @@ import { PAGES, SIDEBAR } from '../../../docs/.vitepress/pages.js'
 
 const INDEX = readFileSync(new URL('../../../docs/index.md', import.meta.url), 'utf8')
 
-/** Where the source of a page of the site is, seen from the index. */
+/** The path of a page's source, relative to the index. */
 function sourceOf(link: string): string {
   const name = `${link.slice(1)}.md`
   const [source] = Object.entries(PAGES).find(([, page]) => page === name) ?? []
@@ -12,7 +12,7 @@ function sourceOf(link: string): string {
 }
 
 test.each(SIDEBAR.flatMap(({ items }) => items).filter(({ link }) => link !== '/api/'))(
-  'the index names the page "$text"',
+  'docs/index.md links to the page "$text"',
   ({ link }) => {
     expect(INDEX).toContain(`](${sourceOf(link)})`)
   },

@@ -1,14 +1,14 @@
-/** A code block of a document, with what its sidecar adds for the test alone. */
+/** A code block of a document, with the additions of its sidecar for the test. */
 export interface Block {
-  /** Such as `README.md:42`. */
+  /** For example `README.md:42`. */
   readonly where: string
-  /** By which its sidecar finds it: `name=…` in the fence's info string; empty where it needs none. */
+  /** The name of its sidecar: `name=…` in the fence's info string; empty without one. */
   readonly name: string
   readonly language: 'ts' | 'js'
   readonly code: string
-  /** Code that runs before it: what a reader is expected to have already. */
+  /** Code that runs before it: the reader's assumed context. */
   readonly before: string
-  /** Code that runs after it: what the block is expected to do. */
+  /** Code that runs after it, to check its effect. */
   readonly after: string
   /** HTTP messages shown below it, up to the next code block. */
   readonly shown: readonly string[]
@@ -17,7 +17,7 @@ export interface Block {
 export interface Fence {
   readonly line: number
   readonly language: string
-  /** What follows the language in the info string. */
+  /** The part of the info string after the language. */
   readonly info: string
   readonly text: string
 }

@@ -13,7 +13,7 @@ const pages = new Map(
     .map((name) => [name, readFileSync(join(DOCS, name), 'utf8')]),
 )
 
-/** What the tables of a page name in their first column, and in their headings of options with their own types. */
+/** The names in the first column of a page's tables. */
 function named(page: string): Set<string> {
   const rows = (pages.get(page) ?? '').split('\n').filter((line) => line.startsWith('|'))
   return new Set(
@@ -28,7 +28,7 @@ function fileOf(name: string, path: string): string {
   return readFileSync(join(folder, path), 'utf8')
 }
 
-/** The names of a type's members, which stand at one depth in its body. */
+/** The names of a type's members at one depth of its body. */
 function membersOf(types: string, declaration: RegExp, indent: string): string[] {
   const bodies = [...types.matchAll(declaration)].map(
     ({ index }) => types.slice(index).split(new RegExp(`\\n${indent.slice(1)}}|\\n}`))[0] ?? '',
@@ -79,13 +79,13 @@ const PEERS = [
 ]
 
 describe.each(PEERS)('$page', ({ page, options, least }) => {
-  test('has every option that the types or the documentation of the package name', () => {
+  test('the page names every option in the types or documentation of the package', () => {
     expect(new Set(options).size).toBeGreaterThanOrEqual(least)
     expect([...new Set(options)].filter((name) => !named(page).has(name))).toEqual([])
   })
 })
 
-test('what errors say about options of others is on a page as well', () => {
+test('every option of another library with a hint is on a migration page', () => {
   const hints = readFileSync(
     fileURLToPath(new URL('../../../packages/core/src/util/option-hints.ts', import.meta.url)),
     'utf8',

@@ -6,7 +6,7 @@ import { generate, TABLE } from '../../../scripts/plots/generate.js'
 
 const docs = fileURLToPath(new URL('../../../docs/', import.meta.url))
 
-test('the plots and the table show what the algorithms admit today; if not, run npm run docs:plots', async () => {
+test('the plots and the table show what the algorithms admit; if not, run npm run docs:plots', async () => {
   const { pictures, table } = await generate(core)
   for (const [file, svg] of pictures) expect(readFileSync(`${docs}plots/${file}`, 'utf8')).toBe(svg)
   expect(readdirSync(`${docs}plots`).sort()).toEqual([...pictures.keys()].sort())

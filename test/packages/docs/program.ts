@@ -20,7 +20,7 @@ export function programOf(block: Block, support: string): string {
   ].join('\n')
 }
 
-/** Whether it has to be compiled before it runs. */
+/** Whether the block has to be compiled before it runs. */
 export function hasDecorators({ code }: Pick<Block, 'code'>): boolean {
   return /^ *@\w/m.test(code)
 }
@@ -33,7 +33,7 @@ function checked(line: string): string {
     return `${name ? `${code};` : ''}expect(${name ?? code}).${matcher}(${value})`
   }
   const [, throwing, message] = /^(.*?) *\/\/ throws (".*")$/.exec(line) ?? []
-  // Neither what it would have returned nor its type matters: only that it does not come to that.
+  // Neither its result nor its type matters, as it throws.
   if (message !== undefined)
     return `// @ts-ignore: the compiler may refuse it too.\nawait expect((async () => { ${throwing} })()).rejects.toThrow(${message})`
   return line

@@ -8,7 +8,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 describe.each(['docs/guarantees.md', 'SECURITY.md'])('%s', (document) => {
   const text = readFileSync(join(ROOT, document), 'utf8')
 
-  test('names files that are there, each by its whole path', () => {
+  test('the document names existing files by their whole path', () => {
     const links = [...text.matchAll(/\[([^\]]*)\]\((?!https?:|#)([^)#]*)[^)]*\)/g)]
     expect(links.length).toBeGreaterThan(10)
     for (const [link, shown = '', path = ''] of links) {
@@ -18,7 +18,7 @@ describe.each(['docs/guarantees.md', 'SECURITY.md'])('%s', (document) => {
     }
   })
 
-  test('says of every promise in its tables which test shows it', () => {
+  test("every promise in the document's tables names the test that shows it", () => {
     const rows = text
       .split('\n\n')
       .map((block) => block.split('\n').filter((line) => line.startsWith('|')))

@@ -8,13 +8,13 @@ import { type Kept, RememberingBucket } from '../../support/oracle/refunds.js'
 
 const GUARANTEES = new URL('../../../docs/guarantees.md', import.meta.url)
 
-/** A bucket as traffic sees it: charges where there is room, and refunds. */
+/** A bucket as its users see it: charges while there is room, and refunds. */
 interface Bucket<Charge> {
   charge(at: number, cost: number): Promise<Charge | undefined>
   refund(at: number, charge: Charge, units: number): Promise<void>
 }
 
-/** How many of the requests are admitted. */
+/** The number of admitted requests. */
 async function play<Charge>(traffic: RefundTraffic, bucket: Bucket<Charge>): Promise<number> {
   const open: { endsAt: number; back: number; charge: Charge }[] = []
   const endUntil = async (at: number) => {
@@ -36,7 +36,7 @@ async function play<Charge>(traffic: RefundTraffic, bucket: Bucket<Charge>): Pro
   return admitted
 }
 
-/** A bucket that refunds all that is owed. */
+/** A bucket that refunds everything. */
 function ideal({ spec }: RefundTraffic): Bucket<Kept> {
   const bucket = new RememberingBucket(spec)
   return {
@@ -44,14 +44,17 @@ function ideal({ spec }: RefundTraffic): Bucket<Kept> {
       bucket.goTo(at, false)
       return bucket.room < cost ? undefined : bucket.charge(cost)
     },
-    async refund(at, kept, units) {
+    async refund(at, remembered, units) {
       bucket.goTo(at, false)
-      bucket.refund(kept, units)
+      bucket.refund(remembered, units)
     },
   }
 }
 
-/** What room is missing that a bucket would have that refunds all, of the same charges: on average after refunds, in percent. */
+/**
+ * The room that a bucket lacks compared with one that refunds everything, for the same charges: the average after
+ * refunds, in percent.
+ */
 class Missing {
   #sum = 0
   #refunds = 0
@@ -66,7 +69,7 @@ class Missing {
   }
 }
 
-function ofSluice({ spec }: RefundTraffic, missing: Missing): Bucket<{ verdict: Verdict; kept: Kept }> {
+function ofSluice({ spec }: RefundTraffic, missing: Missing): Bucket<{ verdict: Verdict; remembered: Kept }> {
   const clock = new Clock()
   const limiter = createLimiter({ store: memoryStore({ clock: clock.read }), limits: [limitOf(spec)] })
   const bucket = new RememberingBucket(spec)
@@ -75,20 +78,20 @@ function ofSluice({ spec }: RefundTraffic, missing: Missing): Bucket<{ verdict: 
       clock.now = MIDNIGHT + at
       bucket.goTo(at, false)
       const verdict = await limiter.consume('k', { cost })
-      return verdict.allowed ? { verdict, kept: bucket.charge(cost) } : undefined
+      return verdict.allowed ? { verdict, remembered: bucket.charge(cost) } : undefined
     },
-    async refund(at, { verdict, kept }, units) {
+    async refund(at, { verdict, remembered }, units) {
       clock.now = MIDNIGHT + at
       bucket.goTo(at, false)
       await verdict.settle(verdict.cost - units)
-      bucket.refund(kept, units)
+      bucket.refund(remembered, units)
       const { remaining } = await limiter.peek('k')
       missing.add((100 * (bucket.room - remaining)) / spec.capacity)
     },
   }
 }
 
-test('guarantees.md says what refunds of buckets lose where they overlap, as it is today', {
+test('guarantees.md has the loss of overlapping refunds of buckets as measured', {
   timeout: 300_000,
 }, async () => {
   const rows = []

@@ -2,13 +2,13 @@ import { request } from 'node:http'
 import { type AddressInfo, Server } from 'node:net'
 import { expect, vi } from 'vitest'
 
-/** What the code of a document may use to try itself out, and what ends when its test ends. */
+/** Helpers that the code of a document may use to test itself, and that end with its test. */
 
 const servers: Server[] = []
 const listening = new WeakMap<Server, Promise<void>>()
 let shown: string[] = []
 
-/** Servers of documents say port 3000, as a reader would; here they get a free one, on this machine only. */
+/** Servers of documents use port 3000; here they get a free one, on this machine only. */
 const listen = Server.prototype.listen
 Server.prototype.listen = function (this: Server, ...args: unknown[]) {
   servers.push(this)
@@ -25,7 +25,7 @@ export interface Response {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly text: string
-  // biome-ignore lint/suspicious/noExplicitAny: a document knows what it asked for
+  // biome-ignore lint/suspicious/noExplicitAny: a document knows the form of its response
   readonly json: any
 }
 
@@ -64,7 +64,7 @@ export async function send(
 
 export const get = (path: string, headers?: Record<string, string>) => send('GET', path, headers)
 
-/** Checks a response against the next HTTP message that the document shows: all of its lines, and its body if it has one. */
+/** Checks a response against the next HTTP message in the document: all of its lines, and its body if it has one. */
 export function shows({ status, headers, text }: Response): void {
   const message = shown.shift()
   if (message === undefined) throw new Error('the document shows no such message')
@@ -76,13 +76,15 @@ export function shows({ status, headers, text }: Response): void {
     own.push(`${name}: ${headers[name.toLowerCase()] ?? '(none)'}`)
   }
   expect(own.join('\n')).toBe(head)
-  // Fields about quota that are sent but not shown would mislead.
-  const told = Object.keys(headers).filter((name) => /ratelimit|retry-after/.test(name))
-  expect(lines.map((line) => line.slice(0, line.indexOf(':')).toLowerCase())).toEqual(expect.arrayContaining(told))
+  // Quota fields that are sent but not shown would mislead.
+  const sentFields = Object.keys(headers).filter((name) => /ratelimit|retry-after/.test(name))
+  expect(lines.map((line) => line.slice(0, line.indexOf(':')).toLowerCase())).toEqual(
+    expect.arrayContaining(sentFields),
+  )
   if (body.length > 0) expect(text.trimEnd()).toBe(body.join('\n\n').replace(/\n\s*/g, ''))
 }
 
-/** Time stands still, so that numbers in documents are the same in every run: at `at`, or now. */
+/** Stops time at `at`, or now, so that numbers in documents are the same in every run. */
 export function stopClock(at: string | number = Date.now()): void {
   vi.useFakeTimers({ toFake: ['Date', 'performance'], now: new Date(at) })
 }
@@ -91,7 +93,7 @@ export function passMs(ms: number): void {
   vi.advanceTimersByTime(ms)
 }
 
-/** Before a block: forgets the one before it. */
+/** Before a block: forgets the previous one. */
 export function begin(messages: readonly string[]): void {
   clear()
   shown = [...messages]
@@ -105,7 +107,7 @@ export function clear(): void {
   }
 }
 
-/** After a block. Whatever a document shows must have been compared with the real thing. */
+/** After a block. Every message in the document must have been compared with a real one. */
 export function end(): void {
   vi.useRealTimers()
   clear()

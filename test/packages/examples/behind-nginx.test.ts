@@ -7,7 +7,7 @@ import { startOnPorts } from './programs.js'
 
 const SETTINGS = readFileSync(new URL('../../../examples/behind-nginx/nginx.conf', import.meta.url), 'utf8')
 
-/** How nginx tells the apps the client's address: as in the example, or behind whatever the client claims. */
+/** How nginx passes the client's address to the apps: as in the example, or appended to the client's own claim. */
 const WAYS = {
   'nginx replaces X-Forwarded-For': '$remote_addr',
   'nginx appends to X-Forwarded-For': '$proxy_add_x_forwarded_for',
@@ -26,7 +26,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, forwarded) => {
     proxied = await freePort()
     const listen = [
       `listen 127.0.0.1:${front};`,
-      // The address in the PROXY protocol becomes the one that nginx sees.
+      // nginx takes the address from the PROXY protocol as the client's.
       `listen 127.0.0.1:${proxied} proxy_protocol; set_real_ip_from 127.0.0.1; real_ip_header proxy_protocol;`,
     ]
     const replacements: [string, string][] = [
@@ -47,7 +47,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, forwarded) => {
   })
 
   describe.each(['express', 'koa', 'fastify'])('%s', (server) => {
-    test('counts the client that nginx saw, and no other', async () => {
+    test('the example behind nginx counts the client that nginx saw', async () => {
       const get = (address: string) => getFrom(address, proxied, `/${server}/`)
       const first = await get('203.0.113.7')
       expect(first).toMatchObject({ status: 200, body: JSON.stringify({ server, ip: '203.0.113.7' }) })
@@ -68,7 +68,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, forwarded) => {
       ['198.51.100.3', 'X-Forwarded-For: 127.0.0.1'],
       ['198.51.100.4', 'X-Real-IP: 192.0.2.1'],
       ['198.51.100.5', 'Forwarded: for=192.0.2.1'],
-    ])('knows %s in spite of a forged %s', async (address, forged) => {
+    ])('the example behind nginx counts %s in spite of a forged %s', async (address, forged) => {
       const get = () => getFrom(address, proxied, `/${server}/`, [forged])
       for (let n = 0; n < 3; n++) {
         expect(await get()).toMatchObject({ status: 200, body: JSON.stringify({ server, ip: address }) })
@@ -78,7 +78,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, forwarded) => {
   })
 })
 
-test('the curl lines of the example do what its comment says, and a client on the same machine forges nothing', async () => {
+test('the curl lines of the example behind nginx do what its comment says, and a local client forges nothing', async () => {
   const { program, port } = await startOnPorts('behind-nginx/app.js')
   const front = await freePort()
   let settings = SETTINGS.replace('127.0.0.1:8080', `127.0.0.1:${front}`)

@@ -8,7 +8,7 @@ const start = async (file: string, env: Record<string, string> = {}) => {
   running.push(example)
   return example
 }
-// Every example ends cleanly when it is asked to.
+// Every example ends cleanly on SIGTERM.
 afterEach(async () => {
   for (const { program } of running.splice(0)) expect(await program.end('SIGTERM')).toBe(0)
 })
@@ -19,21 +19,21 @@ const statusOf = async (url: string, init?: RequestInit) => {
   return response.status
 }
 
-describe('one per framework, as their comments say:', () => {
+describe('examples of frameworks', () => {
   const times = async (n: number, url: string, init?: RequestInit) => {
     const statuses: number[] = []
     for (let i = 0; i < n; i++) statuses.push(await statusOf(url, init))
     return statuses
   }
 
-  // A busy machine may take longer for them than a second: then there is another.
+  // A busy machine may take longer than a second for them: then another round is sent.
   const refusedWithinSecond = async (requests: () => Promise<number[]>) => {
     const rounds: number[][] = []
     while (rounds.length < 5 && !rounds.at(-1)?.includes(429)) rounds.push(await requests())
     expect(rounds.flat()).toEqual(expect.arrayContaining([200, 429]))
   }
 
-  test('express.js', async () => {
+  test('the example express.js does what its comment says', async () => {
     const { url } = await start('express.js')
     const root = await fetch(url)
     expect([await root.json(), root.headers.get('ratelimit')]).toEqual([{ hello: 'world' }, '"all";r=99;t=60'])
@@ -42,12 +42,12 @@ describe('one per framework, as their comments say:', () => {
     expect(await times(1, `${url}/export?pages=4`, { headers })).toEqual([200])
   })
 
-  test('koa.js', async () => {
+  test('the example koa.js does what its comment says', async () => {
     const { url } = await start('koa.js')
     await refusedWithinSecond(() => times(6, url))
   })
 
-  test('fastify.js', async () => {
+  test('the example fastify.js does what its comment says', async () => {
     const { url } = await start('fastify.js')
     expect(await times(6, `${url}/search`)).toEqual([200, 200, 200, 200, 200, 429])
     expect(await times(6, `${url}/health`)).toEqual([200, 200, 200, 200, 200, 200])
@@ -66,7 +66,7 @@ describe.each(['express', 'koa', 'fastify'])('login/%s.js', (framework) => {
   }
   const times = (count: number, status: number) => Array(count).fill(status)
 
-  test('refuses an account after 5 wrong passwords, however it is written, and none for right ones', async () => {
+  test('the login example refuses an account after 5 wrong passwords, in any spelling, and counts no right one', async () => {
     const { url } = await open()
     for (let n = 0; n < 7; n++) expect(await login(url, 'bob', 'battery staple')).toBe(200)
     const guesses: number[] = []
@@ -76,14 +76,14 @@ describe.each(['express', 'koa', 'fastify'])('login/%s.js', (framework) => {
     expect(await login(url, 'bob', 'battery staple')).toBe(200)
   })
 
-  test('refuses an address after 20 wrong passwords, whatever the accounts, all tried at once', async () => {
+  test('the login example refuses an address after 20 wrong passwords, for any accounts, tried at once', async () => {
     const { url } = await open()
     expect(await guess(url, 25)).toEqual([...times(20, 401), ...times(5, 429)])
     expect(await login(url, 'bob', 'battery staple')).toBe(429)
     expect(await statusOf(url)).toBe(200)
   })
 
-  test('answers what is no login 4xx, without internals', async () => {
+  test('the login example responds to malformed logins with 4xx, without internals', async () => {
     const { url } = await open()
     for (const account of [['ann'], {}, 7, null, ' ']) expect(await login(url, account, 'guess')).toBe(400)
     expect(await login(url, 'ann', 7)).toBe(400)
@@ -97,7 +97,7 @@ describe.each(['express', 'koa', 'fastify'])('login/%s.js', (framework) => {
     expect(await response.text()).not.toMatch(/node_modules|examples|at /)
   })
 
-  test('bans an address that asks for what only probes ask for, from site and login', async () => {
+  test('the login example bans an address that sends probes, from the site and from logins', async () => {
     const { url } = await open({ BAN_PRIVATE: '1' })
     const image = { headers: { 'sec-fetch-site': 'cross-site' } }
     for (let n = 0; n < 3; n++) expect(await statusOf(`${url}/.env`, image)).toBe(404)
@@ -112,7 +112,7 @@ describe.each(['express', 'koa', 'fastify'])('login/%s.js', (framework) => {
     expect([await statusOf(url), await login(url, 'bob', 'battery staple')]).toEqual([429, 429])
   })
 
-  test('counts refusals of logins and probes on one ladder', async () => {
+  test('the login example counts refused logins and probes on one ladder', async () => {
     const { url } = await open({ BAN_PRIVATE: '1' })
     expect(await statusOf(`${url}/.env`)).toBe(404)
     expect(await guess(url, 24)).toEqual([...times(20, 401), ...times(4, 429)])
@@ -121,7 +121,7 @@ describe.each(['express', 'koa', 'fastify'])('login/%s.js', (framework) => {
     expect(await statusOf(url)).toBe(429)
   })
 
-  test('bans no private address, unless it is told to', async () => {
+  test('the login example bans no private address by default', async () => {
     const { url } = await open()
     for (let n = 0; n < 5; n++) expect(await statusOf(`${url}/.env`)).toBe(404)
     expect(await statusOf(url)).toBe(200)
@@ -129,7 +129,7 @@ describe.each(['express', 'koa', 'fastify'])('login/%s.js', (framework) => {
 })
 
 describe('tiers.js', () => {
-  test('gives each plan its quota, and refunds what a report did not need', async () => {
+  test('the example tiers.js gives each plan its quota, and refunds unused pages of a report', async () => {
     const { url } = await start('tiers.js')
     const get = async (path: string, key: string) => {
       const response = await fetch(url + path, { headers: { 'x-api-key': key } })
@@ -145,22 +145,22 @@ describe('tiers.js', () => {
     expect((await get('/report?pages=8', 'pro-1')).headers.get('ratelimit')).toContain(';r=92;')
   })
 
-  test('lets pages of other origins read the quota, of refusals too', async () => {
+  test('the example tiers.js lets pages of other origins read the quota, also of refusals', async () => {
     const { url } = await start('tiers.js')
     const headers = { origin: 'https://shop.example', 'x-api-key': 'free-1' }
-    // What a browser asks before it sends a header of the page's own.
-    const asking = { origin: headers.origin, 'access-control-request-method': 'GET' }
+    // The preflight of a browser for a header of the page.
+    const preflightHeaders = { origin: headers.origin, 'access-control-request-method': 'GET' }
     for (let n = 0; n < 20; n++) {
-      const preflight = await fetch(`${url}/report`, { method: 'OPTIONS', headers: asking })
+      const preflight = await fetch(`${url}/report`, { method: 'OPTIONS', headers: preflightHeaders })
       expect([preflight.status, preflight.headers.get('access-control-allow-headers')]).toEqual([204, 'x-api-key'])
     }
     for (const status of [200, 429]) {
       const response = await fetch(`${url}/report`, { headers })
       await response.text()
       const exposed = response.headers.get('access-control-expose-headers')?.toLowerCase().split(', ') ?? []
-      const told = [...response.headers.keys()].filter((name) => /^(ratelimit|retry)/.test(name))
-      expect([status, told.length]).toEqual([response.status, status === 200 ? 2 : 3])
-      expect(exposed).toEqual(expect.arrayContaining(told))
+      const quotaFields = [...response.headers.keys()].filter((name) => /^(ratelimit|retry)/.test(name))
+      expect([status, quotaFields.length]).toEqual([response.status, status === 200 ? 2 : 3])
+      expect(exposed).toEqual(expect.arrayContaining(quotaFields))
       expect(response.headers.get('access-control-allow-origin')).toBe('*')
       await statusOf(`${url}/search`, { headers })
       await statusOf(`${url}/search`, { headers })
@@ -170,7 +170,7 @@ describe('tiers.js', () => {
 })
 
 describe('downloads.js', () => {
-  test('slows the third download, and refuses none', async () => {
+  test('the example downloads.js slows the third download, and refuses none', async () => {
     const { url } = await start('downloads.js')
     const tookMs = async () => {
       const startedAt = performance.now()
@@ -187,7 +187,7 @@ describe('downloads.js', () => {
 })
 
 describe('queue.js', () => {
-  test('serves all, at its pace, and a paying customer before others that came first', async () => {
+  test('the example queue.js serves all at its pace, and a paying customer before earlier ones', async () => {
     const { url } = await start('queue.js')
     const picture = async (headers: Record<string, string> = {}) => {
       const response = await fetch(`${url}/picture`, { headers })
@@ -199,7 +199,7 @@ describe('queue.js', () => {
     const paying = await picture({ 'x-api-key': 'gold' })
     const all = [...(await Promise.all(others)), paying]
     expect(all.sort()).toEqual([1, 2, 3, 4, 5, 6, 7])
-    // In the order in which they came, it would be the last.
+    // In order of arrival it would be the last.
     expect(paying).toBeLessThan(7)
     // The first at once, then one every 250 ms.
     expect(performance.now() - startedAt).toBeGreaterThan(1400)
@@ -207,7 +207,7 @@ describe('queue.js', () => {
 })
 
 describe('roll-out.js', () => {
-  test('reports what it would have refused, and refuses none', async () => {
+  test('the example roll-out.js reports what it would have refused, and refuses none', async () => {
     const { url } = await start('roll-out.js')
     const statuses: number[] = []
     for (let n = 0; n < 5; n++) statuses.push(await statusOf(`${url}/reported`))
@@ -215,7 +215,7 @@ describe('roll-out.js', () => {
     expect(await (await fetch(`${url}/would-have-refused`)).json()).toEqual({ '/reported': 2 })
   })
 
-  test('enforces for about a tenth of the clients', async () => {
+  test('the example roll-out.js enforces limits for about a tenth of the clients', async () => {
     const { url } = await start('roll-out.js', { ROLL_OUT_SALT: 'one salt' })
     let refused = 0
     for (let client = 0; client < 100; client++) {
@@ -225,7 +225,7 @@ describe('roll-out.js', () => {
       expect(statuses.slice(0, 3)).toEqual([200, 200, 200])
       if (statuses[3] === 429) refused++
     }
-    // One salt enforces for the same clients every time, so the number is the same.
+    // One salt selects the same clients every time, so the number is constant.
     expect(refused).toBeGreaterThan(2)
     expect(refused).toBeLessThan(25)
   })

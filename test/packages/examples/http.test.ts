@@ -7,7 +7,7 @@ import { type Program, startExample } from './program.js'
 
 const SERVERS = ['express', 'koa', 'fastify'] as const
 
-/** Three ports in a row may not be free: then the demo says so and ends, and the next three are tried. */
+/** If the ports are not free, the demo ends, and the next three are tried. */
 async function startDemo(env: Record<string, string> = {}): Promise<{ demo: Program; ports: number[] }> {
   for (let tries = 0; ; tries++) {
     const port = await freePort()
@@ -61,7 +61,7 @@ async function tryResponders(url: string): Promise<void> {
     const before = served
     const waits = (await Promise.all(low)).map(({ took }) => took).sort((a, b) => a - b)
     expect(high.status).toBe(200)
-    // In the second pair, as a rule; in the order in which they came, it would be the last.
+    // Usually in the second pair; in order of arrival it would be the last.
     expect(before).toBeLessThan(6)
     expect(waits[5]).toBeGreaterThan(2900)
   }
@@ -105,17 +105,17 @@ async function tryOut(ports: readonly number[]): Promise<void> {
     expect(await statuses('/limited', 5)).toEqual([200, 200, 200, 200, 429])
 
     expect(await statuses('/several', 3)).toEqual([200, 200, 429])
-    // The refusal by the second has charged nothing to the minute.
+    // The refusal by the limit per second charged nothing to the minute.
     expect((await get('/several')).headers.get('ratelimit')).toMatch(/-1m";r=8;/)
 
     expect(await statuses('/costly?units=15', 2)).toEqual([200, 429])
     expect(await statuses('/costly?units=5', 1)).toEqual([200])
     expect((await get('/costly?units=21')).headers.get('retry-after')).toBeNull()
-    // No client gets in by naming a lower cost than 1.
+    // No client is admitted for a cost below 1.
     for (const units of [0, -1, 'none']) expect((await get(`/costly?units=${units}`)).status).toBe(429)
   }
 
-  // These take their time, so all servers at once.
+  // These are slow on purpose, so all servers are tested at once.
   await Promise.all(ports.map((port) => tryResponders(`http://localhost:${port}`)))
 
   const together: number[] = []
@@ -125,7 +125,7 @@ async function tryOut(ports: readonly number[]): Promise<void> {
   expect(together).toEqual([...Array(10).fill(200), 429, 429])
 }
 
-test('the demo says when it is ready, limits as it says, and stops cleanly on SIGTERM', async () => {
+test('the demo prints its addresses, limits as it says, and stops cleanly on SIGTERM', async () => {
   const { demo, ports } = await startDemo()
   expect(demo.lines).toEqual(SERVERS.map((name, i) => `${name.padEnd(8)} http://localhost:${ports[i]}`))
   await tryOut(ports)
@@ -144,7 +144,7 @@ test('the demo does the same on Redis, and stops cleanly on SIGINT', async () =>
   }
 })
 
-test('the demo goes on while its Redis is gone, and is back with it', async () => {
+test('the demo continues during an outage of Redis, and uses Redis again afterwards', async () => {
   const redis = await startRedis()
   try {
     const { demo, ports } = await startDemo({ REDIS_URL: redis.url })
@@ -153,25 +153,25 @@ test('the demo goes on while its Redis is gone, and is back with it', async () =
         ports.map(async (port) => {
           const response = await fetch(`http://localhost:${port}/several`)
           const { kind } = (await response.json()) as { kind?: string }
-          const told = response.headers.has('ratelimit')
+          const hasQuota = response.headers.has('ratelimit')
           return response.status === 429
-            ? `refused, ${told ? 'told' : 'not told'}`
-            : `${kind}, ${told ? 'told' : 'not told'}`
+            ? `refused, ${hasQuota ? 'with quota' : 'without quota'}`
+            : `${kind}, ${hasQuota ? 'with quota' : 'without quota'}`
         }),
       )
     const all = async (wanted: string) => (await kinds()).every((kind) => kind === wanted)
-    await until('Redis decides', () => all('decided, told'), { everyMs: 600 })
+    await until('Redis decides', () => all('decided, with quota'), { everyMs: 600 })
     redis.kill('SIGKILL')
-    await until('each decides by itself', () => all('unavailable, not told'), { everyMs: 600 })
+    await until('each decides by itself', () => all('unavailable, without quota'), { everyMs: 600 })
     await redis.restart()
-    await until('Redis decides again', () => all('decided, told'), { everyMs: 600 })
+    await until('Redis decides again', () => all('decided, with quota'), { everyMs: 600 })
     expect(await demo.end('SIGTERM')).toBe(0)
   } finally {
     await redis.stop()
   }
 })
 
-test('the demo refuses a port that is none, and one that is taken', async () => {
+test('the demo rejects a malformed port and one that is in use', async () => {
   await expect(startExample('demo/main.js', 3, { REDIS_URL: '', PORT: 'http' })).rejects.toThrow(
     /PORT: expected a port/,
   )

@@ -12,7 +12,7 @@ const ALERTS_PATH = '../../packages/prometheus/alerts.yaml'
 const ALERTS = readFileSync(new URL(ALERTS_PATH, FOLDER), 'utf8')
 const SERVERS = ['express', 'koa', 'fastify'] as const
 
-/** Three ports in a row may not be free: then the demo says so and ends, and the next three are tried. */
+/** If the ports are not free, the demo ends, and the next three are tried. */
 async function startDemo(lines: number, env: Record<string, string> = {}): Promise<{ demo: Program; port: number }> {
   for (let tries = 0; ; tries++) {
     const port = await freePort()
@@ -29,7 +29,7 @@ const replaced = (text: string, from: string, to: string) => {
   return text.replace(from, () => to)
 }
 
-test('a real Prometheus scrapes all three servers of the demo, and has what clients met', async () => {
+test('Prometheus scrapes all three servers of the demo, and has the decisions that clients received', async () => {
   const { demo, port } = await startDemo(3)
   const targets = SERVERS.map((_, i) => `127.0.0.1:${port + i}`).join(', ')
   let settings = replaced(SETTINGS, 'localhost:3000', targets)
@@ -74,7 +74,7 @@ test('a real Prometheus scrapes all three servers of the demo, and has what clie
   }
 })
 
-test('the load of the example is answered, and the demo prints what it decides each second', async () => {
+test('the load of the example is served, and the demo prints its decisions each second', async () => {
   // Three addresses, and two lines of figures.
   const { demo, port } = await startDemo(5, { FIGURES: '1' })
   for (const line of demo.lines.slice(3)) {

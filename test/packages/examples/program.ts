@@ -3,16 +3,16 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { ensureBuilt } from '../../support/built-core.js'
 
-/** An example, run as its readers run it. */
+/** An example, run in the same way as by its readers. */
 export interface Program {
-  /** What it has written to its standard output so far, by line. */
+  /** The lines of its standard output so far. */
   readonly lines: readonly string[]
   /** Sends a signal and resolves to the exit code; null if the signal killed it. */
   end(signal: NodeJS.Signals): Promise<number | null>
 }
 
 const running = new Set<ChildProcess>()
-// However the tests end, no server is left behind.
+// Leaves no server behind, however the tests end.
 process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
@@ -25,7 +25,7 @@ process.once('exit', () => {
 export async function startExample(file: string, lines: number, env: Record<string, string> = {}): Promise<Program> {
   ensureBuilt('core', 'policies', 'prometheus', 'express', 'koa', 'fastify')
   const path = fileURLToPath(new URL(`../../../examples/${file}`, import.meta.url))
-  // Without the options of the test runner: a plain Node finds the built packages.
+  // Without the options of the test runner, as a plain Node finds the built packages.
   const child = spawn(process.execPath, [path], { env: { ...process.env, NODE_OPTIONS: '', ...env } })
   running.add(child)
   const closed = once(child, 'close').then(([code]) => {

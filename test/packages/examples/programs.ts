@@ -8,8 +8,8 @@ export interface Running {
 }
 
 /**
- * Starts an example on a free port, and waits until it says that it is ready. One that needs the ports behind it, too,
- * may find one of them taken: then others are tried.
+ * Starts an example on a free port, and waits until it is ready. An example that needs the next ports, too, may find
+ * one of them taken; then others are tried.
  */
 export async function startOnPorts(file: string, env: Record<string, string> = {}): Promise<Running> {
   for (let tries = 0; ; tries++) {

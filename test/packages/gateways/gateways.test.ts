@@ -11,13 +11,13 @@ const isClientError = (status: number) => status >= 400 && status < 500
 
 interface Sample {
   readonly dialect: string
-  /** The example, and the one that admits while the decider is away: a file, or a change of the first. */
+  /** The example, and the one that admits during an outage of the decider: a file, or a change of the first. */
   readonly closed: string
   readonly open: string | { readonly replace: [string, string] }
   readonly start: (settings: string, port: number) => Promise<{ stop(): Promise<void> }>
-  /** What a client gets from the closed one while the decider is away. */
+  /** The status for clients of the closed example during an outage of the decider. */
   readonly away: number
-  /** Ports in the example beside those of the gateway, the app and the decider. */
+  /** Ports in the example besides those of the gateway, the app and the decider. */
   readonly more: readonly number[]
 }
 
@@ -48,7 +48,7 @@ const SAMPLES: Record<string, Sample> = {
   },
 }
 
-test('the page shows the sample for nginx as it is', () => {
+test('docs/gateways.md contains the example for nginx unchanged', () => {
   const page = readFileSync(fileURLToPath(new URL('../../../docs/gateways.md', import.meta.url)), 'utf8')
   expect(/^```nginx\n(.*?)^```$/ms.exec(page)?.[1]).toBe(readFileSync(example('nginx/nginx.conf'), 'utf8'))
 })
@@ -76,7 +76,7 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     return decider
   }
 
-  /** A gateway by one of the examples. Resolves to its port. */
+  /** Starts a gateway with one of the examples. Resolves to its port. */
   const fronts = async (mode: 'closed' | 'open', decider: number): Promise<number> => {
     const front = await freePort()
     const ports = { 8080: front, 3000: app.port, 9190: decider }
@@ -93,7 +93,7 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     return front
   }
 
-  test('tells clients their quota, and refuses with 429, Retry-After and RateLimit', async () => {
+  test('a gateway shows clients their quota, and refuses with 429, Retry-After and RateLimit', async () => {
     const decider = await freePort()
     await decides(decider)
     const front = await fronts('closed', decider)
@@ -117,7 +117,7 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     expect(app.seen.length).toBe(statuses.length)
   })
 
-  test('passes the method, the path and the body on as they came, and the answers of the app as they are', async () => {
+  test('a gateway passes on method, path and body, and the responses of the app, unchanged', async () => {
     const decider = await freePort()
     await decides(decider)
     const front = await fronts('closed', decider)
@@ -128,14 +128,14 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     expect([chunked.status, chunked.body.includes('hello')]).toEqual([200, true])
     const forbidden = await send(front, 'GET /forbidden')
     expect([forbidden.status, forbidden.field('x-app')]).toEqual([403, 'yes'])
-    // No policy is for it.
+    // No policy matches it.
     const unlimited = await send(front, 'OPTIONS /a%2Fb?c')
     expect([unlimited.status, unlimited.field('x-app'), unlimited.field('ratelimit')]).toEqual([200, 'yes', undefined])
     const seen = app.seen.map(({ method, url }) => `${method} ${url}`)
     expect(seen).toEqual(['POST /login', 'PUT /', 'GET /forbidden', 'OPTIONS /a%2Fb?c'])
   })
 
-  test('a client forges nothing: neither address, path, method nor host', async () => {
+  test('a client of a gateway cannot forge its address, path, method or host', async () => {
     const decider = await freePort()
     await decides(decider)
     const front = await fronts('closed', decider)
@@ -148,7 +148,7 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
       ['X-Original-Host: other', 'X-Forwarded-Host: other', 'X-Original-URI: /a', 'X-Original-URI: /b'],
       ['X-Sluice-Status: 200', 'X-Sluice-Decided-By: store', 'X-Sluice-Token: a'],
     ]
-    // Two logins in a minute, whatever is said.
+    // Two logins in a minute, whatever the headers claim.
     const statuses: number[] = []
     for (const headers of forged(1)) statuses.push((await send(front, 'POST /login', headers, 'a')).status)
     expect(statuses.filter((status) => status === 200)).toHaveLength(2)
@@ -169,7 +169,7 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     const decider = await freePort()
     await decides(decider)
     const front = await fronts('open', decider)
-    // The budget of logins is used up, so that whatever the decider does not refuse reaches the app.
+    // The quota of logins is used up, so any request that the decider does not refuse reaches the app.
     for (let n = 0; n < 3; n++) await send(front, 'POST /login', [], 'a')
     app.seen.length = 0
     const filler = (count: number, size: number) =>
@@ -190,7 +190,7 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     expect((await send(front, 'OPTIONS /')).status).toBe(200)
   })
 
-  test.each(['closed', 'open'] as const)('what a client gets wrong is answered 4xx by the %s example', async (mode) => {
+  test.each(['closed', 'open'] as const)('mistakes of a client get a 4xx from the %s example', async (mode) => {
     const decider = await freePort()
     await decides(decider)
     const front = await fronts(mode, decider)
@@ -208,13 +208,13 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     for (const [name, ask] of Object.entries(wrong)) {
       const { status, body } = await ask()
       expect([name, status, app.seen.length]).toEqual([name, expect.toSatisfy(isClientError, '4xx'), 0])
-      // Nothing of the decider or of what the gateway tells it.
+      // Neither about the decider nor about the headers that the gateway sends it.
       expect(body).not.toMatch(/x-original|x-forwarded|decider/i)
     }
     expect((await send(front, 'GET /')).status).toBe(200)
   })
 
-  test('a request of two lengths is one request, or none', async () => {
+  test('a request with two lengths is one request, or none', async () => {
     const decider = await freePort()
     await decides(decider)
     const front = await fronts('closed', decider)
@@ -226,20 +226,20 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
     expect(app.seen.filter(({ url }) => url === '/smuggled')).toEqual([])
   })
 
-  test('while the decider is away the closed example refuses, and decides again once it is back', async () => {
+  test('during an outage of the decider the closed example refuses, and it decides again afterwards', async () => {
     const decider = await freePort()
     const front = await fronts('closed', decider)
     const away = await send(front, 'GET /')
     expect([away.status, app.seen.length]).toEqual([sample.away, 0])
     await decides(decider)
-    const back = await until('it decides', async () => {
+    const back = await until('the decider decides', async () => {
       const response = await send(front, 'GET /')
       return response.status === 200 && response
     })
     expect(back.field('ratelimit')).toContain('"all"')
   })
 
-  test('while the decider is away the open example admits, and decides again once it is back', async () => {
+  test('during an outage of the decider the open example admits, and it decides again afterwards', async () => {
     const decider = await freePort()
     const first = await decides(decider)
     const front = await fronts('open', decider)
@@ -250,6 +250,6 @@ describe.each(Object.entries(SAMPLES))('%s', (_, sample) => {
       expect([response.status, response.field('ratelimit')]).toEqual([200, undefined])
     }
     await decides(decider)
-    await until('it decides', async () => (await send(front, 'GET /')).field('ratelimit') !== undefined)
+    await until('the decider decides', async () => (await send(front, 'GET /')).field('ratelimit') !== undefined)
   })
 })

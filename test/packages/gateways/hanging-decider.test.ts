@@ -13,14 +13,14 @@ afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop()
 })
 
-/** A decider that leaves its answers to the test. */
-async function startStub(): Promise<{ port: number; waiting: Set<Socket>; asked: () => number }> {
+/** A decider whose responses are made by the test. */
+async function startStub(): Promise<{ port: number; waiting: Set<Socket>; calls: () => number }> {
   const waiting = new Set<Socket>()
-  let asked = 0
+  let calls = 0
   const server = createServer((socket) => {
     socket.on('error', () => {})
     socket.once('data', () => {
-      asked++
+      calls++
       waiting.add(socket)
     })
     socket.once('close', () => waiting.delete(socket))
@@ -31,7 +31,7 @@ async function startStub(): Promise<{ port: number; waiting: Set<Socket>; asked:
     for (const socket of waiting) socket.destroy()
     await new Promise((resolve) => server.close(resolve))
   })
-  return { port: (server.address() as { port: number }).port, waiting, asked: () => asked }
+  return { port: (server.address() as { port: number }).port, waiting, calls: () => calls }
 }
 
 async function startFront(mode: 'closed' | 'open', decider: number): Promise<{ front: number; app: App }> {
@@ -44,36 +44,36 @@ async function startFront(mode: 'closed' | 'open', decider: number): Promise<{ f
   return { front, app }
 }
 
-/** A status, and how long it took in ms. */
+/** A status, and its duration in ms. */
 async function timed(front: number): Promise<{ status: number; tookMs: number }> {
   const from = performance.now()
   const { status } = await send(front, 'GET /')
   return { status, tookMs: performance.now() - from }
 }
 
-/** Of a wait that is to take 2 s at most, and took 8 s: a busy machine adds to it. */
+/** The bound of a wait that should take 2 s, and could take 8 s: a busy machine adds to it. */
 const LONGEST_MS = 5000
 
 describe.each([
   { mode: 'closed', away: 503 },
   { mode: 'open', away: 200 },
 ] as const)('HAProxy, $mode, with a decider that hangs', ({ mode, away }) => {
-  test('a request waits once, and the others are decided at once, with one of them at a time asking', async () => {
+  test('HAProxy waits for a hanging decider once, then decides at once, with one request at a time trying it', async () => {
     const stub = await startStub()
     const { front } = await startFront(mode, stub.port)
     const first = await timed(front)
-    expect([first.status, first.tookMs < LONGEST_MS, stub.asked()]).toEqual([away, true, 1])
-    let most = 0
-    // One of these asks again, after a second.
-    while (stub.asked() < 2) {
+    expect([first.status, first.tookMs < LONGEST_MS, stub.calls()]).toEqual([away, true, 1])
+    let maxCalls = 0
+    // One of these tries the decider again, after a second.
+    while (stub.calls() < 2) {
       const burst = await Promise.all(Array.from({ length: 8 }, () => timed(front)))
-      most = Math.max(most, stub.asked())
+      maxCalls = Math.max(maxCalls, stub.calls())
       expect(burst.every(({ status, tookMs }) => status === away && tookMs < LONGEST_MS)).toBe(true)
     }
-    expect(most).toBe(2)
+    expect(maxCalls).toBe(2)
   })
 
-  test.each([5, 400])('bytes that trickle in every %i ms prolong no wait', async (everyMs) => {
+  test.each([5, 400])('bytes that trickle in every %i ms do not prolong a wait of HAProxy', async (everyMs) => {
     const stub = await startStub()
     const { front } = await startFront(mode, stub.port)
     const trickle = `${ADMITTED.slice(0, 40)}${'a'.repeat(10_000)}`
@@ -86,40 +86,40 @@ describe.each([
     expect([status, tookMs < LONGEST_MS]).toEqual([away, true])
   })
 
-  test('a question is asked once, though it is not answered', async () => {
+  test('HAProxy calls the decider once per request, even without a response', async () => {
     const stub = await startStub()
     const { front } = await startFront(mode, stub.port)
-    const asking = timed(front)
-    await until('it is asked', () => stub.waiting.size === 1)
+    const responding = timed(front)
+    await until('the decider is called', () => stub.waiting.size === 1)
     for (const socket of stub.waiting) socket.destroy()
-    expect((await asking).status).toBe(away)
-    expect(stub.asked()).toBe(1)
+    expect((await responding).status).toBe(away)
+    expect(stub.calls()).toBe(1)
   })
 })
 
-test('HAProxy asks a healthy decider about many requests at a time', async () => {
+test('HAProxy calls a healthy decider for many requests at a time', async () => {
   const stub = await startStub()
   const { front, app } = await startFront('closed', stub.port)
-  const asking = Promise.all(Array.from({ length: 8 }, () => send(front, 'GET /')))
-  await until('all are asked about', () => stub.waiting.size === 8)
+  const responding = Promise.all(Array.from({ length: 8 }, () => send(front, 'GET /')))
+  await until('the decider is called for all', () => stub.waiting.size === 8)
   for (const socket of stub.waiting) socket.end(ADMITTED)
-  expect((await asking).map(({ status }) => status)).toEqual(Array(8).fill(200))
+  expect((await responding).map(({ status }) => status)).toEqual(Array(8).fill(200))
   expect(app.seen).toHaveLength(8)
 })
 
-test('once a decider that hung answers again, HAProxy asks it about every request', async () => {
+test('HAProxy calls a decider that responds again for every request', async () => {
   const stub = await startStub()
   const { front } = await startFront('closed', stub.port)
   expect((await send(front, 'GET /')).status).toBe(503)
   stub.waiting.clear()
-  const answering = setInterval(() => {
+  const responses = setInterval(() => {
     for (const socket of stub.waiting) socket.end(ADMITTED)
     stub.waiting.clear()
   }, 5)
-  stops.push(async () => clearInterval(answering))
-  await until('it is asked again', async () => (await send(front, 'GET /')).status === 200)
-  const before = stub.asked()
+  stops.push(async () => clearInterval(responses))
+  await until('the decider is used again', async () => (await send(front, 'GET /')).status === 200)
+  const before = stub.calls()
   const burst = await Promise.all(Array.from({ length: 8 }, () => send(front, 'GET /')))
   expect(burst.map(({ status }) => status)).toEqual(Array(8).fill(200))
-  expect(stub.asked()).toBe(before + 8)
+  expect(stub.calls()).toBe(before + 8)
 })

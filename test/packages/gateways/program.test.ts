@@ -32,7 +32,7 @@ async function ask(url: string, ip: string) {
   return (await response.json()) as { allowed: boolean; decidedBy: string }
 }
 
-test('it ends with 0 when it is asked to', async () => {
+test('sluice serve ends with 0 on SIGTERM', async () => {
   const decider = await decides(await freePort(), ['--dialect', 'json'])
   expect((await ask(decider.url, '192.0.2.7')).allowed).toBe(true)
   expect(await decider.end()).toBe(0)
@@ -40,18 +40,18 @@ test('it ends with 0 when it is asked to', async () => {
 
 const readyStatus = async (url: string) => (await fetch(`${url}/readyz`, { headers: { connection: 'close' } })).status
 
-test('asked to end it answers 503 to /readyz and goes on deciding; asked again, it ends at once', async () => {
+test('on a signal sluice serve fails /readyz and continues to decide; a second signal ends it at once', async () => {
   const decider = await decides(await freePort(), ['--dialect', 'json', '--grace', '10m'])
   expect(await readyStatus(decider.url)).toBe(200)
   const ended = decider.end()
-  await until('it is not ready', async () => (await readyStatus(decider.url)) === 503)
+  await until('the decider is not ready', async () => (await readyStatus(decider.url)) === 503)
   expect((await ask(decider.url, '192.0.2.7')).allowed).toBe(true)
   expect(decider.stderr()).toContain('/readyz answers 503 for 10m, then it ends; a second signal ends it at once')
   decider.end()
   expect(await ended).toBe(null)
 })
 
-test('callers that leave once it is not ready lose no request', async () => {
+test('callers that leave once /readyz fails lose no request', async () => {
   const decider = await decides(await freePort(), ['--dialect', 'json', '--grace', '5s'])
   const agent = new Agent({ keepAlive: true })
   let isReady = true
@@ -61,14 +61,14 @@ test('callers that leave once it is not ready lose no request', async () => {
   const calling = Promise.all(Array.from({ length: 16 }, caller))
   await until('all are connected', () => Object.values(agent.sockets).flat().length === 16)
   const ended = decider.end()
-  await until('it is not ready', async () => (await readyStatus(decider.url)) === 503)
+  await until('the decider is not ready', async () => (await readyStatus(decider.url)) === 503)
   isReady = false
   await calling
   expect(await ended).toBe(0)
   agent.destroy()
 })
 
-test('a signal to all processes, as by systemd and terminals, begins the grace of workers as well', async () => {
+test('a signal to all processes, as by systemd or a terminal, begins the grace of workers as well', async () => {
   const redis = await startRedis()
   try {
     const args = ['--dialect', 'json', '--workers', '2', '--grace', '10m']
@@ -76,7 +76,7 @@ test('a signal to all processes, as by systemd and terminals, begins the grace o
     const workers = await decider.workers()
     for (const pid of workers) process.kill(pid, 'SIGTERM')
     const ended = decider.end()
-    await until('it says so', () => decider.stderr().includes('/readyz answers 503'))
+    await until('the grace has begun', () => decider.stderr().includes('/readyz answers 503'))
     for (const pid of workers) process.kill(pid, 'SIGINT')
     for (let n = 0; n < 4; n++) expect(await readyStatus(decider.url)).toBe(503)
     expect((await ask(decider.url, '192.0.2.7')).allowed).toBe(true)
@@ -97,27 +97,27 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** The status of a question over a connection that is kept. */
+/** The status of a decision over a persistent connection. */
 function statusOver(agent: Agent, url: string): Promise<number | undefined> {
   const body = JSON.stringify({ path: '/', ip: '192.0.2.7' })
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json', 'content-length': body.length }
-    const asking = request(`${url}/v1/decide`, { method: 'POST', agent, headers }, (response) => {
+    const sent = request(`${url}/v1/decide`, { method: 'POST', agent, headers }, (response) => {
       response.resume().once('end', () => resolve(response.statusCode))
     })
-    asking.once('error', reject).end(body)
+    sent.once('error', reject).end(body)
   })
 }
 
-test('workers share the address and, by Redis, their counts; another takes the place of one that is killed', async () => {
+test('workers share the address and, through Redis, their counts; a killed one is replaced', async () => {
   const redis = await startRedis()
   try {
     const decider = await decides(await freePort(), ['--dialect', 'json', '--workers', '2'], { REDIS_URL: redis.url })
     const allowed: boolean[] = []
     for (let n = 0; n < 8; n++) {
-      const answer = await ask(decider.url, '192.0.2.7')
-      expect(answer.decidedBy).toBe('store')
-      allowed.push(answer.allowed)
+      const decision = await ask(decider.url, '192.0.2.7')
+      expect(decision.decidedBy).toBe('store')
+      allowed.push(decision.allowed)
     }
     expect(allowed.filter(Boolean)).toHaveLength(3)
     const [victim] = await decider.workers()
@@ -126,7 +126,7 @@ test('workers share the address and, by Redis, their counts; another takes the p
       const now = await decider.workers()
       return now.length === 2 && !now.includes(victim as number)
     })
-    expect((await until('it decides', () => ask(decider.url, '192.0.2.8'))).allowed).toBe(true)
+    expect((await until('the decider decides', () => ask(decider.url, '192.0.2.8'))).allowed).toBe(true)
     const before = await decider.workers()
     expect(await decider.end()).toBe(0)
     for (const pid of before) expect(() => process.kill(pid, 0)).toThrow()
@@ -135,7 +135,7 @@ test('workers share the address and, by Redis, their counts; another takes the p
   }
 }, 180_000)
 
-test('metrics are those of all workers together', async () => {
+test('metrics of sluice serve are those of all workers together', async () => {
   const redis = await startRedis()
   try {
     const port = await freePort()
@@ -152,22 +152,22 @@ test('metrics are those of all workers together', async () => {
   }
 }, 180_000)
 
-test('what a worker cannot start with is told once', async () => {
+test('an error at the start of the workers is reported once', async () => {
   const redis = await startRedis()
   try {
     const file = join(mkdtempSync(join(tmpdir(), 'sluice-')), 'policies.yaml')
     writeFileSync(file, 'version: 1\npolicies: { a: { count: failure, limits: [{ limit: 1, window: 1m }] } }\n')
     const env = { REDIS_URL: redis.url }
     const args = ['--document', file, '--dialect', 'json', '--workers', '3']
-    const said = String(await startDecider(await freePort(), args, env).then(() => 'it serves', String))
-    expect(said.split(`${file}:2:18: policies.a.count: expected none`)).toHaveLength(2)
+    const output = String(await startDecider(await freePort(), args, env).then(() => 'the decider serves', String))
+    expect(output.split(`${file}:2:18: policies.a.count: expected none`)).toHaveLength(2)
     rmSync(dirname(file), { recursive: true })
   } finally {
     await redis.stop()
   }
 }, 180_000)
 
-test('the client in Python gets decisions, and says when there is none', async () => {
+test('the Python client receives decisions, and reports when there is none', async () => {
   const binary = find(python)
   if (binary === undefined) throw new Error(adviceHere([python]))
   const port = await freePort()

@@ -14,7 +14,7 @@ const BIN = fileURLToPath(new URL('../../../packages/cli/bin/sluice.cjs', import
 /** A file of examples/gateways. */
 export const example = (path: string) => fileURLToPath(new URL(`../../../examples/gateways/${path}`, import.meta.url))
 
-/** The settings of an example with other ports. Fails where one is not in it. */
+/** The settings of an example with other ports. Throws if one is not in it. */
 export function withPorts(path: string, ports: Readonly<Record<number, number>>): string {
   let settings = readFileSync(example(path), 'utf8')
   for (const [from, to] of Object.entries(ports)) {
@@ -26,21 +26,21 @@ export function withPorts(path: string, ports: Readonly<Record<number, number>>)
 
 export interface RunningDecider {
   readonly url: string
-  /** Sends a signal, and resolves to the exit code; null where the signal killed it. */
+  /** Sends a signal, and resolves to the exit code; null if the signal killed it. */
   end(signal?: NodeJS.Signals): Promise<number | null>
-  /** What it has written to standard error so far. */
+  /** The standard error so far. */
   stderr(): string
   /** The processes that it has started. */
   workers(): Promise<number[]>
 }
 
 const running = new Set<ChildProcess>()
-// However the tests end, no server is left behind.
+// Leaves no server behind, however the tests end.
 process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
 
-/** The program as users install it, serving on a port of 127.0.0.1. */
+/** The program as users install it, on a port of 127.0.0.1. */
 export async function startDecider(
   port: number,
   args: readonly string[],
@@ -69,7 +69,7 @@ export async function startDecider(
     output += text
   })
   await until(
-    'it serves',
+    'the decider serves',
     () => {
       if (hasClosed) throw new Ended(`ended: ${errors}`)
       return output.includes('sluice decides for')
@@ -104,7 +104,7 @@ export interface App {
   stop(): Promise<void>
 }
 
-/** An app that answers 200, and 403 to `/forbidden`, with the body that it got. */
+/** An app that responds with 200, and with 403 to `/forbidden`, and with the body that it received. */
 export async function startApp(): Promise<App> {
   const seen: IncomingMessage[] = []
   const server = createServer((request, response) => {
@@ -132,7 +132,7 @@ export interface Response {
   field(name: string): string | undefined
 }
 
-/** Sends these lines as a request, and resolves to the response. The connection is for it alone. */
+/** Sends these lines as a request over its own connection, and resolves to the response. */
 export function send(
   port: number,
   line: string,
