@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig, type TestProjectConfiguration } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** What users meet: `npm test` tries it on what is built, as they install it. */
+/** The tests of what users install: `npm test` runs them on the built packages. */
 const OF_USERS = [
   'contract',
   'http',
@@ -14,12 +14,12 @@ const OF_USERS = [
   'redis/http',
   'redis/processes',
 ]
-/** What needs nothing but Node. */
+/** Tests that need nothing but Node. */
 const QUICK = ['unit', 'contract', 'http']
 /**
- * What looks at all timers, warnings, stores or memory of its process, or sets how V8 runs, has a worker of its own. All
- * other files share theirs: in a worker of its own, each spends a second or two of computing on loading what others have
- * loaded.
+ * Files with a worker of their own, as they inspect all timers, warnings, stores or memory of their process, or change
+ * V8 flags. All other files share workers: loading the same modules again costs a second or two of computing per
+ * worker.
  */
 const ALONE = [
   'cli/serve/metrics.test.ts',
@@ -41,8 +41,8 @@ const ALONE = [
   'unit/memory/',
 ]
 /**
- * What takes longest begins first, so that nothing is left to wait for when all others are done: by turns what waits for
- * most of its time, and what computes.
+ * The longest files begin first, so that none runs when all others are done. Files that mostly wait alternate with
+ * files that compute.
  */
 const LONGEST = [
   'redis/outages.test.ts',
@@ -72,17 +72,20 @@ interface Part {
   readonly without?: readonly string[]
 }
 
-// The mutants of the Lua, and the servlet container, are for `npm run deep`.
+// The mutants of the Lua, and the servlet container, are only for `npm run deep`.
 const ON_SOURCE: Part = { built: false, without: [...OF_USERS, 'deep/mutation', 'deep/servlets'] }
 const ON_BUILD: Part = { built: true, folders: OF_USERS }
 
-/** Which files run, on what, by SLUICE_TEST. Without it: all, or those that the command line names, on the source. */
+/**
+ * The files to run and the packages under test, by SLUICE_TEST. Without it: all files, or those of the command line, on
+ * the source.
+ */
 const SETS: Record<string, readonly Part[]> = {
   all: [{ built: false }],
   quick: [{ built: false, folders: QUICK }],
   source: [ON_SOURCE],
   built: [ON_BUILD],
-  // In one pool: while some wait, others compute.
+  // In one pool, so that some compute while others wait.
   merge: [ON_SOURCE, ON_BUILD],
 }
 const name = process.env.SLUICE_TEST ?? 'all'
@@ -92,7 +95,7 @@ if (!parts) throw new Error(`SLUICE_TEST: expected ${Object.keys(SETS).join(', '
 const isIn = (file: string, places: readonly string[]) => places.some((place) => file.startsWith(place))
 const asFolders = (names: readonly string[]) => names.map((folder) => `${folder}/`)
 
-/** Of tests, and of the tools that build the packages, as paths from here. */
+/** The files of tests, and of the tools that build the packages, relative to this folder. */
 const files = ['.', '../tools'].flatMap((folder) =>
   readdirSync(new URL(`${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules'))
@@ -100,12 +103,12 @@ const files = ['.', '../tools'].flatMap((folder) =>
 )
 const isAlone = (file: string) => isIn(file, ALONE)
 
-/** Its files as two projects: those with a worker for each, and those that share theirs. */
+/** The files of a part as two projects: those with a worker each, and those that share workers. */
 function projectsOf({ built, folders, without = [] }: Part): TestProjectConfiguration[] {
   const include = files
     .filter((file) => !folders || isIn(file, asFolders(folders)))
     .filter((file) => !isIn(file, asFolders(without)))
-  // These conditions reach Node's own require too, so 'import' must not be among them.
+  // These conditions reach Node's own require, too, so 'import' must not be among them.
   const conditions = built ? ['node'] : ['@sluice/source', 'node']
   const project = (suffix: string, include: string[], isolate: boolean): TestProjectConfiguration => ({
     extends: true,
@@ -118,7 +121,7 @@ function projectsOf({ built, folders, without = [] }: Part): TestProjectConfigur
       env: { SLUICE_TEST: built ? 'built' : 'source' },
     },
   })
-  // No files are named outside of projects: those would run once more in each of them.
+  // No files are named outside of projects, as they would run again in each project.
   return [
     project('alone', include.filter(isAlone), true),
     project(
@@ -134,7 +137,7 @@ class LongestFirst extends BaseSequencer {
     const rank = ({ moduleId, project }: TestSpecification) => {
       const place = LONGEST.findIndex((file) => moduleId.endsWith(`/test/${file}`))
       if (place >= 0) return place
-      // A shared worker ends when the next file is of another project: so those of one project come last, and together.
+      // A shared worker ends when the next file is of another project, so those of one project come last, and together.
       const { isolate, name } = project.config
       return LONGEST.length + (isolate ? 0 : name.startsWith('built') ? 1 : 2)
     }
@@ -145,20 +148,20 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     projects: parts.flatMap(projectsOf),
-    // What has not changed is not transformed again by the next run.
+    // Unchanged files are not transformed again by the next run.
     experimental: { fsModuleCache: true, fsModuleCachePath: fileURLToPath(new URL('../.tmp/vitest', import.meta.url)) },
     sequence: { sequencer: LongestFirst },
-    // Many tests wait for most of their time, so that two cores do for more; those in memory wait less.
+    // Many tests mostly wait, so two cores do for more workers; tests in memory wait less.
     maxWorkers: name === 'quick' ? 4 : 6,
-    // Tests look at the warnings that they expect; printed, they would hide everything else.
+    // Tests check the warnings that they expect; printed, they would hide everything else.
     execArgv: ['--disable-warning=SluiceWarning'],
-    // Only what hangs takes so long, also on a machine that does many other things at once.
+    // Only a hanging test takes so long, also on a busy machine.
     testTimeout: 600_000,
     hookTimeout: 600_000,
     expect: { poll: { timeout: 15_000 } },
-    // Packages as built are loaded by Node itself, as a user's are.
+    // Built packages are loaded by Node itself, as for users.
     server: { deps: { external: [/\/packages\/[^/]+\/dist\//] } },
-    // scripts/test-report.js adds these up.
+    // scripts/test-report.js adds up these reports.
     reporters: [
       'default',
       ['json', { outputFile: fileURLToPath(new URL(`../.tmp/reports/${name}.json`, import.meta.url)) }],

@@ -13,7 +13,7 @@ export function ensureBuiltCore(): void {
   ensureBuilt('core')
 }
 
-/** The same for these packages; those that others import come first. */
+/** The same for these packages, in the order of their imports. */
 export function ensureBuilt(...names: readonly string[]): void {
   for (const name of names) {
     const dir = join(PACKAGES, name)

@@ -6,19 +6,19 @@ import { byEffort } from './effort.js'
 import type { RedisSentinels } from './redis-sentinel.js'
 import { HOST } from './redis-server.js'
 
-/** A client as its user has it. */
+/** A client, and the way its user closes it. */
 export interface Owned<Client> {
   readonly client: Client
   /** Resolves when it is connected for the first time. */
   readonly ready: Promise<unknown>
-  /** How its user ends it. */
+  /** Closes it as its user would. */
   close(): void
 }
 
 // `new Redis<'legacy'>`, here and elsewhere: where TypeScript has to infer that, it compares all commands of all clients,
 // which takes as long as to check all the rest of the project.
 
-/** Clients as their users make them, by the names people know them by. */
+/** Clients as their users make them, by common names. */
 export const singleClients = {
   'ioredis 6': (port: number) => ownedIoredis(new Redis<'legacy'>({ host: HOST, port })),
   'ioredis 5': (port: number) => ownedIoredis(new Redis5({ host: HOST, port })),
@@ -26,7 +26,7 @@ export const singleClients = {
   'redis 5': (port: number) => ownedNodeRedis(createClient5({ socket: { host: HOST, port } })),
 }
 
-/** Where masters of a cluster are reached. */
+/** The ports of the masters of a cluster. */
 interface Reached {
   readonly masters: readonly { readonly port: number }[]
 }
@@ -51,8 +51,8 @@ export function namesOf<Kinds extends object>(kinds: Kinds): (keyof Kinds & stri
 }
 
 /**
- * Of each library one major: what takes long runs over these in a merge, and over all of them in `npm run deep`. Over all of
- * them in every run go `redis/clients`, `redis/faults`, `redis/scripts` and `redis/acl`.
+ * One major of each library, for tests that take long; `npm run deep` uses all of them. Every run uses all of them in
+ * `redis/clients`, `redis/faults`, `redis/scripts` and `redis/acl`.
  */
 export function oneOfEach<Kinds extends object>(kinds: Kinds): (keyof Kinds & string)[] {
   const all = namesOf(kinds)
@@ -60,7 +60,7 @@ export function oneOfEach<Kinds extends object>(kinds: Kinds): (keyof Kinds & st
   return byEffort({ usual: all.filter((_, place) => place === 0 || place === 3), full: all })
 }
 
-/** The little that is asked of clients here: to compare their whole types takes TypeScript many seconds. */
+/** The few members used here: comparing the whole types takes TypeScript many seconds. */
 interface IoredisLike {
   on(event: 'error', listener: (error: unknown) => void): unknown
   once(event: 'ready', listener: () => void): unknown
@@ -87,7 +87,7 @@ export function ownedNodeRedis<Client extends NodeRedisLike>(client: Client): Ow
   return { client, ready, close: () => client.destroy() }
 }
 
-/** As every user of these clients has to: connections that break emit errors, which would end the process. */
+/** As every user of these clients has to: broken connections emit errors, which would end the process. */
 function quiet(client: { on(event: 'error', listener: (error: unknown) => void): unknown }): void {
   client.on('error', () => {})
 }

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { HttpContext } from '@sluice/core'
 
-/** A request of no framework: what is given, and the rest as plain as can be. */
+/** A request without a framework: the given fields, and simple defaults. */
 export function contextOf(
   given: Partial<HttpContext> & { readonly headers?: Readonly<Record<string, string>> } = {},
 ): HttpContext {

@@ -1,8 +1,8 @@
 import type { Verdict } from '@sluice/core'
 
-/** The verdict, if the store itself decided; throws where something had to stand in for it. */
-export async function decided(asked: Verdict | Promise<Verdict>): Promise<Verdict> {
-  const verdict = await asked
+/** The verdict, if the store itself decided; throws if the local fallback did. */
+export async function decided(call: Verdict | Promise<Verdict>): Promise<Verdict> {
+  const verdict = await call
   if (verdict.kind !== 'decided') throw new Error('the store did not decide')
   return verdict
 }

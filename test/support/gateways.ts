@@ -12,7 +12,10 @@ export interface Gateway {
   stop(): Promise<void>
 }
 
-/** Starts a real Caddy with this Caddyfile. Resolves when it accepts connections on `port`. Fails, never skips, where there is none. */
+/**
+ * Starts a real Caddy with this Caddyfile. Resolves when it accepts connections on `port`. Fails, never skips, without
+ * Caddy.
+ */
 export function startCaddy(settings: string, port: number): Promise<Gateway> {
   return startGateway('caddy', caddy, port, (dir) => {
     writeFileSync(join(dir, 'Caddyfile'), settings)
@@ -20,7 +23,7 @@ export function startCaddy(settings: string, port: number): Promise<Gateway> {
   })
 }
 
-/** Starts a real HAProxy with these settings, and what they load from the folder of the example. */
+/** Starts a real HAProxy with these settings, and the files that they load from the folder of the example. */
 export function startHaproxy(settings: string, port: number): Promise<Gateway> {
   return startGateway('haproxy', haproxy, port, (dir) => {
     writeFileSync(join(dir, 'haproxy.cfg'), settings)
@@ -41,15 +44,15 @@ async function startGateway(
   const binary = find(wanted)
   if (binary === undefined) throw new Error(adviceHere([wanted]))
   const dir = mkdtempSync(join(tmpdir(), `sluice-${name}-`))
-  // Caddy keeps files in the home of its user.
+  // Caddy stores files in the home of its user.
   const command = ['env', `HOME=${dir}`, `XDG_DATA_HOME=${dir}`, `XDG_CONFIG_HOME=${dir}`, binary, ...prepare(dir)]
   const server = await startLeashed(command[0] as string, command.slice(1), dir)
   try {
     await until(`${name} accepts connections`, () => accepts(port))
   } catch (error) {
-    const said = server.errorText()
+    const errors = server.errorText()
     await server.end()
-    throw new Error(`${name} did not start: ${said}`, { cause: error })
+    throw new Error(`${name} did not start: ${errors}`, { cause: error })
   }
   return { stop: () => server.end() }
 }

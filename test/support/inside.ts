@@ -9,7 +9,7 @@ import type * as inWarnings from '../../packages/core/src/redis/warnings/outage-
 import type * as port from '../../packages/core/src/store/store.js'
 import type * as inVerdict from '../../packages/core/src/verdict/verdict.js'
 
-/** Parts that users cannot import, of the packages' source: as built they are in one file with everything else. */
+/** Internal parts of the packages, from their source: the build has them in one file with everything else. */
 async function inside<Module>(path: string): Promise<Module> {
   return import(/* @vite-ignore */ new URL(`../../packages/core/src/${path}`, import.meta.url).pathname)
 }
@@ -24,7 +24,7 @@ export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW } = await inside<ty
 export const { Permits } = await inside<typeof inPermits>('http/charging/permits.ts')
 export const { exchangeScript } = await inside<typeof inScripts>('redis/scripts/scripts.generated.ts')
 
-/** What a guard does where limits count bytes, once a body is received: on the source alone. */
+/** Settles the received bytes of a body, as a guard does under limits of bytes. On the source only. */
 export function settleBytes(verdict: inVerdict.Verdict, received: number): Promise<boolean> {
   const decision = verdict[verdicts.DECISION]
   return (decision.by.charges as inCharges.ChargeLedger).settleBytes(decision, received)

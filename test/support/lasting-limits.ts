@@ -1,4 +1,4 @@
-/** A limit of a document for each kernel, by its algorithm: windows so long that nothing comes back while a slow machine asks. */
+/** A limit of a document for each kernel, by its algorithm, with windows so long that nothing refills during a test. */
 export const LASTING_LIMITS: Readonly<Record<string, object>> = {
   slidingLog: { window: '30d' },
   fixedWindow: { algorithm: 'fixedWindow', window: '30d', anchor: 'first-request' },

@@ -20,7 +20,7 @@ rm -rf "$dir"`
 /** A process that cannot outlive this one. */
 export interface Leashed {
   readonly pid: number
-  /** What it wrote to its standard error so far. */
+  /** Its standard error so far. */
   errorText(): string
   /** Kills it, removes its directory, and waits until both are gone. */
   end(): Promise<void>

@@ -16,7 +16,7 @@ export async function moveSlot(cluster: RedisCluster, slot: number, from: RedisS
     await sleep(2)
   }
   await sleep(10)
-  // New keys come to the other master by now, so there are none left that the first could lose.
+  // New keys are on the other master from here on, so the first has none left to lose.
   for (const master of new Set([to, from, ...cluster.masters])) {
     await master.call('CLUSTER', 'SETSLOT', slot, 'NODE', toId as string)
   }

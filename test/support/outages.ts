@@ -1,12 +1,12 @@
 import { memoryStore, SluiceError, type Store } from '@sluice/core'
 import type { StoreRequest, StoreResult, StrikeResult } from '@sluice/core/store'
 
-/** A store in this process, which others might share, and which can be out of reach. */
+/** A store in this process that stands for a shared one, and can become unreachable. */
 export interface Distant extends Store {
   isAway: boolean
 }
 
-/** Answers late, as over a network, unless it is away: then it says so at once, as behind an open breaker. */
+/** Responds asynchronously, as over a network. While it is away it throws at once, as behind an open breaker. */
 export function distantStore(clock: () => number): Distant {
   const store = memoryStore({ clock })
   const reach = async (): Promise<void> => {
@@ -15,9 +15,9 @@ export function distantStore(clock: () => number): Distant {
   const distant: Distant = {
     isAway: false,
     clock,
-    decide(ask) {
+    decide(request) {
       if (distant.isAway) throw unreachable()
-      return Promise.resolve(store.decide(ask))
+      return Promise.resolve(store.decide(request))
     },
     reset: (plan, identities) => reach().then(() => store.reset(plan, identities)),
     block: (policy, identity, forMs, reason) => reach().then(() => store.block(policy, identity, forMs, reason)),
@@ -30,17 +30,17 @@ export function distantStore(clock: () => number): Distant {
 
 const unreachable = () => new SluiceError('STORE_UNAVAILABLE', 'the store is away')
 
-/** The same store, whose outages fail the test: no limiter stands in for it unnoticed. */
+/** The same store, whose outages fail the test, so that no local fallback goes unnoticed. */
 export function insist(store: Store): Store {
   const fail = (error: unknown): never => {
     throw new Error('the store was not available', { cause: error })
   }
   return {
     clock: store.clock,
-    decide(ask: StoreRequest): StoreResult | Promise<StoreResult> {
+    decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
       try {
-        const answer = store.decide(ask)
-        return answer instanceof Promise ? answer.catch(fail) : answer
+        const result = store.decide(request)
+        return result instanceof Promise ? result.catch(fail) : result
       } catch (error) {
         return fail(error)
       }

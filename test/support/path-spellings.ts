@@ -23,18 +23,18 @@ export const WHOLE =
 
 const edit = fc.record({ at: fc.nat(30), cut: fc.nat(2), piece: fc.constantFrom(...PIECES) })
 
-/** Targets of requests that are near to those paths, in spellings that some router may read so. */
+/** Targets of requests near those paths, in spellings that some router may accept. */
 export const spelledTargets = fc
   .record({ whole: fc.constantFrom(...WHOLE), edits: fc.array(edit, { minLength: 1, maxLength: 4 }) })
   .map(({ whole, edits }) =>
     edits.reduce((target, { at, cut, piece }) => target.slice(0, at) + piece + target.slice(at + cut), whole),
   )
 
-/** Whether a router delivers one route with one set of parameters to several keys: there must be one. */
+/** Checks that a router delivers one route with one set of parameters under one key only. */
 export class KeysOfRoutes {
   readonly #keys = new Map<string, { readonly key: string; readonly target: string }>()
 
-  /** Undefined where all is well. `key`: undefined for a request that is invalid. */
+  /** Undefined if there is no problem. `key`: undefined for an invalid request. */
   problem(route: string, key: string | undefined, target: string): string | undefined {
     if (key === undefined) return undefined
     const known = this.#keys.get(route)

@@ -10,7 +10,7 @@ import { HOST } from './redis-server.js'
 import { ownDirectory, unprivileged } from './unprivileged.js'
 import { until } from './until.js'
 
-/** A real PostgreSQL of the test's own, on 127.0.0.1, with a database that holds nothing. What it keeps stays when it is restarted. */
+/** A test's own PostgreSQL on 127.0.0.1, with an empty database. Its data survives a restart. */
 export class PostgresServer {
   readonly port: number
   readonly #data: string
@@ -22,7 +22,7 @@ export class PostgresServer {
     this.#data = data
   }
 
-  /** As its superuser, who needs no password; `locked` is a user who does. */
+  /** As its superuser, who needs no password; the user `locked` does. */
   urlOf(user = 'postgres'): string {
     return `postgres://${user}@${HOST}:${this.port}/postgres`
   }
@@ -47,11 +47,11 @@ export class PostgresServer {
     process.kill(this.#process.pid, signal)
   }
 
-  /** Starts it again, with what it has kept. */
+  /** Starts it again, with its data. */
   async restart(): Promise<void> {
     await this.#process.end()
-    // What is left of the one before may hold its memory for a moment.
-    this.#process = await until('it starts again', () => launch(this.port, this.#data))
+    // The previous process may hold its memory for a moment.
+    this.#process = await until('PostgreSQL starts again', () => launch(this.port, this.#data))
   }
 
   async stop(): Promise<void> {
@@ -60,10 +60,10 @@ export class PostgresServer {
   }
 }
 
-/** Starts a real PostgreSQL; some seconds. Fails, never skips, where there is none. */
+/** Starts a real PostgreSQL in some seconds. Fails, never skips, without PostgreSQL. */
 export async function startPostgres(): Promise<PostgresServer> {
   const data = ownDirectory('sluice-postgres-')
-  // It refuses to run as root.
+  // PostgreSQL refuses to run as root.
   execFileSync(
     ...unprivileged(binary('initdb'), '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '-N'),
     {
@@ -86,7 +86,7 @@ export async function startPostgres(): Promise<PostgresServer> {
 }
 
 async function launch(port: number, data: string): Promise<Leashed> {
-  // Its own folder, which goes with the process; the data stays for the next one.
+  // A folder for the socket, removed with the process; the data stays for the next one.
   const sockets = ownDirectory('sluice-socket-')
   const settings = {
     port,
@@ -126,7 +126,7 @@ async function launch(port: number, data: string): Promise<Leashed> {
 
 class CannotStart extends Error {}
 
-/** `initdb` lies beside `postgres`, wherever links to that lead. */
+/** `initdb` lies beside `postgres`, after following links. */
 function binary(program: 'postgres' | 'initdb'): string {
   const found = find(postgres)
   if (found === undefined) throw new Error(adviceHere([postgres]))

@@ -8,14 +8,16 @@ import { adviceHere, find } from '../../scripts/lib/system-program.js'
 import { startLeashed } from './leash.js'
 import { until } from './until.js'
 
-/** Where Prometheus's programs are. Fails, never skips, where there are none. */
+/** The paths of Prometheus's programs. Fails, never skips, without them. */
 function programs(): { readonly server: string; readonly tool: string } {
   const server = find(prometheus)
   if (server === undefined) throw new Error(adviceHere([prometheus]))
   return { server, tool: join(dirname(server), 'promtool') }
 }
 
-/** Runs promtool, with this on its standard input. Resolves to all that it says; rejects with that where it finds fault. */
+/**
+ * Runs promtool with this standard input. Resolves to its whole output, or rejects with it if promtool finds a problem.
+ */
 export async function promtool(args: readonly string[], input = ''): Promise<string> {
   const running = promisify(execFile)(programs().tool, [...args], { timeout: 120_000 })
   running.child.stdin?.end(input)
@@ -28,7 +30,7 @@ export async function promtool(args: readonly string[], input = ''): Promise<str
   }
 }
 
-/** One series of a result, with its labels and its value now. */
+/** One series of a result, with its labels and its present value. */
 export interface Series {
   readonly metric: Readonly<Record<string, string>>
   readonly value: number
@@ -36,14 +38,14 @@ export interface Series {
 
 export interface Prometheus {
   readonly url: string
-  /** The value of a query now. */
+  /** The present value of a query. */
   query(expression: string): Promise<readonly Series[]>
-  /** What its HTTP API says under `data`. */
+  /** The field `data` of a response of its HTTP API. */
   ask<Data>(path: string): Promise<Data>
   stop(): Promise<void>
 }
 
-/** Starts a real Prometheus with these settings, in a folder of its own with these files beside them. */
+/** Starts a real Prometheus with these settings, in its own folder, together with these files. */
 export async function startPrometheus(
   settings: string,
   port: number,

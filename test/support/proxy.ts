@@ -1,13 +1,13 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { HOST } from './redis-server.js'
 
-/** What happens to bytes on their way in one direction. */
+/** The handling of bytes in one direction. */
 export interface Direction {
-  /** Keeps bytes back, connections open, until `pass`: a network that swallows everything. */
+  /** Holds bytes, with open connections, until `pass`: a network that swallows everything. */
   hold(): void
-  /** Lets bytes through again, those held back first, each chunk `delayMs` late. */
+  /** Passes bytes again, held ones first, each chunk `delayMs` late. */
   pass(delayMs?: number): void
-  /** Bytes that arrived to be sent this way so far. */
+  /** The number of bytes that arrived for this direction so far. */
   readonly bytes: number
 }
 
@@ -16,13 +16,13 @@ export interface Wire {
   readonly port: number
   readonly toServer: Direction
   readonly toClient: Direction
-  /** Connections open now. */
+  /** The number of open connections. */
   readonly connections: number
-  /** Swallows, from now on and for ever, all that present connections send; they stay open. New ones work. */
+  /** Swallows everything that present connections send, for ever; they stay open. New ones work. */
   silence(): void
-  /** Breaks every connection at once, with all that is held back; new ones are accepted. */
+  /** Breaks every connection at once, with all held bytes; new ones are accepted. */
   cut(): void
-  /** Tells both ends of every connection that nothing more will come, and still reads; new ones work. */
+  /** Half-closes both ends of every connection, and still reads; new ones work. */
   halfClose(): void
   stop(): Promise<void>
 }

@@ -12,12 +12,12 @@ export class RedisCluster {
     this.masters = masters
   }
 
-  /** The master that keeps `slot`. */
+  /** The master that serves `slot`. */
   masterOf(slot: number): RedisServer {
     return this.masters[Math.floor((slot * this.masters.length) / SLOTS)] as RedisServer
   }
 
-  /** The first of `prefix-0`, `prefix-1`, … that the `index`-th master keeps, as a value of a kind. */
+  /** The first of `prefix-0`, `prefix-1`, … that the `index`-th master serves, as a value of a kind. */
   identityOn(index: number, prefix = 'identity', kind = 'key'): string {
     for (let n = 0; ; n++) {
       const value = `${prefix}-${n}`
@@ -25,7 +25,7 @@ export class RedisCluster {
     }
   }
 
-  /** Every key of every master, with what is left of its life in ms. */
+  /** Every key of every master, with its remaining life in ms. */
   async lifetimes(): Promise<Map<string, number>> {
     const all = await Promise.all(this.masters.map((master) => master.lifetimes()))
     return new Map(all.flatMap((keys) => [...keys]))
@@ -40,7 +40,7 @@ export class RedisCluster {
   }
 }
 
-/** Starts three masters and makes them a cluster; some 2 s. */
+/** Starts three masters and makes them a cluster, in some 2 s. */
 export async function startCluster(): Promise<RedisCluster> {
   const masters = await Promise.all([startMaster(), startMaster(), startMaster()])
   const cluster = new RedisCluster(masters)
@@ -53,14 +53,14 @@ export async function startCluster(): Promise<RedisCluster> {
   }
 }
 
-/** Starts a cluster of one master that is reached over a wire, for its clients follow the address that it tells. */
+/** Starts a cluster of one master that announces the address of a wire, so that its clients connect through it. */
 export async function startWiredMaster(): Promise<{ wire: Wire; stop(): Promise<void> }> {
   const master = await startMaster()
   const wire = await startProxy(master.port)
   await master.call('CONFIG', 'SET', 'cluster-announce-ip', HOST)
   await master.call('CONFIG', 'SET', 'cluster-announce-port', wire.port)
   await master.call('CLUSTER', 'ADDSLOTSRANGE', 0, SLOTS - 1)
-  await until('it is a cluster', async () => (await master.fields('CLUSTER', 'INFO')).cluster_state === 'ok')
+  await until('the cluster is ready', async () => (await master.fields('CLUSTER', 'INFO')).cluster_state === 'ok')
   return {
     wire,
     stop: async () => {
@@ -70,13 +70,13 @@ export async function startWiredMaster(): Promise<{ wire: Wire; stop(): Promise<
   }
 }
 
-/** Starts a replica of a master of a cluster, and waits until it has what that has. */
+/** Starts a replica of a master of a cluster, and waits until it has the master's data. */
 export async function startReplica(cluster: RedisCluster, master: RedisServer): Promise<RedisServer> {
   const replica = await startMaster()
   const busPort = String(await replica.call('CONFIG', 'GET', 'cluster-port')).split(',')[1] as string
   await master.call('CLUSTER', 'MEET', HOST, replica.port, busPort)
   const id = String(await master.call('CLUSTER', 'MYID'))
-  await until('it knows the cluster', async () => String(await replica.call('CLUSTER', 'NODES')).includes(id))
+  await until('the replica knows the cluster', async () => String(await replica.call('CLUSTER', 'NODES')).includes(id))
   for (const other of [replica, ...cluster.masters]) {
     await until(
       'all know each other',
@@ -85,23 +85,27 @@ export async function startReplica(cluster: RedisCluster, master: RedisServer): 
     )
   }
   await replica.call('CLUSTER', 'REPLICATE', id)
-  await until('it is in step', async () => (await replica.fields('INFO', 'replication')).master_link_status === 'up', {
-    withinMs: 20_000,
-    everyMs: 20,
-  })
+  await until(
+    'the replica is in sync',
+    async () => (await replica.fields('INFO', 'replication')).master_link_status === 'up',
+    {
+      withinMs: 20_000,
+      everyMs: 20,
+    },
+  )
   return replica
 }
 
 async function startMaster(): Promise<RedisServer> {
   for (let tries = 0; ; tries++) {
-    // The bus would otherwise listen 10,000 above the port, which was not checked to be free.
+    // By default the bus listens 10,000 above the port, which was not checked to be free.
     const busPort = await freePort()
     try {
       return await startRedis({
         settings: ['cluster-enabled yes', `cluster-port ${busPort}`, 'cluster-node-timeout 5000'],
       })
     } catch (error) {
-      // Another server was quicker with the port of the bus.
+      // Another server took the port of the bus first.
       if (!(error instanceof PortTaken) || tries > 5) throw error
     }
   }

@@ -1,13 +1,13 @@
 import { HOST, type RedisServer, startRedis } from './redis-server.js'
 import { until } from './until.js'
 
-/** How long a master has to be silent before its sentinels give it up, in ms. */
+/** How long a master has to be silent before its sentinels consider it down, in ms. */
 const DOWN_AFTER_MS = 500
 
 export interface SentinelOptions {
   /** @default 1 */
   readonly replicas?: number
-  /** Odd, so that they can agree. @default 3 */
+  /** Odd, so that they can reach a majority. @default 3 */
   readonly sentinels?: number
 }
 
@@ -22,7 +22,7 @@ export class RedisSentinels {
     this.sentinels = sentinels
   }
 
-  /** The server that all sentinels call the master now. */
+  /** The server that all sentinels consider the master. */
   async master(): Promise<RedisServer> {
     return until('the sentinels agree on a master', async () => {
       const ports = await Promise.all(
@@ -35,7 +35,7 @@ export class RedisSentinels {
     })
   }
 
-  /** Kills or stops the master and waits until a replica is promoted, of which all sentinels know. */
+  /** Kills or stops the master, and waits until a replica is promoted and all sentinels know it. */
   async failOver(signal: 'SIGKILL' | 'SIGSTOP' = 'SIGKILL'): Promise<RedisServer> {
     const old = await this.master()
     old.kill(signal)
@@ -50,13 +50,13 @@ export class RedisSentinels {
   }
 
   async stop(): Promise<void> {
-    // Sentinels first, or they would start to vote.
+    // Sentinels first, so that they do not start a failover.
     await Promise.all(this.sentinels.map((sentinel) => sentinel.stop()))
     await Promise.all(this.servers.map((server) => server.stop()))
   }
 }
 
-/** Starts one master, its replicas and their sentinels, and waits until they know each other; some 3 s. */
+/** Starts one master, its replicas and their sentinels, and waits until they know each other, in some 3 s. */
 export async function startSentinels({ replicas = 1, sentinels = 3 }: SentinelOptions = {}): Promise<RedisSentinels> {
   // A replica would otherwise wait 5 s for more replicas before its first copy begins.
   const diskless = ['repl-diskless-sync-delay 0']

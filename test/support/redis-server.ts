@@ -11,7 +11,7 @@ import { until } from './until.js'
 export const HOST = '127.0.0.1'
 
 export interface RedisServerOptions {
-  /** Where to listen. @default a free port */
+  /** The port to listen on. @default a free port */
   readonly port?: number
   /** Further settings, as in redis.conf: `['cluster-enabled yes']`. */
   readonly settings?: readonly string[]
@@ -19,7 +19,7 @@ export interface RedisServerOptions {
   readonly sentinel?: boolean
 }
 
-/** A real Redis of the test's own, on 127.0.0.1, which keeps nothing on disk and ends with the test. */
+/** A test's own Redis on 127.0.0.1, which stores nothing on disk and ends with the test. */
 export class RedisServer {
   readonly port: number
   readonly #options: RedisServerOptions
@@ -40,7 +40,7 @@ export class RedisServer {
     return this.#process.pid
   }
 
-  /** Sends one command on a connection of the harness's own, past every store and proxy. */
+  /** Sends one command on the harness's own connection, past every store and proxy. */
   async call(command: string, ...args: (string | number)[]): Promise<unknown> {
     return this.#connection().call(command, ...args.map(String))
   }
@@ -62,7 +62,7 @@ export class RedisServer {
     return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
   }
 
-  /** Every key and what is left of its life in ms: -1 for a key that would stay for ever. */
+  /** Every key and its remaining life in ms: -1 for a key without an expiry. */
   async lifetimes(): Promise<Map<string, number>> {
     const found = new Map<string, number>()
     let cursor = '0'
@@ -70,7 +70,7 @@ export class RedisServer {
       const [next, keys] = (await this.call('SCAN', cursor, 'COUNT', 1000)) as [string, string[]]
       for (const key of keys) {
         const leftMs = Number(await this.call('PTTL', key))
-        // -2: it ended between the two commands.
+        // -2: it expired between the two commands.
         if (leftMs !== -2) found.set(key, leftMs)
       }
       cursor = next
@@ -78,7 +78,7 @@ export class RedisServer {
     return found
   }
 
-  /** How many clients are connected, without the harness's own. */
+  /** The number of connected clients, without the harness's own. */
   async connections(): Promise<number> {
     const own = await this.call('CLIENT', 'ID')
     const list = String(await this.call('CLIENT', 'LIST'))
@@ -87,12 +87,12 @@ export class RedisServer {
     return list.filter((line) => !line.startsWith(`id=${own} `)).length
   }
 
-  /** Forgets all data; scripts stay loaded. */
+  /** Removes all data; scripts stay loaded. */
   async flush(): Promise<void> {
     await this.call('FLUSHALL')
   }
 
-  /** Sends a signal: `SIGKILL` ends it at once, `SIGSTOP` makes it hang, `SIGCONT` lets it go on. */
+  /** Sends a signal: `SIGKILL` ends it at once, `SIGSTOP` makes it hang, `SIGCONT` lets it continue. */
   kill(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): void {
     process.kill(this.pid, signal)
   }
@@ -119,14 +119,14 @@ export class RedisServer {
   }
 }
 
-/** Starts a real redis-server; some 30 ms. Fails, never skips, where there is none. */
+/** Starts a real redis-server in some 30 ms. Fails, never skips, without redis-server. */
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
   for (let tries = 0; ; tries++) {
     const port = options.port ?? (await freePort())
     try {
       return new RedisServer(await launch(port, options), port, options)
     } catch (error) {
-      // Someone was quicker with this port: try another, unless it has to be this one.
+      // Another process took this port first: try the next, unless it has to be this one.
       if (!(error instanceof PortTaken) || options.port !== undefined || tries > 5) throw error
     }
   }
@@ -145,21 +145,21 @@ async function launch(port: number, { settings = [], sentinel = false }: RedisSe
   writeFileSync(config, [...own, ...volatile, ...settings, ''].join('\n'))
 
   const server = await startLeashed(binary, [config, ...(sentinel ? ['--sentinel'] : [])], dir)
-  const said = () => `${server.errorText()}${readIfThere(log)}`
+  const output = () => `${server.errorText()}${readIfThere(log)}`
   try {
     await until(
       `redis-server answers on port ${port}`,
       async () => {
-        // The server that answers must be this very process: the port may belong to someone else's server.
+        // The server on the port must be this very process: the port may belong to another program's server.
         if ((await processIdAt(port)) === server.pid) return true
-        if (/Address already in use|Failed listening/i.test(said())) throw new PortTaken(`port ${port} is taken`)
+        if (/Address already in use|Failed listening/i.test(output())) throw new PortTaken(`port ${port} is taken`)
         return false
       },
       { everyMs: 4, withinMs: 10_000, giveUpOn: PortTaken },
     )
     return server
   } catch (error) {
-    const log = said()
+    const log = output()
     await server.end()
     if (error instanceof PortTaken) throw error
     throw new Error(`redis-server did not start on port ${port}:\n${log}`, { cause: error })
@@ -174,7 +174,7 @@ function readIfThere(file: string): string {
   }
 }
 
-/** The pid of the Redis that listens on `port`; undefined when none answers. */
+/** The pid of the Redis that listens on `port`; undefined without one. */
 function processIdAt(port: number): Promise<number | undefined> {
   return new Promise((resolve) => {
     let text = ''

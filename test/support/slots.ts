@@ -1,7 +1,9 @@
-/** How many slots a Redis Cluster has. */
+/** The number of slots of a Redis Cluster. */
 export const SLOTS = 16_384
 
-/** The cluster slot of a key, by the cluster specification: of its first non-empty `{hash tag}` if it has one. */
+/**
+ * The cluster slot of a key by the cluster specification, which hashes its first non-empty `{hash tag}` if it has one.
+ */
 export function slotOf(key: string): number {
   const open = key.indexOf('{')
   const close = open < 0 ? -1 : key.indexOf('}', open + 1)
@@ -13,7 +15,7 @@ export function slotOfIdentity(value: string, kind = 'key'): number {
   return slotOf(`${kind}=${value}`)
 }
 
-/** CRC-16/XMODEM, bit by bit: slow and plain, since it checks what others do fast. */
+/** CRC-16/XMODEM, bit by bit: slow and simple, as it checks fast implementations. */
 function crc16(bytes: Buffer): number {
   let crc = 0
   for (const byte of bytes) {

@@ -1,11 +1,11 @@
 import type { RedisClient } from '@sluice/core'
 
-/** How a stand-in answers a command: with what it returns, or an error. */
+/** The replies of a stand-in to commands: values, or thrown errors. */
 export type Answering = (name: string, args: readonly string[]) => unknown
 
 /**
- * What `redisStore` takes for a client of ioredis, answering as it is told to. For what no Redis says, and
- * for looking at what would be sent to one; whether a Redis accepts that is not tested with it.
+ * A client of ioredis for `redisStore`, whose replies a function makes. For replies that no real Redis sends, and to
+ * see the commands of a store. Whether a Redis accepts these is not tested with it.
  */
 export function standIn(answer: Answering): RedisClient {
   const client = {

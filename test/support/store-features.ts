@@ -15,8 +15,8 @@ import { until } from './until.js'
 const HOUR_MS = 3_600_000
 
 /**
- * Uses whatever a store can do, on these keys, and fails at the first that is not done in Redis. `outage` makes Redis
- * refuse writes while what it is given runs.
+ * Uses every feature of a store on these keys, and fails at the first that is not done in Redis. `outage` makes Redis
+ * refuse writes while the given function runs.
  */
 export async function useEveryFeature(
   client: RedisClient,
@@ -43,7 +43,7 @@ export async function useEveryFeature(
         return store.state === 'unavailable'
       }),
     )
-    await until('it is over', () => decided(limiter.consume(keys[0] as string)), { withinMs: 2000 })
+    await until('the outage is over', () => decided(limiter.consume(keys[0] as string)), { withinMs: 2000 })
   } finally {
     await store.close()
   }
@@ -68,7 +68,7 @@ async function usePermits(store: RedisStore, key: string): Promise<void> {
   const held = await decided(limiter.consume(key))
   await limiter.renew(held)
   await new Promise((resolve) => setTimeout(resolve, 50))
-  // The first has lapsed and is removed.
+  // The first permit has lapsed and is removed.
   await decided(limiter.consume(key, { cost: 2 }))
   await decided(limiter.consume(key, { cost: 3 }))
   await limiter.release(held)
@@ -81,7 +81,7 @@ async function useBlocks(store: RedisStore, key: string): Promise<void> {
     await limiter.block(key, { for: '1h', reason: 'a test' })
     if ((await decided(limiter.consume(key))).reason !== 'blocked') throw new Error('the block does not hold')
     if ((await store.blocks.get({ key }, { policy: 'blocks' }))?.reason !== 'a test')
-      throw new Error('it is not listed')
+      throw new Error('the block is not listed')
     await limiter.unblock(key)
     if (!(await decided(limiter.consume(key))).allowed) throw new Error('the block stays')
   }

@@ -2,14 +2,14 @@ import { type RedisClient, type RedisStoreOptions, redisStore, type Store } from
 import type { Owned } from './clients.js'
 import { insist } from './outages.js'
 
-/** A store on a client of its own kind, and how both are closed. */
+/** A store on its own client, and a function that closes both. */
 export interface OpenStore {
   readonly store: Store
   readonly client: RedisClient
   close(): Promise<void>
 }
 
-/** A store on a connected client, patient enough for a busy machine unless told otherwise, and whose outages fail the test. */
+/** A store on a connected client, with a timeout for a busy machine by default, whose outages fail the test. */
 export async function openStore(owned: Owned<RedisClient>, options: RedisStoreOptions = {}): Promise<OpenStore> {
   await owned.ready
   const store = insist(redisStore(owned.client, { timeout: 5000, ...options }))

@@ -12,8 +12,8 @@ export interface Tomcat {
 }
 
 /**
- * Starts a real Tomcat whose one application runs this JSP for these patterns of servlets, with more attributes of its connector.
- * Resolves when it accepts connections on `port`. Fails, never skips, where there is none.
+ * Starts a real Tomcat whose one application runs this JSP for these patterns of servlets, with further attributes of
+ * its connector. Resolves when it accepts connections on `port`. Fails, never skips, without Tomcat.
  */
 export async function startTomcat(port: number, jsp: string, patterns: readonly string[], more = ''): Promise<Tomcat> {
   const script = find(tomcat)
@@ -21,7 +21,7 @@ export async function startTomcat(port: number, jsp: string, patterns: readonly 
   const dir = ownDirectory('sluice-tomcat-')
   for (const folder of ['conf', 'logs', 'temp', 'webapps/ROOT/WEB-INF', 'work'])
     mkdirSync(join(dir, folder), { recursive: true })
-  // It runs without the rights of whoever runs the tests.
+  // It runs without the rights of the user who runs the tests.
   for (const folder of ['logs', 'temp', 'work']) chmodSync(join(dir, folder), 0o777)
   writeFileSync(join(dir, 'conf/server.xml'), serverXml(port, more))
   writeFileSync(join(dir, 'conf/web.xml'), JSP_XML)

@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export interface UntilOptions {
   /** Whole milliseconds. @default 30_000 */
   readonly withinMs?: number
-  /** Whole milliseconds between two looks. @default 10 */
+  /** Whole milliseconds between two attempts. @default 10 */
   readonly everyMs?: number
-  /** Errors of this class end the waiting: it can only be in vain. */
+  /** Errors of this class end the wait, as it would be in vain. */
   readonly giveUpOn?: new (
     message: string,
   ) => Error
@@ -14,8 +14,8 @@ export interface UntilOptions {
 type Falsy = false | undefined | null | 0 | ''
 
 /**
- * Waits for something that happens in another process: looks again and again until `look` gives
- * something truthy. Errors of `look` mean "not yet"; the last one is the cause if time runs out.
+ * Waits for a condition in another process: calls `look` repeatedly until it returns something truthy. Errors of `look`
+ * mean "not yet"; the last one is the cause of the timeout.
  */
 export async function until<T>(
   what: string,

@@ -4,7 +4,7 @@ export interface Zipf {
   readonly seed: number
 }
 
-/** Draws identities, the n-th with a share of 1/n of the first's, and returns how often each was drawn. */
+/** Draws identities, the n-th with 1/n of the first's share, and returns how often each was drawn. */
 export function zipf(
   { identities, draws, seed }: Zipf,
   drawn: (identity: string) => void,

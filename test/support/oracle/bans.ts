@@ -1,4 +1,4 @@
-/** What a ban is made of, in ms, as a test states it. */
+/** The terms of a ban in ms, as a test states them. */
 export interface BanSpec {
   readonly after: number
   readonly withinMs: number
@@ -13,7 +13,8 @@ export interface OracleBan {
 }
 
 /**
- * One identity's strikes and bans as the documentation tells them, counted anew each time. Shares no code with the library.
+ * The strikes and bans of one identity as documented, counted from the start each time. Shares no code with the
+ * library.
  */
 export class BanOracle {
   readonly #spec: BanSpec
@@ -40,13 +41,14 @@ export class BanOracle {
     const { after, withinMs, ladderMs, forgetAfterMs } = this.#spec
     const newest = Math.max(...this.#strikes.map(({ at }) => at), Number.NEGATIVE_INFINITY)
     const isBack = newest > now
-    // Time stands still until a clock that stepped back has caught up, by up to a window; beyond, the strikes are as of now.
+    // Time stands still until a clock that stepped back has caught up, by up to a window; beyond that, strikes count
+    // from now.
     const at = isBack && newest - now <= withinMs ? newest : now
     this.#strikes = this.#strikes.map((strike) => ({ ...strike, at: Math.min(strike.at, at) }))
     if (at >= this.#lastSign + forgetAfterMs) this.#bans = 0
     this.#strikes.push({ at, weight })
     const counted = this.#strikes.filter((strike) => strike.at > at - withinMs)
-    // What has lapsed once stays lapsed, however far back the clock steps.
+    // Strikes that have lapsed stay lapsed, however far back the clock steps.
     this.#strikes = counted
     const strikes = counted.reduce((sum, strike) => sum + strike.weight, 0)
     if (strikes < after) {
@@ -61,7 +63,7 @@ export class BanOracle {
     return this.#ban
   }
 
-  /** A reset forgets strikes alone. */
+  /** A reset clears only strikes. */
   reset(): void {
     this.#strikes = []
   }

@@ -4,7 +4,7 @@ import type { Room } from './spec.js'
 const least = (a: bigint, b: bigint) => (a < b ? a : b)
 const positive = (a: bigint) => (a > 0n ? a : 0n)
 
-/** Drains `limit` per window, evenly: fractions of a unit are kept as numerators over `window`. */
+/** Drains `limit` per window, evenly. Fractions of a unit are numerators over `window`. */
 export function drainingBucket(limit: number, window: number, capacity: number): Room {
   const full = BigInt(capacity) * BigInt(window)
   return (charges, now) => {

@@ -1,6 +1,6 @@
 import type { Room } from './spec.js'
 
-/** At most `limit` units in any window: whatever is younger than the window counts. */
+/** At most `limit` units in any window: everything younger than the window counts. */
 export function exactLog(limit: number, window: number): Room {
   return (charges, now) => {
     let used = 0

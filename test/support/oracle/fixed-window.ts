@@ -9,7 +9,7 @@ export function clockWindow(limit: number, window: number): Room {
   }
 }
 
-/** A window starts with the first charge that finds none open. */
+/** A window starts with the first charge outside of an open one. */
 export function openedWindow(limit: number, window: number): Room {
   return (charges, now) => {
     let opened = Number.NEGATIVE_INFINITY

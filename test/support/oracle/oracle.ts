@@ -32,7 +32,7 @@ export function roomOf(spec: LimitSpec): Room {
   }
 }
 
-/** What a verdict must say, by definition. */
+/** The verdict by definition. */
 export interface Expected {
   readonly allowed: boolean
   readonly reason: 'limited' | 'impossible' | undefined
@@ -48,10 +48,10 @@ export interface Expected {
   }[]
 }
 
-/** A charge in every limit's list, to find it again when it is freed or renewed. */
+/** A charge in each limit's list, to find it again for a release or renewal. */
 export type Receipt = readonly { readonly list: Charge[]; readonly charge: Charge }[]
 
-/** A policy by definition: slow, and simple enough to be believed. */
+/** A policy by definition: slow, and simple enough to be trusted. */
 export class Oracle {
   readonly #limits: readonly { spec: LimitSpec; room: Room; lists: Map<string, Charge[]> }[]
   readonly #chargesRefusals: boolean
@@ -61,7 +61,7 @@ export class Oracle {
     this.#chargesRefusals = onDeny === 'charge'
   }
 
-  /** `keys`: what each limit is charged on. Also returns what `release` and `renew` need. */
+  /** `keys`: the key of each limit. The receipt is for `release` and `renew`. */
   consume(now: number, cost: number, keys: readonly string[]): Expected & { receipt: Receipt } {
     const lists = this.#limits.map(({ lists }, i) => {
       const key = keys[i] as string
@@ -95,7 +95,7 @@ export class Oracle {
     const limits = this.#limits.map(({ spec, room }, i) => {
       const list = lists[i] as Charge[]
       const { possible } = each[i] as (typeof each)[number]
-      // A refusal that is charged puts off the next chance, so the wait is counted from what it left.
+      // A charged refusal delays the next chance, so the wait is counted from the state after it.
       const wait = possible ? firstMs((ms) => room(list, now + ms) >= cost) : undefined
       const retryAfterMs = allowed ? 0 : wait
       return {
@@ -125,7 +125,7 @@ export class Oracle {
     }
   }
 
-  /** The holder needs these permits for longer. Those already freed or lapsed are not taken again. */
+  /** The holder needs these permits for longer. Released or lapsed ones are not taken again. */
   renew(now: number, receipt: Receipt): void {
     for (const [i, { list, charge }] of receipt.entries()) {
       const ttl = this.#limits[i]?.spec.window as number

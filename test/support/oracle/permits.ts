@@ -1,6 +1,6 @@
 import type { Room } from './spec.js'
 
-/** Permits are held until they are freed (then they are no longer in the list) or their time is over. */
+/** Permits are taken until they are released, and then no longer in the list, or until they lapse. */
 export function permits(limit: number, ttl: number): Room {
   return (charges, now) => {
     let held = 0

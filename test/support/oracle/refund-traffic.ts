@@ -1,17 +1,17 @@
 import { randomFrom } from '../../contract/policies.js'
 import type { BucketSpec } from './refunds.js'
 
-/** Requests that overlap, and what comes back of each when it ends. */
+/** Requests that overlap, and the units refunded when each ends. */
 export interface RefundTraffic {
   readonly title: string
   readonly spec: BucketSpec
-  /** How long it goes on, and the mean time between two requests. */
+  /** The duration, and the mean time between two requests. */
   readonly forMs: number
   readonly everyMs: number
   readonly cost: number
-  /** What comes back: of so many in a hundred, as many units at least and at most. */
+  /** The refunds: for so many in a hundred, this many units at least and at most. */
   readonly back: { readonly percent: number; readonly least: number; readonly most: number }
-  /** How long a request takes, at least and at most. */
+  /** The duration of a request, at least and at most. */
   readonly takesMs: readonly [number, number]
 }
 
@@ -21,7 +21,7 @@ export interface Arrival {
   readonly endsAt: number
 }
 
-/** The same for the same traffic. */
+/** Deterministic: the same for the same traffic. */
 export function arrivals({ title, forMs, everyMs, back, takesMs }: RefundTraffic): Arrival[] {
   const random = randomFrom(title.length)
   const between = (least: number, most: number) => least + random(most - least + 1)

@@ -4,7 +4,7 @@ import type { LimitSpec } from './spec.js'
 
 export type BucketSpec = Extract<LimitSpec, { algorithm: 'gcra' | 'tokenBucket' | 'leakyBucket' }>
 
-/** What a charge has put into a bucket, less what has been refunded of it: in unit·ms. */
+/** The amount that a charge added to a bucket, less its refunds, in unit·ms. */
 export interface Kept {
   readonly at: number
   amount: bigint
@@ -13,8 +13,8 @@ export interface Kept {
 const positive = (a: bigint) => (a > 0n ? a : 0n)
 
 /**
- * A bucket that remembers each of its charges. What is refunded of one was never charged: all that came after is
- * worked out anew without it. Slow, and simple enough to be believed.
+ * A bucket that remembers each of its charges. A refund removes a part of its charge from the past, and everything
+ * later is computed again. Slow, and simple enough to be trusted.
  */
 export class RememberingBucket {
   readonly #unit: bigint
@@ -34,7 +34,9 @@ export class RememberingBucket {
       BigInt(limit) * BigInt(stepMs) * BigInt(Math.floor(to / stepMs) - Math.floor(from / stepMs))
   }
 
-  /** Where the clock stepped back, time stands still until it is again when the bucket last changed, unless it is empty. */
+  /**
+   * After a clock stepped back, time stands still until the bucket's last change is reached again, unless it is empty.
+   */
   goTo(now: number, isEmpty: boolean): void {
     if (isEmpty) this.#charges = []
     this.#now = now
@@ -45,12 +47,12 @@ export class RememberingBucket {
     return this.#add(BigInt(cost) * this.#unit)
   }
 
-  /** Charges what room there is, if not more is in it than will be paid off after so many ms. */
+  /** Charges the available room, less the amount that lasts longer than so many ms. */
   fill(paidOffAfterMs: number): void {
     this.#add(positive(this.#full - this.#paidOff(this.#at, this.#now + paidOffAfterMs)))
   }
 
-  /** Refunds, and tells how much less there is now, in unit·ms. */
+  /** Refunds, and returns the reduction of the debt in unit·ms. */
   refund(kept: Kept, cost: number): bigint {
     const before = this.#debt(this.#at)
     this.#changedAt = this.#at

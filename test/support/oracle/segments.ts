@@ -1,6 +1,6 @@
 import type { Room } from './spec.js'
 
-/** The last `count` segments in full, and of the one before them what `edge` says. */
+/** The last `count` segments in full, and the part of the previous one that `edge` defines. */
 export function segmentedWindow(
   limit: number,
   window: number,

@@ -1,4 +1,4 @@
-/** One limit with every option as a number of units or ms: what an oracle needs to know. */
+/** One limit with every option as a number of units or ms, for an oracle. */
 export type LimitSpec =
   | { readonly algorithm: 'slidingLog'; readonly limit: number; readonly window: number }
   | {
@@ -33,16 +33,16 @@ export type LimitSpec =
   /** `window` is the time to live of a permit. */
   | { readonly algorithm: 'concurrency'; readonly limit: number; readonly window: number }
 
-/** Units that were admitted at one instant, and for permits in flight when they end. */
+/** Units admitted at one instant, and for permits the time at which they end. */
 export interface Charge {
   readonly at: number
   readonly cost: number
-  /** When a permit that was renewed ends. */
+  /** The end of a renewed permit. */
   until?: number
 }
 
 /**
- * What an algorithm means, computed from nothing but the full list of charges, in the order they were
- * made: whole units that would be admitted at `now`.
+ * An algorithm by definition, computed only from the full list of charges, in their order: the whole units that would
+ * be admitted at `now`.
  */
 export type Room = (charges: readonly Charge[], now: number) => number
