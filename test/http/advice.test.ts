@@ -86,7 +86,7 @@ describe.each(Object.keys(APPS))('%s', (framework) => {
     expect(await codesAfter({}, { 'x-forwarded-for': '203.0.113.9' })).toEqual(['SLUICE_UNTRUSTED_PROXY'])
   })
 
-  test('an untrusted proxy causes no warning if it is silenced, the limit is not by address, or no proxy shows', async () => {
+  test('no warning of an untrusted proxy is emitted if silenced, without limits by address, or without a proxy', async () => {
     const proxied = { 'x-forwarded-for': '203.0.113.9' }
     expect(await codesAfter({ warnings: { SLUICE_UNTRUSTED_PROXY: false } }, proxied)).toEqual([])
     expect(await codesAfter({ key: express.everyone() }, proxied)).toEqual([])

@@ -14,16 +14,16 @@ import {
 } from '@sluice/core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { until } from '../support/until.js'
-import type { AnsweringApp, AnsweringFactory, Handler } from './support/answers.js'
 import type { AnyOptions } from './support/app.js'
+import type { Handler, HandlerApp, HandlerAppFactory } from './support/handler-apps.js'
 
 const BAN = { after: 3, within: '1m', for: ['10m', '1h'], forgetAfter: '1d' } as const
 const ABNORMAL = 'https://iana.org/assignments/http-problem-types#abnormal-usage-detected'
 
 /** Bans of clients that are refused repeatedly. */
-export function bansContract(name: string, factory: AnsweringFactory): void {
+export function bansContract(name: string, factory: HandlerAppFactory): void {
   describe(`bans: ${name}`, () => {
-    const running: AnsweringApp[] = []
+    const running: HandlerApp[] = []
     const start = async (options: AnyOptions, answer: Handler = () => ({ body: 'done' })) => {
       let now = 1_800_000_000_000
       const store = memoryStore({ clock: () => now })
@@ -53,7 +53,7 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       }
     })
 
-    test('the strike above the limit is refused as a ban, and so is every request until the ban ends', async () => {
+    test('the strike that reaches `after` is refused as a ban, like every request until the ban ends', async () => {
       const app = await start({ ban: BAN })
       expect(await app.statuses(3)).toEqual([200, 429, 429])
       const banned = await app.ask()
@@ -136,9 +136,9 @@ export function bansContract(name: string, factory: AnsweringFactory): void {
       const spared = await start({ key: byIp(), ban: BAN })
       expect(await spared.statuses(6)).toEqual([200, ...Array.from({ length: 5 }, () => 429)])
       expect((await spared.limiter.peek('127.0.0.1')).reason).toBe('limited')
-      const asked = await start({ key: byIp(), ban: { ...BAN, private: true } })
-      await asked.statuses(4)
-      expect((await asked.limiter.peek('127.0.0.1')).reason).toBe('banned')
+      const withPrivate = await start({ key: byIp(), ban: { ...BAN, private: true } })
+      await withPrivate.statuses(4)
+      expect((await withPrivate.limiter.peek('127.0.0.1')).reason).toBe('banned')
     })
 
     test('with count, refusals become strikes once they are final', async () => {

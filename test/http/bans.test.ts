@@ -1,4 +1,4 @@
 import { bansContract } from './bans.contract.js'
-import { ANSWERING } from './support/answers.js'
+import { HANDLER_APPS } from './support/handler-apps.js'
 
-for (const [name, factory] of Object.entries(ANSWERING)) bansContract(name, factory)
+for (const [name, factory] of Object.entries(HANDLER_APPS)) bansContract(name, factory)

@@ -186,7 +186,7 @@ export function eventsContract(name: string, factory: AppFactory): void {
       ])
     })
 
-    test('requests are counted by policy, limit, outcome and source', async () => {
+    test('counts of requests have policy, limit, outcome and source', async () => {
       const policy = freshPolicy()
       const counting = startCounting()
       stops.push(counting.stop)

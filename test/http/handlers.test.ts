@@ -162,7 +162,7 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
   })
 
   describe('pass()', () => {
-    test('pass() hands a RateLimitError with status, headers and verdict, a public message and no stack to the error handler', async () => {
+    test('pass() hands the error handler a RateLimitError with status, headers and verdict, without a stack', async () => {
       const app = await start([{ name: 'api', store: frozen(), limit: 1, window: '10s', respond: pass() }])
       await request(app.server).get('/')
       const { status, headers, body } = await request(app.server).get('/')

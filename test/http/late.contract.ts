@@ -61,7 +61,7 @@ export function lateContract(name: string, factory: LateAppFactory): void {
       },
     )
 
-    test('a body that is cut off while a handler reads it, or has begun to respond, does not end the process', async () => {
+    test('a body cut off while its handler reads or responds does not end the process', async () => {
       const app = await start(options['a largest body alone'] as AnyOptions)
       const failures = await failuresDuring(async () => {
         setTimeout(app.goOn, 50)

@@ -195,7 +195,7 @@ export function listsContract(name: string, factory: AppFactory): void {
       ])
     })
 
-    test('enforce.percent applies to denied addresses by the same share as to limits', async () => {
+    test('enforce.percent denies the same clients that it limits', async () => {
       const ofLimits = await start({ limit: 0, key: byIp(), enforce: { percent: 50 } })
       const ofLists = await start({
         limit: 0,

@@ -56,23 +56,20 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_, factory) => {
     return { app, get: (path: string) => statusOf((app.server.address() as AddressInfo).port, path) }
   }
 
-  test.each(Object.entries(READERS))(
-    'a target that %s cannot read to its end gets 400, and is never read in part',
-    async (_, make) => {
-      const { app, get } = await start(await make(), ['/login'])
-      expect(await get('/login')).toBe(200)
-      for (const path of [
-        `${'/x/..'.repeat(600)}/login`,
-        `${'/X'.repeat(1000)}/login`,
-        '//ann@example.com/login#',
-        'http://example.com;/login',
-        'ftp://example.com/login',
-      ]) {
-        expect([path.slice(0, 30), await get(path)]).toEqual([path.slice(0, 30), 400])
-      }
-      expect(app.ran).toEqual(['/login'])
-    },
-  )
+  test.each(Object.entries(READERS))('a target that %s cannot read completely gets 400', async (_, make) => {
+    const { app, get } = await start(await make(), ['/login'])
+    expect(await get('/login')).toBe(200)
+    for (const path of [
+      `${'/x/..'.repeat(600)}/login`,
+      `${'/X'.repeat(1000)}/login`,
+      '//ann@example.com/login#',
+      'http://example.com;/login',
+      'ftp://example.com/login',
+    ]) {
+      expect([path.slice(0, 30), await get(path)]).toEqual([path.slice(0, 30), 400])
+    }
+    expect(app.ran).toEqual(['/login'])
+  })
 
   test('in report mode a request with an unreadable target is admitted', async () => {
     const { get } = await start({ ...LIMITED, key: byPath(), enforce: { mode: 'report' } } as AnyOptions, [])

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { until } from '../support/until.js'
 import type { AnyOptions } from './support/app.js'
 import { type Handling, listen, type PermitAppFactory, type PermitHandlers } from './support/permit-apps.js'
-import { type AskingClient, read, stop } from './support/permit-clients.js'
+import { type PermitClient, read, stop } from './support/permit-clients.js'
 
 /** A promise that a handler waits for, until the test opens it. */
 function gate() {
@@ -17,7 +17,7 @@ const TTL_MS = 60_000
 const TICK_MS = TTL_MS / 3
 
 /** Permits of clients that leave, and of clients that do not read, in every framework. */
-export function permitContract(name: string, factory: PermitAppFactory, connect: (port: number) => AskingClient): void {
+export function permitContract(name: string, factory: PermitAppFactory, connect: (port: number) => PermitClient): void {
   describe(name, () => {
     const closing: (() => unknown)[] = []
     // The interval in which permits are renewed and checked; other timers are real.
@@ -69,9 +69,9 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
     /** Sends a request, and leaves once its handler runs; resolves when the server has noticed. */
     async function askAndLeave({ client, handled, seen }: Awaited<ReturnType<typeof start>>, path = '/') {
       const [ran, closed] = [handled.length, seen.closed]
-      const asking = await client.ask(path)
+      const sent = await client.ask(path)
       await until('the handler runs', () => handled.length === ran + 1)
-      asking.leave()
+      sent.leave()
       await until('the server notices', () => seen.closed === closed + 1)
     }
 
@@ -118,10 +118,10 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
 
     test('a permit is released when the connection closes after the response has begun', async () => {
       const app = await start({ takeOver: ({ raw }) => void raw.writeHead(200).write('begun') })
-      const asking = await app.client.ask('/raw')
-      expect(await asking.status).toBe(200)
+      const sent = await app.client.ask('/raw')
+      expect(await sent.status).toBe(200)
       expect(await app.free()).toBe(1)
-      asking.leave()
+      sent.leave()
       await until('the permit is free', async () => (await app.free()) === 2)
     })
 
@@ -192,10 +192,10 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
           return source
         },
       })
-      const asking = await app.client.ask()
+      const sent = await app.client.ask()
       await until('the stream is there', () => sources.length === 1)
       await new Promise((resolve) => setImmediate(resolve))
-      asking.leave()
+      sent.leave()
       await until('the stream is destroyed', () => sources[0]?.destroyed)
       await new Promise((resolve) => setImmediate(resolve))
       expect(await app.free()).toBe(1)
@@ -218,9 +218,9 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
       const queued = { name: 'queue', store: memoryStore(), limits: [concurrency({ limit: 1 })] }
       await createLimiter({ ...queued, key: everyone() }).consume('everyone')
       const app = await start({}, {}, [{ ...queued, key: everyone(), respond: queue() }])
-      const asking = await app.client.ask()
+      const sent = await app.client.ask()
       await until('a permit is taken', async () => (await app.free()) === 1)
-      asking.leave()
+      sent.leave()
       await until('the permit is free', async () => (await app.free()) === 2)
       expect(app.handled).toEqual([])
     })
@@ -245,9 +245,9 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
           },
         },
       )
-      const asking = await app.client.ask()
+      const sent = await app.client.ask()
       await until('the request is being decided', () => calls === 1)
-      asking.leave()
+      sent.leave()
       await until('the handler runs', () => app.handled.length === 1)
       expect(await app.free()).toBe(1)
       handler.open()
@@ -295,19 +295,19 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
       test('maxHold leaves a response alone that is read slowly', async () => {
         const { pulled, source } = body()
         const app = await start({ takeOver: ({ raw }) => void pipeline(source, raw.writeHead(200), () => {}) })
-        const asking = await app.client.ask('/raw')
-        expect(await asking.status).toBe(200)
+        const sent = await app.client.ask('/raw')
+        expect(await sent.status).toBe(200)
         await stands(() => pulled.chunks)
         for (let n = 0; n < 8; n++) {
           await vi.advanceTimersByTimeAsync(TICK_MS)
           const before = pulled.chunks
           while (pulled.chunks === before) {
-            await read(asking.incoming, 65_536)
+            await read(sent.incoming, 65_536)
             await new Promise((resolve) => setImmediate(resolve))
           }
         }
         expect([await app.free(), app.seen.closed]).toEqual([1, 0])
-        asking.leave()
+        sent.leave()
         await until('the permit is free', async () => (await app.free()) === 2)
       })
     })

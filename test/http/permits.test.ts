@@ -76,7 +76,7 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     await until('the permit is free', async () => (await free(app.limiter)) === 1)
   })
 
-  test('a handler that responds while such a 413 waits behind another response holds no permit after its client has left', async () => {
+  test('after a 413 behind another response, a handler that responds holds no permit once its client left', async () => {
     const handled: Handling[] = []
     const limits = [concurrency({ limit: 2, ttl: TTL_MS })]
     const takeOver = (handling: Handling) => handled.push(handling)

@@ -99,7 +99,7 @@ test('requestProperty rejects names that requests already have', () => {
   }
 })
 
-test('a verdict has the keys that it was made for, also with a block, and not in its JSON', async () => {
+test('a verdict has its keys, also with a block, but not in its JSON', async () => {
   const key = compose(
     byIp(),
     keyed('account', () => 'ann'),

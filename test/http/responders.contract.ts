@@ -13,10 +13,10 @@ import { reportModeTests } from './responders/report-mode.js'
 import { shadowTests } from './responders/shadow.js'
 import { tarpitTests } from './responders/tarpit.js'
 import { throttleTests } from './responders/throttle.js'
-import type { AnsweringFactory } from './support/answers.js'
+import type { HandlerAppFactory } from './support/handler-apps.js'
 
 /** The behaviour of every responder, on sockets, to the byte. */
-export function respondersContract(name: string, factory: AnsweringFactory): void {
+export function respondersContract(name: string, factory: HandlerAppFactory): void {
   // Concurrent, as most tests wait most of the time.
   describe.concurrent(name, () => {
     const start = starting(factory)

@@ -1,4 +1,4 @@
 import { respondersContract } from './responders.contract.js'
-import { ANSWERING } from './support/answers.js'
+import { HANDLER_APPS } from './support/handler-apps.js'
 
-for (const [name, factory] of Object.entries(ANSWERING)) respondersContract(name, factory)
+for (const [name, factory] of Object.entries(HANDLER_APPS)) respondersContract(name, factory)

@@ -172,7 +172,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect(second.tookMs).toBeGreaterThan(1800)
     })
 
-    test('degrade sends the small version after the quota is used up, and finishes a response that has begun', async () => {
+    test('degrade sends small versions once the quota is used up, and finishes a response that has begun', async () => {
       const app = await start({ ...bytes(100_000), respond: degrade() }, (_req, verdict) => ({
         whole: Buffer.alloc(verdict?.degraded ? 10 : 300_000),
       }))
@@ -250,7 +250,7 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect([more.status, more.body.length]).toEqual([200, 3 * MB])
     })
 
-    test('beside a limit of requests, a request is admitted by both limits or by none', async () => {
+    test('a request under limits of requests and bytes is admitted by both or none', async () => {
       const limits = [perMinute(2), ...bytes(MB).limits]
       const app = await start({ limits }, () => ({ whole: Buffer.alloc(300_000) }))
       const statuses = []

@@ -123,7 +123,7 @@ test('a lost connection is opened again', async () => {
   await until('the override is followed', async () => (await limitFor('ann')) === 6)
 })
 
-test('if PostgreSQL hangs, requests wait for lookupTimeout at most and are decided by what is known, else by the document', async () => {
+test('while PostgreSQL hangs, requests wait for lookupTimeout at most, then use known overrides or the document', async () => {
   await put('ann', 5)
   await put('bob', 5)
   await from()

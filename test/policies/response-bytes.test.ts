@@ -40,7 +40,7 @@ test('a document limits bytes of responses, beside limits of requests', async ()
   await close()
 })
 
-test('a responder in the document, or onExhausted of the limiter, decides what happens to a response over the limit', async () => {
+test('a responder in the document, or onExhausted, decides about a response over its limit', async () => {
   const finishing = await serve(both, { onExhausted: 'finish' })
   expect((await receive(finishing.port)).isWhole).toBe(true)
   expect((await receive(finishing.port)).status).toBe(429)

@@ -22,7 +22,7 @@ export interface Leashed {
   readonly pid: number
   /** Its standard error so far. */
   errorText(): string
-  /** Kills it, removes its directory, and waits until both are gone. */
+  /** Kills it, removes its directory, and waits for both. */
   end(): Promise<void>
 }
 

@@ -15,7 +15,7 @@ export interface Nginx {
 
 /**
  * Starts a real nginx with these settings: one process, in the foreground, without privileges, with a
- * folder of its own. Resolves when it accepts connections on `port`. Fails, never skips, where there is none.
+ * folder of its own. Resolves when it accepts connections on `port`. Fails, never skips, without nginx.
  */
 export async function startNginx(settings: string, port: number): Promise<Nginx> {
   const binary = find(nginx)
@@ -43,8 +43,8 @@ export interface Answer {
 }
 
 /**
- * A GET by a client at `address`, to a port where nginx speaks the PROXY protocol: what a load balancer in front of it
- * would send. The only way to come from another address without another machine.
+ * A GET by a client at `address`, to a port where nginx speaks the PROXY protocol: as a load balancer in front of it
+ * would. The only way to send from another address without another machine.
  */
 export async function getFrom(address: string, port: number, path: string, headers: string[] = []): Promise<Answer> {
   const socket = connect(port, '127.0.0.1')

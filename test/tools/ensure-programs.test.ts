@@ -45,7 +45,7 @@ describe('installing programs', () => {
     expect(plan.at(-1)?.args.slice(-2)).toEqual(['--no-install-recommends', 'nginx'])
   })
 
-  test('all missing programs are installed at once, after an announcement of packages, commands and the way to prevent it', () => {
+  test('all missing programs are installed at once, after an announcement', () => {
     const plan = installPlan([redisServer, nginx, curl], { isRoot: true, maySudo: false, has: having('apt-get') })
     expect(plan).toHaveLength(2)
     expect(plan.at(-1)?.args.slice(-3)).toEqual(['redis-server', 'nginx', 'curl'])

@@ -44,7 +44,7 @@ test('metrics of a decider have their own listener', async () => {
   expect((await ask(metricsOf(decider), { path: '/metrics', method: 'POST' })).status).toBe(405)
 })
 
-test('without a token metrics are served only by address, as a web page could point its own host name at this machine', async () => {
+test('without a token metrics are served only under an address, which keeps out DNS rebinding', async () => {
   const decider = await serving(json(policy('rebound'), ...METRICS))
   const { port } = metricsOf(decider)
   const responseTo = async (host: string) => (await ask({ port }, { path: '/metrics', host })).status
@@ -56,7 +56,7 @@ test('without a token metrics are served only by address, as a web page could po
   }
 })
 
-test('with a token metrics are served to requests that have it, such as those of sluice top', async () => {
+test('with a token metrics are served to requests that send it, such as those of sluice top', async () => {
   const decider = await serving(json(policy('guarded'), ...METRICS), { SLUICE_TOKEN: TOKEN })
   const { port } = metricsOf(decider)
   const responseTo = async (...headers: [string, string][]) =>

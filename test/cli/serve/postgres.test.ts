@@ -57,7 +57,7 @@ test('a name, schema and file with the URL work as in other commands', async () 
   expect((await decide(decider, ANN)).json.limits[0].limit).toBe(3)
 })
 
-test('a document that a decider cannot use is rejected, and such an override of the table has no effect', async () => {
+test('a document that a decider cannot use is rejected, and an override of that kind has no effect', async () => {
   await apply(documentOf('all: { count: { only: failure }, limits: [{ limit: 1, window: 1m }] }'))
   expect(await refused(SERVED, env)).toMatchObject({ code: 1, stderr: expect.stringContaining('policies.all.count') })
   await apply(limitOf(1))

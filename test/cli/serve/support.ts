@@ -119,7 +119,7 @@ export const gateway = (dialect: string, document: string, ...more: string[]) =>
   ...more,
 ]
 
-export interface Answer {
+export interface DeciderResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
@@ -143,7 +143,7 @@ export function ask(
     headers?: readonly (readonly [string, string])[]
     body?: string | Uint8Array
   },
-): Promise<Answer> {
+): Promise<DeciderResponse> {
   return new Promise((resolve, reject) => {
     const flat = [['Host', host], ...headers].flat()
     const sent = httpRequest({ port, host: '127.0.0.1', method, path, headers: flat, agent: false }, (response) => {
@@ -172,7 +172,7 @@ export function decide(
   decider: Pick<Decider, 'port'>,
   request: unknown,
   headers: [string, string][] = [],
-): Promise<Answer> {
+): Promise<DeciderResponse> {
   const body = typeof request === 'string' ? request : JSON.stringify(request)
   const length: [string, string] = ['Content-Length', String(Buffer.byteLength(body))]
   return ask(decider, { method: 'POST', headers: [['Content-Type', 'application/json'], length, ...headers], body })

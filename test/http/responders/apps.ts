@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
 import { everyone, memoryStore, type Verdict } from '@sluice/core'
 import { afterAll } from 'vitest'
-import type { AnsweringApp, AnsweringFactory, Handler } from '../support/answers.js'
 import type { AnyOptions } from '../support/app.js'
+import type { Handler, HandlerApp, HandlerAppFactory } from '../support/handler-apps.js'
 import { type RawRequest, rawRequest } from '../support/raw.js'
 
 /** Only a hanging request takes so long, also on a busy machine. */
 export const HANGS_MS = 60_000
 
-export interface Running extends AnsweringApp {
+export interface Running extends HandlerApp {
   readonly port: number
   /** Verdicts of the requests whose handler ran. */
   readonly ran: (Verdict | undefined)[]
@@ -20,7 +20,7 @@ export interface Running extends AnsweringApp {
 export type Start = (options: AnyOptions, answer?: Handler) => Promise<Running>
 
 /** Starts apps, which end after all tests of the suite. */
-export function starting(factory: AnsweringFactory): Start {
+export function starting(factory: HandlerAppFactory): Start {
   const running: Running[] = []
   afterAll(async () => {
     for (const { server } of running.splice(0)) {

@@ -28,7 +28,7 @@ export function delayTests(start: Start): void {
       expect((await app.limiter.peek('everyone')).resetAfterMs).toBeLessThanOrEqual(120)
     })
 
-    test('delay refuses a longer wait than max at once, with the time at which there is room behind the others', async () => {
+    test('delay refuses a wait longer than max at once, with a Retry-After behind the waiting requests', async () => {
       // Its time stands still, so the waiting request stays in the queue.
       const app = await start({
         store: frozen(),

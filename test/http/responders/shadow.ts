@@ -1,6 +1,6 @@
 import { shadow } from '@sluice/core'
 import { describe, expect, test } from 'vitest'
-import type { Handler } from '../support/answers.js'
+import type { Handler } from '../support/handler-apps.js'
 import { ask, fieldsOf, frozen, html, type Start } from './apps.js'
 
 export function shadowTests(start: Start): void {

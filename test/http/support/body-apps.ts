@@ -11,7 +11,7 @@ import type { AnyOptions } from './app.js'
 import { appsByEffort } from './by-effort.js'
 
 /** A request as a handler of these apps sees it. */
-export interface Asked {
+export interface HandledRequest {
   readonly raw: IncomingMessage
   /** The verdict that the limiter passed to the handler. */
   readonly verdict: Verdict | undefined
@@ -20,7 +20,7 @@ export interface Asked {
   body(): Promise<string>
 }
 
-export type Answering = (asked: Asked) => Promise<{ status: number; text: string }>
+export type Answering = (handled: HandledRequest) => Promise<{ status: number; text: string }>
 
 export interface BodyApp {
   readonly server: Server
@@ -28,7 +28,7 @@ export interface BodyApp {
   /** The errors that reached the framework's error handler. */
   readonly errors: unknown[]
   /** Requests whose handler ran. */
-  readonly ran: Asked[]
+  readonly ran: HandledRequest[]
 }
 
 /** One app with one limiter on all paths, which responds to every method with the result of `answer`. */
@@ -38,7 +38,7 @@ const expressApp =
   (make: () => Express): BodyAppFactory =>
   async (options, answer) => {
     const errors: unknown[] = []
-    const ran: Asked[] = []
+    const ran: HandledRequest[] = []
     const app = make()
     const limiter = express.rateLimit(options as never)
     app.use(limiter)
@@ -50,9 +50,9 @@ const expressApp =
             else resolve(typeof req.body === 'string' ? req.body : '')
           })
         })
-      const asked = { raw: req, verdict: req.rateLimit, header: (name: string) => req.get(name), body }
-      ran.push(asked)
-      answer(asked)
+      const handled = { raw: req, verdict: req.rateLimit, header: (name: string) => req.get(name), body }
+      ran.push(handled)
+      answer(handled)
         .then(({ status, text }) => res.status(status).type('text').send(text))
         .catch(next)
     })
@@ -66,7 +66,7 @@ const expressApp =
 
 const koaApp: BodyAppFactory = async (options, answer) => {
   const errors: unknown[] = []
-  const ran: Asked[] = []
+  const ran: HandledRequest[] = []
   const app = new Koa()
   app.on('error', (error) => errors.push(error))
   const limiter = koa.rateLimit(options as never)
@@ -77,14 +77,14 @@ const koaApp: BodyAppFactory = async (options, answer) => {
       for await (const chunk of ctx.req.setEncoding('utf8')) text += chunk
       return text
     }
-    const asked = {
+    const handled = {
       raw: ctx.req,
       verdict: ctx.state.rateLimit,
       header: (name: string) => ctx.get(name) || undefined,
       body,
     }
-    ran.push(asked)
-    const { status, text } = await answer(asked)
+    ran.push(handled)
+    const { status, text } = await answer(handled)
     ctx.status = status
     ctx.body = text
   })
@@ -94,7 +94,7 @@ const koaApp: BodyAppFactory = async (options, answer) => {
 /** Its body is read before the handler runs, after the hooks. */
 const fastifyApp: BodyAppFactory = async (options, answer) => {
   const errors: unknown[] = []
-  const ran: Asked[] = []
+  const ran: HandledRequest[] = []
   const app = makeFastify()
   app.setErrorHandler((error, _request, reply) => {
     // The adapter hides details from clients in the cause.
@@ -105,14 +105,14 @@ const fastifyApp: BodyAppFactory = async (options, answer) => {
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
   await app.register(fastify.rateLimit, options as never)
   app.all('/*', async (request, reply) => {
-    const asked = {
+    const handled = {
       raw: request.raw,
       verdict: request.rateLimit,
       header: (name: string) => request.headers[name]?.toString(),
       body: async () => String(request.body ?? ''),
     }
-    ran.push(asked)
-    const { status, text } = await answer(asked)
+    ran.push(handled)
+    const { status, text } = await answer(handled)
     reply.code(status)
     return text
   })

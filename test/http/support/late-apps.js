@@ -20,7 +20,7 @@ import Koa from 'koa'
  * @property {import('node:net').Server} server
  * @property {import('@sluice/core').Limiter<string>[]} limiters in the order of the options
  * @property {string[]} ran paths of the handlers that have run
- * @property {unknown[]} errors what reached the framework's error handler
+ * @property {unknown[]} errors that reached the framework's error handler
  * @property {Set<Readable>} sources streams of handlers that are still open
  * @property {number[]} read bytes of the bodies that handlers have read to their end
  * @property {string[]} called callbacks of writes and ends that were called
@@ -54,7 +54,7 @@ function source(open, isEndless = false) {
   return stream
 }
 
-/** Everything that a response can be asked for by hand. @param {Response} res @param {string[]} called */
+/** Uses every method of a response by hand. @param {Response} res @param {string[]} called */
 function respondByHand(res, called) {
   res.statusCode = 201
   res.setHeader('X-Late', '1')
@@ -108,7 +108,7 @@ const BY_HAND = {
   },
 }
 
-/** Middleware that begins to answer before limiters run. @param {string | undefined} path @param {Response} res */
+/** Middleware that begins to respond before limiters run. @param {string | undefined} path @param {Response} res */
 function flushEarly(path, res) {
   if (path !== '/flushed') return
   res.statusCode = 200

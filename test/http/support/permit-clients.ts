@@ -4,7 +4,7 @@ import { connect, type Server } from 'node:net'
 import type { Readable } from 'node:stream'
 
 /** A request on its own connection, or over HTTP/2 on its own stream. */
-export interface Asking {
+export interface SentRequest {
   /** Resolves with the status of the response. */
   readonly status: Promise<number>
   /** The incoming bytes, before any are read: over HTTP/1 with the head. */
@@ -14,8 +14,8 @@ export interface Asking {
   leave(): void
 }
 
-export interface AskingClient {
-  ask(path?: string, method?: string): Promise<Asking>
+export interface PermitClient {
+  ask(path?: string, method?: string): Promise<SentRequest>
   close(): void
 }
 
@@ -28,7 +28,7 @@ export async function read(incoming: Readable, bytes: number): Promise<void> {
   }
 }
 
-export function http1Client(port: number): AskingClient {
+export function http1Client(port: number): PermitClient {
   const leaving: (() => void)[] = []
   return {
     async ask(path = '/', method = 'GET') {
@@ -52,7 +52,7 @@ export function http1Client(port: number): AskingClient {
   }
 }
 
-export function http2Client(port: number): AskingClient {
+export function http2Client(port: number): PermitClient {
   const session: ClientHttp2Session = connectHttp2(`http://127.0.0.1:${port}`).on('error', () => {})
   return {
     async ask(path = '/', method = 'GET') {

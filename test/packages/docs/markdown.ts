@@ -29,7 +29,7 @@ export interface Sidecar {
 }
 
 /**
- * The `ts` and `js` blocks of a Markdown document, in order, each with what `sidecars` has under its name.
+ * The `ts` and `js` blocks of a Markdown document, in order, each with its entry in `sidecars`.
  * Throws for a name that two blocks have, and for a sidecar without a block.
  */
 export function blocksOf(document: string, text: string, sidecars: ReadonlyMap<string, Sidecar> = new Map()): Block[] {

@@ -78,7 +78,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, forwarded) => {
   })
 })
 
-test('the curl lines of the example behind nginx do what its comment says, and a local client forges nothing', async () => {
+test('the curl lines of the example behind nginx do what its comment says, without forgery by local clients', async () => {
   const { program, port } = await startOnPorts('behind-nginx/app.js')
   const front = await freePort()
   let settings = SETTINGS.replace('127.0.0.1:8080', `127.0.0.1:${front}`)

@@ -20,7 +20,7 @@ process.once('exit', () => {
 /**
  * Runs `examples/{file}` and waits until it has written `lines` lines.
  *
- * @throws Error with what it wrote, if it ends before that
+ * @throws Error with its output, if it ends before that
  */
 export async function startExample(file: string, lines: number, env: Record<string, string> = {}): Promise<Program> {
   ensureBuilt('core', 'policies', 'prometheus', 'express', 'koa', 'fastify')

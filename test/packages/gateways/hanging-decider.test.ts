@@ -58,7 +58,7 @@ describe.each([
   { mode: 'closed', away: 503 },
   { mode: 'open', away: 200 },
 ] as const)('HAProxy, $mode, with a decider that hangs', ({ mode, away }) => {
-  test('HAProxy waits for a hanging decider once, then decides at once, with one request at a time trying it', async () => {
+  test('HAProxy waits for a hanging decider once, then probes it with one request at a time', async () => {
     const stub = await startStub()
     const { front } = await startFront(mode, stub.port)
     const first = await timed(front)

@@ -53,10 +53,10 @@ export class RememberingBucket {
   }
 
   /** Refunds, and returns the reduction of the debt in unit·ms. */
-  refund(kept: Kept, cost: number): bigint {
+  refund(charge: Kept, cost: number): bigint {
     const before = this.#debt(this.#at)
     this.#changedAt = this.#at
-    kept.amount = positive(kept.amount - BigInt(cost) * this.#unit)
+    charge.amount = positive(charge.amount - BigInt(cost) * this.#unit)
     return before - this.#debt(this.#at)
   }
 
@@ -69,10 +69,10 @@ export class RememberingBucket {
   }
 
   #add(amount: bigint): Kept {
-    const kept = { at: this.#at, amount }
-    this.#charges.push(kept)
+    const charge = { at: this.#at, amount }
+    this.#charges.push(charge)
     this.#changedAt = this.#at
-    return kept
+    return charge
   }
 
   #debt(now: number): bigint {

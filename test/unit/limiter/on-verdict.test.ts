@@ -7,7 +7,7 @@ test('onVerdict receives the verdicts of consume, and none of peek', async () =>
   const limiter = createLimiter({
     limit: 1,
     window: '1m',
-    onVerdict: (subject, verdict) => received.push([subject, verdict.allowed, verdict.reason]),
+    onVerdict: (key, verdict) => received.push([key, verdict.allowed, verdict.reason]),
   })
   await limiter.peek('ann')
   const verdict = await limiter.consume('ann')
@@ -23,7 +23,7 @@ test('onVerdict receives the final verdict of acquire, once', async () => {
   const received: Verdict[] = []
   const limiter = createLimiter({
     limits: [gcra({ limit: 1, window: '50ms' })],
-    onVerdict: (_subject, verdict) => received.push(verdict),
+    onVerdict: (_key, verdict) => received.push(verdict),
   })
   await limiter.acquire('ann')
   const waited = await limiter.acquire('ann', { maxWait: Number.POSITIVE_INFINITY })

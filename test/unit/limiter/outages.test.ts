@@ -100,7 +100,7 @@ describe('by default, during an outage', () => {
     ['a leaky bucket', leakyBucket({ capacity: 4, leak: 4, every: '1m' }), 15_000],
   ]
   test.each(atMinutes)(
-    'during an outage a client at the limit of %s is refused until the retry-after it had received',
+    'in an outage a client at the limit of %s is refused until its earlier retry-after',
     async (_, limit, ms) => {
       now = 1_000_020_000
       const limiter = limiterOf({ limits: [limit] })
@@ -118,7 +118,7 @@ describe('by default, during an outage', () => {
     },
   )
 
-  test('during an outage a client at the limit of a segmented window is refused until the retry-after it had received', async () => {
+  test('in an outage a client at the limit of a segmented window is not admitted before its retry-after', async () => {
     const limiter = limiterOf({ limits: [slidingWindow({ limit: 4, window: '1m' })] })
     expect(await admittedOf(limiter, 4)).toBe(4)
     now += 5000

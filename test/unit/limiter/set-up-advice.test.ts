@@ -51,7 +51,7 @@ describe('warnings about how limiters are made', () => {
     expect(others[0]?.message).toMatch(/more than 100 limiters with memory of their own/)
   })
 
-  test('a bare window below 1,000 causes one warning that it may mean seconds; a duration with a unit does not', async () => {
+  test('a bare window below 1,000 causes one warning about seconds; a duration with a unit causes none', async () => {
     const warnings = await warningsDuring(() => {
       express.slidingLog({ limit: 5, window: 61 })
       express.slidingLog({ limit: 5, window: 61 })

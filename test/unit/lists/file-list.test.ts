@@ -223,7 +223,7 @@ describe('fileList: changes', () => {
     await until('the file is noticed', () => holds(list, '192.0.2.2'))
   })
 
-  test('a reload that is malformed, empty or below half the size is rejected with a warning, and the last list stays', async () => {
+  test('a malformed, empty or less than half as long list is rejected with a warning, and the last one stays', async () => {
     const four = '192.0.2.1\n192.0.2.2\n192.0.2.3\n192.0.2.4\n'
     const list = await fileWith('deny.txt', four)
     for (const [text, message] of [

@@ -78,8 +78,8 @@ test('a flood writes linesPerSecond lines, and one with the number left out', as
   const { lines } = logged({ linesPerSecond: 2 })
   const limiter = limiterOf()
   // In one turn of the event loop, so within one second.
-  const asked = Array.from({ length: 10 }, (_, n) => [limiter.consume(`key ${n}`), limiter.consume(`key ${n}`)])
-  await Promise.all(asked.flat())
+  const consumed = Array.from({ length: 10 }, (_, n) => [limiter.consume(`key ${n}`), limiter.consume(`key ${n}`)])
+  await Promise.all(consumed.flat())
   expect(lines('refused')).toHaveLength(2)
   await until('the second is over', () => lines('lines-left-out').length > 0)
   expect(lines('lines-left-out')).toMatchObject([{ level: 'warn', of: 'refused', lines: 8 }])

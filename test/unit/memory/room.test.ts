@@ -265,7 +265,7 @@ describe('maxBytes', () => {
     expect((await limiter.peek('blocked-2')).block?.reason).toBe('a longer reason')
   })
 
-  test('bans that find no room evict the lowest rung that ends soonest, with a warning and events; blocks by hand fit', async () => {
+  test('bans without room evict the lowest rung that ends soonest, with a warning; blocks still fit', async () => {
     const store = storeOf({ maxBytes: 1_000_000 })
     const ban = { after: 1, within: '1h', for: ['1h', '1d'], by: 'ip', private: true } as const
     const limiter = createLimiter({

@@ -104,7 +104,7 @@ describe('identities of a verdict', () => {
 })
 
 describe('an identity given by its kind', () => {
-  test('with spread, a refusal has the retry-after of the limit that refused', async () => {
+  test('an identity given by its kind is refused with the spread retry-after of its limit', async () => {
     const { limiter } = guardOf({
       store: memoryStore({ clock: () => 1_800_000_000_000 }),
       limits: [

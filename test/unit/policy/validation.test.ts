@@ -32,8 +32,8 @@ function errorOf(make: () => unknown): SluiceError {
 }
 
 function expectRefused(make: () => unknown, message: string): void {
-  const { code, message: said, name } = errorOf(make)
-  expect({ code, said, name }).toEqual({ code: 'INVALID_POLICY', said: message, name: 'SluiceError' })
+  const { code, message: received, name } = errorOf(make)
+  expect({ code, received, name }).toEqual({ code: 'INVALID_POLICY', received: message, name: 'SluiceError' })
 }
 
 const CONSTRUCTORS: Readonly<Record<string, (options: Anything) => unknown>> = {
@@ -318,12 +318,12 @@ describe('numbers that could round', () => {
     ['a leaky capacity', () => leakyBucket({ leak: 1, every: 1000, capacity: half }), /^leakyBucket: capacity: /],
     ['a number beyond 2^53', () => gcra({ limit: 2 ** 53, window: 1 }), /^gcra: limit: expected a whole number/],
     [
-      'a log too long to keep',
+      'a log above the maximum',
       () => slidingLog({ limit: 1_000_001, window: '1d' }),
       /^slidingLog: limit: expected at most 1000000/,
     ],
     [
-      'more permits than can be kept',
+      'more permits than the maximum',
       () => concurrency({ limit: 100_001 }),
       /^concurrency: limit: expected at most 100000/,
     ],
@@ -350,7 +350,7 @@ describe('numbers that could round', () => {
     ],
     ['no segments', () => slidingWindow({ limit: 5, window: '1m', segments: 0 }), /^slidingWindow: segments: /],
     [
-      'more segments than can be kept',
+      'more segments than the maximum',
       () => slidingWindow({ limit: 5, window: '1h', segments: 1200 }),
       /^slidingWindow: segments: /,
     ],

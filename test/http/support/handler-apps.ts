@@ -12,16 +12,16 @@ import type { AnyOptions } from './app.js'
 import { appsByEffort } from './by-effort.js'
 
 /** A handler's response, sent in its framework's way: an object as JSON, a text as text, a stream as a stream. */
-export interface Answer {
+export interface HandlerResponse {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | object | Buffer | Readable
 }
 
 /** Called with the verdict that the handler finds on its request. */
-export type Handler = (verdict: Verdict | undefined) => Answer | Promise<Answer>
+export type Handler = (verdict: Verdict | undefined) => HandlerResponse | Promise<HandlerResponse>
 
-export interface AnsweringApp {
+export interface HandlerApp {
   readonly server: Server
   /** The errors that reached the framework's error handler, which responds with 500. */
   readonly errors: unknown[]
@@ -29,10 +29,10 @@ export interface AnsweringApp {
   readonly limiter: Limiter<string>
 }
 
-export type AnsweringFactory = (options: AnyOptions, handler: Handler) => Promise<AnsweringApp>
+export type HandlerAppFactory = (options: AnyOptions, handler: Handler) => Promise<HandlerApp>
 
 const expressApp =
-  (make: () => Express): AnsweringFactory =>
+  (make: () => Express): HandlerAppFactory =>
   async (options, handler) => {
     const errors: unknown[] = []
     const app = make()
@@ -51,7 +51,7 @@ const expressApp =
     return { server: createServer(app), errors, limiter: limiter.limiter as never }
   }
 
-const koaApp: AnsweringFactory = async (options, handler) => {
+const koaApp: HandlerAppFactory = async (options, handler) => {
   const errors: unknown[] = []
   const app = new Koa()
   app.use(async (_ctx, next) => {
@@ -74,7 +74,7 @@ const koaApp: AnsweringFactory = async (options, handler) => {
   return { server: createServer(app.callback()), errors, limiter: limiter.limiter as never }
 }
 
-const fastifyApp: AnsweringFactory = async (options, handler) => {
+const fastifyApp: HandlerAppFactory = async (options, handler) => {
   const errors: unknown[] = []
   const app = fastify()
   app.setErrorHandler((error, _request, reply) => {
@@ -92,7 +92,7 @@ const fastifyApp: AnsweringFactory = async (options, handler) => {
   return { server: app.server, errors, limiter: limiter.limiter as never }
 }
 
-export const ANSWERING: Readonly<Record<string, AnsweringFactory>> = appsByEffort({
+export const HANDLER_APPS: Readonly<Record<string, HandlerAppFactory>> = appsByEffort({
   'Express 5': expressApp(express),
   'Express 4': expressApp(express4),
   Koa: koaApp,
