@@ -62,7 +62,7 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     await until('the permit is free', async () => (await free(app.limiter)) === 1)
   })
 
-  test('after such a 413 the permit is released when the handler responds through its framework', async () => {
+  test('after a 413 in an unread body the permit is released when the handler responds through its framework', async () => {
     const handled: Handling[] = []
     let finish = (_text: string) => {}
     const answer = (handling: Handling) => {

@@ -45,7 +45,7 @@ test('percentDecoded equals decodeURIComponent, and returns undefined where that
   )
 })
 
-test('percentDecoded equals decodeURIComponent for all two first bytes of one to four', () => {
+test('percentDecoded equals decodeURIComponent for every pair of first bytes', () => {
   const encoded = (...bytes: number[]) => bytes.map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
   const wrong: string[] = []
   for (let first = 0; first < 256; first++) {
