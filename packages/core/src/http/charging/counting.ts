@@ -27,7 +27,7 @@ export interface CheckedCount {
   readonly withinMs: number
 }
 
-const COUNTS = {
+export const COUNTS = {
   /** Below 400: 206 and 304 are successes as well, so no `Range` and no `If-None-Match` makes a request free. */
   success: (status: number) => status < 400,
   /** The client's own: 4xx but 429, which another limiter sends. What fails in the server, 5xx, is not the client's doing. */
@@ -55,8 +55,7 @@ export function countFor(
 }
 
 /**
- * A function that never throws: a request whose outcome is not known counts. The response is sent by then, so no error
- * handler can take what a user's function throws.
+ * Whether a request counts: one whose outcome is not known does.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -73,6 +72,14 @@ export function countBy(
     warnings.emit('SLUICE_COUNT_FAILED', `count: ${what}; the request counts`)
     return true
   }
+  return withoutErrors(count as CountFunction, failed)
+}
+
+/**
+ * A function that never throws: the response is sent by then, so no error handler can take what a user's function throws.
+ * `failed`: what counts then.
+ */
+export function withoutErrors(count: CountFunction, failed: (what: string) => boolean): CountFunction {
   return (status, verdict, context) => {
     try {
       const counts: unknown = count(status, verdict, context)

@@ -3,10 +3,10 @@ import type { Engine } from '../../limiter/engine.js'
 import { hasOpenProxy } from '../../limiter/open-proxy.js'
 import type { PolicyOptions } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
-import { invalidPolicy, show } from '../../util/errors.js'
+import { invalidPolicy } from '../../util/errors.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { DECISION, isBarred, type Verdict } from '../../verdict/verdict.js'
-import type { CountFunction } from '../charging/counting.js'
+import { COUNTS, type CountFunction, withoutErrors } from '../charging/counting.js'
 import { isDisabled } from '../response/disabled-response.js'
 import { whenOver } from '../response/when-over.js'
 import type { Trap } from './trap.js'
@@ -144,10 +144,10 @@ export function bansFor<Request>(
   return new RequestBans(where, engine, engine.bans, atOnce && !count, byAddress, count, trap, warnings)
 }
 
-/** A function that never throws: an outcome that is not known is no strike. */
+/** Which outcomes are strikes: one that is not known is none. */
 function banCount(where: string, option: unknown, warnings: Warnings<LimiterWarning>): CountFunction | undefined {
   if (option === undefined) return undefined
-  if (option === 'failure') return (status) => status >= 400 && status < 500 && status !== 429
+  if (option === 'failure') return COUNTS.failure
   if (Number.isInteger(option) && (option as number) >= 100 && (option as number) <= 599) {
     return (status) => status === option
   }
@@ -158,12 +158,5 @@ function banCount(where: string, option: unknown, warnings: Warnings<LimiterWarn
     warnings.emit('SLUICE_COUNT_FAILED', `${where}: ban: count: ${what}; the request is no strike`)
     return false
   }
-  return (status, verdict, context) => {
-    try {
-      const counts: unknown = option(status, verdict, context)
-      return typeof counts === 'boolean' ? counts : failed(`expected true or false, got ${show(counts)}`)
-    } catch (error) {
-      return failed(error instanceof Error ? error.message : String(error))
-    }
-  }
+  return withoutErrors(option as CountFunction, failed)
 }
