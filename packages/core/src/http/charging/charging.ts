@@ -59,49 +59,46 @@ export function chargingFor<Request>(
   }
   if (!count && !body) return undefined
   const outcomes = Outcomes.of(engine.store, engine.policy.name)
-  return new Charging(engine, count, body, countsBytes, outcomes)
+  return new Charging({ engine, outcomes, count, body, countsBytes })
+}
+
+interface ChargingParts<Request> {
+  readonly engine: Engine<Request>
+  readonly outcomes: Outcomes
+  /** Undefined where all requests count. */
+  readonly count: CheckedCount | undefined
+  readonly body: Required<BodyOptions> | undefined
+  /** Whether a limit counts bytes of bodies. */
+  readonly countsBytes: boolean
 }
 
 export class Charging<Request> {
-  readonly #engine: Engine<Request>
-  readonly #count: CheckedCount | undefined
-  readonly #body: Required<BodyOptions> | undefined
-  readonly #countsBytes: boolean
-  readonly #outcomes: Outcomes
+  readonly #by: ChargingParts<Request>
 
-  constructor(
-    engine: Engine<Request>,
-    count: CheckedCount | undefined,
-    body: Required<BodyOptions> | undefined,
-    countsBytes: boolean,
-    outcomes: Outcomes,
-  ) {
-    this.#engine = engine
-    this.#count = count
-    this.#body = body
-    this.#countsBytes = countsBytes
-    this.#outcomes = outcomes
+  constructor(by: ChargingParts<Request>) {
+    this.#by = by
   }
 
   /** The reply to a request that announces too large a body, or none where it has to. Otherwise the body is metered from now on. */
   receive(context: HttpContext<Request>): Reply | undefined {
     const raw = rawRequest(context as HttpContext<never>)
-    if (!raw || !this.#body) return undefined
-    const { max, requireLength } = this.#body
+    const { body, countsBytes } = this.#by
+    if (!raw || !body) return undefined
+    const { max, requireLength } = body
     const length = announcedLength(raw)
     if (length !== undefined && length > max) return tooLargeReply(raw, max)
     if (length === undefined && requireLength) return lengthRequiredReply(raw)
     // Node itself lets no body be longer than announced.
     if (length === undefined) BodyMeter.of(raw).limitTo(max, () => rejectBody(context as HttpContext<never>, raw, max))
-    else if (length > 0 && this.#countsBytes) BodyMeter.of(raw)
+    else if (length > 0 && countsBytes) BodyMeter.of(raw)
     return undefined
   }
 
   /** Bytes to reserve for a request: as many as it announces, or as it may send. Undefined where no limit counts them. */
   bytesOf(context: HttpContext<Request>): number | undefined {
-    if (!this.#countsBytes) return undefined
+    if (!this.#by.countsBytes) return undefined
     const raw = rawRequest(context as HttpContext<never>)
-    return raw ? (announcedLength(raw) ?? this.#body?.max) : 0
+    return raw ? (announcedLength(raw) ?? this.#by.body?.max) : 0
   }
 
   /** The verdict that a refusal turns into once the outcome of other requests is known; undefined if that cannot matter. */
@@ -111,19 +108,19 @@ export class Charging<Request> {
     again: () => Verdict | Promise<Verdict>,
     isShared: boolean,
   ): Promise<Verdict | undefined> | undefined {
-    if (!this.#count || !this.#outcomes.mayChange(refusal, isShared)) return undefined
-    return this.#outcomes.wait(refusal, again, context.response, this.#count.withinMs, isShared)
+    const { count, outcomes } = this.#by
+    if (!count || !outcomes.mayChange(refusal, isShared)) return undefined
+    return outcomes.wait(refusal, again, context.response, count.withinMs, isShared)
   }
 
   /** Refunds or settles an admitted request, once, when its outcome and its body are known. */
   applyOutcomeLater(context: HttpContext<Request>, verdict: Verdict): void {
     const decision = verdict[DECISION]
     if (!isCharged(decision)) return
-    const { response } = context
-    const { charges } = this.#engine
-    const count = this.#count
-    const close = count && this.#outcomes.open(verdict)
-    const meter = this.#countsBytes ? this.#meterOf(context) : undefined
+    const { engine, outcomes, count, countsBytes } = this.#by
+    const { charges } = engine
+    const close = count && outcomes.open(verdict)
+    const meter = countsBytes ? this.#meterOf(context) : undefined
 
     const whenBodyEnded = (then: () => void) => (meter ? meter.whenEnded(then) : then())
     const apply = async (counts: boolean) => {
@@ -140,7 +137,7 @@ export class Charging<Request> {
       if (meter) whenBodyEnded(() => void apply(true))
       return
     }
-    whenOver(response, () => {
+    whenOver(context.response, () => {
       const counts = outcome(count.counts, context, verdict)
       if (counts) whenBodyEnded(() => void apply(true))
       else void apply(false)

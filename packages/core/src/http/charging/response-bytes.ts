@@ -36,7 +36,7 @@ export function responseBytesFor<Request>(
   { onExhausted, count }: ResponseBytesOptions & { readonly count?: unknown },
   engine: Engine<Request>,
   responders: Responders<Request>,
-  whenCut: WhenCut<Request>,
+  whenCut: ResponseBytes<Request>['whenCut'],
 ): ResponseBytes<Request> | undefined {
   if (onExhausted !== undefined) oneOf(where, 'onExhausted', onExhausted, ['cut', 'finish'])
   if (!engine.policy.limits.some(({ unit }) => unit === 'response-bytes')) {
@@ -50,40 +50,30 @@ export function responseBytesFor<Request>(
         'use two limiters',
     )
   }
-  return new ResponseBytes(engine, responders, whenCut, onExhausted ?? 'cut')
+  return { engine, responders, whenCut, onExhausted: onExhausted ?? 'cut' }
 }
 
-/** Called once for each response that is cut, with the refusal that cuts it. */
-type WhenCut<Request> = (context: HttpContext<Request>, refusal: Verdict) => void
-
-/** Charges the bodies of responses as they are sent. */
-export class ResponseBytes<Request> {
+/** What the bodies of responses are charged by. */
+export interface ResponseBytes<Request> {
   readonly engine: Engine<Request>
   readonly responders: Responders<Request>
-  readonly whenCut: WhenCut<Request>
+  /** Called once for each response that is cut, with the refusal that cuts it. */
+  readonly whenCut: (context: HttpContext<Request>, refusal: Verdict) => void
   readonly onExhausted: OnExhausted
+}
 
-  constructor(
-    engine: Engine<Request>,
-    responders: Responders<Request>,
-    whenCut: WhenCut<Request>,
-    onExhausted: OnExhausted,
-  ) {
-    this.engine = engine
-    this.responders = responders
-    this.whenCut = whenCut
-    this.onExhausted = onExhausted
-  }
-
-  /** Counts the body of a response from now on, and holds it to the quota unless the verdict is a refusal or only reported. */
-  meter(context: HttpContext<Request>, verdict: Verdict): void {
-    const { resolved } = verdict[DECISION].request.plan as ReadablePlan
-    const counting = resolved.filter(({ unit }) => unit === 'response-bytes')
-    if (counting.length === 0 || verdict.kind === 'listed' || isOver(context.response)) return
-    const most = Math.min(...counting.map(({ capacity }) => capacity))
-    const meter = new ResponseMeter(this, context, verdict, most)
-    meter.whenOpen = addGate(context.response as unknown as ServerResponse, meter)
-  }
+/** Charges the body of a response as it is sent, and holds it to the quota unless the verdict is a refusal or only reported. */
+export function meterResponse<Request>(
+  by: ResponseBytes<Request>,
+  context: HttpContext<Request>,
+  verdict: Verdict,
+): void {
+  const { resolved } = verdict[DECISION].request.plan as ReadablePlan
+  const counting = resolved.filter(({ unit }) => unit === 'response-bytes')
+  if (counting.length === 0 || verdict.kind === 'listed' || isOver(context.response)) return
+  const most = Math.min(...counting.map(({ capacity }) => capacity))
+  const meter = new ResponseMeter(by, context, verdict, most)
+  meter.whenOpen = addGate(context.response as unknown as ServerResponse, meter)
 }
 
 class ResponseMeter<Request> implements Gate {

@@ -27,55 +27,46 @@ declare module '../../policy/ban.js' {
   }
 }
 
+interface BanParts<Request> {
+  readonly where: string
+  readonly engine: Engine<Request>
+  readonly keeper: BanKeeper<Request>
+  /** Whether the store strikes with the decision, where the address is not forgeable. */
+  readonly atOnce: boolean
+  /** Whether addresses are banned. */
+  readonly byAddress: boolean
+  readonly count: CountFunction | undefined
+  readonly trap: Trap | undefined
+  readonly warnings: Warnings<LimiterWarning>
+}
+
 /** How the requests of a limiter are struck, beside what the store strikes by itself. */
 export class RequestBans<Request> {
-  readonly #where: string
-  readonly #engine: Engine<Request>
-  readonly #keeper: BanKeeper<Request>
-  readonly #atOnce: boolean
-  readonly #byAddress: boolean
-  readonly #count: CountFunction | undefined
-  readonly #trap: Trap | undefined
-  readonly #warnings: Warnings<LimiterWarning>
+  readonly #by: BanParts<Request>
   /** Apps whose setting was warned of. */
   readonly #openApps = new WeakSet<object>()
 
-  constructor(
-    where: string,
-    engine: Engine<Request>,
-    keeper: BanKeeper<Request>,
-    atOnce: boolean,
-    byAddress: boolean,
-    count: CountFunction | undefined,
-    trap: Trap | undefined,
-    warnings: Warnings<LimiterWarning>,
-  ) {
-    this.#where = where
-    this.#engine = engine
-    this.#keeper = keeper
-    this.#atOnce = atOnce
-    this.#byAddress = byAddress
-    this.#count = count
-    this.#trap = trap
-    this.#warnings = warnings
+  constructor(by: BanParts<Request>) {
+    this.#by = by
   }
 
   /** Whether the store strikes with the decision. */
   strikesAtOnce(context: HttpContext<Request>): boolean {
-    return this.#atOnce && !this.#isForgeable(context)
+    return this.#by.atOnce && !this.#isForgeable(context)
   }
 
   /** Strikes for a refusal that has become final. Undefined where the store has done so, and for what is no strike. */
   strike(context: HttpContext<Request>, refusal: Verdict): Promise<Verdict> | undefined {
-    if (this.#atOnce || this.#count || refusal.reason !== 'limited' || this.#isForgeable(context)) return undefined
-    return this.#keeper.strikeRefusal(refusal)
+    const { atOnce, count, keeper } = this.#by
+    if (atOnce || count || refusal.reason !== 'limited' || this.#isForgeable(context)) return undefined
+    return keeper.strikeRefusal(refusal)
   }
 
   /** Strikes for a response that is cut: its request had been admitted. */
   strikeLater(context: HttpContext<Request>, refusal: Verdict): void {
-    if (this.#count || this.#isForgeable(context)) return
+    if (this.#by.count || this.#isForgeable(context)) return
     // Where the store is away, the strike is one of this process.
-    this.#keeper.strikeRefusal(refusal).catch(() => {})
+    this.#by.keeper.strikeRefusal(refusal).catch(() => {})
   }
 
   /**
@@ -84,26 +75,27 @@ export class RequestBans<Request> {
    * @throws RequestFault where its path cannot be read
    */
   catches(context: HttpContext<Request>): boolean {
-    return this.#trap?.catches(context) === true
+    return this.#by.trap?.catches(context) === true
   }
 
   /** Strikes for a request that a trap catches. The verdict is that of a ban where one holds; undefined for one that is no strike. */
   strikeTrapped(context: HttpContext<Request>, verdict: Verdict): Promise<Verdict> | undefined {
-    const trap = this.#trap
+    const { trap } = this.#by
     if (!trap || isBarred(verdict) || this.#isForgeable(context)) return undefined
     return this.#strikeCaught(verdict, trap)
   }
 
   async #strikeCaught(verdict: Verdict, trap: Trap): Promise<Verdict> {
-    const last = await this.#keeper.strikeCaught(verdict, trap)
+    const { keeper, engine } = this.#by
+    const last = await keeper.strikeCaught(verdict, trap)
     // It is refused by the ban now: what it was charged before is refunded, and permits are released.
-    if (last !== verdict && verdict.allowed) await this.#engine.charges.refund(verdict[DECISION])
+    if (last !== verdict && verdict.allowed) await engine.charges.refund(verdict[DECISION])
     return last
   }
 
   /** Strikes for the outcome of an admitted request, once that is known, if it is one that counts. */
   countLater(context: HttpContext<Request>, verdict: Verdict): void {
-    const count = this.#count
+    const { count, keeper } = this.#by
     // Allowed clients get no strikes.
     if (!count || verdict.kind === 'listed' || this.#isForgeable(context)) return
     const { response } = context
@@ -111,17 +103,18 @@ export class RequestBans<Request> {
       const { statusCode } = response
       if (!response.headersSent || statusCode === undefined || isDisabled(response)) return
       // Where the store is away, the strike is one of this process.
-      if (count(statusCode, verdict, context)) this.#keeper.strikeOutcome(verdict).catch(() => {})
+      if (count(statusCode, verdict, context)) keeper.strikeOutcome(verdict).catch(() => {})
     })
   }
 
   /** Whether any client can choose the address that would be banned, and so have others banned. Then no address is banned. */
   #isForgeable(context: HttpContext<Request>): boolean {
-    if (!this.#byAddress) return false
+    const { byAddress, warnings, where } = this.#by
+    if (!byAddress) return false
     return hasOpenProxy(context.proxyTrust, this.#openApps, ({ everyone, remedy }) =>
-      this.#warnings.emit(
+      warnings.emit(
         'SLUICE_BAN_OPEN_PROXY',
-        `${this.#where}: ban: no address is banned, as ${everyone} trusts X-Forwarded-For from everyone and any client ` +
+        `${where}: ban: no address is banned, as ${everyone} trusts X-Forwarded-For from everyone and any client ` +
           `could have others banned; ${remedy}`,
       ),
     )
@@ -136,12 +129,13 @@ export function bansFor<Request>(
   warnings: Warnings<LimiterWarning>,
   atOnce: boolean,
 ): RequestBans<Request> | undefined {
-  if (!engine.bans) return undefined
+  const { bans: keeper } = engine
+  if (!keeper) return undefined
   const count = banCount(where, options.ban?.count, warnings)
   const trap = options.ban?.trap
   if (trap !== undefined && typeof trap?.catches !== 'function') invalidPolicy(where, 'ban: trap', 'trap([…])', trap)
   const byAddress = engine.policy.all.some(({ ban }) => ban?.by.split('+').includes('ip'))
-  return new RequestBans(where, engine, engine.bans, atOnce && !count, byAddress, count, trap, warnings)
+  return new RequestBans({ where, engine, keeper, atOnce: atOnce && !count, byAddress, count, trap, warnings })
 }
 
 /** Which outcomes are strikes: one that is not known is none. */

@@ -3,6 +3,7 @@ import type { HttpContext } from '../../request/context.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { DECISION, served, type Verdict } from '../../verdict/verdict.js'
 import { releasePermits } from '../charging/permits.js'
+import { meterResponse } from '../charging/response-bytes.js'
 import { type Ending, isHandover } from '../responders/responder.js'
 import { isDisabled } from '../response/disabled-response.js'
 import type { GuardedRequest } from './guarded-request.js'
@@ -26,7 +27,7 @@ export function finish<Request>(request: GuardedRequest<Request>): Outcome {
       ? handoverOutcome(ending, context, verdict, writers)
       : refusalOutcome(ending, context, verdict, writers)
   }
-  guard.responseBytes?.meter(context, verdict)
+  if (guard.responseBytes) meterResponse(guard.responseBytes, context, verdict)
   const showsQuota = enforcement.showsQuota(verdict) && !responders.hidesQuota
   const headers = showsQuota ? quotaHeaders(writers, context, verdict) : []
   return { proceed: true, verdict, headers, reply: undefined, error: undefined, handler: undefined }
