@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { ServerHttp2Stream } from 'node:http2'
 import type { HttpContext, RawResponse } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
+import { problemReply } from '../responders/problem.js'
 import type { Reply } from '../responders/responder.js'
 import { disableResponse } from '../response/disabled-response.js'
 import { handlerEnd } from '../response/handler-end.js'
+import { CANCEL, http2Stream } from '../response/sent-bytes.js'
 
 /** The bound of a request's body. */
 export interface BodyOptions {
@@ -46,7 +47,7 @@ export class BodyMeter {
   #hasEnded: boolean
   #largest = Number.POSITIVE_INFINITY
   readonly #onEnd: (() => void)[] = []
-  readonly #onTooLarge: (() => void)[] = []
+  #onTooLarge: (() => void) | undefined
 
   /** The meter of a request: one for all its limiters. */
   static of(raw: IncomingMessage): BodyMeter {
@@ -84,7 +85,8 @@ export class BodyMeter {
   /** Lets the reader have no byte more than `largest`; calls back once when there are more. */
   limitTo(largest: number, onTooLarge: () => void): void {
     this.#largest = Math.min(this.#largest, largest)
-    this.#onTooLarge.push(onTooLarge)
+    // One response is enough.
+    this.#onTooLarge ??= onTooLarge
     this.#notifyIfTooLarge()
   }
 
@@ -95,11 +97,9 @@ export class BodyMeter {
 
   #notifyIfTooLarge(): void {
     if (!this.isTooLarge) return
-    for (const notify of this.#onTooLarge.splice(0, 1)) {
-      // One response is enough.
-      this.#onTooLarge.length = 0
-      notify()
-    }
+    const notify = this.#onTooLarge
+    this.#onTooLarge = undefined
+    notify?.()
   }
 
   #end(): void {
@@ -115,12 +115,9 @@ export function announcedLength(raw: IncomingMessage): number | undefined {
   const { 'content-length': length, 'transfer-encoding': transferEncoding } = raw.headers
   // A transfer coding overrides a length (RFC 9112 §6.3); Node refuses requests that give both.
   if (transferEncoding === undefined && length !== undefined) return Number(length)
-  const isWithout = raw.httpVersionMajor === 2 ? endsAfterHeaders(raw) : transferEncoding === undefined
+  const isWithout =
+    raw.httpVersionMajor === 2 ? http2Stream(raw)?.endAfterHeaders === true : transferEncoding === undefined
   return isWithout ? 0 : undefined
-}
-
-function endsAfterHeaders(raw: IncomingMessage): boolean {
-  return streamOf(raw)?.endAfterHeaders === true
 }
 
 const TOO_LARGE = 413
@@ -144,7 +141,7 @@ export function rejectBody(context: HttpContext<never>, raw: IncomingMessage, mo
   const isUnread = raw.readableFlowing === null
   if (response.headersSent || response.destroyed || !sendTooLarge(response, raw, most)) {
     destroy(raw)
-    streamOf(raw)?.close(CANCEL)
+    http2Stream(raw)?.close(CANCEL)
     return
   }
   disableResponse(response)
@@ -159,7 +156,7 @@ export function rejectBody(context: HttpContext<never>, raw: IncomingMessage, mo
 /** Whether the response is on its way. */
 function sendTooLarge(response: ServerResponse, raw: IncomingMessage, most: number): boolean {
   const { status, headers, body } = tooLargeReply(raw, most)
-  const stream = streamOf(raw)
+  const stream = http2Stream(raw)
   try {
     for (const name of response.getHeaderNames()) if (OF_CONTENT.test(name)) response.removeHeader(name)
     // HTTP/2 has no status message.
@@ -187,9 +184,6 @@ function sendTooLarge(response: ServerResponse, raw: IncomingMessage, most: numb
 /** Headers about what the handler was going to send. */
 const OF_CONTENT = /^(content-(?!security-policy).*|etag|last-modified|transfer-encoding|trailer|accept-ranges)$/
 
-/** RFC 9113 §7. */
-const CANCEL = 8
-
 /** Delays the reset, in ms: some clients drop a whole response that they have when a reset follows at once. */
 const LINGER_MS = 100
 
@@ -200,11 +194,6 @@ function destroy(raw: IncomingMessage): void {
   raw.destroy(Object.assign(new Error('body too large'), { code: 'ERR_BODY_TOO_LARGE', status: TOO_LARGE }))
 }
 
-/** The stream of a request over HTTP/2. */
-function streamOf(raw: IncomingMessage): ServerHttp2Stream | undefined {
-  return (raw as { stream?: ServerHttp2Stream }).stream
-}
-
 const rejectedUnread = new WeakSet<object>()
 
 /** Whether 413 was sent in place of a handler that had not begun to read the body, so that it may still work. */
@@ -212,22 +201,13 @@ export function wasRejectedUnread(response: RawResponse): boolean {
   return rejectedUnread.has(response)
 }
 
-/** A refusal of a request for its body alone: RFC 9457. A body that is not read keeps its connection from being used again, so that is closed. */
+/** A refusal of a request for its body alone. A body that is not read keeps its connection from being used again, so that is closed. */
 function bodyProblem(
   raw: IncomingMessage,
   status: 411 | 413,
   title: string,
   detail: string,
 ): Reply & { readonly body: string } {
-  return {
-    status,
-    headers: [
-      ['Cache-Control', 'no-store'],
-      ['Content-Type', 'application/problem+json; charset=utf-8'],
-      // HTTP/2 knows no such field.
-      ...(raw.httpVersionMajor === 1 ? ([['Connection', 'close']] as const) : []),
-    ],
-    body: JSON.stringify({ type: 'about:blank', title, status, detail }),
-    showsQuota: false,
-  }
+  // HTTP/2 knows no such field.
+  return problemReply(status, title, detail, raw.httpVersionMajor === 1 ? [['Connection', 'close']] : [])
 }

@@ -8,6 +8,7 @@ import { oneOf } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { releasePermits } from '../charging/permits.js'
 import type { HeaderField } from '../headers/writer.js'
+import { problemReply } from '../responders/problem.js'
 import { ENDED, type Outcome, replyOutcome, SKIPPED } from './outcome.js'
 
 /** What answers requests that lack a key, or get one or their cost wrong: the limiter, or the framework's error handler. */
@@ -80,13 +81,7 @@ export class InvalidRequests<Request> {
     const status = challenge === undefined ? 400 : 401
     const authenticate: HeaderField[] = challenge === undefined ? [] : [['WWW-Authenticate', challenge]]
     if (this.#passes) throw new InvalidRequest(fault, status, authenticate)
-    const headers: HeaderField[] = [
-      ['Cache-Control', 'no-store'],
-      ['Content-Type', 'application/problem+json; charset=utf-8'],
-      ...authenticate,
-    ]
-    const body = JSON.stringify({ type: 'about:blank', title: TITLES[status], status })
-    return replyOutcome({ status, headers, body, showsQuota: false })
+    return replyOutcome(problemReply(status, TITLES[status], undefined, authenticate))
   }
 
   #faultIn(thrown: unknown, units: unknown, context: HttpContext<Request>): RequestFault {

@@ -1,5 +1,6 @@
 import { isBarred, type Verdict } from '../../verdict/verdict.js'
-import { retryAfterSeconds } from '../headers/writer.js'
+import { type HeaderField, retryAfterSeconds } from '../headers/writer.js'
+import type { Reply } from './responder.js'
 
 const TYPES = 'https://iana.org/assignments/http-problem-types'
 
@@ -11,6 +12,21 @@ export function refusalStatus({ reason }: Verdict, status: RefusalStatus): SentS
   if (reason === 'denied') return 403
   if (reason === 'unavailable') return 503
   return reason === 'limited' ? status : 429
+}
+
+/** A refusal of a request for what it is, whatever its quota. `detail`: undefined for none. */
+export function problemReply(
+  status: number,
+  title: string,
+  detail: string | undefined,
+  more: readonly HeaderField[],
+): Reply & { readonly body: string } {
+  return {
+    status,
+    headers: [['Cache-Control', 'no-store'], ['Content-Type', 'application/problem+json; charset=utf-8'], ...more],
+    body: JSON.stringify({ type: 'about:blank', title, status, detail }),
+    showsQuota: false,
+  }
 }
 
 /** Problem details of a refusal: RFC 9457, with the types of draft-ietf-httpapi-ratelimit-headers. */

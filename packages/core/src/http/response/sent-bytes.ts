@@ -3,9 +3,12 @@ import type { ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { RawResponse } from '../../request/context.js'
 
-/** The stream of an HTTP/2 response. */
-export function http2Stream(response: RawResponse): ServerHttp2Stream | undefined {
-  return (response as { stream?: ServerHttp2Stream }).stream
+/** RFC 9113 §7. */
+export const CANCEL = 8
+
+/** The stream of a request or response over HTTP/2. */
+export function http2Stream(raw: object): ServerHttp2Stream | undefined {
+  return (raw as { stream?: ServerHttp2Stream }).stream
 }
 
 /**
@@ -79,6 +82,3 @@ function endsWithConnection(response: ServerResponse): boolean {
   const { chunkedEncoding, _header: header } = response as { chunkedEncoding?: boolean; _header?: string | null }
   return chunkedEncoding !== true && !/^content-length:/im.test(header ?? '')
 }
-
-/** RFC 9113 §7. */
-const CANCEL = 8
