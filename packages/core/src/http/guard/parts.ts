@@ -18,7 +18,7 @@ import type { HeaderWriter } from '../headers/writer.js'
 import { type AnonymousRequests, anonymousBy, mayBeMissing } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
 import { REQUEST_LISTS } from '../identity/list-sources.js'
-import { denialResponder, Responders } from '../responders/choice.js'
+import { Responders } from '../responders/choice.js'
 import { reject } from '../responders/reject.js'
 import { bansFor, type RequestBans } from './bans.js'
 import { Decider } from './decider.js'
@@ -82,7 +82,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   optionalFunction(where, 'skip', skip)
   optionalFunction(where, 'onVerdict', onVerdict)
   const responders = new Responders(where, respond, policy.limits, {
-    denied: denialResponder(where, options.deny),
+    denied: (options.deny as { respond?: unknown } | undefined)?.respond,
     banned: options.ban?.respond,
   })
   const enforcement = new Enforcement(where, policy.name, options)

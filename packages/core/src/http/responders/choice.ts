@@ -1,22 +1,20 @@
 import type { Limit } from '../../policy/limits/limit.js'
 import type { ReadablePlan } from '../../policy/plan.js'
 import type { HttpContext } from '../../request/context.js'
-import { invalidPolicy } from '../../util/errors.js'
-import { refuseFactory } from '../../util/factories.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { type LimitReport, longestRefusal } from '../../verdict/limit-report.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import { fairClient } from './fair-client.js'
-import { whenUnavailableOf } from './fallback.js'
+import { checkedResponder, checkedWithoutQueue, whenUnavailableOf } from './fallback.js'
 import type { Responder } from './responder.js'
 
 /** The client of a request where no responder says it. */
 const clientByAddress = fairClient<unknown>('respond', undefined)
 
 /** The responder of requests that no limit has refused, where that is not the limiter's own. */
-export interface BarredResponders<Request> {
-  readonly denied?: Responder<Request> | undefined
-  readonly banned?: Responder<Request> | undefined
+export interface BarredResponders {
+  readonly denied: unknown
+  readonly banned: unknown
 }
 
 /**
@@ -41,18 +39,14 @@ export class Responders<Request> {
     where: string,
     own: Responder<Request>,
     limits: readonly Limit<Request>[],
-    { denied: whenDenied = own, banned }: BarredResponders<Request> = {},
+    { denied = own, banned }: BarredResponders,
   ) {
-    if (typeof own !== 'function') invalidPolicy(where, 'respond', 'a responder such as reject()', own)
-    refuseFactory(where, 'respond', own)
-    if (banned !== undefined && (typeof banned !== 'function' || banned.queues)) {
-      invalidPolicy(where, 'ban: respond', 'a responder that does not queue, such as reject()', banned)
-    }
-    this.#own = own
-    this.#whenDenied = whenDenied
-    this.#whenBanned = banned ?? own
+    this.#own = checkedResponder(where, 'respond', own)
+    this.#whenDenied = checkedResponder(where, 'deny.respond', denied)
+    this.#whenBanned = banned === undefined ? own : checkedWithoutQueue(where, 'ban: respond', banned)
     this.#whenUnavailable = whenUnavailableOf(own)
-    this.#all = [...new Set([own, whenDenied, this.#whenBanned, ...limits.flatMap(({ respond }) => respond ?? [])])]
+    const ofLimits = limits.flatMap(({ respond }) => respond ?? [])
+    this.#all = [...new Set([own, this.#whenDenied, this.#whenBanned, ...ofLimits])]
     this.queues = this.#all.some(({ queues }) => queues === true)
     this.#slows = this.#all.some(({ slowness }) => slowness !== undefined)
     this.hidesQuota = this.#all.some(({ hidesQuota }) => hidesQuota === true)
@@ -92,17 +86,4 @@ export class Responders<Request> {
     const { definitions } = verdict[DECISION].request.plan as ReadablePlan
     return (definitions[i]?.respond as Responder<Request> | undefined) ?? this.#own
   }
-}
-
-/**
- * The responder of `deny`, where it has one.
- *
- * @throws SluiceError `INVALID_POLICY`
- */
-export function denialResponder<Request>(where: string, deny: unknown): Responder<Request> | undefined {
-  const { respond } = (deny ?? {}) as { respond?: unknown }
-  if (respond === undefined) return undefined
-  if (typeof respond !== 'function') invalidPolicy(where, 'deny.respond', 'a responder such as reject()', respond)
-  refuseFactory(where, 'deny.respond', respond)
-  return respond as Responder<Request>
 }

@@ -5,8 +5,8 @@ import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import type { LimitReport } from '../../verdict/limit-report.js'
 import { type FairOptions, fairClient } from './fair-client.js'
-import { fallback, respondWith } from './fallback.js'
-import { type Responder, withTraits } from './responder.js'
+import { fallback, waitOr } from './fallback.js'
+import { type Refused, type Responder, withTraits } from './responder.js'
 import { Semaphore } from './semaphore.js'
 
 export interface DelayOptions<Request> extends FairOptions<Request> {
@@ -40,26 +40,17 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
   const { max = '10s', from, by, maxConnections = 1000 } = options
   const otherwise = fallback<Request>('delay', 'otherwise', options.otherwise)
   const maxMs = waitOrNever('delay', 'max', max)
-  if (by !== undefined && from === undefined) {
-    neverWithout('delay', 'by', 'from', by)
-  }
+  if (by !== undefined && from === undefined) neverWithout('delay', 'by', 'from', by)
   if (from !== undefined) wholeNumber('delay', 'from', from, 0)
   const byMs = by === undefined ? undefined : durationMs('delay', 'by', by)
   const semaphore = new Semaphore(wholeNumber('delay', 'maxConnections', maxConnections, 1))
-
   const clientOf = fairClient('delay', options.fairBy)
 
-  async function delay(refused: Parameters<Responder<Request>>[0]) {
-    const { context, verdict } = refused
-    if (verdict.reason !== 'limited' || !semaphore.tryAcquire()) return respondWith(otherwise, refused, verdict)
-    try {
-      const client = await clientOf(context, verdict)
-      const late = await refused.waitTurn({ maxWaitMs: maxMs, client })
-      if (late === 'gone') return late
-      return late.allowed ? { verdict: late, ending: 'proceed' as const } : await respondWith(otherwise, refused, late)
-    } finally {
-      semaphore.release()
-    }
+  function delay(refused: Refused<Request>) {
+    return waitOr(otherwise, semaphore, refused, async () => ({
+      maxWaitMs: maxMs,
+      client: await clientOf(refused.context, refused.verdict),
+    }))
   }
 
   function slowness({ algorithm, limit, windowMs, capacity, remaining }: LimitReport): number {

@@ -1,6 +1,7 @@
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
+import { checkedWithoutQueue } from './fallback.js'
 import { reject } from './reject.js'
 import type { Refused, Responder } from './responder.js'
 
@@ -15,12 +16,7 @@ export function escalate<Request>(responders: readonly Responder<Request>[]): Re
   if (!Array.isArray(responders) || responders.length === 0) {
     invalidPolicy('escalate', 'responders', 'an array of responders, such as [reject(), tarpit()]', responders)
   }
-  const all: readonly Responder<Request>[] = [...responders]
-  all.forEach((responder, i) => {
-    if (typeof responder !== 'function' || responder.queues) {
-      invalidPolicy('escalate', `responders[${i}]`, 'a responder that does not queue, such as reject()', responder)
-    }
-  })
+  const all = Array.from(responders, (each, i) => checkedWithoutQueue<Request>('escalate', `responders[${i}]`, each))
   const escalated = (refused: Refused<Request>) => {
     const rung = refused.verdict.ban?.rung ?? 1
     const responder = all[Math.min(rung, all.length) - 1] as Responder<Request>

@@ -3,6 +3,8 @@ import { refuseFactory } from '../../util/factories.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { type RejectOptions, reject } from './reject.js'
 import { type Action, isLater, type Refused, type Responder } from './responder.js'
+import type { Semaphore } from './semaphore.js'
+import type { TurnOptions } from './turn.js'
 
 /** Checks an option that is another responder; where there is none, it is `reject`. */
 export function fallback<Request>(
@@ -11,10 +13,21 @@ export function fallback<Request>(
   responder: unknown,
   options: RejectOptions<Request> = {},
 ): Responder<Request> {
-  if (responder === undefined) return reject(options)
+  return responder === undefined ? reject(options) : checkedResponder(where, field, responder)
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkedResponder<Request>(where: string, field: string, responder: unknown): Responder<Request> {
   if (typeof responder !== 'function') invalidPolicy(where, field, 'a responder such as reject()', responder)
   refuseFactory(where, field, responder)
   return responder as Responder<Request>
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkedWithoutQueue<Request>(where: string, field: string, responder: unknown): Responder<Request> {
+  if (typeof responder === 'function' && !(responder as Responder<Request>).queues)
+    return responder as Responder<Request>
+  invalidPolicy(where, field, 'a responder that does not queue, such as reject()', responder)
 }
 
 /** What responds in place of a responder while the store is away. */
@@ -23,7 +36,7 @@ export function whenUnavailableOf<Request>({ whenUnavailable }: Responder<Reques
 }
 
 /** Responds with another responder, under another verdict. */
-export async function respondWith<Request>(
+async function respondWith<Request>(
   responder: Responder<Request>,
   refused: Refused<Request>,
   verdict: Verdict,
@@ -31,4 +44,22 @@ export async function respondWith<Request>(
   const chosen = verdict.reason === 'unavailable' ? whenUnavailableOf(responder) : responder
   const action = await chosen({ ...refused, verdict })
   return isLater(action) || verdict === refused.verdict ? action : { verdict, ending: action }
+}
+
+/** Has a refused request wait for its turn, holding `semaphore`. What is not admitted then is for `otherwise`. */
+export async function waitOr<Request>(
+  otherwise: Responder<Request>,
+  semaphore: Semaphore,
+  refused: Refused<Request>,
+  turn: () => Promise<TurnOptions>,
+): Promise<Action> {
+  const { verdict } = refused
+  if (verdict.reason !== 'limited' || !semaphore.tryAcquire()) return respondWith(otherwise, refused, verdict)
+  try {
+    const late = await refused.waitTurn(await turn())
+    if (late === 'gone') return late
+    return late.allowed ? { verdict: late, ending: 'proceed' } : await respondWith(otherwise, refused, late)
+  } finally {
+    semaphore.release()
+  }
 }

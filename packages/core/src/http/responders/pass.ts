@@ -2,7 +2,7 @@ import { invalidPolicy } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { knownOptions } from '../../util/validate.js'
 import { type RefusalStatus, refusalStatus } from './problem.js'
-import type { Handover, Refused, Responder } from './responder.js'
+import type { Handover, NativeHandler, Refused, Responder } from './responder.js'
 
 export interface PassOptions {
   /** As for `reject`: what a list denies is always 403; blocks, and costs that can never fit, are always 429; a refusal since nothing could decide is always 503. @default 429 */
@@ -21,10 +21,23 @@ export function pass<Request>(options: PassOptions = {}): Responder<Request> {
   knownOptions('pass', options, ['status'])
   const { status = 429 } = options
   if (status !== 429 && status !== 503) invalidPolicy('pass', 'status', '429 or 503', status)
-  function pass({ verdict }: Refused<Request>): Handover {
-    return { to: 'error-handler', status: refusalStatus(verdict, status) }
-  }
-  return Object.assign(pass, { whenUnavailable: pass })
+  return handOver('error-handler', status)
+}
+
+/**
+ * What an adapter's `handler` returns: a responder that has the adapter call `handler` with what its framework hands to
+ * handlers, and the verdict.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function respondByHandler<Request>(handler: NativeHandler): Responder<Request> {
+  if (typeof handler !== 'function') invalidPolicy('handler', 'handler', 'a function', handler)
+  return handOver(handler, 429)
+}
+
+function handOver<Request>(to: Handover['to'], status: RefusalStatus): Responder<Request> {
+  const responder = ({ verdict }: Refused<Request>): Handover => ({ to, status: refusalStatus(verdict, status) })
+  return Object.assign(responder, { whenUnavailable: responder })
 }
 
 knowFactories({ 'pass()': pass })

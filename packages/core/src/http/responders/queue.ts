@@ -4,7 +4,7 @@ import { type Duration, waitOrNever } from '../../util/duration.js'
 import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { type FairOptions, fairClient } from './fair-client.js'
-import { fallback, respondWith } from './fallback.js'
+import { fallback, waitOr } from './fallback.js'
 import { type Refused, type Responder, withTraits } from './responder.js'
 import { Semaphore } from './semaphore.js'
 
@@ -53,20 +53,14 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
   const clientOf = fairClient('queue', options.fairBy)
   if (priority !== undefined && typeof priority !== 'function') checkPriority('queue', priority)
 
-  async function queue(refused: Refused<Request>) {
+  function queue(refused: Refused<Request>) {
     const { context, verdict } = refused
-    if (verdict.reason !== 'limited' || !semaphore.tryAcquire()) return respondWith(otherwise, refused, verdict)
-    try {
+    return waitOr(otherwise, semaphore, refused, async () => {
       const own =
         typeof priority === 'function' ? await priority(context.request, context) : (priority ?? verdict.priority)
       const headStartMs = checkPriority('queue', own) * ageEveryMs
-      const client = await clientOf(context, verdict)
-      const late = await refused.waitTurn({ maxWaitMs, size, headStartMs, client })
-      if (late === 'gone') return late
-      return late.allowed ? { verdict: late, ending: 'proceed' as const } : await respondWith(otherwise, refused, late)
-    } finally {
-      semaphore.release()
-    }
+      return { maxWaitMs, size, headStartMs, client: await clientOf(context, verdict) }
+    })
   }
   return withTraits(queue, otherwise, { queues: true, clientOf })
 }
