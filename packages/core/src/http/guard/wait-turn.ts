@@ -17,20 +17,16 @@ export async function waitTurn<Request>(
 ): Promise<TurnResult> {
   // No turn comes for a client that a list denies.
   if (refusal.reason === 'denied') return refusal
-  const leaving = new AbortController()
-  if (isOver(context.response)) return 'gone'
-  const ignoreClose = listenTo(context.response, 'close', () => leaving.abort(LEFT))
+  // No limit refused it, only requests before it: it may be admitted now.
+  const last = refusal.limits.every(({ allowed }) => allowed) && !isBarred(refusal) ? undefined : refusal
   try {
-    const { signal } = leaving
-    // No limit refused it, only requests before it: it may be admitted now.
-    const last = refusal.limits.every(({ allowed }) => allowed) && !isBarred(refusal) ? undefined : refusal
-    return await guard.decider.waitTurn(context, { ...options, cost: units, signal, refusal: last }, choice)
+    return await whileThere(context, (signal) =>
+      guard.decider.waitTurn(context, { ...options, cost: units, signal, refusal: last }, choice),
+    )
   } catch (error) {
-    if (leaving.signal.aborted) return 'gone'
+    if (error === LEFT) return 'gone'
     if (!(error instanceof WaitExceeded)) throw error
     return marked(error.refusal ?? refusal, { waitMs: error.waitMs ?? 0 })
-  } finally {
-    ignoreClose()
   }
 }
 
@@ -66,16 +62,18 @@ export async function waitBookedInTime<Request>(
   }
 }
 
-/** `signal` is aborted with `LEFT` when the client leaves. */
-async function whileThere<Request>(
+/** `signal` is aborted when the client leaves; then it rejects with `LEFT`, whatever the wait ends with. */
+async function whileThere<Request, T>(
   { response }: HttpContext<Request>,
-  wait: (signal: AbortSignal) => Promise<void>,
-): Promise<void> {
+  wait: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   if (isOver(response)) throw LEFT
   const leaving = new AbortController()
   const ignoreClose = listenTo(response, 'close', () => leaving.abort(LEFT))
   try {
-    await wait(leaving.signal)
+    return await wait(leaving.signal)
+  } catch (error) {
+    throw leaving.signal.aborted ? LEFT : error
   } finally {
     ignoreClose()
   }
