@@ -1,7 +1,7 @@
 import type { HttpContext } from '../../request/context.js'
 import { SluiceError } from '../../util/errors.js'
-import type { Guard, Outcome } from '../guard/guard.js'
-import type { HandlerCall } from '../guard/outcome.js'
+import type { Guard } from '../guard/create-guard.js'
+import type { HandlerCall, Outcome } from '../guard/outcome.js'
 import { asFailure } from './failure.js'
 
 /** What an adapter does for `enforce`. */

@@ -7,7 +7,7 @@ import { meterResponse } from '../charging/response-bytes.js'
 import { type Ending, isHandover } from '../responders/responder.js'
 import { isDisabled } from '../response/disabled-response.js'
 import type { GuardedRequest } from './guarded-request.js'
-import { checkReply, ENDED, handoverOutcome, type Outcome, quotaHeaders, refusalOutcome } from './outcome.js'
+import { checkReply, ENDED, type Outcome, quotaHeaders, refusalOutcome } from './outcome.js'
 
 /** The outcome of a request whose verdict and ending are known. Tells all that watch. */
 export function finish<Request>(request: GuardedRequest<Request>): Outcome {
@@ -22,11 +22,7 @@ export function finish<Request>(request: GuardedRequest<Request>): Outcome {
   if (ending === 'gone') return end(context, verdict)
   // A limiter, this one or another, has replied 413 meanwhile.
   if (isDisabled(context.response)) return discard(request, verdict, ending)
-  if (ending !== 'proceed') {
-    return isHandover(ending)
-      ? handoverOutcome(ending, context, verdict, writers)
-      : refusalOutcome(ending, context, verdict, writers)
-  }
+  if (ending !== 'proceed') return refusalOutcome(ending, context, verdict, writers)
   if (guard.responseBytes) meterResponse(guard.responseBytes, context, verdict)
   const showsQuota = enforcement.showsQuota(verdict) && !responders.hidesQuota
   const headers = showsQuota ? quotaHeaders(writers, context, verdict) : []

@@ -1,55 +1,14 @@
-import type { Limiter } from '../../limiter/limiter.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
-import type { IdentityByKind } from '../../store/identity.js'
 import { type Later, whenKnown } from '../../util/when-known.js'
 import { marked, type Verdict } from '../../verdict/verdict.js'
 import { ensureCloseEvent } from '../response/close-event.js'
 import { isDisabled } from '../response/disabled-response.js'
 import { end, finish } from './finish.js'
 import { GuardedRequest } from './guarded-request.js'
-import type { RateLimitOptions } from './options.js'
 import { type Outcome, replyOutcome, SKIPPED } from './outcome.js'
-import { type GuardParts, guardParts } from './parts.js'
-import { guardByPolicies } from './policies-guard.js'
+import type { GuardParts } from './parts.js'
 import { respond } from './respond.js'
-
-export type { Outcome }
-
-/**
- * Decides on requests, whatever the framework. Returns without a promise where nothing has to be
- * awaited; throws or rejects with what user functions and the store do, having charged nothing.
- */
-export interface Guard<Request> {
-  (context: HttpContext<Request>): Outcome | Promise<Outcome>
-  /** The limiter behind it: to peek, reset, block and unblock. */
-  readonly limiter: Limiter<Request | string | IdentityByKind>
-  /** Where verdicts are put: the option `requestProperty`. */
-  readonly requestProperty: string
-  /** Whether its verdicts take permits of `concurrency` limits, which are held until the handler is done. */
-  readonly holdsPermits: boolean
-}
-
-/**
- * Makes the guard behind a framework's `rateLimit`.
- *
- * @throws SluiceError `INVALID_POLICY`
- */
-export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
-  if (options?.policies !== undefined) {
-    const { run, limiter, requestProperty } = guardByPolicies(options, pass)
-    // Some of the policies may take permits, now or once they have changed.
-    const traits = { limiter: limiter as never, requestProperty, holdsPermits: true }
-    return Object.assign((context: HttpContext<Request>) => run(context), traits)
-  }
-  const parts = guardParts(options)
-  const guard = (context: HttpContext<Request>) => pass(parts, context)
-  return Object.assign(guard, {
-    limiter: parts.limiter as Limiter<Request | string | IdentityByKind>,
-    requestProperty: parts.requestProperty,
-    holdsPermits: parts.permits !== undefined,
-  })
-}
 
 /** A step on the way of a request. One that returns an outcome is the last. */
 type Step = <Request>(request: GuardedRequest<Request>) => Later<Outcome | undefined>
@@ -67,8 +26,8 @@ const STEPS: readonly Step[] = [
   respond,
 ]
 
-/** `choice`: the limits of this request, where they differ in numbers from those that the guard was made with. */
-function pass<Request>(
+/** The way of a request through a guard. `choice`: the limits of this request, where they differ in numbers from those that the guard was made with. */
+export function pass<Request>(
   guard: GuardParts<Request>,
   context: HttpContext<Request>,
   choice?: PolicyChoice<Request>,

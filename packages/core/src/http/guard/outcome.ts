@@ -4,7 +4,7 @@ import type { Verdict } from '../../verdict/verdict.js'
 import { retryAfter } from '../headers/retry-after.js'
 import type { HeaderField, HeaderWriter } from '../headers/writer.js'
 import { RateLimitError } from '../responders/rate-limit-error.js'
-import type { Handover, NativeHandler, Reply } from '../responders/responder.js'
+import { type Handover, isHandover, type NativeHandler, type Reply } from '../responders/responder.js'
 
 /** What an adapter does with a request. */
 export interface Outcome {
@@ -27,59 +27,43 @@ export interface HandlerCall {
   readonly status: number
 }
 
-const NOTHING_SENT = {
+/** No handler runs and nothing is sent: another limiter has replied already, or the client has left. */
+export const ENDED: Outcome = Object.freeze({
+  proceed: false,
   verdict: undefined,
   headers: [],
   reply: undefined,
   error: undefined,
   handler: undefined,
-} as const
+})
 
 /** The handler runs, and the limiter adds nothing. */
-export const SKIPPED: Outcome = Object.freeze({ proceed: true, ...NOTHING_SENT })
-
-/** No handler runs and nothing is sent: another limiter has replied already, or the client has left. */
-export const ENDED: Outcome = Object.freeze({ proceed: false, ...NOTHING_SENT })
+export const SKIPPED: Outcome = Object.freeze({ ...ENDED, proceed: true })
 
 /** The outcome of a request that is answered without a verdict. */
 export function replyOutcome(reply: Reply): Outcome {
   return { ...ENDED, headers: sizedHeaders(reply), reply }
 }
 
-/** The outcome of a request that a responder replies to. */
+/** The outcome of a refused request: a responder's reply, or the application's own. */
 export function refusalOutcome<Request>(
-  reply: Reply,
+  ending: Reply | Handover,
   context: HttpContext<Request>,
   verdict: Verdict,
   writers: readonly HeaderWriter[],
 ): Outcome {
-  const fields = reply.showsQuota ? refusalHeaders(context, verdict, writers) : []
-  return { ...ENDED, verdict, headers: [...fields, ...sizedHeaders(reply)], reply }
-}
-
-/** The outcome of a refused request that the application answers. */
-export function handoverOutcome<Request>(
-  { to, status }: Handover,
-  context: HttpContext<Request>,
-  verdict: Verdict,
-  writers: readonly HeaderWriter[],
-): Outcome {
+  const fields: HeaderField[] = []
+  if (isHandover(ending) || ending.showsQuota) {
+    fields.push(...quotaHeaders(writers, context, verdict))
+    if (verdict.retryAfterMs !== undefined) retryAfter(verdict.retryAfterMs, context, fields)
+  }
+  if (!isHandover(ending)) return { ...ENDED, verdict, headers: [...fields, ...sizedHeaders(ending)], reply: ending }
   // A cache that kept a refusal would go on refusing for us.
-  const headers: HeaderField[] = [...refusalHeaders(context, verdict, writers), ['Cache-Control', 'no-store']]
-  const ended = { ...ENDED, verdict, headers }
+  const headers: HeaderField[] = [...fields, ['Cache-Control', 'no-store']]
+  const { to, status } = ending
   return to === 'error-handler'
-    ? { ...ended, error: new RateLimitError(status, verdict, Object.fromEntries(headers)) }
-    : { ...ended, handler: { handler: to, status } }
-}
-
-function refusalHeaders<Request>(
-  context: HttpContext<Request>,
-  verdict: Verdict,
-  writers: readonly HeaderWriter[],
-): HeaderField[] {
-  const fields = quotaHeaders(writers, context, verdict)
-  if (verdict.retryAfterMs !== undefined) retryAfter(verdict.retryAfterMs, context, fields)
-  return fields
+    ? { ...ENDED, verdict, headers, error: new RateLimitError(status, verdict, Object.fromEntries(headers)) }
+    : { ...ENDED, verdict, headers, handler: { handler: to, status } }
 }
 
 /** The fields that show the client its quota. */

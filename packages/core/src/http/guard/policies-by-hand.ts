@@ -46,8 +46,7 @@ export class PoliciesByHand<Request> implements PolicyChoice<Request> {
       this.#byName = new Map(
         [...byName].map(([name, { options }]) => {
           const { limits, ban, sharedTurns, key = byIp<Request>() } = options
-          const more = { ...(limits && { limits }), ...(ban && { ban }), ...(sharedTurns && { sharedTurns }) }
-          return [name, new Policy<Request>({ name: this.name, key, ...more })]
+          return [name, new Policy<Request>({ name: this.name, key, limits, ban, sharedTurns })]
         }),
       )
       this.#of = byName

@@ -1,0 +1,37 @@
+import type { Limiter } from '../../limiter/limiter.js'
+import type { HttpContext } from '../../request/context.js'
+import type { IdentityByKind } from '../../store/identity.js'
+import { pass } from './guard.js'
+import type { RateLimitOptions } from './options.js'
+import type { Outcome } from './outcome.js'
+import { guardParts } from './parts.js'
+import { guardByPolicies } from './policies-guard.js'
+
+/**
+ * Decides on requests, whatever the framework. Returns without a promise where nothing has to be
+ * awaited; throws or rejects with what user functions and the store do, having charged nothing.
+ */
+export interface Guard<Request> {
+  (context: HttpContext<Request>): Outcome | Promise<Outcome>
+  /** The limiter behind it: to peek, reset, block and unblock. */
+  readonly limiter: Limiter<Request | string | IdentityByKind>
+  /** Where verdicts are put: the option `requestProperty`. */
+  readonly requestProperty: string
+  /** Whether its verdicts take permits of `concurrency` limits, which are held until the handler is done. */
+  readonly holdsPermits: boolean
+}
+
+/**
+ * Makes the guard behind a framework's `rateLimit`.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
+  if (options?.policies !== undefined) return guardByPolicies(options) as Guard<Request>
+  const parts = guardParts(options)
+  return Object.assign((context: HttpContext<Request>) => pass(parts, context), {
+    limiter: parts.limiter as Limiter<Request | string | IdentityByKind>,
+    requestProperty: parts.requestProperty,
+    holdsPermits: parts.permits !== undefined,
+  })
+}
