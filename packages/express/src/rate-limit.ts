@@ -50,28 +50,19 @@ export function rateLimit(options: ExpressRateLimitOptions & LimitForm, ...uncal
 
 /** What is put on the request is under the name `property`. */
 function expressFor(property: string): Enforcing<ExpressContext> {
-  if (property === 'rateLimit') return EXPRESS
   return {
-    ...EXPRESS,
-    write(outcome, context) {
-      if (outcome.verdict) Object.assign(context.request, { [property]: outcome.verdict })
-      send(outcome, context)
+    write(outcome, { request, response }) {
+      if (outcome.verdict) (request as object as Record<string, unknown>)[property] = outcome.verdict
+      send(outcome, response)
+    },
+    handle({ handler, status }, { request, response }, next, { verdict }) {
+      const handle = handler as RefusalHandler
+      runHandler(response, status, (goOn) => handle(request, response, goOn as NextFunction, verdict as Verdict), next)
     },
   }
 }
 
-const EXPRESS: Enforcing<ExpressContext> = {
-  write(outcome, context) {
-    if (outcome.verdict) context.request.rateLimit = outcome.verdict
-    send(outcome, context)
-  },
-  handle({ handler, status }, { request, response }, next, { verdict }) {
-    const handle = handler as RefusalHandler
-    runHandler(response, status, (goOn) => handle(request, response, goOn as NextFunction, verdict as Verdict), next)
-  },
-}
-
-function send(outcome: Outcome, { response: res }: ExpressContext): void {
+function send(outcome: Outcome, res: Response): void {
   const { headers, reply } = outcome
   const isSent = typeof reply?.body === 'string' || reply?.body instanceof Uint8Array
   if (!reply?.likeHandler || !isSent) {

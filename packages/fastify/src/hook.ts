@@ -32,28 +32,19 @@ export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
 
 /** What is put on the request is under the name `property`. */
 function fastifyFor(property: string): Enforcing<FastifyContext> {
-  if (property === 'rateLimit') return FASTIFY
   return {
-    ...FASTIFY,
-    write(outcome, context) {
-      if (outcome.verdict) Object.assign(context.request, { [property]: outcome.verdict })
-      send(outcome, context)
+    write(outcome, { request, reply }) {
+      if (outcome.verdict) (request as object as Record<string, unknown>)[property] = outcome.verdict
+      send(outcome, reply)
     },
+    handle(call, { request, reply }, next, { verdict }) {
+      runHandler(call, request, reply, verdict as Verdict, next)
+    },
+    failure: withoutDetails,
   }
 }
 
-const FASTIFY: Enforcing<FastifyContext> = {
-  write(outcome, context) {
-    if (outcome.verdict) context.request.rateLimit = outcome.verdict
-    send(outcome, context)
-  },
-  handle(call, { request, reply }, next, { verdict }) {
-    runHandler(call, request, reply, verdict as Verdict, next)
-  },
-  failure: withoutDetails,
-}
-
-function send(outcome: Outcome, { reply }: FastifyContext): void {
+function send(outcome: Outcome, reply: FastifyReply): void {
   const { proceed, headers, reply: answer } = outcome
   for (const [name, value] of headers) reply.header(name, value)
   if (answer) reply.code(answer.status).send(answer.body)

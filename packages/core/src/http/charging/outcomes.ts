@@ -15,7 +15,13 @@ interface OutcomeQueue {
 
 interface Waiter {
   isWoken: boolean
-  wake(): void
+  /** Ends its pause. */
+  resume?: () => void
+}
+
+function wake(waiter: Waiter): void {
+  waiter.isWoken = true
+  waiter.resume?.()
 }
 
 /** A request that waits on a store that others share looks again this often, and for this long. */
@@ -82,7 +88,7 @@ export class Outcomes {
         const queue = this.#queueOf(identity)
         queue.inFlight--
         // The last outcome decides for all waiters; before that, refunded units are for the first of them.
-        if (queue.inFlight === 0) for (const waiter of queue.waiters) waiter.wake()
+        if (queue.inFlight === 0) queue.waiters.forEach(wake)
         else this.#wakeFirst(identity)
         this.#forget(identity)
       }
@@ -115,14 +121,8 @@ export class Outcomes {
     isShared: boolean,
   ): Promise<Verdict | undefined> {
     const startedAt = performance.now()
-    const waiter: Waiter = { isWoken: false, wake: () => {} }
-    const wake = () => {
-      waiter.isWoken = true
-      resume()
-    }
-    let resume = () => {}
-    waiter.wake = wake
-    const ignoreClose = listenTo(response, 'close', wake)
+    const waiter: Waiter = { isWoken: false }
+    const ignoreClose = listenTo(response, 'close', () => wake(waiter))
     let verdict = refusal
     let joined: readonly string[] = []
     try {
@@ -141,11 +141,9 @@ export class Outcomes {
           // Time makes room as well. The first waiter that looks does so for all.
           const isFirst = refusing.every((identity) => this.#first(identity) === waiter)
           const ms = Math.min(leftMs, verdict.retryAfterMs as number, isPolling && isFirst ? POLL_MS : leftMs)
-          await pause(Math.max(1, ms), undefined, (wake) => {
-            resume = wake
-            return () => {
-              resume = () => {}
-            }
+          await pause(Math.max(1, ms), undefined, (resume) => {
+            waiter.resume = resume
+            return () => delete waiter.resume
           })
         }
         waiter.isWoken = false
@@ -202,7 +200,8 @@ export class Outcomes {
   }
 
   #wakeFirst(identity: string): void {
-    this.#first(identity)?.wake()
+    const first = this.#first(identity)
+    if (first) wake(first)
   }
 
   #queueOf(identity: string): OutcomeQueue {

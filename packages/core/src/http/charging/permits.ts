@@ -24,22 +24,29 @@ export interface PermitTimes {
 type IsDone = (result: unknown) => boolean | Promise<boolean>
 
 /** The permits that one verdict took for one request. */
-interface Held {
+class Held {
   readonly permits: Permits
   readonly verdict: Verdict
   readonly response: RawResponse
-  /** Stops listening for the end of the response. */
-  ignore: () => void
   /** Whether the client left before the response began: then held until the handler is done, but not renewed. */
-  hasLeft: boolean
+  hasLeft = false
   /** Whether the handler has sent a response after that. */
-  hasResponded: boolean
+  hasResponded = false
   /** What the handler returned, where the framework shows it. */
   result: PromiseLike<unknown> | undefined
   isDone: IsDone | undefined
   /** Ticks since the client has left, or since bytes have waited and none have left. */
-  ticks: number
+  ticks = 0
   sent: number | undefined
+
+  constructor(permits: Permits, verdict: Verdict, response: RawResponse) {
+    this.permits = permits
+    this.verdict = verdict
+    this.response = response
+  }
+
+  /** Stops listening for the end of the response. */
+  ignore = () => {}
 }
 
 /**
@@ -84,18 +91,7 @@ export class Permits {
   }
 
   hold(verdict: Verdict, response: RawResponse): void {
-    const held: Held = {
-      permits: this,
-      verdict,
-      response,
-      ignore: () => {},
-      hasLeft: false,
-      hasResponded: false,
-      result: undefined,
-      isDone: undefined,
-      ticks: 0,
-      sent: undefined,
-    }
+    const held = new Held(this, verdict, response)
     this.#held.add(held)
     this.#timer ??= setInterval(() => this.tick(), this.#tickMs).unref()
     const others = heldBy.get(response)

@@ -10,17 +10,16 @@ import { choosePolicy } from '../../policy/tiers.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
-import { type Charging, chargingFor } from '../charging/charging.js'
-import { type Permits, permitsFor } from '../charging/permits.js'
-import { type ResponseBytes, responseBytesFor } from '../charging/response-bytes.js'
+import { chargingFor } from '../charging/charging.js'
+import { permitsFor } from '../charging/permits.js'
+import { responseBytesFor } from '../charging/response-bytes.js'
 import { headerWriters } from '../headers/table.js'
-import type { HeaderWriter } from '../headers/writer.js'
 import { type AnonymousRequests, anonymousBy, mayBeMissing } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
 import { REQUEST_LISTS } from '../identity/list-sources.js'
 import { Responders } from '../responders/choice.js'
 import { reject } from '../responders/reject.js'
-import { bansFor, type RequestBans } from './bans.js'
+import { bansFor } from './bans.js'
 import { Decider } from './decider.js'
 import { Enforcement } from './enforcement.js'
 import { InvalidRequests } from './invalid.js'
@@ -29,34 +28,7 @@ import { RequestAdvice } from './request-advice.js'
 import { requestProperty } from './request-property.js'
 
 /** What a guard is made of, one for all its requests. */
-export interface GuardParts<Request> {
-  /** How errors name the limiter. */
-  readonly where: string
-  readonly warn: Warnings<LimiterWarning>['emit']
-  readonly advice: RequestAdvice<Request>
-  readonly skip: RateLimitOptions<Request>['skip']
-  readonly cost: NonNullable<RateLimitOptions<Request>['cost']>
-  readonly onVerdict: RateLimitOptions<Request>['onVerdict']
-  /** Where adapters put verdicts. */
-  readonly requestProperty: string
-  readonly limiter: Limiter<Request>
-  readonly engine: Engine<Request>
-  /** Undefined where there are no lists. */
-  readonly listed: ListedSubjects<Request> | undefined
-  readonly decider: Decider<Request>
-  readonly enforcement: Enforcement
-  readonly responders: Responders<Request>
-  readonly writers: readonly HeaderWriter[]
-  readonly invalid: InvalidRequests<Request>
-  /** Undefined where requests count by neither outcome nor body. */
-  readonly charging: Charging<Request> | undefined
-  /** Undefined where no limit counts bytes of responses. */
-  readonly responseBytes: ResponseBytes<Request> | undefined
-  /** Undefined where no limit is a `concurrency` limit. */
-  readonly permits: Permits | undefined
-  /** Undefined where the policy has no `ban`. */
-  readonly bans: RequestBans<Request> | undefined
-}
+export type GuardParts<Request> = ReturnType<typeof guardParts<Request>>
 
 /** What the guards of one `rateLimit` share, where that has several. */
 export interface SharedByGuards {
@@ -70,7 +42,7 @@ export interface SharedByGuards {
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function guardParts<Request>(options: RateLimitOptions<Request>, shared?: SharedByGuards): GuardParts<Request> {
+export function guardParts<Request>(options: RateLimitOptions<Request>, shared?: SharedByGuards) {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { key = byIp<Request>(), store = memoryStore() } = options
   const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
@@ -110,24 +82,31 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   // The store is one by now.
   adviseOnSetUp(policy, warnings, options)
   return {
+    /** How errors name the limiter. */
     where,
     warn: warnings.emit,
-    advice: new RequestAdvice(where, warnings, isByAddress),
+    advice: new RequestAdvice<Request>(where, warnings, isByAddress),
     skip,
     cost,
     onVerdict,
+    /** Where adapters put verdicts. */
     requestProperty: requestProperty(where, options.requestProperty ?? 'rateLimit'),
     limiter,
     engine,
+    /** Undefined where there are no lists. */
     listed,
     decider,
     enforcement,
     responders,
     writers,
     invalid,
+    /** Undefined where requests count by neither outcome nor body. */
     charging,
+    /** Undefined where no limit counts bytes of responses. */
     responseBytes,
+    /** Undefined where no limit is a `concurrency` limit. */
     permits,
+    /** Undefined where the policy has no `ban`. */
     bans,
   }
 }
