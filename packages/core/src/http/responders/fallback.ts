@@ -2,9 +2,8 @@ import { invalidPolicy } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { type RejectOptions, reject } from './reject.js'
-import { type Action, isLater, type Refused, type Responder } from './responder.js'
+import { type Action, isLater, type Refused, type Responder, type TurnOptions } from './responder.js'
 import type { Semaphore } from './semaphore.js'
-import type { TurnOptions } from './turn.js'
 
 /** Checks an option that is another responder; where there is none, it is `reject`. */
 export function fallback<Request>(
