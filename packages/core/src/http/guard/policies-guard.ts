@@ -2,7 +2,7 @@ import { Engine } from '../../limiter/engine.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import { memoryStore } from '../../memory/store.js'
 import type { Limit } from '../../policy/limits/limit.js'
-import { Policy, type PolicyChoice } from '../../policy/policy.js'
+import { POLICY_OPTIONS, Policy, type PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
@@ -23,19 +23,9 @@ import { warnedOnce } from './warned-once.js'
 
 /** What policies say themselves. */
 const OF_POLICIES = [
-  'limit',
-  'window',
-  'limits',
-  'key',
-  'tiers',
-  'tier',
-  'onDeny',
-  'priority',
-  'sharedTurns',
-  'ban',
-  'count',
-  'enforce',
-] as const
+  ...POLICY_OPTIONS.filter((option) => option !== 'name' && option !== 'consistency'),
+  ...(['count', 'enforce'] as const),
+]
 
 /**
  * The guard behind policies that are data. For each set of policies that match a request together it makes a limiter once, on one store and under one

@@ -3,7 +3,7 @@ import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.
 import { type Action, isLater, type TurnOptions, type TurnResult } from '../responders/responder.js'
 import { waitWithClient } from '../response/wait.js'
 import type { GuardedRequest } from './guarded-request.js'
-import { LEFT, waitBooked, waitBookedInTime, waitTurn } from './wait-turn.js'
+import { LEFT, waitBookedInTime, waitTurn, whileThere } from './wait-turn.js'
 
 /** Finds out what becomes of a request that was decided on, and waits for its turn. Without a promise where nothing has to be awaited. */
 export function respond<Request>(request: GuardedRequest<Request>): Later<undefined> {
@@ -101,10 +101,14 @@ async function waitForTurn<Request>(
   verdict: Verdict,
   slownessMs: number,
 ): Promise<undefined> {
-  const { engine, responders } = request.guard
+  const { guard, context } = request
+  const { engine, responders } = guard
   const began = performance.now()
   try {
-    await waitBooked(request, verdict, () => responders.clientOf(request.context, verdict))
+    // A client may leave while it is found out which one it is.
+    await whileThere(context, async (signal) =>
+      engine.booked.wait(verdict, await responders.clientOf(context, verdict), signal),
+    )
   } catch (error) {
     await engine.charges.refund(verdict[DECISION])
     if (error !== LEFT) throw error

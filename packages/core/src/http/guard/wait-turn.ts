@@ -30,19 +30,9 @@ export async function waitTurn<Request>(
   }
 }
 
-/** Waits for a turn that a queueing limit has given. Rejects with `LEFT` when the client leaves. */
-export function waitBooked<Request>(
-  { guard, context }: GuardedRequest<Request>,
-  verdict: Verdict,
-  clientOf: () => Promise<string | undefined>,
-): Promise<void> {
-  // A client may leave while it is found out which one it is.
-  return whileThere(context, async (signal) => guard.engine.booked.wait(verdict, await clientOf(), signal))
-}
-
 /**
- * The same for a request that a responder has queued: it waits no longer than that allows, however many come before it. Resolves to
- * what has become of it; nothing is charged where it was not admitted.
+ * Waits for a turn that a queueing limit has given, as a request that a responder has queued: no longer than that allows, however
+ * many come before it. Resolves to what has become of it; nothing is charged where it was not admitted.
  */
 export async function waitBookedInTime<Request>(
   { guard, context }: GuardedRequest<Request>,
@@ -63,7 +53,7 @@ export async function waitBookedInTime<Request>(
 }
 
 /** `signal` is aborted when the client leaves; then it rejects with `LEFT`, whatever the wait ends with. */
-async function whileThere<Request, T>(
+export async function whileThere<Request, T>(
   { response }: HttpContext<Request>,
   wait: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
