@@ -1,5 +1,5 @@
 import type { HttpContext } from '../../request/context.js'
-import { SluiceError, show } from '../../util/errors.js'
+import { invalidPolicy } from '../../util/errors.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { type HeaderField, type HeaderWriter, retryAfter } from '../headers/writer.js'
 import { RateLimitError } from '../responders/rate-limit-error.js'
@@ -94,8 +94,5 @@ export function checkReply(where: string, reply: unknown): void {
   const { status, headers, body } = (reply ?? {}) as Partial<Reply>
   const isBody = typeof body === 'string' || body instanceof Uint8Array || typeof body?.pipe === 'function'
   if (Number.isInteger(status) && Array.isArray(headers) && isBody) return
-  throw new SluiceError(
-    'INVALID_POLICY',
-    `${where}: respond: expected a reply, "proceed" or "gone", got ${show(reply)}`,
-  )
+  invalidPolicy(where, 'respond', 'a reply, "proceed" or "gone"', reply)
 }

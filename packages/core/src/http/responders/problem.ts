@@ -29,26 +29,23 @@ export function problemReply(
   }
 }
 
-/** Problem details of a refusal: RFC 9457, with the types of draft-ietf-httpapi-ratelimit-headers. */
-export function problem(verdict: Verdict, status: SentStatus): Record<string, unknown> {
-  if (verdict.reason === 'denied') return { type: 'about:blank', title: 'Forbidden', status }
-  if (isBarred(verdict)) {
-    return {
-      type: `${TYPES}#abnormal-usage-detected`,
-      title: 'Request cannot be satisfied due to abnormal usage',
-      status,
-    }
+/** Problem details of a refusal, as JSON: RFC 9457, with the types of draft-ietf-httpapi-ratelimit-headers. */
+export function problem(verdict: Verdict, status: SentStatus): object {
+  const { reason } = verdict
+  if (reason === 'denied') return { type: 'about:blank', title: 'Forbidden', status }
+  if (isBarred(verdict)) return { type: `${TYPES}#abnormal-usage-detected`, title: ABNORMAL, status }
+  const isReduced = status === 503
+  const violated = verdict.limits.filter(({ allowed }) => !allowed).map(({ name }) => name)
+  return {
+    type: `${TYPES}#${isReduced ? 'temporary-reduced-capacity' : 'quota-exceeded'}`,
+    title: isReduced ? REDUCED : EXCEEDED,
+    status,
+    detail: reason === 'impossible' ? IMPOSSIBLE : undefined,
+    'violated-policies': reason === 'unavailable' ? undefined : violated,
   }
-  if (verdict.reason === 'unavailable') return { type: `${TYPES}#temporary-reduced-capacity`, title: REDUCED, status }
-  const violated = { 'violated-policies': verdict.limits.filter(({ allowed }) => !allowed).map(({ name }) => name) }
-  if (verdict.reason === 'impossible') {
-    return { type: `${TYPES}#quota-exceeded`, title: EXCEEDED, status, detail: IMPOSSIBLE, ...violated }
-  }
-  return status === 503
-    ? { type: `${TYPES}#temporary-reduced-capacity`, title: REDUCED, status, ...violated }
-    : { type: `${TYPES}#quota-exceeded`, title: EXCEEDED, status, ...violated }
 }
 
+const ABNORMAL = 'Request cannot be satisfied due to abnormal usage'
 const EXCEEDED = 'Request cannot be satisfied as assigned quota has been exceeded'
 const REDUCED = 'Request cannot be satisfied due to temporary server capacity constraints'
 const IMPOSSIBLE = 'This request costs more than its quota ever holds, so repeating it cannot succeed.'

@@ -1,4 +1,4 @@
-import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { invalidPolicy } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { isThenable } from '../../util/thenable.js'
 import { knownOptions } from '../../util/validate.js'
@@ -62,7 +62,7 @@ function reply(status: number, contentType: string, body: string): Reply {
 
 function checkedBody(body: unknown): void {
   if (typeof body === 'string' || (typeof body === 'object' && body !== null)) return
-  throw new SluiceError('INVALID_POLICY', `reject: body: expected a string or an object, got ${show(body)}`)
+  invalidPolicy('reject', 'body', 'a string or an object', body)
 }
 
 knowFactories({ 'reject()': reject })

@@ -1,4 +1,4 @@
-import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { invalidPolicy } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { isRecord } from '../../util/is-record.js'
 import { knownOptions } from '../../util/validate.js'
@@ -75,13 +75,12 @@ function typeOf(body: ShadowBody): string {
 
 function checkedBody(body: unknown): ShadowBody {
   if (typeof body === 'string' || (typeof body === 'object' && body !== null)) return body
-  throw new SluiceError('INVALID_POLICY', `shadow: body: expected a string, bytes or an object, got ${show(body)}`)
+  invalidPolicy('shadow', 'body', 'a string, bytes or an object', body)
 }
 
 function checkedHeaders(headers: unknown): Fields {
-  const isFields = isRecord(headers)
-  if (isFields && Object.values(headers).every((value) => typeof value === 'string')) return headers as Fields
-  throw new SluiceError('INVALID_POLICY', `shadow: headers: expected an object of strings, got ${show(headers)}`)
+  if (isRecord(headers) && Object.values(headers).every((value) => typeof value === 'string')) return headers as Fields
+  invalidPolicy('shadow', 'headers', 'an object of strings', headers)
 }
 
 knowFactories({ 'shadow()': shadow })
