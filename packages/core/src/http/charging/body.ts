@@ -135,7 +135,7 @@ export function lengthRequiredReply(raw: IncomingMessage): Reply {
  * Sends 413 in the middle of a body, in place of a handler that may be running: it sees its request aborted and
  * a response that does nothing. Where a response is under way already, the connection, or the stream of HTTP/2, ends.
  */
-export function rejectBody(context: HttpContext<never>, raw: IncomingMessage, most: number): void {
+export function rejectBody<Request>(context: HttpContext<Request>, raw: IncomingMessage, most: number): void {
   const response = context.response as unknown as ServerResponse
   // A handler that reads the body sees it aborted; one that does not keeps running.
   const isUnread = raw.readableFlowing === null

@@ -81,7 +81,7 @@ export class Charging<Request> {
 
   /** The reply to a request that announces too large a body, or none where it has to. Otherwise the body is metered from now on. */
   receive(context: HttpContext<Request>): Reply | undefined {
-    const raw = rawRequest(context as HttpContext<never>)
+    const raw = rawRequest(context)
     const { body, countsBytes } = this.#by
     if (!raw || !body) return undefined
     const { max, requireLength } = body
@@ -89,7 +89,7 @@ export class Charging<Request> {
     if (length !== undefined && length > max) return tooLargeReply(raw, max)
     if (length === undefined && requireLength) return lengthRequiredReply(raw)
     // Node itself lets no body be longer than announced.
-    if (length === undefined) BodyMeter.of(raw).limitTo(max, () => rejectBody(context as HttpContext<never>, raw, max))
+    if (length === undefined) BodyMeter.of(raw).limitTo(max, () => rejectBody(context, raw, max))
     else if (length > 0 && countsBytes) BodyMeter.of(raw)
     return undefined
   }
@@ -97,7 +97,7 @@ export class Charging<Request> {
   /** Bytes to reserve for a request: as many as it announces, or as it may send. Undefined where no limit counts them. */
   bytesOf(context: HttpContext<Request>): number | undefined {
     if (!this.#by.countsBytes) return undefined
-    const raw = rawRequest(context as HttpContext<never>)
+    const raw = rawRequest(context)
     return raw ? (announcedLength(raw) ?? this.#by.body?.max) : 0
   }
 
@@ -122,7 +122,6 @@ export class Charging<Request> {
     const close = count && outcomes.open(verdict)
     const meter = countsBytes ? this.#meterOf(context) : undefined
 
-    const whenBodyEnded = (then: () => void) => (meter ? meter.whenEnded(then) : then())
     const apply = async (counts: boolean) => {
       try {
         if (!counts) await charges.refund(decision)
@@ -133,20 +132,15 @@ export class Charging<Request> {
         close?.()
       }
     }
-    if (!count) {
-      if (meter) whenBodyEnded(() => void apply(true))
-      return
-    }
-    whenOver(context.response, () => {
-      const counts = outcome(count.counts, context, verdict)
-      if (counts) whenBodyEnded(() => void apply(true))
-      else void apply(false)
-    })
+    const applyAfterBody = () => (meter ? meter.whenEnded(() => void apply(true)) : void apply(true))
+    if (count) {
+      whenOver(context.response, () => (outcome(count.counts, context, verdict) ? applyAfterBody() : void apply(false)))
+    } else if (meter) applyAfterBody()
   }
 
   /** Undefined where the body was read before this limiter ran: then the announced or reserved bytes stay charged. */
   #meterOf(context: HttpContext<Request>): BodyMeter | undefined {
-    const raw = rawRequest(context as HttpContext<never>)
+    const raw = rawRequest(context)
     const meter = raw && BodyMeter.of(raw)
     return meter?.sawAll ? meter : undefined
   }
@@ -163,6 +157,6 @@ function outcome<Request>(count: CountFunction, context: HttpContext<Request>, v
 }
 
 /** The raw request behind a context. */
-function rawRequest(context: HttpContext<never>): IncomingMessage | undefined {
-  return context.response.req as IncomingMessage | undefined
+function rawRequest({ response }: Pick<HttpContext, 'response'>): IncomingMessage | undefined {
+  return response.req as IncomingMessage | undefined
 }
