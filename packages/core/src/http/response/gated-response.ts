@@ -19,8 +19,8 @@ interface Piece {
   readonly done: Done | undefined
 }
 
-type Write = (chunk: unknown, encoding?: unknown, done?: unknown) => boolean
-type End = (chunk?: unknown, encoding?: unknown, done?: unknown) => ServerResponse
+/** Of `write` and `end`, which leave out what they do not need. */
+type Args = [chunk?: unknown, encoding?: unknown, callback?: unknown]
 type Emit = (event: string | symbol, ...args: unknown[]) => boolean
 
 const gatedBy = new WeakMap<ServerResponse, GatedResponse>()
@@ -43,7 +43,11 @@ export function addGate(response: ServerResponse, gate: Gate): () => void {
 class GatedResponse {
   readonly #response: ServerResponse
   /** The response's own, which this stands before. */
-  readonly #below: { readonly write: Write; readonly end: End; readonly emit: Emit }
+  readonly #below: {
+    readonly write: (...args: Args) => boolean
+    readonly end: (...args: Args) => ServerResponse
+    readonly emit: Emit
+  }
   readonly #gates: Gate[] = []
   readonly #pieces: Piece[] = []
   readonly #pump = () => this.#send()
@@ -62,11 +66,11 @@ class GatedResponse {
   constructor(response: ServerResponse) {
     this.#response = response
     const { write, end, emit } = response
-    this.#below = { write: write as Write, end: end as End, emit: emit as Emit }
-    response.write = ((...args: Parameters<Write>) => this.#gatedWrite(...args)) as typeof response.write
-    response.end = ((...args: Parameters<End>) => this.#gatedEnd(...args)) as typeof response.end
+    this.#below = { write, end, emit } as never
+    response.write = (...args: unknown[]) => this.#gatedWrite(...(args as Args))
+    response.end = (...args: unknown[]) => this.#gatedEnd(...(args as Args))
     if (isListenedElsewhere(response, this.#drained)) this.#writers = this.#listenForWriters()
-    else response.emit = ((...args: Parameters<Emit>) => this.#gatedEmit(...args)) as typeof response.emit
+    else response.emit = (...args: Parameters<Emit>) => this.#gatedEmit(...args)
     const ignoreClose = listenTo(response, 'close', () => {
       ignoreClose()
       this.#close()
@@ -134,18 +138,18 @@ class GatedResponse {
     }
   }
 
-  #hold(chunk: string | Uint8Array, encoding: unknown, done: Done | undefined): void {
-    this.#pieces.push({ bytes: typeof chunk === 'string' ? Buffer.from(chunk, encodingOf(encoding)) : chunk, done })
+  #hold(chunk: string | Uint8Array, encoding: BufferEncoding, done: Done | undefined): void {
+    this.#pieces.push({ bytes: typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk, done })
     this.#send()
   }
 
-  #gatedWrite(chunk: unknown, encoding?: unknown, callback?: unknown): boolean {
+  #gatedWrite(...args: Args): boolean {
     const response = this.#response
+    const { chunk, encoding, done } = given(args)
     // Mistakes, and writes that are too late, are the response's own to complain about. HTTP/2 ends by a write.
     if (this.#isPassing || this.#isClosed || !isBytes(chunk) || (!this.#isEnding && hasNoBody(response))) {
-      return this.#below.write.call(response, chunk, encoding, callback)
+      return this.#below.write.apply(response, args)
     }
-    const done = callbackOf(encoding, callback)
     if (this.#isEnding) {
       const error = failure('ERR_STREAM_WRITE_AFTER_END', 'write after end')
       if (done) process.nextTick(done, error)
@@ -159,11 +163,9 @@ class GatedResponse {
     return false
   }
 
-  #gatedEnd(...args: [chunk?: unknown, encoding?: unknown, callback?: unknown]): ServerResponse {
+  #gatedEnd(...args: Args): ServerResponse {
     const response = this.#response
-    const [chunk, encoding] = args
-    const done = typeof chunk === 'function' ? (chunk as Done) : callbackOf(encoding, args[2])
-    const last = typeof chunk === 'function' ? undefined : chunk
+    const { chunk: last, encoding, done } = given(args)
     if (this.#isPassing || this.#isClosed || !(last === undefined || last === null || isBytes(last))) {
       return this.#below.end.apply(response, args)
     }
@@ -172,7 +174,7 @@ class GatedResponse {
       return response
     }
     this.#isEnding = true
-    const bytes = isBytes(last) && !hasNoBody(response) ? sizeOf(last, encoding) : 0
+    const bytes = isBytes(last) && !hasNoBody(response) ? Buffer.byteLength(last, encoding) : 0
     if (this.#pieces.length === 0 && (bytes === 0 || this.#room() >= bytes)) {
       this.#hasEnded = true
       this.#passOn(() => this.#below.end.apply(response, args))
@@ -256,15 +258,11 @@ function isBytes(chunk: unknown): chunk is string | Uint8Array {
   return typeof chunk === 'string' || chunk instanceof Uint8Array
 }
 
-function sizeOf(chunk: string | Uint8Array, encoding: unknown): number {
-  return typeof chunk === 'string' ? Buffer.byteLength(chunk, encodingOf(encoding)) : chunk.length
-}
-
-function encodingOf(encoding: unknown): BufferEncoding {
-  return typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'
-}
-
-function callbackOf(encoding: unknown, callback: unknown): Done | undefined {
-  const done = typeof encoding === 'function' ? encoding : callback
-  return typeof done === 'function' ? (done as Done) : undefined
+function given(args: Args) {
+  const [chunk, encoding] = args
+  return {
+    chunk: typeof chunk === 'function' ? undefined : chunk,
+    encoding: (typeof encoding === 'string' ? encoding : 'utf8') as BufferEncoding,
+    done: args.find((arg) => typeof arg === 'function') as Done | undefined,
+  }
 }
