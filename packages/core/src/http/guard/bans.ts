@@ -80,17 +80,13 @@ export class RequestBans<Request> {
 
   /** Strikes for a request that a trap catches. The verdict is that of a ban where one holds; undefined for one that is no strike. */
   strikeTrapped(context: HttpContext<Request>, verdict: Verdict): Promise<Verdict> | undefined {
-    const { trap } = this.#by
+    const { trap, keeper, engine } = this.#by
     if (!trap || isBarred(verdict) || this.#isForgeable(context)) return undefined
-    return this.#strikeCaught(verdict, trap)
-  }
-
-  async #strikeCaught(verdict: Verdict, trap: Trap): Promise<Verdict> {
-    const { keeper, engine } = this.#by
-    const last = await keeper.strikeCaught(verdict, trap)
-    // It is refused by the ban now: what it was charged before is refunded, and permits are released.
-    if (last !== verdict && verdict.allowed) await engine.charges.refund(verdict[DECISION])
-    return last
+    return keeper.strikeCaught(verdict, trap).then(async (last) => {
+      // It is refused by the ban now: what it was charged before is refunded, and permits are released.
+      if (last !== verdict && verdict.allowed) await engine.charges.refund(verdict[DECISION])
+      return last
+    })
   }
 
   /** Strikes for the outcome of an admitted request, once that is known, if it is one that counts. */

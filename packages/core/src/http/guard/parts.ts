@@ -1,3 +1,4 @@
+import { IncomingMessage } from 'node:http'
 import { Engine } from '../../limiter/engine.js'
 import { Limiter } from '../../limiter/limiter.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
@@ -25,7 +26,6 @@ import { Enforcement } from './enforcement.js'
 import { InvalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { RequestAdvice } from './request-advice.js'
-import { requestProperty } from './request-property.js'
 
 /** What a guard is made of, one for all its requests. */
 export type GuardParts<Request> = ReturnType<typeof guardParts<Request>>
@@ -121,4 +121,28 @@ export function requestLimiter<Request>(
 ): Limiter<Request> {
   const replacement = anonymous?.key && { key: anonymous.key, mayReplace: mayBeMissing }
   return new Limiter(new Subjects(engine.policy, { namesIdentity: isData, replacement }), engine, listed)
+}
+
+/** What requests have beside what Node's prototype has: of frameworks, and of what signs users in. */
+const TAKEN = new Set(
+  (
+    'socket connection rawHeaders complete aborted url method body params query route routeOptions app server res req raw next baseUrl originalUrl ip ips path host ' +
+    'hostname protocol secure subdomains xhr fresh stale port is404 id log user session cookies signedCookies'
+  ).split(' '),
+)
+
+/**
+ * Where verdicts are put.
+ *
+ * @throws SluiceError `INVALID_POLICY` for a name under which something else would be lost
+ */
+function requestProperty(where: string, name: unknown): string {
+  const isName = typeof name === 'string' && /^[A-Za-z_$][\w$]{0,63}$/.test(name)
+  if (isName && !(name in IncomingMessage.prototype) && !TAKEN.has(name)) return name
+  invalidPolicy(
+    where,
+    'requestProperty',
+    'a name of 1 to 64 letters, digits, "_" and "$" that requests do not have',
+    name,
+  )
 }

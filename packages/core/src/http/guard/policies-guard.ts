@@ -7,7 +7,7 @@ import type { HttpContext } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { knownOptions } from '../../util/validate.js'
-import { LIMITER_WARNINGS, Warnings } from '../../util/warnings.js'
+import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { type Later, whenKnown } from '../../util/when-known.js'
 import { DECISION } from '../../verdict/verdict.js'
 import { anonymousBy } from '../identity/anonymous.js'
@@ -19,7 +19,6 @@ import { type Outcome, SKIPPED } from './outcome.js'
 import { type GuardParts, guardParts, requestLimiter } from './parts.js'
 import { PoliciesByHand } from './policies-by-hand.js'
 import type { MatchedPolicies, OptionsOfPolicies } from './policy-source.js'
-import { warnedOnce } from './warned-once.js'
 
 /** What policies say themselves. */
 const OF_POLICIES = [
@@ -178,4 +177,37 @@ function withHeaders<Request>(context: HttpContext<Request>, headers: Outcome['h
   const sent = new Map(headers.map(([name, value]) => [name.toLowerCase(), value]))
   const getResponseHeader = (name: string) => sent.get(name.toLowerCase()) ?? context.getResponseHeader(name)
   return Object.create(context, { getResponseHeader: { value: getResponseHeader } })
+}
+
+/** Of the set-up, which is one for all of them. */
+const OF_SET_UP: ReadonlySet<LimiterWarning> = new Set([
+  'SLUICE_BAN_OPEN_PROXY',
+  'SLUICE_LIST_KIND',
+  'SLUICE_NO_USER',
+  'SLUICE_ONE_CLIENT',
+  'SLUICE_OPEN_PROXY',
+  'SLUICE_SAME_LIMITER_TWICE',
+  'SLUICE_UNGROUPED_IPV6',
+  'SLUICE_UNTRUSTED_PROXY',
+])
+/** Each guard warns of invalid requests once a minute. */
+const AGAIN_MS = 60_000
+const MOST_KEPT = 1000
+
+/**
+ * Says whether a warning is new among those of many guards that are made of the same options and see the same requests: what is
+ * wrong with the set-up is reported once, and what is wrong with requests once a minute.
+ */
+function warnedOnce(): (code: LimiterWarning, message: string) => boolean {
+  const warnedAt = new Map<string, number>()
+  return (code, message) => {
+    if (!OF_SET_UP.has(code) && code !== 'SLUICE_INVALID_REQUEST') return true
+    const text = `${code} ${message}`
+    const now = performance.now()
+    const last = warnedAt.get(text)
+    if (last !== undefined && (OF_SET_UP.has(code) || now - last < AGAIN_MS)) return false
+    if (warnedAt.size >= MOST_KEPT) warnedAt.clear()
+    warnedAt.set(text, now)
+    return true
+  }
 }

@@ -90,9 +90,7 @@ export function byHeader<Subject>(name: string, options: SecretOptions = {}): Ke
   const { secret } = checkedSecret('byHeader', options, ['secret'])
   const kind = kindOfName('header', lower)
   const isCredentials = isHeaderOfCredentials(kind)
-  const counted = isCredentials
-    ? (value: string | undefined) => keyOf(value && tokenIn(value), secret)
-    : (value: string | undefined) => keyOf(value, secret)
+  const counted = (value: string | undefined) => keyOf(isCredentials && value ? tokenIn(value) : value, secret)
   return withTraits((_request, context) => counted(needsContext('byHeader', context).header(lower)), {
     kind,
     normalize: secret || isCredentials ? counted : undefined,
