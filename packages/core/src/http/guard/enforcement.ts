@@ -36,57 +36,44 @@ export interface EnforcementOptions {
 }
 
 /** Whose verdicts are acted on. */
-export class Enforcement {
-  readonly #policy: string
-  readonly #percent: number
-  readonly #salt: string | undefined
-  readonly #showsQuota: boolean
-
-  /** @throws SluiceError `INVALID_POLICY` */
-  constructor(ofPolicy: string, policy: string, { enforce = {} }: EnforcementOptions) {
-    const where = `${ofPolicy}: enforce`
-    knownOptions(where, enforce, ENFORCE_OPTIONS)
-    const { mode = 'enforce', salt, headers = false } = enforce
-    const reports = oneOf(where, 'mode', mode, ['enforce', 'report']) === 'report'
-    if (reports && enforce.percent !== undefined) neverBeside(where, 'percent', 'mode "report"', enforce.percent)
-    const { percent = reports ? 0 : 100 } = enforce
-    if (typeof percent !== 'number' || !(percent >= 0 && percent <= 100)) {
-      invalidPolicy(where, 'percent', 'a number from 0 to 100', percent)
-    }
-    if (salt !== undefined && enforce.percent === undefined) {
-      throw new SluiceError('INVALID_POLICY', `${where}: salt: expected none without percent`)
-    }
-    if (salt !== undefined && (typeof salt !== 'string' || salt === '')) {
-      // Not shown: it is a secret.
-      throw new SluiceError('INVALID_POLICY', `${where}: salt: expected a string of 1 character or more`)
-    }
-    if (typeof headers !== 'boolean') invalidPolicy(where, 'headers', 'true or false', headers)
-    this.#policy = policy
-    this.#percent = percent
-    this.#salt = salt
-    this.#showsQuota = headers
-  }
-
+export interface Enforcement {
   /** Whether no verdict is acted on. */
-  get onlyReports(): boolean {
-    return this.#percent === 0
-  }
-
+  readonly onlyReports: boolean
   /** Whether every verdict is acted on. */
-  get coversAll(): boolean {
-    return this.#percent === 100
-  }
+  readonly coversAll: boolean
+  readonly covers: (verdict: Verdict) => boolean
+  readonly showsQuota: (verdict: Verdict) => boolean
+}
 
-  covers(verdict: Verdict): boolean {
-    if (this.#percent === 100) return true
-    if (this.#percent === 0) return false
-    const key = verdict[DECISION].request.identities.join('\n')
-    const at = this.#salt === undefined ? shareOf(`${this.#policy}\n${key}`) : saltedShare(this.#salt, key)
-    return at * 100 < this.#percent
+/** @throws SluiceError `INVALID_POLICY` */
+export function enforcementBy(ofPolicy: string, policy: string, { enforce = {} }: EnforcementOptions): Enforcement {
+  const where = `${ofPolicy}: enforce`
+  knownOptions(where, enforce, ENFORCE_OPTIONS)
+  const { mode = 'enforce', salt, headers = false } = enforce
+  const reports = oneOf(where, 'mode', mode, ['enforce', 'report']) === 'report'
+  if (reports && enforce.percent !== undefined) neverBeside(where, 'percent', 'mode "report"', enforce.percent)
+  const { percent = reports ? 0 : 100 } = enforce
+  if (typeof percent !== 'number' || !(percent >= 0 && percent <= 100)) {
+    invalidPolicy(where, 'percent', 'a number from 0 to 100', percent)
   }
-
-  showsQuota(verdict: Verdict): boolean {
-    return !verdict.reported || this.#showsQuota
+  if (salt !== undefined && enforce.percent === undefined) {
+    throw new SluiceError('INVALID_POLICY', `${where}: salt: expected none without percent`)
+  }
+  if (salt !== undefined && (typeof salt !== 'string' || salt === '')) {
+    // Not shown: it is a secret.
+    throw new SluiceError('INVALID_POLICY', `${where}: salt: expected a string of 1 character or more`)
+  }
+  if (typeof headers !== 'boolean') invalidPolicy(where, 'headers', 'true or false', headers)
+  const isCovered = ({ [DECISION]: { request } }: Verdict) => {
+    const key = request.identities.join('\n')
+    const at = salt === undefined ? shareOf(`${policy}\n${key}`) : saltedShare(salt, key)
+    return at * 100 < percent
+  }
+  return {
+    onlyReports: percent === 0,
+    coversAll: percent === 100,
+    covers: (verdict) => percent === 100 || (percent > 0 && isCovered(verdict)),
+    showsQuota: ({ reported }) => !reported || headers,
   }
 }
 

@@ -60,7 +60,7 @@ function toSkipped(isSkipped: unknown): Outcome | undefined {
 /** Before anything else is read from the request: a client on a list needs no key, and has no cost. */
 function checkLists<Request>(request: GuardedRequest<Request>): Later<Outcome | undefined> {
   const { guard, context } = request
-  const { listed, enforcement, invalid } = guard
+  const { listed, enforcement, handleInvalid } = guard
   if (!listed) return undefined
   const { pending } = listed
   if (pending) return pending.then(() => checkLists(request))
@@ -68,7 +68,7 @@ function checkLists<Request>(request: GuardedRequest<Request>): Later<Outcome | 
   try {
     verdict = listed.decide(context.request, context)
   } catch (error) {
-    return invalid.handle(error, request.units, context)
+    return handleInvalid(error, request.units, context)
   }
   if (!verdict) return undefined
   request.isEnforced = enforcement.covers(verdict)
@@ -107,7 +107,7 @@ function decide<Request>(request: GuardedRequest<Request>): Later<Outcome | unde
     verdict = guard.decider.decide(context, units, choice)
   } catch (error) {
     // The request cannot be counted, for what it lacks or gets wrong: there is no verdict.
-    return guard.invalid.handle(error, units, context)
+    return guard.handleInvalid(error, units, context)
   }
   if (!(verdict instanceof Promise)) return noteVerdict(request, verdict)
   return verdict.then(
@@ -116,7 +116,7 @@ function decide<Request>(request: GuardedRequest<Request>): Later<Outcome | unde
       request.isShared = late?.kind === 'decided' && guard.engine.storeAnswersLater
       return noteVerdict(request, late)
     },
-    (error) => guard.invalid.handle(error, units, context),
+    (error) => guard.handleInvalid(error, units, context),
   )
 }
 

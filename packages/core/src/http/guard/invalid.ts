@@ -33,85 +33,79 @@ class InvalidRequest extends SluiceError {
   }
 }
 
-/** What a limiter does about requests that cannot be counted since they lack something, or get it wrong. */
-export class InvalidRequests<Request> {
-  readonly #where: string
-  readonly #warnings: Warnings<LimiterWarning>
-  readonly #passes: boolean
-  readonly #reports: boolean
-  readonly #needsRoute: boolean
-  readonly #challenge: string | undefined
-  /** When each fault was last warned of, by a monotonic clock. */
-  readonly #warnedAt = new Map<Fault, number>()
+/** What becomes of a request that could not be counted: `thrown` says why. */
+export type HandleInvalid<Request> = (thrown: unknown, units: unknown, context: HttpContext<Request>) => Outcome
 
-  /** @throws SluiceError `INVALID_POLICY` */
-  constructor(
-    policy: Pick<PolicyChoice<Request>, 'where' | 'all'>,
-    onInvalid: unknown,
-    reports: boolean,
-    warnings: Warnings<LimiterWarning>,
-  ) {
-    this.#warnings = warnings
-    this.#where = policy.where
-    this.#passes = oneOf<InvalidOption>(policy.where, 'onInvalid', onInvalid, ['reject', 'pass']) === 'pass'
-    this.#reports = reports
-    const keys = policy.all.flatMap(({ keys }) =>
-      keys.flatMap((key): (KeyFunction<Request> | undefined)[] => [...(key?.parts ?? [key])]),
-    )
-    this.#needsRoute = keys.some((key) => kindOf(key) === 'route')
-    this.#challenge = keys.find((key) => key?.challenge !== undefined)?.challenge
-  }
+/**
+ * What a limiter does about requests that cannot be counted since they lack something, or get it wrong. The returned function
+ * throws what was thrown, if the request is not to blame; else, with `onInvalid: 'pass'`, an error of status 400 or 401.
+ * `reports`: whether it refuses nothing.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function invalidRequests<Request>(
+  { where, all }: Pick<PolicyChoice<Request>, 'where' | 'all'>,
+  onInvalid: unknown,
+  reports: boolean,
+  warnings: Warnings<LimiterWarning>,
+): HandleInvalid<Request> {
+  const passes = oneOf<InvalidOption>(where, 'onInvalid', onInvalid, ['reject', 'pass']) === 'pass'
+  const keys = all.flatMap(({ keys }) =>
+    keys.flatMap((key): (KeyFunction<Request> | undefined)[] => [...(key?.parts ?? [key])]),
+  )
+  const needsRoute = keys.some((key) => kindOf(key) === 'route')
+  const ofKeys = keys.find((key) => key?.challenge !== undefined)?.challenge
+  const warn = warnEachMinute(warnings, reports ? 'was not limited' : 'was refused')
 
-  /**
-   * What becomes of a request that could not be counted.
-   *
-   * @throws what was thrown, if the request is not to blame; else, with `onInvalid: 'pass'`, an error of status 400 or 401
-   */
-  handle(thrown: unknown, units: unknown, context: HttpContext<Request>): Outcome {
-    const fault = this.#faultIn(thrown, units, context)
+  return (thrown, units, context) => {
+    const error = named(thrown, where)
+    const fault = faultIn(error, units)
+    const isUnrouted = needsRoute && context.route === undefined
+    if (!fault || (isUnrouted && fault.fault === 'missing key')) throw error
     // Reporting refuses nothing, and what cannot be counted is not counted.
-    if (!this.#reports && isGone(context.response)) {
+    if (!reports && isGone(context.response)) {
       // Limiters before this one have no handler to wait for either.
       void releasePermits(context.response)
       return ENDED
     }
-    this.#warn(fault)
-    if (this.#reports) return SKIPPED
-    const challenge = fault.fault === 'missing key' ? this.#challenge : undefined
+    warn(fault)
+    if (reports) return SKIPPED
+    const challenge = fault.fault === 'missing key' ? ofKeys : undefined
     const status = challenge === undefined ? 400 : 401
     const authenticate: HeaderField[] = challenge === undefined ? [] : [['WWW-Authenticate', challenge]]
-    if (this.#passes) throw new InvalidRequest(fault, status, authenticate)
+    if (passes) throw new InvalidRequest(fault, status, authenticate)
     return replyOutcome(problemReply(status, TITLES[status], undefined, authenticate))
   }
+}
 
-  #faultIn(thrown: unknown, units: unknown, context: HttpContext<Request>): RequestFault {
-    const error = this.#named(thrown)
-    // A number is what a function made of the request; anything else is a function that forgot to make one.
-    if (error instanceof SluiceError && error.code === 'INVALID_COST' && typeof units === 'number') {
-      return new RequestFault('wrong cost', error.message, { cause: error })
-    }
-    const isUnrouted = this.#needsRoute && context.route === undefined
-    if (error instanceof RequestFault && !(isUnrouted && error.fault === 'missing key')) return error
-    throw error
+/** What a request is to blame for; undefined where that is something else. */
+function faultIn(error: unknown, units: unknown): RequestFault | undefined {
+  // A number is what a function made of the request; anything else is a function that forgot to make one.
+  if (error instanceof SluiceError && error.code === 'INVALID_COST' && typeof units === 'number') {
+    return new RequestFault('wrong cost', error.message, { cause: error })
   }
+  return error instanceof RequestFault ? error : undefined
+}
 
-  /** A key function does not know which limiter calls it. */
-  #named(thrown: unknown): unknown {
-    if (!(thrown instanceof SluiceError) || thrown.message.startsWith(this.#where)) return thrown
-    const message = `${this.#where}: ${thrown.message}`
-    return thrown instanceof RequestFault
-      ? new RequestFault(thrown.fault, message, { cause: thrown })
-      : new SluiceError(thrown.code, message, { cause: thrown })
-  }
+/** A key function does not know which limiter calls it. */
+function named(thrown: unknown, where: string): unknown {
+  if (!(thrown instanceof SluiceError) || thrown.message.startsWith(where)) return thrown
+  const message = `${where}: ${thrown.message}`
+  return thrown instanceof RequestFault
+    ? new RequestFault(thrown.fault, message, { cause: thrown })
+    : new SluiceError(thrown.code, message, { cause: thrown })
+}
 
-  /** Once for each fault and minute, or clients would fill the log. */
-  #warn({ fault, message }: RequestFault): void {
+/** Warns once for each fault and minute, or clients would fill the log. */
+function warnEachMinute(warnings: Warnings<LimiterWarning>, what: string): (fault: RequestFault) => void {
+  /** By a monotonic clock. */
+  const warnedAt = new Map<Fault, number>()
+  return ({ fault, message }) => {
     const now = performance.now()
-    const last = this.#warnedAt.get(fault)
+    const last = warnedAt.get(fault)
     if (last !== undefined && now - last < WARN_AGAIN_MS) return
-    this.#warnedAt.set(fault, now)
-    const what = this.#reports ? 'was not limited' : 'was refused'
-    this.#warnings.emit(
+    warnedAt.set(fault, now)
+    warnings.emit(
       'SLUICE_INVALID_REQUEST',
       `${message}; the request ${what}, as others may be for a minute without a warning`,
     )

@@ -22,8 +22,8 @@ import { Responders } from '../responders/choice.js'
 import { reject } from '../responders/reject.js'
 import { bansFor } from './bans.js'
 import { Decider } from './decider.js'
-import { Enforcement } from './enforcement.js'
-import { InvalidRequests } from './invalid.js'
+import { enforcementBy } from './enforcement.js'
+import { invalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { RequestAdvice } from './request-advice.js'
 
@@ -57,7 +57,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     denied: (options.deny as { respond?: unknown } | undefined)?.respond,
     banned: options.ban?.respond,
   })
-  const enforcement = new Enforcement(where, policy.name, options)
+  const enforcement = enforcementBy(where, policy.name, options)
   const writers = headerWriters(where, headers)
   const listed = ListedSubjects.of(policy, store, options, warnings, REQUEST_LISTS)
   const anonymous = anonymousBy<Request>(where, options.anonymous ?? 'error', warnings)
@@ -67,7 +67,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }
   const charging = chargingFor(where, options, engine, warnings)
-  const invalid = new InvalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports, warnings)
+  const handleInvalid = invalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports, warnings)
   const permits = permitsFor(where, limiter)
   // A request that waits for room, or for the outcome of others, needs the state of now.
   const fresh = responders.queues || options.count !== undefined
@@ -99,7 +99,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     enforcement,
     responders,
     writers,
-    invalid,
+    handleInvalid,
     /** Undefined where requests count by neither outcome nor body. */
     charging,
     /** Undefined where no limit counts bytes of responses. */

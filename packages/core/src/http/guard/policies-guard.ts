@@ -13,7 +13,7 @@ import { DECISION } from '../../verdict/verdict.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
 import { pass } from './guard.js'
-import { InvalidRequests } from './invalid.js'
+import { invalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { type Outcome, SKIPPED } from './outcome.js'
 import { type GuardParts, guardParts, requestLimiter } from './parts.js'
@@ -50,11 +50,11 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>) {
   const emitter = new LimiterEmitter(where)
   const limiters = new LimitersOfPolicies(own, emitter)
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
-  const invalid = new InvalidRequests<Request>({ where, all: [] }, own.onInvalid ?? 'reject', false, warnings)
+  const handleInvalid = invalidRequests<Request>({ where, all: [] }, own.onInvalid ?? 'reject', false, warnings)
   // What is wrong with an option shows now, and not with the first request.
   for (const matched of policies.byName.values()) limiters.of(matched)
   const guard = (context: HttpContext<Request>): Later<Outcome> => {
-    const refuse = (error: unknown) => invalid.handle(error, undefined, context)
+    const refuse = (error: unknown) => handleInvalid(error, undefined, context)
     let matched: ReturnType<typeof policies.match>
     try {
       matched = policies.match(context)

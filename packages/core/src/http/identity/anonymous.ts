@@ -18,12 +18,12 @@ export class AnonymousRequests<Request> {
   /** The key that is counted instead; undefined if such requests are not limited. */
   readonly key: KeyFunction<Request> | undefined
   readonly #start: string
-  readonly #missing: MissingUsers
+  readonly #look: Look
 
-  constructor(key: KeyFunction<Request> | undefined, missing: MissingUsers) {
+  constructor(key: KeyFunction<Request> | undefined, look: Look) {
     this.key = key
     this.#start = startOf(kindOf(key))
-    this.#missing = missing
+    this.#look = look
   }
 
   /** The identities of a request; undefined for one that is not limited because a key is missing. */
@@ -48,7 +48,7 @@ export class AnonymousRequests<Request> {
     anonymous: string | undefined,
   ): string[] | undefined {
     const { starts, where } = policy
-    this.#missing.look(context, policy.keys, values)
+    this.#look(context, policy.keys, values)
     const identities: string[] = []
     for (const [i, value] of values.entries()) {
       if (!isMissing(value)) identities.push(starts[i] + checkedKey(where, value, true))
@@ -77,7 +77,7 @@ export function anonymousBy<Request>(
   const choice = oneOf<AnonymousOption>(where, 'anonymous', option, ['error', 'by-ip', 'skip'])
   if (choice === 'error') return undefined
   const becomes = choice === 'skip' ? 'are not limited' : 'are counted by address'
-  const missing = new MissingUsers((kind) =>
+  const look = missingUsers((kind) =>
     warnings.emit(
       'SLUICE_NO_USER',
       `${where}: the key function of the kind ${kind} found nothing in any of the first requests, which ${becomes}, by ` +
@@ -85,7 +85,7 @@ export function anonymousBy<Request>(
     ),
   )
   const key = choice === 'skip' ? undefined : ofKind('anonymous', 'key', 'anonymous', byIp<Request>())
-  return new AnonymousRequests(key, missing)
+  return new AnonymousRequests(key, look)
 }
 
 /** Every request has keys of these kinds, so no other key is counted instead of them. */
@@ -98,35 +98,33 @@ export function mayBeMissing(kind: string): boolean {
 /** Requests after which a function that has found no user is one that never does. */
 const LOOKED_AT = 100
 
-/** Looks at the first requests of a limiter for a key function of the application that finds no user in any of them. */
-class MissingUsers {
-  readonly #warn: (kind: string) => void
-  readonly #asked = new Set<string>()
-  readonly #found = new Set<string>()
+/** Looks at what the keys of a request have yielded. */
+type Look = (context: object, keys: readonly (KeyFunction<never> | undefined)[], values: readonly unknown[]) => void
+
+/**
+ * Looks at the first requests of a limiter for key functions of the application that find no user in any of them. `warn`: called
+ * with the kind of each, once.
+ */
+function missingUsers(warn: (kind: string) => void): Look {
+  const asked = new Set<string>()
+  const found = new Set<string>()
   /** One that waits for its turn is asked for its keys again. */
-  readonly #counted = new WeakSet<object>()
-  #left = LOOKED_AT
-
-  /** `warn`: called with the kind of each such function, once. */
-  constructor(warn: (kind: string) => void) {
-    this.#warn = warn
-  }
-
-  /** `values`: what the keys have yielded for a request. */
-  look(context: object, keys: readonly (KeyFunction<never> | undefined)[], values: readonly unknown[]): void {
-    if (this.#left === 0) return
+  const counted = new WeakSet<object>()
+  let left = LOOKED_AT
+  return (context, keys, values) => {
+    if (left === 0) return
     let isAsked = false
     for (const [i, key] of keys.entries()) {
       const kind = kindOf(key)
       if (!isOfUsers(kind)) continue
       isAsked = true
-      this.#asked.add(kind)
-      if (!isMissing(values[i])) this.#found.add(kind)
+      asked.add(kind)
+      if (!isMissing(values[i])) found.add(kind)
     }
-    if (!isAsked || this.#counted.has(context)) return
-    this.#counted.add(context)
-    if (--this.#left > 0) return
-    for (const kind of this.#asked) if (!this.#found.has(kind)) this.#warn(kind)
+    if (!isAsked || counted.has(context)) return
+    counted.add(context)
+    if (--left > 0) return
+    for (const kind of asked) if (!found.has(kind)) warn(kind)
   }
 }
 

@@ -30,40 +30,36 @@ export function byRoute<Subject>(options: RouteOptions = {}): KeyFunction<Subjec
   if (typeof mount !== 'string' || (mount !== '' && !/^\/.*[^/]$/.test(mount))) {
     invalidPolicy('byRoute', 'mount', 'a path such as "/api/v1", without a slash at the end', mount)
   }
-  const routes = mount === '' ? new MountedRoutes() : undefined
+  const see = mount === '' ? mountedRoutes() : undefined
   return withTraits<Subject>(
     (_request, given) => {
       const context = needsContext('byRoute', given)
       const { route } = context
       if (route === undefined) return undefined
-      if (routes && context.mountedRoute) routes.see(context.mountedRoute, route, context)
+      if (see && context.mountedRoute) see(context.mountedRoute, route, context)
       return mount + route
     },
     { kind: 'route', madeOf: [mount] },
   )
 }
 
-/** Finds routes of different routers that have one name. */
-class MountedRoutes {
-  readonly #seen = new WeakSet<object>()
+/** Finds routes of different routers that have one name, and warns of the first. */
+function mountedRoutes() {
+  const seen = new WeakSet<object>()
   /** Where the first route of each method and name was reached. As many as the application has routes. */
-  readonly #mounts = new Map<string, string>()
-  #hasWarned = false
-
-  see<Subject>(handle: object, route: string, context: HttpContext<Subject>): void {
-    if (this.#hasWarned || this.#seen.has(handle)) return
-    this.#seen.add(handle)
+  const mounts = new Map<string, string>()
+  let hasWarned = false
+  return (handle: object, route: string, { method, mountPath = '' }: Pick<HttpContext, 'method' | 'mountPath'>) => {
+    if (hasWarned || seen.has(handle)) return
+    seen.add(handle)
     // Routes of two methods of one path are two routes with one name, as they should be.
-    const name = `${context.method} ${route}`
-    const mount = context.mountPath?.toLowerCase() ?? ''
-    const first = this.#mounts.get(name)
-    if (first === undefined) this.#mounts.set(name, mount)
-    else if (first !== mount) this.#warn(route)
-  }
-
-  #warn(route: string): void {
-    this.#hasWarned = true
-    this.#mounts.clear()
+    const name = `${method} ${route}`
+    const mount = mountPath.toLowerCase()
+    const first = mounts.get(name)
+    if (first === undefined) mounts.set(name, mount)
+    if (first === undefined || first === mount) return
+    hasWarned = true
+    mounts.clear()
     emitWarning(
       'SLUICE_AMBIGUOUS_ROUTE',
       `byRoute: routes of several routers are all called ${JSON.stringify(route)} and share their counts, as Express does not ` +
