@@ -17,7 +17,7 @@ import { invalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { type Outcome, SKIPPED } from './outcome.js'
 import { type GuardParts, guardParts, requestLimiter } from './parts.js'
-import { PoliciesByHand } from './policies-by-hand.js'
+import { policiesByHand } from './policies-by-hand.js'
 import type { MatchedPolicies, OptionsOfPolicies } from './policy-source.js'
 
 /** What policies say themselves. */
@@ -65,7 +65,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>) {
     return limiters.run(matched, context)
   }
   const anonymous = anonymousBy<Request>(where, own.anonymous ?? 'error', warnings)
-  const engine = new Engine(new PoliciesByHand(where, own.name, policies), own.store, own, emitter)
+  const engine = new Engine(policiesByHand(where, own.name, policies), own.store, own, emitter)
   return Object.assign(guard, {
     limiter: requestLimiter(engine, undefined, anonymous),
     requestProperty: own.requestProperty ?? 'rateLimit',

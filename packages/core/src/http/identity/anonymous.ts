@@ -28,34 +28,27 @@ export class AnonymousRequests<Request> {
 
   /** The identities of a request; undefined for one that is not limited because a key is missing. */
   identitiesOf(policy: Policy<Request>, context: HttpContext<Request>): Later<string[] | undefined> {
+    const { keys, starts, where } = policy
     const { request } = context
     const values: unknown[] = []
     try {
-      for (const key of policy.keys) values.push(key ? key(request, context) : request)
+      for (const key of keys) values.push(key ? key(request, context) : request)
       // Asked for now as well, while the request is as it came.
-      const others = values.some(isThenable) ? this.#identityOf(policy, context) : undefined
-      return whenAllKnown(values, (known) => this.#identitiesBy(policy, context, known, others))
+      const anonymous = values.some(isThenable) ? this.#identityOf(policy, context) : undefined
+      return whenAllKnown(values, (known) => {
+        this.#look(context, keys, known)
+        const identities: string[] = []
+        for (const [i, value] of known.entries()) {
+          if (!isMissing(value)) identities.push(starts[i] + checkedKey(where, value, true))
+          else if (!this.key) return undefined
+          else identities.push(anonymous ?? (this.#identityOf(policy, context) as string))
+        }
+        return identities
+      })
     } catch (error) {
       ignorePromises(values)
       throw error
     }
-  }
-
-  #identitiesBy(
-    policy: Policy<Request>,
-    context: HttpContext<Request>,
-    values: readonly unknown[],
-    anonymous: string | undefined,
-  ): string[] | undefined {
-    const { starts, where } = policy
-    this.#look(context, policy.keys, values)
-    const identities: string[] = []
-    for (const [i, value] of values.entries()) {
-      if (!isMissing(value)) identities.push(starts[i] + checkedKey(where, value, true))
-      else if (!this.key) return undefined
-      else identities.push(anonymous ?? (this.#identityOf(policy, context) as string))
-    }
-    return identities
   }
 
   /** What a request without a key is counted under; undefined where such requests are not limited. */

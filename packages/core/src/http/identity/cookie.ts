@@ -26,9 +26,13 @@ export function cookieReader(name: string): (header: string | undefined) => stri
     pair.lastIndex = 0
     for (let match = pair.exec(header); match; match = pair.exec(header)) {
       const [, before, behind] = match as unknown as [string, string, string]
-      const end = pairEnd(header, pair.lastIndex)
+      const semicolon = header.indexOf(';', pair.lastIndex)
+      const end = semicolon < 0 ? header.length : semicolon
       const value = readValue(header.slice(pair.lastIndex, end), found)
-      if (value === undefined || ++pairs > MOST_PAIRS) throw differing(name)
+      if (value === undefined || ++pairs > MOST_PAIRS) {
+        const expected = `one value of "${name}" that every parser of cookies reads`
+        throw new RequestFault('differing cookies', `byCookie: expected ${expected}`)
+      }
       found = value
       // Koa takes no other white space before a name, and none behind it. No parser looks beyond such a pair.
       if (behind === '' && /^ *$/.test(before)) break
@@ -36,18 +40,6 @@ export function cookieReader(name: string): (header: string | undefined) => stri
     }
     return found
   }
-}
-
-function differing(name: string): RequestFault {
-  return new RequestFault(
-    'differing cookies',
-    `byCookie: expected one value of "${name}" that every parser of cookies reads`,
-  )
-}
-
-function pairEnd(header: string, from: number): number {
-  const end = header.indexOf(';', from)
-  return end < 0 ? header.length : end
 }
 
 /** The value that each parser's value stands for; undefined where one parser's may stand for several, or where it is not `known`. */
