@@ -21,7 +21,6 @@ interface Piece {
 
 /** Of `write` and `end`, which leave out what they do not need. */
 type Args = [chunk?: unknown, encoding?: unknown, callback?: unknown]
-type Emit = (event: string | symbol, ...args: unknown[]) => boolean
 
 const gatedBy = new WeakMap<ServerResponse, GatedResponse>()
 
@@ -46,7 +45,6 @@ class GatedResponse {
   readonly #below: {
     readonly write: (...args: Args) => boolean
     readonly end: (...args: Args) => ServerResponse
-    readonly emit: Emit
   }
   readonly #gates: Gate[] = []
   readonly #pieces: Piece[] = []
@@ -60,17 +58,19 @@ class GatedResponse {
   #hasEnded = false
   #isClosed = false
   #onEnd: Done | undefined
-  /** Where writers listen for `drain`, if not at the response. */
-  readonly #writers: EventEmitter | undefined
+  /** Where writers listen for `drain`. */
+  readonly #writers = new EventEmitter()
 
   constructor(response: ServerResponse) {
     this.#response = response
-    const { write, end, emit } = response
-    this.#below = { write, end, emit } as never
+    const { write, end } = response
+    this.#below = { write, end } as never
     response.write = (...args: unknown[]) => this.#gatedWrite(...(args as Args))
     response.end = (...args: unknown[]) => this.#gatedEnd(...(args as Args))
-    if (isListenedElsewhere(response, this.#drained)) this.#writers = this.#listenForWriters()
-    else response.emit = (...args: Parameters<Emit>) => this.#gatedEmit(...args)
+    // Middleware in front of the limiter that compresses bodies (`compression`) has a stream between writers and the response.
+    // That stream says when writers may go on: then this listens to it, as they would.
+    response.on('drain', this.#drained)
+    this.#listenForWriters()
     const ignoreClose = listenTo(response, 'close', () => {
       ignoreClose()
       this.#close()
@@ -107,8 +107,7 @@ class GatedResponse {
     if (this.#isEnding) this.#finish()
     else if (this.#isAwaited && !this.#isFull) {
       this.#isAwaited = false
-      if (this.#writers) this.#writers.emit('drain')
-      else this.#below.emit.call(this.#response, 'drain')
+      this.#writers.emit('drain')
     }
   }
 
@@ -154,7 +153,7 @@ class GatedResponse {
       const error = failure('ERR_STREAM_WRITE_AFTER_END', 'write after end')
       if (done) process.nextTick(done, error)
       // Without a gate the response would be closed by now, and would say nothing.
-      if (response.listenerCount('error') > 0) process.nextTick(() => this.#below.emit.call(response, 'error', error))
+      if (response.listenerCount('error') > 0) process.nextTick(() => response.emit('error', error))
       return false
     }
     this.#hold(chunk, encoding, done)
@@ -189,12 +188,6 @@ class GatedResponse {
     return response
   }
 
-  #gatedEmit(event: string | symbol, ...args: unknown[]): boolean {
-    if (event !== 'drain') return this.#below.emit.call(this.#response, event, ...args)
-    this.#drained()
-    return true
-  }
-
   /** The response below has room again. Writers wait for what is held here as well. */
   readonly #drained = () => {
     this.#isFull = false
@@ -202,9 +195,9 @@ class GatedResponse {
   }
 
   /** Writers listen here from now on, and this in their place where they listened so far. */
-  #listenForWriters(): EventEmitter {
+  #listenForWriters(): void {
     const response = this.#response
-    const writers = new EventEmitter()
+    const writers = this.#writers
     for (const name of ['on', 'addListener', 'prependListener', 'off', 'removeListener'] as const) {
       const below = response[name] as (event: string | symbol, listener: () => void) => unknown
       response[name] = ((event: string | symbol, listener: () => void) => {
@@ -213,7 +206,6 @@ class GatedResponse {
         return response
       }) as (typeof response)[typeof name]
     }
-    return writers
   }
 
   #close(): void {
@@ -222,20 +214,6 @@ class GatedResponse {
       done?.(failure('ERR_STREAM_DESTROYED', 'the response was closed before all was sent'))
     for (const gate of this.#gates) gate.closed()
   }
-}
-
-/**
- * Whether listeners of `drain` are sent elsewhere, and `drained` now listens there. Middleware in front of the limiter that
- * compresses bodies (`compression`) has a stream between writers and the response: that stream says when writers may go on, and
- * `drain` of the response is for the stream.
- */
-function isListenedElsewhere(response: ServerResponse, drained: () => void): boolean {
-  if (!Object.hasOwn(response, 'on')) return false
-  const before = response.listenerCount('drain')
-  response.on('drain', drained)
-  if (response.listenerCount('drain') === before) return true
-  response.removeListener('drain', drained)
-  return false
 }
 
 /** Whether what is written goes nowhere (RFC 9110 §6.4.1). */
