@@ -5,7 +5,6 @@ import { checkCost } from '../../policy/costs.js'
 import { Policy, type PolicyChoice, type Resolved } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { PEEK } from '../../store/store.js'
-import { SluiceError } from '../../util/errors.js'
 import { type Later, whenKnown } from '../../util/when-known.js'
 import { marked, type Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
@@ -50,12 +49,8 @@ export class Decider<Request> {
     units: number,
     choice: PolicyChoice<Request> = this.#engine.policy,
   ): Later<Verdict | undefined> {
-    const { where } = choice
-    // The limiter would take undefined, which a careless function returns, for its default.
-    if (units === undefined)
-      throw new SluiceError('INVALID_COST', `${where}: cost: expected a whole number, got undefined`)
     const options = this.#optionsFor(context)
-    const cost = checkCost(where, 'cost', units)
+    const cost = checkCost(choice.where, 'cost', units)
     const resolved = this.#resolve(context, choice)
     return resolved instanceof Promise
       ? resolved.then((known) => known && this.#decideOn(known, cost, options))
