@@ -3,19 +3,13 @@ import type { ReadablePlan } from '../../policy/plan.js'
 import type { HttpContext } from '../../request/context.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { type LimitReport, longestRefusal } from '../../verdict/limit-report.js'
-import { DECISION, type Verdict } from '../../verdict/verdict.js'
+import { DECISION, type RefusalReason, type Verdict } from '../../verdict/verdict.js'
 import { fairClient } from './fair-client.js'
 import { checkedResponder, checkedWithoutQueue, whenUnavailableOf } from './fallback.js'
 import type { Responder } from './responder.js'
 
 /** The client of a request where no responder says it. */
 const clientByAddress = fairClient<unknown>('respond', undefined)
-
-/** The responder of requests that no limit has refused, where that is not the limiter's own. */
-export interface BarredResponders {
-  readonly denied: unknown
-  readonly banned: unknown
-}
 
 /**
  * The responders of one limiter: its own, and those of single limits. Where several limits refuse, the one that
@@ -29,33 +23,34 @@ export class Responders<Request> {
   readonly hidesQuota: boolean
   readonly #slows: boolean
   readonly #own: Responder<Request>
-  readonly #whenDenied: Responder<Request>
-  readonly #whenUnavailable: Responder<Request>
-  readonly #whenBanned: Responder<Request>
+  /** Where these refuse and no limit does. */
+  readonly #byReason: Readonly<Partial<Record<RefusalReason, Responder<Request>>>>
   readonly #all: readonly Responder<Request>[]
 
-  /** @throws SluiceError `INVALID_POLICY` */
+  /**
+   * `denied`, `banned`: the responders of requests that no limit has refused, where these are not the limiter's own.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
   constructor(
     where: string,
     own: Responder<Request>,
     limits: readonly Limit<Request>[],
-    { denied = own, banned }: BarredResponders,
+    { denied = own, banned }: { readonly denied: unknown; readonly banned: unknown },
   ) {
     this.#own = checkedResponder(where, 'respond', own)
-    this.#whenDenied = checkedResponder(where, 'deny.respond', denied)
-    this.#whenBanned = banned === undefined ? own : checkedWithoutQueue(where, 'ban: respond', banned)
-    this.#whenUnavailable = whenUnavailableOf(own)
-    const ofLimits = limits.flatMap(({ respond }) => respond ?? [])
-    this.#all = [...new Set([own, this.#whenDenied, this.#whenBanned, ...ofLimits])]
+    const whenDenied = checkedResponder<Request>(where, 'deny.respond', denied)
+    const whenBanned = banned === undefined ? own : checkedWithoutQueue<Request>(where, 'ban: respond', banned)
+    this.#byReason = { denied: whenDenied, banned: whenBanned, unavailable: whenUnavailableOf(own) }
+    this.#all = [...new Set([own, whenDenied, whenBanned, ...limits.flatMap(({ respond }) => respond ?? [])])]
     this.queues = this.#all.some(({ queues }) => queues === true)
     this.#slows = this.#all.some(({ slowness }) => slowness !== undefined)
     this.hidesQuota = this.#all.some(({ hidesQuota }) => hidesQuota === true)
   }
 
   for(verdict: Verdict): Responder<Request> {
-    if (verdict.reason === 'unavailable') return this.#whenUnavailable
-    if (verdict.reason === 'denied') return this.#whenDenied
-    if (verdict.reason === 'banned') return this.#whenBanned
+    const byReason = verdict.reason && this.#byReason[verdict.reason]
+    if (byReason) return byReason
     const i = longestRefusal(verdict.limits)
     if (i >= 0) return this.#of(verdict, i)
     // Where no limit refuses, the request only waits behind others.
