@@ -8,6 +8,7 @@ import type { Verdict } from '../../verdict/verdict.js'
 import { handlerEnd } from '../response/handler-end.js'
 import { abortResponse, http2Stream, sentBytes } from '../response/sent-bytes.js'
 import { listenTo } from '../response/shared-listener.js'
+import { whenOver } from '../response/when-over.js'
 import { wasRejectedUnread } from './body.js'
 
 /** Milliseconds. */
@@ -97,18 +98,14 @@ export class Permits {
     const others = heldBy.get(response)
     if (others) others.push(held)
     else heldBy.set(response, [held])
-    if (isOver(response)) {
-      this.#over(held)
-      return
-    }
     const over = () => this.#over(held)
-    // A response that is sent emits both, an aborted one only `close`.
-    const ignored = [listenTo(response, 'finish', over), listenTo(response, 'close', over)]
-    const stream = http2Stream(response)
-    // Over HTTP/2 those wait for the end of the request, which a client may keep open.
-    if (stream) ignored.push(listenTo(stream, 'finish', over))
+    const stream = isOver(response) ? undefined : http2Stream(response)
+    // Over HTTP/2 the end of a response waits for that of the request, which a client may keep open.
+    const ignoreStream = stream && listenTo(stream, 'finish', over)
+    const ignoreOver = whenOver(response, over)
     held.ignore = () => {
-      for (const ignore of ignored) ignore()
+      ignoreStream?.()
+      ignoreOver()
     }
   }
 

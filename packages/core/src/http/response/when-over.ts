@@ -1,18 +1,23 @@
 import { isOver, type RawResponse } from '../../request/context.js'
 import { listenTo } from './shared-listener.js'
 
-/** Calls back once, when the response is sent or the client has left; at once where that is so already. */
-export function whenOver(response: RawResponse, listener: () => void): void {
+/**
+ * Calls back once, when the response is sent or the client has left; at once where that is so already. It does not call back
+ * once the returned function was called.
+ */
+export function whenOver(response: RawResponse, listener: () => void): () => void {
   if (isOver(response)) {
     listener()
-    return
+    return () => {}
   }
   const over = () => {
-    ignoreFinish()
-    ignoreClose()
+    ignore()
     listener()
   }
   // A response that is sent emits both, an aborted one only `close`.
-  const ignoreFinish = listenTo(response, 'finish', over)
-  const ignoreClose = listenTo(response, 'close', over)
+  const ignored = [listenTo(response, 'finish', over), listenTo(response, 'close', over)]
+  const ignore = () => {
+    for (const each of ignored) each()
+  }
+  return ignore
 }
