@@ -14,10 +14,6 @@ export interface HandlerDecorator<Handler extends Method> {
   <M extends Handler>(target: object, key: Key, descriptor: TypedPropertyDescriptor<M>): void
 }
 
-interface Limited {
-  readonly limiter: Limiter<never>
-}
-
 /** How each decorated method finds its limiter, from an object or class that has the method. */
 const limiters = new WeakMap<object, (holder: unknown) => Limiter<never>>()
 
@@ -31,7 +27,11 @@ const limiters = new WeakMap<object, (holder: unknown) => Limiter<never>>()
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function decoratorFor<Handler extends Method, Options extends { readonly name?: string }, L extends Limited>(
+export function decoratorFor<
+  Handler extends Method,
+  Options extends { readonly name?: string },
+  L extends { readonly limiter: Limiter<never> },
+>(
   options: Options,
   make: (options: Options) => L,
   enter: (limiter: L, method: Handler, args: Parameters<Handler>) => ReturnType<Handler>,

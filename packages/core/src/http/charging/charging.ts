@@ -120,7 +120,10 @@ export class Charging<Request> {
     const { engine, outcomes, count, countsBytes } = this.#by
     const { charges } = engine
     const close = count && outcomes.open(verdict)
-    const meter = countsBytes ? this.#meterOf(context) : undefined
+    const raw = countsBytes ? rawRequest(context) : undefined
+    const ofBody = raw && BodyMeter.of(raw)
+    // Where the body was read before this limiter ran, the announced or reserved bytes stay charged.
+    const meter = ofBody?.sawAll ? ofBody : undefined
 
     const apply = async (counts: boolean) => {
       try {
@@ -136,13 +139,6 @@ export class Charging<Request> {
     if (count) {
       whenOver(context.response, () => (outcome(count.counts, context, verdict) ? applyAfterBody() : void apply(false)))
     } else if (meter) applyAfterBody()
-  }
-
-  /** Undefined where the body was read before this limiter ran: then the announced or reserved bytes stay charged. */
-  #meterOf(context: HttpContext<Request>): BodyMeter | undefined {
-    const raw = rawRequest(context)
-    const meter = raw && BodyMeter.of(raw)
-    return meter?.sawAll ? meter : undefined
   }
 }
 

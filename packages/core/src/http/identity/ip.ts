@@ -38,7 +38,12 @@ interface Grouping {
  * @throws SluiceError `INVALID_POLICY`; per request `INVALID_KEY` where the address is missing or none.
  */
 export function byIp<Subject>(options: IpOptions = {}): KeyFunction<Subject> {
-  const grouping = checkedGrouping('byIp', options)
+  knownOptions('byIp', options, ['ipv6Prefix', 'nat64'])
+  const { ipv6Prefix = 64, nat64 = WELL_KNOWN_NAT64 } = options
+  const prefix = wholeNumber('byIp', 'ipv6Prefix', ipv6Prefix, 1)
+  if (prefix > 128) invalidPolicy('byIp', 'ipv6Prefix', 'at most 128', prefix)
+  if (nat64 !== false && !Array.isArray(nat64)) invalidPolicy('byIp', 'nat64', 'an array of prefixes or false', nat64)
+  const grouping: Grouping = { prefix, nat64: (nat64 || []).map(nat64Words) }
   return withTraits((_request, context) => keyOfClient(needsContext('byIp', context), grouping), {
     kind: 'ip',
     normalize: (address) => keyOfAddress(address, grouping),
@@ -47,20 +52,11 @@ export function byIp<Subject>(options: IpOptions = {}): KeyFunction<Subject> {
   })
 }
 
-function checkedGrouping(where: string, options: IpOptions): Grouping {
-  knownOptions(where, options, ['ipv6Prefix', 'nat64'])
-  const { ipv6Prefix = 64, nat64 = WELL_KNOWN_NAT64 } = options
-  const prefix = wholeNumber(where, 'ipv6Prefix', ipv6Prefix, 1)
-  if (prefix > 128) invalidPolicy(where, 'ipv6Prefix', 'at most 128', prefix)
-  if (nat64 !== false && !Array.isArray(nat64)) invalidPolicy(where, 'nat64', 'an array of prefixes or false', nat64)
-  return { prefix, nat64: (nat64 || []).map((text: string) => nat64Words(where, text)) }
-}
-
 const WELL_KNOWN_NAT64 = ['64:ff9b::/96']
 
-function nat64Words(where: string, text: unknown): readonly number[] {
+function nat64Words(text: unknown): readonly number[] {
   const [, address = ''] = /^([0-9a-f:]+)\/96$/i.exec(String(text)) ?? []
-  const words = ipv6Words(address) ?? invalidPolicy(where, 'nat64', 'IPv6 prefixes such as "64:ff9b::/96"', text)
+  const words = ipv6Words(address) ?? invalidPolicy('byIp', 'nat64', 'IPv6 prefixes such as "64:ff9b::/96"', text)
   return words.slice(0, 3)
 }
 

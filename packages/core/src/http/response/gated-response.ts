@@ -48,7 +48,6 @@ class GatedResponse {
   }
   readonly #gates: Gate[] = []
   readonly #pieces: Piece[] = []
-  readonly #pump = () => this.#send()
   /** Whether a call of the response below is under way: what that calls itself passes. */
   #isPassing = false
   #isSending = false
@@ -79,7 +78,7 @@ class GatedResponse {
 
   add(gate: Gate): () => void {
     this.#gates.push(gate)
-    return this.#pump
+    return () => this.#send()
   }
 
   #room(): number {
