@@ -26,7 +26,10 @@ const STEPS: readonly Step[] = [
   respond,
 ]
 
-/** The way of a request through a guard. `choice`: the limits of this request, where they differ in numbers from those that the guard was made with. */
+/**
+ * The way of a request through a guard. `choice`: the limits of this request, where they differ in numbers from those that the
+ * guard was made with.
+ */
 export function pass<Request>(
   guard: GuardParts<Request>,
   context: HttpContext<Request>,

@@ -27,8 +27,8 @@ const OF_POLICIES = [
 ]
 
 /**
- * The guard behind policies that are data. For each set of policies that match a request together it makes a limiter once, on one store and under one
- * name: what such limiters have in common they count together.
+ * The guard behind policies that are data. For each set of policies that match a request together it makes a limiter once, on
+ * one store and under one name: what such limiters have in common they count together.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
