@@ -6,31 +6,45 @@ import { leasedId, leasedWindow } from './limits/lease.js'
 import type { Limit, Resolution } from './limits/limit.js'
 import type { TierOf } from './plan.js'
 
-/** Limits as a policy has resolved them, each list in the order in which they were written. */
-export interface LimitsOfCells {
-  readonly definitions: readonly Limit[]
-  readonly resolutions: readonly Resolution[]
-  readonly resolved: readonly ResolvedLimit[]
-  /** Which key each of them is counted on. */
-  readonly keyOf: readonly number[]
-  readonly tier: TierOf | undefined
-  readonly isRelaxed: boolean
+/** A limit as a policy has resolved it. */
+export interface LimitOfCell {
+  readonly definition: Limit
+  readonly resolution: Resolution
+  readonly resolved: ResolvedLimit
+  /** Which key it is counted on. */
+  readonly identity: number
+}
+
+interface Member extends LimitOfCell {
+  /** What the id of its cell begins with. */
+  readonly prefix: string
+  readonly way: 'in a log' | 'joint' | 'alone'
 }
 
 /**
  * One cell per limit, but one log for all log limits on the same key that nothing sets apart; likewise the cells of limits that
  * take little room are joint.
+ *
+ * @param limits in the order in which they were written
  */
-export function cellsFor(limits: LimitsOfCells): readonly Cell[] {
+export function cellsFor(
+  limits: readonly LimitOfCell[],
+  tier: TierOf | undefined,
+  isRelaxed: boolean,
+): readonly Cell[] {
+  const groups = new Map<unknown, Member[]>()
+  for (const limit of limits) {
+    const member = memberOf(limit, tier, isRelaxed)
+    const { way, identity, prefix } = member
+    const group = way === 'alone' ? limit : `${way} ${identity} ${prefix}`
+    groups.set(group, [...(groups.get(group) ?? []), member])
+  }
   const cells = new Cells()
-  const done = new Set<number>()
-  for (const i of limits.resolutions.keys()) {
-    if (done.has(i)) continue
-    const members = membersWith(limits, i)
-    for (const member of members) done.add(member)
-    if (joinsLog(limits, i)) cells.add(logCell(limits, members))
-    else if (members.length === 1) cells.add(cellOf(limits, i))
-    else cells.addJoint(members.map((member) => cellOf(limits, member)))
+  for (const members of groups.values()) {
+    const [first] = members as [Member]
+    if (first.way === 'in a log') cells.add(logCell(members))
+    else if (members.length === 1) cells.add(cellOf(first))
+    else cells.addJoint(members.map(cellOf))
   }
   return Object.freeze(cells.all)
 }
@@ -59,63 +73,39 @@ class Cells {
   }
 }
 
-/** The limits that share a cell, or a key, with one of them: itself among others. */
-function membersWith(limits: LimitsOfCells, i: number): readonly number[] {
-  const way = [joinsLog, isJoint].find((joins) => joins(limits, i))
-  if (!way) return [i]
-  const { keyOf, resolutions } = limits
-  const start = prefixOf(limits, i)
-  return [...resolutions.keys()].filter((j) => way(limits, j) && keyOf[j] === keyOf[i] && prefixOf(limits, j) === start)
-}
-
-/** A reserve is of one limit alone, and what tiers share is one limit, so neither joins a log. */
-function joinsLog(limits: LimitsOfCells, i: number): boolean {
-  const { resolutions, definitions } = limits
-  return resolutions[i]?.kernel === 'log' && definitions[i]?.reserve === undefined && sharedBy(limits, i) === undefined
+/**
+ * A reserve is of one limit alone, and what tiers share is one limit, so neither joins a log. Tiers keep state of their own, except
+ * for limits that they share; so do policies that are decided as one.
+ */
+function memberOf(limit: LimitOfCell, tier: TierOf | undefined, isRelaxed: boolean): Member {
+  const { definition, resolution } = limit
+  const shared = tier?.shared.get(definition)
+  const ownPrefix = (definition.policy === undefined ? '' : `${definition.policy}/`) + (tier ? `${tier.name}.` : '')
+  const isInLog = resolution.kernel === 'log' && definition.reserve === undefined && shared === undefined
+  const isJoint = !tier && !isRelaxed && canBeJoint(limit)
+  return {
+    ...limit,
+    prefix: shared === undefined ? ownPrefix : `~${shared}.`,
+    way: isInLog ? 'in a log' : isJoint ? 'joint' : 'alone',
+  }
 }
 
 /**
  * What is joint begins anew where one of them has other numbers. So those whose numbers are a request's to choose are not, nor
  * those by tier; and leases are taken, and counts exchanged, of one limit at a time.
  */
-function isJoint({ resolutions, definitions, tier, isRelaxed }: LimitsOfCells, i: number): boolean {
-  const { kernel, lease } = resolutions[i] as Resolution
-  const { limit, window } = definitions[i] as Limit
-  const isFixed = typeof limit !== 'function' && typeof window !== 'function'
-  return CELL_KINDS[kernel].canBeJoint && isFixed && !lease && !tier && !isRelaxed
+function canBeJoint({ definition: { limit, window }, resolution: { kernel, lease } }: LimitOfCell): boolean {
+  return CELL_KINDS[kernel].canBeJoint && typeof limit !== 'function' && typeof window !== 'function' && !lease
 }
 
-/** The number of a limit that stands in several tiers. */
-function sharedBy({ definitions, tier }: LimitsOfCells, i: number): number | undefined {
-  return tier?.shared.get(definitions[i] as Limit)
+function cellOf(member: Member): Cell {
+  const { prefix, resolution, resolved, identity } = member
+  const { kernel, id, params } = resolution
+  return { kernel, id: prefix + id, params, identity, limits: [resolved], ...traitsOf(member) }
 }
 
-/** Tiers keep state of their own, except for limits that they share; so do policies that are decided as one. */
-function prefixOf(limits: LimitsOfCells, i: number): string {
-  const { definitions, tier } = limits
-  const shared = sharedBy(limits, i)
-  if (shared !== undefined) return `~${shared}.`
-  const of = definitions[i]?.policy
-  return (of === undefined ? '' : `${of}/`) + (tier ? `${tier.name}.` : '')
-}
-
-function cellOf(limits: LimitsOfCells, i: number): Cell {
-  const { resolutions, resolved, keyOf } = limits
-  const { kernel, id, params } = resolutions[i] as Resolution
-  const identity = keyOf[i] as number
-  return {
-    kernel,
-    id: prefixOf(limits, i) + id,
-    params,
-    identity,
-    limits: [resolved[i] as ResolvedLimit],
-    ...traitsOf(limits, i),
-  }
-}
-
-function traitsOf({ definitions, resolutions }: LimitsOfCells, i: number): Pick<Cell, 'lease' | 'isCarried'> {
-  const { lease } = resolutions[i] as Resolution
-  return { ...(lease && { lease }), ...(definitions[i]?.carry !== undefined && { isCarried: true }) }
+function traitsOf({ definition, resolution: { lease } }: Member): Pick<Cell, 'lease' | 'isCarried'> {
+  return { ...(lease && { lease }), ...(definition.carry !== undefined && { isCarried: true }) }
 }
 
 /** A key has its own text for each identity, so a long one is not worth its room. */
@@ -131,23 +121,20 @@ function jointId(cells: readonly Cell[]): string {
 }
 
 /** Sorted, so that the order in which limits are written makes no difference to the key. */
-function logCell(limits: LimitsOfCells, members: readonly number[]): Cell {
-  const { definitions, resolutions, resolved, keyOf } = limits
-  const [first] = members as [number]
-  const { lease } = resolutions[first] as Resolution
-  const sorted = members
-    .map((member) => resolved[member] as ResolvedLimit)
-    .sort((a, b) => a.windowMs - b.windowMs || a.limit - b.limit)
-  const carry = definitions[first]?.carry
+function logCell(members: readonly Member[]): Cell {
+  const [first] = members as [Member]
+  const { prefix, definition, resolution, identity } = first
+  const { lease } = resolution
+  const sorted = members.map(({ resolved }) => resolved).sort((a, b) => a.windowMs - b.windowMs || a.limit - b.limit)
   const windowsMs = sorted.map(({ windowMs }) => leasedWindow(windowMs, lease))
   const most = Math.max(...sorted.map(({ limit }) => limit))
   return {
     kernel: 'log',
-    id: prefixOf(limits, first) + leasedId(logId(sorted, carry), lease),
+    id: prefix + leasedId(logId(sorted, definition.carry), lease),
     params: [most, Math.max(...windowsMs), ...sorted.flatMap(({ limit }, i) => [limit, windowsMs[i] as number])],
-    identity: keyOf[first] as number,
+    identity,
     limits: sorted,
-    ...traitsOf(limits, first),
+    ...traitsOf(first),
   }
 }
 

@@ -19,7 +19,7 @@ import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/valida
 import { ignorePromises, type Later, whenAllKnown } from '../util/when-known.js'
 import { type Ban, type BanOptions, banFor } from './ban.js'
 import { carriedForm } from './carry.js'
-import { cellsFor } from './cells.js'
+import { cellsFor, type LimitOfCell } from './cells.js'
 import { checkedKey } from './key.js'
 import { bitsOf, isSameKey, kindOf } from './keyed.js'
 import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
@@ -134,6 +134,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly starts: readonly string[]
   /** The kinds of what it counts, each once. */
   readonly kinds: readonly string[]
+  readonly all: readonly Policy<Subject>[] = [this]
   readonly ban: Ban | undefined
   /** Whether subjects differ in the value of one key, and in nothing else: nearly every policy. */
   readonly isPlain: boolean
@@ -184,10 +185,6 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     const fixed = values.flat().every((value) => typeof value === 'number')
     this.#static = fixed ? this.#makePlan(values as [number, number][]) : undefined
     this.isPlain = fixed && this.keys.length === 1 && this.priority === undefined
-  }
-
-  get all(): readonly Policy<Subject>[] {
-    return [this]
   }
 
   of(_subject: Subject, _context: HttpContext<Subject>, tier?: string): Policy<Subject> {
@@ -241,8 +238,10 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       const value: unknown = key ? key(subject, context) : subject
       // A subject that is itself a promise was not waited for by mistake.
       if (key && typeof value !== 'string' && isThenable(value)) {
-        return this.valuesOf(subject, context, i, value).then((late) =>
-          starts.map((start, j) => (j < i ? (identities[j] as string) : this.#identity(start, late[j - i], context))),
+        return this.#valuesOf(subject, context, i, value).then((late) =>
+          starts.map((start, j) =>
+            j < i ? (identities[j] as string) : start + checkedKey(where, late[j - i], context !== undefined),
+          ),
         )
       }
       identities[i] = starts[i] + checkedKey(where, value, context !== undefined)
@@ -251,7 +250,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   }
 
   /** What the key functions from one on return, of which that one has returned a promise: all are called at once. */
-  async valuesOf(subject: Subject, context: HttpContext<Subject>, from: number, first: unknown): Promise<unknown[]> {
+  async #valuesOf(subject: Subject, context: HttpContext<Subject>, from: number, first: unknown): Promise<unknown[]> {
     const values = [first]
     try {
       for (const key of this.keys.slice(from + 1)) values.push(key ? key(subject, context) : subject)
@@ -260,10 +259,6 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       throw error
     }
     return Promise.all(values)
-  }
-
-  #identity(start: string, value: unknown, context: HttpContext<Subject>): string {
-    return start + checkedKey(this.where, value, context !== undefined)
   }
 
   /**
@@ -295,15 +290,13 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       throw error
     }
     if (!(identities instanceof Promise || plan instanceof Promise || priority instanceof Promise)) {
-      return { policy: this, plan, identities, values: undefined, priority }
+      return this.#resolved(identities, plan, priority)
     }
-    return Promise.all([identities, plan, priority]).then(([identities, plan, priority]) => ({
-      policy: this,
-      plan,
-      identities,
-      values: undefined,
-      priority,
-    }))
+    return Promise.all([identities, plan, priority]).then((all) => this.#resolved(...all))
+  }
+
+  #resolved(identities: readonly string[], plan: ReadablePlan, priority: number): Resolved<Subject> {
+    return { policy: this, plan, identities, values: undefined, priority }
   }
 
   #resolvePlainly(subject: Subject, context: HttpContext<Subject>): Later<Resolved<Subject>> {
@@ -325,12 +318,16 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   /** What an identity that was given by hand is counted under; undefined where nothing is counted by its kind. */
   given(identity: Given): GivenKeys | undefined {
     if (!this.kinds.includes(identity.kind)) return undefined
-    // By the starts that requests are counted under: a function of the user's may get another `kind` later.
-    const start = startOf(identity.kind)
-    const indices = this.starts.flatMap((each, i) => (each === start ? [i] : []))
+    const indices = this.#indicesOf(identity.kind)
     const identities = indices.map((i) => this.starts[i] + valueFor(this.where, this.keys[i], identity))
     const finest = identities[indices.indexOf(this.#finestOf(indices))] as string
     return { value: identity.value, identities, finest, planOf: (whole) => planOf(whole, indices) }
+  }
+
+  /** By the starts that requests are counted under: a function of the user's may get another `kind` later. */
+  #indicesOf(kind: string): number[] {
+    const start = startOf(kind)
+    return this.starts.flatMap((each, i) => (each === start ? [i] : []))
   }
 
   /** Which key groups addresses into the smallest groups. */
@@ -341,9 +338,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
 
   #banTerms(): BanTerms | undefined {
     if (!this.ban) return undefined
-    const start = startOf(this.ban.by)
-    const indices = this.starts.flatMap((each, i) => (each === start ? [i] : []))
-    return Object.freeze({ ...this.ban.terms, identity: this.#finestOf(indices) })
+    return Object.freeze({ ...this.ban.terms, identity: this.#finestOf(this.#indicesOf(this.ban.by)) })
   }
 
   #banningPolicy(): string | undefined {
@@ -358,17 +353,13 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       if (limit.carry !== undefined) return carriedForm(resolution, limit)
       return this.consume === CHARGE ? countingRefusals(this.where, resolution) : resolution
     })
-    const resolved = namesFor(this.name, this.limits, resolutions).map((name, i) =>
-      Object.freeze({ name, ...(resolutions[i] as Resolution).report, unit: (this.limits[i] as Limit).unit }),
-    )
-    const cells = cellsFor({
-      definitions: this.limits,
-      resolutions,
-      resolved,
-      keyOf: this.#keyOf,
-      tier: this.#tier,
-      isRelaxed: this.#relaxed !== undefined,
+    const limits = namesFor(this.name, this.limits, resolutions).map((name, i): LimitOfCell => {
+      const [definition, resolution] = [this.limits[i] as Limit, resolutions[i] as Resolution]
+      const resolved = Object.freeze({ name, ...resolution.report, unit: definition.unit })
+      return { definition, resolution, resolved, identity: this.#keyOf[i] as number }
     })
+    const resolved = limits.map((limit) => limit.resolved)
+    const cells = cellsFor(limits, this.#tier, this.#relaxed !== undefined)
     const cellOf = resolved.map((limit) => cells.findIndex((cell) => cell.limits.includes(limit)))
     const byteUnits = cells.map(({ limits }) => byteUnitOf(limits[0] as ResolvedLimit))
     const reserves = cells.map((_, c) => {
