@@ -6,36 +6,10 @@
  * cannot do without limits ask for this beside the options. A function of your own that passes options on does the same:
  * `(options: ExpressRateLimitOptions & LimitForm) => rateLimit(options)`.
  */
-export type LimitForm =
-  | {
-      readonly limit: unknown
-      readonly window: unknown
-      readonly policies?: undefined
-      readonly limits?: undefined
-      readonly tiers?: undefined
-      readonly tier?: undefined
-    }
-  | {
-      readonly limits: unknown
-      readonly policies?: undefined
-      readonly limit?: undefined
-      readonly window?: undefined
-      readonly tiers?: undefined
-      readonly tier?: undefined
-    }
-  | {
-      readonly tiers: unknown
-      readonly tier: unknown
-      readonly policies?: undefined
-      readonly limit?: undefined
-      readonly window?: undefined
-      readonly limits?: undefined
-    }
-  | {
-      readonly policies: unknown
-      readonly limit?: undefined
-      readonly window?: undefined
-      readonly limits?: undefined
-      readonly tiers?: undefined
-      readonly tier?: undefined
-    }
+export type LimitForm = Only<'limit' | 'window'> | Only<'limits'> | Only<'tiers' | 'tier'> | Only<'policies'>
+
+type LimitOption = 'limit' | 'window' | 'limits' | 'tiers' | 'tier' | 'policies'
+
+type Only<Given extends LimitOption> = { readonly [Name in Given]: unknown } & {
+  readonly [Name in Exclude<LimitOption, Given>]?: undefined
+}
