@@ -3,8 +3,8 @@ import type { Duration } from '../../util/duration.js'
 import { neverBeside, neverWithout } from '../../util/errors.js'
 import { exactProduct, oneOf, wholeNumber } from '../../util/validate.js'
 import { makeLimit, type RateNames, type RateOptions } from './common.js'
-import type { CommonOptions, LeasableOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
-import { type SpreadOptions, spreadOf } from './spread.js'
+import type { CommonOptions, LeasableOptions, Limit, OrFunction, UnitOptions } from './limit.js'
+import { type SpreadOptions, spreadOver } from './spread.js'
 
 export interface GcraOptions<Subject> extends RateOptions<Subject>, UnitOptions, LeasableOptions {
   /** Largest burst, in units. At least 1. @default `limit` */
@@ -20,9 +20,8 @@ export interface GcraOptions<Subject> extends RateOptions<Subject>, UnitOptions,
 export function gcra<Subject>(options: GcraOptions<Subject>): Limit<Subject> {
   const { burst, ...rate } = options ?? {}
   if (burst !== undefined) wholeNumber('gcra', 'burst', burst, 1)
-  return makeLimit('gcra', rate as RateOptions<Subject>, ['burst', 'unit', 'lease'], (where, limit, windowMs) =>
-    bucket(where, 'gcra', 'limit', 'burst', limit, windowMs, burst ?? limit, 1, false),
-  )
+  const resolve = bucketOf('gcra', { limit: 'limit', capacity: 'burst' }, burst)
+  return makeLimit('gcra', rate as RateOptions<Subject>, ['burst', 'unit', 'lease'], resolve)
 }
 
 export interface TokenBucketOptions<Subject>
@@ -58,29 +57,10 @@ export function tokenBucket<Subject>(options: TokenBucketOptions<Subject>): Limi
     // Greedy buckets refill token by token, at times that already differ by key.
     neverWithout('tokenBucket', 'spread', 'style "interval"', spread)
   }
-  const withSpread = spreadOf('tokenBucket', spread)
   const { rate, names } = renamed('tokenBucket', rest, 'refill')
-  return makeLimit(
-    'tokenBucket',
-    rate,
-    ['capacity', 'refill', 'every', 'style', 'spread', 'unit', 'lease'],
-    (where, limit, windowMs) =>
-      withSpread(
-        where,
-        bucket(
-          where,
-          'tokenBucket',
-          names.limit,
-          'capacity',
-          limit,
-          windowMs,
-          capacity ?? limit,
-          style === 'interval' ? windowMs : 1,
-          false,
-        ),
-      ),
-    names,
-  )
+  const resolve = bucketOf('tokenBucket', names, capacity, style)
+  const known = ['capacity', 'refill', 'every', 'style', 'spread', 'unit', 'lease']
+  return makeLimit('tokenBucket', rate, known, spreadOver('tokenBucket', spread, resolve), names)
 }
 
 export interface LeakyBucketOptions<Subject> extends CommonOptions<Subject>, UnitOptions, LeasableOptions {
@@ -118,22 +98,17 @@ export function leakyBucket<Subject>(options: LeakyBucketOptions<Subject>): Limi
   }
   if (capacity !== undefined) wholeNumber('leakyBucket', 'capacity', capacity, 1)
   const { rate, names } = renamed('leakyBucket', rest, 'leak')
-  return makeLimit(
-    'leakyBucket',
-    rate,
-    ['capacity', 'leak', 'every', 'queue', 'unit', 'lease'],
-    (where, limit, windowMs) =>
-      bucket(where, 'leakyBucket', names.limit, 'capacity', limit, windowMs, capacity ?? limit, 1, queue),
-    names,
-  )
+  const resolve = bucketOf('leakyBucket', names, capacity, 'greedy', queue)
+  return makeLimit('leakyBucket', rate, ['capacity', 'leak', 'every', 'queue', 'unit', 'lease'], resolve, names)
 }
 
 /** `refill`/`leak` and `every` are what the field calls a bucket's limit and window; errors call them as they were given. */
-function renamed(where: string, options: object, unitsName: string): { rate: RateOptions<unknown>; names: RateNames } {
+function renamed(where: string, options: object, unitsName: string) {
   const { [unitsName]: units, every, ...rest } = options as Record<string, unknown>
   if (units !== undefined && rest.limit !== undefined) neverBeside(where, unitsName, 'limit', units)
   if (every !== undefined && rest.window !== undefined) neverBeside(where, 'every', 'window', every)
-  const names = {
+  const names: RateNames & BucketNames = {
+    capacity: 'capacity',
     limit: units === undefined && 'limit' in rest ? 'limit' : unitsName,
     window: every === undefined && 'window' in rest ? 'window' : 'every',
   }
@@ -141,29 +116,35 @@ function renamed(where: string, options: object, unitsName: string): { rate: Rat
   return { rate: rate as RateOptions<unknown>, names }
 }
 
-function bucket(
-  where: string,
+/** What a bucket's user calls its numbers. */
+interface BucketNames {
+  readonly limit: string
+  readonly capacity: string
+}
+
+function bucketOf(
   algorithm: ResolvedLimit['algorithm'],
-  limitName: string,
-  capacityName: string,
-  limit: number,
-  windowMs: number,
-  capacity: number,
-  stepMs: number,
-  queue: boolean,
-): Resolution {
-  exactProduct(where, limitName, limit, windowMs)
-  exactProduct(where, capacityName, capacity, windowMs)
-  // A limit of 0 lets nothing back, so its burst must be 0 too: it refuses everything.
-  const size = limit === 0 ? 0 : capacity
-  const kind = queue ? '.queue' : ''
-  return {
-    kernel: 'bucket',
-    id: `bucket.${limit}.${windowMs}.${size}.${stepMs}${kind}`,
-    // What a bucket holds beyond a new capacity is paid off within a window (see `pace`), which is no faster than its own limit
-    // would only where no capacity is above its limit.
-    carriedId: `bucket~${windowMs}.${stepMs}${size > limit ? `.${size}` : ''}${kind}`,
-    params: [limit, windowMs, size, stepMs],
-    report: { algorithm, limit, windowMs, capacity: size, queue },
+  names: BucketNames,
+  given: number | undefined,
+  style: 'greedy' | 'interval' = 'greedy',
+  queue = false,
+): Limit['resolve'] {
+  return (where, limit, windowMs) => {
+    const capacity = given ?? limit
+    const stepMs = style === 'interval' ? windowMs : 1
+    exactProduct(where, names.limit, limit, windowMs)
+    exactProduct(where, names.capacity, capacity, windowMs)
+    // A limit of 0 lets nothing back, so its burst must be 0 too: it refuses everything.
+    const size = limit === 0 ? 0 : capacity
+    const kind = queue ? '.queue' : ''
+    return {
+      kernel: 'bucket',
+      id: `bucket.${limit}.${windowMs}.${size}.${stepMs}${kind}`,
+      // What a bucket holds beyond a new capacity is paid off within a window (see `pace`), which is no faster than its own limit
+      // would only where no capacity is above its limit.
+      carriedId: `bucket~${windowMs}.${stepMs}${size > limit ? `.${size}` : ''}${kind}`,
+      params: [limit, windowMs, size, stepMs],
+      report: { algorithm, limit, windowMs, capacity: size, queue },
+    }
   }
 }

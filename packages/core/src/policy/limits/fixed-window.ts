@@ -2,7 +2,7 @@ import { neverBeside } from '../../util/errors.js'
 import { oneOf } from '../../util/validate.js'
 import { makeLimit, type RateOptions } from './common.js'
 import type { LeasableOptions, Limit, UnitOptions } from './limit.js'
-import { type SpreadOptions, spreadOf } from './spread.js'
+import { type SpreadOptions, spreadOver } from './spread.js'
 
 export interface FixedWindowOptions<Subject> extends RateOptions<Subject>, UnitOptions, LeasableOptions, SpreadOptions {
   /**
@@ -25,20 +25,14 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
     // Each key then has windows of its own, which are spread as the first requests were.
     neverBeside('fixedWindow', 'spread', 'anchor "first-request"', spread)
   }
-  const withSpread = spreadOf('fixedWindow', spread)
-  return makeLimit(
-    'fixedWindow',
-    rate as RateOptions<Subject>,
-    ['anchor', 'spread', 'unit', 'lease'],
-    (where, limit, windowMs) => {
-      return withSpread(where, {
-        kernel: 'counter',
-        id: `${byClock ? 'fixed' : 'opened'}.${limit}.${windowMs}`,
-        carriedId: `${byClock ? 'fixed' : 'opened'}~${windowMs}`,
-        // The third is 1 where refusals count: see `CELL_KINDS`.
-        params: [limit, windowMs, 0, byClock ? 1 : 0],
-        report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false },
-      })
-    },
-  )
+  const kind = byClock ? 'fixed' : 'opened'
+  const resolve = spreadOver('fixedWindow', spread, (_where, limit, windowMs) => ({
+    kernel: 'counter',
+    id: `${kind}.${limit}.${windowMs}`,
+    carriedId: `${kind}~${windowMs}`,
+    // The third is 1 where refusals count: see `CELL_KINDS`.
+    params: [limit, windowMs, 0, byClock ? 1 : 0],
+    report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false },
+  }))
+  return makeLimit('fixedWindow', rate as RateOptions<Subject>, ['anchor', 'spread', 'unit', 'lease'], resolve)
 }

@@ -15,23 +15,12 @@ export type ReserveStep = readonly [priority: number, amount: number]
 /** @throws SluiceError `INVALID_POLICY` */
 export function reserveSteps(where: string, reserve: unknown): readonly ReserveStep[] {
   if (typeof reserve === 'number') return [[1, amount(where, 'reserve', reserve)]]
-  if (!isRecord(reserve)) {
-    invalidPolicy(
-      where,
-      'reserve',
-      'a share such as 0.2, whole units, or either by priority such as { 1: 0.2 }',
-      reserve,
-    )
-  }
-  const steps = Object.entries(reserve)
+  const steps = isRecord(reserve) ? Object.entries(reserve) : []
   // A Map would pass for nothing to keep.
-  if (steps.length === 0)
-    invalidPolicy(
-      where,
-      'reserve',
-      'a share such as 0.2, whole units, or either by priority such as { 1: 0.2 }',
-      reserve,
-    )
+  if (steps.length === 0) {
+    const expected = 'a share such as 0.2, whole units, or either by priority such as { 1: 0.2 }'
+    invalidPolicy(where, 'reserve', expected, reserve)
+  }
   return steps.map(([text, value]) => {
     const priority = Number(text)
     if (text.trim() === '' || !Number.isFinite(priority)) {

@@ -54,13 +54,8 @@ export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): 
       exactProduct(where, 'limit', limit, windowMs)
       const count = segments ?? (segmentMs ? windowMs / segmentMs : edge === 'weighted' ? 1 : defaultSegments(windowMs))
       if (!Number.isInteger(count) || count > MAX_SEGMENTS || windowMs % count !== 0) {
-        const field = segmentMs ? 'precision' : 'segments'
-        invalidPolicy(
-          where,
-          field,
-          `up to ${MAX_SEGMENTS} equal parts of the window of ${windowMs} ms in whole ms`,
-          segmentMs ?? segments,
-        )
+        const expected = `up to ${MAX_SEGMENTS} equal parts of the window of ${windowMs} ms in whole ms`
+        invalidPolicy(where, segmentMs ? 'precision' : 'segments', expected, segmentMs ?? segments)
       }
       return {
         kernel: 'segments',

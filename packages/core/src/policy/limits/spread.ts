@@ -1,6 +1,6 @@
 import { type Duration, waitMs } from '../../util/duration.js'
 import { invalidPolicy } from '../../util/errors.js'
-import type { Resolution } from './limit.js'
+import type { Limit } from './limit.js'
 
 /** For limits whose windows end at one instant for all keys. */
 export interface SpreadOptions {
@@ -12,18 +12,17 @@ export interface SpreadOptions {
   readonly spread?: Duration
 }
 
-/** The same resolution, with the spread of a limit beside it. */
-export type Spread = (where: string, resolution: Resolution) => Resolution
-
-/** @throws SluiceError `INVALID_POLICY` */
-export function spreadOf(where: string, spread: Duration | undefined): Spread {
-  if (spread === undefined) return (_, resolution) => resolution
+/**
+ * The same limit, with the spread of its times beside it.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function spreadOver(where: string, spread: Duration | undefined, resolve: Limit['resolve']): Limit['resolve'] {
+  if (spread === undefined) return resolve
   const spreadMs = waitMs(where, 'spread', spread)
-  return (where, resolution) => {
-    const { report } = resolution
-    if (spreadMs > report.windowMs) {
-      invalidPolicy(where, 'spread', `at most the window of ${report.windowMs} ms`, spreadMs)
-    }
-    return { ...resolution, report: { ...report, spreadMs } }
+  return (where, limit, windowMs) => {
+    const resolution = resolve(where, limit, windowMs)
+    if (spreadMs > windowMs) invalidPolicy(where, 'spread', `at most the window of ${windowMs} ms`, spreadMs)
+    return { ...resolution, report: { ...resolution.report, spreadMs } }
   }
 }
