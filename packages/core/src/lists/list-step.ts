@@ -1,6 +1,6 @@
 import { checkedLists, isList } from '../blocks/given-lists.js'
 import type { List, ListedIdentity, ListKeeper, ListKeys, ListMatch, ListReport, StoreLists } from '../store/list.js'
-import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { invalidPolicy, show, wrongPolicy } from '../util/errors.js'
 import { ipAddress } from '../util/ip-address.js'
 import { knownOptions } from '../util/validate.js'
 import type { DenyOptions, ListItem, ListOptions, ListPredicate } from './options.js'
@@ -193,11 +193,8 @@ function checkKinds(where: string, effect: string, items: readonly ListItem<neve
     const unreadable = list.kinds.find((kind) => !kinds.canRead(kind, list.forKeys === undefined))
     if (unreadable === undefined) continue
     const known = kinds.all.map(show).join(', ')
-    throw new SluiceError(
-      'INVALID_POLICY',
-      `${where}: ${effect}: expected kinds that this policy reads from a request (${known}), got ${show(unreadable)} in ` +
-        list.name,
-    )
+    const expected = `kinds that this policy reads from a request (${known})`
+    wrongPolicy(`${where}: ${effect}: expected ${expected}, got ${show(unreadable)} in ${list.name}`)
   }
 }
 

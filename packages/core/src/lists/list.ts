@@ -1,3 +1,4 @@
+import { isKeyValue } from '../policy/key.js'
 import { isKind, type KeyValue } from '../store/identity.js'
 import type { List, ListKeys } from '../store/list.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
@@ -36,7 +37,7 @@ export function list(values: ListedValues): List {
     const parts = kind.split('+').length
     all.forEach((value: unknown, i) => {
       const isListed =
-        parts === 1 ? isValue(value) : Array.isArray(value) && value.length === parts && value.every(isValue)
+        parts === 1 ? isKeyValue(value) : Array.isArray(value) && value.length === parts && value.every(isKeyValue)
       const expected = parts === 1 ? 'a non-empty string or a number' : `an array of ${parts} values`
       if (!isListed) invalidPolicy('list', `${kind}[${i}]`, expected, value)
       if (kind === 'ip' && !ipRange(String(value).trim())) invalidPolicy('list', `ip[${i}]`, RANGE_FORMS, value)
@@ -74,8 +75,4 @@ function countedValue(
     if (!(error instanceof SluiceError)) throw error
     throw new SluiceError('INVALID_POLICY', `list: ${kind}[${i}]: ${error.message}`, { cause: error })
   }
-}
-
-function isValue(value: unknown): value is KeyValue {
-  return typeof value === 'string' ? value !== '' : typeof value === 'bigint' || Number.isFinite(value)
 }

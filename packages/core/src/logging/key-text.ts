@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import type { Identity } from '../store/identity.js'
-import { SluiceError } from '../util/errors.js'
+import { wrongPolicy } from '../util/errors.js'
 import { oneOf } from '../util/validate.js'
 
 export interface KeyOptions {
@@ -29,14 +29,11 @@ export function keyTexts(where: string, options: KeyOptions): (identity: Identit
   const keys = oneOf(where, 'keys', options.keys ?? 'hmac', ['hmac', 'plain', 'none'])
   const { secret } = options
   if (secret !== undefined && keys !== 'hmac') {
-    throw new SluiceError('INVALID_POLICY', `${where}: secret: expected none beside keys "${keys}"`)
+    wrongPolicy(`${where}: secret: expected none beside keys "${keys}"`)
   }
   if (secret !== undefined && (typeof secret !== 'string' || secret.length < SHORTEST_SECRET)) {
     // Not shown: it is a secret.
-    throw new SluiceError(
-      'INVALID_POLICY',
-      `${where}: secret: expected a string of ${SHORTEST_SECRET} characters or more`,
-    )
+    wrongPolicy(`${where}: secret: expected a string of ${SHORTEST_SECRET} characters or more`)
   }
   if (keys === 'none') return ({ kind }) => kind
   if (keys === 'plain') return plainText

@@ -1,7 +1,7 @@
 import { startOf } from '../store/identity.js'
 import { type BanTerms, EVERY_POLICY } from '../store/store.js'
 import { type Duration, durationText, spanMs } from '../util/duration.js'
-import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { invalidPolicy, show } from '../util/errors.js'
 import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
 import { isPrivateAddress } from './private-address.js'
 
@@ -129,14 +129,9 @@ function kindFor(where: string, kinds: readonly string[], by: unknown): string {
   const known = kinds.map(show).join(' or ')
   if (by === undefined) {
     if (kinds.length === 1) return kinds[0] as string
-    throw new SluiceError(
-      'INVALID_POLICY',
-      `${where}: by: expected the kind that is banned, as the policy counts several: ${known}, got undefined`,
-    )
+    invalidPolicy(where, 'by', `the kind that is banned, as the policy counts several: ${known}`, by)
   }
-  if (typeof by !== 'string' || !kinds.includes(by))
-    invalidPolicy(where, 'by', `a kind that the policy counts: ${known}`, by)
-  return by as string
+  return kinds.find((kind) => kind === by) ?? invalidPolicy(where, 'by', `a kind that the policy counts: ${known}`, by)
 }
 
 function ladder(where: string, option: unknown): readonly number[] {

@@ -1,4 +1,4 @@
-import { isHash, LONGEST_VALUE } from '../store/identity.js'
+import { isHash, type KeyValue, LONGEST_VALUE } from '../store/identity.js'
 import { SluiceError, show } from '../util/errors.js'
 import { hashOf } from '../util/hash.js'
 import { RequestFault } from '../util/request-fault.js'
@@ -16,9 +16,7 @@ export function checkedKey(where: string, key: unknown, ofRequest = false): stri
 }
 
 function keptValue(where: string, key: unknown, ofRequest: boolean): string {
-  if (typeof key === 'string' && key !== '') return bounded(key)
-  if (typeof key === 'number' && Number.isFinite(key)) return String(key)
-  if (typeof key === 'bigint') return bounded(String(key))
+  if (isKeyValue(key)) return bounded(String(key))
   const message = `${where}: key: expected a non-empty string or a number, got ${show(key)}`
   // No client sends a promise or a function.
   if (!ofRequest || typeof key === 'function' || isThenable(key)) throw new SluiceError('INVALID_KEY', message)
@@ -30,6 +28,11 @@ function keptValue(where: string, key: unknown, ofRequest: boolean): string {
 /** Whether a key is missing, rather than of a wrong type. */
 export function isMissing(key: unknown): boolean {
   return key === undefined || key === null || key === ''
+}
+
+/** Whether a value may be counted as a key. */
+export function isKeyValue(value: unknown): value is KeyValue {
+  return typeof value === 'string' ? value !== '' : typeof value === 'bigint' || Number.isFinite(value)
 }
 
 function bounded(key: string): string {

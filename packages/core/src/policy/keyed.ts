@@ -1,8 +1,10 @@
 import { joined, type KeyValue } from '../store/identity.js'
-import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { invalidPolicy } from '../util/errors.js'
 import { knowFactories, refuseFactory } from '../util/factories.js'
 import { isThenable } from '../util/thenable.js'
+import { headerName } from '../util/validate.js'
 import { ignorePromises } from '../util/when-known.js'
+import { isKeyValue } from './key.js'
 import type { KeyFunction, KeyTraits } from './limits/limit.js'
 
 /** Kinds that key functions of the library have, or begin with, and how these are called. */
@@ -31,16 +33,11 @@ const TAKEN = new Map([
  * @throws SluiceError `INVALID_POLICY`
  */
 export function keyed<Subject>(name: string, key: KeyFunction<Subject>): KeyFunction<Subject> {
-  if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,64}$/.test(name)) {
-    invalidPolicy('keyed', 'name', '1 to 64 letters, digits, "_" or "-"', name)
-  }
+  headerName('keyed', 'name', name)
   if (TAKEN.has(name)) {
     const call = TAKEN.get(name)
     const remedy = call === undefined ? 'choose another name' : `use ${call} for that kind, or choose another name`
-    throw new SluiceError(
-      'INVALID_POLICY',
-      `keyed: name: expected none of ${[...TAKEN.keys()].join(', ')}, got ${show(name)}: ${remedy}`,
-    )
+    invalidPolicy('keyed', 'name', `none of ${[...TAKEN.keys()].join(', ')}`, name, remedy)
   }
   return ofKind('keyed', 'key', name, key)
 }
@@ -90,7 +87,7 @@ export function compose<Subject>(...keys: KeyFunction<Subject>[]): KeyFunction<S
           const value = key(subject, context)
           isLate ||= isThenable(value)
           // A value that is no key makes the whole none. The limiter rejects it and shows the value.
-          if (!isLate && !isValue(value)) return value
+          if (!isLate && !isKeyValue(value)) return value
           values.push(value)
         }
       } catch (error) {
@@ -109,12 +106,8 @@ knowFactories({ 'keyed(name, fn)': keyed, 'compose(byIp(), byPath())': compose }
 type KeyResult = ReturnType<KeyFunction<never>>
 
 function whole(values: readonly Awaited<KeyResult>[]): Awaited<KeyResult> {
-  const missing = values.findIndex((value) => !isValue(value))
+  const missing = values.findIndex((value) => !isKeyValue(value))
   return missing < 0 ? joined(values.map(String)) : values[missing]
-}
-
-function isValue(value: unknown): boolean {
-  return typeof value === 'string' ? value !== '' : typeof value === 'bigint' || Number.isFinite(value)
 }
 
 /** The kind of what a function yields; of the subject itself, where there is none. */

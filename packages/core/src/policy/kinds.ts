@@ -1,6 +1,6 @@
-import { isKind, joined, type KeyValue, LONGEST_KIND } from '../store/identity.js'
-import { invalidPolicy, SluiceError, show } from '../util/errors.js'
-import { checkedKey } from './key.js'
+import { isKind, joined, LONGEST_KIND } from '../store/identity.js'
+import { invalidKey, invalidPolicy, show, wrongPolicy } from '../util/errors.js'
+import { checkedKey, isKeyValue } from './key.js'
 import { isAlike, kindOf } from './keyed.js'
 import type { KeyFunction } from './limits/limit.js'
 import type { ReadablePlan } from './plan.js'
@@ -21,11 +21,8 @@ export function checkKinds(where: string, keys: readonly Key[], known: Map<strin
     }
     const other = known.get(kind)
     if (other && !isAlike(other.key, key)) {
-      throw new SluiceError(
-        'INVALID_POLICY',
-        `${field}: key: expected a kind of its own, such as by keyed('name', fn), ` +
-          `got another function of the kind ${show(kind)} than ${other.field}`,
-      )
+      const got = `got another function of the kind ${show(kind)} than ${other.field}`
+      wrongPolicy(`${field}: key: expected a kind of its own, such as by keyed('name', fn), ${got}`)
     }
     if (!other) known.set(kind, { key, field })
   })
@@ -59,21 +56,13 @@ export function valueFor(where: string, key: Key, { kind, value }: Given): strin
   if (!key?.parts) return checkedKey(where, simpleValue(field, key, value))
   const { parts } = key
   if (!Array.isArray(value) || value.length !== parts.length) {
-    throw new SluiceError('INVALID_KEY', `${field}: expected an array of ${parts.length} values, got ${show(value)}`)
+    invalidKey(field, `an array of ${parts.length} values`, value)
   }
   return checkedKey(where, joined(parts.map((part, i) => simpleValue(field, part, value[i]))))
 }
 
 function simpleValue(field: string, key: Key, value: unknown): string {
-  const text = isValue(value) ? String(value) : ''
-  if (text === '') {
-    throw new SluiceError('INVALID_KEY', `${field}: expected a non-empty string or a number, got ${show(value)}`)
-  }
-  const counted = key?.normalize ? key.normalize(text) : text
-  if (counted) return counted
-  throw new SluiceError('INVALID_KEY', `${field}: expected a value of this kind, got ${show(value)}`)
-}
-
-function isValue(value: unknown): value is KeyValue {
-  return typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value)
+  const text = isKeyValue(value) ? String(value) : ''
+  if (text === '') invalidKey(field, 'a non-empty string or a number', value)
+  return (key?.normalize ? key.normalize(text) : text) || invalidKey(field, 'a value of this kind', value)
 }

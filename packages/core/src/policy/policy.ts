@@ -13,7 +13,7 @@ import {
   type SharesTurns,
 } from '../store/store.js'
 import { type Duration, durationMs, durationText, spanMs } from '../util/duration.js'
-import { invalidPolicy, neverBeside, SluiceError, show } from '../util/errors.js'
+import { invalidPolicy, neverBeside, SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
 import { ignorePromises, type Later, whenAllKnown } from '../util/when-known.js'
@@ -159,7 +159,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     this.priority = priorityFor(where, options.priority, this.tier)
     this.limits = limitsOf(where, options)
     if (chargesRefusals && this.limits.some(({ reserve }) => reserve !== undefined)) {
-      throw new SluiceError('INVALID_POLICY', `${where}: reserve: expected none beside onDeny: "charge"`)
+      wrongPolicy(`${where}: reserve: expected none beside onDeny: "charge"`)
     }
     checkLeases(where, this.limits)
     this.#sharesTurns = sharedTurnsFor(where, options.sharedTurns, this.limits)

@@ -22,18 +22,13 @@ export function priorityFor<Subject>(
 ): PriorityFunction<Subject> | undefined {
   if (option === undefined) return undefined
   if (typeof option === 'function') {
-    return (subject, context) => whenKnown(option(subject, context), (priority) => checked(where, priority))
+    return (subject, context) => whenKnown(option(subject, context), (priority) => checkPriority(where, priority))
   }
   if (typeof option !== 'object' || option === null || tier === undefined) {
     invalidPolicy(where, 'priority', 'a function of the request, or beside tiers a number by tier', option)
   }
-  const priority = Object.hasOwn(option, tier) ? checked(where, option[tier], `[${tier}]`) : 0
+  const priority = Object.hasOwn(option, tier) ? checkPriority(where, option[tier], `[${tier}]`) : 0
   return () => priority
-}
-
-/** @throws SluiceError `INVALID_POLICY` */
-export function checkPriority(where: string, priority: unknown): number {
-  return checked(where, priority)
 }
 
 /**
@@ -46,7 +41,8 @@ export function ageEveryMsOf(where: string, ageEvery: Duration = '2s'): number {
   return Math.min(waitOrNever(where, 'ageEvery', ageEvery), MAX_DURATION_MS)
 }
 
-function checked(where: string, priority: unknown, of = ''): number {
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkPriority(where: string, priority: unknown, of = ''): number {
   if (typeof priority === 'number' && Number.isFinite(priority)) return priority
   return invalidPolicy(where, `priority${of}`, 'a finite number', priority)
 }

@@ -1,6 +1,6 @@
 import type { SharesTurns } from '../store/store.js'
 import { type Duration, durationMs } from '../util/duration.js'
-import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { invalidPolicy, wrongPolicy } from '../util/errors.js'
 import { knownOptions } from '../util/validate.js'
 
 export interface SharedTurnsOptions {
@@ -26,7 +26,7 @@ export function sharedTurnsFor(
   }
   if (limits.some(({ lease }) => lease !== undefined)) {
     // What a process has taken ahead it spends without asking whether any request waits elsewhere.
-    throw new SluiceError('INVALID_POLICY', `${where}: sharedTurns: expected none beside lease`)
+    wrongPolicy(`${where}: sharedTurns: expected none beside lease`)
   }
   knownOptions(`${where}: sharedTurns`, options, ['ttl'])
   const { ttl = '500ms' } = options

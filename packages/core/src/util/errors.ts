@@ -61,25 +61,28 @@ function kindOf(value: object): string {
   }
 }
 
-/** Fails with the house form `where: field: expected …, got …`. */
-export function invalidPolicy(where: string, field: string, expected: string, got: unknown): never {
-  throw new SluiceError('INVALID_POLICY', `${where}: ${field}: expected ${expected}, got ${show(got)}`)
+/** Fails with the house form `where: field: expected …, got …`; `remedy` says what to do, where that is not plain. */
+export function invalidPolicy(where: string, field: string, expected: string, got: unknown, remedy?: string): never {
+  const hint = remedy === undefined ? '' : `: ${remedy}`
+  wrongPolicy(`${where}: ${field}: expected ${expected}, got ${show(got)}${hint}`)
+}
+
+/** Fails with a message of another form. */
+export function wrongPolicy(message: string): never {
+  throw new SluiceError('INVALID_POLICY', message)
 }
 
 /** Fails where an option excludes another one. */
 export function neverBeside(where: string, field: string, other: string, got: unknown): never {
-  const remedy = `leave out ${field}, or ${other}`
-  throw new SluiceError(
-    'INVALID_POLICY',
-    `${where}: ${field}: expected none beside ${other}, got ${show(got)}: ${remedy}`,
-  )
+  invalidPolicy(where, field, `none beside ${other}`, got, `leave out ${field}, or ${other}`)
 }
 
 /** Fails where an option needs another one. */
 export function neverWithout(where: string, field: string, other: string, got: unknown): never {
-  const remedy = `add ${other}, or leave out ${field}`
-  throw new SluiceError(
-    'INVALID_POLICY',
-    `${where}: ${field}: expected none without ${other}, got ${show(got)}: ${remedy}`,
-  )
+  invalidPolicy(where, field, `none without ${other}`, got, `add ${other}, or leave out ${field}`)
+}
+
+/** Fails where an identity that is given by hand cannot be counted: `field: expected …, got …`. */
+export function invalidKey(field: string, expected: string, got: unknown): never {
+  throw new SluiceError('INVALID_KEY', `${field}: expected ${expected}, got ${show(got)}`)
 }

@@ -1,4 +1,4 @@
-import { SluiceError } from './errors.js'
+import { wrongPolicy } from './errors.js'
 
 /** What makes keys and responders, with how it is called. */
 const calls = new WeakMap<object, string>()
@@ -17,10 +17,7 @@ export function refuseFactory(where: string, field: string, value: unknown): voi
   const call = typeof value === 'function' ? calls.get(value) : undefined
   if (call === undefined) return
   const [name] = call.split('(', 1)
-  throw new SluiceError(
-    'INVALID_POLICY',
-    `${where}: ${field}: write ${call}: expected what ${name} returns, got ${name} itself`,
-  )
+  wrongPolicy(`${where}: ${field}: write ${call}: expected what ${name} returns, got ${name} itself`)
 }
 
 /**
@@ -32,8 +29,6 @@ export function refuseFactory(where: string, field: string, value: unknown): voi
 export function refuseUncalled(call: string, rest: readonly unknown[]): void {
   if (typeof rest.at(-1) !== 'function') return
   const [name] = call.split('(', 1)
-  throw new SluiceError(
-    'INVALID_POLICY',
-    `write ${call}: expected options, got a request, as the framework was given ${name} itself and not what it returns`,
-  )
+  const why = `as the framework was given ${name} itself and not what it returns`
+  wrongPolicy(`write ${call}: expected options, got a request, ${why}`)
 }

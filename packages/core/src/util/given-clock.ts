@@ -1,4 +1,4 @@
-import { invalidPolicy, SluiceError } from './errors.js'
+import { invalidPolicy, wrongPolicy } from './errors.js'
 import { optionalFunction } from './validate.js'
 
 const DAY_MS = 86_400_000
@@ -20,7 +20,7 @@ export function givenClock(where: string, clock: (() => number) | undefined): ((
   const real = Date.now()
   // Of a test that has set both clocks to 0 or so, each is near the other.
   if (Math.abs(1000 * now - real) < DAY_MS && Math.abs(now - real) > DAY_MS) {
-    throw new SluiceError('INVALID_POLICY', `${where}: clock: expected milliseconds, got seconds: ${now}`)
+    wrongPolicy(`${where}: clock: expected milliseconds, got seconds: ${now}`)
   }
   return clock
 }

@@ -1,5 +1,5 @@
 import { spanMs } from './duration.js'
-import { invalidPolicy, SluiceError, show } from './errors.js'
+import { invalidPolicy, show, wrongPolicy } from './errors.js'
 import { refuseFactory } from './factories.js'
 import { isRecord } from './is-record.js'
 import { hintFor } from './option-hints.js'
@@ -21,7 +21,7 @@ export function knownOptions(
     const shown = /^\w{1,40}$/.test(field) ? field : show(field)
     const hint = Object.hasOwn(absent, field) ? absent[field] : hintFor(field, known)
     const instead = hint === undefined ? ` (the options are ${known.join(', ')})` : `: ${hint}`
-    throw new SluiceError('INVALID_POLICY', `${where}: ${shown}: unknown option${instead}, got ${show(value)}`)
+    wrongPolicy(`${where}: ${shown}: unknown option${instead}, got ${show(value)}`)
   }
 }
 
@@ -35,11 +35,8 @@ export function refusePolluted(where: string, known: readonly string[]): void {
   for (const name of known) {
     // Its value is not read: it may be a getter.
     if (!Object.hasOwn(Object.prototype, name)) continue
-    throw new SluiceError(
-      'INVALID_POLICY',
-      `${where}: ${name}: expected no property of this name on Object.prototype, as every object of options would have it: ` +
-        'find the package that adds it there',
-    )
+    const why = 'as every object of options would have it: find the package that adds it there'
+    wrongPolicy(`${where}: ${name}: expected no property of this name on Object.prototype, ${why}`)
   }
 }
 
@@ -55,11 +52,8 @@ export function wholeNumber(where: string, field: string, value: unknown, least:
 /** Refuses a product that doubles cannot hold exactly: beyond 2^53 the arithmetic would round. */
 export function exactProduct(where: string, field: string, units: number, windowMs: number): void {
   if (units * windowMs > Number.MAX_SAFE_INTEGER) {
-    throw new SluiceError(
-      'INVALID_POLICY',
-      `${where}: ${field}: expected units times window in ms to stay below 2^53, got ${units} * ${windowMs}: ` +
-        'use a shorter window, or fixedWindow, which has no such bound',
-    )
+    const got = `${units} * ${windowMs}: use a shorter window, or fixedWindow, which has no such bound`
+    wrongPolicy(`${where}: ${field}: expected units times window in ms to stay below 2^53, got ${got}`)
   }
 }
 

@@ -1,7 +1,7 @@
 import { CELL_KINDS } from '../../store/cell-kinds.js'
 import type { LeaseTerms } from '../../store/store.js'
 import { waitMs } from '../../util/duration.js'
-import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { invalidPolicy, wrongPolicy } from '../../util/errors.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import type { LeaseOptions, Resolution } from './limit.js'
 
@@ -67,9 +67,9 @@ export function checkLeases(
   if (limits.every(({ lease }) => lease === undefined)) return
   const texts = limits.map(({ lease }) => lease && JSON.stringify(leaseOf(where, lease)))
   if (texts.some((text) => text !== texts[0])) {
-    throw new SluiceError('INVALID_POLICY', `${where}: lease: expected an equal one for every limit, or none`)
+    wrongPolicy(`${where}: lease: expected an equal one for every limit, or none`)
   }
   if (limits.some(({ unit }) => unit !== first?.unit)) {
-    throw new SluiceError('INVALID_POLICY', `${where}: lease: expected limits that all count the same unit`)
+    wrongPolicy(`${where}: lease: expected limits that all count the same unit`)
   }
 }

@@ -1,7 +1,7 @@
 import { type Algorithm, CELL_KINDS } from '../../store/cell-kinds.js'
 import type { RelaxedTerms } from '../../store/store.js'
 import { type Duration, durationMs } from '../../util/duration.js'
-import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { invalidPolicy, wrongPolicy } from '../../util/errors.js'
 import { knownOptions } from '../../util/validate.js'
 import type { Limit, Resolution } from './limit.js'
 
@@ -69,7 +69,7 @@ export function countedInFull(where: string, resolution: Resolution, { syncEvery
 }
 
 function refuse(where: string, why: string): never {
-  throw new SluiceError('INVALID_POLICY', `${where}: consistency: ${why}`)
+  wrongPolicy(`${where}: consistency: ${why}`)
 }
 
 /**
@@ -84,7 +84,7 @@ export function countingRefusals(where: string, resolution: Resolution): Resolut
   const { countRefusals } = CELL_KINDS[kernel]
   if (!countRefusals) return resolution
   if (lease) {
-    throw new SluiceError('INVALID_POLICY', `${where}: lease: expected none on windows beside onDeny: "charge"`)
+    wrongPolicy(`${where}: lease: expected none on windows beside onDeny: "charge"`)
   }
   // Another limit: without refusals counters hold no more than the limit, and as many bytes as that needs.
   return { ...resolution, id: `${id}.refusals`, carriedId: `${carriedId}.refusals`, params: countRefusals(params) }
