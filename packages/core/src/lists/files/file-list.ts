@@ -60,9 +60,9 @@ class WatchedFile implements FileList {
   readonly #allowShrink: boolean
   readonly #watcher: FileWatcher
   #matcher = new DataMatcher(new ListBuilder().build())
-  #version = 0
-  #size = 0
-  #error: SluiceError | undefined
+  version = 0
+  size = 0
+  error: SluiceError | undefined
   #loading: Loading | undefined
   #waiters: { resolve: () => void; reject: (error: SluiceError) => void }[] = []
   /** Keeps the process alive, while the program waits for the list. */
@@ -77,8 +77,8 @@ class WatchedFile implements FileList {
     this.#allowShrink = allowShrink
     this.#watcher = new FileWatcher(
       this.#path,
-      () => this.#load(),
-      (error) => this.#fail(undefined, `expected a file that can be read: ${error.message}`),
+      () => void this.#load(),
+      (error) => this.#failToRead(error),
     )
   }
 
@@ -86,25 +86,13 @@ class WatchedFile implements FileList {
     return this.#format === 'json' ? this.#matcher.kinds : ['ip']
   }
 
-  get version(): number {
-    return this.#version
-  }
-
-  get size(): number {
-    return this.#size
-  }
-
-  get error(): SluiceError | undefined {
-    return this.#error
-  }
-
   match(identity: ListedIdentity): ListMatch | undefined {
     return this.#matcher.match(identity)
   }
 
   async ready(): Promise<void> {
-    if (this.#version > 0) return
-    if (this.#error) throw this.#error
+    if (this.version > 0) return
+    if (this.error) throw this.error
     if (this.#isClosed) throw this.#fault(undefined, 'closed before it was loaded')
     await new Promise<void>((resolve, reject) => {
       this.#waiters.push({ resolve, reject })
@@ -116,30 +104,27 @@ class WatchedFile implements FileList {
     this.#isClosed = true
     this.#watcher.close()
     this.#loading?.stop()
-    if (this.#version === 0) this.#answer(this.#fault(undefined, 'closed before it was loaded'))
+    if (this.version === 0) this.#answer(this.#fault(undefined, 'closed before it was loaded'))
   }
 
-  #load(): void {
-    // When it is done, it looks for what has come meanwhile.
+  async #load(): Promise<void> {
     if (this.#loading || this.#isClosed) return
     const loading = load({ path: this.#path, format: this.#format })
     this.#loading = loading
-    const done = () => {
+    let result: LoadResult
+    try {
+      result = await loading.result
+    } catch (error) {
+      // The next poll tries again.
+      this.#failToRead(error as Error)
+      return
+    } finally {
       this.#loading = undefined
       loading.stop()
     }
-    loading.result.then(
-      (result) => {
-        done()
-        this.#take(result)
-        this.#watcher.look()
-      },
-      (error) => {
-        done()
-        // The next poll tries again.
-        this.#fail(undefined, `expected a file that can be read: ${(error as Error).message}`)
-      },
-    )
+    this.#take(result)
+    // For what has come meanwhile.
+    this.#watcher.look()
   }
 
   #take(result: LoadResult): void {
@@ -155,29 +140,33 @@ class WatchedFile implements FileList {
       return
     }
     this.#matcher = new DataMatcher(result.data)
-    this.#size = result.data.size
-    this.#version++
-    this.#error = undefined
+    this.size = result.data.size
+    this.version++
+    this.error = undefined
     this.#answer()
   }
 
   /** A file that was cut off, or that a job which failed has written. */
   #whyTooFew({ size }: ListData): string | undefined {
     if (size === 0) return 'expected entries, got none (with allowShrink it may be empty)'
-    if (2 * size >= this.#size) return undefined
-    return `expected at least half of the ${this.#size} entries that there were, got ${size} (with allowShrink it may shrink)`
+    if (2 * size >= this.size) return undefined
+    return `expected at least half of the ${this.size} entries that there were, got ${size} (with allowShrink it may shrink)`
+  }
+
+  #failToRead({ message }: Error): void {
+    this.#fail(undefined, `expected a file that can be read: ${message}`)
   }
 
   /** Warns once of each fault; the poll finds it again and again. */
   #fail(line: number | undefined, message: string): void {
     if (this.#isClosed) return
     const error = this.#fault(line, message)
-    if (this.#error?.message === error.message) return
-    this.#error = error
+    if (this.error?.message === error.message) return
+    this.error = error
     const meanwhile =
-      this.#version > 0 ? `the ${this.#size} entries from before stay in use` : 'it matches nothing so far'
+      this.version > 0 ? `the ${this.size} entries from before stay in use` : 'it matches nothing so far'
     emitWarning('SLUICE_LIST_FAILED', `${error.message}; ${meanwhile}`)
-    if (this.#version === 0) this.#answer(error)
+    if (this.version === 0) this.#answer(error)
   }
 
   #fault(line: number | undefined, message: string): SluiceError {

@@ -14,14 +14,3 @@ export function lineAt(text: string, position: number): number {
   for (let at = text.indexOf('\n'); at >= 0 && at < position; at = text.indexOf('\n', at + 1)) line++
   return line
 }
-
-/** Each line of a text and its number, without what ends it. */
-export function* linesOf(text: string): Generator<[line: string, number: number]> {
-  for (let start = 0, number = 1; start <= text.length; number++) {
-    const end = text.indexOf('\n', start)
-    const line = end < 0 ? text.slice(start) : text.slice(start, end)
-    yield [line.endsWith('\r') ? line.slice(0, -1) : line, number]
-    if (end < 0) return
-    start = end + 1
-  }
-}

@@ -1,11 +1,13 @@
 import { show } from '../../util/errors.js'
 import { ipRange, RANGE_FORMS } from '../../util/ip-range.js'
 import type { EntryDetails, ListBuilder } from '../list-data.js'
-import { FileFault, linesOf } from './lines.js'
+import { FileFault } from './lines.js'
 
 /** One range per line; what stands behind `#` or `;` is its reason. */
 export function readPlain(text: string, builder: ListBuilder): void {
-  for (const [line, number] of linesOf(text)) readRange(line, number, builder)
+  linesOf(text).forEach((line, i) => {
+    readRange(line, i + 1, builder)
+  })
 }
 
 /**
@@ -13,7 +15,8 @@ export function readPlain(text: string, builder: ListBuilder): void {
  * when the file was written.
  */
 export function readNetset(text: string, builder: ListBuilder, writtenAt: number): void {
-  for (const [line, number] of linesOf(text)) {
+  for (const [i, line] of linesOf(text).entries()) {
+    const number = i + 1
     if (/^\s*(?:create|flush|destroy|-N|COMMIT)\b/.test(line)) continue
     const [, entry, rest = ''] = /^\s*(?:add|-A)\s+\S+\s+(\S+)(.*)$/.exec(line) ?? []
     if (entry === undefined) {
@@ -28,6 +31,10 @@ export function readNetset(text: string, builder: ListBuilder, writtenAt: number
     const expiresAt = seconds === undefined || Number(seconds) === 0 ? undefined : writtenAt + 1000 * Number(seconds)
     addRange(entry, number, builder, { reason: comment, expiresAt })
   }
+}
+
+function linesOf(text: string): string[] {
+  return text.split(/\r?\n|\r$/)
 }
 
 function readRange(line: string, number: number, builder: ListBuilder): void {
