@@ -1,13 +1,14 @@
 import { events } from '../limiter/all-events.js'
 import type { SluiceEvents } from '../limiter/events.js'
 import { Listeners } from '../util/listeners.js'
-import { LineBudget } from './line-budget.js'
 
 export interface Line {
   readonly level: 'info' | 'warn'
   readonly fields: object
   readonly message: string
 }
+
+const SECOND_MS = 1000
 
 /** Lines from the events of this process: of each event so many a second, and one line for how many more there were. */
 export class EventLog {
@@ -27,20 +28,30 @@ export class EventLog {
     name: Name,
     toLine: (event: SluiceEvents[Name]) => (Line & { written?: () => void }) | undefined,
   ): void {
-    const budget = new LineBudget(this.#linesPerSecond, (count) => {
-      const fields = { event: 'lines-left-out', of: name, lines: count }
-      this.#lines.send('line', { level: 'warn', fields, message: `${count} lines of ${name} left out` })
-    })
+    let taken = 0
+    let timer: NodeJS.Timeout | undefined
+    const endSecond = () => {
+      const leftOut = taken - this.#linesPerSecond
+      timer = undefined
+      taken = 0
+      if (leftOut <= 0) return
+      const fields = { event: 'lines-left-out', of: name, lines: leftOut }
+      this.#lines.send('line', { level: 'warn', fields, message: `${leftOut} lines of ${name} left out` })
+    }
     const stop = events.on(name, (event) => {
       const line = toLine(event)
-      if (!line || !budget.take()) return
+      if (!line) return
+      // Not by the clock: the timer that ends the second also reports what was left out.
+      timer ??= setTimeout(endSecond, SECOND_MS).unref()
+      if (++taken > this.#linesPerSecond) return
       const { level, fields, message, written } = line
       this.#lines.send('line', { level, fields: { event: name, ...fields }, message })
       written?.()
     })
     this.#ends.unshift(() => {
       stop()
-      budget.end()
+      clearTimeout(timer)
+      endSecond()
     })
   }
 

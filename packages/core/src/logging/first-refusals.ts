@@ -31,14 +31,19 @@ export class FirstRefusals {
 }
 
 /** Those that the limit which refuses is charged on; of a block all, as it is not known which one is blocked. */
-function keysOf({ limit, verdict }: DecisionEvent): readonly Identity[] {
-  const report = limit === undefined ? undefined : verdict.limits.find(({ name }) => name === limit)
-  return report ? [report.key] : verdict.keys
+function keysOf(event: DecisionEvent): readonly Identity[] {
+  const reported = refusing(event)
+  return reported ? [reported.key] : event.verdict.keys
 }
 
-function windowOf({ limit, outcome, verdict }: DecisionEvent): number {
-  const { retryAfterMs = LONGEST_MS } = verdict
-  if (outcome === 'blocked' || outcome === 'banned') return Math.min(retryAfterMs, LONGEST_MS)
-  const report = limit === undefined ? undefined : verdict.limits.find(({ name }) => name === limit)
-  return report ? Math.min(report.windowMs, LONGEST_MS) : OTHERWISE_MS
+function windowOf(event: DecisionEvent): number {
+  const { outcome, verdict } = event
+  const isBlock = outcome === 'blocked' || outcome === 'banned'
+  const ms = isBlock ? verdict.retryAfterMs : (refusing(event)?.windowMs ?? OTHERWISE_MS)
+  return Math.min(ms ?? LONGEST_MS, LONGEST_MS)
+}
+
+/** The limit that refuses. */
+function refusing({ limit, verdict }: DecisionEvent) {
+  return limit === undefined ? undefined : verdict.limits.find(({ name }) => name === limit)
 }
