@@ -161,11 +161,8 @@ export class ListStep {
           if (!isOfStore) this.#tellUnreadable(list.name, kind)
           continue
         }
-        let group = groups.get(kind)
-        if (!group) {
-          group = { kind, allow: [], deny: [] }
-          groups.set(kind, group)
-        }
+        const group = groups.get(kind) ?? { kind, allow: [], deny: [] }
+        groups.set(kind, group)
         group[effect].push(list)
       }
     }

@@ -1,4 +1,3 @@
-import type { ReadablePlan } from '../policy/plan.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import { REFUND, RELEASE, type ResolvedLimit, type StoreRequest } from '../store/store.js'
 import type { PermitCounts } from './snapshot.js'
@@ -72,11 +71,8 @@ export class Permits {
   }
 
   #sumsOf(policy: string): Sums {
-    let sums = this.#byPolicy.get(policy)
-    if (!sums) {
-      sums = { active: 0, taken: 0, released: 0, lapsed: 0 }
-      this.#byPolicy.set(policy, sums)
-    }
+    const sums = this.#byPolicy.get(policy) ?? { active: 0, taken: 0, released: 0, lapsed: 0 }
+    this.#byPolicy.set(policy, sums)
     return sums
   }
 }
@@ -85,7 +81,7 @@ export class Permits {
 function permitsIn({ plan, costs }: StoreRequest): { units: number; ttlMs: number } {
   let units = 0
   let ttlMs = 0
-  for (const [c, { kernel, limits }] of (plan as ReadablePlan).cells.entries()) {
+  for (const [c, { kernel, limits }] of plan.cells.entries()) {
     if (!CELL_KINDS[kernel].hasPermits) continue
     units += costs[c] as number
     ttlMs = Math.max(ttlMs, (limits[0] as ResolvedLimit).windowMs)

@@ -43,9 +43,8 @@ export const OTHER = 'other'
 export class PolicyCounts {
   readonly policy: string
   readonly abuse = { strikes: 0, bans: 0, blocks: 0, unblocks: 0 }
-  /** Where no limit refuses. */
-  readonly #unlimited = new Float64Array(ROWS)
-  readonly #byLimit = new Map<string, Float64Array>([['', this.#unlimited]])
+  /** Of each limit what it refuses, and of '' what no limit refuses. */
+  readonly #byLimit = new Map([['', new Float64Array(ROWS)]])
   readonly #uses = new Map<string, LimitUseCounts>()
   /** Of the last decision. */
   #plan: ReadablePlan | undefined
@@ -61,16 +60,13 @@ export class PolicyCounts {
   /** `limit`: the one that refuses; '' for none. */
   decided(limit: string, outcome: DecisionOutcome, source: DecisionSource, reported: boolean): void {
     const at = (OUTCOMES.indexOf(outcome) * SOURCES.length + SOURCES.indexOf(source)) * 2 + (reported ? 1 : 0)
-    const rows = limit === '' ? this.#unlimited : (this.#byLimit.get(limit) ?? this.#rowsOf(limit))
+    const rows = this.#byLimit.get(limit) ?? this.#rowsOf(limit)
     ;(rows[at] as number)++
   }
 
   took(source: DecisionSource, ms: number): void {
-    let durations = this.#durations.get(source)
-    if (!durations) {
-      durations = new BoundedCounts(DURATION_BOUNDS)
-      this.#durations.set(source, durations)
-    }
+    const durations = this.#durations.get(source) ?? new BoundedCounts(DURATION_BOUNDS)
+    this.#durations.set(source, durations)
     durations.add(ms)
   }
 
@@ -110,13 +106,9 @@ export class PolicyCounts {
   }
 
   reported(): ReportedCounts[] {
-    let decisions = 0
-    let refused = 0
-    for (const { reported, outcome, count } of this.decisions()) {
-      if (!reported) continue
-      decisions += count
-      if (outcome !== 'admitted') refused += count
-    }
+    const reported = this.decisions().filter((row) => row.reported)
+    const decisions = sumOf(reported)
+    const refused = sumOf(reported.filter(({ outcome }) => outcome !== 'admitted'))
     return decisions > 0 ? [{ policy: this.policy, decisions, refused }] : []
   }
 
@@ -156,4 +148,8 @@ export class PolicyCounts {
     this.#byLimit.set(name, rows)
     return rows
   }
+}
+
+function sumOf(rows: readonly DecisionCount[]): number {
+  return rows.reduce((sum, { count }) => sum + count, 0)
 }

@@ -11,17 +11,11 @@ const made = new WeakMap<ReadablePlan, Map<string, ReadablePlan>>()
  */
 export function planOf(whole: ReadablePlan, identities: readonly number[]): ReadablePlan {
   if (identities.length === whole.identities) return whole
-  let parts = made.get(whole)
-  if (!parts) {
-    parts = new Map()
-    made.set(whole, parts)
-  }
+  const parts = made.get(whole) ?? new Map<string, ReadablePlan>()
+  made.set(whole, parts)
   const id = identities.join()
-  let part = parts.get(id)
-  if (!part) {
-    part = makePart(whole, identities)
-    parts.set(id, part)
-  }
+  const part = parts.get(id) ?? makePart(whole, identities)
+  parts.set(id, part)
   return part
 }
 
