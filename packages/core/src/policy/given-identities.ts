@@ -4,7 +4,7 @@ import { kindOf } from './keyed.js'
 import { type Given, type GivenKeys, valueFor } from './kinds.js'
 import type { KeyFunction } from './limits/limit.js'
 import { planOf } from './plan-of-kind.js'
-import type { Policy, PolicyChoice } from './policy.js'
+import type { Policy } from './policy.js'
 
 /** What is counted where a subject has no key of its own. */
 export interface ReplacementKey<Subject> {
@@ -13,81 +13,38 @@ export interface ReplacementKey<Subject> {
   readonly mayReplace: (kind: string) => boolean
 }
 
-/** Reads the identities that a limiter is given by hand, by their kind or as text. */
-export class GivenIdentities {
-  readonly #where: string
-  readonly #policy: PolicyChoice<never>
-  readonly #replacement: ReplacementKey<never> | undefined
+type Replacement = ReplacementKey<never> | undefined
 
-  constructor(policy: PolicyChoice<never>, replacement: ReplacementKey<never> | undefined) {
-    this.#where = policy.where
-    this.#policy = policy
-    this.#replacement = replacement
-  }
+/** The kinds of identities that a policy counts: of its keys, and of the key that may replace them. */
+export function kindsOf(policy: Policy<never>, replacement: Replacement): readonly string[] {
+  return replacement && replaceable(policy, replacement).length > 0
+    ? [...policy.kinds, kindOf(replacement.key)]
+    : policy.kinds
+}
 
-  /** Over all tiers, each once. Policies that are data may have others by now. */
-  get #kinds(): readonly string[] {
-    return [...new Set(this.#policy.all.flatMap((each) => this.#kindsOf(each)))]
-  }
+/** What an identity is counted under in a policy; undefined where that has no limits of its kind. */
+export function keysOf(policy: Policy<never>, replacement: Replacement, given: Given): GivenKeys | undefined {
+  if (!replacement || given.kind !== kindOf(replacement.key)) return policy.given(given)
+  const indices = replaceable(policy, replacement)
+  if (indices.length === 0) return undefined
+  const text = startOf(given.kind) + valueFor(policy.where, replacement.key, given)
+  const identities = indices.map(() => text)
+  return { value: given.value, identities, finest: text, planOf: (whole) => planOf(whole, indices) }
+}
 
-  /**
-   * What an identity is counted under in one tier.
-   *
-   * @throws SluiceError `INVALID_KEY`, which lists the kinds
-   */
-  keysIn(policy: Policy<never>, identity: unknown): GivenKeys {
-    const given = this.read(identity)
-    return this.#keysOf(policy, given) ?? wrongIdentity(policy.where, this.#kindsOf(policy), identity)
+/**
+ * The kind of an identity that is given by hand, as text or by its kind, and its value, which is not checked yet.
+ *
+ * @throws SluiceError `INVALID_KEY`, which lists the kinds
+ */
+export function givenIn(where: string, kinds: readonly string[], identity: unknown): Given {
+  if (isPlainObject(identity)) {
+    const [[kind, value] = ['', undefined], ...others] = entriesOf(identity)
+    if (others.length > 0 || !kinds.includes(kind)) wrongIdentity(where, kinds, identity)
+    return { kind, value }
   }
-
-  /**
-   * What an identity is counted under in each tier that has limits of its kind.
-   *
-   * @throws SluiceError `INVALID_KEY`, which lists the kinds
-   */
-  keysInAll<Subject>(
-    policies: readonly Policy<Subject>[],
-    identity: unknown,
-  ): { policy: Policy<Subject>; keys: GivenKeys }[] {
-    const given = this.read(identity)
-    return policies.flatMap((policy) => {
-      const keys = this.#keysOf(policy, given)
-      return keys ? [{ policy, keys }] : []
-    })
-  }
-
-  #keysOf(policy: Policy<never>, given: Given): GivenKeys | undefined {
-    const replacement = this.#replacement
-    if (!replacement || given.kind !== kindOf(replacement.key)) return policy.given(given)
-    const indices = replaceable(policy, replacement)
-    if (indices.length === 0) return undefined
-    const text = startOf(given.kind) + valueFor(policy.where, replacement.key, given)
-    const identities = indices.map(() => text)
-    return { value: given.value, identities, finest: text, planOf: (whole) => planOf(whole, indices) }
-  }
-
-  #kindsOf(policy: Policy<never>): readonly string[] {
-    const replacement = this.#replacement
-    return replacement && replaceable(policy, replacement).length > 0
-      ? [...policy.kinds, kindOf(replacement.key)]
-      : policy.kinds
-  }
-
-  /**
-   * The kind of an identity, and its value, which is not checked yet.
-   *
-   * @throws SluiceError `INVALID_KEY`, which lists the kinds
-   */
-  read(identity: unknown): Given {
-    const kinds = this.#kinds
-    if (isPlainObject(identity)) {
-      const [[kind, value] = ['', undefined], ...others] = entriesOf(identity)
-      if (others.length > 0 || !kinds.includes(kind)) wrongIdentity(this.#where, kinds, identity)
-      return { kind, value }
-    }
-    if (!takesText(kinds)) wrongIdentity(this.#where, kinds, identity)
-    return { kind: kinds[0] as string, value: identity }
-  }
+  if (!takesText(kinds)) wrongIdentity(where, kinds, identity)
+  return { kind: kinds[0] as string, value: identity }
 }
 
 /** Where there is one kind, a text is of that; but the parts of a composed one are given apart. */
@@ -133,7 +90,8 @@ function replaceable({ keys }: Policy<never>, { mayReplace }: ReplacementKey<nev
   return keys.flatMap((key, i) => (kindOf(key).split('+').some(mayReplace) ? [i] : []))
 }
 
-function wrongIdentity(where: string, kinds: readonly string[], got: unknown): never {
+/** @throws SluiceError `INVALID_KEY`, which lists the kinds */
+export function wrongIdentity(where: string, kinds: readonly string[], got: unknown): never {
   const examples = kinds.map((kind) => {
     const name = /^\w+$/.test(kind) ? kind : JSON.stringify(kind)
     const values = kind.split('+').map(() => '…')
@@ -143,10 +101,8 @@ function wrongIdentity(where: string, kinds: readonly string[], got: unknown): n
   const expected = takesText(kinds)
     ? ['a non-empty string or a number', ...examples].join(', or ')
     : examples.join(' or ')
-  throw new SluiceError(
-    'INVALID_KEY',
-    `${where}: key: expected ${expected}, got ${given ? shownKinds(given) : show(got)}`,
-  )
+  const shown = given ? shownKinds(given) : show(got)
+  throw new SluiceError('INVALID_KEY', `${where}: key: expected ${expected}, got ${shown}`)
 }
 
 function shownKinds(kinds: readonly string[]): string {

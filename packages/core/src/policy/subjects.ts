@@ -2,7 +2,7 @@ import type { HttpContext } from '../request/context.js'
 import { type IdentityByKind, identityIn, type KeyValue, startOf } from '../store/identity.js'
 import { networkText } from '../util/ip-range.js'
 import { type Later, whenKnown } from '../util/when-known.js'
-import { GivenIdentities, type ReplacementKey } from './given-identities.js'
+import { givenIn, keysOf, kindsOf, type ReplacementKey, wrongIdentity } from './given-identities.js'
 import type { Given, GivenKeys } from './kinds.js'
 import type { ReadablePlan } from './plan.js'
 import type { Policy, PolicyChoice, Resolved } from './policy.js'
@@ -21,7 +21,7 @@ const NO_CONTEXT = undefined as unknown as HttpContext<never>
 /** Resolves what the methods of a limiter are called with, by its policy. */
 export class Subjects<Subject> {
   readonly policy: PolicyChoice<Subject>
-  readonly #given: GivenIdentities
+  readonly #replacement: ReplacementKey<Subject> | undefined
   readonly #namesIdentity: (subject: unknown) => boolean
   readonly #areTexts: boolean
 
@@ -30,7 +30,7 @@ export class Subjects<Subject> {
     { namesIdentity, areTexts = false, replacement }: SubjectsOptions<Subject>,
   ) {
     this.policy = policy
-    this.#given = new GivenIdentities(policy, replacement)
+    this.#replacement = replacement
     this.#namesIdentity = namesIdentity
     this.#areTexts = areTexts
   }
@@ -41,12 +41,13 @@ export class Subjects<Subject> {
   }
 
   /**
-   * The identity that a subject names.
+   * The identity that a subject names. Its kind is one of any tier: policies that are data may have others by now.
    *
    * @throws SluiceError `INVALID_KEY`, which lists the kinds
    */
   given(subject: unknown): Given {
-    return this.#given.read(subject)
+    const kinds = this.policy.all.flatMap((each) => kindsOf(each, this.#replacement))
+    return givenIn(this.policy.where, [...new Set(kinds)], subject)
   }
 
   /**
@@ -62,7 +63,7 @@ export class Subjects<Subject> {
         : own.resolve(subject, NO_CONTEXT, undefined, undefined, priority)
     }
     const policy = this.#policyOfIdentity(subject, tier)
-    const keys = this.#given.keysIn(policy, subject)
+    const keys = this.#keysIn(policy, subject)
     const own = ownSubject(subject, keys, this.#areTexts)
     return policy.resolve(own, NO_CONTEXT, keys.identities, this.#planOf(policy, own, keys), priority)
   }
@@ -78,7 +79,7 @@ export class Subjects<Subject> {
       )
     }
     const policy = this.#policyOfIdentity(subject, undefined)
-    const keys = this.#given.keysIn(policy, subject)
+    const keys = this.#keysIn(policy, subject)
     const own = ownSubject(subject, keys, this.#areTexts)
     const plan = this.#planOf(policy, own, keys)
     return () => policy.resolve(own, NO_CONTEXT, keys.identities, plan, priority)
@@ -88,10 +89,9 @@ export class Subjects<Subject> {
   resolveAll(subject: Subject): Later<readonly ResolvedInTier[]> {
     if (this.#namesIdentity(subject)) {
       return allOf(
-        this.#given.keysInAll(this.policy.all, subject).map(({ policy, keys }) => {
-          const plan = this.#planOf(policy, ownSubject(subject, keys, this.#areTexts), keys)
-          return inTier(policy, plan, keys.identities)
-        }),
+        this.#keysInAll(subject).map(({ policy, keys }) =>
+          inTier(policy, this.#planOf(policy, ownSubject(subject, keys, this.#areTexts), keys), keys.identities),
+        ),
       )
     }
     const inOwn = (policy: Policy<Subject>) =>
@@ -103,8 +103,9 @@ export class Subjects<Subject> {
   /** Whether a decision in this tier on these identities was one for the subject. */
   isCountedOn(subject: Subject, tier: string | undefined, identities: readonly string[]): Later<boolean> {
     if (this.#namesIdentity(subject)) {
-      const given = this.#given.keysIn(this.#policyOfIdentity(subject, tier), subject)
-      return given.identities.every((identity) => identities.includes(identity))
+      return this.#keysIn(this.#policyOfIdentity(subject, tier), subject).identities.every((identity) =>
+        identities.includes(identity),
+      )
     }
     return whenKnown(this.policy.of(subject, NO_CONTEXT, tier), (policy) =>
       whenKnown(policy.identitiesOf(subject, NO_CONTEXT), (own) =>
@@ -117,21 +118,38 @@ export class Subjects<Subject> {
   toBlock(identity: KeyValue | IdentityByKind): readonly string[] {
     const range = this.rangeIn(identity)
     if (range !== undefined) return [range]
-    return [...new Set(this.#given.keysInAll(this.policy.all, identity).map(({ keys }) => keys.finest))]
+    return [...new Set(this.#keysInAll(identity).map(({ keys }) => keys.finest))]
   }
 
   /** The network that an identity given by hand is; undefined where it is none. */
   rangeIn(identity: KeyValue | IdentityByKind): string | undefined {
-    const { kind, value } = this.#given.read(identity)
+    const { kind, value } = this.given(identity)
     const network = kind === 'ip' && typeof value === 'string' ? networkText(value.trim()) : undefined
     return network === undefined ? undefined : startOf(kind) + network
   }
 
   /** The identities to strike for one that is given, with the policy of each tier and its kind there. */
   toStrike(identity: KeyValue | IdentityByKind): { policy: Policy<Subject>; kind: string; text: string }[] {
-    return this.#given
-      .keysInAll(this.policy.all, identity)
-      .map(({ policy, keys: { finest } }) => ({ policy, kind: identityIn(finest).kind, text: finest }))
+    return this.#keysInAll(identity).map(({ policy, keys: { finest } }) => ({
+      policy,
+      kind: identityIn(finest).kind,
+      text: finest,
+    }))
+  }
+
+  /** What an identity is counted under in one tier. */
+  #keysIn(policy: Policy<Subject>, identity: unknown): GivenKeys {
+    const keys = keysOf(policy, this.#replacement, this.given(identity))
+    return keys ?? wrongIdentity(policy.where, kindsOf(policy, this.#replacement), identity)
+  }
+
+  /** The same in each tier that has limits of its kind. */
+  #keysInAll(identity: unknown): { policy: Policy<Subject>; keys: GivenKeys }[] {
+    const given = this.given(identity)
+    return this.policy.all.flatMap((policy) => {
+      const keys = keysOf(policy, this.#replacement, given)
+      return keys ? [{ policy, keys }] : []
+    })
   }
 
   #policyOfIdentity(subject: Subject, tier: string | undefined): Policy<Subject> {
