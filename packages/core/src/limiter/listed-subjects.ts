@@ -73,13 +73,7 @@ export class ListedSubjects<Subject> {
     this.#reader = reader
     this.#warnings = warnings
     this.#plan = planWithoutLimits(policy.name)
-    this.#step = new ListStep(where, allow, deny, store, {
-      all: reader.all,
-      ipv6Prefix: reader.ipv6Prefix,
-      valueOf: (kind, raw) => reader.valueOf(kind, raw),
-      canRead: (kind, raw) => reader.canRead(kind, raw),
-      onUnreadable: (list, kind) => this.#tellUnreadable(list, kind),
-    })
+    this.#step = new ListStep(where, allow, deny, store, reader, (list, kind) => this.#tellUnreadable(list, kind))
   }
 
   /** See `ListStep`. */

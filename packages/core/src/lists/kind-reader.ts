@@ -5,8 +5,7 @@ import type { KeyFunction } from '../policy/limits/limit.js'
 import type { PolicyChoice } from '../policy/policy.js'
 import type { HttpContext } from '../request/context.js'
 import type { KeyValue } from '../store/identity.js'
-import type { ListedIdentity } from '../store/list.js'
-import type { ListedKinds } from './list-step.js'
+import type { ListedIdentity, ListKeys } from '../store/list.js'
 import { standardValue } from './standard-value.js'
 
 type Key<Subject> = KeyFunction<Subject> | undefined
@@ -20,7 +19,8 @@ const STANDARD_IPV6_PREFIX = 64
 const PROBE = 'Probe 1'
 
 /** The identities of a request, or of what else a limiter is asked for, by the keys of its policy. */
-export class KindReader<Subject> implements Omit<ListedKinds, 'onUnreadable'> {
+export class KindReader<Subject> implements ListKeys {
+  /** The kinds that there are, for messages. */
   readonly all: readonly string[]
   readonly ipv6Prefix: number
   readonly #where: string
@@ -46,6 +46,10 @@ export class KindReader<Subject> implements Omit<ListedKinds, 'onUnreadable'> {
     this.all = [...new Set([...this.#keys.keys(), ...moreKinds])]
   }
 
+  /**
+   * Whether values of a kind can be had of a subject. `raw`: whether the values to compare with were made by the kind alone,
+   * without regard to the policy's keys.
+   */
   canRead(kind: string, raw: boolean): boolean {
     if (kind === 'ip') return this.all.includes(kind)
     return this.#has(kind) && !(raw && !this.#isStandard(kind))

@@ -1,8 +1,9 @@
 import { checkedLists, isList } from '../blocks/given-lists.js'
-import type { List, ListedIdentity, ListKeeper, ListKeys, ListMatch, ListReport, StoreLists } from '../store/list.js'
+import type { List, ListedIdentity, ListKeeper, ListMatch, ListReport, StoreLists } from '../store/list.js'
 import { invalidPolicy, show, wrongPolicy } from '../util/errors.js'
 import { ipAddress } from '../util/ip-address.js'
 import { knownOptions } from '../util/validate.js'
+import type { KindReader } from './kind-reader.js'
 import type { DenyOptions, ListItem, ListOptions, ListPredicate } from './options.js'
 
 /** What is known of a request, or of what else a limiter is asked for. */
@@ -23,16 +24,7 @@ export interface Listed {
 }
 
 /** How a policy reads identities. */
-export interface ListedKinds extends ListKeys {
-  /**
-   * Whether values of a kind can be had of a subject. `raw`: whether the values to compare with were made by the kind alone,
-   * without regard to the policy's keys.
-   */
-  readonly canRead: (kind: string, raw: boolean) => boolean
-  /** The kinds that there are, for messages. */
-  readonly all: readonly string[]
-  readonly onUnreadable: (list: string, kind: string) => void
-}
+type Kinds = Pick<KindReader<never>, 'all' | 'canRead' | 'ipv6Prefix' | 'valueOf'>
 
 interface Source {
   readonly list: List
@@ -57,7 +49,8 @@ type Predicates = readonly ListPredicate<never>[]
  */
 export class ListStep {
   readonly #where: string
-  readonly #kinds: ListedKinds
+  readonly #kinds: Kinds
+  readonly #onUnreadable: (list: string, kind: string) => void
   readonly #sources: readonly Source[]
   readonly #allowing: Predicates
   readonly #denying: Predicates
@@ -74,10 +67,12 @@ export class ListStep {
     allow: readonly ListItem<never>[],
     deny: readonly ListItem<never>[],
     store: ListKeeper & { readonly lists?: StoreLists | undefined },
-    kinds: ListedKinds,
+    kinds: Kinds,
+    onUnreadable: (list: string, kind: string) => void,
   ) {
     this.#where = where
     this.#kinds = kinds
+    this.#onUnreadable = onUnreadable
     checkKinds(where, 'allow', allow, kinds)
     checkKinds(where, 'deny', deny, kinds)
     const sourcesOf = (items: readonly unknown[], effect: Source['effect'], isOfStore: boolean): Source[] =>
@@ -173,7 +168,7 @@ export class ListStep {
     const name = `${list}\n${kind}`
     if (this.#unreadable.has(name)) return
     this.#unreadable.add(name)
-    this.#kinds.onUnreadable(list, kind)
+    this.#onUnreadable(list, kind)
   }
 }
 
@@ -184,7 +179,7 @@ function allowsAddresses({ kind, allow }: Group): boolean {
 }
 
 /** A kind that nothing of a request is of would be a list that is silently absent. */
-function checkKinds(where: string, effect: string, items: readonly ListItem<never>[], kinds: ListedKinds): void {
+function checkKinds(where: string, effect: string, items: readonly ListItem<never>[], kinds: Kinds): void {
   for (const list of items.filter(isList)) {
     if (list.forStore) continue
     const unreadable = list.kinds.find((kind) => !kinds.canRead(kind, list.forKeys === undefined))
