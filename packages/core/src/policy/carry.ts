@@ -25,8 +25,3 @@ function ofUnit(unit: Limit['unit']): string {
 function widened(params: readonly number[]): readonly number[] {
   return params.with(3, (params[3] as number) + WIDE)
 }
-
-/** The id of a log of these windows. */
-export function carriedLogId(windowsMs: readonly number[], carry: string): string {
-  return `log~${windowsMs.join('.')}${carry}`
-}

@@ -1,7 +1,6 @@
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import type { Cell, ResolvedLimit } from '../store/store.js'
 import { hashOf } from '../util/hash.js'
-import { carriedLogId } from './carry.js'
 import { leasedId, leasedWindow } from './limits/lease.js'
 import type { Limit, Resolution } from './limits/limit.js'
 import type { TierOf } from './plan.js'
@@ -140,8 +139,6 @@ function logCell(members: readonly Member[]): Cell {
 
 function logId(sorted: readonly ResolvedLimit[], carry: string | undefined): string {
   if (carry === undefined) return `log.${sorted.flatMap(({ limit, windowMs }) => [limit, windowMs]).join('.')}`
-  return carriedLogId(
-    sorted.map(({ windowMs }) => windowMs),
-    carry,
-  )
+  // As `carriedForm` names a log of one window.
+  return `log~${sorted.map(({ windowMs }) => windowMs).join('.')}${carry}`
 }

@@ -1,4 +1,3 @@
-import { spanMs } from './duration.js'
 import { invalidPolicy, show, wrongPolicy } from './errors.js'
 import { refuseFactory } from './factories.js'
 import { isRecord } from './is-record.js'
@@ -62,16 +61,6 @@ export function oneOf<T extends string>(where: string, field: string, value: unk
     invalidPolicy(where, field, choices.map((choice) => JSON.stringify(choice)).join(' or '), value)
   }
   return value as T
-}
-
-/** Checks a limit option that may be a function; a plain value is returned ready to use. */
-export function limitOption<F>(where: string, field: string, value: number | F): number | F {
-  return typeof value === 'function' ? value : wholeNumber(where, field, value, 0)
-}
-
-export function windowOption<F>(where: string, field: string, value: unknown): number | F {
-  if (typeof value === 'function') return value as F
-  return spanMs(where, field, value)
 }
 
 export function optionalFunction(where: string, field: string, value: unknown): void {

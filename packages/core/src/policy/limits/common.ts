@@ -1,8 +1,8 @@
 import { type Algorithm, hasPermits } from '../../store/cell-kinds.js'
-import type { Duration } from '../../util/duration.js'
+import { type Duration, spanMs } from '../../util/duration.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
-import { headerName, knownOptions, limitOption, oneOf, optionalFunction, windowOption } from '../../util/validate.js'
+import { headerName, knownOptions, oneOf, optionalFunction, wholeNumber } from '../../util/validate.js'
 import { leased, leaseOf } from './lease.js'
 import type { CommonOptions, LeasableOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
 import { checkReserve, reserveSteps } from './reserve.js'
@@ -42,7 +42,11 @@ export function makeLimit<Subject>(
   const known = typeof limit === 'number' && typeof window === 'number' ? resolve(algorithm, limit, window) : undefined
   const { unit = 'requests' } = options as UnitOptions
   oneOf(algorithm, 'unit', unit, ['requests', 'content-bytes', 'response-bytes'])
-  if (unit === 'response-bytes') refuseBesideResponses(algorithm, options)
+  // What is decided once for a request, and not step by step while it is answered.
+  for (const field of unit === 'response-bytes' ? (['lease', 'reserve'] as const) : []) {
+    const value = (options as LeasableOptions & CommonOptions<Subject>)[field]
+    if (value) neverBeside(algorithm, field, 'unit "response-bytes"', value)
+  }
   if (options.reserve !== undefined) {
     if (lease) neverBeside(algorithm, 'lease', 'reserve', leaseOptions)
     const steps = reserveSteps(algorithm, options.reserve)
@@ -62,14 +66,6 @@ export function makeLimit<Subject>(
   })
 }
 
-/** @throws SluiceError `INVALID_POLICY` for what is decided once for a request, and not step by step while it is answered */
-function refuseBesideResponses(where: string, options: object): void {
-  for (const field of ['lease', 'reserve']) {
-    const value = (options as Record<string, unknown>)[field]
-    if (value) neverBeside(where, field, 'unit "response-bytes"', value)
-  }
-}
-
 /**
  * Checks what all limits have. Returns limit and window ready to use: numbers, unless they are functions.
  *
@@ -82,8 +78,9 @@ export function checkCommon<Subject>(where: string, options: RateOptions<Subject
   }
   refuseFactory(where, 'respond', options.respond)
   if (options.name !== undefined) headerName(where, 'name', options.name)
-  type WindowFunction = Extract<typeof options.window, (...args: never) => unknown>
-  const limit = limitOption(where, names.limit, options.limit)
-  const window = windowOption<WindowFunction>(where, names.window, options.window)
-  return { limit, window }
+  const { limit, window } = options
+  return {
+    limit: typeof limit === 'function' ? limit : wholeNumber(where, names.limit, limit, 0),
+    window: typeof window === 'function' ? window : spanMs(where, names.window, window),
+  }
 }
