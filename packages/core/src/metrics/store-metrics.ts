@@ -12,12 +12,7 @@ export const STORE_METRICS: readonly Metric[] = [
     { unit: '', help: 'Whether the store decides: 1, or 0 in an outage.', acrossProcesses: 'min' },
     ({ state }) => (state === 'available' ? 1 : 0),
   ),
-  storeMetric(
-    'sluice.store.pending',
-    'updowncounter',
-    { unit: '{decision}', help: 'Decisions that wait for a reply of the store.' },
-    ({ pending }) => pending,
-  ),
+  storeSum('pending', '{decision}', 'Decisions that wait for a reply of the store.', ({ pending }) => pending),
   histogramMetric(
     'sluice.batch.size',
     BATCH_BOUNDS,
@@ -27,29 +22,19 @@ export const STORE_METRICS: readonly Metric[] = [
         batches ? [{ labels: { store }, counts: batches.counts, sum: batches.sum, count: batches.count }] : [],
       ),
   ),
-  storeMetric(
-    'sluice.store.keys',
-    'updowncounter',
-    { unit: '{key}', help: 'States that the memory store keeps.' },
-    ({ keys }) => keys,
+  storeSum('keys', '{key}', 'States that the memory store keeps.', ({ keys }) => keys),
+  storeSum(
+    'max_keys',
+    '{key}',
+    'maxKeys of the memory store: beyond it states are forgotten.',
+    (store) => store.maxKeys,
   ),
-  storeMetric(
-    'sluice.store.max_keys',
-    'updowncounter',
-    { unit: '{key}', help: 'maxKeys of the memory store: beyond it states are forgotten.' },
-    ({ maxKeys }) => maxKeys,
-  ),
-  storeMetric(
-    'sluice.store.size',
-    'updowncounter',
-    { unit: 'By', help: 'Memory that states and blocks take in the memory store, as estimated.' },
-    ({ bytes }) => bytes,
-  ),
-  storeMetric(
-    'sluice.store.max_size',
-    'updowncounter',
-    { unit: 'By', help: 'maxBytes of the memory store: beyond it states are forgotten.' },
-    ({ maxBytes }) => maxBytes,
+  storeSum('size', 'By', 'Memory that states and blocks take in the memory store, as estimated.', ({ bytes }) => bytes),
+  storeSum(
+    'max_size',
+    'By',
+    'maxBytes of the memory store: beyond it states are forgotten.',
+    (store) => store.maxBytes,
   ),
   storeMetric(
     'sluice.store.blocked',
@@ -71,13 +56,15 @@ export const STORE_METRICS: readonly Metric[] = [
   ),
 ]
 
+type NumberOf = (counts: StoreCounts) => number | undefined
+
+/** Of each store that has this number, which may be added up. */
+function storeSum(name: string, unit: string, help: string, numberOf: NumberOf): NumberMetric {
+  return storeMetric(`sluice.store.${name}`, 'updowncounter', { unit, help }, numberOf)
+}
+
 /** Of each store that has this number. */
-function storeMetric(
-  name: string,
-  type: NumberMetric['type'],
-  shape: Shape,
-  numberOf: (counts: StoreCounts) => number | undefined,
-): NumberMetric {
+function storeMetric(name: string, type: NumberMetric['type'], shape: Shape, numberOf: NumberOf): NumberMetric {
   return numberMetric(name, type, { ...shape, labels: STORE }, ({ stores }) =>
     stores.flatMap((counts) => {
       const value = numberOf(counts)
