@@ -1,3 +1,4 @@
+import type { SluiceEvents } from '../limiter/events.js'
 import { invalidPolicy } from '../util/errors.js'
 import { escapeControls } from '../util/escape.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
@@ -74,27 +75,26 @@ function logRefusals(log: EventLog, keyOf: KeyText): void {
 }
 
 function logBlocks(log: EventLog, keyOf: KeyText): void {
-  log.on('ban', ({ identity, ...ban }) => ({
-    level: 'warn',
-    fields: { ...ban, key: keyOf(identity) },
-    message: `${ban.policy} bans: rung ${ban.rung}, ${ban.forMs} ms`,
-  }))
-  log.on('block', ({ identity, ...block }) => ({
-    level: 'info',
-    fields: { ...block, key: keyOf(identity) },
-    message: `${block.policy ?? 'every policy'} blocks`,
-  }))
-  log.on('unblock', ({ policy, identity }) => ({
-    level: 'info',
-    fields: { policy, key: keyOf(identity) },
-    message: `${policy ?? 'every policy'} ends a block`,
-  }))
-  log.on('ban-evicted', ({ identity, ...ban }) => ({
-    level: 'warn',
-    fields: { ...ban, key: keyOf(identity) },
-    message: `${ban.policy ?? 'every policy'} ends a ban before its time: the store has no room`,
-  }))
+  const logOf = <Name extends 'ban' | 'block' | 'unblock' | 'ban-evicted'>(
+    name: Name,
+    level: 'info' | 'warn',
+    messageOf: (event: SluiceEvents[Name]) => string,
+  ) =>
+    log.on(name, (event) => {
+      const { identity, ...fields } = event
+      return { level, fields: { ...fields, key: keyOf(identity) }, message: messageOf(event) }
+    })
+  logOf('ban', 'warn', ({ policy, rung, forMs }) => `${policy} bans: rung ${rung}, ${forMs} ms`)
+  logOf('block', 'info', ({ policy = EVERY_POLICY }) => `${policy} blocks`)
+  logOf('unblock', 'info', ({ policy = EVERY_POLICY }) => `${policy} ends a block`)
+  logOf(
+    'ban-evicted',
+    'warn',
+    ({ policy = EVERY_POLICY }) => `${policy} ends a ban before its time: the store has no room`,
+  )
 }
+
+const EVERY_POLICY = 'every policy'
 
 /** Loggers that write JSON escape some control characters and not all. */
 function escaped(fields: object): object {
