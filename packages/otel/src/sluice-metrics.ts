@@ -1,5 +1,5 @@
 import { type BatchObservableResult, createNoopMeter, type MeterProvider, metrics } from '@opentelemetry/api'
-import { warnOfNoMeterProvider } from '@sluice/core/internal'
+import { emitWarning } from '@sluice/core/internal'
 import { startCounting } from '@sluice/core/metrics'
 import { instrumentsOf } from './instruments.js'
 import { providerOf, type SluiceMetricsOptions } from './options.js'
@@ -31,7 +31,8 @@ export function sluiceMetrics(options: SluiceMetricsOptions = {}): SluiceMetrics
   const provider = providerOf(options, () => metrics.getMeterProvider())
   const meter = provider.getMeter('@sluice/otel')
   if (meter === createNoopMeter()) {
-    warnOfNoMeterProvider(
+    emitWarning(
+      'SLUICE_NO_METER_PROVIDER',
       'sluiceMetrics: no MeterProvider is registered: start the OpenTelemetry SDK before this call, or pass meterProvider',
     )
     return { stop() {} }

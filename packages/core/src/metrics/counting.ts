@@ -1,7 +1,6 @@
 import { events } from '../limiter/all-events.js'
 import { storesInUse } from '../limiter/stores-in-use.js'
 import { countBy } from '../limiter/watching.js'
-import { emitWarning } from '../util/warnings.js'
 import { Counts } from './counts.js'
 import type { Metric } from './described.js'
 import { POLICY_METRICS } from './policy-metrics.js'
@@ -95,11 +94,6 @@ function storeCounts(): StoreCounts[] {
     all.push({ store: number === 1 ? stats.kind : `${stats.kind}-${number}`, ...stats })
   }
   return all
-}
-
-/** For exporters: warns that there is nothing to export to. */
-export function warnOfNoMeterProvider(message: string): void {
-  emitWarning('SLUICE_NO_METER_PROVIDER', message)
 }
 
 /** Every metric, for exporters: what it is called, and how it is read from a snapshot. */
