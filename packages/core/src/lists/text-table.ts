@@ -1,3 +1,5 @@
+import { hash32 } from '../util/hash.js'
+
 /** Many texts as one, which one thread hands to another at no cost. */
 export interface TextPool {
   readonly text: string
@@ -47,7 +49,7 @@ export function findText(table: TextTable, text: string): number {
 
 /** The slot that holds a text, or that it would be put into. */
 function slotOf({ pool, slots, seed }: TextTable, text: string): number {
-  let at = hashWith(seed, text) & (slots.length - 1)
+  let at = hash32(text, seed) & (slots.length - 1)
   for (;;) {
     const found = slots[at] as number
     if (found < 0 || isTextAt(pool, found, text)) return at
@@ -58,13 +60,4 @@ function slotOf({ pool, slots, seed }: TextTable, text: string): number {
 function isTextAt({ text: all, offsets }: TextPool, number: number, text: string): boolean {
   const start = offsets[number] as number
   return (offsets[number + 1] as number) - start === text.length && all.startsWith(text, start)
-}
-
-/** FNV-1a over UTF-16 units, mixed as in MurmurHash3. */
-function hashWith(seed: number, text: string): number {
-  let hash = seed ^ 0x811c9dc5
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
-  return (hash ^ (hash >>> 16)) >>> 0
 }
