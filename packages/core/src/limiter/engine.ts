@@ -41,8 +41,8 @@ export class Engine<Subject> {
   readonly #fallback: LocalFallback
   readonly #queues = new WaitQueues()
   #storeAnswersLater = false
-  /** What nearly all decisions have in common. */
-  #by: DecidedBy
+  /** Of the last decision: the next one nearly always has the same. */
+  #by: DecidedBy | undefined
 
   /** @throws SluiceError `INVALID_POLICY` */
   constructor(policy: PolicyChoice<Subject>, store: Store, unavailable: UnavailableOptions, emitter: LimiterEmitter) {
@@ -63,9 +63,6 @@ export class Engine<Subject> {
       },
     )
     this.bans = policy.ban && new BanKeeper(policy, store, this.#fallback, emitter)
-    const { charges } = this
-    const none = { tier: undefined, priority: 0, kept: undefined, resets: 0, list: undefined, took: undefined }
-    this.#by = { charges, kind: 'decided', store, cost: 1, ...none }
   }
 
   /** Decides, and charges every limit if all have room. `op`: another than the policy's own, for a peek. */
@@ -92,14 +89,29 @@ export class Engine<Subject> {
     const request = more
       ? { ...charge, ...(needs && { needs }), ...(turn && { turn }), ...(strike !== undefined && { strike }) }
       : charge
-    const isCommon = cost === 1 && policy.tier === undefined && priority === 0 && !kept
-    const by = isCommon ? this.#by : { ...this.#by, cost, tier: policy.tier, priority, kept }
-    const verdict = isWatched() && this.emitter.isMeasured ? this.#measure(request, by) : this.#ask(request, by)
-    if (strike === undefined || !this.emitter.hearsStrikes) return verdict
+    const by = this.#decidedBy(cost, policy.tier, priority, kept)
+    const verdict =
+      isWatched() && this.emitter.isMeasured ? this.#measure(request, by) : this.#decideByStore(request, by)
+    return strike === undefined || !this.emitter.hearsStrikes ? verdict : this.#emitStrike(request, verdict)
+  }
+
+  /** A method of its own, as those that make closures are: V8 would allocate for them in each call of `decide`. */
+  #emitStrike(request: StoreRequest, verdict: Later<Verdict>): Later<Verdict> {
     return whenKnown(verdict, (known) => {
       this.emitter.struckByRefusal(request, known)
       return known
     })
+  }
+
+  /** What a decision has beside its request and result. */
+  #decidedBy(cost: number, tier: string | undefined, priority: number, kept: readonly number[] | undefined): DecidedBy {
+    const by = this.#by
+    const { charges, store } = this
+    const { resets } = charges
+    const isAlike = by?.cost === cost && by.tier === tier && by.priority === priority && by.kept === kept
+    if (isAlike && by.resets === resets) return by
+    this.#by = { charges, kind: 'decided', store, cost, tier, priority, kept, resets, list: undefined, took: undefined }
+    return this.#by
   }
 
   /**
@@ -111,9 +123,9 @@ export class Engine<Subject> {
     const plan = this.#fallback.wholeOf(decided)
     const costs = plan.cells.map((_, c) => (plan.byteUnits?.[c] === 'response-bytes' ? bytes : 0))
     const { tier, priority } = verdict
-    const by = { ...this.#by, cost: 0, tier, priority, isOfResponse: true as const }
+    const by = { ...this.#decidedBy(0, tier, priority, undefined), isOfResponse: true as const }
     // Not measured: most of them send no event.
-    return this.#ask({ op: CHARGE, plan, identities, costs, permitId: '', fresh: true }, by)
+    return this.#decideByStore({ op: CHARGE, plan, identities, costs, permitId: '', fresh: true }, by)
   }
 
   /** Waits in the queues of what is resolved until admitted. The caller still waits for `delayMs` of a queueing limit. */
@@ -182,7 +194,6 @@ export class Engine<Subject> {
   async reset(tier: string | undefined, plan: ReadablePlan, identities: readonly string[]): Promise<void> {
     // Stores take requests in the order in which they come: charges from before are forgotten, later ones stay.
     this.charges.forget(tier, identities)
-    this.#by = { ...this.#by, resets: this.charges.resets }
     this.#fallback.reset(plan, identities)
     await this.store.reset(plan, identities)
   }
@@ -196,17 +207,17 @@ export class Engine<Subject> {
     if (isWatched()) this.emitter.decided(verdict, isRefused)
   }
 
-  /** As `#ask`, and notes how long it takes. */
+  /** As `#decideByStore`, and notes how long it takes. */
   #measure(request: StoreRequest, by: DecidedBy): Verdict | Promise<Verdict> {
     const took = { ms: 0 }
     const began = performance.now()
-    return whenKnown(this.#ask(request, { ...by, took }), (verdict) => {
+    return whenKnown(this.#decideByStore(request, { ...by, took }), (verdict) => {
       took.ms = performance.now() - began
       return verdict
     })
   }
 
-  #ask(request: StoreRequest, by: DecidedBy): Verdict | Promise<Verdict> {
+  #decideByStore(request: StoreRequest, by: DecidedBy): Verdict | Promise<Verdict> {
     let result: StoreResult | Promise<StoreResult>
     try {
       result = this.store.decide(request)
@@ -214,6 +225,10 @@ export class Engine<Subject> {
       return this.#decideWithout(request, by, error)
     }
     if (!(result instanceof Promise)) return new Verdict(decisionOn(request, result, by))
+    return this.#decideLater(request, result, by)
+  }
+
+  #decideLater(request: StoreRequest, result: Promise<StoreResult>, by: DecidedBy): Promise<Verdict> {
     this.#storeAnswersLater = true
     return result.then(
       (late) => {
