@@ -1,7 +1,7 @@
 import * as bucket from '../kernels/bucket.js'
 import { instant, isAhead } from '../kernels/clock.js'
 import { STRIDE } from '../store/store.js'
-import { KeyedTable, type Table, type TableTerms } from './table.js'
+import { Table, type TableTerms } from './table.js'
 
 /** A state's cells: the debt, and as of when. */
 const DEBT = 0
@@ -21,7 +21,7 @@ interface Slowest {
   limit: number
 }
 
-export class BucketTable extends KeyedTable implements Table {
+export class BucketTable extends Table {
   readonly #limit: number
   readonly #windowMs: number
   readonly #capacity: number

@@ -1,7 +1,7 @@
 import * as concurrency from '../kernels/concurrency.js'
 import { STRIDE } from '../store/store.js'
 import { KeyedValues } from './keyed-values.js'
-import { KeyedTable, type Table, type TableTerms } from './table.js'
+import { Table, type TableTerms } from './table.js'
 
 /** A state's only cell: when its last permit ends. */
 const END = 0
@@ -19,7 +19,7 @@ const PERMIT_BYTES = 90
 
 const NO_PERMITS: Permits = { permitIds: [], ends: [] }
 
-export class ConcurrencyTable extends KeyedTable implements Table {
+export class ConcurrencyTable extends Table {
   readonly #limit: number
   readonly #ttlMs: number
   /** As many as there are states. */

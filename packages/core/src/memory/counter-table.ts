@@ -2,7 +2,7 @@ import { ceilingOf } from '../kernels/ceiling.js'
 import { instant, isAhead } from '../kernels/clock.js'
 import * as counter from '../kernels/counter.js'
 import { STRIDE } from '../store/store.js'
-import { KeyedTable, type Table, type TableTerms } from './table.js'
+import { Table, type TableTerms } from './table.js'
 
 /** A state's cells: when its window starts, and what has been counted in it. */
 const START = 0
@@ -10,7 +10,7 @@ const COUNT = 1
 const CELLS = 2
 
 /** One counter per window; the window starts by the clock or with a key's first request. */
-export class CounterTable extends KeyedTable implements Table {
+export class CounterTable extends Table {
   readonly #limit: number
   readonly #windowMs: number
   readonly #byClock: boolean

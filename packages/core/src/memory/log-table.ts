@@ -1,6 +1,6 @@
 import { instant, isAhead } from '../kernels/clock.js'
 import * as log from '../kernels/log.js'
-import { KeyedTable, type Table, type TableTerms } from './table.js'
+import { Table, type TableTerms } from './table.js'
 
 /** A state's cells: how many entries there are, then the entries, oldest first, and room for more. */
 const COUNT = 0
@@ -16,7 +16,7 @@ const NO_ENTRIES = new Float64Array(0)
  * no longer count are dropped only when the room is used up; the log then moves to the kind that fits what is left, with an
  * eighth of the room free, so that moving entries costs next to nothing per decision.
  */
-export class LogTable extends KeyedTable implements Table {
+export class LogTable extends Table {
   /** Most entries that can count. */
   readonly #most: number
   /** The longest window of any limit of this log. */

@@ -2,13 +2,13 @@ import { ceilingOf } from '../kernels/ceiling.js'
 import { instant, isAhead } from '../kernels/clock.js'
 import * as window from '../kernels/segments.js'
 import { STRIDE } from '../store/store.js'
-import { KeyedTable, type Table, type TableTerms } from './table.js'
+import { Table, type TableTerms } from './table.js'
 
 /** A state's cells: the number of its newest segment; then the total and the counts, two to a cell if they fit. */
 const SEGMENT = 0
 const LARGEST_INT = 2 ** 31 - 1
 
-export class SegmentsTable extends KeyedTable implements Table {
+export class SegmentsTable extends Table {
   readonly #limit: number
   readonly #windowMs: number
   readonly #segments: number

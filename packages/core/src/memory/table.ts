@@ -2,46 +2,6 @@ import { KeyedRows, NONE, SHELF, SHELF_BITS } from './keyed-rows.js'
 import type { Rows } from './rows.js'
 import { rowBytes, Usage } from './usage.js'
 
-/**
- * The states of one cell in memory, by identity. `look` finds a state and brings it to the present;
- * the calls after it, until the next `look`, act on what it found.
- */
-export interface Table {
-  readonly id: string
-  /** What the states take of identities that have not been refused, and of those that have. */
-  readonly counted: Usage
-  readonly refused: Usage
-  readonly size: number
-  /** Whether the last `look` found a state. */
-  readonly isKept: boolean
-  /** Milliseconds until `need` units have room in every limit of the cell: 0 now, -1 never. */
-  look(identity: string, now: number, need: number): number
-  /** Takes `cost`; as much of it as fits, if it does not. */
-  charge(cost: number, permitId: string): void
-  /** What was refunded to a bucket so far, in unit·ms, while that is needed; 0 elsewhere. */
-  readonly refunded: number
-  /** Refunds `cost` of the charge whose result at `chargedAt` had `receipt`, and `refunded` was `before`. */
-  refund(cost: number, receipt: number, chargedAt: number, permitId: string, before: number): void
-  /** Holds `cost` permits of an id for another `ttl`; does nothing where units are no permits. */
-  renew(cost: number, permitId: string): void
-  /** Writes down again at `now` a state from a future that cannot be. */
-  heal(): void
-  /**
-   * Writes remaining, retry for the `need` of the last `look` (0 if `admitted`), reset and receipt of each limit, and
-   * returns where they end.
-   */
-  report(values: number[], from: number, admitted: boolean): number
-  /** Notes, for evictions only, that the identity of the last `look` was refused. After `report`. */
-  noteRefusal(): void
-  forget(identity: string): void
-  /** Visits up to `most` states, and forgets those that no longer matter. */
-  sweep(now: number, most: number): void
-  /** Forgets one of the next few states: the least consumed, or of refused ones that which was refused least. */
-  evict(now: number, isRefused: boolean): void
-  /** Likewise, of the states that have as many cells as the one that was made last; never the only one. */
-  evictAlike(now: number): void
-}
-
 /** What a table is made with: how long states outlive their end, for clocks that may step back; and what it is part of. */
 export interface TableTerms {
   readonly id: string
@@ -77,23 +37,29 @@ class Walk {
 }
 
 /**
- * Keeps states as rows by identity, and walks them in a circle, a few at a time: no timer per key.
+ * The states of one cell in memory, by identity. `look` finds a state and brings it to the present; the calls after it, until
+ * the next `look`, act on what it found.
+ *
+ * States are rows by identity, which walks visit in a circle, a few at a time: no timer per key.
  * The state at hand is what `find`, `keep` or a walk came to last: `cells` from `at` on. It stays there until
  * another of the same table is made or removed.
  *
  * A state that is refused moves, once, to a shelf of those that were, where a last cell counts its refusals. There it
  * stays until it has ended: evictions choose among either, at no cost to requests that are admitted.
  */
-export abstract class KeyedTable {
+export abstract class Table {
   readonly id: string
+  /** What the states take of identities that have not been refused, and of those that have. */
   readonly counted: Usage
   readonly refused: Usage
+  /** What was refunded to a bucket so far, in unit·ms, while that is needed; 0 elsewhere. */
   refunded = 0
-  /** The arguments of the last `look`, and whether it found a state. */
+  /** Whether the last `look` found a state. */
+  isKept = false
+  /** Its arguments. */
   protected identity = ''
   protected now = 0
   protected need = 0
-  isKept = false
   protected cells: Float64Array = NO_CELLS
   protected at = 0
   #ref = NONE
@@ -109,18 +75,37 @@ export abstract class KeyedTable {
   constructor({ id, graceMs, counted, refused, like }: TableTerms) {
     this.id = id
     this.#graceMs = graceMs
-    const other = like as KeyedTable | undefined
-    this.#rows = other ? other.#rows : new KeyedRows()
-    this.counted = other ? other.counted : new Usage(counted)
-    this.refused = other ? other.refused : new Usage(refused)
+    this.#rows = like ? like.#rows : new KeyedRows()
+    this.counted = like ? like.counted : new Usage(counted)
+    this.refused = like ? like.refused : new Usage(refused)
   }
 
   get size(): number {
     return this.#rows.size
   }
 
+  /** Milliseconds until `need` units have room in every limit of the cell: 0 now, -1 never. */
+  abstract look(identity: string, now: number, need: number): number
+
+  /** Takes `cost`; as much of it as fits, if it does not. */
+  abstract charge(cost: number, permitId: string): void
+
+  /** Refunds `cost` of the charge whose result at `chargedAt` had `receipt`, and `refunded` was `before`. */
+  abstract refund(cost: number, receipt: number, chargedAt: number, permitId: string, before: number): void
+
+  /** Holds `cost` permits of an id for another `ttl`; does nothing where units are no permits. */
   renew(_cost: number, _permitId: string): void {}
 
+  /** Writes down again at `now` a state from a future that cannot be. */
+  abstract heal(): void
+
+  /**
+   * Writes remaining, retry for the `need` of the last `look` (0 if `admitted`), reset and receipt of each limit, and
+   * returns where they end.
+   */
+  abstract report(values: number[], from: number, admitted: boolean): number
+
+  /** Notes, for evictions only, that the identity of the last `look` was refused. After `report`. */
   noteRefusal(): void {
     if (!this.isKept) return
     if ((this.#ref & REFUSED) !== 0) this.#refusals++
@@ -135,6 +120,7 @@ export abstract class KeyedTable {
     if (ref !== NONE) this.#remove(ref)
   }
 
+  /** Visits up to `most` states, and forgets those that no longer matter. */
   sweep(now: number, most: number): void {
     for (let n = Math.min(most, this.size); n > 0; n--) {
       this.#visit(this.#sweep)
@@ -144,11 +130,13 @@ export abstract class KeyedTable {
     }
   }
 
+  /** Forgets one of the next few states: the least consumed, or of refused ones that which was refused least. */
   evict(now: number, isRefused: boolean): void {
     const walk = isRefused ? this.#ofRefused : this.#ofCounted
     this.#evictOn(walk, isRefused ? this.refused.keys : this.counted.keys, now)
   }
 
+  /** Likewise, of the states that have as many cells as the one that was made last; never the only one. */
   evictAlike(now: number): void {
     const states = this.#rows.shelves[this.#newest]?.size ?? 0
     if (states < 2) return
