@@ -78,28 +78,18 @@ export class BanKeeper<Subject> {
   }
 
   async strikeRefusal(verdict: Verdict): Promise<Verdict> {
-    const { request, by } = verdict[DECISION]
-    const { plan, identities } = request
-    const ban = this.#banOf(verdict.tier)
     // It is refused because other requests come first: no limit refused it.
     const isByLimit = verdict.reason === 'limited' && verdict.limits.some(({ allowed }) => !allowed)
-    if (!by.store || !plan.ban || !isByLimit || !ban.countsRefusals) return verdict
-    const result = await this.#strikeFor(ban, by.store, plan.ban, identities)
-    return barredBy(result, verdict)
+    if (!isByLimit || !this.#banOf(verdict.tier).countsRefusals) return verdict
+    return barredBy(await this.#strikeFor(verdict), verdict)
   }
 
   async strikeCaught(verdict: Verdict, strike: StrikeOptions): Promise<Verdict> {
-    const { request, by } = verdict[DECISION]
-    const { plan, identities } = request
-    if (!by.store || !plan.ban) return verdict
-    const result = await this.#strikeFor(this.#banOf(verdict.tier), by.store, plan.ban, identities, strike)
-    return barredBy(result, verdict)
+    return barredBy(await this.#strikeFor(verdict, strike), verdict)
   }
 
   async strikeOutcome(verdict: Verdict): Promise<void> {
-    const { request, by } = verdict[DECISION]
-    const { plan, identities } = request
-    if (by.store && plan.ban) await this.#strikeFor(this.#banOf(verdict.tier), by.store, plan.ban, identities)
+    await this.#strikeFor(verdict)
   }
 
   /** Ends a ban of an outage. */
@@ -108,16 +98,20 @@ export class BanKeeper<Subject> {
     if (this.#isOfStore) this.#fallback.unblock(EVERY_POLICY, identity)
   }
 
+  /** Strikes for the request of a verdict; undefined where that is no strike. */
   async #strikeFor(
-    ban: Ban,
-    store: Store,
-    terms: BanTerms,
-    identities: readonly string[],
+    verdict: Verdict,
     { weight = 1, reason = '' }: StrikeOptions = {},
   ): Promise<StrikeResult | undefined> {
-    const identity = identities[terms.identity] as string
+    const {
+      request: { plan, identities },
+      by: { store },
+    } = verdict[DECISION]
+    if (!store || !plan.ban) return undefined
+    const ban = this.#banOf(verdict.tier)
+    const identity = identities[plan.ban.identity] as string
     if (!ban.covers(identity)) return undefined
-    return this.#send(store, terms, identity, { weight, jitterMs: drawJitter(ban), reason })
+    return this.#send(store, plan.ban, identity, { weight, jitterMs: drawJitter(ban), reason })
   }
 
   /** A strike whose reply is lost may count or not: it is not sent again. */

@@ -1,6 +1,6 @@
 import type { ReadablePlan } from '../policy/plan.js'
 import { identityIn } from '../store/identity.js'
-import type { ResolvedLimit, StoreRequest, StrikeResult } from '../store/store.js'
+import type { ResolvedLimit, StoreRequest, StoreResult, StrikeResult } from '../store/store.js'
 import { hearsOfDecisions, Listeners } from '../util/listeners.js'
 import { isHeld, isOfLimits, sourceOf, useBefore, useOf } from '../verdict/decision.js'
 import { longestRefusal } from '../verdict/limit-report.js'
@@ -46,49 +46,30 @@ export class LimiterEmitter {
     if (isRefusalHeard) listeners.send('refused', event)
   }
 
-  /** Call it with a refusal that the store has counted as a strike. */
-  struckByRefusal({ plan, identities }: StoreRequest, verdict: Verdict): void {
-    const { ban: terms } = plan
-    const hasBegun = verdict[DECISION].result.block?.hasBegun === true
-    if (!terms || verdict.allowed || !(verdict.reason === 'limited' || hasBegun)) return
-    const identity = identities[terms.identity] as string
-    const isLocal = verdict.kind === 'unavailable'
-    this.#struck(verdict.policy, identity, 1, '', isLocal)
-    const { ban } = verdict
-    if (!hasBegun || !ban) return
-    this.#banned(verdict.policy, identity, ban, verdict.retryAfterMs ?? Number.POSITIVE_INFINITY, isLocal)
+  /** Call it with the verdict of a request whose refusal is a strike. */
+  struckByRefusal({ plan: { ban }, identities }: StoreRequest, verdict: Verdict): void {
+    const { result } = verdict[DECISION]
+    if (!ban || !(verdict.reason === 'limited' || result.block?.hasBegun)) return
+    const strike = { weight: 1, reason: '' }
+    this.struck(verdict.policy, identities[ban.identity] as string, strike, result, verdict.kind === 'unavailable')
   }
 
-  /** Call it with a strike that no decision made. */
+  /** Call it with each strike. */
   struck(
     policy: string,
-    identity: string,
+    text: string,
     { weight, reason }: { readonly weight: number; readonly reason: string },
-    { block }: StrikeResult,
+    { block }: StrikeResult | StoreResult,
     isLocal: boolean,
   ): void {
     // While a block or ban holds, strikes do not count.
     if (!this.hearsStrikes || (block && !block.hasBegun)) return
-    this.#struck(policy, identity, weight, reason, isLocal)
-    if (block?.ban) this.#banned(policy, identity, { ...block.ban, reason: block.reason }, block.remainingMs, isLocal)
-  }
-
-  #struck(policy: string, identity: string, weight: number, reason: string, isLocal: boolean): void {
     const { listeners } = this
-    if (!listeners.hears('strike')) return
-    listeners.send('strike', { policy, identity: identityIn(identity), weight, reason, isLocal })
-  }
-
-  #banned(
-    policy: string,
-    identity: string,
-    { rung, strikes, reason }: { readonly rung: number; readonly strikes: number; readonly reason: string },
-    forMs: number,
-    isLocal: boolean,
-  ): void {
-    const { listeners } = this
-    if (!listeners.hears('ban')) return
-    listeners.send('ban', { policy, identity: identityIn(identity), rung, strikes, forMs, reason, isLocal })
+    const identity = identityIn(text)
+    listeners.send('strike', { policy, identity, weight, reason, isLocal })
+    if (!block?.ban) return
+    const { rung, strikes } = block.ban
+    listeners.send('ban', { policy, identity, rung, strikes, forMs: block.remainingMs, reason: block.reason, isLocal })
   }
 
   /** Call it before a wait in a queue. Returns what to call once it is over; undefined without listeners. */
