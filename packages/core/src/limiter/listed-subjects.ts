@@ -2,7 +2,7 @@ import { KindReader, type MoreKeys } from '../lists/kind-reader.js'
 import { ListStep, type ListSubject, listsIn } from '../lists/list-step.js'
 import type { ListOptions, ListPredicate } from '../lists/options.js'
 import type { Given } from '../policy/kinds.js'
-import type { ReadablePlan } from '../policy/plan.js'
+import { type ReadablePlan, readablePlan } from '../policy/plan.js'
 import type { PolicyChoice } from '../policy/policy.js'
 import type { HttpContext } from '../request/context.js'
 import { startOf } from '../store/identity.js'
@@ -33,6 +33,8 @@ const BY_LIST: Omit<DecidedBy, 'list'> = {
   resets: 0,
   took: undefined,
 }
+
+const NO_LIMITS = { resolved: [], cellOf: [], byteUnits: undefined, reserves: undefined, definitions: [] }
 
 /** Asks the lists of a limiter and of its store, and turns matches into verdicts. */
 export class ListedSubjects<Subject> {
@@ -72,7 +74,7 @@ export class ListedSubjects<Subject> {
     this.#where = where
     this.#reader = reader
     this.#warnings = warnings
-    this.#plan = planWithoutLimits(policy.name)
+    this.#plan = readablePlan({ policy: policy.name, cells: [], starts: [''], ...NO_LIMITS })
     this.#step = new ListStep(where, allow, deny, store, reader, (list, kind) => this.#tellUnreadable(list, kind))
   }
 
@@ -130,23 +132,4 @@ export class ListedSubjects<Subject> {
         `${this.#reader.all.join(', ')}): they match nothing`,
     )
   }
-}
-
-function planWithoutLimits(policy: string): ReadablePlan {
-  return Object.freeze({
-    policy,
-    cells: [],
-    identities: 1,
-    starts: [''],
-    reports: 0,
-    resolved: [],
-    positions: [],
-    isSimple: false,
-    hasPermits: false,
-    ones: [],
-    cellOf: [],
-    byteUnits: undefined,
-    reserves: undefined,
-    definitions: [],
-  })
 }
