@@ -23,7 +23,8 @@ export class ChargeLedger {
   readonly #where: string
   readonly #onRoom: (request: StoreRequest) => void
   readonly #onChange: (store: Store, request: StoreRequest, result: StoreResult) => void
-  readonly #resets = new Resets()
+  /** Of keys: what was charged before is not refunded any more. */
+  readonly resets = new Resets()
 
   /** `onRoom`: called with a request whose limits may have room again; `onChange`: called with the result of a changed charge, where the store returns promises. */
   constructor(
@@ -34,16 +35,6 @@ export class ChargeLedger {
     this.#where = where
     this.#onRoom = onRoom
     this.#onChange = onChange
-  }
-
-  /** How many resets there were. Verdicts carry the number at their decision. */
-  get resets(): number {
-    return this.#resets.count
-  }
-
-  /** Forgets the charges on these identities so far: they are not refunded any more. */
-  forget(tier: string | undefined, identities: readonly string[]): void {
-    this.#resets.note(tier, identities)
   }
 
   /** Refunds what was charged, and releases its permits. Resolves to whether this call refunded anything. */
@@ -100,7 +91,7 @@ export class ChargeLedger {
   #isForgotten({ request, by: { resets, tier } }: Decision, { kernel, identity }: Cell): boolean {
     // Permits are released by their id, whatever was reset.
     if (CELL_KINDS[kernel].hasPermits) return false
-    return this.#resets.wasResetAfter(resets, tier, request.identities[identity] as string)
+    return this.resets.wasResetAfter(resets, tier, request.identities[identity] as string)
   }
 
   /**

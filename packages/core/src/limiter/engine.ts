@@ -107,7 +107,7 @@ export class Engine<Subject> {
   #decidedBy(cost: number, tier: string | undefined, priority: number, kept: readonly number[] | undefined): DecidedBy {
     const by = this.#by
     const { charges, store } = this
-    const { resets } = charges
+    const resets = charges.resets.count
     const isAlike = by?.cost === cost && by.tier === tier && by.priority === priority && by.kept === kept
     if (isAlike && by.resets === resets) return by
     this.#by = { charges, kind: 'decided', store, cost, tier, priority, kept, resets, list: undefined, took: undefined }
@@ -193,7 +193,7 @@ export class Engine<Subject> {
   /** Forgets what was charged on these identities in one tier. */
   async reset(tier: string | undefined, plan: ReadablePlan, identities: readonly string[]): Promise<void> {
     // Stores take requests in the order in which they come: charges from before are forgotten, later ones stay.
-    this.charges.forget(tier, identities)
+    this.charges.resets.note(tier, identities)
     this.#fallback.reset(plan, identities)
     await this.store.reset(plan, identities)
   }
