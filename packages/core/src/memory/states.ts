@@ -2,16 +2,8 @@ import { afterKind } from '../store/identity.js'
 import type { Cell, Plan, StoreRequest } from '../store/store.js'
 import type { Swept } from './sweeper.js'
 import type { Table } from './table.js'
-import { Tables } from './tables.js'
+import { type Bounds, Tables } from './tables.js'
 import { Usage } from './usage.js'
-
-/** What a store may keep, and for how long. */
-export interface Bounds {
-  readonly maxKeys: number
-  readonly maxBytes: number
-  /** For how long states outlive their end. */
-  readonly graceMs: number
-}
 
 /** Where the states of a request are: the table of each cell, and each identity's key in it. */
 export interface Places {
@@ -36,7 +28,7 @@ export class States implements Swept {
 
   constructor(bounds: Bounds, sweepLater: () => void) {
     this.bounds = bounds
-    this.#tables = new Tables(this.usage, bounds.maxKeys, bounds.maxBytes, bounds.graceMs)
+    this.#tables = new Tables(this.usage, bounds)
     this.#sweepLater = sweepLater
   }
 
@@ -86,7 +78,7 @@ export class States implements Swept {
   }
 
   get areTooMany(): boolean {
-    return this.usage.keys > this.bounds.maxKeys || this.usage.bytes > this.bounds.maxBytes
+    return this.#tables.areTooMany
   }
 
   /** Evicts until there is room, as far as `Tables` does at once. */

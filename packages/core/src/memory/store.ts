@@ -41,9 +41,10 @@ import { MemoryBlocks } from './memory-blocks.js'
 import { MemoryLists } from './memory-lists.js'
 import { MemoryRefusals } from './memory-refusals.js'
 import { PersistedBlocks } from './persisted-blocks.js'
-import { type Bounds, type Places, States, valuesOf } from './states.js'
+import { type Places, States, valuesOf } from './states.js'
 import { Sweeper } from './sweeper.js'
 import type { Table } from './table.js'
+import type { Bounds } from './tables.js'
 
 export interface MemoryStoreOptions extends StoreListOptions {
   /**

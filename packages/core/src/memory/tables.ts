@@ -18,32 +18,35 @@ const MOST_EVICTIONS = 64
 /** The share of the room that is left to identities that have not been refused: new ones are limited, too. */
 const COUNTED_SHARE = 1 / 8
 
+/** What a store may keep, and for how long. */
+export interface Bounds {
+  readonly maxKeys: number
+  readonly maxBytes: number
+  /** For how long states outlive their end. */
+  readonly graceMs: number
+}
+
 /** All tables of a store, by policy and cell, and the eviction of states when they exceed their room. */
 export class Tables {
   /** The usage of all that the store keeps, blocks included. */
   readonly #all: Usage
   readonly #counted: Usage
   readonly #refused: Usage
-  readonly #maxKeys: number
-  readonly #maxBytes: number
-  readonly #graceMs: number
+  readonly #bounds: Bounds
   readonly #byId = new KeyedValues<Table>()
   /** For cells that are carried: the tables that share states, by the id of the table that keeps these. */
   #alike = new WeakMap<Cell, Map<string, Table>>()
   /** The fullest known: of states that have not been refused, and of those that have. */
-  #fullestOfCounted: Table | undefined
-  #fullestOfRefused: Table | undefined
+  readonly #fullest: Record<StateKind, Table | undefined> = { counted: undefined, refused: undefined }
   /** Where the walks stand: for the fullest table, and for states that have ended. */
   #nextSampled = 0
   #nextSwept = 0
 
-  constructor(all: Usage, maxKeys: number, maxBytes: number, graceMs: number) {
+  constructor(all: Usage, bounds: Bounds) {
     this.#all = all
     this.#counted = new Usage(all)
     this.#refused = new Usage(all)
-    this.#maxKeys = maxKeys
-    this.#maxBytes = maxBytes
-    this.#graceMs = graceMs
+    this.#bounds = bounds
   }
 
   get size(): number {
@@ -75,7 +78,7 @@ export class Tables {
   }
 
   #termsOf(id: string, { isCarried = false }: Cell): TableTerms {
-    return { id, graceMs: this.#graceMs, counted: this.#counted, refused: this.#refused, isCarried }
+    return { id, graceMs: this.#bounds.graceMs, counted: this.#counted, refused: this.#refused, isCarried }
   }
 
   /** Forgets a value in every table of a kind. */
@@ -93,8 +96,8 @@ export class Tables {
    */
   makeRoom(now: number, decided: readonly Table[]): boolean {
     const before = this.size
-    for (let n = MOST_EVICTIONS + decided.length; n > 0 && this.#isOver; n--) this.#evict(now)
-    for (const table of decided) if (this.#all.bytes > this.#maxBytes) table.evictAlike(now)
+    for (let n = MOST_EVICTIONS + decided.length; n > 0 && this.areTooMany; n--) this.#evict(now)
+    for (const table of decided) if (this.#all.bytes > this.#bounds.maxBytes) table.evictAlike(now)
     return this.size < before
   }
 
@@ -113,8 +116,8 @@ export class Tables {
     return this.size < before
   }
 
-  get #isOver(): boolean {
-    return this.#all.keys > this.#maxKeys || this.#all.bytes > this.#maxBytes
+  get areTooMany(): boolean {
+    return this.#all.keys > this.#bounds.maxKeys || this.#all.bytes > this.#bounds.maxBytes
   }
 
   /**
@@ -122,32 +125,31 @@ export class Tables {
    * with the most: a table that has just begun would lose every new state at once, and limit nothing.
    */
   #evict(now: number): void {
-    const byKeys = this.#all.keys > this.#maxKeys
+    const byKeys = this.#all.keys > this.#bounds.maxKeys
     const counted = amount(this.#counted, byKeys)
     const refused = amount(this.#refused, byKeys)
     const isCrowded = this.#counted.keys <= 1 || counted < (counted + refused) * COUNTED_SHARE
     const isRefused = refused > 0 && isCrowded
-    const table = this.#findFullest(isRefused, byKeys)
+    const table = this.#findFullest(isRefused ? 'refused' : 'counted', byKeys)
     if (!table) return
     table.evict(now, isRefused)
     if (table.size === 0) this.#drop(table)
   }
 
   /** The fullest among the fullest known and the next few: within a few evictions that is the fullest of all. */
-  #findFullest(isRefused: boolean, byKeys: boolean): Table | undefined {
-    let fullest = isRefused ? this.#fullestOfRefused : this.#fullestOfCounted
-    let most = fullest ? amount(isRefused ? fullest.refused : fullest.counted, byKeys) : 0
+  #findFullest(kind: StateKind, byKeys: boolean): Table | undefined {
+    let fullest = this.#fullest[kind]
+    let most = fullest ? amount(fullest[kind], byKeys) : 0
     for (let n = Math.min(SAMPLE, this.size); n > 0; n--) {
       if (this.#nextSampled >= this.size) this.#nextSampled = 0
       const table = this.#byId.at(this.#nextSampled++)
-      const size = amount(isRefused ? table.refused : table.counted, byKeys)
+      const size = amount(table[kind], byKeys)
       if (size > most) {
         most = size
         fullest = table
       } else if (table.size === 0) this.#drop(table)
     }
-    if (isRefused) this.#fullestOfRefused = fullest
-    else this.#fullestOfCounted = fullest
+    this.#fullest[kind] = fullest
     return fullest
   }
 
@@ -155,10 +157,12 @@ export class Tables {
     this.#byId.delete(table.id)
     this.#alike = new WeakMap()
     this.#all.add(0, -TABLE_BYTES - textBytes(table.id))
-    if (this.#fullestOfCounted === table) this.#fullestOfCounted = undefined
-    if (this.#fullestOfRefused === table) this.#fullestOfRefused = undefined
+    if (this.#fullest.counted === table) this.#fullest.counted = undefined
+    if (this.#fullest.refused === table) this.#fullest.refused = undefined
   }
 }
+
+type StateKind = 'counted' | 'refused'
 
 function amount({ keys, bytes }: Usage, byKeys: boolean): number {
   return byKeys ? keys : bytes
