@@ -34,10 +34,8 @@ export class SegmentsTable extends Table {
     this.#windowMs = windowMs as number
     this.#segments = segments as number
     this.#segmentMs = this.#windowMs / this.#segments
-    const isWide = (edge as number) >= window.WIDE
-    const counted = isWide ? (edge as number) - window.WIDE : (edge as number)
-    this.#withRefusals = counted >= window.WITH_REFUSALS
-    this.#edge = this.#withRefusals ? counted - window.WITH_REFUSALS : counted
+    this.#withRefusals = ((edge as number) & window.WITH_REFUSALS) !== 0
+    this.#edge = (edge as number) % window.WITH_REFUSALS
     this.#most = this.#withRefusals ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
     this.#counts = new Float64Array(this.#segments + 1)
     this.#fitsInts = this.#most <= LARGEST_INT
