@@ -11,6 +11,13 @@ const MOST_ENTRIES = 2 ** 20
 
 const NO_ENTRIES = new Float64Array(0)
 
+interface LimitOfLog {
+  readonly limit: number
+  readonly windowMs: number
+  /** How many entries count for it at the decision's instant; beyond the limit they make no difference. */
+  live: number
+}
+
 /**
  * The kinds of logs are the sizes of their rooms: 1, 2, 4, … entries, and at most an eighth more than can count. Entries that
  * no longer count are dropped only when the room is used up; the log then moves to the kind that fits what is left, with an
@@ -21,8 +28,7 @@ export class LogTable extends Table {
   readonly #most: number
   /** The longest window of any limit of this log. */
   readonly #longestMs: number
-  /** Limit and window of each limit, flat. */
-  readonly #pairs: readonly number[]
+  readonly #limits: readonly LimitOfLog[]
   /** How many entries each kind has room for. */
   readonly #rooms: readonly number[]
   /** Whether more may count than this table's limits admit, as another table has the same states. */
@@ -33,8 +39,6 @@ export class LogTable extends Table {
   #first = 0
   #last = 0
   #at = 0
-  /** How many of them count for each limit; beyond the limit they make no difference. */
-  readonly #live: number[]
   /** Whether the stored entries are from an impossible future, so that `#entries` differ from them. */
   #isAmended = false
 
@@ -42,10 +46,11 @@ export class LogTable extends Table {
     super(terms)
     this.#most = most as number
     this.#longestMs = longestMs as number
-    this.#pairs = pairs
+    this.#limits = pairs.flatMap((limit, i) =>
+      i % 2 === 0 ? { limit, windowMs: pairs[i + 1] as number, live: 0 } : [],
+    )
     this.#isCarried = terms.isCarried ?? false
     this.#rooms = roomsFor(this.#isCarried ? MOST_ENTRIES : this.#most)
-    this.#live = pairs.filter((_, i) => i % 2 === 0)
   }
 
   look(identity: string, now: number, need: number): number {
@@ -57,8 +62,8 @@ export class LogTable extends Table {
     if (this.#isAmended) this.#take(this.#kept(newest).map((entry) => Math.min(entry, now)))
     this.#count()
     let longest = 0
-    for (let i = 0; i < this.#live.length; i++) {
-      const wait = this.#wait(need, i)
+    for (const limit of this.#limits) {
+      const wait = this.#wait(need, limit)
       if (wait < 0) return wait
       if (wait > longest) longest = wait
     }
@@ -68,10 +73,9 @@ export class LogTable extends Table {
   charge(cost: number): void {
     const added = Math.min(cost, this.#most)
     let most = 0
-    for (let i = 0; i < this.#live.length; i++) {
-      const live = Math.min((this.#live[i] as number) + added, this.#limit(i))
-      this.#live[i] = live
-      if (live > most) most = live
+    for (const limit of this.#limits) {
+      limit.live = Math.min(limit.live + added, limit.limit)
+      if (limit.live > most) most = limit.live
     }
     const fits = this.isKept && !this.#isAmended && this.#last - this.#first + added <= this.#roomOf(this.kind)
     if (!fits) this.#write(this.#entries.slice(this.#last - (most - added), this.#last), added)
@@ -97,10 +101,10 @@ export class LogTable extends Table {
   }
 
   report(values: number[], from: number, admitted: boolean): number {
-    for (let i = 0; i < this.#live.length; i++) {
-      values[from++] = this.#limit(i) - (this.#live[i] as number)
-      values[from++] = admitted ? 0 : this.#wait(this.need, i)
-      values[from++] = this.#last === this.#first ? 0 : Math.max(0, this.#newest(0) + this.#windowMs(i) - this.now)
+    for (const limit of this.#limits) {
+      values[from++] = limit.limit - limit.live
+      values[from++] = admitted ? 0 : this.#wait(this.need, limit)
+      values[from++] = this.#last === this.#first ? 0 : Math.max(0, this.#newest(0) + limit.windowMs - this.now)
       values[from++] = this.#at
     }
     return from
@@ -114,48 +118,36 @@ export class LogTable extends Table {
     const first = this.at + ENTRIES
     const last = first + (this.cells[this.at + COUNT] as number)
     let share = 0
-    for (let i = 0; i < this.#live.length; i++) {
-      const live = last - log.firstLive(this.cells, first, last, now, this.#windowMs(i))
-      share = Math.max(share, live / Math.max(1, this.#limit(i)))
+    for (const { limit, windowMs } of this.#limits) {
+      const live = last - log.firstLive(this.cells, first, last, now, windowMs)
+      share = Math.max(share, live / Math.max(1, limit))
     }
     return share
-  }
-
-  #limit(i: number): number {
-    return this.#pairs[2 * i] as number
-  }
-
-  #windowMs(i: number): number {
-    return this.#pairs[2 * i + 1] as number
   }
 
   #newest(otherwise: number): number {
     return this.#last > this.#first ? (this.#entries[this.#last - 1] as number) : otherwise
   }
 
-  #wait(cost: number, i: number): number {
-    const live = this.#live[i] as number
-    const wait = log.waitFor(this.#entries, this.#last, live, this.#at, cost, this.#limit(i), this.#windowMs(i))
+  #wait(cost: number, { limit, windowMs, live }: LimitOfLog): number {
+    const wait = log.waitFor(this.#entries, this.#last, live, this.#at, cost, limit, windowMs)
     return wait > 0 ? wait + this.#at - this.now : wait
   }
 
   #count(): void {
-    for (let i = 0; i < this.#live.length; i++) this.#live[i] = this.#liveAt(this.#at, i)
+    for (const limit of this.#limits) limit.live = Math.min(this.#countAt(this.#at, limit), limit.limit)
   }
 
-  #liveAt(at: number, i: number): number {
-    return Math.min(this.#countAt(at, i), this.#limit(i))
-  }
-
-  #countAt(at: number, i: number): number {
-    return this.#last - log.firstLive(this.#entries, this.#first, this.#last, at, this.#windowMs(i))
+  #countAt(at: number, { windowMs }: LimitOfLog): number {
+    return this.#last - log.firstLive(this.#entries, this.#first, this.#last, at, windowMs)
   }
 
   /** A copy of what counted when the newest came: no more may ever count again, even if the clock steps back. */
   #kept(newest: number): Float64Array {
     let most = 0
-    for (let i = 0; i < this.#live.length; i++) {
-      most = Math.max(most, this.#isCarried ? this.#countAt(newest, i) : this.#liveAt(newest, i))
+    for (const limit of this.#limits) {
+      const count = this.#countAt(newest, limit)
+      most = Math.max(most, this.#isCarried ? count : Math.min(count, limit.limit))
     }
     return this.#entries.slice(this.#last - most, this.#last)
   }
