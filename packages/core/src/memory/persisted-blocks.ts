@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, renameSync, unlinkSync } from 'node:fs'
-import { type FileHandle, open, rename, unlink } from 'node:fs/promises'
+import { rename, unlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { checkedEntry } from '../blocks/given-blocks.js'
 import { checkedNamedEntry } from '../blocks/given-list-entries.js'
@@ -94,31 +94,26 @@ export class PersistedBlocks {
   /** Beside the file, which is replaced at once: a process that ends meanwhile leaves the one before. */
   async #write(): Promise<void> {
     const beside = `${this.#file}.${process.pid}.${randomBytes(8).toString('hex')}.tmp`
-    // A file of that name that there is, or a link, is another's: writing through it would overwrite what it names.
-    const handle = await open(beside, 'wx', 0o600)
     try {
-      try {
-        await this.#writeTo(handle)
-      } finally {
-        await handle.close()
-      }
+      // A file of that name that there is, or a link, is another's: writing through it would overwrite what it names.
+      await writeFile(beside, this.#chunks(), { flag: 'wx', mode: 0o600, flush: true })
       await rename(beside, this.#file)
     } catch (error) {
-      await unlink(beside).catch(() => {})
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') await unlink(beside).catch(() => {})
       throw error
     }
   }
 
-  async #writeTo(handle: FileHandle): Promise<void> {
+  /** The text of the file, many lines at once. */
+  async *#chunks(): AsyncGenerator<string> {
     let text = `${HEADER}\n`
     for await (const entry of this.#all()) {
       text += `${JSON.stringify(entry)}\n`
       if (text.length < CHUNK) continue
-      await handle.write(text)
+      yield text
       text = ''
     }
-    await handle.write(text)
-    await handle.sync()
+    yield text
   }
 
   async *#all(): AsyncGenerator<BlockEntry | NamedEntry> {
