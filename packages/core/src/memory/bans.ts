@@ -32,7 +32,6 @@ export interface BanListeners {
   changed(): void
   /** A ban goes before its time, as there is no room for it. */
   evicted(ban: BlockOf): void
-  sweepLater(): void
 }
 
 /** The blocks and bans of a memory store, with the strikes that lead to bans. */
@@ -97,7 +96,7 @@ export class Bans implements Swept {
     const { scope, forgetAfterMs } = terms
     this.#strikes.sweep(now, SWEPT_PER_INSERT)
     const start = this.#strikes.strike(keyOf(scope, identity), now, weight, jitterMs, terms)
-    this.#listeners.sweepLater()
+    this.#states.sweepLater()
     if (this.#states.areTooMany) this.#states.makeRoom(now, [])
     if (!start) return undefined
     const { rung, strikes, forMs } = start
@@ -192,7 +191,7 @@ export class Bans implements Swept {
       if (!this.blocks.set(policy, identity, block)) return false
     }
     if (this.#states.areTooMany) this.#states.makeRoom(now, [])
-    this.#listeners.sweepLater()
+    this.#states.sweepLater()
     this.#listeners.changed()
     return true
   }
@@ -201,7 +200,7 @@ export class Bans implements Swept {
     if (ban?.forgetAfterMs === undefined) return
     const { rung, forgetAfterMs } = ban
     this.#strikes.keepRung(keyOf(policy, identity), { rung, until, forgetAfterMs }, now)
-    this.#listeners.sweepLater()
+    this.#states.sweepLater()
   }
 }
 

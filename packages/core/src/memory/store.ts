@@ -159,7 +159,6 @@ class MemoryStore implements Store {
     return new Bans(this.#states, {
       changed: () => this.#persisted?.changed(),
       evicted: (ban) => this.#evicted(ban),
-      sweepLater: () => this.#sweeper.later(),
     })
   }
 
