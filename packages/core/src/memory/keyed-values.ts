@@ -31,7 +31,14 @@ export class KeyedValues<Value> {
 
   delete(key: string): void {
     const ref = this.#rows.find(key)
-    if (ref !== NONE) this.deleteAt(ref >>> SHELF_BITS)
+    if (ref === NONE) return
+    const row = ref >>> SHELF_BITS
+    const last = this.size - 1
+    const chunk = this.#chunks[last >>> CHUNK_BITS] as Value[]
+    const moved = chunk.pop() as Value
+    if (row !== last) (this.#chunks[row >>> CHUNK_BITS] as Value[])[row & MASK] = moved
+    if (chunk.length === 0) this.#chunks.pop()
+    this.#rows.remove(ref)
   }
 
   /** The value of a number below `size`. */
@@ -46,14 +53,5 @@ export class KeyedValues<Value> {
   /** From the last to the first: one that is removed meanwhile leaves none out. */
   *keys(): Generator<string> {
     for (let row = this.size - 1; row >= 0; row--) if (row < this.size) yield this.keyAt(row)
-  }
-
-  deleteAt(row: number): void {
-    const last = this.size - 1
-    const chunk = this.#chunks[last >>> CHUNK_BITS] as Value[]
-    const moved = chunk.pop() as Value
-    if (row !== last) (this.#chunks[row >>> CHUNK_BITS] as Value[])[row & MASK] = moved
-    if (chunk.length === 0) this.#chunks.pop()
-    this.#rows.remove(row << SHELF_BITS)
   }
 }
