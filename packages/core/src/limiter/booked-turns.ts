@@ -107,12 +107,9 @@ export class BookedTurns {
   }
 
   /** Resolves when its turn has come. Rejects with the signal's reason when aborted: then its units are free again. */
-  #wait(booking: Booking, client: string | undefined, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) {
-        reject(signal.reason)
-        return
-      }
+  async #wait(booking: Booking, client: string | undefined, signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted()
+    await new Promise<void>((resolve, reject) => {
       const now = performance.now()
       const turn = turnOf(booking, client, now)
       const queue = this.#queueOf(booking)
