@@ -24,7 +24,7 @@ import { Engine, type Resolver } from './engine.js'
 import type { LimiterEvents, ListenOptions } from './events.js'
 import { UNAVAILABLE_OPTIONS } from './fallback.js'
 import { LimiterEmitter } from './limiter-emitter.js'
-import { ListedSubjects, type ListSources } from './listed-subjects.js'
+import { hasLists, ListedSubjects, type ListSources } from './listed-subjects.js'
 import { listen } from './near-limit.js'
 import {
   type BlockOptions,
@@ -81,7 +81,8 @@ export function makeLimiter<Subject = string>(
   const afterVerdict =
     onVerdict &&
     ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
-  const listed = ListedSubjects.of(policy, store, options, warnings, areTexts ? TEXTS : OBJECTS)
+  const sources = areTexts ? TEXTS : OBJECTS
+  const listed = hasLists(options, store) ? new ListedSubjects(policy, store, options, warnings, sources) : undefined
   const engine = new Engine(policy, store, options, emitter)
   const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), engine, listed, afterVerdict)
   // After the constructor, which has checked the store.

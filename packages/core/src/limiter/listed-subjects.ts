@@ -36,6 +36,11 @@ const BY_LIST: Omit<DecidedBy, 'list'> = {
 
 const NO_LIMITS = { resolved: [], cellOf: [], byteUnits: undefined, reserves: undefined, definitions: [] }
 
+/** Whether there are lists: of a limiter itself, or of its store. */
+export function hasLists({ allow, deny }: { allow?: unknown; deny?: unknown }, store: Store | undefined): boolean {
+  return allow !== undefined || deny !== undefined || store?.lists !== undefined
+}
+
 /** Asks the lists of a limiter and of its store, and turns matches into verdicts. */
 export class ListedSubjects<Subject> {
   readonly #where: string
@@ -44,24 +49,8 @@ export class ListedSubjects<Subject> {
   readonly #plan: ReadablePlan
   readonly #warnings: Warnings<LimiterWarning>
 
-  /**
-   * Undefined where there are no lists.
-   *
-   * @throws SluiceError `INVALID_POLICY`
-   */
-  static of<Subject>(
-    policy: PolicyChoice<Subject>,
-    store: Store,
-    options: ListOptions<Subject>,
-    warnings: Warnings<LimiterWarning>,
-    sources: ListSources<Subject>,
-  ): ListedSubjects<Subject> | undefined {
-    const { allow, deny } = options
-    if (allow === undefined && deny === undefined && store?.lists === undefined) return undefined
-    return new ListedSubjects(policy, store, options, warnings, sources)
-  }
-
-  private constructor(
+  /** @throws SluiceError `INVALID_POLICY` */
+  constructor(
     policy: PolicyChoice<Subject>,
     store: Store,
     options: ListOptions<Subject>,

@@ -2,7 +2,7 @@ import { IncomingMessage } from 'node:http'
 import { Engine } from '../../limiter/engine.js'
 import { Limiter } from '../../limiter/limiter.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
-import { ListedSubjects } from '../../limiter/listed-subjects.js'
+import { hasLists, ListedSubjects } from '../../limiter/listed-subjects.js'
 import { adviseOnSetUp } from '../../limiter/set-up-advice.js'
 import { memoryStore } from '../../memory/store.js'
 import { isData } from '../../policy/given-identities.js'
@@ -59,7 +59,9 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   })
   const enforcement = enforcementBy(where, policy.name, options)
   const writers = headerWriters(where, headers)
-  const listed = ListedSubjects.of(policy, store, options, warnings, REQUEST_LISTS)
+  const listed = hasLists(options, store)
+    ? new ListedSubjects(policy, store, options, warnings, REQUEST_LISTS)
+    : undefined
   const anonymous = anonymousBy<Request>(where, options.anonymous ?? 'error', warnings)
   const engine = new Engine(policy, store, options, emitter)
   const limiter = requestLimiter(engine, listed, anonymous)
