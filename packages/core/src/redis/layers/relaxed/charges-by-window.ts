@@ -1,31 +1,23 @@
-/** What was charged, by the window or segment that it counts in. Nearly always it is one, which needs no map. */
+/** What was charged, by the window or segment that it counts in: nearly always one. */
 export class ChargesByWindow {
-  #window = 0
-  #units = 0
-  #others: Map<number, number> | undefined
+  readonly #windows: number[] = []
+  readonly #units: number[] = []
 
   get isEmpty(): boolean {
-    return this.#units === 0 && !this.#others?.size
+    return this.#units.every((units) => units === 0)
   }
 
   add(window: number, units: number): void {
-    if (this.#units === 0 && !this.#others?.has(window)) this.#window = window
-    if (window === this.#window) {
-      this.#units += units
-      return
-    }
-    this.#others ??= new Map()
-    const sum = (this.#others.get(window) ?? 0) + units
-    if (sum === 0) this.#others.delete(window)
-    else this.#others.set(window, sum)
+    const known = this.#windows.indexOf(window)
+    if (known < 0) {
+      this.#windows.push(window)
+      this.#units.push(units)
+    } else this.#units[known] = (this.#units[known] as number) + units
   }
 
   /** Each window, with the units that were charged in it. */
   forEach(call: (window: number, units: number) => void): void {
-    if (this.#units !== 0) call(this.#window, this.#units)
-    this.#others?.forEach((units, window) => {
-      call(window, units)
-    })
+    for (const [i, units] of this.#units.entries()) if (units !== 0) call(this.#windows[i] as number, units)
   }
 
   /** What lua/exchange.lua takes of it, after how many texts that is. */
@@ -35,12 +27,5 @@ export class ChargesByWindow {
       args.push(String(window), String(units))
     })
     args[sizeAt] = String(args.length - 1 - sizeAt)
-  }
-
-  /** Takes back an earlier exchange that was never sent. */
-  addEarlier(earlier: ChargesByWindow): void {
-    earlier.forEach((window, units) => {
-      this.add(window, units)
-    })
   }
 }

@@ -12,27 +12,26 @@ export interface Heard {
   readonly spreadMs: number
 }
 
+/** With its identity, its entry in two tables and what is to be sent of it, a count takes about so many numbers in memory. */
+const NUMBERS_OF_ANY = 64
+
 /** The cell of all plans that count in one state, and what this process counts in it by identity. */
 export class CountTable {
   readonly cell: Cell
-  /** By which plans that count in the same state find it. */
-  readonly name: string
-  /** Whether it was dropped when it was empty. */
-  isGone = false
   readonly policy: string
   /** Another policy whose blocks and bans refuse its identities. */
   readonly banningPolicy: string | undefined
+  /** How many numbers each count takes in memory, about. */
   readonly numbers: number
   readonly counts = new Map<string, Count>()
   /** Identities that were asked of Redis once since the last round, with the order in which that was sent: see `Outbox.order`. */
   readonly askedOnce = new Map<string, number>()
 
-  constructor({ policy, banningPolicy }: Plan, cell: Cell, name: string) {
+  constructor({ policy, banningPolicy }: Plan, cell: Cell) {
     this.cell = cell
-    this.name = name
     this.policy = policy
     this.banningPolicy = banningPolicy
-    this.numbers = numbersOf(cell)
+    this.numbers = NUMBERS_OF_ANY + (cell.kernel === 'segments' ? (cell.params[2] as number) : 0)
   }
 }
 
@@ -52,6 +51,7 @@ export class Count {
   readonly slot: number
   readonly syncEveryMs: number
   readonly local: LocalCount
+  readonly #clock: (() => number) | undefined
   /** Whether decisions are made here: once Redis has said what it counts. */
   isOpen = false
   heard: Heard | undefined
@@ -66,42 +66,50 @@ export class Count {
   /** What exchanges carry that were not replied to, in order. */
   underWay: ChargesByWindow[] = []
 
-  constructor(table: CountTable, identity: string, slot: number, syncEveryMs: number) {
+  constructor(
+    table: CountTable,
+    identity: string,
+    slot: number,
+    syncEveryMs: number,
+    clock: (() => number) | undefined,
+  ) {
     this.table = table
     this.identity = identity
     this.slot = slot
     this.syncEveryMs = syncEveryMs
+    this.#clock = clock
     this.local = localCountOf(table.cell)
   }
 
-  /** Whether a decision waits for Redis. */
+  /** The time of Redis, once it was heard. Milliseconds are rounded down: what has not surely come, has not. */
+  nowAt(performanceNow: number): number {
+    const { now, at } = this.heard as Heard
+    return this.#clock ? this.#clock() : now + Math.floor(performanceNow - at)
+  }
+
+  now(): number {
+    return this.nowAt(performance.now())
+  }
+
+  /** Charges what is to be sent to Redis, by its clock. */
+  charge(cost: number, now: number): void {
+    this.local.charge(cost, now, now + (this.heard as Heard).spreadMs)
+  }
+
+  /** Whether anything waits for a reply. */
   get isAsked(): boolean {
-    return this.asked.some(({ isOpen }) => isOpen)
+    return this.underWay.length > 0 || this.asked.some(({ isOpen }) => isOpen)
   }
 
   /** Whether nothing would be lost or noticed without it. */
   get isIdle(): boolean {
-    return !this.isUsed && !this.isAsked && this.underWay.length === 0 && !this.local.hasUnsent
+    return !this.isUsed && !this.isAsked && !this.local.hasUnsent
   }
 }
 
 /** An empty count of a cell. Policies refuse the kinds that are not exchanged. */
 function localCountOf({ kernel, params }: Cell): LocalCount {
-  switch (kernel) {
-    case 'counter':
-      return new LocalCounter(params)
-    case 'segments':
-      return new LocalSegments(params)
-    default:
-      throw new TypeError(`a ${kernel} is not counted by a process alone`)
-  }
+  if (kernel === 'counter') return new LocalCounter(params)
+  if (kernel === 'segments') return new LocalSegments(params)
+  throw new TypeError(`a ${kernel} is not counted by a process alone`)
 }
-
-/** How many numbers a count takes in memory, about. */
-function numbersOf({ kernel, params }: Cell): number {
-  const segments = kernel === 'segments' ? (params[2] as number) : 0
-  return NUMBERS_OF_ANY + segments
-}
-
-/** With its identity, its entry in two tables and what is to be sent of it. */
-const NUMBERS_OF_ANY = 64

@@ -1,3 +1,5 @@
+import { groupBy } from '../../../util/group-by.js'
+import type { Destination } from '../../batching/batch.js'
 import type { PlanTexts } from '../../batching/plan-texts.js'
 import { probeKey } from '../../health/probing.js'
 import { type Encoded, enforcedPolicies } from '../../scripts/encode.js'
@@ -14,98 +16,81 @@ export interface ExchangeOptions extends RedisBase {
   readonly texts: PlanTexts
 }
 
-/** Where counts are sent: to a slot's master with declared keys, or to a node. */
-export interface Place {
-  readonly slot: number
-  readonly node: string | undefined
-}
-
-export interface Destination extends Place {
-  /** When it is sent, in the order of all that is. */
-  readonly order: number
+/** What an exchange carries of a count. */
+interface Carried {
+  readonly count: Count
+  readonly unsent: ChargesByWindow
 }
 
 /**
  * Sends Redis what was charged on some counts, and goes on from what it replies. Sent once: what may have reached Redis is
- * not sent again, for it would count twice. Resolves when that is over, however it went.
+ * not sent again, for it would count twice. Resolves when that is over, however it went. `order`: of all that is sent.
  */
-export async function exchange(options: ExchangeOptions, all: readonly Carried[], to: Destination): Promise<void> {
-  const { connection, prefix, timeoutMs, breaker } = options
+export async function exchange(
+  options: ExchangeOptions,
+  counts: readonly Count[],
+  to: Destination,
+  order: number,
+): Promise<void> {
+  const { connection, prefix, timeoutMs, breaker, clock } = options
+  const [first] = counts as [Count]
+  const isAlone = counts.length === 1 && first.isAlone
+  const byTable = groupBy(counts.map(carry), ({ count }) => count.table)
+  const all = [...byTable.values()].flat()
+  const encoded = () => encodeExchange(options, byTable, isAlone, to.node !== undefined)
   let sentAt = performance.now()
   let isSent = false
   const onSent = () => {
     isSent = true
     sentAt = performance.now()
   }
-  const encoded = () => encodeExchange(options, all, to.node !== undefined)
   try {
     const reply = await run(connection, timeoutMs, exchangeScript, encoded, { node: to.node, onSent })
-    hear(all, reply, to.order, sentAt, options.clock)
+    hear(all, reply, order, sentAt, clock)
     breaker.succeeded(to.slot)
   } catch (error) {
-    const isKept = !isSent || isTryAgain(error as Error)
+    const isMoving = isTryAgain(error as Error)
     for (const carried of all) {
       const { count, unsent } = carried
-      const isUnheard = drop(carried)
-      if (isKept && isUnheard) count.local.putBack(unsent)
-      if (isTryAgain(error as Error)) count.isAlone = true
+      drop(carried)
+      if (isMoving || !isSent) count.local.putBack(unsent)
+      if (isMoving) count.isAlone = true
     }
-    if (isTryAgain(error as Error)) return
-    breaker.failed(to.slot, error as Error, probeKey(prefix, (all[0] as Carried).count.identity))
+    if (!isMoving) breaker.failed(to.slot, error as Error, probeKey(prefix, first.identity))
   }
 }
 
-/** What an exchange carries of a count. */
-export interface Carried {
-  readonly count: Count
-  readonly unsent: ChargesByWindow
-}
-
 /** Takes what a count has to send. What is charged on it from now on goes with a later exchange. */
-export function carry(count: Count): Carried {
+function carry(count: Count): Carried {
   const unsent = count.local.takeUnsent()
   count.underWay.push(unsent)
-  count.isUsed = false
   return { count, unsent }
 }
 
-/** Whether it was still under way. */
-function drop({ count, unsent }: Carried): boolean {
-  const i = count.underWay.indexOf(unsent)
-  if (i >= 0) count.underWay.splice(i, 1)
-  return i >= 0
+function drop({ count, unsent }: Carried): void {
+  count.underWay = count.underWay.filter((other) => other !== unsent)
 }
 
 /** As lua/exchange.lua takes it: by cell, in the order in which `hear` reads the reply. */
 function encodeExchange(
   { prefix, clock, marker, texts }: ExchangeOptions,
-  all: readonly Carried[],
+  byTable: ReadonlyMap<CountTable, readonly Carried[]>,
+  isAlone: boolean,
   isUndeclared: boolean,
 ): Encoded {
   const keys = marker === undefined ? [] : [marker]
-  const args = [clock ? String(clock()) : '', '0', marker === undefined ? '0' : '1', '']
-  let cells = 0
-  let table: CountTable | undefined
-  let suffixes: readonly string[] = []
-  let sizeAt = 0
-  let size = 0
-  for (const { count, unsent } of all) {
-    if (count.table !== table || count.isAlone) {
-      table = count.table
-      const { cell, policy } = table
-      suffixes = count.isAlone ? [] : enforcedPolicies(table, texts.bringsKeysOfEveryPolicy).map(blockSuffix)
-      args.push(String(kindNumber(cell)), String(cell.params.length), ...cell.params.map(String))
-      sizeAt = args.push(String(suffixes.length), '') - 1
-      size = 0
-      cells++
-      suffixes = [...suffixes, cellSuffix(policy, cell)]
+  const args = [clock ? String(clock()) : '', '0', String(keys.length), String(byTable.size)]
+  for (const [table, group] of byTable) {
+    const { cell, policy } = table
+    const blocks = isAlone ? [] : enforcedPolicies(table, texts.bringsKeysOfEveryPolicy).map(blockSuffix)
+    const suffixes = [...blocks, cellSuffix(policy, cell)]
+    args.push(...[kindNumber(cell), cell.params.length, ...cell.params, blocks.length, group.length].map(String))
+    for (const { count, unsent } of group) {
+      const start = keyStart(prefix, count.identity)
+      for (const suffix of suffixes) keys.push(start + suffix)
+      unsent.push(args)
     }
-    const start = keyStart(prefix, count.identity)
-    for (const suffix of suffixes) keys.push(start + suffix)
-    unsent.push(args)
-    args[sizeAt] = String(++size)
   }
-  args[3] = String(cells)
   if (!isUndeclared) return { keys, args }
   args[1] = String(args.length + 1)
   return { keys: [], args: [...args, ...keys] }

@@ -1,14 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { groupBy } from '../../../util/group-by.js'
+import type { Destination } from '../../batching/batch.js'
 import type { Outbox } from '../../batching/outbox.js'
 import type { Count, CountTable } from './counts.js'
-import { type Carried, carry, type Destination, type ExchangeOptions, exchange, type Place } from './exchange.js'
+import { type ExchangeOptions, exchange } from './exchange.js'
 
 export interface ExchangesOptions extends ExchangeOptions {
   readonly outbox: Outbox
   /** Called with counts that hold nothing that would be missed. */
   readonly onIdle: (count: Count) => void
-  /** The time of Redis, as far as is known, for a count that has received it. */
-  readonly now: (count: Count) => number
 }
 
 /** Most counts in one script: Redis is held for about a millisecond. */
@@ -39,7 +39,7 @@ export class Exchanges {
   readonly #options: ExchangesOptions
   readonly #rounds = new Map<number, Round>()
   /** What goes before the decisions that wait. */
-  #due: Carried[] = []
+  readonly #due = new Set<Count>()
   readonly #underWay = new Set<Promise<void>>()
   #isClosed = false
 
@@ -51,21 +51,15 @@ export class Exchanges {
     this.#roundOf(count.syncEveryMs).counts.add(count)
   }
 
-  /** Takes a count out of all rounds. Replies to what is under way are not applied any more. */
-  delete(count: Count): void {
-    this.#rounds.get(count.syncEveryMs)?.counts.delete(count)
-  }
-
   /** Remembers until the round ends that a decision was asked of Redis. Call it once that waits to be sent. */
   noteAsked(table: CountTable, identity: string, syncEveryMs: number): void {
     if (this.#isClosed) return
     const round = this.#roundOf(syncEveryMs)
     if (round.askedOnce >= MOST_ASKED_ONCE) forgetAsked(round)
     const { askedOnce } = table
-    const { size } = askedOnce
+    const before = askedOnce.size
     askedOnce.set(identity, this.#options.outbox.orderOfDue)
-    if (askedOnce.size === size) return
-    round.askedOnce++
+    round.askedOnce += askedOnce.size - before
     round.tables.add(table)
   }
 
@@ -88,13 +82,14 @@ export class Exchanges {
 
   /** Sends a count before the decisions that are asked from now on. */
   now(count: Count): void {
-    if (this.#due.push(carry(count)) === 1) this.#options.outbox.addFirst(this.#sendDue)
+    if (this.#due.size === 0) this.#options.outbox.addFirst(this.#sendDue)
+    this.#due.add(count)
   }
 
   readonly #sendDue = (order: number): void => {
-    const due = this.#due
-    this.#due = []
-    for (const { some, slot, node } of this.#scripts(due, ({ count }) => count)) this.#send(some, { slot, node, order })
+    const scripts = this.#scripts(this.#due)
+    this.#due.clear()
+    for (const { some, to } of scripts) this.#send(some, to, order)
   }
 
   /** Sends all that there is to send, and resolves once that is over, however it went. */
@@ -127,9 +122,10 @@ export class Exchanges {
     for (const count of round.counts) {
       if (this.#isClosed) return
       if (slice.isOver) await slice.next()
-      if (this.#isAway(count.slot)) this.#keepWhileAway(count)
-      else if (count.isIdle) this.#options.onIdle(count)
-      else if ((count.isUsed || count.local.hasUnsent) && count.underWay.length === 0) used.push(count)
+      const isAway = this.#isAway(count.slot)
+      if (isAway ? !isNeededWhileAway(count) : count.isIdle) this.#options.onIdle(count)
+      if (count.isGone) round.counts.delete(count)
+      else if (!isAway && (count.isUsed || count.local.hasUnsent) && count.underWay.length === 0) used.push(count)
       if (used.length < MOST_AT_ONCE) continue
       await this.#sendAll(used)
       used = []
@@ -138,12 +134,6 @@ export class Exchanges {
     await this.#sendAll(used)
     round.isUnderWay = false
     if (round.isLate) this.#pass(round, syncEveryMs)
-  }
-
-  /** While Redis is away the fallback goes on from what was counted, as long as that counts for anything. */
-  #keepWhileAway(count: Count): void {
-    const isAsked = count.isAsked || count.underWay.length > 0
-    if (!isAsked && !(count.heard && count.local.resetAfter(this.#options.now(count)) > 0)) this.#options.onIdle(count)
   }
 
   #isAway(slot: number): boolean {
@@ -155,14 +145,15 @@ export class Exchanges {
     const slice = new Slice()
     let sent: Promise<void>[] = []
     let underWay = 0
-    for (const { some, slot, node } of this.#scripts(counts, (count) => count)) {
+    for (const { some, to } of this.#scripts(counts)) {
       // Since they were looked through, some may have been dropped, and the store closed.
       const wanted = some.filter(({ isGone, local }) => !isGone && (local.hasUnsent || !this.#isClosed))
       if (wanted.length === 0) continue
       // What was asked before is sent before. What is charged from here on goes with a later exchange.
       const { outbox } = this.#options
       outbox.flush()
-      sent.push(this.#send(wanted.map(carry), { slot, node, order: outbox.order }))
+      for (const count of wanted) count.isUsed = false
+      sent.push(this.#send(wanted, to, outbox.order))
       underWay += some.length
       if (underWay >= MOST_UNDER_WAY) {
         await Promise.all(sent)
@@ -175,35 +166,28 @@ export class Exchanges {
     await Promise.all(sent)
   }
 
-  #send(carried: readonly Carried[], to: Destination): Promise<void> {
-    const over = exchange(this.#options, carried, to).finally(() => this.#underWay.delete(over))
+  #send(counts: readonly Count[], to: Destination, order: number): Promise<void> {
+    const over = exchange(this.#options, counts, to, order).finally(() => this.#underWay.delete(over))
     this.#underWay.add(over)
     return over
   }
 
   /** What goes in which script: by master where that can be, else by slot. */
-  *#scripts<T>(all: readonly T[], countOf: (each: T) => Count): Generator<{ some: readonly T[] } & Place> {
-    const byPlace = new Map<string | number, T[]>()
-    const placed = (place: string | number, some: readonly T[]) => {
-      const { slot } = countOf(some[0] as T)
-      return { some: byTable(some, countOf), slot, node: typeof place === 'string' ? place : undefined }
-    }
-    for (const each of all) {
-      const { slot, identity, isAlone, isGone } = countOf(each)
-      if (isGone) continue
-      if (isAlone) {
-        yield { some: [each], slot, node: undefined }
-        continue
-      }
-      const place = this.#options.crossSlots?.nodeFor(slot, identity) ?? slot
-      const others = byPlace.get(place)
-      if (!others) byPlace.set(place, [each])
-      else if (others.push(each) === MOST_IN_SCRIPT) {
-        byPlace.delete(place)
-        yield placed(place, others)
+  #scripts(counts: Iterable<Count>): { some: readonly Count[]; to: Destination }[] {
+    const { crossSlots } = this.#options
+    const wanted = [...counts].filter(({ isGone }) => !isGone)
+    const byPlace = groupBy(wanted, (count) =>
+      count.isAlone ? count : (crossSlots?.nodeFor(count.slot, count.identity) ?? count.slot),
+    )
+    const scripts: { some: readonly Count[]; to: Destination }[] = []
+    for (const [place, group] of byPlace) {
+      const node = typeof place === 'string' ? place : undefined
+      for (let i = 0; i < group.length; i += MOST_IN_SCRIPT) {
+        const some = group.slice(i, i + MOST_IN_SCRIPT)
+        scripts.push({ some, to: { slot: (some[0] as Count).slot, node } })
       }
     }
-    for (const [place, some] of byPlace) yield placed(place, some)
+    return scripts
   }
 }
 
@@ -221,22 +205,13 @@ class Slice {
   }
 }
 
+/** While Redis is away the fallback goes on from what was counted, as long as that counts for anything. */
+function isNeededWhileAway(count: Count): boolean {
+  return count.isAsked || (count.heard !== undefined && count.local.resetAfter(count.now()) > 0)
+}
+
 function forgetAsked(round: Round): void {
   for (const { askedOnce } of round.tables) askedOnce.clear()
   round.tables.clear()
   round.askedOnce = 0
-}
-
-/** Counts of one cell together, as their parameters are sent once for all of them. */
-function byTable<T>(all: readonly T[], countOf: (each: T) => Count): readonly T[] {
-  const { table } = countOf(all[0] as T)
-  if (all.every((each) => countOf(each).table === table)) return all
-  const groups = new Map<CountTable, T[]>()
-  for (const each of all) {
-    const { table } = countOf(each)
-    const others = groups.get(table)
-    if (others) others.push(each)
-    else groups.set(table, [each])
-  }
-  return [...groups.values()].flat()
 }

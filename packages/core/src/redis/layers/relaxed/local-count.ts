@@ -26,12 +26,35 @@ export abstract class LocalCount {
   hearReceipt?(receipt: number): void
   /** Refunds units of a charge that was made here. */
   abstract refund(cost: number, receipt: number, now: number): void
-  /** Appends what a limit reports; `need` where it was refused. */
-  abstract report(values: number[], now: number, need: number | undefined): void
   /** Milliseconds until it is as good as new. */
   abstract resetAfter(now: number): number
+  /** Units that have room. */
+  protected abstract room(now: number): number
+  /** What a refund of a charge that is made now needs. */
+  protected abstract get receipt(): number
+  /** Takes what Redis has said. */
+  protected abstract read(reply: ReplyReader, now: number): void
+  /** Counts units that were charged here, in the window that they were charged in. */
+  protected abstract recount(window: number, units: number, now: number): void
+
+  /** Appends what a limit reports; `need` where it was refused. */
+  report(values: number[], now: number, need: number | undefined): void {
+    const room = this.room(now)
+    const reset = this.resetAfter(now)
+    if (need === undefined) values.push(room, 0, reset, this.receipt)
+    else values.push(room, this.wait(need, now), reset, this.wait(room + 1, now))
+  }
+
   /** Goes on from what Redis has said, with what it did not know: what is under way, and what is still to be sent. */
-  abstract hear(reply: ReplyReader, now: number, underWay: readonly ChargesByWindow[]): void
+  hear(reply: ReplyReader, now: number, underWay: readonly ChargesByWindow[]): void {
+    this.nextCount = 0
+    this.read(reply, now)
+    for (const charges of [...underWay, this.unsent]) {
+      charges.forEach((window, units) => {
+        this.recount(window, units, now)
+      })
+    }
+  }
 
   /** Whether there is anything to send. */
   get hasUnsent(): boolean {
@@ -47,7 +70,9 @@ export abstract class LocalCount {
 
   /** Puts back what was not sent. */
   putBack(sent: ChargesByWindow): void {
-    this.unsent.addEarlier(sent)
+    sent.forEach((window, units) => {
+      this.unsent.add(window, units)
+    })
   }
 
   protected noteNext(window: number, units: number): void {

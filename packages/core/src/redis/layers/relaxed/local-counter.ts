@@ -1,7 +1,6 @@
 import { instant } from '../../../kernels/clock.js'
 import * as counter from '../../../kernels/counter.js'
 import type { ReplyReader } from '../../scripts/reply-reader.js'
-import type { ChargesByWindow } from './charges-by-window.js'
 import { LocalCount } from './local-count.js'
 
 export class LocalCounter extends LocalCount {
@@ -49,11 +48,12 @@ export class LocalCounter extends LocalCount {
     this.unsent.add(receipt, -units)
   }
 
-  report(values: number[], now: number, need: number | undefined): void {
-    const remaining = Math.max(0, this.#limit - this.#count)
-    const reset = this.resetAfter(now)
-    if (need === undefined) values.push(remaining, 0, reset, this.#start)
-    else values.push(remaining, this.wait(need, now), reset, this.wait(remaining + 1, now))
+  protected room(): number {
+    return Math.max(0, this.#limit - this.#count)
+  }
+
+  protected get receipt(): number {
+    return this.#start
   }
 
   resetAfter(now: number): number {
@@ -61,19 +61,16 @@ export class LocalCounter extends LocalCount {
     return this.#count === 0 ? 0 : this.#start + this.#windowMs - now
   }
 
-  hear(reply: ReplyReader, now: number, underWay: readonly ChargesByWindow[]): void {
+  protected read(reply: ReplyReader): void {
     this.#count = reply.uint56()
     this.#start = reply.uint48()
-    this.nextCount = 0
-    for (const charges of [...underWay, this.unsent]) {
-      charges.forEach((start, units) => {
-        const isOver = start + this.#windowMs <= now
-        if (isOver) return
-        if (start >= this.#start + this.#windowMs) this.noteNext(start, units)
-        else if (this.#count === 0 && !this.#byClock) this.#open(Math.min(start, now), units)
-        else this.#count = Math.max(0, this.#count + units)
-      })
-    }
+  }
+
+  protected recount(start: number, units: number, now: number): void {
+    if (start + this.#windowMs <= now) return
+    if (start >= this.#start + this.#windowMs) this.noteNext(start, units)
+    else if (this.#count === 0 && !this.#byClock) this.#open(Math.min(start, now), units)
+    else this.#count = Math.max(0, this.#count + units)
   }
 
   /** What is counted in the window that an instant is in. */

@@ -1,8 +1,6 @@
 import { instant } from '../../../kernels/clock.js'
 import * as window from '../../../kernels/segments.js'
-import type { ReplyReader } from '../../scripts/reply-reader.js'
-import { unreadable } from '../../scripts/reply-reader.js'
-import type { ChargesByWindow } from './charges-by-window.js'
+import { type ReplyReader, unreadable } from '../../scripts/reply-reader.js'
 import { LocalCount } from './local-count.js'
 
 export class LocalSegments extends LocalCount {
@@ -12,7 +10,7 @@ export class LocalSegments extends LocalCount {
   readonly #segmentMs: number
   readonly #edge: number
   /** Newest first; the last is the edge. */
-  #counts: number[]
+  readonly #counts: number[]
   #total = 0
   #segment = 0
   /** How far the instant at hand is into its segment, and the instant. */
@@ -32,7 +30,17 @@ export class LocalSegments extends LocalCount {
 
   wait(cost: number, now: number): number {
     this.#bring(now)
-    return this.#fromNow(this.#waitFor(cost), now)
+    const wait = window.waitFor(
+      this.#counts,
+      this.#total,
+      this.#offset,
+      cost,
+      this.#limit,
+      this.#segments,
+      this.#segmentMs,
+      this.#edge,
+    )
+    return this.#fromNow(wait, now)
   }
 
   charge(cost: number, now: number, latest: number): void {
@@ -56,13 +64,14 @@ export class LocalSegments extends LocalCount {
     this.unsent.add(receipt, -units)
   }
 
-  report(values: number[], now: number, need: number | undefined): void {
+  protected room(now: number): number {
     this.#bring(now)
     const edge = window.edgeUnits(this.#counts[this.#segments] as number, this.#offset, this.#segmentMs, this.#edge)
-    const room = Math.max(0, this.#limit - this.#total - edge)
-    const reset = this.resetAfter(now)
-    if (need === undefined) values.push(room, 0, reset, this.#segment)
-    else values.push(room, this.wait(need, now), reset, this.wait(room + 1, now))
+    return Math.max(0, this.#limit - this.#total - edge)
+  }
+
+  protected get receipt(): number {
+    return this.#segment
   }
 
   resetAfter(now: number): number {
@@ -73,37 +82,22 @@ export class LocalSegments extends LocalCount {
     )
   }
 
-  hear(reply: ReplyReader, now: number, underWay: readonly ChargesByWindow[]): void {
+  protected read(reply: ReplyReader, now: number): void {
     this.#segment = reply.uint48()
     this.#counts.fill(0)
     this.#total = 0
-    this.nextCount = 0
     for (let left = reply.uint16(); left > 0; left--) {
       const k = reply.uint16()
       if (k > this.#segments) throw unreadable('expected a segment of the window')
       this.#add(k, reply.uint56())
     }
     this.#bring(now)
-    for (const charges of [...underWay, this.unsent]) {
-      charges.forEach((segment, units) => {
-        const k = this.#segment - segment
-        if (k < 0) this.noteNext(segment, units)
-        else if (k <= this.#segments) this.#add(k, units)
-      })
-    }
   }
 
-  #waitFor(cost: number): number {
-    return window.waitFor(
-      this.#counts,
-      this.#total,
-      this.#offset,
-      cost,
-      this.#limit,
-      this.#segments,
-      this.#segmentMs,
-      this.#edge,
-    )
+  protected recount(segment: number, units: number): void {
+    const k = this.#segment - segment
+    if (k < 0) this.noteNext(segment, units)
+    else if (k <= this.#segments) this.#add(k, units)
   }
 
   /** While the clock catches up with the state, its waits count from the state's instant. */
@@ -125,22 +119,14 @@ export class LocalSegments extends LocalCount {
     const segment = Math.floor(this.#at / this.#segmentMs)
     this.#offset = this.#at - segment * this.#segmentMs
     if (segment === this.#segment) return
-    this.#shift(Math.max(0, segment - this.#segment))
+    const by = Math.max(0, segment - this.#segment)
+    this.#total -= window.leaving(this.#counts, by, this.#segments)
+    this.#counts.copyWithin(by, 0)
+    this.#counts.fill(0, 0, by)
     this.#segment = segment
     const k = segment - this.next
     if (this.nextCount === 0 || k < 0) return
     if (k <= this.#segments) this.#add(k, this.nextCount)
     this.nextCount = 0
-  }
-
-  #shift(by: number): void {
-    if (by > this.#segments) {
-      this.#counts.fill(0)
-      this.#total = 0
-      return
-    }
-    this.#total -= window.leaving(this.#counts, by, this.#segments)
-    this.#counts.copyWithin(by, 0, this.#segments + 1 - by)
-    this.#counts.fill(0, 0, by)
   }
 }

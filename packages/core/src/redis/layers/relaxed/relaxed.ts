@@ -12,10 +12,10 @@ import {
   type StoreResult,
 } from '../../../store/store.js'
 import type { Change, Layer } from '../layer.js'
-import { type Asked, Count, CountTable, type Heard } from './counts.js'
+import { type Asked, Count, CountTable } from './counts.js'
 import { Exchanges, type ExchangesOptions } from './exchanges.js'
 
-export interface RelaxedOptions extends Omit<ExchangesOptions, 'onIdle' | 'now'> {
+export interface RelaxedOptions extends Omit<ExchangesOptions, 'onIdle'> {
   /** Strikes for a refusal, where the plan bans. */
   readonly strikeAfter: (request: StoreRequest, result: StoreResult) => Promise<StoreResult>
 }
@@ -40,20 +40,14 @@ export class Relaxed implements Layer {
   readonly #next: Layer
   readonly #exchanges: Exchanges
   readonly #tables = new Map<string, CountTable>()
-  readonly #byPlan = new WeakMap<Plan, readonly CountTable[]>()
-  #lastPlan: Plan | undefined
-  #lastTables: readonly CountTable[] = []
+  #byPlan = new WeakMap<Plan, readonly CountTable[]>()
   #numbers = 0
   #isClosed = false
 
   constructor(options: RelaxedOptions, next: Layer) {
     this.#options = options
     this.#next = next
-    this.#exchanges = new Exchanges({
-      ...options,
-      onIdle: (count) => this.#delete(count),
-      now: (count) => this.#instant(count.heard as Heard, performance.now()),
-    })
+    this.#exchanges = new Exchanges({ ...options, onIdle: (count) => this.#delete(count) })
   }
 
   decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
@@ -61,7 +55,7 @@ export class Relaxed implements Layer {
     if (plan.relaxed === undefined) return this.#next.decide(request)
     if (op === REFUND) return this.#refund(request)
     if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#next.decide(request)
-    const tables = plan === this.#lastPlan ? this.#lastTables : this.#tablesOf(plan)
+    const tables = this.#tablesOf(plan)
     const counts = new Array<Count | undefined>(tables.length)
     let isOpen = true
     for (let c = 0; c < tables.length; c++) {
@@ -77,9 +71,22 @@ export class Relaxed implements Layer {
   }
 
   change(what: Change): undefined {
-    if (what.kind === 'reset') this.#forget(what.plan, what.identities)
-    else if (what.kind === 'forget') this.#erase(what.identity)
-    else if (what.kind === 'block' || what.kind === 'unblock') this.#askFor(what.identity)
+    switch (what.kind) {
+      case 'reset':
+        // What was counted is not in the state that comes after, and must not be sent any more.
+        if (what.plan.relaxed) for (const count of this.#countsOf(what)) if (count) this.#delete(count)
+        return
+      case 'forget':
+      case 'block':
+      case 'unblock':
+        for (const { counts, askedOnce } of this.#tables.values()) {
+          const count = counts.get(what.identity)
+          if (what.kind === 'forget') {
+            askedOnce.delete(what.identity)
+            if (count) this.#delete(count)
+          } else if (count) count.isOpen = false // From now on Redis is asked.
+        }
+    }
   }
 
   /** What was counted when Redis went away. */
@@ -98,74 +105,30 @@ export class Relaxed implements Layer {
     this.#numbers = 0
   }
 
-  /** What was counted is not in the state that comes after, and must not be sent any more. */
-  #forget(plan: Plan, identities: readonly string[]): void {
-    if (!plan.relaxed) return
-    for (const [c, { counts }] of this.#tablesOf(plan).entries()) {
-      const count = counts.get(identityOf(plan, c, identities))
-      if (count) this.#delete(count)
-    }
-  }
-
-  /** From now on Redis is asked for an identity. */
-  #askFor(identity: string): void {
-    for (const { counts } of this.#tables.values()) {
-      const count = counts.get(identity)
-      if (count) count.isOpen = false
-    }
-  }
-
-  #erase(identity: string): void {
-    for (const { counts, askedOnce } of this.#tables.values()) {
-      askedOnce.delete(identity)
-      const count = counts.get(identity)
-      if (count) this.#delete(count)
-    }
-  }
-
   #decideHere(request: StoreRequest, counts: readonly Count[]): StoreResult | Promise<StoreResult> {
     const { op, costs, needs = costs } = request
     const at = performance.now()
     let allowed = true
     let isPossible = true
     for (let c = 0; c < counts.length; c++) {
-      const { local, heard } = counts[c] as Count
-      const wait = local.wait(needs[c] as number, this.#instant(heard as Heard, at))
+      const count = counts[c] as Count
+      const wait = count.local.wait(needs[c] as number, count.nowAt(at))
       if (wait !== 0) allowed = false
       if (wait < 0) isPossible = false
     }
     const values: number[] = []
     for (let c = 0; c < counts.length; c++) {
       const count = counts[c] as Count
-      const { local, heard } = count
-      const now = this.#instant(heard as Heard, at)
       const cost = costs[c] as number
+      const now = count.nowAt(at)
       count.isUsed = true
-      if (op !== PEEK && cost > 0 && (allowed || (op === CHARGE && isPossible))) {
-        const latest = now + (heard as Heard).spreadMs
-        local.charge(cost, now, latest)
-      }
-      local.report(values, now, allowed ? undefined : (needs[c] as number))
+      if (op !== PEEK && cost > 0 && (allowed || (op === CHARGE && isPossible))) count.charge(cost, now)
+      count.local.report(values, now, allowed ? undefined : (needs[c] as number))
     }
-    const now = this.#instant((counts[0] as Count).heard as Heard, at)
-    const result = new DecidedHere(now, allowed, values)
+    const now = (counts[0] as Count).nowAt(at)
+    const result: StoreResult = { now, allowed, values, offset: 0, source: 'relaxed' }
     if (allowed || request.strike === undefined || !isPossible || op === PEEK) return result
     return this.#options.strikeAfter(request, result)
-  }
-
-  /** The report of a refusal that was charged after it. */
-  #reportOf({ costs, needs = costs }: StoreRequest, counts: readonly Count[]): StoreResult {
-    const values: number[] = []
-    counts.forEach((count, c) => {
-      count.local.report(values, this.#nowOf(count), needs[c] as number)
-    })
-    return { now: this.#nowOf(counts[0] as Count), allowed: false, values, offset: 0 }
-  }
-
-  /** By Redis's clock. Milliseconds are rounded down: what has not surely come, has not. */
-  #instant({ now, at }: Heard, performanceNow: number): number {
-    const { clock } = this.#options
-    return clock ? clock() : now + Math.floor(performanceNow - at)
   }
 
   /** Asks Redis, once it has been sent what was counted here. */
@@ -182,39 +145,26 @@ export class Relaxed implements Layer {
     const counts = known.map(
       (count, c) => count ?? this.#countAskedBefore(tables[c] as CountTable, identityOf(plan, c, identities), plan),
     )
-    // What is counted here stays out of the deny cache.
-    let asked: StoreRequest = { ...request, fresh: true }
     // A refusal that is to be charged is charged here, and sent.
-    if (op === CHARGE && counts.every((count) => count !== undefined)) asked = { ...asked, op: CONSUME }
-    let result: StoreResult | Promise<StoreResult>
-    try {
-      result = this.#next.decide(asked)
-    } catch (error) {
-      this.#deleteUnheard(counts)
-      throw error
-    }
-    if (!(result instanceof Promise)) {
-      this.#deleteUnheard(counts)
-      return result
-    }
-    let isCountedHere = false
+    const askedOp = op === CHARGE && counts.every((count) => count !== undefined) ? CONSUME : op
+    // What is counted here stays out of the deny cache.
+    const result = Promise.resolve(this.#next.decide({ ...request, op: askedOp, fresh: true }))
     const entries = counts.map((count, c): Asked | undefined => {
       if (!count) {
         const table = tables[c] as CountTable
         this.#exchanges.noteAsked(table, identityOf(plan, c, identities), (plan.relaxed as RelaxedTerms).syncEveryMs)
         return undefined
       }
-      isCountedHere = true
       const cost = costs[c] as number
       // Before it is asked for: what goes to Redis first must not have it.
       if (count.local.hasUnsent || (!count.isOpen && count.underWay.length === 0)) this.#exchanges.now(count)
       count.isUsed = true
-      if (count.isOpen) count.local.assume(cost, this.#nowOf(count))
+      if (count.isOpen) count.local.assume(cost, count.now())
       const entry = { units: cost, order: this.#options.outbox.orderOfDue, isOpen: true }
       count.asked.push(entry)
       return entry
     })
-    return isCountedHere ? this.#answered(request, asked.op, counts, entries, result) : result
+    return entries.some((entry) => entry) ? this.#answered(request, askedOp, counts, entries, result) : result
   }
 
   async #answered(
@@ -224,7 +174,7 @@ export class Relaxed implements Layer {
     entries: readonly (Asked | undefined)[],
     asked: Promise<StoreResult>,
   ): Promise<StoreResult> {
-    const { op, costs } = request
+    const { op, costs, needs = costs } = request
     let result: StoreResult
     try {
       result = await asked
@@ -248,11 +198,17 @@ export class Relaxed implements Layer {
       const i = count.asked.indexOf(entries[c] as Asked)
       if (i >= 0) count.asked.splice(i, 1)
       if (!count.heard) return
-      const now = this.#nowOf(count)
+      const now = count.now()
       if (i >= 0) count.local.assume(-cost, now)
-      if (isCharged && cost > 0) count.local.charge(cost, now, now + count.heard.spreadMs)
+      if (isCharged && cost > 0) count.charge(cost, now)
     })
-    return isCharged && counts.every((count) => count?.isOpen) ? this.#reportOf(request, counts as Count[]) : result
+    if (!isCharged || !counts.every((count) => count?.isOpen)) return result
+    // The report of a refusal that was charged after it.
+    const values: number[] = []
+    counts.forEach((count, c) => {
+      ;(count as Count).local.report(values, (count as Count).now(), needs[c] as number)
+    })
+    return { now: (counts[0] as Count).now(), allowed: false, values, offset: 0 }
   }
 
   /** What a verdict refunds: here while it is counted here, and else to Redis. */
@@ -268,35 +224,29 @@ export class Relaxed implements Layer {
     counts.forEach((count, c) => {
       const cost = costs[c] as number
       if (cost === 0) return
-      ;(count as Count).local.refund(cost, receipts[c] as number, this.#nowOf(count as Count))
+      ;(count as Count).local.refund(cost, receipts[c] as number, (count as Count).now())
       ;(count as Count).isUsed = true
     })
     return charge
   }
 
-  #nowOf({ heard }: Count): number {
-    return this.#instant(heard as Heard, performance.now())
-  }
-
-  #countsOf({ plan, identities }: StoreRequest): (Count | undefined)[] {
+  #countsOf({ plan, identities }: Pick<StoreRequest, 'plan' | 'identities'>): (Count | undefined)[] {
     return this.#tablesOf(plan).map(({ counts }, c) => counts.get(identityOf(plan, c, identities)))
   }
 
   #tablesOf(plan: Plan): readonly CountTable[] {
     let tables = this.#byPlan.get(plan)
-    if (!tables || tables.some(({ isGone }) => isGone)) {
+    if (!tables) {
       if (this.#tables.size >= MOST_TABLES) this.#dropEmptyTables()
       tables = plan.cells.map((cell) => {
         // Limits that plans have in common are one count.
-        const name = nameOf(plan, cell)
-        const known = this.#tables.get(name) ?? new CountTable(plan, cell, name)
+        const name = `${plan.policy}\n${cell.id}`
+        const known = this.#tables.get(name) ?? new CountTable(plan, cell)
         this.#tables.set(name, known)
         return known
       })
       this.#byPlan.set(plan, tables)
     }
-    this.#lastPlan = plan
-    this.#lastTables = tables
     return tables
   }
 
@@ -304,18 +254,12 @@ export class Relaxed implements Layer {
   #countAskedBefore(table: CountTable, identity: string, { relaxed }: Plan): Count | undefined {
     if (!this.#exchanges.wasAsked(table, identity)) return undefined
     if (this.#isClosed || this.#numbers + table.numbers > MOST_NUMBERS) return undefined
-    const count = new Count(table, identity, this.#options.slots.of(identity), relaxed?.syncEveryMs ?? 0)
+    const { slots, clock } = this.#options
+    const count = new Count(table, identity, slots.of(identity), relaxed?.syncEveryMs ?? 0, clock)
     table.counts.set(identity, count)
     this.#numbers += table.numbers
     this.#exchanges.add(count)
     return count
-  }
-
-  /** Of decisions that were not asked of Redis. */
-  #deleteUnheard(counts: readonly (Count | undefined)[]): void {
-    for (const count of counts) {
-      if (count && !count.heard && count.asked.length === 0 && count.underWay.length === 0) this.#delete(count)
-    }
   }
 
   #delete(count: Count): void {
@@ -325,44 +269,17 @@ export class Relaxed implements Layer {
     this.#numbers -= table.numbers
     count.isOpen = false
     count.isGone = true
-    this.#exchanges.delete(count)
   }
 
   /** Numbers of limits may be a request's to choose, so there may be any number of tables over time. */
   #dropEmptyTables(): void {
-    for (const table of this.#tables.values()) {
-      if (table.counts.size > 0) continue
-      table.isGone = true
-      this.#tables.delete(table.name)
-    }
-    this.#lastPlan = undefined
+    for (const [name, { counts }] of this.#tables) if (counts.size === 0) this.#tables.delete(name)
+    // Plans find their tables anew.
+    this.#byPlan = new WeakMap()
   }
 }
 
 /** What a cell is charged on. By the plan that is decided: another one with the same count may have other keys before it. */
 function identityOf({ cells }: Plan, c: number, identities: readonly string[]): string {
   return identities[(cells[c] as Cell).identity] as string
-}
-
-function nameOf({ policy }: Plan, { id }: Cell): string {
-  return `${policy}\n${id}`
-}
-
-/** The result of a decision that was made here. */
-class DecidedHere implements StoreResult {
-  readonly now: number
-  readonly allowed: boolean
-  readonly values: readonly number[]
-  readonly offset = 0
-
-  constructor(now: number, allowed: boolean, values: readonly number[]) {
-    this.now = now
-    this.allowed = allowed
-    this.values = values
-  }
-
-  // Of the class, so that it takes no room in each result.
-  get source(): StoreResult['source'] {
-    return 'relaxed'
-  }
 }
