@@ -104,7 +104,6 @@ function addLayers(
   strikes: Strikes,
   options: StoreOptions,
 ) {
-  const { slots: keySlots } = base
   const strikeAfter = strikes.after.bind(strikes)
   const waiters = new KnownWaiters({ ...base, ...blocks })
   const batches = new Batches({
@@ -118,10 +117,7 @@ function addLayers(
   })
   const slots = new Slots({ ...base, waiters, strikeAfter, layers }, batches)
   const denyCache = options.denyCache ? new DenyCache(options.clock, slots) : undefined
-  const leases = new Leases(
-    { areOneRun: (identities) => keySlots.areOne(identities), clock: options.clock },
-    denyCache ?? slots,
-  )
+  const leases = new Leases(base, denyCache ?? slots)
   const relaxed = new Relaxed({ ...base, ...blocks, strikeAfter }, leases)
   const known = new KnownBlocks(
     { ...base, ...blocks, connectTimeoutMs: options.connectTimeoutMs, remembers: options.denyCache },

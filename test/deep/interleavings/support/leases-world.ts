@@ -146,7 +146,7 @@ export class LeasesWorld implements World {
 
   #process(name: string, asks: readonly number[]): Process {
     const next = { decide: (ask: StoreRequest) => this.#decide(process, ask) }
-    const leases = new Leases({ areOneRun: () => true, clock: () => this.#now }, next)
+    const leases = new Leases({ slots: { areOne: () => true }, clock: () => this.#now }, next)
     const store = {
       decide: (ask: StoreRequest) => leases.decide(ask),
       reset: (plan: StoreRequest['plan'], identities: readonly string[]) => {

@@ -1,17 +1,15 @@
-import type { StoreResult } from '../../store/store.js'
-
-/** Decisions of a layer of which nothing is with the layers beneath for a while. */
+/** What a layer does of which nothing is with the layers beneath for a while. */
 export class UnderWay {
-  readonly #all = new Set<Promise<StoreResult>>()
+  readonly #all = new Set<Promise<unknown>>()
 
-  note(decision: Promise<StoreResult>): Promise<StoreResult> {
-    this.#all.add(decision)
-    const over = () => this.#all.delete(decision)
-    decision.then(over, over)
-    return decision
+  note<T>(done: Promise<T>): Promise<T> {
+    this.#all.add(done)
+    const over = () => this.#all.delete(done)
+    done.then(over, over)
+    return done
   }
 
-  /** Resolves once all have been decided or failed. */
+  /** Resolves once all of it is done, or has failed. */
   async over(): Promise<void> {
     await Promise.allSettled(this.#all)
   }

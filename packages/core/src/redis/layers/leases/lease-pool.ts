@@ -1,4 +1,4 @@
-import { type Plan, STRIDE, type StoreRequest, type StoreResult } from '../../../store/store.js'
+import { type Cell, type LeaseTerms, STRIDE, type StoreRequest, type StoreResult } from '../../../store/store.js'
 import { type Lease, windowLength } from './lease.js'
 import type { LeaseClock, Moment } from './lease-clock.js'
 
@@ -29,7 +29,7 @@ export class Pool {
 
   constructor({ plan, identities }: StoreRequest, clock: LeaseClock) {
     this.identities = identities
-    const { size, ttlMs } = termsOf(plan)
+    const { size, ttlMs } = (plan.cells[0] as Cell).lease as LeaseTerms
     this.#size = size
     this.#periodMs = Math.min(ttlMs, ...plan.cells.map(windowLength))
     this.#since = clock.now()
@@ -78,29 +78,8 @@ export class Pool {
 }
 
 /** The pools of one plan. */
-export class PlanPools {
-  readonly #byName = new Map<string, Pool>()
+export class PlanPools extends Map<string, Pool> {
   #walk: Iterator<[string, Pool]> | undefined
-
-  get size(): number {
-    return this.#byName.size
-  }
-
-  get(name: string): Pool | undefined {
-    return this.#byName.get(name)
-  }
-
-  set(name: string, pool: Pool): void {
-    this.#byName.set(name, pool)
-  }
-
-  delete(name: string): void {
-    this.#byName.delete(name)
-  }
-
-  [Symbol.iterator](): Iterator<[string, Pool]> {
-    return this.#byName[Symbol.iterator]()
-  }
 
   /** Starts the walk anew. A map's iterator keeps all that was in the map when it was asked last, gone or not. */
   rewind(): void {
@@ -110,20 +89,13 @@ export class PlanPools {
   /** Makes room for another pool if the next one, in a circle, holds nothing: a key that is asked for often is soon back. */
   evict(): boolean {
     // Map iterators survive deletions and see additions, so one iterator can walk for ever.
-    this.#walk ??= this.#byName.entries()
-    let step = this.#walk.next()
-    if (step.done) {
-      this.#walk = this.#byName.entries()
+    let step = this.#walk?.next()
+    if (!step || step.done) {
+      this.#walk = this.entries()
       step = this.#walk.next()
     }
     if (step.done) return false
     const [name, { lease, waiting }] = step.value
-    return !lease && !waiting && this.#byName.delete(name)
+    return !lease && !waiting && this.delete(name)
   }
-}
-
-function termsOf(plan: Plan) {
-  const terms = plan.cells[0]?.lease
-  if (!terms) throw new TypeError('a plan without a lease')
-  return terms
 }

@@ -90,32 +90,22 @@ function standingAlone(plan: Plan, { now, allowed, values: said, offset }: Store
   return { now, allowed, values, offset: 0, refunded }
 }
 
-/** The result of a request that was met from a lease. */
+/** The result of a request that was met from a lease, or of the `isFirst`, for which the units were taken: the store has decided that. */
 export class Spent implements StoreResult {
   readonly now: number
   readonly allowed = true
   readonly values: readonly number[]
   readonly offset = 0
+  readonly source: StoreResult['source']
   readonly lease: Lease
 
-  constructor(lease: Lease, elapsedMs: number) {
+  constructor(lease: Lease, elapsedMs: number, isFirst: boolean) {
     // Both are infinite where the clock stepped back under way.
     const sinceMs = elapsedMs > lease.answeredAfterMs ? Math.floor(elapsedMs - lease.answeredAfterMs) : 0
     this.now = lease.now + sinceMs
     this.lease = lease
     this.values = lease.report(sinceMs)
-  }
-
-  // On the prototype, so that it takes no room in each result.
-  get source(): StoreResult['source'] {
-    return 'lease'
-  }
-}
-
-/** The result of the request for which the units were taken: the store has decided it. */
-export class FirstSpent extends Spent {
-  override get source(): undefined {
-    return undefined
+    this.source = isFirst ? undefined : 'lease'
   }
 }
 

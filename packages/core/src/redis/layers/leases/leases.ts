@@ -8,14 +8,17 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../../../store/store.js'
+import { whenKnown } from '../../../util/when-known.js'
+import type { KeySlots } from '../../slots/key-slots.js'
 import type { Change, Layer } from '../layer.js'
-import { FirstSpent, Lease, Spent } from './lease.js'
+import { UnderWay } from '../under-way.js'
+import { Lease, Spent } from './lease.js'
 import { LeaseClock } from './lease-clock.js'
 import { PlanPools, Pool, type Waiting } from './lease-pool.js'
 
 export interface LeasesOptions {
-  /** Whether one script decides for these identities: what takes several is decided without leases. */
-  readonly areOneRun: (identities: readonly string[]) => boolean
+  /** Says which identities one script decides for: what takes several is decided without leases. */
+  readonly slots: Pick<KeySlots, 'areOne'>
   readonly clock: (() => number) | undefined
 }
 
@@ -35,10 +38,7 @@ export class Leases implements Layer {
   readonly #next: Pick<Layer, 'decide'>
   readonly #clock: LeaseClock
   readonly #byPlan = new Map<Plan, PlanPools>()
-  /** The plan of the last decision, and its pools if it has any. */
-  #lastPlan: Plan | undefined
-  #lastPools: PlanPools | undefined
-  readonly #underWay = new Set<Promise<void>>()
+  readonly #underWay = new UnderWay()
   #pools = 0
   #isClosed = false
   #timer: NodeJS.Timeout | undefined
@@ -53,8 +53,7 @@ export class Leases implements Layer {
     const { op, plan } = request
     if (plan.cells[0]?.lease === undefined) return this.#next.decide(request)
     if (op === REFUND) return this.#takeBack(request)
-    const pools = plan === this.#lastPlan ? this.#lastPools : this.#poolsOf(plan)
-    const pool = pools?.get(nameOf(request.identities))
+    const pool = this.#byPlan.get(plan)?.get(nameOf(request.identities))
     if (op === PEEK) return this.#peek(pool, request)
     if (op !== CONSUME && op !== CHARGE) return this.#next.decide(request)
     const lease = pool?.lease
@@ -87,9 +86,8 @@ export class Leases implements Layer {
     this.#timer = undefined
     for (const pools of this.#byPlan.values()) for (const [, pool] of pools) this.#shut(pool)
     this.#byPlan.clear()
-    this.#forgetLast()
     this.#pools = 0
-    await Promise.all(this.#underWay)
+    await this.#underWay.over()
   }
 
   #request(pool: Pool | undefined, request: StoreRequest): StoreResult | Promise<StoreResult> {
@@ -104,20 +102,17 @@ export class Leases implements Layer {
   }
 
   #askPlainly(pool: Pool, request: StoreRequest): StoreResult | Promise<StoreResult> {
-    const heard = (result: StoreResult) => {
+    return whenKnown(this.#next.decide(request), (result) => {
       pool.hear(request, result)
       if (result.allowed) pool.admitted += request.costs[0] as number
       else pool.cool()
       return result
-    }
-    const result = this.#next.decide(request)
-    return result instanceof Promise ? result.then(heard) : heard(result)
+    })
   }
 
   #refill(pool: Pool, waiting: Waiting[], units: number): void {
     pool.waiting = waiting
-    const done = this.#refilled(pool, waiting, units).finally(() => this.#underWay.delete(done))
-    this.#underWay.add(done)
+    this.#underWay.note(this.#refilled(pool, waiting, units))
   }
 
   /** Takes `units` and serves the waiters for them, in order. */
@@ -131,12 +126,12 @@ export class Leases implements Layer {
       result = await this.#next.decide(charge)
     } catch (error) {
       // It may have been charged, so the next lease is taken only after as much traffic as the first one.
-      pool.waiting = undefined
       pool.cool()
       for (const { reject } of waiting) reject(error)
       return
+    } finally {
+      pool.waiting = undefined
     }
-    pool.waiting = undefined
     pool.hear(charge, result)
     if (result.allowed) this.#serve(pool, new Lease(charge, result, began, this.#clock.since(began)), waiting)
     else {
@@ -154,7 +149,7 @@ export class Leases implements Layer {
       const cost = request.costs[0] as number
       // The first was decided by the store, however long ago.
       if (served > 0 && !(isAlive && cost <= lease.left)) break
-      resolve(spend(pool, lease, cost, answeredAfterMs, served === 0 ? FirstSpent : Spent))
+      resolve(spend(pool, lease, cost, answeredAfterMs, served === 0))
       served++
     }
     pool.lease = lease
@@ -169,12 +164,9 @@ export class Leases implements Layer {
   }
 
   #serveEach(pool: Pool, waiting: readonly Waiting[]): void {
-    for (const { request, resolve, reject } of waiting) {
-      try {
-        resolve(this.#askPlainly(pool, request))
-      } catch (error) {
-        reject(error)
-      }
+    for (const { request, resolve } of waiting) {
+      // What is thrown rejects.
+      resolve(new Promise((decided) => decided(this.#askPlainly(pool, request))))
     }
   }
 
@@ -213,7 +205,7 @@ export class Leases implements Layer {
     if (!pool?.lease) return this.#next.decide(request)
     // Neither would this request be met from it.
     if (cost > this.#leftOf(pool)) this.#end(pool)
-    const withOwn = (result: StoreResult): StoreResult => {
+    return whenKnown(this.#next.decide(request), (result): StoreResult => {
       const left = result.block ? 0 : this.#leftOf(pool)
       if (left === 0) return result
       const { now, allowed, offset } = result
@@ -223,9 +215,7 @@ export class Leases implements Layer {
         if (cost <= left) values[i + 1] = 0
       }
       return { now, allowed: allowed || cost <= left, values, offset: 0 }
-    }
-    const result = this.#next.decide(request)
-    return result instanceof Promise ? result.then(withOwn) : withOwn(result)
+    })
   }
 
   /** Units of a pool's lease that may be spent now. */
@@ -233,24 +223,9 @@ export class Leases implements Layer {
     return lease && this.#clock.since(lease.began) < lease.lifeMs ? lease.left : 0
   }
 
-  #poolsOf(plan: Plan): PlanPools | undefined {
-    this.#lastPlan = plan
-    this.#lastPools = this.#byPlan.get(plan)
-    return this.#lastPools
-  }
-
-  #forgetLast(): void {
-    this.#lastPlan = undefined
-    this.#lastPools = undefined
-  }
-
-  #isOneRun(identities: readonly string[]): boolean {
-    return identities.length === 1 || this.#options.areOneRun(identities)
-  }
-
   #newPool(request: StoreRequest): Pool | undefined {
     const { plan, identities } = request
-    if (this.#isClosed || !this.#isOneRun(identities)) return undefined
+    if (this.#isClosed || !this.#options.slots.areOne(identities)) return undefined
     let pools = this.#byPlan.get(plan)
     if (this.#pools >= MOST_POOLS) {
       if (!pools?.evict()) return undefined
@@ -259,7 +234,6 @@ export class Leases implements Layer {
     if (!pools) {
       pools = new PlanPools()
       this.#byPlan.set(plan, pools)
-      this.#forgetLast()
     }
     const pool = new Pool(request, this.#clock)
     pools.set(nameOf(identities), pool)
@@ -298,17 +272,16 @@ export class Leases implements Layer {
       // While there is room, nothing is evicted.
       else if (this.#pools < MOST_POOLS) pools.rewind()
     }
-    this.#forgetLast()
     if (this.#pools > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
   }
 }
 
-function spend(pool: Pool, lease: Lease, cost: number, elapsedMs: number, Result = Spent): StoreResult {
+function spend(pool: Pool, lease: Lease, cost: number, elapsedMs: number, isFirst = false): StoreResult {
   lease.left -= cost
   pool.admitted += cost
-  return new Result(lease, elapsedMs)
+  return new Spent(lease, elapsedMs, isFirst)
 }
 
 /** Identities as one text: different ones never as the same. */

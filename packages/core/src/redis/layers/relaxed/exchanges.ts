@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { groupBy } from '../../../util/group-by.js'
 import type { Destination } from '../../batching/batch.js'
 import type { Outbox } from '../../batching/outbox.js'
+import { UnderWay } from '../under-way.js'
 import type { Count, CountTable } from './counts.js'
 import { type ExchangeOptions, exchange } from './exchange.js'
 
@@ -40,7 +41,7 @@ export class Exchanges {
   readonly #rounds = new Map<number, Round>()
   /** What goes before the decisions that wait. */
   readonly #due = new Set<Count>()
-  readonly #underWay = new Set<Promise<void>>()
+  readonly #underWay = new UnderWay()
   #isClosed = false
 
   constructor(options: ExchangesOptions) {
@@ -103,7 +104,7 @@ export class Exchanges {
       await this.#sendAll(unsent)
     }
     this.#rounds.clear()
-    await Promise.all(this.#underWay)
+    await this.#underWay.over()
   }
 
   async #pass(round: Round, syncEveryMs: number): Promise<void> {
@@ -167,9 +168,7 @@ export class Exchanges {
   }
 
   #send(counts: readonly Count[], to: Destination, order: number): Promise<void> {
-    const over = exchange(this.#options, counts, to, order).finally(() => this.#underWay.delete(over))
-    this.#underWay.add(over)
-    return over
+    return this.#underWay.note(exchange(this.#options, counts, to, order))
   }
 
   /** What goes in which script: by master where that can be, else by slot. */
