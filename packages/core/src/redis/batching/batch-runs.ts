@@ -1,5 +1,6 @@
 import { REFUND, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
+import { groupBy } from '../../util/group-by.js'
 import { probeKey } from '../health/probing.js'
 import { ResultReader } from '../scripts/decode.js'
 import { unreadable } from '../scripts/reply-reader.js'
@@ -38,15 +39,9 @@ export class BatchRuns {
   }
 
   sendBySlot(entries: readonly Pending[], sentAt = performance.now()): void {
-    const bySlot = new Map<number, Pending[]>()
-    for (const pending of entries) {
-      const { slot, apart, resolve, reject } = pending
-      const others = bySlot.get(slot)
-      if (apart) apart().then(resolve, reject)
-      else if (others) others.push(pending)
-      else bySlot.set(slot, [pending])
-    }
-    for (const [slot, pendings] of bySlot) this.send(pendings, { slot }, sentAt)
+    for (const { apart, resolve, reject } of entries) apart?.().then(resolve, reject)
+    const here = entries.filter(({ apart }) => !apart)
+    for (const [slot, pendings] of groupBy(here, (pending) => pending.slot)) this.send(pendings, { slot }, sentAt)
   }
 
   #leftMs(sentAt: number): number {
@@ -93,7 +88,7 @@ export class BatchRuns {
   #failed(batch: Batch, error: Error): void {
     const { entries, slot, node } = batch
     const { breaker, prefix, crossSlots } = this.#options
-    this.inFlight.failed(batch)
+    this.inFlight.sent(batch)
     if (node !== undefined) crossSlots?.failed(node)
     else if (isTryAgain(error)) {
       this.#decideEach(batch)
@@ -127,19 +122,16 @@ export class BatchRuns {
     const { groups, node, entries, slot, sentAt } = batch
     const read = this.#read(batch, results)
     const { onResult, crossSlots } = this.#options
-    let i = 0
     const elsewhere: Pending[] = []
     const struck: Pending[] = []
-    for (const group of groups.values()) {
-      for (const pending of group) {
-        const result = read[i++]
-        if (!result) elsewhere.push(pending)
-        else if (strikesApart && pending.request.strike !== undefined && !result.allowed && !result.block)
-          struck.push(pending)
-        else {
-          onResult(pending.request, result, pending.slot, sentAt)
-          pending.resolve(result)
-        }
+    for (const [i, pending] of [...groups.values()].flat().entries()) {
+      const { request } = pending
+      const result = read[i]
+      if (!result) elsewhere.push(pending)
+      else if (strikesApart && request.strike !== undefined && !result.allowed && !result.block) struck.push(pending)
+      else {
+        onResult(request, result, pending.slot, sentAt)
+        pending.resolve(result)
       }
     }
     if (node !== undefined) {

@@ -114,20 +114,11 @@ export class BatchScripts {
     const [cell] = plan.cells as [Cell]
     let script = this.#onesByPlan.get(plan)
     if (script === undefined) {
-      script = this.#ones.get(paramsOf(cell)) ?? this.#makeOne(cell)
+      const params = `${cell.kernel} ${cell.limits.length} ${cell.params}`
+      script = this.#ones.get(params) ?? (this.#ones.size < MOST_ONES ? oneScriptFor(cell) : null)
+      if (script) this.#ones.set(params, script)
       this.#onesByPlan.set(plan, script)
     }
     return script ?? undefined
   }
-
-  #makeOne(cell: Cell): LuaScript | null {
-    if (this.#ones.size >= MOST_ONES) return null
-    const script = oneScriptFor(cell)
-    this.#ones.set(paramsOf(cell), script)
-    return script
-  }
-}
-
-function paramsOf({ kernel, params, limits }: Cell): string {
-  return `${kernel} ${limits.length} ${params}`
 }

@@ -1,4 +1,5 @@
 import type { Plan, StoreRequest, StoreResult } from '../../store/store.js'
+import { groupBy } from '../../util/group-by.js'
 
 /** A decision that waits for its result. */
 export interface Pending {
@@ -31,17 +32,6 @@ export interface Batch extends Destination {
 }
 
 export function batchOf(entries: readonly Pending[], to: Destination, sentAt: number, looks: boolean): Batch {
-  return { entries, slot: to.slot, node: to.node, groups: byPlan(entries), sentAt, isSent: false, looks }
-}
-
-function byPlan(entries: readonly Pending[]): ReadonlyMap<Plan, readonly Pending[]> {
-  const plan = entries[0]?.request.plan as Plan
-  if (entries.every(({ request }) => request.plan === plan)) return new Map([[plan, entries]])
-  const groups = new Map<Plan, Pending[]>()
-  for (const pending of entries) {
-    const group = groups.get(pending.request.plan)
-    if (group) group.push(pending)
-    else groups.set(pending.request.plan, [pending])
-  }
-  return groups
+  const groups = groupBy(entries, ({ request }) => request.plan)
+  return { entries, slot: to.slot, node: to.node, groups, sentAt, isSent: false, looks }
 }

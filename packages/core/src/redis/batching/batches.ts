@@ -79,28 +79,25 @@ export class Batches {
   #dispatch(entries: readonly Pending[], at: string | number): void {
     const { crossSlots, prefix, waiters } = this.#options
     const { slot } = entries[0] as Pending
+    const isOnSlot = () => entries.every((pending) => pending.slot === slot && !pending.apart)
     if ((at as number) < 0) {
       for (const { request } of entries) waiters.noteAsking(request)
       this.#runs.send(entries, { slot }, performance.now(), true)
-    } else if (!crossSlots || typeof at === 'number') this.#runs.send(entries, { slot })
-    else if (entries.every((pending) => pending.slot === slot && !pending.apart)) this.#runs.send(entries, { slot })
-    else if (crossSlots.isSupported(at)) this.#sendToNode(entries, at)
+    } else if (typeof at === 'number' || isOnSlot()) this.#runs.send(entries, { slot })
+    else if (crossSlots?.isSupported(at)) this.#sendToNode(entries, at)
     else {
-      crossSlots.tryOut(at, probeKeys(prefix, entries))
+      crossSlots?.tryOut(at, probeKeys(prefix, entries))
       this.#runs.sendBySlot(entries)
     }
   }
 
   /** Refunds and releases go by slot: done in part it could not be undone. So does what is asked of the same slot, to stay in order. */
   #sendToNode(entries: readonly Pending[], node: string): void {
-    const hasRefund = (slot: number) => entries.some((other) => other.slot === slot && other.request.op >= REFUND)
-    const apart = entries.some(({ request }) => request.op >= REFUND)
-      ? entries.filter(({ slot }) => hasRefund(slot))
-      : []
-    const together = apart.length > 0 ? entries.filter((pending) => !apart.includes(pending)) : entries
+    const bySlot = new Set(entries.filter(({ request }) => request.op >= REFUND).map(({ slot }) => slot))
+    const together = entries.filter(({ slot }) => !bySlot.has(slot))
     const [first] = together
     if (first) this.#runs.send(together, { slot: first.slot, node })
-    this.#runs.sendBySlot(apart)
+    this.#runs.sendBySlot(entries.filter(({ slot }) => bySlot.has(slot)))
   }
 }
 

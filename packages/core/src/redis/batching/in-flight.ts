@@ -8,14 +8,12 @@ export const MOST_UNSENT = 10_000
 
 /** The batches that wait: for a connection, or for their replies. */
 export class InFlight {
-  /** How many batches are neither answered nor given up. */
-  #batches = 0
-  /** How many decisions are in those. */
+  /** How many decisions are in batches that are neither answered nor given up. */
   #decisions = 0
   /** How many decisions are in batches that wait for a connection. */
   #unsent = 0
   /** How many decisions batches have had, of those while counting was on. */
-  #sizes: BoundedCounts | undefined
+  readonly #sizes = new BoundedCounts(BATCH_BOUNDS)
   /** Callers that wait until there are none. */
   #drained: (() => void)[] = []
 
@@ -25,19 +23,19 @@ export class InFlight {
 
   /** Decisions per batch. */
   get sizes(): Histogram {
-    return this.#sized.read()
+    return this.#sizes.read()
   }
 
   /** Returns whether it may be sent; else too many wait. */
   begin({ entries }: Batch): boolean {
-    this.#batches++
     this.#decisions += entries.length
-    if (watchers.isCounting) this.#sized.add(entries.length)
+    if (watchers.isCounting) this.#sizes.add(entries.length)
     if (this.#unsent >= MOST_UNSENT) return false
     this.#unsent += entries.length
     return true
   }
 
+  /** It was sent, or failed before that. */
   sent(batch: Batch): void {
     if (batch.isSent) return
     batch.isSent = true
@@ -45,29 +43,18 @@ export class InFlight {
     this.#unsent -= batch.entries.length
   }
 
-  /** It failed, and may not have been sent. */
-  failed(batch: Batch): void {
-    if (!batch.isSent) this.#unsent -= batch.entries.length
-    batch.isSent = true
-  }
-
   /** All its decisions were answered or given up. */
   end({ entries }: Batch): void {
     this.#decisions -= entries.length
-    if (--this.#batches > 0) return
+    if (this.#decisions > 0) return
     for (const resolve of this.#drained.splice(0)) resolve()
   }
 
   /** Resolves when all that is in flight was answered or given up. */
   over(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#batches === 0) resolve()
+      if (this.#decisions === 0) resolve()
       else this.#drained.push(resolve)
     })
-  }
-
-  get #sized(): BoundedCounts {
-    this.#sizes ??= new BoundedCounts(BATCH_BOUNDS)
-    return this.#sizes
   }
 }

@@ -1,43 +1,50 @@
 import type { Cell, Plan, StoreRequest, WaitingClass, WaitingTurn } from '../../store/store.js'
 import type { ResultReader } from '../scripts/decode.js'
 import { keyStart, waitingMarker, waitingSuffix } from '../scripts/keys.js'
-import { run } from '../scripts/run.js'
-import { turnsScript } from '../scripts/scripts.generated.js'
+import { readKeys, run } from '../scripts/run.js'
+import { markWaitingScript, turnsScript } from '../scripts/scripts.generated.js'
 import { encodeWaiting, waitingKeys } from '../scripts/turns.js'
 import type { RedisBase } from '../slots/base.js'
-import { ClusterWaitingMarker } from './cluster-waiting-marker.js'
 import type { PlanTexts } from './plan-texts.js'
-import { UnwaitedQueues } from './unwaited-queues.js'
+import { ASSUME_UNWAITED_MS, UnwaitedQueues } from './unwaited-queues.js'
 
 export interface KnownWaitersOptions extends RedisBase {
   readonly texts: PlanTexts
 }
 
-/** What is known of requests that wait for their turn across processes. */
+/** In a cluster the marker is looked for so often: before what was seen is out of date, so that under a steady load it is always known. */
+const LOOK_EVERY_MS = 0.6 * ASSUME_UNWAITED_MS
+/** In a cluster the marker is set again once less than this share of its time is left. */
+const RENEWED_FROM = 0.7
+
+/**
+ * What is known of requests that wait for their turn across processes. While any waits, there is a marker. In a cluster no script
+ * can look for it beside other keys, as it is on a slot of its own. So commands of their own set it and look for it, now and
+ * then, and decisions look for no record while none waits. Where it cannot be asked for, they do.
+ */
 export class KnownWaiters {
   readonly #options: KnownWaitersOptions
   readonly #marker: string
   readonly #unwaited = new UnwaitedQueues()
-  readonly #clusterMarker: ClusterWaitingMarker | undefined
+  /** Of the marker in a cluster, by the performance clock: when it is looked for again, and until when it is set. */
+  #nextLookAt = 0
+  #markedUntil = 0
 
   constructor(options: KnownWaitersOptions) {
-    const { connection, prefix, timeoutMs } = options
     this.#options = options
-    this.#marker = waitingMarker(prefix)
-    if (!connection.isCluster) return
-    this.#clusterMarker = new ClusterWaitingMarker(connection, this.#marker, timeoutMs, this.#unwaited)
+    this.#marker = waitingMarker(options.prefix)
   }
 
   /** The marker of waiters where scripts can look for it and set it. */
   get markerInScripts(): string | undefined {
-    return this.#clusterMarker ? undefined : this.#marker
+    return this.#options.connection.isCluster ? undefined : this.#marker
   }
 
   /** Whether a decision has to look for waiters: not where none was found a moment ago. */
   areLookedFor(request: StoreRequest): boolean {
     const { plan, turn } = request
     if (!plan.sharesTurns) return false
-    this.#clusterMarker?.look()
+    if (this.#options.connection.isCluster) this.#lookForMarker()
     if (turn !== undefined) return true
     return !this.#unwaited.has(this.#marker) && !this.#unwaited.hasAll(this.#recordsOf(request))
   }
@@ -77,7 +84,32 @@ export class KnownWaiters {
   /** Requests of this plan wait, which others are to see. */
   #noteWaiting({ sharesTurns }: Plan): void {
     this.#unwaited.delete(this.#marker)
-    if (sharesTurns) this.#clusterMarker?.set(sharesTurns.ttlMs)
+    if (sharesTurns && this.#options.connection.isCluster) this.#setMarker(sharesTurns.ttlMs)
+  }
+
+  /** Looks for the marker, if the last time is some time ago: for later decisions. */
+  #lookForMarker(): void {
+    const now = performance.now()
+    if (now < this.#nextLookAt) return
+    this.#nextLookAt = now + LOOK_EVERY_MS
+    const { connection, timeoutMs } = this.#options
+    const found = ([marker]: readonly unknown[]) => {
+      if (marker) this.#unwaited.delete(this.#marker)
+      else this.#unwaited.add(this.#marker, now)
+    }
+    readKeys(connection, timeoutMs, [this.#marker]).then(found, () => {})
+  }
+
+  /** Sets the marker, if it does not last for most of this time anyway. */
+  #setMarker(ttlMs: number): void {
+    const now = performance.now()
+    if (this.#markedUntil - now > RENEWED_FROM * ttlMs) return
+    this.#markedUntil = now + ttlMs
+    const { connection, timeoutMs } = this.#options
+    const encoded = () => ({ keys: [this.#marker], args: [String(ttlMs)] })
+    run(connection, timeoutMs, markWaitingScript, encoded).catch(() => {
+      this.#markedUntil = 0
+    })
   }
 
   /** The records of waiters, one for each cell. */

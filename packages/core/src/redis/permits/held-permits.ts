@@ -14,59 +14,48 @@ interface Held {
   readonly request: StoreRequest
   readonly result: StoreResult
   readonly slot: number
+  /** When it expires, by the store's clock. */
+  until: number
 }
 
 /**
  * The permits of `concurrency` limits that this process holds, to be released when the store is closed. Those that
- * expire without a release are forgotten a generation at a time, each as long as the longest `ttl`.
+ * expire without a release are forgotten together, once in the longest `ttl`.
  */
 export class HeldPermits {
-  #young = new Map<string, Held>()
-  #old = new Map<string, Held>()
+  readonly #held = new Map<string, Held>()
   #longestMs = 0
-  /** When the young generation began, by the store's clock. */
-  #since = 0
+  /** When those that had expired were forgotten last, by the store's clock. */
+  #sweptAt = 0
 
   /** Call it with every result of a request that names permits. */
   heard(request: StoreRequest, result: StoreResult, slot: number): void {
-    const { op, permitId } = request
+    const { op, permitId, costs } = request
     // The parts of one decision on several slots share a permit id.
     const id = slot === 0 ? permitId : `${slot} ${permitId}`
+    const held = this.#held.get(id)
     if (op === CONSUME || op === CHARGE) {
-      if (result.allowed) this.#hold(id, { request, result, slot })
-    } else if (op === RELEASE || (op === REFUND && this.#isWhole(id, request))) {
-      if (!this.#young.delete(id)) this.#old.delete(id)
-    } else if (op === RENEW) {
-      const held = this.#old.get(id)
-      if (held && this.#old.delete(id)) this.#young.set(id, held)
-    }
+      if (result.allowed) this.#hold(id, { request, result, slot, until: result.now + ttlOf(request) })
+    } else if (op === RELEASE || (op === REFUND && held?.request.costs.every((cost, c) => cost === costs[c]))) {
+      this.#held.delete(id)
+    } else if (op === RENEW && held) held.until = result.now + ttlOf(request)
   }
 
   /** Requests that release all permits, by slot. From then on none is held. */
   takeAll(): { request: StoreRequest; slot: number }[] {
-    const all = [...this.#old.values(), ...this.#young.values()]
-    this.#old.clear()
-    this.#young.clear()
-    return all.map(({ request, result, slot }) => ({
-      request: { ...request, op: RELEASE, charge: result } as const,
-      slot,
-    }))
+    const all = [...this.#held.values()]
+    this.#held.clear()
+    return all.map(({ request, result, slot }) => ({ request: { ...request, op: RELEASE, charge: result }, slot }))
   }
 
   #hold(id: string, held: Held): void {
     const { now } = held.result
-    this.#longestMs = Math.max(this.#longestMs, ttlOf(held.request))
-    if (now - this.#since > this.#longestMs) {
-      this.#old = this.#young
-      this.#young = new Map()
-      this.#since = now
+    this.#longestMs = Math.max(this.#longestMs, held.until - now)
+    if (now - this.#sweptAt > this.#longestMs) {
+      for (const [id, { until }] of this.#held) if (until <= now) this.#held.delete(id)
+      this.#sweptAt = now
     }
-    this.#young.set(id, held)
-  }
-
-  #isWhole(id: string, { costs }: StoreRequest): boolean {
-    const held = this.#young.get(id) ?? this.#old.get(id)
-    return held?.request.costs.every((cost, c) => cost === costs[c]) ?? true
+    this.#held.set(id, held)
   }
 }
 

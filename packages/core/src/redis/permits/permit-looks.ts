@@ -1,5 +1,6 @@
 import { CELL_KINDS } from '../../store/cell-kinds.js'
 import type { Plan } from '../../store/store.js'
+import { groupBy } from '../../util/group-by.js'
 import { cellSuffix, keyStart } from '../scripts/keys.js'
 import { run } from '../scripts/run.js'
 import { permitsScript } from '../scripts/scripts.generated.js'
@@ -7,6 +8,9 @@ import type { RedisBase } from '../slots/base.js'
 
 interface Look {
   readonly key: string
+  /** Of a cluster, a master that takes undeclared keys. */
+  readonly node: string | undefined
+  /** How many may be held so that there is room. */
   readonly most: number
   readonly resolve: (mayBeFree: boolean) => void
 }
@@ -18,7 +22,7 @@ const NONE = '0'.charCodeAt(0)
 /** Whether permits may be free: all that is asked in one turn of the event loop is one script for each master. */
 export class PermitLooks {
   readonly #options: RedisBase
-  #waiting = new Map<string | undefined, Look[]>()
+  #waiting: Look[] = []
 
   constructor(options: RedisBase) {
     this.#options = options
@@ -34,25 +38,18 @@ export class PermitLooks {
       const node = crossSlots?.nodeFor(slot, identity)
       if (breaker.causeFor(slot) || (slots.isCluster && node === undefined)) return true
       const most = Math.min(...cell.limits.map(({ capacity }) => capacity)) - cost
-      return this.#mayBeFree(keyStart(prefix, identity) + cellSuffix(plan.policy, cell), most, node)
+      const key = keyStart(prefix, identity) + cellSuffix(plan.policy, cell)
+      return new Promise<boolean>((resolve) => {
+        if (this.#waiting.push({ key, node, most, resolve }) === 1) setImmediate(() => this.#flush())
+      })
     })
     return (await Promise.all(looks)).every((mayBeFree) => mayBeFree)
   }
 
-  /** `most`: how many may be held so that there is room. `node`: of a cluster, a master that takes undeclared keys. */
-  #mayBeFree(key: string, most: number, node: string | undefined): Promise<boolean> {
-    return new Promise((resolve) => {
-      if (this.#waiting.size === 0) setImmediate(() => this.#flush())
-      const looks = this.#waiting.get(node)
-      if (looks) looks.push({ key, most, resolve })
-      else this.#waiting.set(node, [{ key, most, resolve }])
-    })
-  }
-
   #flush(): void {
     const waiting = this.#waiting
-    this.#waiting = new Map()
-    for (const [node, looks] of waiting) {
+    this.#waiting = []
+    for (const [node, looks] of groupBy(waiting, (look) => look.node)) {
       for (let i = 0; i < looks.length; i += MOST_KEYS) this.#send(looks.slice(i, i + MOST_KEYS), node)
     }
   }
