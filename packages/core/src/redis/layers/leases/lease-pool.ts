@@ -1,5 +1,6 @@
+import { CELL_KINDS } from '../../../store/cell-kinds.js'
 import { type Cell, type LeaseTerms, STRIDE, type StoreRequest, type StoreResult } from '../../../store/store.js'
-import { type Lease, windowLength } from './lease.js'
+import type { Lease } from './lease.js'
 import type { LeaseClock, Moment } from './lease-clock.js'
 
 /** A request that waits for a lease under way. */
@@ -31,7 +32,9 @@ export class Pool {
     this.identities = identities
     const { size, ttlMs } = (plan.cells[0] as Cell).lease as LeaseTerms
     this.#size = size
-    this.#periodMs = Math.min(ttlMs, ...plan.cells.map(windowLength))
+    // Of segments, windows or intervals; infinite for cells that have none.
+    const lengths = plan.cells.map(({ kernel, params }) => CELL_KINDS[kernel].lease.windowLength(params))
+    this.#periodMs = Math.min(ttlMs, ...lengths)
     this.#since = clock.now()
   }
 
@@ -58,12 +61,8 @@ export class Pool {
   }
 
   hear({ plan }: StoreRequest, { values, offset, block }: StoreResult): void {
-    this.#room = block ? 0 : Number.POSITIVE_INFINITY
-    if (!block) {
-      for (let i = 0; i < plan.reports; i++) {
-        this.#room = Math.min(this.#room, values[offset + i * STRIDE] as number)
-      }
-    }
+    const rooms = Array.from({ length: plan.reports }, (_, i) => values[offset + i * STRIDE] as number)
+    this.#room = block ? 0 : Math.min(...rooms)
   }
 
   /** Leases did not do: only what is admitted from now on counts as demand. */

@@ -1,13 +1,5 @@
 import { CELL_KINDS } from '../../../store/cell-kinds.js'
-import {
-  type Cell,
-  type Plan,
-  REFUND,
-  receiptsOf,
-  STRIDE,
-  type StoreRequest,
-  type StoreResult,
-} from '../../../store/store.js'
+import { type Plan, REFUND, receiptsOf, STRIDE, type StoreRequest, type StoreResult } from '../../../store/store.js'
 import type { Moment } from './lease-clock.js'
 
 /**
@@ -46,13 +38,11 @@ export class Lease {
 
   /** The report of a decision made `sinceMs` after the result. What others took meanwhile is not known here. */
   report(sinceMs: number): readonly number[] {
-    const said = this.#values
-    const values = said.length === STRIDE ? [0, 0, 0, 0] : new Array<number>(said.length)
-    for (let i = 0; i < said.length; i += STRIDE) {
-      values[i] = (said[i] as number) + this.left
+    const values = this.#values.slice()
+    for (let i = 0; i < values.length; i += STRIDE) {
+      values[i] = (values[i] as number) + this.left
       values[i + 1] = 0
-      values[i + 2] = Math.max(0, (said[i + 2] as number) - sinceMs)
-      values[i + 3] = said[i + 3] as number
+      values[i + 2] = Math.max(0, (values[i + 2] as number) - sinceMs)
     }
     return values
   }
@@ -60,34 +50,29 @@ export class Lease {
   /** The request that returns `units` of its charge to the store. */
   refund(units: number): StoreRequest {
     const { request } = this
-    const charge: StoreResult = { now: this.now, allowed: true, values: this.#values, offset: 0 }
-    const held = (request.costs[0] as number) - this.#returned
+    const charge = this.#standingAlone((request.costs[0] as number) - this.#returned)
     this.#returned += units
-    return {
-      ...request,
-      op: REFUND,
-      costs: request.costs.map(() => units),
-      charge: standingAlone(request.plan, charge, held),
-    }
+    return { ...request, op: REFUND, costs: request.costs.map(() => units), charge }
   }
-}
 
-/**
- * The result of a charge of which `units` are not refunded yet, as a refund must see it: as if nothing else had
- * been in its buckets, then or since. A lease returns its charge in parts, and of one charge no part may count
- * twice: what is sure to be still in a bucket of it is what time has left of those units. Whatever is refunded
- * in whatever order then leaves no less in a bucket than what was spent.
- */
-function standingAlone(plan: Plan, { now, allowed, values: said, offset }: StoreResult, units: number): StoreResult {
-  const values = said.slice(offset, offset + plan.reports * STRIDE)
-  let at = STRIDE - 1
-  for (const { kernel, params, limits } of plan.cells) {
-    values[at] = CELL_KINDS[kernel].lease.receiptAlone(params, values[at] as number, units)
-    at += STRIDE * limits.length
+  /**
+   * The result of its charge of which `units` are not refunded yet, as a refund must see it: as if nothing else had
+   * been in its buckets, then or since. A lease returns its charge in parts, and of one charge no part may count
+   * twice: what is sure to be still in a bucket of it is what time has left of those units. Whatever is refunded
+   * in whatever order then leaves no less in a bucket than what was spent.
+   */
+  #standingAlone(units: number): StoreResult {
+    const { cells } = this.request.plan
+    const values = this.#values.slice()
+    let at = STRIDE - 1
+    for (const { kernel, params, limits } of cells) {
+      values[at] = CELL_KINDS[kernel].lease.receiptAlone(params, values[at] as number, units)
+      at += STRIDE * limits.length
+    }
+    // Nothing that is refunded can have been any of it.
+    const refunded = cells.map(() => Number.MAX_SAFE_INTEGER)
+    return { now: this.now, allowed: true, values, offset: 0, refunded }
   }
-  // Nothing that is refunded can have been any of it.
-  const refunded = plan.cells.map(() => Number.MAX_SAFE_INTEGER)
-  return { now, allowed, values, offset: 0, refunded }
 }
 
 /** The result of a request that was met from a lease, or of the `isFirst`, for which the units were taken: the store has decided that. */
@@ -112,17 +97,10 @@ export class Spent implements StoreResult {
 /** How long the units of a charge may be spent, from before it was sent. See `leased` in limits/lease.ts. */
 function lifeOf(plan: Plan, result: StoreResult): number {
   const receipts = receiptsOf(plan, result)
-  let lifeMs = Number.POSITIVE_INFINITY
-  plan.cells.forEach((cell, c) => {
+  const lives = plan.cells.map(({ kernel, params, lease }, c) => {
+    const end = CELL_KINDS[kernel].lease.windowEnd(params, receipts[c] as number, result.now)
     // The store's clock was up to a ms further than it said.
-    const end = CELL_KINDS[cell.kernel].lease.windowEnd(cell.params, receipts[c] as number, result.now)
-    const untilEndMs = end - result.now - 1
-    lifeMs = Math.min(lifeMs, cell.lease?.ttlMs ?? 0, untilEndMs)
+    return Math.min(lease?.ttlMs ?? 0, end - result.now - 1)
   })
-  return lifeMs
-}
-
-/** How long the segments, windows or intervals of a cell are, in ms; infinite where it has none. */
-export function windowLength({ kernel, params }: Cell): number {
-  return CELL_KINDS[kernel].lease.windowLength(params)
+  return Math.min(...lives)
 }
