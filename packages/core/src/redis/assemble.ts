@@ -21,9 +21,7 @@ import type { Connection } from './clients/connection.js'
 import { Breaker } from './health/breaker.js'
 import { Probing, probeKey } from './health/probing.js'
 import { StoreReadiness } from './health/readiness.js'
-import { IdentityState } from './kept/identity-state.js'
 import { RedisRefusals } from './kept/redis-refusals.js'
-import { BlockChecks } from './layers/block-checks.js'
 import { DenyCache } from './layers/deny-cache.js'
 import { KnownBlocks } from './layers/known-blocks.js'
 import type { Layer } from './layers/layer.js'
@@ -87,7 +85,7 @@ export function assemble(connection: Connection, options: StoreOptions) {
     lists,
     ownLists: options.lists,
     refusals: refusals as RefusalLog | undefined,
-    identities: new IdentityState({ ...base, changes, held, blockChanges, lists, refusals, refusalSlices }),
+    refusalSlices,
     permitLooks: new PermitLooks(base),
     readiness: new StoreReadiness({ ...base, pending: () => batches.pending, started: () => known.starting }),
   }
@@ -184,7 +182,7 @@ function blocksOf(base: ReturnType<typeof baseOf>, options: StoreOptions) {
     },
   })
   const texts = new PlanTexts({ ...base, knowsBlocks: () => held.isWhole })
-  return { held, keys, checks: new BlockChecks({ ...base, held }), texts }
+  return { held, keys, texts }
 }
 
 /** Looks at a master that is connected: it may be another one, which evicts, or has lost blocks. */

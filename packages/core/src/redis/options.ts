@@ -96,17 +96,16 @@ export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
   const clock = givenClock('redisStore', options.clock)
   optionalFunction('redisStore', 'onStateChange', options.onStateChange)
   const { prefix = 'sluice:', denyCache = true, undeclaredKeys = true } = options
-  const { timeout = 100, connectTimeout = 5000, ...others } = options
+  const { timeout = 100, connectTimeout = 5000, batch: max = 64, ...others } = options
   const timeoutMs = durationMs('redisStore', 'timeout', timeout)
   const connectTimeoutMs = durationMs('redisStore', 'connectTimeout', connectTimeout)
-  const batch = wholeNumber('redisStore', 'batch', options.batch === undefined ? 64 : options.batch, 1)
+  const batch = wholeNumber('redisStore', 'batch', max, 1)
   if (batch > MOST_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MOST_IN_BATCH}`, batch)
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
     invalidPolicy('redisStore', 'prefix', 'a string without braces but those of one hash tag, such as "{app}:"', prefix)
   }
-  if (typeof denyCache !== 'boolean') invalidPolicy('redisStore', 'denyCache', 'true or false', denyCache)
-  if (typeof undeclaredKeys !== 'boolean') {
-    invalidPolicy('redisStore', 'undeclaredKeys', 'true or false', undeclaredKeys)
+  for (const [field, value] of Object.entries({ denyCache, undeclaredKeys })) {
+    if (typeof value !== 'boolean') invalidPolicy('redisStore', field, 'true or false', value)
   }
   return { ...others, ...(clock && { clock }), prefix, timeoutMs, connectTimeoutMs, batch, denyCache, undeclaredKeys }
 }

@@ -26,9 +26,11 @@ import type { StoreList } from '../store/store-list.js'
 import { Listeners } from '../util/listeners.js'
 import { STORE_WARNINGS, Warnings } from '../util/warnings.js'
 import { assemble } from './assemble.js'
+import { FORGIVEN } from './changes/strikes.js'
 import { connect, type RedisClient } from './clients/connect.js'
 import type { StoreState } from './health/breaker.js'
 import type { Readiness } from './health/readiness.js'
+import { forget, kept } from './kept/identity-state.js'
 import type { KeptState } from './kept/kept-state.js'
 import type { Layer } from './layers/layer.js'
 import { checkedOptions, type RedisStoreOptions } from './options.js'
@@ -92,7 +94,7 @@ export class RedisStore implements Store {
       (cell) => keyStart(prefix, identities[cell.identity] as string) + cellSuffix(plan.policy, cell),
     )
     await changes.make({ kind: 'reset', plan, identities }, () => deleteKeys(connection, timeoutMs, keys))
-    if (plan.ban) await strikes.forgive(plan.ban, identities[plan.ban.identity] as string)
+    if (plan.ban) await strikes.strike(plan.ban, identities[plan.ban.identity] as string, FORGIVEN)
   }
 
   block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
@@ -108,7 +110,7 @@ export class RedisStore implements Store {
   }
 
   forget(identity: IdentityByKind): Promise<void> {
-    return this.#parts.identities.forget(identity)
+    return forget(this.#parts, identity)
   }
 
   /**
@@ -118,7 +120,7 @@ export class RedisStore implements Store {
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
   kept(identity: IdentityByKind): Promise<KeptState> {
-    return this.#parts.identities.kept(identity)
+    return kept(this.#parts, identity)
   }
 
   /**

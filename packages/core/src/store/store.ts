@@ -233,6 +233,11 @@ export interface StoreResult {
   readonly source?: 'deny-cache' | 'lease' | 'relaxed' | 'mirror'
 }
 
+/** The result of a request that a block refuses. */
+export function refusalBy(block: BlockReport, now: number): StoreResult {
+  return { now, allowed: false, values: [], offset: 0, block }
+}
+
 /** The receipt of each cell in a result, which a refund needs. */
 export function receiptsOf({ cells }: Plan, { values, offset }: StoreResult): number[] {
   let at = offset + STRIDE - 1

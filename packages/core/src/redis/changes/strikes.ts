@@ -3,6 +3,7 @@ import {
   EVERY_POLICY,
   isImpossible,
   PEEK,
+  refusalBy,
   type StoreRequest,
   type StoreResult,
   type Strike,
@@ -10,7 +11,7 @@ import {
 } from '../../store/store.js'
 import type { Outbox } from '../batching/outbox.js'
 import type { HeldBlocks } from '../blocks/held-blocks.js'
-import type { BlockChecks } from '../layers/block-checks.js'
+import { stillHeld } from '../layers/block-checks.js'
 import { strikeResult } from '../scripts/decode.js'
 import { termsText } from '../scripts/encode.js'
 import { blockSuffix, keyStart, strikesSuffix } from '../scripts/keys.js'
@@ -22,12 +23,11 @@ import type { Changes } from './changes.js'
 export interface StrikesOptions extends RedisBase {
   readonly outbox: Outbox
   readonly held: HeldBlocks
-  readonly checks: BlockChecks
   readonly changes: Changes
 }
 
 /** Forgets strikes. */
-const FORGIVEN: Strike = { weight: 0, jitterMs: 0, reason: '' }
+export const FORGIVEN: Strike = { weight: 0, jitterMs: 0, reason: '' }
 
 /** Strikes that no script of decisions makes by itself. One of which no reply is heard may have happened. */
 export class Strikes {
@@ -38,11 +38,11 @@ export class Strikes {
   }
 
   async strike(terms: BanTerms, identity: string, strike: Strike): Promise<StrikeResult> {
-    const { connection, prefix, timeoutMs, clock, marker, slots, outbox, held, checks, changes } = this.#options
+    const { connection, prefix, timeoutMs, clock, marker, slots, outbox, held, changes } = this.#options
     const { policy, scope } = terms
     const question = { plan: { policy, banningPolicy: scope }, identities: [identity] }
     // Networks that are blocked are known here alone.
-    const known = strike.weight > 0 ? await checks.stillHeld(question) : undefined
+    const known = strike.weight > 0 ? await stillHeld(this.#options, question) : undefined
     if (known) return held.report(known.entry)
     const start = keyStart(prefix, identity)
     const blockKeys = [...new Set([policy, scope, EVERY_POLICY])].map((name) => start + blockSuffix(name))
@@ -68,10 +68,6 @@ export class Strikes {
     return result
   }
 
-  async forgive(terms: BanTerms, identity: string): Promise<void> {
-    await this.strike(terms, identity, FORGIVEN)
-  }
-
   /** Strikes for a refusal, where the plan bans. The refusal holds where that fails. */
   async after(request: StoreRequest, result: StoreResult): Promise<StoreResult> {
     const { ban } = request.plan
@@ -80,7 +76,7 @@ export class Strikes {
       const identity = request.identities[ban.identity] as string
       const strike = { weight: 1, jitterMs: request.strike as number, reason: '' }
       const { now, block } = await this.strike(ban, identity, strike)
-      return block ? { now, allowed: false, values: [], offset: 0, block } : result
+      return block ? refusalBy(block, now) : result
     } catch {
       return result
     }

@@ -13,7 +13,7 @@ import type { RedisBase } from '../slots/base.js'
 import { blocksFor, type KeptState, namesIn, strikesIn } from './kept-state.js'
 import type { RedisRefusals } from './redis-refusals.js'
 
-export interface IdentityStateOptions extends RedisBase {
+export interface IdentityParts extends RedisBase {
   readonly now: () => number
   readonly outbox: Outbox
   readonly changes: Changes
@@ -24,47 +24,38 @@ export interface IdentityStateOptions extends RedisBase {
   readonly refusalSlices: RedisRefusals
 }
 
-/** Reads and erases what Redis keeps of an identity: looks through all keys of the server. */
-export class IdentityState {
-  readonly #options: IdentityStateOptions
-
-  constructor(options: IdentityStateOptions) {
-    this.#options = options
-  }
-
-  async forget(given: IdentityByKind): Promise<void> {
-    const identity = identityText('forget', given)
-    await this.#options.changes.make({ kind: 'forget', identity }, () => this.#erase(identity))
-  }
-
-  async #erase(identity: string): Promise<void> {
-    const { connection, timeoutMs, outbox, blockChanges, lists, refusals, refusalSlices } = this.#options
+/** Erases what Redis keeps of an identity: looks through all keys of the server. */
+export async function forget(state: IdentityParts, given: IdentityByKind): Promise<void> {
+  const { connection, timeoutMs, outbox, changes, blockChanges, lists, refusals, refusalSlices } = state
+  const identity = identityText('forget', given)
+  await changes.make({ kind: 'forget', identity }, async () => {
     // First of all, or a process that holds a block or an entry of a list might write it again.
     await blockChanges.erase(identity)
     await lists.forget(identity)
     outbox.flush()
-    await forgetKeys(connection, timeoutMs, this.#startOfKeys(identity), '')
+    await forgetKeys(connection, timeoutMs, startOfKeys(state, identity), '')
     refusals?.forget(identity)
     await forgetKeys(connection, timeoutMs, refusalSlices.start, identity)
-  }
+  })
+}
 
-  async kept(given: IdentityByKind): Promise<KeptState> {
-    const { connection, prefix, timeoutMs, now, held, lists } = this.#options
-    const identity = identityText('kept', given)
-    const { counts, strikes } = namesIn(await restsOfKeys(connection, timeoutMs, this.#startOfKeys(identity)))
-    const keys = strikes.map((policy) => keyStart(prefix, identity) + strikesSuffix(policy))
-    const records = await readKeys(connection, timeoutMs, keys)
-    return {
-      identity,
-      counts,
-      strikes: strikes.flatMap((policy, i) => strikesIn(policy, records[i]) ?? []),
-      blocks: await blocksFor(identity, now(), held.all()),
-      lists: await lists.namesFor(identity),
-    }
+/** What Redis keeps of an identity: looks through all keys of the server. */
+export async function kept(state: IdentityParts, given: IdentityByKind): Promise<KeptState> {
+  const { connection, prefix, timeoutMs, now, held, lists } = state
+  const identity = identityText('kept', given)
+  const { counts, strikes } = namesIn(await restsOfKeys(connection, timeoutMs, startOfKeys(state, identity)))
+  const keys = strikes.map((policy) => keyStart(prefix, identity) + strikesSuffix(policy))
+  const records = await readKeys(connection, timeoutMs, keys)
+  return {
+    identity,
+    counts,
+    strikes: strikes.flatMap((policy, i) => strikesIn(policy, records[i]) ?? []),
+    blocks: await blocksFor(identity, now(), held.all()),
+    lists: await lists.namesFor(identity),
   }
+}
 
-  /** What all keys of an identity begin with. */
-  #startOfKeys(identity: string): string {
-    return `${keyStart(this.#options.prefix, identity)}}:`
-  }
+/** What all keys of an identity begin with. */
+function startOfKeys({ prefix }: RedisBase, identity: string): string {
+  return `${keyStart(prefix, identity)}}:`
 }

@@ -7,15 +7,12 @@ import {
   WINDOWS,
 } from '../../offenders/refusal-log.js'
 import type { OffendersWindow } from '../../store/offenders.js'
-import type { Connection } from '../clients/connection.js'
 import { unreadable } from '../scripts/reply-reader.js'
 import { run } from '../scripts/run.js'
 import { refusalsScript, refusalsSliceScript } from '../scripts/scripts.generated.js'
+import type { RedisBase } from '../slots/base.js'
 
-export interface RedisRefusalsOptions {
-  readonly connection: Connection
-  readonly prefix: string
-  readonly timeoutMs: number
+export interface RedisRefusalsOptions extends RedisBase {
   readonly now: () => number
 }
 
@@ -24,20 +21,18 @@ export class RedisRefusals implements RefusalSlices {
   /** What all keys begin with: in a cluster they are on one master. */
   readonly start: string
   readonly now: () => number
-  readonly #connection: Connection
-  readonly #timeoutMs: number
+  readonly #base: RedisBase
 
-  constructor({ connection, prefix, timeoutMs, now }: RedisRefusalsOptions) {
-    this.start = `${prefix}{refusals}:`
-    this.now = now
-    this.#connection = connection
-    this.#timeoutMs = timeoutMs
+  constructor(options: RedisRefusalsOptions) {
+    this.start = `${options.prefix}{refusals}:`
+    this.now = options.now
+    this.#base = options
   }
 
   async add({ policy, counts, refusals, error }: RefusalCounts): Promise<void> {
     const now = this.now()
     const windows = Object.entries(WINDOWS) as [OffendersWindow, number][]
-    await run(this.#connection, this.#timeoutMs, refusalsScript, () => ({
+    await run(this.#base.connection, this.#base.timeoutMs, refusalsScript, () => ({
       keys: windows.flatMap(([window, ms]) => this.#keys(policy, window, Math.floor((now * SLICES) / ms))),
       args: [
         String(KEPT),
@@ -50,7 +45,7 @@ export class RedisRefusals implements RefusalSlices {
   }
 
   async read(policy: string, window: OffendersWindow, slice: number): Promise<RefusalSlice> {
-    const reply = await run(this.#connection, this.#timeoutMs, refusalsSliceScript, () => ({
+    const reply = await run(this.#base.connection, this.#base.timeoutMs, refusalsSliceScript, () => ({
       keys: this.#keys(policy, window, slice),
       args: [],
     }))

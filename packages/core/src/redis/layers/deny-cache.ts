@@ -1,4 +1,4 @@
-import { CELL_KINDS, type KernelName } from '../../store/cell-kinds.js'
+import { CELL_KINDS } from '../../store/cell-kinds.js'
 import {
   CONSUME,
   EVERY_POLICY,
@@ -6,6 +6,7 @@ import {
   type Plan,
   REFUND,
   RELEASE,
+  refusalBy,
   STRIDE,
   type StoreRequest,
   type StoreResult,
@@ -133,8 +134,7 @@ export class DenyCache implements Layer {
     const result = this.#next.decide(request)
     if (!(result instanceof Promise)) return result
     // The room that it makes is there when it has reached Redis, whatever is on its way from before.
-    const over = this.#changing(plan, identities)
-    return result.finally(over)
+    return result.finally(this.#changing(plan, identities))
   }
 
   onResult(request: StoreRequest, result: StoreResult, _slot: number, sentAt: number): void {
@@ -199,22 +199,20 @@ export class DenyCache implements Layer {
 
   #keep(request: StoreRequest, result: StoreResult, sentAt: number, isStale: (identity: string) => boolean): void {
     if (this.#isClosed || (request.strike !== undefined && !result.block)) return
-    const refusedOn = result.block ? [] : refusingIdentities(request, result)
-    if (!refusedOn || (result.block ? request.identities : refusedOn).some(isStale)) return
+    const { block } = result
+    const refusal = block ? { refusedOn: [], holdsMs: block.remainingMs } : refusalOf(request, result)
+    if (!refusal || (block ? request.identities : refusal.refusedOn).some(isStale)) return
     const from = this.#now()
     if (this.#isSteppedBack(from) || (this.#clock && from < result.now)) return
-    const holdsMs = Math.min(MOST_MS, result.block?.remainingMs ?? constantFor(request, result, refusedOn))
+    const holdsMs = Math.min(MOST_MS, refusal.holdsMs)
     // Redis's ms may be about to end when it decides, and it decides after the request was sent.
     const until = this.#clock ? result.now + holdsMs : sentAt + holdsMs - 1
     if (from >= until) return
-    this.#add({ request, result: copyOf(request.plan, result), refusedOn, from, until, isOver: false })
-  }
-
-  #add(refusal: Refusal): void {
     // One timer for all generations, only while there are any. It does not keep the process alive.
     this.#timer ??= setInterval(() => this.#turn(), MOST_MS).unref()
     if (this.#young.size >= MOST / 2) this.#turn()
-    this.#young.add(refusal)
+    const { refusedOn } = refusal
+    this.#young.add({ request, result: copyOf(request.plan, result), refusedOn, from, until, isOver: false })
   }
 
   /** Drops the generation before last: its refusals are over by now, or have to make room. */
@@ -307,39 +305,30 @@ function shareState(one: Plan, other: Plan): boolean {
   return one.policy === other.policy && one.cells.some(({ id }) => other.cells.some((cell) => cell.id === id))
 }
 
-/** Calls back with each limit of a decision: which identity it is charged on, its kernel, and where its numbers stand. */
-function forEachLimit(
-  { plan, identities }: StoreRequest,
-  offset: number,
-  visit: (identity: string, kernel: KernelName, at: number) => void,
-): void {
+/** The limits of a decision, each with the identity that it is charged on, and what its report says. */
+function limitsOf({ plan, identities }: StoreRequest, { values, offset }: StoreResult) {
   let at = offset
-  for (const { identity, kernel, limits } of plan.cells) {
-    for (let n = 0; n < limits.length; n++, at += STRIDE) visit(identities[identity] as string, kernel, at)
-  }
+  return plan.cells.flatMap(({ identity, kernel, limits }) =>
+    limits.map(() => {
+      const [, waitMs, , growsAfterMs] = values.slice(at, at + STRIDE) as [number, number, number, number]
+      at += STRIDE
+      return { identity: identities[identity] as string, kernel, waitMs, growsAfterMs }
+    }),
+  )
 }
 
-/** Undefined where a permit is missing: it may be released at any moment. */
-function refusingIdentities(request: StoreRequest, { values, offset }: StoreResult): string[] | undefined {
-  const refusing: string[] = []
-  let missesPermit = false
-  forEachLimit(request, offset, (identity, kernel, at) => {
-    if (values[at + 1] === 0) return
-    if (CELL_KINDS[kernel].hasPermits) missesPermit = true
-    if (!refusing.includes(identity)) refusing.push(identity)
-  })
-  return missesPermit ? undefined : refusing
-}
-
-/** For how many ms nothing comes back to any limit of the keys that refused, so that only times change. */
-function constantFor(request: StoreRequest, { values, offset }: StoreResult, refusedOn: readonly string[]): number {
-  let ms = Number.POSITIVE_INFINITY
-  forEachLimit(request, offset, (identity, _, at) => {
-    // In a refusal Redis puts it where the receipt would be; negative where nothing is missing.
-    const growsAfterMs = values[at + 3] as number
-    if (growsAfterMs > 0 && refusedOn.includes(identity)) ms = Math.min(ms, growsAfterMs)
-  })
-  return ms
+/**
+ * The identities that refuse, and for how many ms nothing comes back to any limit of these, so that only times change. Undefined
+ * where a permit is missing: it may be released at any moment.
+ */
+function refusalOf(request: StoreRequest, result: StoreResult) {
+  const limits = limitsOf(request, result)
+  const refusing = limits.filter(({ waitMs }) => waitMs !== 0)
+  if (refusing.some(({ kernel }) => CELL_KINDS[kernel].hasPermits)) return undefined
+  const refusedOn = new Set(refusing.map(({ identity }) => identity))
+  // In a refusal Redis puts it where the receipt would be; negative where nothing is missing.
+  const growing = limits.filter(({ identity, growsAfterMs }) => growsAfterMs > 0 && refusedOn.has(identity))
+  return { refusedOn: [...refusedOn], holdsMs: Math.min(...growing.map(({ growsAfterMs }) => growsAfterMs)) }
 }
 
 /** What is repeated of it: without the rest of its batch, and a ban that began with it begins once. */
@@ -347,7 +336,7 @@ function copyOf({ reports }: Plan, { now, values, offset, block }: StoreResult):
   const source = 'deny-cache'
   if (block) {
     const { hasBegun: _, ...held } = block
-    return { now, allowed: false, values: [], offset: 0, block: held, source }
+    return { ...refusalBy(held, now), source }
   }
   return { now, allowed: false, values: values.slice(offset, offset + reports * STRIDE), offset: 0, source }
 }

@@ -1,15 +1,14 @@
-import { CHARGE, CONSUME, type StoreRequest, type StoreResult } from '../../store/store.js'
+import { CHARGE, CONSUME, refusalBy, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
 import type { IndexEntry } from '../blocks/entry.js'
 import type { HeldBlocks } from '../blocks/held-blocks.js'
 import type { RedisBase } from '../slots/base.js'
-import type { BlockChecks } from './block-checks.js'
+import { stillHeld } from './block-checks.js'
 import type { Layer } from './layer.js'
 import { UnderWay } from './under-way.js'
 
 export interface KnownBlocksOptions extends RedisBase {
   readonly held: HeldBlocks
-  readonly checks: BlockChecks
   readonly connectTimeoutMs: number
   /** Whether a block that Redis has confirmed refuses for a moment without asking again. */
   readonly remembers: boolean
@@ -80,7 +79,7 @@ export class KnownBlocks implements Layer {
 
   async #decideByRedis(request: StoreRequest): Promise<StoreResult> {
     const at = this.#now()
-    const still = await this.#options.checks.stillHeld(request)
+    const still = await stillHeld(this.#options, request)
     if (!still) return this.#next.decide(request)
     if (!still.source) this.#confirmedAt.set(still.entry, at)
     return this.#refused(still.entry, still.source)
@@ -95,7 +94,8 @@ export class KnownBlocks implements Layer {
   }
 
   #refused(entry: IndexEntry, source?: 'mirror' | 'deny-cache'): StoreResult {
-    return { allowed: false, values: [], offset: 0, ...this.#options.held.report(entry), ...(source && { source }) }
+    const { now, block } = this.#options.held.report(entry)
+    return { ...refusalBy(block, now), ...(source && { source }) }
   }
 
   async #start(): Promise<void> {

@@ -8,13 +8,12 @@ import {
   type Plan,
   REFUND,
   RELEASE,
+  refusalBy,
   STRIDE,
   type StoreRequest,
   type StoreResult,
 } from '../../store/store.js'
 import { firstOfKeys } from '../scripts/keys.js'
-
-type Decide = (part: StoreRequest, slot: number) => Promise<StoreResult>
 
 /** A part of a plan that is decided by itself, such as the cells of one slot, and the positions of its reports in the whole. */
 interface Part {
@@ -38,7 +37,11 @@ interface Part {
  * For the moment between the two phases a part is charged for a request that ends up refused, so another
  * may be refused that would have had room.
  */
-export function decideAcrossSlots(given: StoreRequest, slots: readonly number[], decide: Decide): Promise<StoreResult> {
+export function decideAcrossSlots(
+  given: StoreRequest,
+  slots: readonly number[],
+  decide: (part: StoreRequest, slot: number) => Promise<StoreResult>,
+): Promise<StoreResult> {
   const distinct = [...new Set(slots)]
   return decideInParts(given, partsOf(given.plan, slots), (part, i) => decide(part, distinct[i] as number))
 }
@@ -59,8 +62,11 @@ async function decideInParts(
   parts: readonly Part[],
   decide: (part: StoreRequest, i: number) => Promise<StoreResult>,
 ): Promise<StoreResult> {
-  const request = given.op === CHARGE ? { ...given, op: firstOpOfCharge(given) } : given
-  const requests = partAsks(request, parts)
+  // A refusal is charged once it is certain, as no slot knows the limits, the blocks or the failure of another; what can never
+  // fit is charged nowhere.
+  const op = given.op !== CHARGE ? given.op : isImpossible(given) ? PEEK : CONSUME
+  const request = { ...given, op }
+  const requests = partRequests(request, parts)
   const settled = await Promise.allSettled(requests.map(decide))
   const results = settled.map((result) => (result.status === 'fulfilled' ? result.value : undefined))
   const failure = settled.find((result) => result.status === 'rejected')
@@ -81,14 +87,8 @@ async function decideInParts(
   }
   if (failure) throw failure.reason
   const result = whole(request, parts, results as StoreResult[], allowed)
-  answersOf.set(result, results as StoreResult[])
+  resultsOf.set(result, results as StoreResult[])
   return result
-}
-
-/** Charges a refusal (`CHARGE`) once it is certain: no slot knows the limits, the blocks or the failure of another. */
-function firstOpOfCharge(request: StoreRequest): StoreRequest['op'] {
-  // What can never fit is charged nowhere.
-  return isImpossible(request) ? PEEK : CONSUME
 }
 
 /** Charges a refusal on a slot and returns what that leaves. Takes no permits, as a refused request is not in flight. */
@@ -104,14 +104,14 @@ async function refusalCharged(
   return after.block || (charge.allowed && !first.allowed) ? first : after
 }
 
-/** A decision that was made whole, as the parts of it by slot: what each was asked and answered. */
+/** A decision that was made whole, as the parts of it by slot: the request and the result of each. */
 export function partsOfWhole(
   request: StoreRequest,
   slots: readonly number[],
   result: StoreResult,
 ): { request: StoreRequest; result: StoreResult; slot: number }[] {
   const parts = partsOf(request.plan, slots)
-  const requests = partAsks(request, parts)
+  const requests = partRequests(request, parts)
   const distinct = [...new Set(slots)]
   return parts.map((part, i) => ({
     request: requests[i] as StoreRequest,
@@ -121,23 +121,16 @@ export function partsOfWhole(
 }
 
 /** The results that the result of the whole was put together from: slots have clocks, and a refund needs each one's. */
-const answersOf = new WeakMap<StoreResult, readonly StoreResult[]>()
+const resultsOf = new WeakMap<StoreResult, readonly StoreResult[]>()
 
-const partsByPlan = new WeakMap<Plan, Map<string, Part[]>>()
+const partsByPlan = new WeakMap<Plan, Record<string, readonly Part[]>>()
 
 /** The same parts for the same plan and grouping, so that a store can compare plans by identity. */
 function knownParts(plan: Plan, grouping: string, make: () => Part[]): readonly Part[] {
-  let byGrouping = partsByPlan.get(plan)
-  if (!byGrouping) {
-    byGrouping = new Map()
-    partsByPlan.set(plan, byGrouping)
-  }
-  let parts = byGrouping.get(grouping)
-  if (!parts) {
-    parts = make()
-    byGrouping.set(grouping, parts)
-  }
-  return parts
+  const byGrouping = partsByPlan.get(plan) ?? {}
+  partsByPlan.set(plan, byGrouping)
+  byGrouping[grouping] ??= make()
+  return byGrouping[grouping]
 }
 
 function partsOf(plan: Plan, slots: readonly number[]): readonly Part[] {
@@ -155,19 +148,15 @@ function keysOf(plan: Plan): readonly Part[] {
 }
 
 function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) => boolean): Part {
-  const cells: number[] = []
-  const positions: number[] = []
-  let position = 0
-  plan.cells.forEach((cell, i) => {
-    const isHere = contains(cell)
-    if (isHere) cells.push(i)
-    for (let n = 0; n < cell.limits.length; n++, position++) if (isHere) positions.push(position)
-  })
+  let next = 0
+  const positionsOf = plan.cells.map(({ limits }) => limits.map(() => next++))
+  const cells = plan.cells.flatMap((cell, i) => (contains(cell) ? [i] : []))
+  const positions = cells.flatMap((i) => positionsOf[i] as number[])
   const partial: Plan = {
     policy: plan.policy,
     banningPolicy: plan.banningPolicy,
     cells: cells.map((i) => {
-      const cell = plan.cells[i] as Plan['cells'][number]
+      const cell = plan.cells[i] as Cell
       return { ...cell, identity: identities.indexOf(cell.identity) }
     }),
     identities: identities.length,
@@ -178,48 +167,38 @@ function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) 
   return { plan: partial, identities, cells, positions }
 }
 
-function partAsks(request: StoreRequest, parts: readonly Part[]): StoreRequest[] {
-  const { charge } = request
-  const charges = charge && answersOf.get(charge)
+/** What is asked of each part. */
+function partRequests(request: StoreRequest, parts: readonly Part[]): StoreRequest[] {
+  const { op, permitId, needs, turn, charge } = request
+  const charges = charge && resultsOf.get(charge)
   return parts.map((part, i) => {
+    const { plan, identities, cells } = part
     // What was charged as a whole, such as on one master, can still be refunded by parts.
     const own = charges?.length === parts.length ? charges[i] : charge && partResult(part, charge)
-    return partAsk(request, part, own)
+    return {
+      op,
+      plan,
+      identities: identities.map((i) => request.identities[i] as string),
+      costs: cells.map((i) => request.costs[i] as number),
+      ...(needs && { needs: cells.map((i) => needs[i] as number) }),
+      permitId,
+      // A part's refusal says nothing of the whole.
+      fresh: true,
+      ...(turn && { turn: { ...turn, cell: cells.indexOf(turn.cell) } }),
+      ...(own && { charge: own }),
+    }
   })
 }
 
 /** What the result of the whole says of a part. */
 function partResult({ cells, positions }: Part, { now, allowed, values, offset, refunded }: StoreResult): StoreResult {
-  const own: number[] = []
-  for (const position of values.length > 0 ? positions : []) {
-    const at = offset + position * STRIDE
-    own.push(...values.slice(at, at + STRIDE))
-  }
+  const startOf = (position: number) => offset + position * STRIDE
   return {
     now,
     allowed,
-    values: own,
+    values: positions.flatMap((position) => values.slice(startOf(position), startOf(position + 1))),
     offset: 0,
     ...(refunded && { refunded: cells.map((c) => refunded[c] as number) }),
-  }
-}
-
-function partAsk(
-  request: StoreRequest,
-  { plan, identities, cells }: Part,
-  charge: StoreResult | undefined,
-): StoreRequest {
-  return {
-    op: request.op,
-    plan,
-    identities: identities.map((i) => request.identities[i] as string),
-    costs: cells.map((i) => request.costs[i] as number),
-    ...(request.needs && { needs: cells.map((i) => request.needs?.[i] as number) }),
-    permitId: request.permitId,
-    // A part's refusal says nothing of the whole.
-    fresh: true,
-    ...(request.turn && { turn: { ...request.turn, cell: cells.indexOf(request.turn.cell) } }),
-    ...(charge && { charge }),
   }
 }
 
@@ -232,7 +211,7 @@ function whole(
   const now = Math.min(...results.map((result) => result.now))
   const endOf = ({ now, block }: StoreResult) => (block ? now + block.remainingMs : 0)
   const { block } = results.reduce((last, result) => (endOf(result) > endOf(last) ? result : last))
-  if (block) return { now, allowed: false, values: [], offset: 0, block }
+  if (block) return refusalBy(block, now)
   const behindMs = Math.max(...results.map((result) => result.behindMs ?? 0))
   const values: number[] = new Array(request.plan.reports * STRIDE).fill(0)
   let refunded: number[] | undefined

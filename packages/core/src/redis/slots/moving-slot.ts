@@ -1,5 +1,4 @@
-import { CHARGE, PEEK, type Plan, type StoreRequest, type StoreResult } from '../../store/store.js'
-import type { Connection } from '../clients/connection.js'
+import { CHARGE, PEEK, type Plan, refusalBy, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { blockReport, ResultReader } from '../scripts/decode.js'
 import { encode, type PlanText } from '../scripts/encode.js'
 import { keyStart } from '../scripts/keys.js'
@@ -7,11 +6,9 @@ import { unreadable } from '../scripts/reply-reader.js'
 import { readKeys, run } from '../scripts/run.js'
 import { decideScriptFor, REFUNDS_OR_RENEWS } from '../scripts/script.js'
 import { decideByKey } from './across-slots.js'
+import type { RedisBase } from './base.js'
 
-interface Moving {
-  readonly connection: Connection
-  readonly prefix: string
-  readonly clock: (() => number) | undefined
+interface Moving extends Pick<RedisBase, 'connection' | 'prefix' | 'clock'> {
   readonly textOf: (plan: Plan) => PlanText
 }
 
@@ -71,13 +68,5 @@ async function findBlock(
   // The clock of Redis decides whether a block has ended.
   const { now } = await decideByKey({ ...request, op: PEEK }, (part) => decideKey(moving, part, leftMs()))
   const block = blocks.find(({ ends }) => ends > now)
-  return (
-    block && {
-      now,
-      allowed: false,
-      values: [],
-      offset: 0,
-      block: blockReport(block.reason, block.ends - now),
-    }
-  )
+  return block && refusalBy(blockReport(block.reason, block.ends - now), now)
 }
