@@ -6,12 +6,15 @@ import { markWaitingScript, turnsScript } from '../scripts/scripts.generated.js'
 import { encodeWaiting, waitingKeys } from '../scripts/turns.js'
 import type { RedisBase } from '../slots/base.js'
 import type { PlanTexts } from './plan-texts.js'
-import { ASSUME_UNWAITED_MS, UnwaitedQueues } from './unwaited-queues.js'
 
 export interface KnownWaitersOptions extends RedisBase {
   readonly texts: PlanTexts
 }
 
+/** How long after none was seen to wait decisions do not look again: they may see a waiter as much later. */
+const ASSUME_UNWAITED_MS = 50
+/** Queues that are over go when there are so many. */
+const MOST_UNWAITED = 1000
 /** In a cluster the marker is looked for so often: before what was seen is out of date, so that under a steady load it is always known. */
 const LOOK_EVERY_MS = 0.6 * ASSUME_UNWAITED_MS
 /** In a cluster the marker is set again once less than this share of its time is left. */
@@ -116,5 +119,30 @@ export class KnownWaiters {
   #recordsOf(request: StoreRequest): string[] {
     const { texts, prefix } = this.#options
     return waitingKeys(request, texts.of(request.plan), prefix)
+  }
+}
+
+/** The queues in which none was seen to wait a moment ago, by the keys of their records; and so the marker of all. */
+class UnwaitedQueues {
+  /** Until when, by the performance clock. */
+  readonly #until = new Map<string, number>()
+
+  /** A command that was sent at an instant by the performance clock has found none. */
+  add(key: string, sentAt: number): void {
+    if (this.#until.size > MOST_UNWAITED) this.#until.clear()
+    this.#until.set(key, sentAt + ASSUME_UNWAITED_MS)
+  }
+
+  delete(key: string): void {
+    this.#until.delete(key)
+  }
+
+  has(key: string): boolean {
+    const until = this.#until.get(key)
+    return until !== undefined && until > performance.now()
+  }
+
+  hasAll(keys: readonly string[]): boolean {
+    return keys.every((key) => this.has(key))
   }
 }
