@@ -1,9 +1,9 @@
 import { isRange } from '../blocks/blocked-ranges.js'
+import { storeLists } from '../blocks/given-lists.js'
 import { type RefusalLog, refusalLog } from '../offenders/refusal-log.js'
-import type { StoreEvents } from '../store/events.js'
-import type { StoreLists } from '../store/list.js'
-import type { Listeners } from '../util/listeners.js'
-import type { StoreWarning, Warnings } from '../util/warnings.js'
+import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
+import { Listeners } from '../util/listeners.js'
+import { STORE_WARNINGS, Warnings } from '../util/warnings.js'
 import { Batches } from './batching/batches.js'
 import { KnownWaiters } from './batching/known-waiters.js'
 import { Outbox } from './batching/outbox.js'
@@ -17,6 +17,7 @@ import { StoreTime } from './blocks/store-time.js'
 import { BlockChanges } from './changes/block-changes.js'
 import { Changes } from './changes/changes.js'
 import { Strikes } from './changes/strikes.js'
+import { connect, type RedisClient } from './clients/connect.js'
 import type { Connection } from './clients/connection.js'
 import { Breaker } from './health/breaker.js'
 import { Probing, probeKey } from './health/probing.js'
@@ -28,7 +29,7 @@ import type { Layer } from './layers/layer.js'
 import { Leases } from './layers/leases/leases.js'
 import { Relaxed } from './layers/relaxed/relaxed.js'
 import { Slots } from './layers/slots.js'
-import type { CheckedOptions } from './options.js'
+import { checkedOptions, type RedisStoreOptions } from './options.js'
 import { PermitLooks } from './permits/permit-looks.js'
 import { blockMarker, prefixOf } from './scripts/keys.js'
 import { CrossSlots } from './slots/cross-slots.js'
@@ -37,14 +38,12 @@ import { warnOfFull, warnOfRestored } from './warnings/block-warnings.js'
 import { EvictionWarning } from './warnings/eviction-warning.js'
 import { IndexWarning } from './warnings/index-warning.js'
 
-export type StoreOptions = Omit<CheckedOptions, 'warnings'> & {
-  readonly warnings: Warnings<StoreWarning>
-  readonly listeners: Listeners<StoreEvents>
-  readonly lists: StoreLists | undefined
-}
+type StoreOptions = ReturnType<typeof optionsOf>
 
 /** Makes the parts of a store, and puts them together. */
-export function assemble(connection: Connection, options: StoreOptions) {
+export function assemble(client: RedisClient, given: RedisStoreOptions) {
+  const options = optionsOf(given)
+  const connection = connect(client, options.timeoutMs, options.connectTimeoutMs)
   const base = baseOf(connection, options)
   const { outbox } = base
   const blocks = blocksOf(base, options)
@@ -53,7 +52,7 @@ export function assemble(connection: Connection, options: StoreOptions) {
   const layers: Layer[] = []
   const changes = new Changes(layers, outbox)
   const strikes = new Strikes({ ...base, ...blocks, changes })
-  const { known, batches, waiters } = addLayers(layers, base, blocks, strikes, options)
+  const { known, relaxed, batches, waiters } = addLayers(layers, base, blocks, strikes, options)
   const blockChanges = new BlockChanges(held, blocks.keys, changes)
   const lists = new RedisLists({
     ...base,
@@ -66,6 +65,8 @@ export function assemble(connection: Connection, options: StoreOptions) {
     ...base,
     listeners: options.listeners,
     layers: layers as readonly Layer[],
+    firstLayer: known,
+    relaxed,
     changes,
     strikes,
     batches,
@@ -91,6 +92,14 @@ export function assemble(connection: Connection, options: StoreOptions) {
   }
 }
 
+function optionsOf(given: RedisStoreOptions) {
+  const checked = checkedOptions(given)
+  const lists = storeLists('redisStore', given)
+  const listeners = new Listeners<StoreEvents>('redisStore', STORE_EVENTS)
+  const warnings = new Warnings('redisStore', STORE_WARNINGS, given.warnings, listeners)
+  return { ...checked, lists, listeners, warnings }
+}
+
 /**
  * The order in which a decision may be made without Redis, down to what sends it there: that of `layers.push` below. They are made
  * from the last to the first, as each is made with the next.
@@ -113,8 +122,8 @@ function addLayers(
       for (const layer of layers) layer.onResult?.(request, result, slot, sentAt)
     },
   })
-  const slots = new Slots({ ...base, waiters, strikeAfter, layers }, batches)
-  const denyCache = options.denyCache ? new DenyCache(options.clock, slots) : undefined
+  const slots = new Slots({ ...base, waiters, strikeAfter }, batches)
+  const denyCache = options.denyCache ? new DenyCache(base, slots) : undefined
   const leases = new Leases(base, denyCache ?? slots)
   const relaxed = new Relaxed({ ...base, ...blocks, strikeAfter }, leases)
   const known = new KnownBlocks(
@@ -122,7 +131,7 @@ function addLayers(
     relaxed,
   )
   layers.push(known, relaxed, leases, ...(denyCache ? [denyCache] : []), slots, batches)
-  return { known, batches, waiters }
+  return { known, relaxed, batches, waiters }
 }
 
 /** What all parts have in common. */

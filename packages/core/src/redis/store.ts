@@ -1,10 +1,9 @@
 import { checkedListName } from '../blocks/given-list-entries.js'
-import { storeLists } from '../blocks/given-lists.js'
 import { KeptList } from '../blocks/kept-list.js'
 import { offendersOf } from '../offenders/refusal-log.js'
 import type { StoreBlocks } from '../store/blocks.js'
 import { cellsNamed, type NamedCell } from '../store/cell-names.js'
-import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
+import type { StoreEvents } from '../store/events.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
 import type { StoreLists } from '../store/list.js'
@@ -23,17 +22,13 @@ import {
   type WaitingTurn,
 } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
-import { Listeners } from '../util/listeners.js'
-import { STORE_WARNINGS, Warnings } from '../util/warnings.js'
 import { assemble } from './assemble.js'
 import { FORGIVEN } from './changes/strikes.js'
-import { connect, type RedisClient } from './clients/connect.js'
+import type { RedisClient } from './clients/connect.js'
 import type { StoreState } from './health/breaker.js'
 import type { Readiness } from './health/readiness.js'
-import { forget, kept } from './kept/identity-state.js'
-import type { KeptState } from './kept/kept-state.js'
-import type { Layer } from './layers/layer.js'
-import { checkedOptions, type RedisStoreOptions } from './options.js'
+import { forget, type KeptState, kept } from './kept/kept-state.js'
+import type { RedisStoreOptions } from './options.js'
 import { cellSuffix, firstOfKeys, keyStart } from './scripts/keys.js'
 import { deleteKeys } from './scripts/run.js'
 
@@ -47,12 +42,7 @@ import { deleteKeys } from './scripts/run.js'
  * @throws SluiceError `INVALID_POLICY`
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
-  const checked = checkedOptions(options)
-  const lists = storeLists('redisStore', options)
-  const listeners = new Listeners<StoreEvents>('redisStore', STORE_EVENTS)
-  const warnings = new Warnings('redisStore', STORE_WARNINGS, options.warnings, listeners)
-  const connection = connect(client, checked.timeoutMs, checked.connectTimeoutMs)
-  return new RedisStore(assemble(connection, { ...checked, lists, warnings, listeners }))
+  return new RedisStore(assemble(client, options))
 }
 
 export class RedisStore implements Store {
@@ -62,13 +52,11 @@ export class RedisStore implements Store {
   readonly blocks: StoreBlocks
   readonly noteRefusal: Store['noteRefusal']
   readonly #parts: ReturnType<typeof assemble>
-  readonly #firstLayer: Layer
   #closing: Promise<void> | undefined
 
   /** @internal Use `redisStore`. */
   constructor(parts: ReturnType<typeof assemble>) {
     this.#parts = parts
-    this.#firstLayer = parts.layers[0] as Layer
     this.lists = parts.ownLists
     this.clock = parts.clock
     this.blocks = parts.blocks
@@ -85,7 +73,7 @@ export class RedisStore implements Store {
     // admitted before.
     const { closed } = this.#parts.readiness
     if (closed && request.op !== REFUND && request.op !== RELEASE) throw closed
-    return this.#firstLayer.decide(request)
+    return this.#parts.firstLayer.decide(request)
   }
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {
@@ -161,11 +149,7 @@ export class RedisStore implements Store {
 
   /** @internal */
   lastKnown(request: StoreRequest): StoreResult | undefined {
-    for (const layer of this.#parts.layers) {
-      const known = layer.lastKnown?.(request)
-      if (known) return known
-    }
-    return undefined
+    return this.#parts.relaxed.lastKnown(request)
   }
 
   on<Name extends keyof StoreEvents>(event: Name, listener: (event: StoreEvents[Name]) => unknown): () => void {

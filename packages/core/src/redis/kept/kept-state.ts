@@ -1,9 +1,21 @@
 import { BlockedRanges } from '../../blocks/blocked-ranges.js'
+import { identityText } from '../../blocks/given-blocks.js'
+import type { RefusalLog } from '../../offenders/refusal-log.js'
 import type { BlockEntry } from '../../store/blocks.js'
+import type { IdentityByKind } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
+import type { Outbox } from '../batching/outbox.js'
 import { blockEntry, type IndexEntry } from '../blocks/entry.js'
-import { WAITING } from '../scripts/keys.js'
+import type { HeldBlocks } from '../blocks/held-blocks.js'
+import type { RedisLists } from '../blocks/redis-lists.js'
+import type { BlockChanges } from '../changes/block-changes.js'
+import type { Changes } from '../changes/changes.js'
+import { keyStart, strikesSuffix, WAITING } from '../scripts/keys.js'
 import { ReplyReader } from '../scripts/reply-reader.js'
+import { readKeys } from '../scripts/run.js'
+import { forgetKeys, restsOfKeys } from '../scripts/walk-keys.js'
+import type { RedisBase } from '../slots/base.js'
+import type { RedisRefusals } from './redis-refusals.js'
 
 /** What Redis keeps of an identity. Plain data, as JSON holds it. */
 export interface KeptState {
@@ -29,8 +41,55 @@ export interface KeptStrikes {
   readonly rung: number
 }
 
+interface IdentityParts extends RedisBase {
+  readonly now: () => number
+  readonly outbox: Outbox
+  readonly changes: Changes
+  readonly held: HeldBlocks
+  readonly blockChanges: BlockChanges
+  readonly lists: RedisLists
+  readonly refusals: RefusalLog | undefined
+  readonly refusalSlices: RedisRefusals
+}
+
+/** Erases what Redis keeps of an identity: looks through all keys of the server. */
+export async function forget(state: IdentityParts, given: IdentityByKind): Promise<void> {
+  const { connection, timeoutMs, outbox, changes, blockChanges, lists, refusals, refusalSlices } = state
+  const identity = identityText('forget', given)
+  await changes.make({ kind: 'forget', identity }, async () => {
+    // First of all, or a process that holds a block or an entry of a list might write it again.
+    await blockChanges.erase(identity)
+    await lists.forget(identity)
+    outbox.flush()
+    await forgetKeys(connection, timeoutMs, startOfKeys(state, identity), '')
+    refusals?.forget(identity)
+    await forgetKeys(connection, timeoutMs, refusalSlices.start, identity)
+  })
+}
+
+/** What Redis keeps of an identity: looks through all keys of the server. */
+export async function kept(state: IdentityParts, given: IdentityByKind): Promise<KeptState> {
+  const { connection, prefix, timeoutMs, now, held, lists } = state
+  const identity = identityText('kept', given)
+  const { counts, strikes } = namesIn(await restsOfKeys(connection, timeoutMs, startOfKeys(state, identity)))
+  const keys = strikes.map((policy) => keyStart(prefix, identity) + strikesSuffix(policy))
+  const records = await readKeys(connection, timeoutMs, keys)
+  return {
+    identity,
+    counts,
+    strikes: strikes.flatMap((policy, i) => strikesIn(policy, records[i]) ?? []),
+    blocks: await blocksFor(identity, now(), held.all()),
+    lists: await lists.namesFor(identity),
+  }
+}
+
+/** What all keys of an identity begin with. */
+function startOfKeys({ prefix }: RedisBase, identity: string): string {
+  return `${keyStart(prefix, identity)}}:`
+}
+
 /** What the names of an identity's keys say, each without what all begin with. */
-export function namesIn(rests: readonly string[]): { counts: KeptState['counts']; strikes: readonly string[] } {
+function namesIn(rests: readonly string[]): { counts: KeptState['counts']; strikes: readonly string[] } {
   const counts: { policy: string; cell: string }[] = []
   const strikes: string[] = []
   // SCAN may find a key twice.
@@ -48,7 +107,7 @@ export function namesIn(rests: readonly string[]): { counts: KeptState['counts']
 }
 
 /** A record of strikes, as `lua/strikes.lua` writes it; undefined for what is none. */
-export function strikesIn(policy: string, record: unknown): KeptStrikes | undefined {
+function strikesIn(policy: string, record: unknown): KeptStrikes | undefined {
   if (!(record instanceof Uint8Array) || record.length < 7 || (record.length - 7) % 8 !== 0) return undefined
   const reader = new ReplyReader(record)
   const rung = reader.uint8()
@@ -63,11 +122,7 @@ export function strikesIn(policy: string, record: unknown): KeptStrikes | undefi
 }
 
 /** Those of some blocks that refuse an identity: its own, and those of networks that it is in. */
-export async function blocksFor(
-  identity: string,
-  now: number,
-  entries: AsyncIterable<IndexEntry>,
-): Promise<BlockEntry[]> {
+async function blocksFor(identity: string, now: number, entries: AsyncIterable<IndexEntry>): Promise<BlockEntry[]> {
   const found: IndexEntry[] = []
   const networks = new BlockedRanges<IndexEntry>()
   for await (const entry of entries) {

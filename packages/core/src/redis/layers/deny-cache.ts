@@ -12,6 +12,7 @@ import {
   type StoreResult,
 } from '../../store/store.js'
 import { areEqual } from '../../util/are-equal.js'
+import type { RedisBase } from '../slots/base.js'
 import type { Change, Layer } from './layer.js'
 
 /** Longest that a refusal is repeated, in ms: room that is made elsewhere may go unnoticed for so long. */
@@ -113,6 +114,7 @@ export class DenyCache implements Layer {
   readonly #next: Layer
   readonly #clock: (() => number) | undefined
   readonly #now: () => number
+  readonly #isCluster: boolean
   #young = new Generation()
   #old = new Generation()
   #latest = 0
@@ -121,41 +123,47 @@ export class DenyCache implements Layer {
   #isClosed = false
 
   /** `clock`: the store's own, if it has one; else Redis's is followed by the performance clock. */
-  constructor(clock: (() => number) | undefined, next: Layer) {
+  constructor({ clock, slots }: Pick<RedisBase, 'clock' | 'slots'>, next: Layer) {
     this.#clock = clock
     this.#now = clock ?? (() => performance.now())
+    this.#isCluster = slots.isCluster
     this.#next = next
   }
 
   decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
     const { op, plan, identities } = request
-    if (op === CONSUME) return this.#find(request) ?? this.#next.decide(request)
-    if (op !== REFUND && op !== RELEASE) return this.#next.decide(request)
+    if (op === CONSUME && !request.fresh) {
+      return (
+        this.#find(request) ?? (this.#isInParts(request) ? this.#decideInParts(request) : this.#next.decide(request))
+      )
+    }
     const result = this.#next.decide(request)
-    if (!(result instanceof Promise)) return result
+    if ((op !== REFUND && op !== RELEASE) || !(result instanceof Promise)) return result
     // The room that it makes is there when it has reached Redis, whatever is on its way from before.
     return result.finally(this.#changing(plan, identities))
   }
 
   onResult(request: StoreRequest, result: StoreResult, _slot: number, sentAt: number): void {
     if (request.op === CONSUME && !result.allowed) {
-      // A refusal for those that wait holds only while they do.
-      if (!request.fresh && result.behindMs === undefined) {
-        this.#keep(request, result, sentAt, (identity) => this.#isClearing(identity))
-      }
+      if (!request.fresh && !this.#isInParts(request)) this.#keep(request, result, sentAt)
     } else if (request.op !== PEEK && result.behindMs === undefined) this.#changed(request.plan, request.identities)
   }
 
-  onParts(request: StoreRequest): ((result: StoreResult | undefined) => void) | undefined {
-    if (request.op !== CONSUME || request.fresh) return undefined
+  /** Whether a decision may be made of several results, by slot, which others may overtake. */
+  #isInParts({ identities }: StoreRequest): boolean {
+    return this.#isCluster && identities.length > 1
+  }
+
+  async #decideInParts(request: StoreRequest): Promise<StoreResult> {
     const { identities } = request
     const sentAt = performance.now()
     const before = this.#mark(identities).map(({ changes }) => changes)
-    return (result) => {
-      const hasChanged = (identity: string) =>
-        this.#marks.get(identity)?.changes !== before[identities.indexOf(identity)]
-      if (result?.allowed === false && result.behindMs === undefined)
-        this.#keep(request, result, sentAt, (id) => this.#isClearing(id) || hasChanged(id))
+    try {
+      const result = await this.#next.decide(request)
+      const hasChanged = (id: string) => this.#marks.get(id)?.changes !== before[identities.indexOf(id)]
+      if (!result.allowed) this.#keep(request, result, sentAt, hasChanged)
+      return result
+    } finally {
       this.#unmark(identities)
     }
   }
@@ -181,7 +189,7 @@ export class DenyCache implements Layer {
 
   /** What Redis would answer, if that is known. */
   #find(request: StoreRequest): StoreResult | undefined {
-    if (request.fresh || (this.#young.size === 0 && this.#old.size === 0)) return undefined
+    if (this.#young.size === 0 && this.#old.size === 0) return undefined
     const key = keyOf(request)
     const refusal = this.#young.find(key, request) ?? this.#old.find(key, request)
     // A refusal that is a strike has to reach Redis; one by a block or ban is none.
@@ -197,8 +205,10 @@ export class DenyCache implements Layer {
     this.#timer = undefined
   }
 
-  #keep(request: StoreRequest, result: StoreResult, sentAt: number, isStale: (identity: string) => boolean): void {
-    if (this.#isClosed || (request.strike !== undefined && !result.block)) return
+  #keep(request: StoreRequest, result: StoreResult, sentAt: number, hasChanged = (_identity: string) => false): void {
+    // A refusal for those that wait holds only while they do.
+    if (this.#isClosed || result.behindMs !== undefined || (request.strike !== undefined && !result.block)) return
+    const isStale = (identity: string) => (this.#marks.get(identity)?.clears ?? 0) > 0 || hasChanged(identity)
     const { block } = result
     const refusal = block ? { refusedOn: [], holdsMs: block.remainingMs } : refusalOf(request, result)
     if (!refusal || (block ? request.identities : refusal.refusedOn).some(isStale)) return
@@ -271,10 +281,6 @@ export class DenyCache implements Layer {
       const mark = this.#marks.get(identity)
       if (mark && --mark.holders === 0) this.#marks.delete(identity)
     }
-  }
-
-  #isClearing(identity: string): boolean {
-    return (this.#marks.get(identity)?.clears ?? 0) > 0
   }
 
   /** A clock that steps back makes Redis write states down anew, so nothing from before is certain. */

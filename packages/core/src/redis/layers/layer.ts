@@ -9,15 +9,8 @@ export interface Layer {
   decide(request: StoreRequest): StoreResult | Promise<StoreResult>
   /** Called with every reply of Redis, in the order of decisions, before its caller gets it; `sentAt` is by the performance clock. */
   onResult?(request: StoreRequest, result: StoreResult, slot: number, sentAt: number): void
-  /**
-   * Called before a decision is made of several results, which others may overtake. Calls back with what came of it, undefined
-   * where it failed.
-   */
-  onParts?(request: StoreRequest): ((result: StoreResult | undefined) => void) | undefined
   /** Called before the command of a change is sent. What it returns is called once the reply is in, or has failed. */
   change?(what: Change): (() => void) | undefined
-  /** What is counted here of what a request asks for, while Redis is away. */
-  lastKnown?(request: StoreRequest): StoreResult | undefined
   /** Sends what is to be sent yet, and ends timers. */
   close(): Promise<void>
 }

@@ -12,8 +12,6 @@ export interface SlotsOptions extends RedisBase {
   readonly waiters: KnownWaiters
   /** Strikes for a refusal, where the plan bans. */
   readonly strikeAfter: (request: StoreRequest, result: StoreResult) => Promise<StoreResult>
-  /** The layers that are told of decisions that are put together. */
-  readonly layers: readonly Layer[]
 }
 
 /** Sends decisions to the servers of their keys: in a cluster by slot, where one script cannot have them all. */
@@ -68,17 +66,9 @@ export class Slots implements Layer {
   }
 
   async #decideBySlot(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
-    const { layers, strikeAfter } = this.#options
-    const ends = layers.flatMap((layer) => layer.onParts?.(request) ?? [])
     const { strike, ...unstruck } = request
-    let result: StoreResult | undefined
-    try {
-      result = await decideAcrossSlots(unstruck, slots, (part, slot) => this.#next.decide(part, slot))
-      // In a second step, which may be lost and is not sent twice: a refusal is a strike once it is one.
-      if (strike !== undefined) result = await strikeAfter(request, result)
-      return result
-    } finally {
-      for (const end of ends) end(result)
-    }
+    const result = await decideAcrossSlots(unstruck, slots, (part, slot) => this.#next.decide(part, slot))
+    // In a second step, which may be lost and is not sent twice: a refusal is a strike once it is one.
+    return strike === undefined ? result : this.#options.strikeAfter(request, result)
   }
 }
