@@ -6,7 +6,7 @@ import { ResultReader } from '../scripts/decode.js'
 import { unreadable } from '../scripts/reply-reader.js'
 import { isTryAgain, type Pulse, run } from '../scripts/run.js'
 import { decideOnMovingSlot } from '../slots/moving-slot.js'
-import { type Batch, batchOf, type Destination, type Pending } from './batch.js'
+import type { Batch, Destination, Pending } from './batch.js'
 import { type BatchScript, BatchScripts, type BatchScriptsOptions } from './batch-scripts.js'
 import { InFlight, MOST_UNSENT } from './in-flight.js'
 
@@ -29,7 +29,8 @@ export class BatchRuns {
   }
 
   send(entries: readonly Pending[], to: Destination, sentAt = performance.now(), looks = false): void {
-    const batch = batchOf(entries, to, sentAt, looks)
+    const groups = groupBy(entries, ({ request }) => request.plan)
+    const batch: Batch = { ...to, entries, groups, sentAt, isSent: false, looks }
     if (this.inFlight.begin(batch)) {
       this.#run(batch, this.#scripts.choose(batch))
       return
@@ -48,28 +49,13 @@ export class BatchRuns {
     return Math.max(1, this.#options.timeoutMs - (performance.now() - sentAt))
   }
 
-  #run(batch: Batch, how: BatchScript): void {
-    const { connection } = this.#options
-    const { node, slot } = batch
+  async #run(batch: Batch, { script, encoded, mayBeEmpty, strikesApart }: BatchScript): Promise<void> {
+    const { connection, breaker } = this.#options
+    const { node, slot, sentAt } = batch
     const pulse = this.#pulseOf(node ?? connection.nodeOf(slot))
     const onSent = () => this.inFlight.sent(batch)
-    run(connection, this.#leftMs(batch.sentAt), how.script, how.encoded, { node, pulse, onSent }).then(
-      (reply) => this.#heard(batch, reply, how),
-      (error) => this.#failed(batch, error),
-    )
-  }
-
-  #pulseOf(node: string): Pulse {
-    let pulse = this.#pulses.get(node)
-    if (!pulse) {
-      pulse = { heardAt: 0 }
-      this.#pulses.set(node, pulse)
-    }
-    return pulse
-  }
-
-  #heard(batch: Batch, reply: unknown, { mayBeEmpty, strikesApart }: BatchScript): void {
     try {
+      const reply = await run(connection, this.#leftMs(sentAt), script, encoded, { node, pulse, onSent })
       const results = new ResultReader(reply)
       if (mayBeEmpty && results.needsBlockKeys) {
         this.#scripts.sawBlock()
@@ -81,15 +67,24 @@ export class BatchRuns {
       this.#failed(batch, error as Error)
       return
     }
-    this.#options.breaker.succeeded(batch.slot)
+    breaker.succeeded(slot)
     this.inFlight.end(batch)
+  }
+
+  #pulseOf(node: string): Pulse {
+    let pulse = this.#pulses.get(node)
+    if (!pulse) {
+      pulse = { heardAt: 0 }
+      this.#pulses.set(node, pulse)
+    }
+    return pulse
   }
 
   #failed(batch: Batch, error: Error): void {
     const { entries, slot, node } = batch
     const { breaker, prefix, crossSlots } = this.#options
     this.inFlight.sent(batch)
-    if (node !== undefined) crossSlots?.failed(node)
+    if (node !== undefined) crossSlots?.note(node, false)
     else if (isTryAgain(error)) {
       this.#decideEach(batch)
       return
@@ -134,10 +129,7 @@ export class BatchRuns {
         pending.resolve(result)
       }
     }
-    if (node !== undefined) {
-      if (elsewhere.length < entries.length) crossSlots?.succeeded(node)
-      else crossSlots?.failed(node)
-    }
+    if (node !== undefined) crossSlots?.note(node, elsewhere.length < entries.length)
     if (struck.length > 0) {
       this.#scripts.sawStrike()
       this.send(struck, { slot, node }, sentAt)

@@ -1,5 +1,4 @@
 import type { Plan, StoreRequest, StoreResult } from '../../store/store.js'
-import { groupBy } from '../../util/group-by.js'
 
 /** A decision that waits for its result. */
 export interface Pending {
@@ -29,9 +28,4 @@ export interface Batch extends Destination {
   isSent: boolean
   /** Whether its decisions look for requests that wait for their turn across processes. */
   readonly looks: boolean
-}
-
-export function batchOf(entries: readonly Pending[], to: Destination, sentAt: number, looks: boolean): Batch {
-  const groups = groupBy(entries, ({ request }) => request.plan)
-  return { entries, slot: to.slot, node: to.node, groups, sentAt, isSent: false, looks }
 }

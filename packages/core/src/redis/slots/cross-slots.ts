@@ -62,26 +62,21 @@ export class CrossSlots {
     if (!this.#connection.isConnectedTo?.(node)) return
     const master = { isSupported: false, until: performance.now() + this.#timeoutMs, doubts: known?.doubts ?? 0 }
     this.#masters.set(node, master)
-    const isRefused = () => this.#giveUp(master, REFUSED_MS)
     run(this.#connection, this.#timeoutMs, crossSlotsScript, () => ({ keys: [], args: [...keys] }), { node }).then(
       (reply) => {
         if (reply === READ) master.isSupported = true
-        else if (reply === NOT_HERE) this.#giveUp(master, MOVED_MS)
-        else isRefused()
+        else this.#giveUp(master, reply === NOT_HERE ? MOVED_MS : REFUSED_MS)
       },
       () => this.#doubt(master),
     )
   }
 
-  /** A script with undeclared keys failed, or had none of its keys on that master. */
-  failed(node: string): void {
+  /** Notes how a script with undeclared keys went: it was of use if it succeeded and had any of its keys on that master. */
+  note(node: string, wasOfUse: boolean): void {
     const master = this.#masters.get(node)
-    if (master) this.#doubt(master)
-  }
-
-  succeeded(node: string): void {
-    const master = this.#masters.get(node)
-    if (master) master.doubts = 0
+    if (!master) return
+    if (wasOfUse) master.doubts = 0
+    else this.#doubt(master)
   }
 
   #doubt(master: Master): void {

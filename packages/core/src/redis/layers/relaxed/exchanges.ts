@@ -71,13 +71,9 @@ export class Exchanges {
   }
 
   #roundOf(syncEveryMs: number): Round {
-    let round = this.#rounds.get(syncEveryMs)
-    if (!round) {
-      round = new Round()
-      this.#rounds.set(syncEveryMs, round)
-    }
-    const known = round
-    round.timer ??= setInterval(() => this.#pass(known, syncEveryMs), syncEveryMs).unref()
+    const round = this.#rounds.get(syncEveryMs) ?? new Round()
+    this.#rounds.set(syncEveryMs, round)
+    round.timer ??= setInterval(() => this.#pass(round, syncEveryMs), syncEveryMs).unref()
     return round
   }
 
