@@ -32,6 +32,8 @@ interface Refusal {
   isOver: boolean
 }
 
+const NONE: readonly Refusal[] = []
+
 /** Refusals of about the same time, which are forgotten together. */
 class Generation {
   size = 0
@@ -41,10 +43,7 @@ class Generation {
   readonly #byRefusing = new Map<string, Set<Refusal>>()
 
   find(key: string, request: StoreRequest): Refusal | undefined {
-    const refusals = this.#byKey.get(key)
-    if (!refusals) return undefined
-    for (let i = 0; i < refusals.length; i++) {
-      const refusal = refusals[i] as Refusal
+    for (const refusal of this.#byKey.get(key) ?? NONE) {
       if (!refusal.isOver && isSame(refusal.request, request)) return refusal
     }
     return undefined
@@ -69,11 +68,11 @@ class Generation {
 
   /** The state of an identity has changed: whatever refused because of it may not any more. */
   changed(plan: Plan, identity: string): void {
-    for (const refusal of this.#byKey.get(identity) ?? []) {
+    for (const refusal of this.#byKey.get(identity) ?? NONE) {
       if (shareState(refusal.request.plan, plan)) refusal.isOver = true
     }
     const refusals = this.#byRefusing.size > 0 ? this.#byRefusing.get(`${plan.policy}\n${identity}`) : undefined
-    for (const refusal of refusals ?? []) {
+    for (const refusal of refusals ?? NONE) {
       if (!shareState(refusal.request.plan, plan)) continue
       refusal.isOver = true
       refusals?.delete(refusal)
@@ -234,7 +233,7 @@ export class DenyCache implements Layer {
 
   #changed(plan: Plan, identities: readonly string[]): void {
     for (const identity of identities) {
-      const mark = this.#marks.size > 0 ? this.#marks.get(identity) : undefined
+      const mark = this.#marks.get(identity)
       if (mark) mark.changes++
       if (this.#young.size > 0) this.#young.changed(plan, identity)
       if (this.#old.size > 0) this.#old.changed(plan, identity)

@@ -2,7 +2,7 @@ import { REFUND, type StoreRequest, type StoreResult } from '../../store/store.j
 import type { Batches } from '../batching/batches.js'
 import type { KnownWaiters } from '../batching/known-waiters.js'
 import { HeldPermits } from '../permits/held-permits.js'
-import { decideAcrossSlots, partsOfWhole } from '../slots/across-slots.js'
+import { decideAcrossSlots } from '../slots/across-slots.js'
 import type { RedisBase } from '../slots/base.js'
 import { isOne } from '../slots/key-slots.js'
 import type { Layer } from './layer.js'
@@ -48,21 +48,14 @@ export class Slots implements Layer {
   }
 
   onResult(request: StoreRequest, result: StoreResult, slot: number): void {
-    if (request.permitId === '') return
-    const { slots: keySlots } = this.#options
-    // Permits are released by slot, also those that were taken on several at once.
-    const slots = keySlots.isCluster && request.identities.length > 1 ? keySlots.ofAll(request.identities) : [slot]
-    if (isOne(slots)) this.#permits.heard(request, result, slot)
-    else
-      for (const part of partsOfWhole(request, slots, result)) this.#permits.heard(part.request, part.result, part.slot)
+    if (request.permitId !== '') this.#permits.heard(request, result, slot)
   }
 
   /** Releases the permits that this process holds. Those whose server is away lapse by themselves. */
   async close(): Promise<void> {
     await this.#across.over()
     await this.#next.close()
-    const held = this.#permits.takeAll().filter(({ slot }) => !this.#options.breaker.causeFor(slot))
-    await Promise.allSettled(held.map(({ request, slot }) => this.#next.decide(request, slot)))
+    await Promise.allSettled(this.#permits.takeAll().map(async (release) => this.decide(release)))
   }
 
   async #decideBySlot(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {

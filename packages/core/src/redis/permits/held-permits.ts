@@ -13,7 +13,6 @@ import {
 interface Held {
   readonly request: StoreRequest
   readonly result: StoreResult
-  readonly slot: number
   /** When it expires, by the store's clock. */
   until: number
 }
@@ -31,21 +30,21 @@ export class HeldPermits {
   /** Call it with every result of a request that names permits. */
   heard(request: StoreRequest, result: StoreResult, slot: number): void {
     const { op, permitId, costs } = request
-    // The parts of one decision on several slots share a permit id.
+    // The parts of one decision on several slots share a permit id. One that was made whole is released by its first slot.
     const id = slot === 0 ? permitId : `${slot} ${permitId}`
     const held = this.#held.get(id)
     if (op === CONSUME || op === CHARGE) {
-      if (result.allowed) this.#hold(id, { request, result, slot, until: result.now + ttlOf(request) })
+      if (result.allowed) this.#hold(id, { request, result, until: result.now + ttlOf(request) })
     } else if (op === RELEASE || (op === REFUND && held?.request.costs.every((cost, c) => cost === costs[c]))) {
       this.#held.delete(id)
     } else if (op === RENEW && held) held.until = result.now + ttlOf(request)
   }
 
-  /** Requests that release all permits, by slot. From then on none is held. */
-  takeAll(): { request: StoreRequest; slot: number }[] {
+  /** Requests that release all permits. From then on none is held. */
+  takeAll(): StoreRequest[] {
     const all = [...this.#held.values()]
     this.#held.clear()
-    return all.map(({ request, result, slot }) => ({ request: { ...request, op: RELEASE, charge: result }, slot }))
+    return all.map(({ request, result }) => ({ ...request, op: RELEASE, charge: result }))
   }
 
   #hold(id: string, held: Held): void {

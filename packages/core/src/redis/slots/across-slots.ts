@@ -104,22 +104,6 @@ async function refusalCharged(
   return after.block || (charge.allowed && !first.allowed) ? first : after
 }
 
-/** A decision that was made whole, as the parts of it by slot: the request and the result of each. */
-export function partsOfWhole(
-  request: StoreRequest,
-  slots: readonly number[],
-  result: StoreResult,
-): { request: StoreRequest; result: StoreResult; slot: number }[] {
-  const parts = partsOf(request.plan, slots)
-  const requests = partRequests(request, parts)
-  const distinct = [...new Set(slots)]
-  return parts.map((part, i) => ({
-    request: requests[i] as StoreRequest,
-    result: partResult(part, result),
-    slot: distinct[i] as number,
-  }))
-}
-
 /** The results that the result of the whole was put together from: slots have clocks, and a refund needs each one's. */
 const resultsOf = new WeakMap<StoreResult, readonly StoreResult[]>()
 

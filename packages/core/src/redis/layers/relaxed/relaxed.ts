@@ -67,7 +67,7 @@ export class Relaxed implements Layer {
         if (cause) throw cause
       }
     }
-    return isOpen ? this.#decideHere(request, counts as Count[]) : this.#ask(request, tables, counts)
+    return isOpen ? this.#decideHere(request, counts as Count[]) : this.#ask(request, counts)
   }
 
   change(what: Change): undefined {
@@ -132,16 +132,13 @@ export class Relaxed implements Layer {
   }
 
   /** Asks Redis, once it has been sent what was counted here. */
-  #ask(
-    request: StoreRequest,
-    tables: readonly CountTable[],
-    known: readonly (Count | undefined)[],
-  ): StoreResult | Promise<StoreResult> {
+  #ask(request: StoreRequest, known: readonly (Count | undefined)[]): StoreResult | Promise<StoreResult> {
     const { op, plan, identities, costs } = request
     if (op === PEEK) {
       for (const count of known) if (count?.local.hasUnsent) this.#exchanges.now(count)
       return this.#next.decide(request)
     }
+    const tables = this.#tablesOf(plan)
     const counts = known.map(
       (count, c) => count ?? this.#countAskedBefore(tables[c] as CountTable, identityOf(plan, c, identities), plan),
     )
