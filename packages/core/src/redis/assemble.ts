@@ -1,6 +1,6 @@
 import { isRange } from '../blocks/blocked-ranges.js'
 import { storeLists } from '../blocks/given-lists.js'
-import { type RefusalLog, refusalLog } from '../offenders/refusal-log.js'
+import { refusalLog } from '../offenders/refusal-log.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import { Listeners } from '../util/listeners.js'
 import { STORE_WARNINGS, Warnings } from '../util/warnings.js'
@@ -44,16 +44,14 @@ type StoreOptions = ReturnType<typeof optionsOf>
 export function assemble(client: RedisClient, given: RedisStoreOptions) {
   const options = optionsOf(given)
   const connection = connect(client, options.timeoutMs, options.connectTimeoutMs)
-  const base = baseOf(connection, options)
-  const { outbox } = base
-  const blocks = blocksOf(base, options)
-  const { held } = blocks
+  const base = withBlocks(baseOf(connection, options), options)
+  const { held, keys, outbox } = base
   // Filled below, as layers are told of changes that others make.
   const layers: Layer[] = []
   const changes = new Changes(layers, outbox)
-  const strikes = new Strikes({ ...base, ...blocks, changes })
-  const { known, relaxed, batches, waiters } = addLayers(layers, base, blocks, strikes, options)
-  const blockChanges = new BlockChanges(held, blocks.keys, changes)
+  const strikes = new Strikes({ ...base, changes })
+  const { known, relaxed, batches, waiters } = addLayers(layers, base, strikes, options)
+  const blockChanges = new BlockChanges(held, keys, changes)
   const lists = new RedisLists({
     ...base,
     onRestored: (entries) => warnOfRestored(options.warnings, entries, 'an entry of a list', 'entries of lists'),
@@ -71,8 +69,6 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     strikes,
     batches,
     waiters,
-    held,
-    texts: blocks.texts,
     blockChanges,
     blocks: new RedisBlocks({
       held,
@@ -85,7 +81,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     }),
     lists,
     ownLists: options.lists,
-    refusals: refusals as RefusalLog | undefined,
+    refusals,
     refusalSlices,
     permitLooks: new PermitLooks(base),
     readiness: new StoreReadiness({ ...base, pending: () => batches.pending, started: () => known.starting }),
@@ -104,18 +100,11 @@ function optionsOf(given: RedisStoreOptions) {
  * The order in which a decision may be made without Redis, down to what sends it there: that of `layers.push` below. They are made
  * from the last to the first, as each is made with the next.
  */
-function addLayers(
-  layers: Layer[],
-  base: ReturnType<typeof baseOf>,
-  blocks: ReturnType<typeof blocksOf>,
-  strikes: Strikes,
-  options: StoreOptions,
-) {
+function addLayers(layers: Layer[], base: ReturnType<typeof withBlocks>, strikes: Strikes, options: StoreOptions) {
   const strikeAfter = strikes.after.bind(strikes)
-  const waiters = new KnownWaiters({ ...base, ...blocks })
+  const waiters = new KnownWaiters(base)
   const batches = new Batches({
     ...base,
-    ...blocks,
     waiters,
     batch: options.batch,
     onResult: (request, result, slot, sentAt) => {
@@ -125,9 +114,9 @@ function addLayers(
   const slots = new Slots({ ...base, waiters, strikeAfter }, batches)
   const denyCache = options.denyCache ? new DenyCache(base, slots) : undefined
   const leases = new Leases(base, denyCache ?? slots)
-  const relaxed = new Relaxed({ ...base, ...blocks, strikeAfter }, leases)
+  const relaxed = new Relaxed({ ...base, strikeAfter }, leases)
   const known = new KnownBlocks(
-    { ...base, ...blocks, connectTimeoutMs: options.connectTimeoutMs, remembers: options.denyCache },
+    { ...base, connectTimeoutMs: options.connectTimeoutMs, remembers: options.denyCache },
     relaxed,
   )
   layers.push(known, relaxed, leases, ...(denyCache ? [denyCache] : []), slots, batches)
@@ -172,8 +161,8 @@ function baseOf(connection: Connection, options: StoreOptions) {
   }
 }
 
-/** The blocks and bans that this process knows, and what scripts are sent because of them. */
-function blocksOf(base: ReturnType<typeof baseOf>, options: StoreOptions) {
+/** The same with the blocks and bans that this process knows, and what scripts are sent because of them. */
+function withBlocks(base: ReturnType<typeof baseOf>, options: StoreOptions) {
   const keys = new BlockKeys(base)
   const held = new HeldBlocks({
     ...base,
@@ -191,7 +180,7 @@ function blocksOf(base: ReturnType<typeof baseOf>, options: StoreOptions) {
     },
   })
   const texts = new PlanTexts({ ...base, knowsBlocks: () => held.isWhole })
-  return { held, keys, texts }
+  return { ...base, held, keys, texts }
 }
 
 /** Looks at a master that is connected: it may be another one, which evicts, or has lost blocks. */

@@ -21,7 +21,6 @@ export class Batches {
   readonly #runs: BatchRuns
   /** What waits for the end of this turn, by master, or by slot where that is not known (all in one where there are no slots). */
   #waiting = new Map<string | number, Pending[]>()
-  #isDue = false
 
   constructor(options: BatchesOptions) {
     this.#options = options
@@ -35,6 +34,7 @@ export class Batches {
       const pending = { request, slot, resolve, reject, apart }
       const looks = !apart && waiters.areLookedFor(request)
       const at = looks ? -1 - slot : (crossSlots && connection.nodeOf(slot)) || slot
+      if (this.#waiting.size === 0) outbox.add(this.#sendWaiting)
       const entries = this.#waiting.get(at)
       if (!entries) this.#waiting.set(at, [pending])
       else if (entries.length < batch) entries.push(pending)
@@ -44,18 +44,12 @@ export class Batches {
         outbox.sendFirst()
         this.#dispatch(entries, at)
       }
-      if (!this.#isDue) {
-        this.#isDue = true
-        outbox.add(this.#sendWaiting)
-      }
     })
   }
 
   /** How many decisions wait for a reply. */
   get pending(): number {
-    let waiting = 0
-    for (const entries of this.#waiting.values()) waiting += entries.length
-    return waiting + this.#runs.inFlight.decisions
+    return [...this.#waiting.values()].flat().length + this.#runs.inFlight.decisions
   }
 
   /** Decisions per batch. */
@@ -70,7 +64,6 @@ export class Batches {
   }
 
   readonly #sendWaiting = (): void => {
-    this.#isDue = false
     const waiting = this.#waiting
     this.#waiting = new Map()
     for (const [at, entries] of waiting) this.#dispatch(entries, at)

@@ -93,7 +93,7 @@ function namesIn(rests: readonly string[]): { counts: KeptState['counts']; strik
   const counts: { policy: string; cell: string }[] = []
   const strikes: string[] = []
   // SCAN may find a key twice.
-  for (const rest of new Set(rests)) {
+  for (const rest of [...new Set(rests)].sort()) {
     // The name of a policy holds no colon.
     const end = rest.indexOf(':')
     const [policy, cell] = [rest.slice(0, end), rest.slice(end + 1)]
@@ -101,9 +101,7 @@ function namesIn(rests: readonly string[]): { counts: KeptState['counts']; strik
     if (cell === 'strikes') strikes.push(policy)
     else counts.push({ policy, cell })
   }
-  const order = (one: string, other: string) => (one < other ? -1 : 1)
-  counts.sort((a, b) => order(`${a.policy}:${a.cell}`, `${b.policy}:${b.cell}`))
-  return { counts, strikes: strikes.sort(order) }
+  return { counts, strikes: strikes.sort() }
 }
 
 /** A record of strikes, as `lua/strikes.lua` writes it; undefined for what is none. */

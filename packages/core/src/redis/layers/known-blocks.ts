@@ -46,7 +46,7 @@ export class KnownBlocks implements Layer {
 
   decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
     if (request.op > CHARGE) return this.#next.decide(request)
-    if (this.#starting && request.identities.some(isAddress)) {
+    if (this.#starting && request.identities.some((identity) => identity.startsWith('ip='))) {
       return this.#starting.then(() => {
         if (this.#isClosed) throw new SluiceError('STORE_UNAVAILABLE', 'redis: the store is closed')
         return this.decide(request)
@@ -113,8 +113,4 @@ export class KnownBlocks implements Layer {
     clearTimeout(timer)
     isOver()
   }
-}
-
-function isAddress(identity: string): boolean {
-  return identity.startsWith('ip=')
 }

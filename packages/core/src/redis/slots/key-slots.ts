@@ -30,7 +30,6 @@ export class KeySlots {
 
   /** Why the servers of these are not asked. */
   causeFor(identities: readonly string[]): SluiceError | undefined {
-    if (!this.isCluster) return this.#breaker.causeFor(0)
     for (const identity of identities) {
       const cause = this.#breaker.causeFor(this.of(identity))
       if (cause) return cause
