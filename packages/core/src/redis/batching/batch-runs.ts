@@ -72,11 +72,8 @@ export class BatchRuns {
   }
 
   #pulseOf(node: string): Pulse {
-    let pulse = this.#pulses.get(node)
-    if (!pulse) {
-      pulse = { heardAt: 0 }
-      this.#pulses.set(node, pulse)
-    }
+    const pulse = this.#pulses.get(node) ?? { heardAt: 0 }
+    this.#pulses.set(node, pulse)
     return pulse
   }
 

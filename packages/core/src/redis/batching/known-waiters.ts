@@ -29,7 +29,7 @@ export class KnownWaiters {
   readonly #options: KnownWaitersOptions
   readonly #marker: string
   readonly #unwaited = new UnwaitedQueues()
-  /** Of the marker in a cluster, by the performance clock: when it is looked for again, and until when it is set. */
+  /** When the marker of a cluster is looked for again, and until when it is set: by the performance clock. */
   #nextLookAt = 0
   #markedUntil = 0
 

@@ -151,7 +151,7 @@ function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) 
   return { plan: partial, identities, cells, positions }
 }
 
-/** What is asked of each part. */
+/** The request for each part. */
 function partRequests(request: StoreRequest, parts: readonly Part[]): StoreRequest[] {
   const { op, permitId, needs, turn, charge } = request
   const charges = charge && resultsOf.get(charge)

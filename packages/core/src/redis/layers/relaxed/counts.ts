@@ -81,7 +81,7 @@ export class Count {
     this.local = localCountOf(table.cell)
   }
 
-  /** The time of Redis, once it was heard. Milliseconds are rounded down: what has not surely come, has not. */
+  /** The time of Redis, once a reply has named it. Milliseconds are rounded down: what has not surely come, has not. */
   nowAt(performanceNow: number): number {
     const { now, at } = this.heard as Heard
     return this.#clock ? this.#clock() : now + Math.floor(performanceNow - at)
