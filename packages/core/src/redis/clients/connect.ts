@@ -1,5 +1,5 @@
 import { invalidPolicy } from '../../util/errors.js'
-import type { Client, Connection } from './connection.js'
+import type { Client, Connection, Wire, WireEvents } from './connection.js'
 import { ioredis } from './ioredis.js'
 import { nodeRedis, nodeRedisCluster } from './node-redis.js'
 import { sharedConnection } from './shared.js'
@@ -27,19 +27,19 @@ type Method = (...args: never[]) => unknown
  * that was made of it.
  */
 export function connect(client: Client, timeoutMs: number, connectTimeoutMs: number): Connection {
-  return sharedConnection(client, String(timeoutMs), connectTimeoutMs, () => open(client, timeoutMs, connectTimeoutMs))
+  return sharedConnection(client, timeoutMs, connectTimeoutMs, (events) => wireOf(client, timeoutMs, events))
 }
 
-function open(client: Client, timeoutMs: number, connectTimeoutMs: number): Connection {
+function wireOf(client: Client, timeoutMs: number, events: WireEvents): Wire {
   // A connection without a reply for so long is ended: it can be dead and stay open.
   const silenceMs = Math.max(1000, timeoutMs + 500)
   if (typeof client?.duplicate === 'function') {
     if (typeof client.evalsha === 'function' && typeof client.status === 'string')
-      return ioredis(client, silenceMs, connectTimeoutMs)
+      return ioredis(client, silenceMs, events)
     // What ends them is new in 5. Its client by Sentinel has a `sendCommand`, too, of other parameters.
     if (typeof client.sendCommand === 'function' && typeof client.destroy === 'function') {
-      if ('slots' in client) return nodeRedisCluster(client, silenceMs, connectTimeoutMs)
-      if ('options' in client) return nodeRedis(client, silenceMs, connectTimeoutMs)
+      if ('slots' in client) return nodeRedisCluster(client, silenceMs, events)
+      if ('options' in client) return nodeRedis(client, silenceMs, events)
     }
   }
   return invalidPolicy(

@@ -1,3 +1,5 @@
+import calculateSlot from 'cluster-key-slot'
+
 /** What the store needs of a Redis client: to send a command whole, or not at all. */
 export interface Connection {
   readonly isCluster: boolean
@@ -53,52 +55,35 @@ export type MasterListener = (node: string, info: (section: string) => Promise<u
 // biome-ignore lint/suspicious/noExplicitAny: structural types of clients that are not dependencies
 export type Client = any
 
-interface Waiting {
-  readonly callback: () => void
-  readonly onRefused: ((error: Error | undefined) => void) | undefined
+/** What a library does for a connection. */
+export interface Wire
+  extends Pick<Connection, 'isCluster' | 'keyPrefix' | 'nodeOf' | 'send' | 'isConnectedTo' | 'sendTo'> {
+  /** By which the user's client tells of its end. */
+  readonly endEvent: 'end' | 'disconnect'
+  isReady(): boolean
+  /** Ends it for good. */
+  end(): void
 }
 
-/** A server that says nothing yet may be busy with others that start; one that refuses, or cannot be found, is away. */
-const IS_SILENCE = /time(d )?out|ETIMEDOUT|no reply/i
+/** What a wire reports. */
+export interface WireEvents {
+  readonly ready: () => void
+  failed(error: Error): void
+  /** An attempt to connect has failed, or the connection is gone: by the last failure. */
+  notConnected(): void
+  readonly master: MasterListener
+}
 
-/**
- * Callbacks that wait for a connection to be ready: one listener for all, however many wait. For the first connection there
- * is `connectTimeoutMs` from now on.
- */
-export function waitingRoom(isReady: () => boolean, connectTimeoutMs: number) {
-  let waiting = new Set<Waiting>()
-  let startsUntil = performance.now() + connectTimeoutMs
-  return {
-    open(): void {
-      startsUntil = 0
-      const callbacks = waiting
-      waiting = new Set()
-      for (const { callback } of callbacks) callback()
-    },
-    /** Called with every failed attempt to connect. Returns whether there is still reason to wait for the first. */
-    refused(error: Error | undefined): boolean {
-      if (performance.now() < startsUntil && (!error || IS_SILENCE.test(`${error.message} ${codeOf(error)}`)))
-        return true
-      startsUntil = 0
-      for (const one of [...waiting]) {
-        if (!one.onRefused) continue
-        waiting.delete(one)
-        one.onRefused(error)
-      }
-      return false
-    },
-    startsUntil: () => startsUntil,
-    whenReady(callback: () => void, onRefused?: (error: Error | undefined) => void): () => void {
-      const one = { callback, onRefused }
-      if (isReady()) callback()
-      else waiting.add(one)
-      return () => waiting.delete(one)
-    },
+/** What is made once for each client. */
+export function perClient<T>(make: (client: Client) => T): (client: Client) => T {
+  const made = new WeakMap<Client, T>()
+  return (client) => {
+    const known = made.get(client)
+    if (known !== undefined) return known
+    const one = make(client)
+    made.set(client, one)
+    return one
   }
-}
-
-function codeOf(error: Error): string {
-  return (error as NodeJS.ErrnoException).code ?? ''
 }
 
 const waits = new WeakMap<Client, Promise<void>>()
@@ -125,16 +110,49 @@ export function nextOf(client: Client, events: readonly string[]): Promise<void>
 
 /** The scripts that a client has sent since it last connected: the server that replies now has got them all. */
 export function scriptsSent(): (client: Client) => Set<string> {
-  const byClient = new WeakMap<Client, Set<string>>()
-  return (client) => {
-    const known = byClient.get(client)
-    if (known) return known
+  return perClient((client) => {
     const sent = new Set<string>()
-    byClient.set(client, sent)
     client.on('connect', () => sent.clear())
     // Until then it refuses what it is given to send.
     client.on('ready', () => sent.clear())
     return sent
+  })
+}
+
+/** What senders need of the masters of a cluster. */
+interface Masters {
+  /** Undefined where none is known. */
+  ofSlot(slot: number): Client
+  at(address: string): Client
+  isReady(master: Client): boolean
+  /** Resolves after one attempt to connect it. */
+  connect(master: Client, wait: Wait): Promise<unknown>
+  /** By the cluster, which finds the master by the key. */
+  send(master: Client, key: string, command: (sent: Set<string>) => readonly string[], wait: Wait): Promise<unknown>
+  /** By the master itself. */
+  sendTo(master: Client, command: (sent: Set<string>) => readonly string[]): Promise<unknown>
+}
+
+export function clusterSenders(masters: Masters): Required<Pick<Connection, 'send' | 'isConnectedTo' | 'sendTo'>> {
+  const connectedAt = (address: string) => {
+    const master = masters.at(address)
+    return master && masters.isReady(master) ? master : undefined
+  }
+  return {
+    send: (key, command, wait) => {
+      const master = masters.ofSlot(calculateSlot(key))
+      if (!master || masters.isReady(master)) return masters.send(master, key, command, wait)
+      // Each master is connected when it is first needed, and refuses what comes meanwhile.
+      return masters.connect(master, wait).then(() => {
+        if (wait.isLate()) throw new Error('its node was connected too late')
+        return masters.send(master, key, command, wait)
+      })
+    },
+    isConnectedTo: (address) => connectedAt(address) !== undefined,
+    sendTo: (address, command) => {
+      const master = connectedAt(address)
+      return master ? masters.sendTo(master, command) : Promise.reject(new Error(`${address} is not connected`))
+    },
   }
 }
 

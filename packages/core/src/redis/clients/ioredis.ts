@@ -1,16 +1,18 @@
-import calculateSlot from 'cluster-key-slot'
 import {
   addressOf,
   type Client,
   type Connection,
+  clusterSenders,
   type MasterListener,
   nextOf,
+  perClient,
   reconnectAfterMs,
   scriptsSent,
-  waitingRoom,
+  type Wire,
+  type WireEvents,
 } from './connection.js'
 import { commandMaker } from './ioredis-commands.js'
-import { silenceWatch } from './ioredis-silence.js'
+import { silenceWatch } from './silence.js'
 
 const noResend = {
   // A command resent after a reconnect may charge a second time, and one that waits offline is
@@ -25,7 +27,7 @@ const noResend = {
   retryStrategy: reconnectAfterMs,
 }
 
-export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: number): Connection {
+export function ioredis(client: Client, silenceMs: number, events: WireEvents): Wire {
   const isCluster = client.isCluster === true
   let left: unknown
   // A master demoted by a failover says READONLY, maybe often at once: look for the new one, without sending again (that
@@ -37,47 +39,48 @@ export function ioredis(client: Client, silenceMs: number, connectTimeoutMs: num
   })
   // Under Sentinel the master's address changes, its name does not.
   const address = own.options.sentinels ? String(own.options.name) : addressOf(own.options)
-  let last: Error | undefined
-  own.on('error', (error: Error) => {
-    last = error
-  })
-  const awaitReply = silenceWatch(silenceMs)
+  const awaitReply = silenceWatches(silenceMs)
   if (isCluster) own.on('+node', awaitReply)
   else awaitReply(own)
-  // It calls itself ready for as long as the connection that it leaves takes to close.
-  const isLeaving = () => left !== undefined && own.stream === left
-  const isReady = () => own.status === 'ready' && !isLeaving()
-  const room = waitingRoom(isReady, connectTimeoutMs)
-  own.on('ready', room.open)
-  let isClosed = false
-  const end = () => {
-    isClosed = true
-    own.disconnect()
-  }
-  client.once('end', end)
-  let isDown: (error: Error | undefined) => void = () => {}
-  own.on('close', () => {
-    if (!isClosed && !room.refused(last)) isDown(last)
-  })
+  own.on('error', (error: Error) => events.failed(error))
+  own.on('ready', () => events.ready())
+  own.on('close', () => events.notConnected())
+  watchMasters(own, isCluster ? undefined : address, events.master)
   return {
+    endEvent: 'end',
     isCluster,
     keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
-    isClosed: () => isClosed,
-    whenReady: room.whenReady,
-    connectTimeoutMs,
-    startsUntil: room.startsUntil,
-    onDown: (callback) => {
-      if (!isCluster) isDown = callback
-    },
-    onMaster: (callback) => watchMasters(own, isCluster ? undefined : address, callback),
+    // It calls itself ready for as long as the connection that it leaves takes to close.
+    isReady: () => own.status === 'ready' && (left === undefined || own.stream !== left),
     nodeOf: (slot) => (isCluster ? (own.slots[slot]?.[0] ?? '') : address),
-    ...(isCluster ? clusterSenders(own, awaitReply) : { send: senderOf(own, awaitReply) }),
-    lastError: () => last,
-    close: () => {
-      client.off('end', end)
-      end()
-    },
+    ...(isCluster ? sendersOfCluster(own, awaitReply) : { send: senderOf(own, awaitReply) }),
+    end: () => own.disconnect(),
   }
+}
+
+/**
+ * Ends connections on which replies are due and nothing has come. ioredis's own `socketTimeout` sets and clears a timer with
+ * every command, which is a tenth of the CPU time of a decision that is alone. This reads what the connection counts anyway.
+ *
+ * @returns what is to be called with a connection that a command is sent on
+ */
+function silenceWatches(silenceMs: number): (node: Client) => void {
+  const watchOf = perClient((node) => {
+    let connects = 0
+    const heard = () => {
+      const { stream, commandQueue } = node
+      const isDue = stream && !stream.destroyed && commandQueue.length > 0
+      return isDue ? `${connects} ${stream.bytesRead}` : undefined
+    }
+    const watch = silenceWatch(silenceMs, heard, (error) => node.stream.destroy(error))
+    // Its greeting is due, too: a server may accept a connection and say nothing.
+    node.on('connect', () => {
+      connects++
+      watch()
+    })
+    return watch
+  })
+  return (node) => watchOf(node)()
 }
 
 function duplicateOf(client: Client, silenceMs: number, reconnectOnError: (error: Error) => false | 1): Client {
@@ -121,40 +124,29 @@ function senderOf(own: Client, awaitReply: (node: Client) => void): Connection['
   }
 }
 
-function clusterSenders(
-  own: Client,
-  awaitReply: (node: Client) => void,
-): Required<Pick<Connection, 'send' | 'isConnectedTo' | 'sendTo'>> {
+function sendersOfCluster(own: Client, awaitReply: (node: Client) => void): ReturnType<typeof clusterSenders> {
   const made = commandMaker(own)
   const sentBy = scriptsSent()
   /** Nodes that have been connected. */
   const known = new WeakSet<Client>()
-  return {
-    send: (key, command, wait) => {
-      const node = masterOf(own, key)
-      const send = () => {
-        const parts = command(node ? sentBy(node) : new Set())
-        if (node) awaitReply(node)
-        if (!made) return own.callBuffer(parts[0], parts.slice(1))
-        return sendToCluster(own, made(parts), () => wait.isLate(), awaitReply)
-      }
-      if (!node) return send()
-      if (node.status === 'ready') {
-        known.add(node)
-        return send()
-      }
+  return clusterSenders({
+    ofSlot: (slot) => masterAt(own, own.slots[slot]?.[0]),
+    at: (address) => masterAt(own, address),
+    isReady: (node) => node.status === 'ready',
+    connect(node, wait) {
       if (!known.has(node)) wait.connects()
-      // Each node is connected when it is first needed, and refuses what comes meanwhile.
-      if (node.status === 'wait') node.connect().catch(() => {})
-      return nextOf(node, ['ready', 'end']).then(() => {
-        if (wait.isLate()) throw new Error('its node was connected too late')
-        return send()
-      })
+      return connected(node)
     },
-    isConnectedTo: (at) => masterAt(own, at)?.status === 'ready',
-    sendTo: (at, command) => {
-      const node = masterAt(own, at)
-      if (node?.status !== 'ready') return Promise.reject(new Error(`${at} is not connected`))
+    send(node, _key, command, wait) {
+      const parts = command(node ? sentBy(node) : new Set())
+      if (node) {
+        awaitReply(node)
+        if (node.status === 'ready') known.add(node)
+      }
+      if (!made) return own.callBuffer(parts[0], parts.slice(1))
+      return sendToCluster(own, made(parts), () => wait.isLate(), awaitReply)
+    },
+    sendTo(node, command) {
       const parts = command(sentBy(node))
       awaitReply(node)
       const reply: Promise<unknown> = made ? node.sendCommand(made(parts)) : node.callBuffer(parts[0], parts.slice(1))
@@ -164,7 +156,13 @@ function clusterSenders(
       })
       return reply
     },
-  }
+  })
+}
+
+/** Resolves when a node that is not connected is, or has failed to be. */
+function connected(node: Client): Promise<void> {
+  if (node.status === 'wait') node.connect().catch(() => {})
+  return nextOf(node, ['ready', 'end'])
 }
 
 /**
@@ -189,8 +187,7 @@ function sendToCluster(
     awaitReply(node)
     if (node.status === 'ready') return sendAgain.call(command, error)
     // One that is not connected yet would refuse it.
-    if (node.status === 'wait') node.connect().catch(() => {})
-    return nextOf(node, ['ready', 'end']).then(() => (isLate() ? reject : sendAgain).call(command, error))
+    return connected(node).then(() => (isLate() ? reject : sendAgain).call(command, error))
   }
   return reply
 }
@@ -202,11 +199,7 @@ function nodeAt(cluster: Client, address: string): Client {
   return cluster.connectionPool.findOrCreate(cluster.natMapper(named))
 }
 
-/** The connection of a cluster to the master of this key, if it has one. */
-function masterOf(cluster: Client, key: string): Client {
-  return masterAt(cluster, cluster.slots[calculateSlot(key)]?.[0])
-}
-
+/** The connection of a cluster to a master, if it has one. */
 function masterAt(cluster: Client, address: string): Client {
   return cluster.nodes('master').find(({ options }: Client) => addressOf(options) === address)
 }

@@ -1,63 +1,48 @@
-import calculateSlot from 'cluster-key-slot'
 import {
   addressOf,
   type Client,
-  type Connection,
-  type MasterListener,
+  clusterSenders,
   nextOf,
   reconnectAfterMs,
   scriptsSent,
-  type Wait,
-  waitingRoom,
+  type Wire,
+  type WireEvents,
 } from './connection.js'
-
-/** Silence is as many looks in a row, after a first one, since which nothing was heard. */
-const LOOKS = 5
+import { silenceWatch } from './silence.js'
 
 /** Resolves when a client that connects is ready, or an attempt has failed: it goes on trying by itself. */
 const attempt = (client: Client) => nextOf(client, ['ready', 'error', 'end'])
 
-/**
- * Calls back when replies are due and none has come for `silenceMs`, or up to a fifth longer, for the clients' own
- * timeouts count what they write; and about every error that is replied. Due is a greeting, too: a server may accept a
- * connection and say nothing.
- */
-function silenceWatch(
+/** Returns what notes that a reply is due. `onError`: called with every error that is replied. */
+function replyWatch(
   client: Client,
   silenceMs: number,
-  onSilence: () => void,
+  onSilence: (error: Error) => void,
   onError: (error: Error) => void = () => {},
-) {
+): Watched {
   let due = 0
-  // Looks are counted, not time: while the event loop is blocked nothing can be heard, nor even be sent.
-  let unheard = 0
-  // Looks again and again, for a timer with every reply would cost more than the reply.
-  let timer: NodeJS.Timeout | undefined
-  const lookAgain = () => {
-    timer = setTimeout(look, silenceMs / LOOKS).unref()
-  }
-  const look = () => {
-    timer = undefined
-    if (due === 0) return
-    if (unheard++ < LOOKS) lookAgain()
-    else onSilence()
-  }
+  let replies = 0
+  const watch = silenceWatch(silenceMs, () => (due === 0 ? undefined : replies), onSilence)
   const heard = () => {
     due--
-    unheard = 0
+    replies++
   }
-  const watched = (reply: Promise<unknown>): Promise<unknown> => {
-    if (due++ === 0) unheard = 0
-    if (!timer) lookAgain()
-    reply.then(heard, (error) => {
-      heard()
-      onError(error)
-    })
+  const failed = (error: Error) => {
+    heard()
+    onError(error)
+  }
+  const watched: Watched = (reply) => {
+    due++
+    watch()
+    reply.then(heard, failed)
     return reply
   }
+  // A greeting is due, too: a server may accept a connection and say nothing.
   client.on('connect', () => watched(attempt(client)))
-  return { watched }
+  return watched
 }
+
+type Watched = (reply: Promise<unknown>) => Promise<unknown>
 
 /** A duplicate inherits what its user wants numbers and texts turned into. By RESP type: `$` is a bulk string. */
 const PLAIN_REPLIES = { typeMapping: { ['$'.charCodeAt(0)]: Buffer } }
@@ -137,163 +122,106 @@ function destroyNow(client: Client): void {
   }
 }
 
-interface Session {
-  readonly client: Client
-  readonly end: () => void
-  readonly watched: (reply: Promise<unknown>) => Promise<unknown>
-}
-
-/** What becomes of a session, for as long as it is the current one. */
-interface SessionEvents {
-  isCurrent(session: Session): boolean
-  connected(): void
-  ready(own: Client): void
-  failed(error: Error): void
-  silent(): void
-  /** Its master was demoted. */
-  demoted(): void
-}
-
-/** Never connected again once it was ended: connecting while a socket is still being opened opens two. */
-function openSession(client: Client, silenceMs: number, events: SessionEvents): Session {
-  const isCurrent = () => events.isCurrent(session)
-  const own = client.duplicate({
-    disableOfflineQueue: true,
-    socket: { ...client.options?.socket, reconnectStrategy, connectTimeout: silenceMs },
-  })
-  own.on('error', (error: Error) => {
-    if (isCurrent()) events.failed(error)
-  })
-  own.on('ready', () => {
-    if (isCurrent()) events.ready(own)
-  })
-  const end = keepConnected(
-    own,
-    destroyer(own),
-    () => isCurrent() && events.connected(),
-    (error) => isCurrent() && events.failed(error),
-  )
-  const { watched } = silenceWatch(
-    own,
-    silenceMs,
-    () => isCurrent() && events.silent(),
-    // A master demoted by a failover says READONLY: its name may lead to the new one by now.
-    ({ message }) => message.startsWith('READONLY') && isCurrent() && events.demoted(),
-  )
-  const session = { client: own, end, watched }
-  return session
-}
-
-export function nodeRedis(client: Client, silenceMs: number, connectTimeoutMs: number): Connection {
-  let last: Error | undefined
-  let isClosed = false
-  let notifyDown: (error: Error | undefined) => void = () => {}
-  let notifyMaster: MasterListener = () => {}
+export function nodeRedis(client: Client, silenceMs: number, events: WireEvents): Wire {
   const sentBy = scriptsSent()
-  const room = waitingRoom(() => current.client.isReady, connectTimeoutMs)
+  let isEnded = false
   const failed = (error: Error) => {
-    last = error
-    if (!isClosed && !current.client.isReady && !room.refused(error)) notifyDown(error)
+    events.failed(error)
+    events.notConnected()
   }
   const restart = () => {
     current.end()
-    current = openSession(client, silenceMs, events)
+    current = openSession()
   }
-  const events: SessionEvents = {
-    isCurrent: (session) => current === session && !isClosed,
-    connected: room.open,
-    ready(own) {
-      room.open()
-      notifyMaster(addressOf(own.options?.socket ?? {}), (section) => own.sendCommand(['INFO', section]))
-    },
-    failed,
-    silent() {
+  /** Never connected again once it was ended: connecting while a socket is still being opened opens two. */
+  const openSession = () => {
+    const whileCurrent =
+      <Args extends unknown[]>(callback: (...args: Args) => void) =>
+      (...args: Args) => {
+        if (current === session && !isEnded) callback(...args)
+      }
+    const own = client.duplicate({
+      disableOfflineQueue: true,
+      socket: { ...client.options?.socket, reconnectStrategy, connectTimeout: silenceMs },
+    })
+    own.on('error', whileCurrent(failed))
+    own.on(
+      'ready',
+      whileCurrent(() => {
+        events.ready()
+        events.master(addressOf(own.options?.socket ?? {}), (section) => own.sendCommand(['INFO', section]))
+      }),
+    )
+    const end = keepConnected(own, destroyer(own), whileCurrent(events.ready), whileCurrent(failed))
+    const silent = whileCurrent((error: Error) => {
       restart()
-      failed(new Error(`no reply for ${silenceMs} ms`))
-    },
-    demoted: restart,
+      failed(error)
+    })
+    // A master demoted by a failover says READONLY: its name may lead to the new one by now.
+    const replied = whileCurrent(({ message }: Error) => message.startsWith('READONLY') && restart())
+    const session = { client: own, end, watched: replyWatch(own, silenceMs, silent, replied) }
+    return session
   }
-  let current = openSession(client, silenceMs, events)
-  const close = () => {
-    if (isClosed) return
-    isClosed = true
-    current.end()
-  }
-  client.once?.('end', close)
+  let current = openSession()
   return {
+    endEvent: 'end',
     isCluster: false,
     keyPrefix: '',
-    isClosed: () => isClosed,
-    whenReady: room.whenReady,
-    connectTimeoutMs,
-    startsUntil: room.startsUntil,
-    onDown: (callback) => {
-      notifyDown = callback
-    },
-    onMaster: (callback) => {
-      notifyMaster = callback
-    },
+    isReady: () => current.client.isReady,
     nodeOf: () => addressOf(current.client.options?.socket ?? {}),
     send: (_key, command) =>
       current.watched(current.client.sendCommand([...command(sentBy(current.client))], PLAIN_REPLIES)),
-    lastError: () => last,
-    close: () => {
-      client.off?.('end', close)
-      close()
+    end: () => {
+      isEnded = true
+      current.end()
     },
   }
 }
 
-export function nodeRedisCluster(client: Client, silenceMs: number, connectTimeoutMs: number): Connection {
-  let last: Error | undefined
+export function nodeRedisCluster(client: Client, silenceMs: number, events: WireEvents): Wire {
   let isConnected = false
-  let isClosed = false
+  let isEnded = false
+  let last: Error | undefined
   const failed = (error: Error) => {
     last = error
-    if (!isConnected && !isClosed) room.refused(error)
-  }
-  const room = waitingRoom(() => isConnected, connectTimeoutMs)
-  const ready = () => {
-    isConnected = !isClosed
-    room.open()
+    events.failed(error)
+    events.notConnected()
   }
   const own = duplicateOfCluster(client, silenceMs)
   own.on('error', failed)
   own.on('node-error', failed)
-  const end = keepConnected(own, () => destroyCluster(own), ready, failed)
-  let notifyMaster: MasterListener = () => {}
-  const watchOf = masterWatches(silenceMs, {
-    silent(master, node) {
-      failed(new Error(`no reply for ${silenceMs} ms`))
-      if (!isClosed) giveUp(master, node)
-    },
-    connected: ({ address }, node) => notifyMaster(address, (section) => node.sendCommand(['INFO', section])),
-  })
-  const close = () => {
-    if (isClosed) return
-    isClosed = true
-    isConnected = false
-    end()
+  const ready = () => {
+    isConnected = true
+    events.ready()
   }
-  // It says nothing of an end, as a client does.
-  client.once?.('disconnect', close)
+  const end = keepConnected(own, () => destroyCluster(own), ready, failed)
+  const watches = new WeakMap<Client, Watched>()
+  /** Watches the connection that a master has. */
+  const watchOf = (master: Client): Watched => {
+    const node = master.client
+    const known = watches.get(node)
+    if (known) return known
+    const watched = replyWatch(node, silenceMs, (error) => {
+      failed(error)
+      if (!isEnded) giveUp(master, node)
+    })
+    watches.set(node, watched)
+    const connected = () => events.master(master.address, (section) => node.sendCommand(['INFO', section]))
+    node.on('ready', connected)
+    if (node.isReady) connected()
+    return watched
+  }
   return {
+    // It says nothing of an end, as a client does.
+    endEvent: 'disconnect',
     isCluster: true,
     keyPrefix: '',
-    isClosed: () => isClosed,
-    whenReady: room.whenReady,
-    connectTimeoutMs,
-    startsUntil: room.startsUntil,
-    onDown: () => {},
-    onMaster: (callback) => {
-      notifyMaster = callback
-    },
+    isReady: () => isConnected && !isEnded,
     nodeOf: (slot) => own.slots[slot]?.master?.address ?? '',
-    ...clusterSenders(own, watchOf, () => last),
-    lastError: () => last,
-    close: () => {
-      client.off?.('disconnect', close)
-      close()
+    ...sendersOfCluster(own, watchOf, () => last),
+    end: () => {
+      isEnded = true
+      end()
     },
   }
 }
@@ -308,67 +236,36 @@ function duplicateOfCluster(client: Client, silenceMs: number): Client {
   })
 }
 
-type WatchOf = (master: Client) => ReturnType<typeof silenceWatch>
-
-/** The watch of the connection that a master has. `connected` is called whenever that is ready. */
-function masterWatches(
-  silenceMs: number,
-  events: { silent(master: Client, node: Client): void; connected(master: Client, node: Client): void },
-): WatchOf {
-  const watches = new WeakMap<Client, ReturnType<typeof silenceWatch>>()
-  return (master) => {
-    const node = master.client
-    let watch = watches.get(node)
-    if (!watch) {
-      watch = silenceWatch(node, silenceMs, () => events.silent(master, node))
-      watches.set(node, watch)
-      const connected = () => events.connected(master, node)
-      node.on('ready', connected)
-      if (node.isReady) connected()
-    }
-    return watch
-  }
-}
-
-function clusterSenders(
+function sendersOfCluster(
   own: Client,
-  watchOf: WatchOf,
+  watchOf: (master: Client) => Watched,
   lastError: () => Error | undefined,
-): Required<Pick<Connection, 'send' | 'isConnectedTo' | 'sendTo'>> {
+): ReturnType<typeof clusterSenders> {
   const sentBy = scriptsSent()
-  const masterNamed = (address: string): Client => own.masters.find((master: Client) => master.address === address)
-  /** Waits for one attempt to connect a master that never was; for one that is lost nothing waits. */
-  const connected = async (master: Client, wait: Wait) => {
-    if (!master.client) own.nodeClient(master).catch(() => {})
-    if (master.connectPromise) wait.connects()
-    const node = master.client
-    // The promise itself stays open until there is a connection, and keeps all that wait for it.
-    if (master.connectPromise) await watchOf(master).watched(attempt(node))
-    const last = lastError()
-    if (!node.isReady) throw new Error(`its node was not connected${last ? `: ${last.message}` : ''}`)
-  }
-  return {
-    send: (key, command, wait) => {
-      const master = own.slots[calculateSlot(key)]?.master
-      const send = () => {
-        const sent = master?.client ? sentBy(master.client) : new Set<string>()
-        const reply = own.sendCommand(key, false, [...command(sent)], PLAIN_REPLIES)
-        return master?.client ? watchOf(master).watched(reply) : reply
-      }
-      if (!master || master.client?.isReady) return send()
-      return connected(master, wait).then(() => {
-        if (wait.isLate()) throw new Error('its node was connected too late')
-        return send()
-      })
+  return clusterSenders({
+    ofSlot: (slot) => own.slots[slot]?.master,
+    at: (address) => own.masters.find((master: Client) => master.address === address),
+    isReady: ({ client }) => client?.isReady === true,
+    /** Waits for a master that never was connected; for one that is lost nothing waits. */
+    async connect(master, wait) {
+      if (!master.client) own.nodeClient(master).catch(() => {})
+      if (master.connectPromise) wait.connects()
+      const node = master.client
+      // The promise itself stays open until there is a connection, and keeps all that wait for it.
+      if (master.connectPromise) await watchOf(master)(attempt(node))
+      const last = lastError()
+      if (!node.isReady) throw new Error(`its node was not connected${last ? `: ${last.message}` : ''}`)
     },
-    isConnectedTo: (address) => masterNamed(address)?.client?.isReady === true,
-    sendTo: (address, command) => {
-      const master = masterNamed(address)
-      if (!master?.client?.isReady) return Promise.reject(new Error(`${address} is not connected`))
-      const { client: node } = master
-      return watchOf(master).watched(node.sendCommand([...command(sentBy(node))], PLAIN_REPLIES))
+    send(master, key, command) {
+      const node = master?.client
+      const reply = own.sendCommand(key, false, [...command(node ? sentBy(node) : new Set())], PLAIN_REPLIES)
+      return node ? watchOf(master)(reply) : reply
     },
-  }
+    sendTo(master, command) {
+      const node = master.client
+      return watchOf(master)(node.sendCommand([...command(sentBy(node))], PLAIN_REPLIES))
+    },
+  })
 }
 
 /**
