@@ -92,7 +92,7 @@ test('the documented permissions, and the probe of an outage, are those that the
   expect(documented.sort()).toEqual([...new Set(['+eval', '+evalsha', '+info', ...decisions, ...blocks])].sort())
   const kinds = new Set(Object.keys(CELL_KINDS) as KernelName[])
   const probed = [
-    ...commandsIn('packages/core/src/redis/scripts/probe.ts', /\['([A-Z]+)'/g),
+    ...commandsIn('packages/core/src/redis/health/probing.ts', /\['([A-Z]+)'/g),
     ...commandsNeeded('key', kinds).map(([name = '']) => `+${name.toLowerCase()}`),
   ]
   expect([...new Set(probed)].sort()).toEqual([...new Set(decisions)].sort())

@@ -2,7 +2,8 @@ import calculateSlot from 'cluster-key-slot'
 import type { KernelName } from '../../store/cell-kinds.js'
 import type { Connection } from '../clients/connection.js'
 import { keyStart } from '../scripts/keys.js'
-import { probe } from '../scripts/probe.js'
+import { tryScript } from '../scripts/run.js'
+import { KIND_CALLS, probeScript } from '../scripts/scripts.generated.js'
 
 /** How many slots a cluster has. */
 const SLOTS = 16_384
@@ -25,9 +26,23 @@ export class Probing {
     this.#options = options
   }
 
+  /**
+   * Resolves if Redis accepts everything that decisions may ask of it: EVAL and EVALSHA, every command that their scripts
+   * call (`test/redis/acl.test.ts` compares the list with `lua/`), the keys, and writing. A probe that tried less would
+   * report a Redis that is full, read-only or forbids a command as available, again and again. Leaves no key behind.
+   *
+   * @param key one that nothing else uses, on the slot of decisions that failed
+   */
   at(key: string): Promise<void> {
     const { connection, timeoutMs, clock, marker, asked } = this.#options
-    return probe(connection, { key, marker, timeoutMs, asksTime: clock === undefined, ...asked })
+    const keys = marker === undefined ? [key] : [key, marker]
+    const commands = [
+      ...(clock ? [] : [['TIME']]),
+      ['EXISTS', ...keys],
+      ...commandsNeeded(key, asked.kinds, asked.bans && marker !== undefined),
+    ]
+    const args = commands.map((command) => JSON.stringify(command))
+    return tryScript(connection, timeoutMs, probeScript, { keys, args })
   }
 
   /** Resolves once each master has replied. */
@@ -52,4 +67,25 @@ export class Probing {
 /** A key that belongs to no identity, on the slot of one. */
 export function probeKey(prefix: string, identity = ''): string {
   return `${keyStart(prefix, identity)}}:probe`
+}
+
+const CALLS: Readonly<Record<KernelName, readonly (readonly [string, ...string[]])[]>> = KIND_CALLS
+
+/**
+ * What scripts of decisions call beside TIME and EXISTS, each command on a key that nothing else uses, by the kinds of
+ * cells that they have, and by whether they may ban.
+ *
+ * SET comes first, since a script that has written is no longer refused for want of memory. The key expires by itself
+ * where DEL is refused, and only what DEL will remove is created after that. What a kind calls beside is declared in lua/cells.
+ */
+export function commandsNeeded(key: string, kinds: ReadonlySet<KernelName>, bans = false): string[][] {
+  const commands = [
+    ['SET', key, '', 'PX', '1'],
+    ['DEL', key],
+    ['GET', key],
+    ['SETRANGE', key, '0', ''],
+  ]
+  if (bans) commands.push(['PTTL', key])
+  for (const kind of kinds) for (const [name, ...words] of CALLS[kind]) commands.push([name, key, ...words])
+  return commands
 }

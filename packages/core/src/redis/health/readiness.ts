@@ -3,7 +3,6 @@ import { SluiceError } from '../../util/errors.js'
 import type { Connection } from '../clients/connection.js'
 import { whenConnected } from '../scripts/run.js'
 import type { Breaker, StoreState } from './breaker.js'
-import { HealthCheck } from './health-check.js'
 import type { Probing } from './probing.js'
 
 /** Whether a store decides by Redis, and what keeps it from that. */
@@ -22,17 +21,26 @@ export interface StoreStateOptions {
   readonly started: () => Promise<void> | undefined
 }
 
+/** How long a round trip is taken for that of now, in ms: a route that any client may call must not be a load on Redis. */
+const FRESH_MS = 1000
+
+interface RoundTrip {
+  readonly ms?: number
+  readonly cause?: Error
+}
+
 /** Whether Redis decides for a store, now and from when on. */
 export class StoreReadiness {
   readonly #options: StoreStateOptions
-  readonly #health: HealthCheck
   /** What decisions fail with from `close` on. One error for all: a stack for each would cost more than the decision. */
   #closed: SluiceError | undefined
   #closedAt = 0
+  /** Shared by all calls until it is no longer fresh, by the performance clock. */
+  #trip: Promise<RoundTrip> = Promise.resolve({})
+  #freshUntil = 0
 
   constructor(options: StoreStateOptions) {
     this.#options = options
-    this.#health = new HealthCheck({ ...options, probe: () => options.probing.everywhere() })
   }
 
   get closed(): SluiceError | undefined {
@@ -55,14 +63,39 @@ export class StoreReadiness {
     } catch (error) {
       return { state: 'unavailable', cause: error as Error }
     }
-    const { cause } = breaker
-    return cause ? { state: 'unavailable', cause } : { state: 'available', cause: undefined }
+    const { state, cause } = breaker
+    return { state, cause }
   }
 
   async health(): Promise<StoreHealth> {
-    const cause = this.#closed
-    if (!cause) return this.#health.read()
-    const { pending } = this.#options
-    return { state: 'unavailable', since: this.#closedAt, roundTripMs: undefined, pending: pending(), cause }
+    const { breaker, pending } = this.#options
+    const closed = this.#closed
+    if (closed) {
+      return { state: 'unavailable', since: this.#closedAt, roundTripMs: undefined, pending: pending(), cause: closed }
+    }
+    // While it is away, the breaker probes it.
+    const trip = breaker.cause ? {} : await this.#roundTrip()
+    const { cause, state, since } = breaker
+    return { state, since, roundTripMs: cause ? undefined : trip.ms, pending: pending(), cause: cause ?? trip.cause }
+  }
+
+  #roundTrip(): Promise<RoundTrip> {
+    if (performance.now() >= this.#freshUntil) {
+      this.#freshUntil = Number.POSITIVE_INFINITY
+      this.#trip = this.#ask()
+    }
+    return this.#trip
+  }
+
+  async #ask(): Promise<RoundTrip> {
+    const began = performance.now()
+    try {
+      await this.#options.probing.everywhere()
+      return { ms: performance.now() - began }
+    } catch (error) {
+      return { cause: error as Error }
+    } finally {
+      this.#freshUntil = performance.now() + FRESH_MS
+    }
   }
 }

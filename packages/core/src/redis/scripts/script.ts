@@ -10,7 +10,7 @@ import {
   UNIFORM_SCRIPTS,
 } from './scripts.generated.js'
 
-/** The kinds of the port: lua/cells has no others. `KIND_CALLS` in `probe.ts` has them all. */
+/** The kinds of the port: lua/cells has no others. `KIND_CALLS` in `health/probing.ts` has them all. */
 const kinds: readonly KernelName[] = KINDS
 
 /** The number by which decide.lua knows the kind of a cell. */
