@@ -34,9 +34,7 @@ import { PermitLooks } from './permits/permit-looks.js'
 import { blockMarker, prefixOf } from './scripts/keys.js'
 import { CrossSlots } from './slots/cross-slots.js'
 import { KeySlots } from './slots/key-slots.js'
-import { warnOfFull, warnOfRestored } from './warnings/block-warnings.js'
-import { EvictionWarning } from './warnings/eviction-warning.js'
-import { IndexWarning } from './warnings/index-warning.js'
+import { RedisWarnings } from './warnings/redis-warnings.js'
 
 type StoreOptions = ReturnType<typeof optionsOf>
 
@@ -44,7 +42,7 @@ type StoreOptions = ReturnType<typeof optionsOf>
 export function assemble(client: RedisClient, given: RedisStoreOptions) {
   const options = optionsOf(given)
   const connection = connect(client, options.timeoutMs, options.connectTimeoutMs)
-  const base = withBlocks(baseOf(connection, options), options)
+  const base = withBlocks(baseOf(connection, options))
   const { held, keys, outbox } = base
   // Filled below, as layers are told of changes that others make.
   const layers: Layer[] = []
@@ -54,11 +52,11 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
   const blockChanges = new BlockChanges(held, keys, changes)
   const lists = new RedisLists({
     ...base,
-    onRestored: (entries) => warnOfRestored(options.warnings, entries, 'an entry of a list', 'entries of lists'),
+    onRestored: (entries) => base.warnings.restored(entries, 'an entry of a list', 'entries of lists'),
   })
   const refusalSlices = new RedisRefusals(base)
   const refusals = refusalLog('redisStore', options.offenders, refusalSlices)
-  watchMasters(connection, options, [held, lists])
+  watchMasters(base, [held, lists])
   return {
     ...base,
     listeners: options.listeners,
@@ -140,7 +138,7 @@ function baseOf(connection: Connection, options: StoreOptions) {
     warn: options.warnings.emit,
   })
   connection.onDown((error) => breaker.lost(error, probeKey(prefix)))
-  const indexWarning = new IndexWarning(options.warnings)
+  const warnings = new RedisWarnings(options.warnings)
   return {
     connection,
     prefix,
@@ -157,20 +155,21 @@ function baseOf(connection: Connection, options: StoreOptions) {
       connection.isCluster && options.undeclaredKeys ? new CrossSlots(connection, prefix, timeoutMs) : undefined,
     outbox: new Outbox(),
     isAway: () => !connection.isCluster && breaker.causeFor(0) !== undefined,
-    onFailed: (error: Error) => indexWarning.failed(error),
+    warnings,
+    onFailed: (error: Error) => warnings.indexFailed(error),
   }
 }
 
 /** The same with the blocks and bans that this process knows, and what scripts are sent because of them. */
-function withBlocks(base: ReturnType<typeof baseOf>, options: StoreOptions) {
+function withBlocks(base: ReturnType<typeof baseOf>) {
   const keys = new BlockKeys(base)
   const held = new HeldBlocks({
     ...base,
     name: 'blocks',
-    onFull: () => warnOfFull(options.warnings, MOST),
+    onFull: () => base.warnings.blocksFull(MOST),
     keysOf: (policy, identity) => (isRange(identity) ? undefined : keys.of(policy, identity)),
     onRestored: (entries) => {
-      warnOfRestored(options.warnings, entries, 'a block or ban', 'blocks and bans')
+      base.warnings.restored(entries, 'a block or ban', 'blocks and bans')
       // What cannot be written now, this process refuses all the same.
       keys.write(entries, held.index).catch(() => {})
     },
@@ -185,15 +184,13 @@ function withBlocks(base: ReturnType<typeof baseOf>, options: StoreOptions) {
 
 /** Looks at a master that is connected: it may be another one, which evicts, or has lost blocks. */
 function watchMasters(
-  connection: Connection,
-  { warnings }: StoreOptions,
+  { connection, warnings }: ReturnType<typeof baseOf>,
   held: readonly Pick<HeldBlocks | RedisLists, 'doubt'>[],
 ): void {
-  const eviction = new EvictionWarning(warnings)
   // After the decisions that waited for the connection.
   connection.onMaster((node, info) =>
     setImmediate(() => {
-      eviction.connected(node, info)
+      warnings.connected(node, info)
       for (const each of held) each.doubt()
     }),
   )

@@ -1,0 +1,73 @@
+import type { StoreWarning, Warnings } from '../../util/warnings.js'
+
+/** How Redis 6.2, 7.0 and later ones refuse a command, in a script and outside. */
+const REFUSED = /NOPERM|ACL failure|The user executing the script can|unknown command/i
+
+/** The warnings of one store on Redis, but those of outages. */
+export class RedisWarnings {
+  readonly #emit: Warnings<StoreWarning>['emit']
+  readonly #warned = new Set<StoreWarning>()
+
+  constructor({ emit }: Warnings<StoreWarning>) {
+    this.#emit = emit
+  }
+
+  /** `most`: how many blocks and bans a process knows. */
+  blocksFull(most: number): void {
+    this.#emit(
+      'SLUICE_BLOCKS_FULL',
+      `redisStore: there are more blocks and bans than the ${most} that a process knows: those beyond end where Redis ` +
+        'loses them. Block networks, or end blocks that are not needed',
+    )
+  }
+
+  /** Ends that were lost go unmentioned: with blocks that still hold. */
+  restored(entries: readonly { readonly isEnded: boolean }[], one: string, several: string): void {
+    const count = entries.filter(({ isEnded }) => !isEnded).length
+    if (count === 0) return
+    this.#emit(
+      'SLUICE_BLOCKS_RESTORED',
+      `Redis had lost ${count === 1 ? one : `${count} ${several}`} that this process knew: written again. Look for ` +
+        'a flush, an eviction, or a failover to a replica that lagged',
+    )
+  }
+
+  /**
+   * Warns, once, of a Redis that decides but does not let this process keep the index of blocks: no decision fails because of
+   * that, so nothing else would show it.
+   */
+  indexFailed(error: Error): void {
+    if (!REFUSED.test(`${error.message} ${(error.cause as Error | undefined)?.message}`)) return
+    this.#once(
+      'SLUICE_BLOCKS_DENIED',
+      'Redis does not let its user keep the index of blocks: blocks and bans end with an outage, and block() and unblock() ' +
+        'fail. Grant the user what SECURITY.md lists',
+    )
+  }
+
+  /**
+   * Warns, once, of a Redis that may evict: a client that makes up identities then decides which counts and blocks of others are
+   * lost. Does not warn where Redis does not show its settings. Call it whenever a master is connected: it may be another one, or
+   * have other settings.
+   */
+  async connected(node: string, info: (section: string) => Promise<unknown>): Promise<void> {
+    if (this.#warned.has('SLUICE_EVICTION')) return
+    // Not permitted, or not connected any more: it is not needed for anything else.
+    const memory = String(await info('memory').catch(() => ''))
+    const [, policy] = /^maxmemory_policy:([a-z-]+)/m.exec(memory) ?? []
+    // Without a maximum nothing is evicted.
+    if (!/^maxmemory:[1-9]/m.test(memory) || !policy || policy === 'noeviction') return
+    this.#once(
+      'SLUICE_EVICTION',
+      `Redis (${node}) evicts keys when it is full (maxmemory-policy ${policy}): clients that make up identities can push ` +
+        'out the counts and blocks of others. Give Sluice a Redis of its own with maxmemory-policy noeviction, and enough ' +
+        'memory for the identities of the longest window',
+    )
+  }
+
+  #once(code: StoreWarning, message: string): void {
+    if (this.#warned.has(code)) return
+    this.#warned.add(code)
+    this.#emit(code, message)
+  }
+}
