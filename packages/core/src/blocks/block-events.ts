@@ -3,17 +3,12 @@ import { identityIn } from '../store/identity.js'
 import { EVERY_POLICY } from '../store/store.js'
 import { isForEver } from '../util/duration.js'
 import type { Audience } from '../util/listeners.js'
-
-/** Where a block holds: the name of a policy, or `EVERY_POLICY`, and an identity as text. */
-interface Place {
-  readonly policy: string
-  readonly identity: string
-}
+import type { BlockPlace } from './given-blocks.js'
 
 /** Emits a block by hand. */
 export function emitBlock(
   listeners: Audience<{ block: BlockEvent }>,
-  place: Place,
+  place: BlockPlace,
   forMs: number,
   reason: string,
 ): void {
@@ -22,20 +17,20 @@ export function emitBlock(
 }
 
 /** Emits the end of a block by hand. */
-export function emitUnblock(listeners: Audience<{ unblock: UnblockEvent }>, place: Place): void {
+export function emitUnblock(listeners: Audience<{ unblock: UnblockEvent }>, place: BlockPlace): void {
   if (listeners.hears('unblock')) listeners.send('unblock', shown(place))
 }
 
 /** Emits the end of a ban before its time. */
 export function emitBanEvicted(
   listeners: Audience<{ 'ban-evicted': BanEvictedEvent }>,
-  place: Place,
+  place: BlockPlace,
   rung: number,
   remainingMs: number,
 ): void {
   if (listeners.hears('ban-evicted')) listeners.send('ban-evicted', { ...shown(place), rung, remainingMs })
 }
 
-function shown({ policy, identity }: Place): UnblockEvent {
+function shown({ policy, identity }: BlockPlace): UnblockEvent {
   return { policy: policy === EVERY_POLICY ? undefined : policy, identity: identityIn(identity) }
 }

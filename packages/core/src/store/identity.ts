@@ -65,9 +65,7 @@ export function afterKind(text: string): number {
 
 /** The identity that a text stands for. */
 export function identityIn(text: string): Identity {
-  const end = text.indexOf('=')
-  const kind = text.slice(0, end)
-  const value = text.slice(end + 1)
+  const { kind, value } = textValue(text)
   return { kind, value: kind.includes('+') && !isHash(value) ? split(value) : value }
 }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { BlockPlace } from '../../blocks/given-blocks.js'
 import type { Connection } from '../clients/connection.js'
 import { unreadable } from '../scripts/reply-reader.js'
 import { readFields, readKeys, run } from '../scripts/run.js'
@@ -19,9 +20,7 @@ export interface Head {
 }
 
 /** A change of an entry, as index.lua takes it. */
-export interface Change {
-  readonly policy: string
-  readonly identity: string
+export interface Change extends BlockPlace {
   readonly op: 'BLOCK' | 'KEEP' | 'END' | 'ERASE'
   readonly numbers: readonly [number, number, number]
   /** Of `ERASE` the field that it stands under from then on. */
@@ -76,9 +75,7 @@ export class BlockIndex {
 
   /** The heads of all shards, by number. */
   async heads(): Promise<readonly (Head | undefined)[]> {
-    const { connection, timeoutMs } = this.#options
-    const fields = Array.from({ length: SHARDS }, (_, shard) => [this.#keys(shard)[0] as string, ''] as const)
-    return (await readFields(connection, timeoutMs, fields)).map(headOf)
+    return (await this.#read(Array.from({ length: SHARDS }, (_, shard) => [shard, '']))).map(headOf)
   }
 
   /** Whether any identity was blocked, as far as block keys are written beside the index. */
@@ -88,9 +85,8 @@ export class BlockIndex {
   }
 
   async get(policy: string, identity: string): Promise<IndexEntry | undefined> {
-    const { connection, timeoutMs } = this.#options
     const field = fieldOf(policy, identity)
-    const [value] = await readFields(connection, timeoutMs, [[this.#keys(shardOf(field))[0] as string, field]])
+    const [value] = await this.#read([[shardOf(field), field]])
     return value === undefined ? undefined : parsedEntry(field, value)
   }
 
@@ -99,14 +95,13 @@ export class BlockIndex {
    * shard was not, as far as Redis can know.
    */
   async hasEnded({ policy, identity, since }: IndexEntry): Promise<boolean> {
-    const { connection, timeoutMs } = this.#options
     const field = fieldOf(policy, identity)
-    const key = this.#keys(shardOf(field))[0] as string
-    const head = headOf((await readFields(connection, timeoutMs, [[key, '']]))[0])
+    const shard = shardOf(field)
+    const head = headOf((await this.#read([[shard, '']]))[0])
     if (!head || head.epoch >= since) return head !== undefined
     if (head.salt === undefined) return false
     const erased = erasedField(field, head.salt)
-    const [value] = await readFields(connection, timeoutMs, [[key, erased]])
+    const [value] = await this.#read([[shard, erased]])
     return ((value && parsedEntry(erased, value)?.since) || 0) >= since
   }
 
@@ -156,6 +151,15 @@ export class BlockIndex {
   async clear(shard: number): Promise<{ readonly epoch: number; readonly fields: readonly string[] }> {
     const [now, ...fields] = await this.#run(indexClearScript, this.#keys(shard), [incarnation(), String(PAGE)])
     return { epoch: this.#hear(now), fields }
+  }
+
+  #read(fields: readonly (readonly [shard: number, field: string])[]): Promise<(string | undefined)[]> {
+    const { connection, timeoutMs } = this.#options
+    return readFields(
+      connection,
+      timeoutMs,
+      fields.map(([shard, field]) => [this.#keys(shard)[0] as string, field]),
+    )
   }
 
   async #run(script: LuaScript, keys: readonly string[], args: readonly string[]): Promise<string[]> {

@@ -1,4 +1,5 @@
 import { isRange } from '../../blocks/blocked-ranges.js'
+import type { BlockPlace } from '../../blocks/given-blocks.js'
 import type { Connection } from '../clients/connection.js'
 import { blockSuffix, keyStart, strikesSuffix } from '../scripts/keys.js'
 import { deleteKeys, run } from '../scripts/run.js'
@@ -42,7 +43,7 @@ export class BlockKeys {
   }
 
   /** With a cluster and without. */
-  async deleteAll(places: readonly { readonly policy: string; readonly identity: string }[]): Promise<void> {
+  async deleteAll(places: readonly BlockPlace[]): Promise<void> {
     const { connection, timeoutMs } = this.#options
     const keys = places.flatMap(({ policy, identity }) => this.of(policy, identity))
     await deleteKeys(connection, timeoutMs, keys)

@@ -1,14 +1,12 @@
 import { createHash } from 'node:crypto'
+import type { BlockPlace } from '../../blocks/given-blocks.js'
 import type { BlockEntry } from '../../store/blocks.js'
 import { textValue } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
 import { readKept } from '../scripts/decode.js'
 
 /** A block or ban, or the end of one, as the index has it. */
-export interface IndexEntry {
-  readonly policy: string
-  /** As text, `kind=value`. */
-  readonly identity: string
+export interface IndexEntry extends BlockPlace {
   /** When it ends, by the store's clock. Of one that was ended by hand: until when others may hold it. */
   readonly until: number
   /** The instant of the last change: of two that know different things of an identity, the later is right. */
@@ -40,13 +38,7 @@ export function erasedField(field: string, salt: string): string {
 }
 
 /** The salt of an entry that stands under such a field; undefined of one that has names. */
-export function saltOf({
-  policy,
-  identity,
-}: {
-  readonly policy: string
-  readonly identity: string
-}): string | undefined {
+export function saltOf({ policy, identity }: BlockPlace): string | undefined {
   return policy === '' ? /^#\d+\.([\w-]+)\.[\w-]+$/.exec(identity)?.[1] : undefined
 }
 

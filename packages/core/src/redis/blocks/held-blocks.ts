@@ -1,3 +1,4 @@
+import type { BlockPlace } from '../../blocks/given-blocks.js'
 import type { Banning, BlockReport } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
 import { blockReport } from '../scripts/decode.js'
@@ -38,7 +39,7 @@ export class HeldBlocks extends HeldEntries {
    *
    * @throws SluiceError `STORE_FULL`, `STORE_UNAVAILABLE`
    */
-  async requireRoom(entries: readonly { readonly policy: string; readonly identity: string }[]): Promise<void> {
+  async requireRoom(entries: readonly BlockPlace[]): Promise<void> {
     const networks = entries.filter(({ identity }) => isNetwork(identity))
     if (networks.length === 0) return
     await this.loaded()

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
+import type { BlockPlace } from '../../blocks/given-blocks.js'
 import type { BanTerms, BlockReport } from '../../store/store.js'
 import { keptText } from '../scripts/decode.js'
 import {
@@ -24,7 +25,7 @@ import { UnwrittenBans } from './unwritten-bans.js'
 export interface HeldEntriesOptions extends BlockIndexOptions {
   readonly mirror: EntryMirror
   /** The block key of an identity, and that of its strikes; undefined of what only mirrors know. */
-  readonly keysOf: (policy: string, identity: string) => readonly [string, string] | undefined
+  readonly keysOf?: (policy: string, identity: string) => readonly [string, string] | undefined
   readonly isAway: () => boolean
   /** Called when Redis had lost entries or ends that this process knew, and has them again. */
   readonly onRestored: (entries: readonly IndexEntry[]) => void
@@ -140,10 +141,7 @@ export class HeldEntries {
   }
 
   /** Notes for so many ms that entries have ended, whenever they would have. */
-  async endAll(
-    entries: readonly { readonly policy: string; readonly identity: string }[],
-    forMs: number,
-  ): Promise<void> {
+  async endAll(entries: readonly BlockPlace[], forMs: number): Promise<void> {
     const until = this.#time.now() + forMs
     await this.#write(entries.map(({ policy, identity }) => this.#change(policy, identity, 'END', [until, 1, 0], '')))
   }
@@ -190,7 +188,7 @@ export class HeldEntries {
   /** The names under which an identity has entries, or ends of entries, in the index or in this process. */
   async namesOf(identity: string): Promise<ReadonlySet<string>> {
     const names = new Set<string>()
-    const note = (entry: { readonly policy: string; readonly identity: string }) => {
+    const note = (entry: BlockPlace) => {
       if (entry.identity === identity) names.add(entry.policy)
     }
     for (const entry of this.#known.mirror) note(entry)
@@ -218,7 +216,7 @@ export class HeldEntries {
   }
 
   /** Takes all out of the index, and resolves to whose block keys are left. */
-  async *clear(): AsyncGenerator<readonly { readonly policy: string; readonly identity: string }[]> {
+  async *clear(): AsyncGenerator<readonly BlockPlace[]> {
     this.#bans.clear()
     for (let shard = 0; shard < SHARDS; shard++) {
       for (;;) {
@@ -239,7 +237,7 @@ export class HeldEntries {
   }
 
   #change(policy: string, identity: string, op: Change['op'], numbers: Change['numbers'], kept: string): Change {
-    return { policy, identity, op, numbers, kept, keys: this.#options.keysOf(policy, identity) }
+    return { policy, identity, op, numbers, kept, keys: this.#options.keysOf?.(policy, identity) }
   }
 
   /** Resolves to the entries of the changes that were made. */

@@ -19,14 +19,13 @@ export class RedisLists implements ListsKeeper {
   #isStarted = false
   #pending: Promise<void> | undefined
 
-  constructor(options: Omit<HeldEntriesOptions, 'mirror' | 'name' | 'keysOf' | 'marker'>) {
+  constructor(options: Omit<HeldEntriesOptions, 'mirror' | 'name' | 'marker'>) {
     this.now = () => options.time.now()
     this.named = new NamedLists(this.now)
     this.#held = new HeldEntries({
       ...options,
       name: 'lists',
-      mirror: new ListMirror(this.named),
-      keysOf: () => undefined,
+      mirror: mirrorOf(this.named),
       marker: undefined,
     })
   }
@@ -99,33 +98,23 @@ export class RedisLists implements ListsKeeper {
 }
 
 /** The lists of this process, as what holds the index sees them. */
-class ListMirror implements EntryMirror {
-  readonly #named: NamedLists
-
-  constructor(named: NamedLists) {
-    this.#named = named
-  }
-
-  get size(): number {
-    return this.#named.size
-  }
-
-  get(policy: string, identity: string): IndexEntry | undefined {
-    const entry = this.#named.get(policy, identity)
-    return entry && indexEntry(entry)
-  }
-
-  set(entry: IndexEntry, now: number): void {
-    if (entry.isEnded || entry.until <= now) this.delete(entry.policy, entry.identity)
-    else this.#named.set(namedEntry(entry))
-  }
-
-  delete(policy: string, identity: string): void {
-    this.#named.delete(policy, identity)
-  }
-
-  *[Symbol.iterator](): Generator<IndexEntry> {
-    for (const entry of this.#named) yield indexEntry(entry)
+function mirrorOf(named: NamedLists): EntryMirror {
+  return {
+    get size() {
+      return named.size
+    },
+    get(list, identity) {
+      const entry = named.get(list, identity)
+      return entry && indexEntry(entry)
+    },
+    set(entry, now) {
+      if (entry.isEnded || entry.until <= now) named.delete(entry.policy, entry.identity)
+      else named.set(namedEntry(entry))
+    },
+    delete: (list, identity) => named.delete(list, identity),
+    *[Symbol.iterator]() {
+      for (const entry of named) yield indexEntry(entry)
+    },
   }
 }
 

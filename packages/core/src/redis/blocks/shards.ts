@@ -1,3 +1,4 @@
+import type { BlockPlace } from '../../blocks/given-blocks.js'
 import type { Head, Page, Written } from './block-index.js'
 import { erasedField, type IndexEntry, isNewer, saltOf } from './entry.js'
 
@@ -35,7 +36,7 @@ export class Shard {
   }
 
   /** The end that is known of an identity that was forgotten, under its names. */
-  erasedEnd(field: string, { policy, identity }: Pick<IndexEntry, 'policy' | 'identity'>): IndexEntry | undefined {
+  erasedEnd(field: string, { policy, identity }: BlockPlace): IndexEntry | undefined {
     let last: IndexEntry | undefined
     for (const salt of this.#salts.keys()) {
       const kept = erasedField(field, salt)

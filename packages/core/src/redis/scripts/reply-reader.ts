@@ -8,7 +8,8 @@ import { SluiceError } from '../../util/errors.js'
  */
 export class ReplyReader implements Reply {
   readonly #bytes: Buffer
-  #at = 0
+  /** Where it is, in bytes from the start: set to go back to what was read before. */
+  at = 0
 
   constructor(bytes: unknown) {
     if (!(bytes instanceof Uint8Array)) throw unreadable(`expected bytes, got ${typeof bytes}`)
@@ -16,7 +17,7 @@ export class ReplyReader implements Reply {
   }
 
   uint8(): number {
-    return this.#bytes[this.#at++] as number
+    return this.#bytes[this.at++] as number
   }
 
   uint16(): number {
@@ -39,31 +40,20 @@ export class ReplyReader implements Reply {
   }
 
   text(bytes: number): string {
-    const from = this.#at
-    this.#at += bytes
-    return this.#bytes.toString('utf8', from, this.#at)
-  }
-
-  /** Where it is, in bytes from the start: set to go back to what was read before. */
-  get at(): number {
-    return this.#at
-  }
-
-  set at(at: number) {
-    this.#at = at
+    const from = this.at
+    this.at += bytes
+    return this.#bytes.toString('utf8', from, this.at)
   }
 
   get length(): number {
     return this.#bytes.length
   }
 
-  unreadable(why: string): SluiceError {
-    return unreadable(why)
-  }
+  readonly unreadable = unreadable
 
   /** To be called when all is read. */
   end(): void {
-    if (this.#at !== this.#bytes.length) throw unreadable(`expected ${this.#at} bytes, got ${this.#bytes.length}`)
+    if (this.at !== this.#bytes.length) throw unreadable(`expected ${this.at} bytes, got ${this.#bytes.length}`)
   }
 }
 
