@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { BlockPlace } from '../../blocks/given-blocks.js'
-import type { Connection } from '../clients/connection.js'
 import { unreadable } from '../scripts/reply-reader.js'
-import { readFields, readKeys, run } from '../scripts/run.js'
+import { readFields, readKeys, runAt, type Server } from '../scripts/run.js'
 import { indexClearScript, indexPageScript, indexScript, type LuaScript } from '../scripts/scripts.generated.js'
 import { erasedField, fieldOf, type IndexEntry, parsedEntry, SHARDS, shardOf } from './entry.js'
 import type { StoreTime } from './store-time.js'
@@ -50,13 +49,9 @@ export interface Written {
   readonly entries: readonly { readonly isMade: boolean; readonly entry: IndexEntry | undefined }[]
 }
 
-export interface BlockIndexOptions {
-  readonly connection: Connection
-  readonly prefix: string
+export interface BlockIndexOptions extends Server {
   /** What the index is of. */
   readonly name: 'blocks' | 'lists'
-  readonly timeoutMs: number
-  readonly clock: (() => number) | undefined
   readonly marker: string | undefined
   readonly time: StoreTime
 }
@@ -162,12 +157,8 @@ export class BlockIndex {
     )
   }
 
-  async #run(script: LuaScript, keys: readonly string[], args: readonly string[]): Promise<string[]> {
-    const { connection, timeoutMs, clock } = this.#options
-    const reply = await run(connection, timeoutMs, script, () => ({
-      keys: [...keys],
-      args: [clock ? String(clock()) : '', ...args],
-    }))
+  async #run(script: LuaScript, keys: string[], args: readonly string[]): Promise<string[]> {
+    const reply = await runAt(this.#options, script, keys, args)
     if (!Array.isArray(reply)) throw unreadable('expected the index of blocks')
     return reply.map(String)
   }

@@ -1,57 +1,49 @@
 import { isRange } from '../../blocks/blocked-ranges.js'
 import type { BlockPlace } from '../../blocks/given-blocks.js'
-import type { Connection } from '../clients/connection.js'
 import { blockSuffix, keyStart, strikesSuffix } from '../scripts/keys.js'
-import { deleteKeys, run } from '../scripts/run.js'
+import { deleteKeys, runAt, type Server } from '../scripts/run.js'
 import { blockScript } from '../scripts/scripts.generated.js'
 import { type BlockIndex, MOST_CHANGES } from './block-index.js'
 import type { IndexEntry } from './entry.js'
-
-export interface BlockKeysOptions {
-  readonly connection: Connection
-  readonly prefix: string
-  readonly timeoutMs: number
-  readonly clock: (() => number) | undefined
-}
 
 /**
  * The keys by which decisions refuse an identity that is blocked. Written here in a cluster alone, where the index is on
  * another slot: elsewhere the scripts of the index write them. Networks have none.
  */
 export class BlockKeys {
-  readonly #options: BlockKeysOptions
+  readonly #server: Server
 
-  constructor(options: BlockKeysOptions) {
-    this.#options = options
+  constructor(server: Server) {
+    this.#server = server
   }
 
   /** The block key of an identity, and that of its strikes. */
   of(policy: string, identity: string): [string, string] {
-    const start = keyStart(this.#options.prefix, identity)
+    const start = keyStart(this.#server.prefix, identity)
     return [start + blockSuffix(policy), start + strikesSuffix(policy)]
   }
 
   /** `kept`: the reason, as `keptReason` writes it. */
   async set(policy: string, identity: string, forMs: number, kept: string): Promise<void> {
-    if (!this.#options.connection.isCluster || isRange(identity)) return
+    if (!this.#server.connection.isCluster || isRange(identity)) return
     const [block] = this.of(policy, identity)
-    await this.#run([block], [String(forMs), kept])
+    await runAt(this.#server, blockScript, [block], [String(forMs), kept])
   }
 
   async delete(policy: string, identity: string): Promise<void> {
-    if (this.#options.connection.isCluster) await this.deleteAll([{ policy, identity }])
+    if (this.#server.connection.isCluster) await this.deleteAll([{ policy, identity }])
   }
 
   /** With a cluster and without. */
   async deleteAll(places: readonly BlockPlace[]): Promise<void> {
-    const { connection, timeoutMs } = this.#options
+    const { connection, timeoutMs } = this.#server
     const keys = places.flatMap(({ policy, identity }) => this.of(policy, identity))
     await deleteKeys(connection, timeoutMs, keys)
   }
 
   /** Of entries that the index has, and of ends. */
   async write(entries: readonly IndexEntry[], index: BlockIndex): Promise<void> {
-    if (!this.#options.connection.isCluster) return
+    if (!this.#server.connection.isCluster) return
     const single = entries.filter(({ identity }) => !isRange(identity))
     for (let i = 0; i < single.length; i += MOST_CHANGES) {
       await Promise.all(single.slice(i, i + MOST_CHANGES).map((entry) => this.#write(entry, index)))
@@ -70,11 +62,6 @@ export class BlockKeys {
   }
 
   async #set({ policy, identity, until, kept }: IndexEntry): Promise<void> {
-    await this.#run(this.of(policy, identity), ['0', kept, String(until)])
-  }
-
-  #run(keys: string[], terms: readonly string[]): Promise<unknown> {
-    const { connection, timeoutMs, clock } = this.#options
-    return run(connection, timeoutMs, blockScript, () => ({ keys, args: [clock ? String(clock()) : '', ...terms] }))
+    await runAt(this.#server, blockScript, this.of(policy, identity), ['0', kept, String(until)])
   }
 }

@@ -1,18 +1,13 @@
 import calculateSlot from 'cluster-key-slot'
 import type { KernelName } from '../../store/cell-kinds.js'
-import type { Connection } from '../clients/connection.js'
 import { keyStart } from '../scripts/keys.js'
-import { tryScript } from '../scripts/run.js'
+import { type Server, tryScript } from '../scripts/run.js'
 import { KIND_CALLS, probeScript } from '../scripts/scripts.generated.js'
 
 /** How many slots a cluster has. */
 const SLOTS = 16_384
 
-export interface ProbingOptions {
-  readonly connection: Connection
-  readonly prefix: string
-  readonly timeoutMs: number
-  readonly clock: (() => number) | undefined
+export interface ProbingOptions extends Server {
   readonly marker: string | undefined
   /** What decisions have had so far. */
   readonly asked: { readonly kinds: ReadonlySet<KernelName>; readonly bans: boolean }

@@ -10,6 +10,16 @@ const deadlines = new Deadlines()
 /** How many times `timeoutMs` a reply may take while others keep coming. */
 const SLOWEST = 10
 
+/** What scripts are sent to, and whose clock they go by. */
+export interface Server {
+  readonly connection: Connection
+  /** What every key begins with. */
+  readonly prefix: string
+  readonly timeoutMs: number
+  /** In place of that of Redis. */
+  readonly clock: (() => number) | undefined
+}
+
 /** When a server was last heard, by the performance clock. */
 export interface Pulse {
   heardAt: number
@@ -67,6 +77,16 @@ export function run(
       return await send(true)
     }
   })
+}
+
+/** Runs a script whose first argument is the time: '' for that of Redis. */
+export function runAt(
+  { connection, timeoutMs, clock }: Server,
+  script: LuaScript,
+  keys: string[],
+  args: readonly string[],
+): Promise<unknown> {
+  return run(connection, timeoutMs, script, () => ({ keys, args: [clock ? String(clock()) : '', ...args] }))
 }
 
 /**
