@@ -93,19 +93,14 @@ export function checkedEntry(index: number, entry: BlockEntry): BlockEntry {
   }
   checkedReason(where, reason)
   wholeNumber(where, 'since', since, 0)
-  if (wholeNumber(where, 'until', until, 0) > LAST_INSTANT)
-    invalidPolicy(where, 'until', `at most ${LAST_INSTANT}`, until)
+  wholeNumber(where, 'until', until, 0, LAST_INSTANT)
   wholeNumber(where, 'times', times, 1)
   if (ban !== undefined) {
     knownOptions(`${where}: ban`, ban, ['rung', 'strikes', 'forgetAfterMs'])
     const { rung, strikes, forgetAfterMs } = ban
-    if (wholeNumber(`${where}: ban`, 'rung', rung, 1) > MOST_RUNGS) {
-      invalidPolicy(`${where}: ban`, 'rung', `at most ${MOST_RUNGS}`, rung)
-    }
+    wholeNumber(`${where}: ban`, 'rung', rung, 1, MOST_RUNGS)
     wholeNumber(`${where}: ban`, 'strikes', strikes, 1)
-    if (forgetAfterMs !== undefined && wholeNumber(`${where}: ban`, 'forgetAfterMs', forgetAfterMs, 1) > LAST_INSTANT) {
-      invalidPolicy(`${where}: ban`, 'forgetAfterMs', `at most ${LAST_INSTANT}`, forgetAfterMs)
-    }
+    if (forgetAfterMs !== undefined) wholeNumber(`${where}: ban`, 'forgetAfterMs', forgetAfterMs, 1, LAST_INSTANT)
   }
   return entry
 }
@@ -136,18 +131,12 @@ export function checkedReason(where: string, reason: unknown = ''): string {
 export function identityText(where: string, identity: IdentityByKind, addressOf = clientOf): string {
   const [[kind, raw] = ['', undefined], ...others] = Object.entries(identity ?? {})
   if (others.length > 0 || !isKind(kind)) {
-    throw new SluiceError(
-      'INVALID_KEY',
-      `${where}: expected an identity such as { ip: '192.0.2.7' }, got ${show(identity)}`,
-    )
+    return invalidIdentity(where, "an identity such as { ip: '192.0.2.7' }", identity)
   }
   const kinds = kind.split('+')
   const values = kinds.length === 1 ? [raw] : raw
   if (!Array.isArray(values) || values.length !== kinds.length) {
-    throw new SluiceError(
-      'INVALID_KEY',
-      `${where}: ${kind}: expected an array of ${kinds.length} values, got ${show(raw)}`,
-    )
+    return invalidIdentity(`${where}: ${kind}`, `an array of ${kinds.length} values`, raw)
   }
   const counted = kinds.map((each, i) => countedValue(where, each, values[i], addressOf))
   return startOf(kind) + bounded(kinds.length === 1 ? (counted[0] as string) : joined(counted))
@@ -155,9 +144,7 @@ export function identityText(where: string, identity: IdentityByKind, addressOf 
 
 function countedValue(where: string, kind: string, raw: unknown, addressOf: typeof clientOf): string {
   const text = typeof raw === 'string' || typeof raw === 'bigint' || Number.isFinite(raw) ? String(raw) : ''
-  if (text === '') {
-    throw new SluiceError('INVALID_KEY', `${where}: ${kind}: expected a non-empty string or a number, got ${show(raw)}`)
-  }
+  if (text === '') return invalidIdentity(`${where}: ${kind}`, 'a non-empty string or a number', raw)
   if (kind === 'ip') return addressOf(where, text)
   return secretValue(kind, text) ?? text
 }
@@ -166,8 +153,12 @@ function countedValue(where: string, kind: string, raw: unknown, addressOf: type
 function clientOf(where: string, text: string): string {
   const given = text.trim()
   const range = given.includes('-') ? undefined : ipRange(bare(given), CLIENT_BITS)
-  if (range) return rangeText(range)
-  throw new SluiceError('INVALID_KEY', `${where}: ip: expected an address or a network, got ${show(text)}`)
+  return range ? rangeText(range) : invalidIdentity(`${where}: ip`, 'an address or a network', text)
+}
+
+/** @throws SluiceError `INVALID_KEY` */
+export function invalidIdentity(where: string, expected: string, got: unknown): never {
+  throw new SluiceError('INVALID_KEY', `${where}: expected ${expected}, got ${show(got)}`)
 }
 
 function bounded(value: string): string {

@@ -1,9 +1,9 @@
 import { type IdentityByKind, textValue, valueStart } from '../store/identity.js'
 import type { ListEntryOptions, StoreListEntry } from '../store/store-list.js'
-import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { ipRange, RANGE_FORMS, rangeText } from '../util/ip-range.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
-import { CLIENT_BITS, checkedReason, identityText } from './given-blocks.js'
+import { CLIENT_BITS, checkedReason, identityText, invalidIdentity } from './given-blocks.js'
 import { FOREVER, MOST_LISTED, type NamedEntry } from './named-lists.js'
 
 const NAME = /^[A-Za-z0-9_.:-]{1,64}$/
@@ -22,16 +22,12 @@ export function checkedListName(where: string, name: unknown): string {
 export function listedText(where: string, identity: IdentityByKind): string {
   const text = identityText(where, identity, rangeOf)
   if (!textValue(text).kind.includes('+')) return text
-  throw new SluiceError(
-    'INVALID_KEY',
-    `${where}: expected an identity of a kind that is not composed, got ${show(identity)}`,
-  )
+  return invalidIdentity(where, 'an identity of a kind that is not composed', identity)
 }
 
 function rangeOf(where: string, text: string): string {
   const range = ipRange(text.trim(), CLIENT_BITS)
-  if (range) return rangeText(range)
-  throw new SluiceError('INVALID_KEY', `${where}: ip: expected ${RANGE_FORMS}, got ${show(text)}`)
+  return range ? rangeText(range) : invalidIdentity(`${where}: ip`, RANGE_FORMS, text)
 }
 
 /** @throws SluiceError `INVALID_POLICY` */
@@ -63,7 +59,7 @@ export function checkedNamedEntry(entry: NamedEntry): NamedEntry {
     invalidPolicy(where, 'identity', 'an identity such as "ip=192.0.2.7"', identity)
   checkedReason(where, reason)
   wholeNumber(where, 'since', since, 0)
-  if (wholeNumber(where, 'until', until, 0) > FOREVER) invalidPolicy(where, 'until', `at most ${FOREVER}`, until)
+  wholeNumber(where, 'until', until, 0, FOREVER)
   return entry
 }
 

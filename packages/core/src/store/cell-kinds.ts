@@ -148,14 +148,9 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
           `${where}: lease: ttl: expected one in which less than the capacity of ${capacity} comes back, got ${ttlMs} ms`,
         )
       },
-      windowLength(params) {
-        const [, , , stepMs] = params as BucketParams
-        return stepMs === 1 ? Number.POSITIVE_INFINITY : stepMs
-      },
-      windowEnd(params, _, now) {
-        const [, , , stepMs] = params as BucketParams
-        return stepMs === 1 ? Number.POSITIVE_INFINITY : (Math.floor(now / stepMs) + 1) * stepMs
-      },
+      windowLength: intervalLength,
+      // Without intervals infinite, too.
+      windowEnd: (params, _, now) => (Math.floor(now / intervalLength(params)) + 1) * intervalLength(params),
       receiptAlone: (params, receipt, units) => Math.min(receipt, units * (params as BucketParams)[1]),
     },
   },
@@ -261,6 +256,11 @@ export function soleAlgorithmOf(kind: KernelName): Algorithm | undefined {
 /** Whether limits of an algorithm hand out permits, which no time restores. */
 export function hasPermits(algorithm: unknown): boolean {
   return KINDS_BY_ALGORITHM.get(algorithm as string)?.hasPermits === true
+}
+
+/** At how many ms a bucket refills; infinite where it drains greedily. */
+function intervalLength([, , , stepMs]: readonly number[]): number {
+  return stepMs === 1 ? Number.POSITIVE_INFINITY : (stepMs as number)
 }
 
 function countAllOfWindow(params: readonly number[]): readonly number[] {

@@ -39,11 +39,12 @@ export function refusePolluted(where: string, known: readonly string[]): void {
   }
 }
 
-/** A whole number from `least` up to 2^53 - 1. */
-export function wholeNumber(where: string, field: string, value: unknown, least: number): number {
+/** A whole number from `least` up to `most`, or 2^53 - 1. */
+export function wholeNumber(where: string, field: string, value: unknown, least: number, most?: number): number {
   if (!Number.isSafeInteger(value) || (value as number) < least) {
     invalidPolicy(where, field, `a whole number of at least ${least}`, value)
   }
+  if (most !== undefined && (value as number) > most) invalidPolicy(where, field, `at most ${most}`, value)
   // Not -0, which would show up in keys and reports.
   return (value as number) + 0
 }
