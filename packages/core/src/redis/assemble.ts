@@ -20,7 +20,7 @@ import { Strikes } from './changes/strikes.js'
 import { connect, type RedisClient } from './clients/connect.js'
 import type { Connection } from './clients/connection.js'
 import { Breaker } from './health/breaker.js'
-import { Probing, probeKey } from './health/probing.js'
+import { probe, probeKey } from './health/probing.js'
 import { StoreReadiness } from './health/readiness.js'
 import { RedisRefusals } from './kept/redis-refusals.js'
 import { DenyCache } from './layers/deny-cache.js'
@@ -128,10 +128,10 @@ function baseOf(connection: Connection, options: StoreOptions) {
   const marker = connection.isCluster ? undefined : blockMarker(prefix)
   const time = new StoreTime(clock)
   const asked = new Asked()
-  const probing = new Probing({ connection, prefix, timeoutMs, clock, marker, asked })
+  const server = { connection, prefix, timeoutMs, clock, marker, asked }
   const breaker = new Breaker({
     nodeOf: connection.nodeOf,
-    probe: (key) => probing.at(key),
+    probe: (key) => probe(server, key),
     whenReady: connection.whenReady,
     onStateChange: options.onStateChange,
     listeners: options.listeners,
@@ -140,15 +140,9 @@ function baseOf(connection: Connection, options: StoreOptions) {
   connection.onDown((error) => breaker.lost(error, probeKey(prefix)))
   const warnings = new RedisWarnings(options.warnings)
   return {
-    connection,
-    prefix,
-    timeoutMs,
-    clock,
-    marker,
+    ...server,
     time,
     now: () => time.now(),
-    asked,
-    probing,
     breaker,
     slots: new KeySlots(connection, prefix, breaker),
     crossSlots:

@@ -13,50 +13,39 @@ export interface ProbingOptions extends Server {
   readonly asked: { readonly kinds: ReadonlySet<KernelName>; readonly bans: boolean }
 }
 
-/** Tries on Redis what decisions may ask of it. */
-export class Probing {
-  readonly #options: ProbingOptions
+/**
+ * Resolves if Redis accepts everything that decisions may ask of it: EVAL and EVALSHA, every command that their scripts
+ * call (`test/redis/acl.test.ts` compares the list with `lua/`), the keys, and writing. A probe that tried less would
+ * report a Redis that is full, read-only or forbids a command as available, again and again. Leaves no key behind.
+ *
+ * @param key one that nothing else uses, on the slot of decisions that failed
+ */
+export function probe({ connection, timeoutMs, clock, marker, asked }: ProbingOptions, key: string): Promise<void> {
+  const keys = marker === undefined ? [key] : [key, marker]
+  const commands = [
+    ...(clock ? [] : [['TIME']]),
+    ['EXISTS', ...keys],
+    ...commandsNeeded(key, asked.kinds, asked.bans && marker !== undefined),
+  ]
+  const args = commands.map((command) => JSON.stringify(command))
+  return tryScript(connection, timeoutMs, probeScript, { keys, args })
+}
 
-  constructor(options: ProbingOptions) {
-    this.#options = options
-  }
+/** Resolves once each master has replied. */
+export async function probeMasters(options: ProbingOptions): Promise<void> {
+  await Promise.all(keysOfMasters(options).map((key) => probe(options, key)))
+}
 
-  /**
-   * Resolves if Redis accepts everything that decisions may ask of it: EVAL and EVALSHA, every command that their scripts
-   * call (`test/redis/acl.test.ts` compares the list with `lua/`), the keys, and writing. A probe that tried less would
-   * report a Redis that is full, read-only or forbids a command as available, again and again. Leaves no key behind.
-   *
-   * @param key one that nothing else uses, on the slot of decisions that failed
-   */
-  at(key: string): Promise<void> {
-    const { connection, timeoutMs, clock, marker, asked } = this.#options
-    const keys = marker === undefined ? [key] : [key, marker]
-    const commands = [
-      ...(clock ? [] : [['TIME']]),
-      ['EXISTS', ...keys],
-      ...commandsNeeded(key, asked.kinds, asked.bans && marker !== undefined),
-    ]
-    const args = commands.map((command) => JSON.stringify(command))
-    return tryScript(connection, timeoutMs, probeScript, { keys, args })
+/** On each master a key that belongs to no identity. */
+function keysOfMasters({ connection, prefix }: ProbingOptions): string[] {
+  if (!connection.isCluster) return [probeKey(prefix)]
+  const nodes = new Set(Array.from({ length: SLOTS }, (_, slot) => connection.nodeOf(slot)))
+  const keys = new Map<string, string>()
+  for (let n = 0; keys.size < nodes.size && n < SLOTS; n++) {
+    const key = probeKey(prefix, `ready=${n}`)
+    keys.set(connection.nodeOf(calculateSlot(key)), key)
   }
-
-  /** Resolves once each master has replied. */
-  async everywhere(): Promise<void> {
-    await Promise.all(this.#keysOfMasters().map((key) => this.at(key)))
-  }
-
-  /** On each master a key that belongs to no identity. */
-  #keysOfMasters(): string[] {
-    const { connection, prefix } = this.#options
-    if (!connection.isCluster) return [probeKey(prefix)]
-    const nodes = new Set(Array.from({ length: SLOTS }, (_, slot) => connection.nodeOf(slot)))
-    const keys = new Map<string, string>()
-    for (let n = 0; keys.size < nodes.size && n < SLOTS; n++) {
-      const key = probeKey(prefix, `ready=${n}`)
-      keys.set(connection.nodeOf(calculateSlot(key)), key)
-    }
-    return [...keys.values()]
-  }
+  return [...keys.values()]
 }
 
 /** A key that belongs to no identity, on the slot of one. */

@@ -1,9 +1,8 @@
 import type { StoreHealth } from '../../store/health.js'
 import { SluiceError } from '../../util/errors.js'
-import type { Connection } from '../clients/connection.js'
 import { whenConnected } from '../scripts/run.js'
 import type { Breaker, StoreState } from './breaker.js'
-import type { Probing } from './probing.js'
+import { type ProbingOptions, probeMasters } from './probing.js'
 
 /** Whether a store decides by Redis, and what keeps it from that. */
 export interface Readiness {
@@ -11,10 +10,8 @@ export interface Readiness {
   readonly cause: Error | undefined
 }
 
-export interface StoreStateOptions {
-  readonly connection: Connection
+export interface StoreStateOptions extends ProbingOptions {
   readonly breaker: Breaker
-  readonly probing: Probing
   /** How many decisions wait for a reply. */
   readonly pending: () => number
   /** Resolves once blocks are known that decisions cannot look for, or cannot be. */
@@ -55,10 +52,10 @@ export class StoreReadiness {
 
   /** Never rejects. */
   async ready(): Promise<Readiness> {
-    const { connection, probing, started, breaker } = this.#options
+    const { connection, started, breaker } = this.#options
     try {
       await whenConnected(connection)
-      await probing.everywhere()
+      await probeMasters(this.#options)
       await started()
     } catch (error) {
       return { state: 'unavailable', cause: error as Error }
@@ -90,7 +87,7 @@ export class StoreReadiness {
   async #ask(): Promise<RoundTrip> {
     const began = performance.now()
     try {
-      await this.#options.probing.everywhere()
+      await probeMasters(this.#options)
       return { ms: performance.now() - began }
     } catch (error) {
       return { cause: error as Error }
