@@ -59,6 +59,6 @@ function networkIn(identity: string): IpRange | undefined {
 }
 
 /** The addresses of an identity; undefined where it is none of `ip`. */
-function rangeIn(identity: string): IpRange | undefined {
+export function rangeIn(identity: string): IpRange | undefined {
   return identity.startsWith(START) ? ipRange(identity.slice(START.length)) : undefined
 }

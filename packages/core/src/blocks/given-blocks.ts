@@ -8,6 +8,7 @@ import { hashOf } from '../util/hash.js'
 import { bare } from '../util/ip-address.js'
 import { ipRange, rangeText } from '../util/ip-range.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
+import { FOREVER } from './named-lists.js'
 
 /** Whose block is meant, as stores name it. */
 export interface BlockPlace {
@@ -93,14 +94,14 @@ export function checkedEntry(index: number, entry: BlockEntry): BlockEntry {
   }
   checkedReason(where, reason)
   wholeNumber(where, 'since', since, 0)
-  wholeNumber(where, 'until', until, 0, LAST_INSTANT)
+  wholeNumber(where, 'until', until, 0, FOREVER)
   wholeNumber(where, 'times', times, 1)
   if (ban !== undefined) {
     knownOptions(`${where}: ban`, ban, ['rung', 'strikes', 'forgetAfterMs'])
     const { rung, strikes, forgetAfterMs } = ban
     wholeNumber(`${where}: ban`, 'rung', rung, 1, MOST_RUNGS)
     wholeNumber(`${where}: ban`, 'strikes', strikes, 1)
-    if (forgetAfterMs !== undefined) wholeNumber(`${where}: ban`, 'forgetAfterMs', forgetAfterMs, 1, LAST_INSTANT)
+    if (forgetAfterMs !== undefined) wholeNumber(`${where}: ban`, 'forgetAfterMs', forgetAfterMs, 1, FOREVER)
   }
   return entry
 }
@@ -109,8 +110,6 @@ export function checkedEntry(index: number, entry: BlockEntry): BlockEntry {
 export const CLIENT_BITS = 64
 /** As many as a ladder has at most. */
 const MOST_RUNGS = 32
-/** What six bytes hold. */
-const LAST_INSTANT = 2 ** 48 - 1
 
 /** @throws SluiceError `INVALID_POLICY` */
 function checkedPolicy(where: string, policy: unknown = EVERY_POLICY): string {

@@ -1,8 +1,9 @@
 import { startOf, textValue } from '../store/identity.js'
 import type { ListedIdentity, ListMatch } from '../store/list.js'
-import { type IpRange, ipAddress } from '../util/ip-address.js'
-import { ipRange, sizeOfRange } from '../util/ip-range.js'
+import { ipAddress } from '../util/ip-address.js'
+import { sizeOfRange } from '../util/ip-range.js'
 import { RangeMap } from '../util/range-map.js'
+import { rangeIn } from './blocked-ranges.js'
 
 /** An entry of one of a store's lists. */
 export interface NamedEntry {
@@ -159,10 +160,4 @@ export class NamedList {
     else this.#counts.delete(kind)
     if (this.#counts.size !== this.kinds.length) this.kinds = [...this.#counts.keys()]
   }
-}
-
-/** The addresses of an entry; undefined for other kinds. */
-function rangeIn(identity: string): IpRange | undefined {
-  const { kind, value } = textValue(identity)
-  return kind === 'ip' ? ipRange(value) : undefined
 }

@@ -95,13 +95,8 @@ export class HeldEntries {
     return this.#calmLooks >= CALM_LOOKS
   }
 
-  /** As `loaded`, again where that fails while Redis is there. Never rejects. */
-  loadFirst(): Promise<void> {
-    return this.#load().catch(() => {})
-  }
-
-  /** From a busy server a page may come too late. */
-  async #load(): Promise<void> {
+  /** As `loaded`, again where that fails while Redis is there: from a busy server a page may come too late. */
+  async load(): Promise<void> {
     for (let tries = 1, known = 0; ; tries++) {
       try {
         return await this.loaded()
@@ -278,8 +273,11 @@ export class HeldEntries {
   async #look(): Promise<void> {
     if (this.#options.isAway()) return
     try {
-      this.#readAgain()
-      await (this.#isLoaded ? this.#readChanged() : this.#load())
+      if (this.#known.mirror.readsAgain?.(() => this.#time.now())) {
+        this.#calmLooks = 0
+        for (const shard of this.#known.shards) shard.readsAgain = true
+      }
+      await (this.#isLoaded ? this.#readChanged() : this.load())
       this.#calmLooks++
       // Evicted as a whole, and no process writes it again.
       if (this.#known.shards.every(({ incarnation }) => incarnation === '') && (await this.index.hasMarker())) {
@@ -291,12 +289,6 @@ export class HeldEntries {
       this.#options.onFailed(error as Error)
       this.#calmLooks = 0
     }
-  }
-
-  #readAgain(): void {
-    if (!this.#known.mirror.readsAgain?.(() => this.#time.now())) return
-    this.#calmLooks = 0
-    for (const shard of this.#known.shards) shard.readsAgain = true
   }
 
   async #readChanged(): Promise<void> {

@@ -42,9 +42,10 @@ export class RedisLists implements ListsKeeper {
   start(): void {
     if (this.#isStarted) return
     this.#isStarted = true
-    this.#pending = this.#held.loadFirst().then(() => {
+    const over = () => {
       this.#pending = undefined
-    })
+    }
+    this.#pending = this.#held.load().then(over, over)
     this.#held.start()
   }
 

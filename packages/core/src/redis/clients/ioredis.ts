@@ -14,16 +14,15 @@ import {
 import { commandMaker } from './ioredis-commands.js'
 import { silenceWatch } from './silence.js'
 
-const noResend = {
-  // A command resent after a reconnect may charge a second time, and one that waits offline is
-  // replayed into a window it was never meant for.
+/** A command that waits offline is replayed into a window it was never meant for. */
+const NO_QUEUE = { enableOfflineQueue: false, enableAutoPipelining: false, lazyConnect: false, keyPrefix: '' }
+
+const NO_RESEND = {
+  ...NO_QUEUE,
+  // A command resent after a reconnect may charge a second time.
   autoResendUnfulfilledCommands: false,
-  enableOfflineQueue: false,
-  enableAutoPipelining: false,
   maxRetriesPerRequest: null,
   stringNumbers: false,
-  lazyConnect: false,
-  keyPrefix: '',
   retryStrategy: reconnectAfterMs,
 }
 
@@ -86,15 +85,12 @@ function silenceWatches(silenceMs: number): (node: Client) => void {
 function duplicateOf(client: Client, silenceMs: number, reconnectOnError: (error: Error) => false | 1): Client {
   // While a server loads its data it is asked again this often, not when it guesses to be done.
   const patience = { connectTimeout: silenceMs, socketTimeout: undefined, maxLoadingRetryTime: 500 }
-  if (client.isCluster !== true) return client.duplicate({ ...noResend, ...patience, reconnectOnError })
+  if (client.isCluster !== true) return client.duplicate({ ...NO_RESEND, ...patience, reconnectOnError })
   return client.duplicate([], {
-    enableOfflineQueue: false,
-    enableAutoPipelining: false,
+    ...NO_QUEUE,
     retryDelayOnFailover: 0,
     retryDelayOnMoved: 0,
     scaleReads: 'master',
-    lazyConnect: false,
-    keyPrefix: '',
     clusterRetryStrategy: reconnectAfterMs,
     redisOptions: { ...client.options.redisOptions, stringNumbers: false, keyPrefix: '', ...patience },
   })
