@@ -135,6 +135,7 @@ export function nodeRedis(client: Client, silenceMs: number, events: WireEvents)
   }
   /** Never connected again once it was ended: connecting while a socket is still being opened opens two. */
   const openSession = () => {
+    // What a session reports that was replaced, or ended, counts for nothing.
     const whileCurrent =
       <Args extends unknown[]>(callback: (...args: Args) => void) =>
       (...args: Args) => {

@@ -28,10 +28,10 @@ class Shared implements WireEvents {
   /** One listener of the client for all, however many wait. */
   #waiting = new Set<Waiting>()
 
-  constructor(client: Client, connectTimeoutMs: number, open: (events: WireEvents) => Wire) {
+  constructor(client: Client, connectTimeoutMs: number, openWire: (events: WireEvents) => Wire) {
     this.#client = client
     this.startsUntil = performance.now() + connectTimeoutMs
-    this.wire = open(this)
+    this.wire = openWire(this)
     client.once?.(this.wire.endEvent, this.end)
   }
 
