@@ -1,6 +1,7 @@
-import { BanOrder, type RankedBan } from '../blocks/ban-order.js'
+import { goesBefore, type RankedBan } from '../blocks/ban-order.js'
 import { BlockedRanges } from '../blocks/blocked-ranges.js'
 import type { BlockEntry } from '../store/blocks.js'
+import { Heap } from '../util/heap.js'
 import { ExpiringValues } from './expiring-values.js'
 import { rowBytes, textBytes, Usage } from './usage.js'
 
@@ -41,7 +42,7 @@ const BAN_BYTES = 80
 /** Blocks by policy and identity: those made by hand, and bans. */
 export class Blocks extends ExpiringValues<Block> {
   readonly #ranges = new BlockedRanges<Block>()
-  readonly #bans = new BanOrder<KeptBan>()
+  readonly #bans = new Heap<KeptBan>(goesBefore)
   readonly #banUsage = new Usage()
   readonly #room: BlockRoom
   readonly #onEvicted: (ban: BlockOf) => void
