@@ -4,22 +4,22 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Oracle, type Receipt } from '../support/oracle/oracle.js'
 import { limitOf } from './limit-of.js'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
-import { ALGORITHMS, always, anySpec, play, said, specAndTrace, traceFor } from './traces.js'
+import { ALGORITHMS, always, anySpec, fieldsOf, play, specAndTrace, traceFor } from './traces.js'
 
-/** Every verdict is what the oracle says, on traces of any shape. */
+/** Every verdict equals the oracle's, on traces of any shape. */
 export function agreementContract(under: StoreUnderTest): void {
   describe(`oracles and ${under.name} agree`, () => {
     const clock = new Clock()
     let store: Store
-    let asking: Store
+    let uncached: Store
     beforeAll(async () => {
       store = await under.make(clock.read)
-      asking = await under.make(clock.read, { denyCache: false })
+      uncached = await under.make(clock.read, { denyCache: false })
     })
-    afterAll(() => Promise.all([store.close(), asking.close()]))
+    afterAll(() => Promise.all([store.close(), uncached.close()]))
 
     for (const algorithm of ALGORITHMS) {
-      test(`on every decision of one ${algorithm.title}`, () =>
+      test(`the store and the oracle agree on every decision of one ${algorithm.title}`, () =>
         always(under, specAndTrace(algorithm), async ({ spec, trace }) => {
           const limiter = createLimiter({ store, limits: [limitOf(spec)] })
           const oracle = new Oracle([spec])
@@ -27,30 +27,30 @@ export function agreementContract(under: StoreUnderTest): void {
           await play(clock, trace, async (cost) => {
             const verdict = await limiter.consume(key, { cost })
             const { receipt: _, ...expected } = oracle.consume(clock.now, cost, [key])
-            expect(said(verdict)).toEqual(expected)
+            expect(fieldsOf(verdict)).toEqual(expected)
             return verdict
           })
         }))
     }
 
     for (const algorithm of ALGORITHMS) {
-      test(`on equal decisions of one ${algorithm.title}, asked at once`, () => {
+      test(`the store and the oracle agree on equal concurrent decisions of one ${algorithm.title}`, () => {
         const input = fc.record({
           case: specAndTrace(algorithm),
           crowds: fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 24, maxLength: 24 }),
         })
         return always(under, input, async ({ case: { spec, trace }, crowds }) => {
-          const limiter = createLimiter({ store: asking, limits: [limitOf(spec)] })
+          const limiter = createLimiter({ store: uncached, limits: [limitOf(spec)] })
           const oracle = new Oracle([spec])
           const key = freshKey()
           await play(clock, trace, async (cost, step) => {
-            const asked = Array.from({ length: crowds[step] as number }, () => limiter.consume(key, { cost }))
-            const verdicts = await Promise.all(asked)
+            const pending = Array.from({ length: crowds[step] as number }, () => limiter.consume(key, { cost }))
+            const verdicts = await Promise.all(pending)
             const expected = verdicts.map(() => {
               const { receipt: _, ...one } = oracle.consume(clock.now, cost, [key])
               return one
             })
-            expect(verdicts.map(said)).toEqual(expected)
+            expect(verdicts.map(fieldsOf)).toEqual(expected)
             return verdicts.at(-1) as Verdict
           })
         })
@@ -58,7 +58,7 @@ export function agreementContract(under: StoreUnderTest): void {
     }
 
     for (const onDeny of ['none', 'charge'] as const) {
-      test(`on several limits over several keys, ${onDeny === 'none' ? 'all or none' : 'refusals charged'}`, () => {
+      test(`the store and the oracle agree on several limits over several keys, ${onDeny === 'none' ? 'all or none' : 'refusals charged'}`, () => {
         const input = fc
           .array(fc.record({ spec: anySpec, shared: fc.boolean() }), { minLength: 2, maxLength: 4 })
           .chain((limits) =>
@@ -70,11 +70,11 @@ export function agreementContract(under: StoreUnderTest): void {
           )
         return always(under, input, async ({ limits, trace, users }) => {
           const run = freshKey()
-          // One function for all that share, so that their logs are one log.
+          // Limits with one key function share one log.
           const everyone = keyed<string>('run', () => run)
           const limiter = createLimiter<string>({
-            // What others do to a limit with room, a refusal that is told again tells up to a second late.
-            store: asking,
+            // A refusal from the deny cache reports other limits as they were, up to a second earlier.
+            store: uncached,
             limits: limits.map(({ spec, shared }) => limitOf<string>(spec, shared ? everyone : undefined)),
             onDeny,
           })
@@ -87,14 +87,14 @@ export function agreementContract(under: StoreUnderTest): void {
             const verdict = await limiter.consume(user, { cost })
             const keys = limits.map(({ shared }) => (shared ? run : user))
             const { receipt: _, ...expected } = oracle.consume(clock.now, cost, keys)
-            expect(said(verdict)).toEqual(expected)
+            expect(fieldsOf(verdict)).toEqual(expected)
             return verdict
           })
         })
       })
     }
 
-    test('on permits that are freed and renewed', () => {
+    test('the store and the oracle agree on permits that are freed and renewed', () => {
       const concurrency = ALGORITHMS.find(({ title }) => title === 'concurrency') as (typeof ALGORITHMS)[number]
       const input = fc.record({
         case: specAndTrace(concurrency),
@@ -118,7 +118,7 @@ export function agreementContract(under: StoreUnderTest): void {
           }
           const verdict = await limiter.consume(key, { cost })
           const { receipt, ...expected } = oracle.consume(clock.now, cost, [key])
-          expect(said(verdict)).toEqual(expected)
+          expect(fieldsOf(verdict)).toEqual(expected)
           if (verdict.allowed) held.push({ verdict, receipt })
           return verdict
         })

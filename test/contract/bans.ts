@@ -8,7 +8,7 @@ import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const STEPS = byEffort({ usual: 700, full: 40_000 })
 
-/** Ladders of all forms; short, so that walks get to their ends. */
+/** Ladders of all forms; short, so that random walks reach their ends. */
 const LADDERS: Record<
   string,
   { spec: BanSpec; growth: readonly number[] | { first: number; times: number; max: number } }
@@ -27,7 +27,7 @@ const LADDERS: Record<
   },
 }
 
-/** The ladder of bans is what the oracle says, step by step, with clocks that step. */
+/** Bans follow the ladder of the oracle at every step, with clocks that step. */
 export function bansContract(under: StoreUnderTest): void {
   describe(`bans on ${under.name}`, () => {
     const clock = new Clock()
@@ -37,7 +37,7 @@ export function bansContract(under: StoreUnderTest): void {
     })
     afterAll(() => store.close())
 
-    /** A limiter whose limit is taken for as long as a test lasts, so that each decision is refused by it. */
+    /** A limiter whose limit is exhausted for as long as a test lasts, so that it refuses each decision. */
     async function taken(name: string, { spec, growth }: (typeof LADDERS)[string], on = store): Promise<Limiter> {
       return createLimiter({
         name,
@@ -49,7 +49,7 @@ export function bansContract(under: StoreUnderTest): void {
 
     for (const stepsBack of [false, true]) {
       for (const [name, ladder] of Object.entries(LADDERS)) {
-        test(`${name}: as the oracle says at every step, by a clock that ${stepsBack ? 'also steps back' : 'goes forward'}`, async () => {
+        test(`${name}: bans equal those of the oracle at every step, by a clock that ${stepsBack ? 'also steps back' : 'goes forward'}`, async () => {
           const random = randomFrom(SEED)
           let limiter = await taken(`${name.replaceAll(/\W+/g, '-')}-${stepsBack}`, ladder)
           const keys = [freshKey(), freshKey()]
@@ -71,7 +71,7 @@ export function bansContract(under: StoreUnderTest): void {
               await limiter.unblock(key)
               oracle.unblock()
             } else if (what === 1) {
-              // Another process, or this one started anew.
+              // Another process, or this one after a restart.
               limiter = await taken(limiter.name, ladder)
             } else if (what < 6) {
               const weight = 1 + random(4)
@@ -97,7 +97,7 @@ export function bansContract(under: StoreUnderTest): void {
       }
     }
 
-    test('a block by hand is none of a ban, whatever its reason', async () => {
+    test('a block by hand is not reported as a ban, whatever its reason', async () => {
       const ban = { after: 1, within: '1m', for: ['1m'] } as const
       const limiter = createLimiter({ name: 'by-hand', store, limit: 2, window: '1h', ban })
       for (const reason of ['\0', '\x001 2 three', '\x00\x001 2 ', '1 2 three']) {
@@ -105,13 +105,13 @@ export function bansContract(under: StoreUnderTest): void {
         await limiter.block(key, { for: '1h', reason })
         const verdict = await limiter.consume(key)
         expect([verdict.reason, verdict.block?.reason, verdict.ban]).toEqual(['blocked', reason, undefined])
-        // Strikes do not count meanwhile, and do not end it sooner.
+        // Strikes do not count during the block, and do not shorten it.
         expect(await limiter.strike(key, { weight: 9 })).toBeUndefined()
         expect((await limiter.peek(key)).retryAfterMs).toBe(3_600_000)
       }
     })
 
-    test('bans of the store hold in every policy that counts the kind, and end in all of them', async () => {
+    test('a store-wide ban holds in every policy that counts the kind, and ends in all of them', async () => {
       const ban = { after: 2, within: '1m', for: ['1m'], scope: 'store' } as const
       const [one, other] = ['one', 'other'].map((name) =>
         createLimiter({ name, store, limit: 1, window: '1h', ban }),
@@ -133,7 +133,7 @@ export function bansContract(under: StoreUnderTest): void {
       expect((await other.consume(key)).reason).toBe('limited')
     })
 
-    test('of a block and a ban of the store the one that ends last is reported, strikes count while neither holds, and each ends by itself', async () => {
+    test('the one that ends last of a block and a store-wide ban is reported', async () => {
       const ban = { after: 2, within: '1h', for: ['1m', '1h'], scope: 'store' } as const
       const [limiter, other] = [freshKey(), freshKey()].map((name) =>
         createLimiter({ name, store, limit: 5, window: '1h', ban }),
@@ -143,7 +143,7 @@ export function bansContract(under: StoreUnderTest): void {
         return [reason, retryAfterMs]
       }
 
-      // A block is no ban of the store, which it leaves as it is.
+      // A block leaves the store-wide ban unchanged.
       const banned = freshKey()
       await limiter.strike(banned, { weight: 2 })
       await limiter.block(banned, { for: '1s' })
@@ -155,7 +155,7 @@ export function bansContract(under: StoreUnderTest): void {
       expect(await told(banned)).toEqual(['blocked', 60_000])
       expect((await other.consume(banned)).allowed).toBe(true)
 
-      // While one of them holds, strikes of its policy do not count.
+      // While either holds, strikes of its policy do not count.
       expect(await limiter.strike(banned, { weight: 2 })).toBeUndefined()
       clock.now += 60_000
       expect((await limiter.consume(banned)).allowed).toBe(true)
@@ -163,7 +163,7 @@ export function bansContract(under: StoreUnderTest): void {
       expect(await limiter.strike(banned)).toMatchObject({ rung: 2, strikes: 2 })
       expect(await told(banned)).toEqual(['banned', 3_600_000])
 
-      // So it is with a block from every policy, and a ban of one.
+      // The same holds for a store-wide block and a ban of one policy.
       const own = createLimiter({ name: freshKey(), store, limit: 5, window: '1h', ban: { ...ban, scope: 'policy' } })
       const key = freshKey()
       await store.blocks?.add({ key }, { for: '30s' })
@@ -174,14 +174,14 @@ export function bansContract(under: StoreUnderTest): void {
       await store.blocks?.add({ key }, { for: '30s' })
       expect(await told(key, own)).toEqual(['banned', 60_000])
 
-      // A block replaces a ban of its own scope, also by a sooner end.
+      // A block replaces a ban of its own scope, even when it ends sooner.
       await own.block(key, { for: '10s' })
       expect(await told(key, own)).toEqual(['blocked', 30_000])
       await store.blocks?.remove({ key })
       expect(await told(key, own)).toEqual(['blocked', 10_000])
     })
 
-    test('decisions that are made at once are struck one after the other', async () => {
+    test('refusals of concurrent decisions count as strikes one after the other', async () => {
       const limiter = createLimiter({
         name: 'at-once',
         store,

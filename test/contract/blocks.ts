@@ -6,7 +6,7 @@ import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 const HOUR = 3_600_000
 const YEAR = 365 * 24 * HOUR
 
-/** What `store.blocks` shows and changes is what decisions go by. */
+/** Decisions follow the blocks that `store.blocks` lists and changes. */
 export function blocksContract(under: StoreUnderTest): void {
   describe(`blocks on ${under.name}`, () => {
     const clock = new Clock()
@@ -19,7 +19,7 @@ export function blocksContract(under: StoreUnderTest): void {
     afterAll(() => store.close())
     const limiterOf = (name: string) => createLimiter({ name, store, limit: 10, window: '1m' })
 
-    test('a block is listed with its reason, its times and how often there was one, until it ends', async () => {
+    test('a block is listed with its reason, its times and its number of blocks so far, until it ends', async () => {
       const policy = freshKey()
       const limiter = limiterOf(policy)
       await limiter.block('ann', { for: '1h', reason: 'spam' })
@@ -35,7 +35,7 @@ export function blocksContract(under: StoreUnderTest): void {
       expect((await limiter.consume('ann')).allowed).toBe(true)
     })
 
-    test('a block that is added holds, and one that is removed does not', async () => {
+    test('a block that the operator adds refuses, and ends when it is removed', async () => {
       const policy = freshKey()
       const limiter = limiterOf(policy)
       await blocks.add({ key: 'bob' }, { policy, for: '1h', reason: 'by hand' })
@@ -45,7 +45,7 @@ export function blocksContract(under: StoreUnderTest): void {
       expect((await limiter.consume('bob')).remaining).toBe(9)
     })
 
-    test('a block for ever holds until it is removed, and names no time to come back', async () => {
+    test('a block for ever holds until it is removed, and names no retry time', async () => {
       const policy = freshKey()
       const limiter = limiterOf(policy)
       await limiter.block('ann', { for: Infinity, reason: 'fraud' })
@@ -70,7 +70,7 @@ export function blocksContract(under: StoreUnderTest): void {
       for (const key of ['ann', 'bob']) expect((await limiter.consume(key)).allowed).toBe(true)
     })
 
-    test('a block from every policy holds in each, and ends in each', async () => {
+    test('a store-wide block holds in every policy, and ends in every policy', async () => {
       const key = freshKey()
       const limiters = [limiterOf(freshKey()), limiterOf(freshKey())]
       await blocks.add({ key }, { for: '1h' })
@@ -81,9 +81,9 @@ export function blocksContract(under: StoreUnderTest): void {
       for (const limiter of limiters) expect((await limiter.consume(key)).allowed).toBe(true)
     })
 
-    test('a network that is blocked refuses every address in it, by one policy or by all, until it ends', async () => {
+    test('a block of a network refuses every address in it, in one policy or in all, until it ends', async () => {
       const policy = freshKey()
-      // What byIp() counts, without a request.
+      // Addresses as byIp() counts them, without a request.
       const key = Object.assign((address: string) => address, { kind: 'ip' })
       const [one, other] = [policy, freshKey()].map((name) =>
         createLimiter({ name, store, limit: 10, window: '1m', key }),
@@ -92,15 +92,15 @@ export function blocksContract(under: StoreUnderTest): void {
         Promise.all(addresses.map(async (address) => (await limiter.peek(address)).reason))
       await one.block({ ip: '198.51.100.7/24' }, { for: '1h', reason: 'a network' })
       await blocks.add({ ip: '2001:db8:7::/48' }, { for: '1h' })
-      const asked = ['198.51.100.0', '198.51.100.255', '198.51.101.0', '2001:db8:7:1::/64', '2001:db8:8::1']
-      const [of, no] = ['blocked', undefined]
-      expect(await reasons(one, ...asked)).toEqual([of, of, no, of, no])
-      expect(await reasons(other, ...asked)).toEqual([no, no, no, of, no])
+      const addresses = ['198.51.100.0', '198.51.100.255', '198.51.101.0', '2001:db8:7:1::/64', '2001:db8:8::1']
+      const [yes, no] = ['blocked', undefined]
+      expect(await reasons(one, ...addresses)).toEqual([yes, yes, no, yes, no])
+      expect(await reasons(other, ...addresses)).toEqual([no, no, no, yes, no])
       expect((await one.consume('198.51.100.9')).block).toEqual({ reason: 'a network', remainingMs: HOUR })
       expect((await blocks.get({ ip: '198.51.100.0/24' }, { policy }))?.value).toBe('198.51.100.0/24')
       await one.unblock({ ip: '198.51.100.0/24' })
       clock.now += HOUR
-      expect(await reasons(one, ...asked)).toEqual([no, no, no, no, no])
+      expect(await reasons(one, ...addresses)).toEqual([no, no, no, no, no])
       for (const ip of ['198.51.100.0/33', '198.51.100/24', 'x/8', '2001:db8::/129']) {
         await expect(blocks.add({ ip }, { for: '1h' })).rejects.toThrow('expected an address or a network')
       }
@@ -118,7 +118,7 @@ export function blocksContract(under: StoreUnderTest): void {
       expect((await limiter.peek('guesser')).reason).toBe('limited')
     })
 
-    test('every block is on one page, whatever the pages, of its kind and with its beginning', async () => {
+    test('pages of any size return every block of a kind or a prefix exactly once', async () => {
       const policy = freshKey()
       const names = Array.from({ length: 37 }, (_, n) => `n${String(n).padStart(2, '0')}`)
       for (const user of names) await blocks.add({ user }, { policy, for: '1h' })
@@ -133,7 +133,7 @@ export function blocksContract(under: StoreUnderTest): void {
       expect((await all(blocks, policy, { kind: 'ip' })).map(({ value }) => value)).toEqual(['2001:db8::/64'])
     })
 
-    test('what is exported can be imported elsewhere, and newer entries stay', async () => {
+    test('exported blocks can be imported again, and newer entries remain', async () => {
       const policy = freshKey()
       for (const user of ['ann', 'bob', 'eve']) await blocks.add({ user }, { policy, for: '1h', reason: `of ${user}` })
       const exported = await exportOf(blocks, policy)
@@ -154,7 +154,7 @@ export function blocksContract(under: StoreUnderTest): void {
       )
     })
 
-    test('a ban that is imported takes its rung along: the next one is of the rung after that, until it is forgotten', async () => {
+    test('an imported ban keeps its rung: the next ban takes the rung after it, until the rung is forgotten', async () => {
       const name = freshKey()
       const ban = { after: 1, within: '1m', for: ['1m', '1h', '2h', '1d'], forgetAfter: '3h' } as const
       const limiter = createLimiter({ name, store, limit: 1, window: '365d', ban })
@@ -171,7 +171,7 @@ export function blocksContract(under: StoreUnderTest): void {
       expect(await blocks.import(JSON.parse(JSON.stringify([{ ...exported, since: clock.now }])))).toBe(1)
       const held = await limiter.consume('guesser')
       expect([held.reason, held.ban?.rung, held.ban?.until]).toEqual(['banned', 2, exported.until])
-      // Once more, of a lower rung: what is known is higher, and stays.
+      // An import of a lower rung leaves the higher known rung.
       const lower = { ...exported, since: clock.now + 1, ban: { rung: 1, strikes: 1, forgetAfterMs: HOUR } }
       clock.now += 1
       expect(await blocks.import([lower])).toBe(1)
@@ -182,7 +182,7 @@ export function blocksContract(under: StoreUnderTest): void {
       expect((await limiter.consume('guesser')).ban?.rung).toBe(1)
     })
 
-    test('what cannot be is an error that names it', async () => {
+    test('store.blocks rejects invalid identities, queries and imports with errors that name them', async () => {
       const given = blocks as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>
       await expect(given.add?.({ ip: 'nobody' }, { for: '1h' })).rejects.toThrow('blocks.add: ip: expected an address')
       await expect(given.add?.({ ip: '192.0.2.7' }, {})).rejects.toThrow('blocks.add: for: expected')
@@ -203,7 +203,7 @@ export function blocksContract(under: StoreUnderTest): void {
       }
     })
 
-    test('removeAll ends all, and a block that comes after holds', async () => {
+    test('removeAll ends all blocks, and a block that follows holds', async () => {
       const policy = freshKey()
       const limiter = limiterOf(policy)
       for (const key of ['ann', 'bob']) await limiter.block(key, { for: '1h' })
@@ -235,7 +235,7 @@ async function exportOf(blocks: StoreBlocks, policy: string): Promise<BlockEntry
   return found
 }
 
-/** A ban is in the index of Redis a moment after it began. */
+/** A ban reaches the index of Redis a moment after it begins. */
 async function untilListed(blocks: StoreBlocks, policy: string): Promise<BlockEntry> {
   return until('the ban is listed', async () => (await all(blocks, policy))[0])
 }

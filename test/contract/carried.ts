@@ -12,7 +12,7 @@ import {
   tokenBucket,
 } from '@sluice/core'
 
-/** Limits of one policy by an amount: all that a version of a document may change while counts are kept. */
+/** Limits of one policy by an amount. Versions of a document may differ in the amount and still share counts. */
 export type LimitsOf = (amount: number) => readonly Limit[]
 
 /** Every kind of state, alone and shared. */
@@ -47,12 +47,12 @@ export const CARRIED: Readonly<Record<string, LimitsOf>> = {
   ],
 }
 
-/** As a document makes them: what they count is kept when their amounts change. */
+/** Limits as a document makes them: their counts remain when their amounts change. */
 export function carried(limits: readonly Limit[]): readonly Limit[] {
   return limits.map((limit) => Object.freeze({ ...limit, policy: 'api', carry: '' }))
 }
 
-/** One limiter for each amount, as processes of several versions have, or one process before and after a change. */
+/** One limiter for each amount, as in processes with different versions, or in one process before and after a change. */
 export function versionsOn(store: Store, limitsOf: LimitsOf, amounts: readonly number[]): readonly Limiter[] {
   return amounts.map((amount) => createLimiter({ name: 'carried', store, limits: [...carried(limitsOf(amount))] }))
 }

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { capacityOf } from '../support/oracle/oracle.js'
 import { limitOf } from './limit-of.js'
 import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
-import { ALGORITHMS, always, play, replay, said, specAndTrace } from './traces.js'
+import { ALGORITHMS, always, fieldsOf, play, replay, specAndTrace } from './traces.js'
 
-/** Settling for less than was charged, and room that is kept for higher priorities, by what they must equal. */
+/** Settlement below the charge, and reserves for higher priorities, compared with equivalent decisions. */
 export function chargingContract(under: StoreUnderTest): void {
   const clock = new Clock()
   let store: Store
@@ -20,7 +20,7 @@ export function chargingContract(under: StoreUnderTest): void {
     const cases = specAndTrace(algorithm)
 
     describe(`settling ${algorithm.title} on ${under.name}`, () => {
-      test('at once leaves what charging the actual cost would have left', () =>
+      test('settlement at once leaves the state that charging the actual cost would have left', () =>
         always(
           under,
           fc.record({ case: cases, extra: fc.nat({ max: 5 }) }),
@@ -33,13 +33,13 @@ export function chargingContract(under: StoreUnderTest): void {
                 expect(await verdict.settle(cost)).toBe(extra > 0)
                 await limiter.consume(control, { cost })
               }
-              expect(said(await limiter.peek(settled))).toEqual(said(await limiter.peek(control)))
+              expect(fieldsOf(await limiter.peek(settled))).toEqual(fieldsOf(await limiter.peek(control)))
               return verdict
             })
           },
         ))
 
-      test('later refunds what time has not restored already, and never more', () =>
+      test('later settlement refunds the units that time has not restored already, and never more', () =>
         always(under, fc.record({ case: cases, which: fc.nat(), actual: fc.nat(), wait: fc.nat() }), async (input) => {
           const { spec, trace } = input.case
           const limiter = limiterOf(limitOf(spec))
@@ -64,13 +64,13 @@ export function chargingContract(under: StoreUnderTest): void {
             Math.min(before.remaining + chosen.cost - actual, capacityOf(spec)),
           )
           const isLast = chosen === admitted.at(-1)
-          // Without that charge a later one would have opened another window: there is nothing to compare.
+          // Without that charge, a later one would have opened another window, so the two cannot be compared.
           if (algorithm.opens && actual === 0 && !isLast) return
           for (const ms of [0, 1, Math.floor(before.resetAfterMs / 2), before.resetAfterMs, before.resetAfterMs + 1]) {
             clock.now = at + ms
-            const [now, without] = [await limiter.peek(charged), await limiter.peek(less)]
-            if (isLast) expect(said(now), `${ms} ms later`).toEqual(said(without))
-            else expect(now.remaining, `${ms} ms later`).toBeLessThanOrEqual(without.remaining)
+            const [remainder, without] = [await limiter.peek(charged), await limiter.peek(less)]
+            if (isLast) expect(fieldsOf(remainder), `${ms} ms later`).toEqual(fieldsOf(without))
+            else expect(remainder.remaining, `${ms} ms later`).toBeLessThanOrEqual(without.remaining)
           }
         }))
     })
@@ -86,22 +86,22 @@ export function chargingContract(under: StoreUnderTest): void {
         }),
       )
 
-      test('admits a cost where the cost and what is kept have room, charges the cost alone, and shows the rest', () =>
+      test('a limit admits a cost where cost and reserve have room, charges the cost alone, and reports the rest', () =>
         always(under, reserved, async ({ spec, trace, high, highest, priorities }) => {
-          // By one name and the same limit they share their state.
+          // Limiters of one name with the same limit share their state.
           const plain = limiterOf(limitOf(spec))
-          const keeping = limiterOf({ ...limitOf<string>(spec), reserve: { 1: high, 2: highest } })
+          const reserving = limiterOf({ ...limitOf<string>(spec), reserve: { 1: high, 2: highest } })
           const key = freshKey()
           await play(clock, trace, async (cost, step) => {
             const priority = priorities[step] as number
             const kept = [high + highest, highest, 0][priority] as number
             const before = await plain.peek(key)
             const expected = await plain.peek(key, { cost: cost === 0 ? 0 : cost + kept })
-            const foretold = await keeping.peek(key, { cost, priority })
-            const verdict = await keeping.consume(key, { cost, priority })
+            const predicted = await reserving.peek(key, { cost, priority })
+            const verdict = await reserving.consume(key, { cost, priority })
             const { allowed, reason, retryAfterMs } = expected
             expect(verdict).toMatchObject({ allowed, reason, retryAfterMs, priority })
-            expect(foretold).toMatchObject({ allowed, reason, retryAfterMs, priority })
+            expect(predicted).toMatchObject({ allowed, reason, retryAfterMs, priority })
             const left = (await plain.peek(key)).remaining
             expect(left).toBe(allowed ? before.remaining - cost : before.remaining)
             expect(verdict.remaining).toBe(Math.max(0, left - kept))
@@ -114,7 +114,7 @@ export function chargingContract(under: StoreUnderTest): void {
   describe(`charging on ${under.name}`, () => {
     const limits = [limitOf<string>({ algorithm: 'gcra', limit: 10, window: 10_000, capacity: 10 })]
 
-    test('more than was charged is an error, and changes nothing', async () => {
+    test('settling for more than was charged is an error, and changes nothing', async () => {
       clock.now = MIDNIGHT
       const limiter = createLimiter({ name: 'tokens', store, limits })
       const key = freshKey()
@@ -132,7 +132,7 @@ export function chargingContract(under: StoreUnderTest): void {
       expect((await limiter.peek(key)).remaining).toBe(9)
     })
 
-    test('of settling and refunding the first counts', async () => {
+    test('only the first of settlement and refund has an effect', async () => {
       clock.now = MIDNIGHT
       const limiter = createLimiter({ store, limits })
       const key = freshKey()
@@ -149,7 +149,7 @@ export function chargingContract(under: StoreUnderTest): void {
       expect((await limiter.peek(key)).remaining).toBe(5)
     })
 
-    test('there is nothing to settle of a refusal or a look', async () => {
+    test('a refusal or a peek has nothing to settle', async () => {
       clock.now = MIDNIGHT
       const limiter = createLimiter({ store, limits })
       const key = freshKey()
@@ -164,7 +164,7 @@ export function chargingContract(under: StoreUnderTest): void {
       expect((await limiter.peek(key)).remaining).toBe(10)
     })
 
-    test('limits of bytes are charged bytes, the others cost, and each is settled on its own', async () => {
+    test('limits in bytes are charged bytes, the others cost, and settling the cost leaves the bytes', async () => {
       clock.now = MIDNIGHT
       const bytes = gcra<string>({ name: 'bytes', limit: 10, window: '1h', unit: 'content-bytes' })
       const limiter = createLimiter<string>({ store, limits: [...limits, bytes] })

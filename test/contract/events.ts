@@ -2,7 +2,7 @@ import { createLimiter, events, gcra, type SluiceEvents, type Store, slidingLog 
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 
-/** What limiters and stores tell of what they do. */
+/** Events of limiters and stores. */
 export function eventsContract(under: StoreUnderTest): void {
   describe(`events on ${under.name}`, () => {
     const clock = new Clock()
@@ -15,8 +15,8 @@ export function eventsContract(under: StoreUnderTest): void {
       for (const stop of stops.splice(0)) stop()
     })
 
-    /** The events of one policy, from all that the process tells of. */
-    function heard<Name extends keyof SluiceEvents>(name: Name, policy: string): SluiceEvents[Name][] {
+    /** Records the events of one policy among all events of the process. */
+    function record<Name extends keyof SluiceEvents>(name: Name, policy: string): SluiceEvents[Name][] {
       const seen: SluiceEvents[Name][] = []
       const listener = (event: SluiceEvents[Name]) => {
         if ((event as { policy?: string }).policy === policy) seen.push(event)
@@ -25,11 +25,11 @@ export function eventsContract(under: StoreUnderTest): void {
       return seen
     }
 
-    test('a decision is told of once, with its outcome, the limit that refuses and what decided', async () => {
+    test('each decision emits one event with its outcome, the refusing limit and its source', async () => {
       const name = freshKey()
       const limits = [gcra({ name: 'burst', limit: 2, window: '1s' }), gcra({ name: 'day', limit: 100, window: '1d' })]
       const limiter = createLimiter({ name, store, limits })
-      const [own, all, refused] = [[] as unknown[], heard('decision', name), heard('refused', name)]
+      const [own, all, refused] = [[] as unknown[], record('decision', name), record('refused', name)]
       stops.push(limiter.on('decision', ({ verdict: _, durationMs, ...event }) => own.push(event)))
       await limiter.peek('ann')
       const first = await limiter.consume('ann')
@@ -48,7 +48,7 @@ export function eventsContract(under: StoreUnderTest): void {
       expect(all.every(({ durationMs }) => durationMs > 0 && durationMs < 600_000)).toBe(true)
     })
 
-    test('a listener that is ended, also while an event is sent, hears no more', async () => {
+    test('a listener that is removed receives no further events, even when it is removed during one', async () => {
       const limiter = createLimiter({ name: freshKey(), store, limit: 10, window: '1m' })
       const seen: string[] = []
       const stopThird = () => stops[2]?.()
@@ -60,7 +60,7 @@ export function eventsContract(under: StoreUnderTest): void {
       stops.push(limiter.on('decision', () => void seen.push('second')))
       stops.push(limiter.on('decision', () => void seen.push('third')))
       await limiter.consume('ann')
-      // One that begins meanwhile hears the next one.
+      // A listener that is added during an event receives the next one.
       stops.push(limiter.on('decision', () => stops.push(limiter.on('decision', () => void seen.push('late')))))
       await limiter.consume('ann')
       expect(seen).toEqual(['first', 'second', 'first', 'second'])
@@ -70,7 +70,7 @@ export function eventsContract(under: StoreUnderTest): void {
       expect(seen.slice(4)).toEqual(['first', 'late'])
     })
 
-    test('near-limit is told of by the one decision that crosses the fraction', async () => {
+    test('near-limit is emitted once, by the decision that crosses the fraction', async () => {
       const limiter = createLimiter({ name: freshKey(), store, limits: [slidingLog({ limit: 10, window: '1m' })] })
       const crossed: [number, number][] = []
       for (const at of [0.2, 0.8, 1]) {
@@ -87,7 +87,7 @@ export function eventsContract(under: StoreUnderTest): void {
       ])
     })
 
-    test('strikes are told of as they count, and a ban once, however it begins', async () => {
+    test('each strike that counts emits an event, and each ban emits one, by refusals or by hand', async () => {
       const name = freshKey()
       const limiter = createLimiter({
         name,
@@ -96,7 +96,7 @@ export function eventsContract(under: StoreUnderTest): void {
         window: '1h',
         ban: { by: 'key', after: 3, within: '1h', for: ['10m'] },
       })
-      const [strikes, bans] = [heard('strike', name), heard('ban', name)]
+      const [strikes, bans] = [record('strike', name), record('ban', name)]
       for (let n = 0; n < 6; n++) await limiter.consume('ann')
       const ann = { kind: 'key', value: 'ann' }
       const strike = { policy: name, identity: ann, weight: 1, reason: '', isLocal: false }
@@ -115,14 +115,14 @@ export function eventsContract(under: StoreUnderTest): void {
       expect(bans.slice(1)).toMatchObject([{ identity: bob, rung: 1, strikes: 3, reason: 'again' }])
     })
 
-    test('blocks by hand and their ends are told of by who made them', async () => {
+    test('blocks by hand and their ends emit events on the limiter or store that made them', async () => {
       const name = freshKey()
       const limiter = createLimiter({ name, store, limit: 1, window: '1h' })
-      const told: unknown[] = []
-      const blocks = [heard('block', name), heard('unblock', name)]
-      stops.push(limiter.on('block', (event) => told.push(['limiter', event])))
-      const listen = store.on?.('block', (event) => told.push(['store', event]))
-      if (listen) stops.push(listen)
+      const received: unknown[] = []
+      const blocks = [record('block', name), record('unblock', name)]
+      stops.push(limiter.on('block', (event) => received.push(['limiter', event])))
+      const stop = store.on?.('block', (event) => received.push(['store', event]))
+      if (stop) stops.push(stop)
       await limiter.block('ann', { for: '1h', reason: 'spam' })
       await limiter.unblock('ann')
       await store.blocks?.add({ user: 'eve' }, { for: Number.POSITIVE_INFINITY, policy: name })
@@ -130,7 +130,7 @@ export function eventsContract(under: StoreUnderTest): void {
       const ofAnn = { policy: name, identity: { kind: 'key', value: 'ann' }, forMs: 3_600_000, reason: 'spam' }
       const eve = { kind: 'user', value: 'eve' }
       const ofEve = { policy: name, identity: eve, forMs: Number.POSITIVE_INFINITY, reason: '' }
-      expect(told).toEqual([
+      expect(received).toEqual([
         ['limiter', ofAnn],
         ['store', ofEve],
       ])
@@ -141,7 +141,7 @@ export function eventsContract(under: StoreUnderTest): void {
       ])
     })
 
-    test('a store says how it is', async () => {
+    test('a store reports its health', async () => {
       const before = Date.now()
       const health = await store.health?.()
       expect(health).toMatchObject({ state: 'available', pending: 0, cause: undefined })

@@ -2,7 +2,7 @@ import { createLimiter, type Store, slidingLog, storeList, tokenBucket } from '@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 
-/** `store.forget`: nothing that is kept of an identity is left, and nothing of others is gone. */
+/** `store.forget`: erases everything stored about an identity, and nothing about others. */
 export function forgettingContract(under: StoreUnderTest): void {
   describe(`forgetting on ${under.name}`, () => {
     const clock = new Clock()
@@ -13,7 +13,7 @@ export function forgettingContract(under: StoreUnderTest): void {
     afterAll(() => store.close())
     const forget = async (identity: Record<string, string>) => store.forget?.(identity)
 
-    test('counts of every policy and algorithm are gone, and those of others stay', async () => {
+    test('forget erases the counts of an identity in every policy and algorithm, and no counts of others', async () => {
       const [ann, bob] = [freshKey(), `${freshKey()} with *[x]?`]
       const limiters = [
         createLimiter({ name: freshKey(), store, limit: 5, window: '1h' }),
@@ -34,7 +34,7 @@ export function forgettingContract(under: StoreUnderTest): void {
       for (const limiter of limiters) expect((await limiter.peek(bob)).remaining).toBe(5)
     })
 
-    test('strikes, rungs, bans and blocks are gone, those of the store too', async () => {
+    test('forget erases strikes, rungs, bans and blocks of an identity, also store-wide ones', async () => {
       const [name, key] = [freshKey(), freshKey()]
       const ban = { after: 2, within: '1h', for: ['1h', '1d'] } as const
       const limiter = createLimiter({ name, store, limit: 1, window: '1m', ban })
@@ -49,12 +49,12 @@ export function forgettingContract(under: StoreUnderTest): void {
       expect((await limiter.consume(key)).reason).toBe('limited')
       expect(await store.blocks?.get({ key }, { policy: name })).toBeUndefined()
       expect(await store.blocks?.get({ key })).toBeUndefined()
-      // Strikes and the rung are those of an identity that has never been seen.
+      // Strikes and the rung begin again as for a new identity.
       expect((await limiter.consume(key)).ban?.rung).toBe(1)
       expect((await other.consume('somebody')).reason).toBe('blocked')
     })
 
-    test('entries of lists by the identity are gone, those of ranges that hold it stay', async () => {
+    test('forget removes list entries for an address, and leaves entries for ranges that contain it', async () => {
       const [one, other] = [freshKey(), freshKey()]
       await store.list?.(one).add({ ip: '192.0.2.7' })
       await store.list?.(one).add({ ip: '192.0.2.0/24' })
@@ -66,7 +66,7 @@ export function forgettingContract(under: StoreUnderTest): void {
       expect((await limiter.consume('x')).allowed).toBe(true)
     })
 
-    test('what cannot be is an error that names it', async () => {
+    test('forget rejects an invalid identity with an error that names it', async () => {
       await expect(forget({})).rejects.toThrow('forget: expected an identity')
       await expect(forget({ ip: 'nobody' })).rejects.toThrow('forget: ip: expected')
     })

@@ -19,7 +19,7 @@ import { spreadTimes } from './spread.js'
 import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
 import { ALGORITHMS, always } from './traces.js'
 
-/** What no arrivals, however long or shaped, may break. */
+/** Guarantees for arrivals of any length and shape. */
 export function guaranteesContract(under: StoreUnderTest): void {
   const clock = new Clock()
   let store: Store
@@ -80,11 +80,11 @@ export function guaranteesContract(under: StoreUnderTest): void {
     })
 
     for (const { title, specs } of ALGORITHMS) {
-      test(`a refund of what has long lapsed gives nothing and fails nothing: ${title}`, async () => {
+      test(`a refund of a lapsed charge adds no room and causes no error: ${title}`, async () => {
         const hour = 3_600_000
         const [sample] = fc.sample(specs, { seed: 1, numRuns: 1 }) as [LimitSpec]
         const limiter = createLimiter({ store, limits: [limitOf({ ...sample, limit: 3, window: hour })] })
-        // From when a state is just over to long after its key should be gone.
+        // From the instant at which a state ends to long after its key should have expired.
         for (const lateMs of [0, 1, 5000, hour / 2, hour, 2 * hour, 20 * hour]) {
           const key = freshKey()
           clock.now = MIDNIGHT
@@ -101,7 +101,7 @@ export function guaranteesContract(under: StoreUnderTest): void {
     }
 
     for (const { title, specs } of ALGORITHMS) {
-      test(`what was charged before a reset is not refunded after it, when others have charged: ${title}`, async () => {
+      test(`a charge from before a reset is not refunded from charges made after it: ${title}`, async () => {
         const [sample] = fc.sample(specs, { seed: 1, numRuns: 1 }) as [LimitSpec]
         const limiter = createLimiter({ store, limits: [limitOf({ ...sample, limit: 4, window: 3_600_000 })] })
         const [key, other] = [freshKey(), freshKey()]
@@ -116,7 +116,7 @@ export function guaranteesContract(under: StoreUnderTest): void {
       })
     }
 
-    test('of several refunds of a bucket none refunds again what another refunded', async () => {
+    test('no two refunds of a bucket return the same units', async () => {
       const limiter = createLimiter({ store, limits: [gcra({ limit: 10, window: '10s' })] })
       const key = freshKey()
       clock.now = MIDNIGHT
@@ -130,11 +130,11 @@ export function guaranteesContract(under: StoreUnderTest): void {
       clock.now += 6000
       expect(await limiter.consume(key, { cost: 4 })).toMatchObject({ remaining: 6 })
       await limiter.refund(key, other)
-      // As had neither been made.
+      // As if neither had been charged.
       expect(await limiter.peek(key)).toMatchObject({ remaining: 6 })
     })
 
-    test('a charged refusal that finds no room in a bucket is not remembered, so a refund makes as much as without it', async () => {
+    test('a charged refusal at a full bucket adds no debt, so a later refund returns its full cost', async () => {
       const limiter = createLimiter({ store, limits: [gcra({ limit: 10, window: '10s' })], onDeny: 'charge' })
       const key = freshKey()
       clock.now = MIDNIGHT
@@ -166,7 +166,7 @@ export function guaranteesContract(under: StoreUnderTest): void {
       expect((await limiter.consume(key, { cost: limit })).allowed).toBe(true)
     })
 
-    test('a block refuses until its exact end, charges nothing, and is not extended by hits', async () => {
+    test('a block refuses until its exact end, charges nothing, and is not extended by requests', async () => {
       const limiter = createLimiter({ name: 'blocking', store, limits: [perMinute(5)] })
       const again = createLimiter({ name: 'blocking', store, limits: [perHour(9)] })
       const other = createLimiter({ name: 'elsewhere', store, limits: [perMinute(5)] })
@@ -191,7 +191,7 @@ export function guaranteesContract(under: StoreUnderTest): void {
       expect(await limiter.consume(key)).toMatchObject({ allowed: true, remaining: 4 })
     })
 
-    test('a block ends when it is lifted, is replaced by the next, and outlives a reset', async () => {
+    test('a block is replaced by the next one, outlives a reset, and ends when it is lifted', async () => {
       const limiter = createLimiter({ name: 'blocking', store, limits: [perMinute(5)] })
       const key = freshKey()
       clock.now = MIDNIGHT
@@ -202,11 +202,11 @@ export function guaranteesContract(under: StoreUnderTest): void {
       expect((await limiter.peek(key)).reason).toBe('blocked')
       await limiter.unblock(key)
       expect((await limiter.consume(key)).allowed).toBe(true)
-      // Lifting what is not there is no error.
+      // Lifting an absent block is no error.
       await limiter.unblock(key)
     })
 
-    test('of many at once exactly as many as fit are admitted, whatever their cost', async () => {
+    test('concurrent requests of any cost are admitted up to exactly the limit', async () => {
       clock.now = MIDNIGHT
       const limiter = createLimiter({ store, limits: [perMinute(100), perHour(90)] })
       const key = freshKey()

@@ -12,7 +12,7 @@ import {
 } from '@sluice/core'
 import type { LimitSpec } from '../support/oracle/spec.js'
 
-/** The limit that a user would write for what an oracle knows as `spec`, if need be with a key or a lease of its own. */
+/** The limit that a user would write for an oracle's `spec`, optionally with a key or a lease of its own. */
 export function limitOf<Subject>(spec: LimitSpec, key?: KeyFunction<Subject>, lease?: LeaseOptions): Limit<Subject> {
   const { limit, window } = spec
   const common = key ? { key } : {}

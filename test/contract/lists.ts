@@ -18,7 +18,7 @@ interface Call {
   readonly ip: string
 }
 
-/** Lists that a store keeps, and what decisions make of them. */
+/** Lists of a store, and decisions by them. */
 export function listsContract(under: StoreUnderTest): void {
   describe(`lists on ${under.name}`, () => {
     const clock = new Clock()
@@ -41,7 +41,7 @@ export function listsContract(under: StoreUnderTest): void {
       })
     const call = (account: string, ip = '192.0.2.1') => ({ account, ip })
 
-    test('an entry is in force at once, says why and until when, and ends then', async () => {
+    test('an entry of a list is in force at once, names its reason and its end, and ends then', async () => {
       const name = freshKey()
       const limiter = make('none', name)
       expect((await limiter.consume(call('eve'))).allowed).toBe(true)
@@ -64,7 +64,7 @@ export function listsContract(under: StoreUnderTest): void {
       expect(await all(listOf(name))).toEqual([])
     })
 
-    test('an entry without an end holds, is replaced by a later one, and ends when it is removed', async () => {
+    test('a list entry without an end holds until a later entry replaces it or it is removed', async () => {
       const name = freshKey()
       const limiter = make(name, 'none')
       await listOf(name).add({ account: 'ann' })
@@ -79,7 +79,7 @@ export function listsContract(under: StoreUnderTest): void {
       expect((await limiter.consume(call('ann'))).kind).toBe('listed')
     })
 
-    test('of ranges the smallest wins, among those of fixed lists too, and ranges need not be networks', async () => {
+    test('the smallest matching range wins, also among ranges of fixed lists, and a range need not be a network', async () => {
       const [allow, deny] = [freshKey(), freshKey()]
       const limiter = createLimiter<Call>({
         name: freshKey(),
@@ -127,7 +127,7 @@ export function listsContract(under: StoreUnderTest): void {
       ])
     })
 
-    test('a store has lists of its own, which every policy on it asks', async () => {
+    test('every policy on a store checks the lists of that store', async () => {
       const name = freshKey()
       const of = await under.make(clock.read, { denyCache: false, deny: storeList(name) })
       const limiters = [1, 2].map(() => createLimiter({ name: freshKey(), store: of, limit: 10, window: '1m' }))
@@ -136,7 +136,7 @@ export function listsContract(under: StoreUnderTest): void {
       for (const limiter of limiters) expect((await limiter.consume(value)).reason).toBe('denied')
     })
 
-    test('every entry is on one page, whatever the pages, of its kind and with its beginning', async () => {
+    test('pages of any size return every list entry of a kind or a prefix exactly once', async () => {
       const list = listOf(freshKey())
       const names = Array.from({ length: 37 }, (_, n) => `n${String(n).padStart(2, '0')}`)
       for (const account of names) await list.add({ account })
@@ -154,7 +154,7 @@ export function listsContract(under: StoreUnderTest): void {
       expect({ size: list.size, kinds: list.kinds }).toEqual({ size: 0, kinds: [] })
     })
 
-    test('two lists of one store have nothing in common, nor with blocks', async () => {
+    test('two lists of one store share no entries, neither with each other nor with blocks', async () => {
       const [one, other] = [listOf(freshKey()), listOf(freshKey())]
       await one.add({ account: 'ann' })
       await other.add({ account: 'bob' })
@@ -165,7 +165,7 @@ export function listsContract(under: StoreUnderTest): void {
       expect((await all(other)).map(({ value }) => value)).toEqual(['bob'])
     })
 
-    test('what cannot be is an error that names it', async () => {
+    test('a list rejects an invalid name, entry or cursor with an error that names it', async () => {
       expect(() => store.list?.('a b')).toThrow('list: name: expected')
       expect(() => storeList('')).toThrow('storeList: name: expected')
       const given = listOf('errors') as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>
@@ -178,9 +178,9 @@ export function listsContract(under: StoreUnderTest): void {
       await expect(given.list?.({ cursor: 'x' })).rejects.toThrow(
         'list.list: cursor: expected the cursor of the page before',
       )
-      const keepsNone = { ...store, decide: store.decide, list: undefined } as unknown as Store
+      const withoutLists = { ...store, decide: store.decide, list: undefined } as unknown as Store
       const made = () =>
-        createLimiter({ name: 'x', store: keepsNone, limit: 1, window: '1m', deny: storeList('abusers') })
+        createLimiter({ name: 'x', store: withoutLists, limit: 1, window: '1m', deny: storeList('abusers') })
       expect(made).toThrow(SluiceError)
       expect(made).toThrow('storeList("abusers")')
     })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { zipf } from '../support/zipf.js'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 
-/** `store.offenders`: who is refused most. */
+/** `store.offenders`: the identities that are refused most. */
 export function offendersContract(under: StoreUnderTest): void {
   describe(`offenders on ${under.name}`, () => {
     const clock = new Clock()
@@ -14,7 +14,7 @@ export function offendersContract(under: StoreUnderTest): void {
     afterAll(() => store.close())
     const offendersOf = (query: OffendersQuery) => store.offenders?.(query) as Promise<OffendersReport>
 
-    test('the identity refused most comes first, by a limit or by a block, and one that is admitted is not there', async () => {
+    test('offenders are sorted by refusals, by limits or blocks, without identities that were only admitted', async () => {
       const policy = freshKey()
       const limiter = createLimiter({ name: policy, store, limit: 1, window: '1m' })
       for (const [key, times] of Object.entries({ ann: 4, bob: 6, eve: 1 })) {
@@ -34,7 +34,7 @@ export function offendersContract(under: StoreUnderTest): void {
       expect((await offendersOf({ policy: freshKey() })).offenders).toEqual([])
     })
 
-    test('refusals are forgotten after 10 minutes, an hour, or a day, and with whom they are of', async () => {
+    test('refusals leave the report after 10 minutes, an hour or a day, and when their identity is forgotten', async () => {
       const policy = freshKey()
       const limiter = createLimiter({ name: policy, store, limit: 1, window: '1h' })
       const names = async (window: OffendersQuery['in']) =>
@@ -52,7 +52,7 @@ export function offendersContract(under: StoreUnderTest): void {
       expect(await names('1d')).toEqual([])
     })
 
-    test('of more identities than there is room for, those above 0.1 % are there, and no count is beyond the bound', async () => {
+    test('among more identities than the report has room for, those above 0.1 % are listed, with counts within the error bound', async () => {
       const policy = freshKey()
       const { counts, refusals } = zipf({ identities: 30_000, draws: 60_000, seed: 7 }, (identity) =>
         store.noteRefusal?.(policy, [identity]),
@@ -65,14 +65,14 @@ export function offendersContract(under: StoreUnderTest): void {
       for (const [identity, count] of counts) {
         if (count > refusals / 1000) expect(listed.get(identity), identity).toBeGreaterThan(0)
       }
-      for (const [identity, told] of listed) {
+      for (const [identity, reported] of listed) {
         const count = counts.get(identity) as number
-        expect(told).toBeLessThanOrEqual(count)
-        expect(told).toBeGreaterThanOrEqual(count - report.error)
+        expect(reported).toBeLessThanOrEqual(count)
+        expect(reported).toBeGreaterThanOrEqual(count - report.error)
       }
     })
 
-    test('what cannot be is an error that names it', async () => {
+    test('offenders rejects an invalid query with an error that names the field', async () => {
       const given = offendersOf as (query: unknown) => Promise<unknown>
       await expect(given({})).rejects.toThrow('offenders: policy: expected')
       await expect(given({ policy: 'x', top: 1001 })).rejects.toThrow('offenders: top: expected at most 1000')

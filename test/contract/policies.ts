@@ -68,12 +68,12 @@ export const POLICIES: Record<string, readonly Limit<string>[]> = {
   ],
 }
 
-/** Refusals that are charged and room that is kept exclude each other. */
+/** Charged refusals and reserves exclude each other. */
 export function waysToDeny(limits: readonly Limit<string>[]): readonly ('none' | 'charge')[] {
   return limits.some(({ reserve }) => reserve !== undefined) ? ['none'] : ['none', 'charge']
 }
 
-/** Mulberry32: the same whole numbers, from 0 to below what is asked for, for the same seed. */
+/** Mulberry32: for one seed, the same whole numbers from 0 to below `below`. */
 export function randomFrom(seed: number): (below: number) => number {
   let state = seed >>> 0
   return (below) => {

@@ -5,9 +5,9 @@ import { capacityOf } from '../support/oracle/oracle.js'
 import type { LimitSpec } from '../support/oracle/spec.js'
 import { limitOf } from './limit-of.js'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
-import { ALGORITHMS, always, anySpec, play, replay, said, specAndTrace, traceFor } from './traces.js'
+import { ALGORITHMS, always, anySpec, fieldsOf, play, replay, specAndTrace, traceFor } from './traces.js'
 
-/** What holds for every algorithm, whatever the trace. None of it knows how an algorithm computes. */
+/** Properties of every algorithm on any trace. None of them depends on how an algorithm computes. */
 export function propertiesContract(under: StoreUnderTest): void {
   const clock = new Clock()
   let store: Store
@@ -29,10 +29,10 @@ export function propertiesContract(under: StoreUnderTest): void {
           const moments = await play(clock, trace, (cost) => limiter.consume(hammered, { cost }))
           const admitted = moments.filter(({ verdict }) => verdict.allowed)
           const verdicts = await replay(clock, limiter, spared, admitted)
-          expect(verdicts.map(said)).toEqual(admitted.map(({ verdict }) => said(verdict)))
+          expect(verdicts.map(fieldsOf)).toEqual(admitted.map(({ verdict }) => fieldsOf(verdict)))
         }))
 
-      test('refused until the instant a refusal names, and admitted exactly at it', () =>
+      test('a request is refused until the instant that a refusal names, and admitted exactly at it', () =>
         always(under, cases, async ({ spec, trace }) => {
           const limiter = limiterOf(spec)
           const key = freshKey()
@@ -51,7 +51,7 @@ export function propertiesContract(under: StoreUnderTest): void {
           })
         }))
 
-      test('full again exactly when a verdict says', () =>
+      test('the full capacity is available exactly at the instant that a verdict names', () =>
         always(under, cases, async ({ spec, trace }) => {
           const limiter = limiterOf(spec)
           const key = freshKey()
@@ -63,7 +63,7 @@ export function propertiesContract(under: StoreUnderTest): void {
           })
         }))
 
-      test('what remains passes and one more fails', () =>
+      test('the reported remaining cost is admitted and one unit more is refused', () =>
         always(under, cases, async ({ spec, trace }) => {
           const limiter = limiterOf(spec)
           const key = freshKey()
@@ -80,23 +80,23 @@ export function propertiesContract(under: StoreUnderTest): void {
           expect((await limiter.consume(key)).allowed).toBe(false)
         }))
 
-      test('a peek foretells the next decision and changes nothing', () =>
+      test('a peek predicts the next decision and changes nothing', () =>
         always(under, cases, async ({ spec, trace }) => {
           const limiter = limiterOf(spec)
           const [watched, unwatched] = [freshKey(), freshKey()]
           const moments = await play(clock, trace, async (cost) => {
             const peek = await limiter.peek(watched, { cost })
-            expect(said(await limiter.peek(watched, { cost }))).toEqual(said(peek))
+            expect(fieldsOf(await limiter.peek(watched, { cost }))).toEqual(fieldsOf(peek))
             const verdict = await limiter.consume(watched, { cost })
-            expect(foretold(peek)).toEqual(foretold(verdict))
+            expect(predicted(peek)).toEqual(predicted(verdict))
             expect(peek.remaining).toBe(verdict.allowed ? verdict.remaining + cost : verdict.remaining)
             return verdict
           })
           const verdicts = await replay(clock, limiter, unwatched, moments)
-          expect(verdicts.map(said)).toEqual(moments.map(({ verdict }) => said(verdict)))
+          expect(verdicts.map(fieldsOf)).toEqual(moments.map(({ verdict }) => fieldsOf(verdict)))
         }))
 
-      test('n units at once equal n times one', () =>
+      test('n units at once are decided like n times one unit', () =>
         always(under, cases, async ({ spec, trace }) => {
           const limiter = limiterOf(spec)
           const [whole, single] = [freshKey(), freshKey()]
@@ -104,69 +104,69 @@ export function propertiesContract(under: StoreUnderTest): void {
             const before = await limiter.peek(whole, { cost: 0 })
             const verdict = await limiter.consume(whole, { cost })
             const units: Verdict[] = []
-            // A whole that is refused takes nothing, so its parts are only taken where it passes.
+            // A refused total charges nothing, so its parts are consumed only where the total is admitted.
             const parts = verdict.allowed ? cost : 0
             for (let i = 0; i < parts; i++) units.push(await limiter.consume(single))
             expect(units.filter(({ allowed }) => allowed)).toHaveLength(parts)
             expect(verdict.allowed).toBe(cost <= before.remaining)
-            expect(said(await limiter.peek(single))).toEqual(said(await limiter.peek(whole)))
+            expect(fieldsOf(await limiter.peek(single))).toEqual(fieldsOf(await limiter.peek(whole)))
             return verdict
           })
         }))
 
-      test('forgetting the state once it is as good as new cannot be noticed', () =>
+      test('a state that is forgotten once it is as good as new changes no later decision', () =>
         always(under, cases.chain(withLater), async ({ spec, trace, later }) => {
           const limiter = limiterOf(spec)
-          const [kept, fresh, forgotten] = [freshKey(), freshKey(), freshKey()]
-          const moments = await play(clock, trace, (cost) => limiter.consume(kept, { cost }))
+          const [used, fresh, forgotten] = [freshKey(), freshKey(), freshKey()]
+          const moments = await play(clock, trace, (cost) => limiter.consume(used, { cost }))
           await replay(clock, limiter, forgotten, moments)
           await limiter.reset(forgotten)
           const rest = { ...later, start: clock.now + (moments.at(-1)?.verdict.resetAfterMs ?? 0) }
-          const after = await play(clock, rest, (cost) => limiter.consume(kept, { cost }))
-          const expected = after.map(({ verdict }) => said(verdict))
-          expect((await replay(clock, limiter, fresh, after)).map(said)).toEqual(expected)
-          expect((await replay(clock, limiter, forgotten, after)).map(said)).toEqual(expected)
+          const after = await play(clock, rest, (cost) => limiter.consume(used, { cost }))
+          const expected = after.map(({ verdict }) => fieldsOf(verdict))
+          expect((await replay(clock, limiter, fresh, after)).map(fieldsOf)).toEqual(expected)
+          expect((await replay(clock, limiter, forgotten, after)).map(fieldsOf)).toEqual(expected)
         }))
 
-      test('a reset is as good as new at once', () =>
+      test('a key is as good as new at once after a reset', () =>
         always(under, cases.chain(withLater), async ({ spec, trace, later }) => {
           const limiter = limiterOf(spec)
           const [used, fresh] = [freshKey(), freshKey()]
           await play(clock, trace, (cost) => limiter.consume(used, { cost }))
           await limiter.reset(used)
           const after = await play(clock, { ...later, start: clock.now }, (cost) => limiter.consume(used, { cost }))
-          const expected = after.map(({ verdict }) => said(verdict))
-          expect((await replay(clock, limiter, fresh, after)).map(said)).toEqual(expected)
+          const expected = after.map(({ verdict }) => fieldsOf(verdict))
+          expect((await replay(clock, limiter, fresh, after)).map(fieldsOf)).toEqual(expected)
         }))
 
-      test('a refund at the same instant restores exactly', () =>
+      test('a refund at the same instant restores the state exactly', () =>
         always(under, fc.record({ case: cases, cost: fc.nat({ max: 9 }) }), async ({ case: { spec, trace }, cost }) => {
           const limiter = limiterOf(spec)
           const [used, control] = [freshKey(), freshKey()]
           const moments = await play(clock, trace, async (ask) => {
-            const before = said(await limiter.peek(used))
+            const before = fieldsOf(await limiter.peek(used))
             const extra = await limiter.consume(used, { cost })
             expect(await limiter.refund(used, extra)).toBe(extra.allowed && cost > 0)
             expect(await limiter.refund(used, extra)).toBe(false)
-            expect(said(await limiter.peek(used))).toEqual(before)
+            expect(fieldsOf(await limiter.peek(used))).toEqual(before)
             return limiter.consume(used, { cost: ask })
           })
           const verdicts = await replay(clock, limiter, control, moments)
-          expect(verdicts.map(said)).toEqual(moments.map(({ verdict }) => said(verdict)))
+          expect(verdicts.map(fieldsOf)).toEqual(moments.map(({ verdict }) => fieldsOf(verdict)))
         }))
 
-      test('a later refund gives no more than if the charge had never been made', () =>
+      test('a later refund leaves no more room than if the charge had never been made', () =>
         always(under, fc.record({ case: cases, which: fc.nat(), wait: fc.nat() }), async (input) => {
           const { spec, trace } = input.case
           const limiter = limiterOf(spec)
-          const [charged, never] = [freshKey(), freshKey()]
+          const [charged, control] = [freshKey(), freshKey()]
           const moments = await play(clock, trace, (cost) => limiter.consume(charged, { cost }))
           const admitted = moments.filter(({ verdict, cost }) => verdict.allowed && cost > 0)
           if (admitted.length === 0) return
           const refunded = admitted[input.which % admitted.length] as (typeof admitted)[number]
           const others = admitted.filter((moment) => moment !== refunded)
           const at = clock.now + (input.wait % (2 * spec.window))
-          await replay(clock, limiter, never, others)
+          await replay(clock, limiter, control, others)
 
           clock.now = at
           const before = await limiter.peek(charged)
@@ -176,16 +176,16 @@ export function propertiesContract(under: StoreUnderTest): void {
           expect(after.remaining).toBeGreaterThanOrEqual(before.remaining)
           expect(after.remaining).toBeLessThanOrEqual(Math.min(before.remaining + refunded.cost, capacityOf(spec)))
           expect(after.resetAfterMs).toBeLessThanOrEqual(before.resetAfterMs)
-          // Had it never been made, a later charge would have opened another window: there is nothing to compare.
+          // Without that charge, a later one would have opened another window, so the two cannot be compared.
           if (algorithm.opens && others.some((moment) => moment.at > refunded.at)) return
           for (const ms of instants(2 * before.resetAfterMs + 2)) {
             clock.now = at + ms
-            const without = await limiter.peek(never)
+            const without = await limiter.peek(control)
             expect((await limiter.peek(charged)).remaining, `${ms} ms later`).toBeLessThanOrEqual(without.remaining)
           }
         }))
 
-      test('a clock that steps back gives nothing away and locks no client out for long', () =>
+      test('a clock that steps back adds no room and locks no client out for long', () =>
         always(under, fc.record({ case: cases, back: fc.nat(), late: fc.nat() }), async (input) => {
           const { spec, trace } = input.case
           const limiter = limiterOf(spec)
@@ -205,10 +205,10 @@ export function propertiesContract(under: StoreUnderTest): void {
           if (!verdict.allowed) await expectTurn(clock, verdict.retryAfterMs as number, () => limiter.peek(key, full))
         }))
 
-      // Where windows stand still while requests move, some arrivals are luckier than others.
+      // In windows anchored to the clock, the number admitted depends on when requests arrive.
       if (!algorithm.byClock && !algorithm.opens) {
         const steps = specAndTrace(algorithm, { promises: false, costs: false })
-        test('a clock that steps back never admits more than one that went on', () =>
+        test('a clock that steps back never admits more than one that goes forward', () =>
           always(under, fc.record({ case: steps, back: fc.nat(), when: fc.nat() }), async (input) => {
             const { spec, trace } = input.case
             const limiter = limiterOf(spec)
@@ -238,7 +238,7 @@ export function propertiesContract(under: StoreUnderTest): void {
       }),
     )
 
-    test('a refusal by one charges none', () =>
+    test('a refusal by one of several limits charges none', () =>
       always(under, several, async ({ specs, trace }) => {
         const limiter = limiterOf(...specs)
         const key = freshKey()
@@ -246,13 +246,13 @@ export function propertiesContract(under: StoreUnderTest): void {
           const before = await limiter.peek(key)
           const verdict = await limiter.consume(key, { cost })
           const after = await limiter.peek(key)
-          if (!verdict.allowed) expect(said(after)).toEqual(said(before))
+          if (!verdict.allowed) expect(fieldsOf(after)).toEqual(fieldsOf(before))
           else expect(after.limits.map(left)).toEqual(before.limits.map((limit) => left(limit) - cost))
           return verdict
         })
       }))
 
-    test('the order in which they are written makes no difference', () =>
+    test('the order of several limits changes no verdict', () =>
       always(under, several, async ({ specs, order, trace }) => {
         const written = limiterOf(...specs)
         const shuffled = limiterOf(...order.map((i) => specs[i] as LimitSpec))
@@ -260,13 +260,13 @@ export function propertiesContract(under: StoreUnderTest): void {
         const moments = await play(clock, trace, (cost) => written.consume(one, { cost }))
         const verdicts = await replay(clock, shuffled, other, moments)
         const expected = moments.map(({ verdict }) => {
-          const { limits, ...whole } = said(verdict)
+          const { limits, ...whole } = fieldsOf(verdict)
           return { ...whole, limits: order.map((i) => limits[i]) }
         })
-        expect(verdicts.map(said)).toEqual(expected)
+        expect(verdicts.map(fieldsOf)).toEqual(expected)
       }))
 
-    test('refused until the instant a refusal names, and admitted exactly at it', () =>
+    test('a request is refused until the instant that a refusal names, and admitted exactly at it', () =>
       always(under, several, async ({ specs, trace }) => {
         const limiter = limiterOf(...specs)
         const key = freshKey()
@@ -279,20 +279,20 @@ export function propertiesContract(under: StoreUnderTest): void {
         })
       }))
 
-    test('a refund at the same instant restores every one of them', () =>
+    test('a refund at the same instant restores every one of several limits', () =>
       always(under, several, async ({ specs, trace }) => {
         const limiter = limiterOf(...specs)
         const key = freshKey()
         await play(clock, trace, async (cost) => {
-          const before = said(await limiter.peek(key))
+          const before = fieldsOf(await limiter.peek(key))
           await limiter.refund(key, await limiter.consume(key, { cost }))
-          expect(said(await limiter.peek(key))).toEqual(before)
+          expect(fieldsOf(await limiter.peek(key))).toEqual(before)
           return limiter.consume(key, { cost })
         })
       }))
   })
 
-  describe(`kinds of the same on ${under.name}`, () => {
+  describe(`equivalent algorithms on ${under.name}`, () => {
     const same = (title: string, specs: fc.Arbitrary<LimitSpec[]>) =>
       test(title, () =>
         always(
@@ -302,9 +302,9 @@ export function propertiesContract(under: StoreUnderTest): void {
             const [first, ...others] = specs.map((spec) => limiterOf(spec)) as [Limiter, ...Limiter[]]
             const key = freshKey()
             const moments = await play(clock, trace, (cost) => first.consume(key, { cost }))
-            const expected = moments.map(({ verdict }) => said(verdict))
+            const expected = moments.map(({ verdict }) => fieldsOf(verdict))
             for (const other of others) {
-              expect((await replay(clock, other, freshKey(), moments)).map(said)).toEqual(expected)
+              expect((await replay(clock, other, freshKey(), moments)).map(fieldsOf)).toEqual(expected)
             }
           },
         ),
@@ -312,14 +312,14 @@ export function propertiesContract(under: StoreUnderTest): void {
 
     const small = { limit: fc.integer({ min: 1, max: 9 }), window: fc.integer({ min: 1, max: 5000 }) }
     same(
-      'a sliding window as precise as it is long, its edge dropped, is the fixed window by the clock',
+      'a sliding window of one segment with a dropped edge equals a fixed window by the clock',
       fc.record(small).map((rate) => [
         { algorithm: 'fixedWindow', ...rate, anchor: 'clock' },
         { algorithm: 'slidingWindow', ...rate, segments: 1, edge: 'dropped' },
       ]),
     )
     same(
-      'gcra, the greedy token bucket and the leaky bucket as a meter are one',
+      'gcra, the greedy token bucket and the leaky bucket as a meter decide alike',
       fc.record({ ...small, capacity: fc.integer({ min: 1, max: 9 }) }).map((bucket) => [
         { algorithm: 'gcra', ...bucket },
         { algorithm: 'tokenBucket', ...bucket, style: 'greedy' },
@@ -331,8 +331,8 @@ export function propertiesContract(under: StoreUnderTest): void {
 
 const left = ({ remaining }: { remaining: number }) => remaining
 
-/** What a look and the decision after it have in common. */
-function foretold({ allowed, reason, retryAfterMs, delayMs, limits }: Verdict) {
+/** The fields in which a peek and the decision after it agree. */
+function predicted({ allowed, reason, retryAfterMs, delayMs, limits }: Verdict) {
   return {
     allowed,
     reason,
@@ -342,12 +342,12 @@ function foretold({ allowed, reason, retryAfterMs, delayMs, limits }: Verdict) {
   }
 }
 
-/** The first, second, middle and last of so many milliseconds. */
+/** The first, second, middle and last millisecond of `ms`. */
 function instants(ms: number): number[] {
   return [...new Set([0, 1, Math.floor(ms / 2), ms - 1])].filter((at) => at >= 0 && at < ms)
 }
 
-/** Refused at the first, middle and last ms before, allowed exactly at it. Leaves the clock as it was. */
+/** Expects refusals at the first, middle and last ms before, and admission exactly at it. Restores the clock. */
 async function expectTurn(clock: Clock, afterMs: number, ask: () => Promise<Verdict>): Promise<void> {
   const start = clock.now
   for (const ms of instants(afterMs)) {
@@ -363,7 +363,7 @@ function withLater({ spec, trace }: { spec: LimitSpec; trace: Parameters<typeof 
   return fc.record({ spec: fc.constant(spec), trace: fc.constant(trace), later: traceFor([spec], { length: 8 }) })
 }
 
-/** How long it can take to be as good as new, while the clock goes on. */
+/** The longest time until a state is as good as new, while the clock goes forward. */
 function longestReset(spec: LimitSpec): number {
   const { algorithm, limit, window } = spec
   if (algorithm === 'slidingWindow') return window + window / spec.segments

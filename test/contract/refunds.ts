@@ -12,7 +12,7 @@ const BUCKETS = ALGORITHMS.filter(({ title }) => /gcra|bucket/.test(title)).map(
   specs: specs as fc.Arbitrary<BucketSpec>,
 }))
 
-/** What buckets refund where charges overlap: measured by a bucket that remembers each charge. */
+/** Refunds of buckets whose charges overlap, compared with a bucket that remembers each charge. */
 export function refundsContract(under: StoreUnderTest): void {
   describe(`refunds of buckets on ${under.name}`, () => {
     const clock = new Clock()
@@ -25,16 +25,16 @@ export function refundsContract(under: StoreUnderTest): void {
     for (const { title, specs } of BUCKETS) {
       for (const onDeny of ['none', 'charge'] as const) {
         const refusals = onDeny === 'charge' ? ', refusals charged' : ''
-        test(`a ${title} never has more room than if what was refunded had not been charged${refusals}`, () =>
+        test(`a ${title} never has more room than if the refunded units had not been charged${refusals}`, () =>
           always(under, specs.chain(historyOf), async ({ spec, steps }) => {
             const limiter = createLimiter({ store, limits: [limitOf(spec)], onDeny })
             const bucket = new RememberingBucket(spec)
             const key = freshKey()
-            const held: { verdict: Verdict; kept: Kept }[] = []
+            const held: { verdict: Verdict; charge: Kept }[] = []
             clock.now = MIDNIGHT
             let latest = clock.now
             for (const { gap, cost, which, given } of steps) {
-              // A clock that is further behind than a window is believed, and so is any by an empty bucket.
+              // A bucket accepts a clock that is further behind than a window; an empty bucket accepts any clock.
               const isEmpty = (await limiter.peek(key)).resetAfterMs === 0
               clock.now = Math.max(clock.now + gap, isEmpty ? latest : latest - spec.window)
               latest = Math.max(latest, clock.now)
@@ -44,10 +44,10 @@ export function refundsContract(under: StoreUnderTest): void {
               if (one) {
                 const back = given < 0 ? one.verdict.cost : 1 + (given % one.verdict.cost)
                 await one.verdict.settle(one.verdict.cost - back)
-                bucket.refund(one.kept, back)
+                bucket.refund(one.charge, back)
               } else {
                 const verdict = await limiter.consume(key, { cost })
-                if (verdict.cost > 0) held.push({ verdict, kept: bucket.charge(cost) })
+                if (verdict.cost > 0) held.push({ verdict, charge: bucket.charge(cost) })
                 else if (onDeny === 'charge' && cost > 0 && cost <= capacityOf(spec)) bucket.fill(paidOffAfterMs)
               }
               const { remaining, resetAfterMs } = await limiter.peek(key)
@@ -57,7 +57,7 @@ export function refundsContract(under: StoreUnderTest): void {
           }))
       }
 
-      test(`a ${title} is as good as new when all that was charged at one instant is refunded then, in any order`, () =>
+      test(`a ${title} is as good as new when all charges of one instant are refunded at that instant, in any order`, () =>
         always(under, fc.record({ spec: specs, costs: manyCosts, order: fc.nat() }), async ({ spec, costs, order }) => {
           const limiter = createLimiter({ store, limits: [limitOf(spec)] })
           const key = freshKey()
@@ -70,25 +70,25 @@ export function refundsContract(under: StoreUnderTest): void {
           expect(await limiter.peek(key)).toMatchObject({ remaining: capacityOf(spec), resetAfterMs: 0 })
         }))
 
-      test(`a ${title} that refunds the newest first refunds all that is owed`, () => {
+      test(`a ${title} refunds all that is owed when the newest charges are refunded first`, () => {
         const charges = fc.array(fc.record({ cost: fc.integer({ min: 1, max: 4 }), gap: fc.nat() }), { maxLength: 6 })
         return always(under, fc.record({ spec: specs, charges, wait: fc.nat() }), async ({ spec, charges, wait }) => {
           const limiter = createLimiter({ store, limits: [limitOf(spec)] })
           const bucket = new RememberingBucket(spec)
           const key = freshKey()
           clock.now = MIDNIGHT
-          const held: { verdict: Verdict; kept: Kept }[] = []
+          const held: { verdict: Verdict; charge: Kept }[] = []
           for (const { cost, gap } of charges) {
             clock.now += gap % Math.ceil(spec.window / 3)
             bucket.goTo(clock.now, (await limiter.peek(key)).resetAfterMs === 0)
             const verdict = await limiter.consume(key, { cost })
-            if (verdict.allowed) held.push({ verdict, kept: bucket.charge(cost) })
+            if (verdict.allowed) held.push({ verdict, charge: bucket.charge(cost) })
           }
-          for (const { verdict, kept } of held.reverse()) {
+          for (const { verdict, charge } of held.reverse()) {
             clock.now += wait % Math.ceil(spec.window / 3)
             bucket.goTo(clock.now, (await limiter.peek(key)).resetAfterMs === 0)
             await limiter.refund(key, verdict)
-            bucket.refund(kept, verdict.cost)
+            bucket.refund(charge, verdict.cost)
             expect(await limiter.peek(key)).toMatchObject({ remaining: bucket.room, resetAfterMs: bucket.emptyInMs })
           }
         })
@@ -99,7 +99,7 @@ export function refundsContract(under: StoreUnderTest): void {
 
 const manyCosts = fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 6 })
 
-/** Charges, refunds of all or a part in any order, and now and then a clock that steps back. */
+/** Charges, full and partial refunds in any order, and now and then a clock that steps back. */
 function historyOf(spec: BucketSpec) {
   const upTo = (max: number) => fc.integer({ min: 0, max })
   const unit = Math.ceil(spec.window / Math.max(1, spec.limit))
@@ -112,7 +112,7 @@ function historyOf(spec: BucketSpec) {
   const step = fc.record({
     gap,
     cost: fc.oneof(fc.integer({ min: 1, max: 3 }), upTo(capacityOf(spec) + 1)),
-    /** Which of those held is refunded, and how much of it; else there is a charge. */
+    /** Which of the held verdicts is refunded, and how much of it; undefined stands for a charge. */
     which: fc.option(fc.nat(), { freq: 2, nil: undefined }),
     given: fc.oneof(fc.constant(-1), fc.nat()),
   })

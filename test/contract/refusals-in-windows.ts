@@ -13,9 +13,9 @@ const WINDOWS: Readonly<Record<string, (limit: number, window: number) => Limit<
   'dropped segments': (limit, window) => slidingWindow({ limit, window, segments: 4, edge: 'dropped' }),
 }
 
-/** How refusals count in windows with `onDeny: 'charge'`. */
+/** Refusals that count in windows, with `onDeny: 'charge'`. */
 export function refusalsInWindows(under: StoreUnderTest, clock: Clock, storeOf: () => Store): void {
-  test('two counters that count refusals admit 2 of a hit every 20 s at 2 per minute, and 2 after each wait as told', async () => {
+  test('two counters that count refusals admit 2 requests of a client that retries every 20 s, and one more after the reported wait', async () => {
     const limiter = createLimiter({
       store: storeOf(),
       limits: [slidingWindow({ limit: 2, window: '1m' })],
@@ -37,7 +37,7 @@ export function refusalsInWindows(under: StoreUnderTest, clock: Clock, storeOf: 
   })
 
   for (const [title, limitOf] of Object.entries(WINDOWS)) {
-    test(`refusals never put off the next chance by more than two windows, and it is as told: ${title}`, () => {
+    test(`charged refusals delay the next admission by at most two windows, to the instant reported: ${title}`, () => {
       const input = fc.record({
         limit: fc.integer({ min: 1, max: 9 }),
         gaps: fc.array(fc.integer({ min: 0, max: 1500 }), { minLength: 5, maxLength: 60 }),
@@ -61,7 +61,7 @@ export function refusalsInWindows(under: StoreUnderTest, clock: Clock, storeOf: 
       })
     })
 
-    test(`a refund refunds the charge alone, and refusals go on counting: ${title}`, async () => {
+    test(`a refund returns the charge alone, and charged refusals still count: ${title}`, async () => {
       const limiter = createLimiter({ store: storeOf(), limits: [limitOf(10, 10_000)], onDeny: 'charge' })
       const key = freshKey()
       clock.now = MIDNIGHT
@@ -71,7 +71,7 @@ export function refusalsInWindows(under: StoreUnderTest, clock: Clock, storeOf: 
       expect(await limiter.peek(key)).toMatchObject({ allowed: true, remaining: 5 })
     })
 
-    test(`what costs nothing is admitted however many refusals count: ${title}`, async () => {
+    test(`a request of cost 0 is admitted however many refusals count: ${title}`, async () => {
       const limiter = createLimiter({ store: storeOf(), limits: [limitOf(2, 10_000)], onDeny: 'charge' })
       const key = freshKey()
       clock.now = MIDNIGHT
@@ -79,7 +79,7 @@ export function refusalsInWindows(under: StoreUnderTest, clock: Clock, storeOf: 
       expect(await limiter.consume(key, { cost: 0 })).toMatchObject({ allowed: true, remaining: 0 })
     })
 
-    test(`what can never fit is not counted: ${title}`, async () => {
+    test(`a refusal of an impossible cost is not charged: ${title}`, async () => {
       const limiter = createLimiter({ store: storeOf(), limits: [limitOf(3, 10_000)], onDeny: 'charge' })
       const key = freshKey()
       clock.now = MIDNIGHT
@@ -87,10 +87,10 @@ export function refusalsInWindows(under: StoreUnderTest, clock: Clock, storeOf: 
       expect(await limiter.consume(key, { cost: 3 })).toMatchObject({ allowed: true, remaining: 0 })
     })
 
-    test(`no number of refusals is too large for a counter: ${title}`, async () => {
+    test(`counts of refusals do not overflow at the largest limits: ${title}`, async () => {
       for (const [limit, window] of [
         [2 ** 30, 10_000],
-        // The most that a limit of this window may be.
+        // The largest limit that this window permits.
         [Math.floor((2 ** 53 - 1) / 86_400_000), 86_400_000],
         [2 ** 40, 4000],
       ] as const) {
@@ -110,7 +110,7 @@ export function refusalsInWindows(under: StoreUnderTest, clock: Clock, storeOf: 
     })
   }
 
-  test('a policy that counts refusals and one that does not have counts of their own, though they share a name', async () => {
+  test('policies of one name have separate counts when only one of them charges refusals', async () => {
     const limits = [slidingWindow<string>({ limit: 2, window: '1m' })]
     const counting = createLimiter({ name: 'both', store: storeOf(), limits, onDeny: 'charge' })
     const other = createLimiter({ name: 'both', store: storeOf(), limits })
@@ -120,7 +120,7 @@ export function refusalsInWindows(under: StoreUnderTest, clock: Clock, storeOf: 
     expect(await other.consume(key)).toMatchObject({ allowed: true, remaining: 1 })
   })
 
-  test('a refusal by one limit of several counts in each of their windows', async () => {
+  test('a charged refusal by one of several limits counts in the window of each', async () => {
     const limits = [fixedWindow<string>({ limit: 1, window: '1s' }), slidingWindow<string>({ limit: 9, window: '1m' })]
     const limiter = createLimiter({ store: storeOf(), limits, onDeny: 'charge' })
     const key = freshKey()

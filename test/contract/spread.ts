@@ -4,9 +4,9 @@ import { type Clock, freshKey, MIDNIGHT } from './store-under-test.js'
 
 const MINUTE = 60_000
 
-/** How times to come back are spread; test/unit/verdict/spread.test.ts has more. */
+/** The spread of retry times; test/unit/verdict/spread.test.ts has more. */
 export function spreadTimes(clock: Clock, storeOf: () => Store): void {
-  test('each refusal names the same instant, and others on several limits theirs', async () => {
+  test('each refusal by a limit with spread names the same instant, and a limit beside it reports its own', async () => {
     const limits = [
       fixedWindow<string>({ name: 'minute', limit: 1, window: '1m', spread: '20s' }),
       fixedWindow<string>({ name: 'hour', limit: 9, window: '1h' }),
@@ -28,7 +28,7 @@ export function spreadTimes(clock: Clock, storeOf: () => Store): void {
       expect((await limiter.peek(key)).retryAfterMs).toBe(refusal.retryAfterMs)
     }
     expect(instants.size).toBe(1)
-    // Told later than it must: who comes with the window finds room.
+    // Spread only delays the reported time: a request at the end of the window has room.
     clock.now = MIDNIGHT + MINUTE
     expect((await limiter.consume(key)).allowed).toBe(true)
   })

@@ -1,14 +1,14 @@
 import type { RedisStoreOptions, Store } from '@sluice/core'
 
-/** What every suite of this directory takes: one line makes it run on another store. */
+/** The parameter of every suite in this directory: one line runs it on another store. */
 export interface StoreUnderTest {
   readonly name: string
-  /** A store that reads this clock, with no state of earlier tests under the keys of a new one. */
+  /** A store that reads this clock, without state of earlier tests under the keys of a new one. */
   make(
     clock: () => number,
     options?: Pick<RedisStoreOptions, 'denyCache' | 'deny' | 'offenders'>,
   ): Promise<Store> | Store
-  /** Ends what the stores were made on; the test file calls it once, after all its suites. */
+  /** Stops the servers behind the stores; the test file calls it once, after all its suites. */
   close(): Promise<void>
   /** Share of the random runs to spend on this store. @default 1 */
   readonly effort?: number

@@ -7,7 +7,7 @@ import { type Clock, MIDNIGHT, type StoreUnderTest } from './store-under-test.js
 
 /** Random runs per property; more for a longer look: `SLUICE_RUNS=5000`. */
 const RUNS = Number(process.env.SLUICE_RUNS ?? byEffort({ quick: 10, usual: 15, full: 1000 }))
-/** Set to what a failure printed to see it again. */
+/** Set it to the seed that a failure printed to reproduce it. */
 const SEED = process.env.SLUICE_SEED === undefined ? {} : { seed: Number(process.env.SLUICE_SEED) }
 
 /** Runs a property; a failure prints its seed and the smallest counterexample. */
@@ -52,13 +52,13 @@ const rate = { limit: limits, window: windows }
 const bucket = { ...rate, capacity: capacities }
 const is = <T extends string>(name: T) => fc.constant<T>(name)
 
-/** What a property has to know about an algorithm beside its numbers. */
+/** The facts about an algorithm that properties need beside its numbers. */
 export interface AlgorithmUnderTest {
   readonly title: string
   readonly specs: fc.Arbitrary<LimitSpec>
-  /** Windows or refills stand at multiples on the clock, so it matters what time it is. */
+  /** Windows or refills start at multiples on the clock, so the time of day matters. */
   readonly byClock?: true
-  /** A charge decides when the window of later ones ends. */
+  /** A charge determines when the window of later ones ends. */
   readonly opens?: true
 }
 
@@ -104,7 +104,7 @@ export const anySpec: fc.Arbitrary<LimitSpec> = fc.oneof(...ALGORITHMS.map(({ sp
 
 /** One request of a trace. */
 export interface Step {
-  /** Milliseconds since the one before, or the instant the last verdict promised, or the ms before it. */
+  /** Milliseconds since the previous request, or the instant that the last verdict promised, or the ms before it. */
   readonly gap: number | { readonly to: 'retry' | 'reset'; readonly early: 0 | 1 }
   readonly cost: number
 }
@@ -155,14 +155,14 @@ export function specAndTrace(
   return specs.chain((spec) => fc.record({ spec: fc.constant(spec), trace: traceFor([spec], options) }))
 }
 
-/** Something asked at one instant, and the answer. */
+/** A request at one instant, and its verdict. */
 export interface Moment {
   readonly at: number
   readonly cost: number
   readonly verdict: Verdict
 }
 
-/** Plays a trace; `ask` makes the request, at a clock that is already set. */
+/** Plays a trace; `ask` makes the request after the clock is set. */
 export async function play(
   clock: Clock,
   { start, steps }: Trace,
@@ -182,7 +182,7 @@ function promised({ to, early }: Exclude<Step['gap'], number>, last: Verdict | u
   return Math.max(0, (ms ?? 0) - early)
 }
 
-/** Asks for the same again at the same instants, on another key or limiter. */
+/** Repeats the same requests at the same instants, on another key or limiter. */
 export async function replay(
   clock: Clock,
   limiter: Limiter,
@@ -197,8 +197,8 @@ export async function replay(
   return verdicts
 }
 
-/** All that a verdict says, without names. */
-export function said(verdict: Verdict) {
+/** All fields of a verdict, without names. */
+export function fieldsOf(verdict: Verdict) {
   const { allowed, reason, remaining, retryAfterMs, resetAfterMs, delayMs, limits } = verdict
   return {
     allowed,

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { CARRIED, versionsOn } from '../../contract/carried.js'
 import { Clock, freshKey } from '../../contract/store-under-test.js'
-import { said } from '../../contract/traces.js'
+import { fieldsOf } from '../../contract/traces.js'
 import { byEffort } from '../../support/effort.js'
 import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
@@ -69,7 +69,7 @@ for (const [name, limitsOf] of Object.entries(CARRIED)) {
 }
 
 function shown(answer: unknown): unknown {
-  return isVerdict(answer) ? said(answer) : answer
+  return isVerdict(answer) ? fieldsOf(answer) : answer
 }
 
 function isVerdict(answer: unknown): answer is Verdict {

@@ -16,7 +16,7 @@ import {
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Clock, freshKey } from '../../contract/store-under-test.js'
-import { said } from '../../contract/traces.js'
+import { fieldsOf } from '../../contract/traces.js'
 import { byEffort } from '../../support/effort.js'
 import { settleBytes } from '../../support/inside.js'
 import { insist } from '../../support/outages.js'
@@ -109,7 +109,7 @@ test('memory and Redis agree on reserves, bytes, tiers and whatever is settled, 
             return settleBytes(verdict, which % 61)
           }),
         )
-        const told = answers.map((answer) => [answer].flat().map((one) => (isVerdict(one) ? said(one) : one)))
+        const told = answers.map((answer) => [answer].flat().map((one) => (isVerdict(one) ? fieldsOf(one) : one)))
         expect(told[1]).toEqual(told[0])
         const verdicts = answers.map((answer) => [answer].flat())
         if (isVerdict(verdicts[0]?.[0])) {
