@@ -15,7 +15,7 @@ import { HOST, type RedisServer, startRedis } from '../support/redis-server.js'
 import { useEveryFeature } from '../support/store-features.js'
 import { until } from '../support/until.js'
 
-/** The lines of SECURITY.md to paste, by the comment that says where; the first has none. */
+/** The `ACL SETUSER` lines of SECURITY.md by their trailing comment; the first has none. */
 const LINES = new Map(
   [
     ...readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8').matchAll(
@@ -39,7 +39,7 @@ async function grant(servers: readonly RedisServer[], ...rules: readonly string[
   }
 }
 
-/** Everything that was refused since the user was made. */
+/** All commands that the ACL denied since the user was created. */
 async function refused(servers: readonly RedisServer[]): Promise<string[]> {
   const logs = await Promise.all(servers.map((server) => server.call('ACL', 'LOG') as Promise<string[][]>))
   return [...new Set(logs.flat().map((entry) => entry[entry.indexOf('object') + 1] as string))]
@@ -74,13 +74,13 @@ async function useAll(
   }
 }
 
-/** The commands that are called in a file: in Lua, or as words of the probe. */
+/** The commands that a file calls: in Lua, or as words of the probe. */
 function commandsIn(file: string, pattern: RegExp): string[] {
   const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
   return [...text.matchAll(pattern)].map(([, name = '']) => `+${name.toLowerCase()}`)
 }
 
-test('the documented permissions, and the probe of an outage, are those that the scripts need', () => {
+test('the documented permissions and the outage probe cover exactly the commands of the scripts', () => {
   const decisions = readdirSync(new URL('../../lua/cells', import.meta.url))
     .map((file) => `lua/cells/${file}`)
     .concat('lua/decide.lua', 'lua/one.lua', 'lua/shared/now.lua', 'lua/strikes.lua')
@@ -98,7 +98,7 @@ test('the documented permissions, and the probe of an outage, are those that the
   expect([...new Set(probed)].sort()).toEqual([...new Set(decisions)].sort())
 })
 
-test('the page about Redis grants what the security page grants', () => {
+test('the Redis page and the security page document the same permissions', () => {
   const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8')
   expect(/^ACL SETUSER sluice (.*)$/m.exec(page)?.[1]?.split(' ')).toEqual(BASE)
 })
@@ -133,60 +133,63 @@ describe('a single server', () => {
       ),
   }
 
-  test.each(namesOf(own))('gets by with the documented permissions for everything, over %s', async (kind) => {
-    await grant([server], ...BASE)
-    await useAll(own[kind](), [server], ['a'])
-    expect(await refused([server])).toEqual([])
-  })
-
-  test.each(namesOf(own))('gets by with those for a database and a name, over %s', async (kind) => {
-    await grant([server], ...BASE, ...rulesFor('a database other than 0'), ...rulesFor('a name of the connection'))
-    await useAll(own[kind]({ db: 1, connectionName: 'limits' }), [server], ['a'])
-    expect(await refused([server])).toEqual([])
-  })
-
   test.each(namesOf(own))(
-    'a user who may decide but not keep the index of blocks is warned of, once, over %s',
+    'the documented permissions suffice for every feature on one server, over %s',
     async (kind) => {
-      await server.flush()
-      await grant([server], ...BASE, '-hmget')
-      const owned = own[kind]()
-      try {
-        await owned.ready
-        const warnings = await warningsDuring(async () => {
-          const store = redisStore(owned.client, { timeout: 5000 })
-          const limiter = createLimiter({ name: 'denied', store, limit: 5, window: '1m' })
-          expect((await limiter.consume('a')).kind).toBe('decided')
-          const denials = async () => {
-            const log = (await server.call('ACL', 'LOG')) as unknown[][]
-            return log.reduce((sum, entry) => sum + Number(entry[1]), 0)
-          }
-          // A second look has been denied: each asks for sixteen shards.
-          await until('the index was looked at twice', async () => (await denials()) > 16)
-          await store.close()
-        })
-        expect(warnings.map((warning) => (warning as NodeJS.ErrnoException).code)).toEqual(['SLUICE_BLOCKS_DENIED'])
-      } finally {
-        owned.close()
-      }
+      await grant([server], ...BASE)
+      await useAll(own[kind](), [server], ['a'])
+      expect(await refused([server])).toEqual([])
     },
   )
 
+  test.each(namesOf(own))(
+    'the documented permissions for another database and a connection name suffice, over %s',
+    async (kind) => {
+      await grant([server], ...BASE, ...rulesFor('a database other than 0'), ...rulesFor('a name of the connection'))
+      await useAll(own[kind]({ db: 1, connectionName: 'limits' }), [server], ['a'])
+      expect(await refused([server])).toEqual([])
+    },
+  )
+
+  test.each(namesOf(own))('a missing permission for the block index causes one warning, over %s', async (kind) => {
+    await server.flush()
+    await grant([server], ...BASE, '-hmget')
+    const owned = own[kind]()
+    try {
+      await owned.ready
+      const warnings = await warningsDuring(async () => {
+        const store = redisStore(owned.client, { timeout: 5000 })
+        const limiter = createLimiter({ name: 'denied', store, limit: 5, window: '1m' })
+        expect((await limiter.consume('a')).kind).toBe('decided')
+        const denials = async () => {
+          const log = (await server.call('ACL', 'LOG')) as unknown[][]
+          return log.reduce((sum, entry) => sum + Number(entry[1]), 0)
+        }
+        // Each look reads sixteen shards, so a second look has been denied.
+        await until('the store has read the index twice', async () => (await denials()) > 16)
+        await store.close()
+      })
+      expect(warnings.map((warning) => (warning as NodeJS.ErrnoException).code)).toEqual(['SLUICE_BLOCKS_DENIED'])
+    } finally {
+      owned.close()
+    }
+  })
+
   test.each(BASE.filter((rule) => rule.startsWith('+') && rule !== '+info'))(
-    'needs %s, and leaves no key without an expiry where it is denied',
+    'a store needs %s, and leaves no key without an expiry where it is denied',
     async (rule) => {
       await grant([server], ...BASE)
       await server.call('ACL', 'SETUSER', 'sluice', rule.replace('+', '-'))
-      // Some are sent without a caller that waits for the result.
+      // For some commands no caller waits for the result.
       await useAll(own['redis 6'](), [server], ['a']).catch(() => {})
-      // What scripts are refused is logged as a command, too.
+      // The ACL log also has the commands that were denied to scripts.
       expect(await refused([server])).toContain(rule.slice(1))
       await server.call('CONFIG', 'SET', 'min-replicas-to-write', 0)
       expect(await keysWithoutExpiry(server)).toEqual([])
     },
   )
 
-  test.each(['+select', '+client|setname'])('asks for %s where its client has such an option', async (rule) => {
+  test.each(['+select', '+client|setname'])('a client with such an option needs %s', async (rule) => {
     await grant([server], ...BASE, '+select', '+client|setname')
     await server.call('ACL', 'SETUSER', 'sluice', rule.replace('+', '-'))
     const { client, ready, close } = own['ioredis 6']({ db: 1, connectionName: 'limits' })
@@ -196,7 +199,7 @@ describe('a single server', () => {
     close()
   })
 
-  test('forgets with the permission for that, and says what is missing without it', async () => {
+  test('store.forget() works with its documented permission, and rejects with the error of Redis without it', async () => {
     await grant([server], ...BASE)
     const { client, ready, close } = own['ioredis 6']()
     await ready
@@ -210,7 +213,7 @@ describe('a single server', () => {
     close()
   })
 
-  test('needs the whole prefix: with the counts alone, without the marker of blocks, nothing is decided', async () => {
+  test('Redis decides nothing for a user who may access the counts but not the marker of blocks', async () => {
     await grant([server], ...BASE.map((rule) => (rule.startsWith('~') ? '~sluice:{*' : rule)))
     const { client, ready, close } = own['ioredis 6']()
     await ready
@@ -240,15 +243,18 @@ describe('a cluster', () => {
   }
   const linesOf = (kind: string) => rulesFor(kind.replace(/ \d/, ''))
 
-  test.each(namesOf(own))('gets by with the documented permissions for everything, over %s', async (kind) => {
-    await grant(cluster.masters, ...BASE, ...linesOf(kind))
-    const keys = cluster.masters.map((_, i) => cluster.identityOn(i))
-    await useAll(own[kind](), cluster.masters, keys)
-    expect((await refused(cluster.masters)).filter((command) => command !== 'client|setname')).toEqual([])
-  })
+  test.each(namesOf(own))(
+    'the documented permissions suffice for every feature on a cluster, over %s',
+    async (kind) => {
+      await grant(cluster.masters, ...BASE, ...linesOf(kind))
+      const keys = cluster.masters.map((_, i) => cluster.identityOn(i))
+      await useAll(own[kind](), cluster.masters, keys)
+      expect((await refused(cluster.masters)).filter((command) => command !== 'client|setname')).toEqual([])
+    },
+  )
 
   test.each(namesOf(own).flatMap((kind) => linesOf(kind).map((rule) => [kind, rule] as const)))(
-    'over %s needs %s',
+    'a store over %s needs %s',
     async (kind, rule) => {
       await grant(cluster.masters, ...BASE, ...linesOf(kind))
       for (const master of cluster.masters) await master.call('ACL', 'SETUSER', 'sluice', rule.replace('+', '-'))
@@ -280,7 +286,7 @@ describe('by Sentinel', () => {
     'ioredis 6': () => ownedIoredis(new Redis<'legacy'>(options())),
     'ioredis 5': () => ownedIoredis(new Redis5(options())),
   }
-  test.each(namesOf(own))('gets by with the documented permissions for everything, over %s', async (kind) => {
+  test.each(namesOf(own))('the documented permissions suffice for every feature by Sentinel, over %s', async (kind) => {
     await grant(all.servers, ...BASE)
     await useAll(own[kind](), all.servers.slice(0, 1), ['a'])
     expect(await refused(all.servers)).toEqual([])

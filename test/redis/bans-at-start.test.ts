@@ -5,10 +5,10 @@ import { redisForTests } from '../support/redis-for-tests.js'
 
 const { client } = await redisForTests()
 
-test('bans that begin while a process reads the index for the first time are not reported as lost by Redis', async () => {
-  const warned: string[] = []
+test('bans that begin while a process first reads the index are not reported as lost by Redis', async () => {
+  const warnings: string[] = []
   const store = redisStore(client, { timeout: 5000 })
-  store.on('warning', ({ code }) => warned.push(code))
+  store.on('warning', ({ code }) => warnings.push(code))
   const limiter = createLimiter({ store, limit: 1, window: '1h', ban: { after: 1, within: '1h', for: ['1h'] } })
   for (let round = 0; round < 120; round++) {
     const keys = Array.from({ length: 100 }, (_, n) => `${round}-${n}`)
@@ -16,6 +16,6 @@ test('bans that begin while a process reads the index for the first time are not
     await Promise.all(keys.map((key) => limiter.consume(key)))
   }
   await sleep(1500)
-  expect(warned).toEqual([])
+  expect(warnings).toEqual([])
   await store.close()
 })

@@ -6,7 +6,7 @@ import { redisForTests } from '../support/redis-for-tests.js'
 import { until } from '../support/until.js'
 
 const { server, client } = await redisForTests()
-// Two stores know no more of each other than two processes do. What counts here is what Redis says, each time.
+// Two stores share no more than two processes do. Without a deny cache, Redis decides each time.
 const stores = [1, 2].map(() => insist(redisStore(client, { timeout: 5000, denyCache: false })))
 const [here, there] = stores.map((store) => createLimiter({ name: 'blocks', store, limit: 100, window: '1m' })) as [
   Limiter,
@@ -17,7 +17,7 @@ afterAll(async () => {
   for (const store of stores) await store.close()
 })
 
-test('a block holds in another process with the very next decision, for that key alone, and charges nothing', async () => {
+test('a block refuses the very next decision of another process, for that key alone, and charges nothing', async () => {
   expect((await there.consume('spammer')).remaining).toBe(99)
   await here.block('spammer', { for: '1h', reason: 'scraping' })
   const verdicts = await Promise.all([there.consume('spammer'), there.consume('friend'), there.consume('spammer')])
@@ -27,7 +27,7 @@ test('a block holds in another process with the very next decision, for that key
   expect((await there.consume('spammer')).remaining).toBe(98)
 })
 
-test('a block seen a moment ago does not hide the next one, nor the end of it', async () => {
+test('a block that a process has just seen hides neither the next block nor its own end', async () => {
   await here.block('one', { for: 150 })
   expect((await there.consume('one')).reason).toBe('blocked')
   await here.block('two', { for: '1h' })
@@ -36,7 +36,7 @@ test('a block seen a moment ago does not hide the next one, nor the end of it', 
   expect((await there.consume('two')).reason).toBe('blocked')
 })
 
-test('a short block after a long one does not end the long one', async () => {
+test('the end of a short block leaves a longer block of another key', async () => {
   await here.block('long', { for: '1h' })
   await here.block('short', { for: 50 })
   await sleep(1200)
@@ -44,7 +44,7 @@ test('a short block after a long one does not end the long one', async () => {
   expect((await there.consume('long')).reason).toBe('blocked')
 })
 
-test('decisions, refunds and permits charge once also when a block elsewhere sends them twice', async () => {
+test('decisions and refunds take effect once even when a block elsewhere makes the store send them twice', async () => {
   const verdict = await there.consume('k', { cost: 10 })
   await sleep(1100)
   await here.block('other', { for: '1h' })
@@ -52,11 +52,11 @@ test('decisions, refunds and permits charge once also when a block elsewhere sen
   expect((await there.peek('k')).remaining).toBe(97)
 })
 
-test('nothing is left of a block once it has ended', async () => {
+test('a block leaves no key once it has ended', async () => {
   const store = insist(redisStore(client, { timeout: 5000, prefix: 'ends:' }))
   await createLimiter({ name: 'blocks', store, limit: 100, window: '1m' }).block('k', { for: 60 })
-  // What the others had blocked before, they have written again.
+  // Keys of the other stores do not count: those stores restore their blocks.
   const isLeft = async () => [...(await server.lifetimes()).keys()].some((key) => key.startsWith('ends:'))
-  await until('every key is gone', async () => !(await isLeft()))
+  await until('every key has expired', async () => !(await isLeft()))
   await store.close()
 })

@@ -10,17 +10,17 @@ beforeAll(async () => {
 })
 afterAll(() => server.call('ACL', 'SETUSER', 'default', '+@all'))
 
-/** What Redis replies to a script that fails. */
+/** The reply of Redis to a script that fails. */
 async function replyTo(script: string): Promise<string> {
   const error = await server.call('EVAL', script, 2, 'list', 'text').catch((error: Error) => error)
   return (error as Error).message
 }
 
-/** How Redis 6 told of it, in which the script's own line says where that was. */
+/** The same reply in the format of Redis 6, which begins with the script and its line. */
 const asOfRedis6 = (reply: string) =>
   `ERR Error running script (call to f_c0ffee): @user_script:7: ${reply.replace(/^ERR /, '').replace(/ script: .*/, '')}`
 
-/** The state after a Redis has replied nothing else, while a probe would not come back. */
+/** The state after ten such replies, while a probe remains without a reply. */
 function stateAfter(reply: string): string {
   const breaker = new Breaker({
     nodeOf: () => 'here',
@@ -35,7 +35,7 @@ function stateAfter(reply: string): string {
   return breaker.state
 }
 
-describe('a failure of one key leaves the others to Redis', () => {
+describe('a failure of one key is no outage', () => {
   test.each([
     ['a value of another type', "return redis.call('GET', KEYS[1])"],
     ['a value that is no number to Lua', "return 1 + redis.call('GET', KEYS[2])"],
@@ -43,27 +43,27 @@ describe('a failure of one key leaves the others to Redis', () => {
     ['a value that is too short', "return struct.unpack('>I7I6', redis.call('GET', KEYS[2]))"],
     ['a value that is no number to a command', "return redis.call('INCR', KEYS[2])"],
     ['a place beyond the longest value', "return redis.call('SETRANGE', KEYS[2], '900000000', 'x')"],
-  ])('%s', async (_, script) => {
+  ])('an error of a single key is no outage: %s', async (_, script) => {
     const reply = await replyTo(script)
     expect(stateAfter(reply), reply).toBe('available')
     expect(stateAfter(asOfRedis6(reply)), asOfRedis6(reply)).toBe('available')
   })
 })
 
-describe('what befalls every run is an outage', () => {
+describe('an error of every execution is an outage', () => {
   test.each([
     ['a command that is not permitted', "return redis.call('HSET', KEYS[1], 'a', 'b')"],
-    ['a command that is not there', "return redis.call('NOSUCH', KEYS[1])"],
+    ['an unknown command', "return redis.call('NOSUCH', KEYS[1])"],
     ['a command that scripts may not run', "return redis.call('SUBSCRIBE', KEYS[1])"],
-    ['a function that is not there', "return cjson.nosuch('WRONGTYPE')"],
+    ['an unknown function', "return cjson.nosuch('WRONGTYPE')"],
     ['a script that cannot be read', 'return ='],
-  ])('%s', async (_, script) => {
+  ])('an error of every execution is an outage: %s', async (_, script) => {
     const reply = await replyTo(script)
     expect(stateAfter(reply), reply).toBe('unavailable')
     expect(stateAfter(asOfRedis6(reply)), asOfRedis6(reply)).toBe('unavailable')
   })
 
-  test('also where a key is repeated in the reply', async () => {
+  test('an unknown command is an outage even when its reply repeats a key', async () => {
     const reply = await server.call('EVALX', 'WRONGTYPE', 'ERR value is not').catch(({ message }: Error) => message)
     expect(reply).toMatch(/^ERR unknown command .*WRONGTYPE/)
     expect(stateAfter(String(reply))).toBe('unavailable')
@@ -73,7 +73,7 @@ describe('what befalls every run is an outage', () => {
     'ERR Protocol error: invalid bulk length',
     'ERR Error running script (call to f_c0ffee): @user_script:7: -OOM command not allowed',
     "ERR ACL failure in script: User app has no permissions to run the 'time' command",
-  ])('%s', (reply) => {
+  ])('a reply about every execution is an outage: %s', (reply) => {
     expect(stateAfter(reply)).toBe('unavailable')
   })
 })

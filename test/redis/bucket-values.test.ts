@@ -14,13 +14,13 @@ beforeEach(async () => {
 afterAll(() => store.close())
 
 const HOUR_MS = 3_600_000
-/** How much longer than it must a key in use may live. */
+/** The longest time by which the key of a bucket in use may outlive its need. */
 const LINGER_MS = 10_000
 const PLAIN_BYTES = 19
 const COUNTED_BYTES = 32
 const limiterOf = () => createLimiter({ name: 'bytes', store, limits: [gcra({ limit: 10, window: '1h' })] })
 
-/** The bytes of each value, and how long its key lives: by a clock of the test's, an hour longer than it has to. */
+/** The bytes of each value, and the life of its key without the hour that the clock of a test adds. */
 async function values(): Promise<{ bytes: unknown; lifeMs: number }[]> {
   const found = []
   for (const [key, leftMs] of await server.lifetimes()) {
@@ -29,7 +29,7 @@ async function values(): Promise<{ bytes: unknown; lifeMs: number }[]> {
   return found
 }
 
-test('a bucket takes no more room when each charge is refunded before the next, all of it or a part', async () => {
+test('a bucket value does not grow when each charge is refunded, fully or in part, before the next', async () => {
   const limiter = limiterOf()
   const other = await limiter.consume('k', { cost: 2 })
   for (let n = 0; n < 5; n++) {
@@ -47,7 +47,7 @@ test('a bucket takes no more room when each charge is refunded before the next, 
   expect(await values()).toEqual([])
 })
 
-test('a bucket takes 13 bytes more where refunds overlap, for as long as its charges would count', async () => {
+test('overlapping refunds add 13 bytes to a bucket value for as long as its charges would count', async () => {
   const limiter = limiterOf()
   const [first, second, third] = [
     await limiter.consume('k', { cost: 4 }),
@@ -59,7 +59,7 @@ test('a bucket takes 13 bytes more where refunds overlap, for as long as its cha
   await limiter.refund('k', second)
   await limiter.refund('k', third)
   expect(await limiter.peek('k')).toMatchObject({ remaining: 10, resetAfterMs: 0 })
-  // Another may still be refunded: its charge would be paid off in an hour.
+  // Another charge may still be refunded until it would be paid off, in an hour.
   const [{ bytes, lifeMs }] = (await values()) as [{ bytes: number; lifeMs: number }]
   expect(bytes).toBe(COUNTED_BYTES)
   expect(lifeMs).toBeGreaterThan(HOUR_MS - 60_000)
@@ -71,7 +71,7 @@ test('a bucket takes 13 bytes more where refunds overlap, for as long as its cha
   expect(await values()).toMatchObject([{ bytes: COUNTED_BYTES }])
 })
 
-test('a value of either length that was cut or extended counts as no state', async () => {
+test('a bucket value that was cut or extended counts as no state', async () => {
   const limiter = limiterOf()
   const first = await limiter.consume('k', { cost: 4 })
   await limiter.consume('k', { cost: 4 })

@@ -42,11 +42,11 @@ const plain: [string, Make][] = [
   ...namesOf(sentinelClients).map((name): [string, Make] => [name, () => sentinelClients[name](sentinels)]),
 ]
 
-/** What users set for reasons of their own, and a store must not trip over. */
+/** Clients with options that users set for reasons of their own, and that a store must tolerate. */
 const peculiar: Record<string, Make> = {
   'ioredis with a key prefix': () =>
     ownedIoredis(new Redis<'legacy'>({ host: HOST, port: server.port, keyPrefix: 'app:' })),
-  'ioredis that answers numbers as text': () =>
+  'ioredis that returns numbers as text': () =>
     ownedIoredis(new Redis<'legacy'>({ host: HOST, port: server.port, stringNumbers: true })),
   'ioredis with automatic pipelines': () =>
     ownedIoredis(new Redis<'legacy'>({ host: HOST, port: server.port, enableAutoPipelining: true })),
@@ -72,7 +72,7 @@ const peculiar: Record<string, Make> = {
   'redis on another database': () => ownedNodeRedis(createClient({ url: server.url, database: 4 })),
   'redis with RESP2': () => ownedNodeRedis(createClient({ url: server.url, RESP: 2 })),
   'redis 5 with RESP3': () => ownedNodeRedis(createClient5({ url: server.url, RESP: 3 })),
-  'redis that answers numbers as text and text as buffers': () =>
+  'redis that returns numbers as text and text as buffers': () =>
     ownedNodeRedis(
       createClient({
         url: server.url,
@@ -102,7 +102,7 @@ function ownedLate(client: Redis): Owned<Redis> {
 }
 
 describe.each([...plain, ...Object.entries(peculiar)])('%s', (kind, make) => {
-  test('takes every kind of decision', async () => {
+  test('a store makes every kind of decision over every client', async () => {
     const { store, close } = await openStore(make(), { prefix: `${kind.replaceAll(' ', '-')}:` })
     try {
       await decidesEverything(store)
@@ -111,7 +111,7 @@ describe.each([...plain, ...Object.entries(peculiar)])('%s', (kind, make) => {
     }
   })
 
-  test('decides by a clock of the user’s own', async () => {
+  test('a store decides by the clock of its user over every client', async () => {
     let now = 1_700_000_000_000
     const prefix = `${kind.replaceAll(' ', '-')}-clock:`
     const { store, close } = await openStore(make(), { clock: () => now, prefix })
@@ -169,8 +169,8 @@ async function decidesEverything(store: Store): Promise<void> {
     slidingLog({ limit: 9, window: '1d', name: 'log-too' }),
   ]
   const several = createLimiter({ name: 'several', store, limits })
-  const answers = await Promise.all(Array.from({ length: 5 }, () => several.consume('k')))
-  expect(answers.filter(({ allowed }) => allowed)).toHaveLength(2)
+  const verdicts = await Promise.all(Array.from({ length: 5 }, () => several.consume('k')))
+  expect(verdicts.filter(({ allowed }) => allowed)).toHaveLength(2)
   expect((await several.peek('k')).limits.map(({ name, remaining }) => [name, remaining])).toEqual([
     ['log', 0],
     ['gcra', 8],
@@ -198,7 +198,7 @@ async function decidesEverything(store: Store): Promise<void> {
 }
 
 test.each(['a string', {}, undefined, null, { duplicate: () => {} }])(
-  'what is no client is refused when the store is made: %j',
+  'redisStore rejects a value that is no client: %j',
   (client) => {
     expect(() => redisStore(client as never)).toThrow(expect.objectContaining({ code: 'INVALID_POLICY' }))
   },
@@ -215,13 +215,13 @@ test.each<[string, () => unknown]>([
   ['redis 6 by Sentinel', () => createSentinel(sentinelRoots())],
   ['redis 5 by Sentinel', () => createSentinel5(sentinelRoots())],
   ['a pool of redis 6', () => createClientPool({ url: server.url })],
-])('a store is not made of %s', (_, make) => {
+])('redisStore rejects %s, and names the clients that it accepts', (_, make) => {
   expect(() => redisStore(make() as never)).toThrow(
     /^redisStore: client: expected a client of ioredis \(single, Sentinel or Cluster; 5.4 or later\) or of redis \(single or cluster; 5 or later\), got /,
   )
 })
 
-test('stores with different prefixes share nothing, stores with the same share everything', async () => {
+test('stores share counts exactly when their prefixes are the same', async () => {
   const a = await openStore(singleClients['ioredis 6'](server.port), { prefix: 'a:' })
   const b = await openStore(singleClients['redis 6'](server.port), { prefix: 'b:' })
   const alsoA = await openStore(singleClients['redis 5'](server.port), { prefix: 'a:' })
@@ -232,7 +232,7 @@ test('stores with different prefixes share nothing, stores with the same share e
   for (const { close } of [a, b, alsoA]) await close()
 })
 
-test.each(namesOf(singleClients))('%s sends text of every alphabet as it is', async (name) => {
+test.each(namesOf(singleClients))('%s sends keys and reasons of every alphabet unchanged', async (name) => {
   const { store, close } = await openStore(singleClients[name](server.port), { prefix: `сторож ${name}:` })
   const redis = new Redis({ host: HOST, port: server.port })
   try {

@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => server.stop())
 
 describe.each(namesOf(singleClients))('stores over %s', (kind) => {
-  test('of one client share one connection, which ends with the last of them', async () => {
+  test('stores of one client share one connection, which ends with the last of them', async () => {
     const { client, ready, close } = singleClients[kind](server.port)
     await ready
     const stores = Array.from({ length: 12 }, () => redisStore(client, { timeout: 5000 }))
@@ -24,14 +24,14 @@ describe.each(namesOf(singleClients))('stores over %s', (kind) => {
     expect((await decided((limiters[0] as (typeof limiters)[number]).consume('k'))).remaining).toBe(3)
     expect((await (limiters[1] as (typeof limiters)[number]).consume('k')).kind).toBe('unavailable')
     await stores[0]?.close()
-    await until('only the user is connected', async () => (await server.connections()) === 1)
+    await until('only the client of the user is connected', async () => (await server.connections()) === 1)
     const again = redisStore(client, { timeout: 5000 })
     expect((await again.ready()).state).toBe('available')
     await again.close()
     close()
   })
 
-  test('with other timeouts have connections of their own', async () => {
+  test('stores of one client with different timeouts have separate connections', async () => {
     const { client, ready, close } = singleClients[kind](server.port)
     await ready
     const stores = [1000, 1000, 2000].map((timeout) => redisStore(client, { timeout }))
@@ -41,7 +41,7 @@ describe.each(namesOf(singleClients))('stores over %s', (kind) => {
     close()
   })
 
-  test('tell whether they are ready, and never reject', async () => {
+  test('ready() reports the state of a store, and never rejects', async () => {
     const port = server.port
     await server.stop()
     const { client, close } = singleClients[kind](port)
@@ -53,7 +53,7 @@ describe.each(namesOf(singleClients))('stores over %s', (kind) => {
     close()
   })
 
-  test('that may not write are not ready', async () => {
+  test('a store that may not write is not ready', async () => {
     await server.call('CONFIG', 'SET', 'min-replicas-to-write', 1)
     const { client, ready, close } = singleClients[kind](server.port)
     await ready
@@ -65,7 +65,7 @@ describe.each(namesOf(singleClients))('stores over %s', (kind) => {
     close()
   })
 
-  test('wait for a server that accepts them and is slow to answer for the first time', async () => {
+  test('a new store waits for a server that accepts connections and is slow to reply', async () => {
     server.kill('SIGSTOP')
     const { client, close } = singleClients[kind](server.port)
     const store = redisStore(client, { connectTimeout: '20s' })

@@ -23,10 +23,10 @@ import { until as eventually } from '../support/until.js'
 
 const { server, client } = await redisForTests()
 let clock: Clock
-/** Two stores know no more of each other than two processes do. */
+/** Two stores share no more than two processes do. */
 let here: Store
 let there: Store
-/** By Redis's own clock. */
+/** A store that reads the clock of Redis. */
 let timed: Store
 beforeEach(async () => {
   await server.flush()
@@ -40,7 +40,7 @@ beforeEach(async () => {
   }
 })
 
-/** How many scripts Redis runs meanwhile. */
+/** The number of scripts that Redis executes during `work`. */
 async function runsOf(work: () => Promise<unknown>): Promise<number> {
   const before = await runs()
   await work()
@@ -65,8 +65,8 @@ async function spend(limiter: Limiter, units: number, key = 'k'): Promise<Verdic
 
 const refused = { allowed: false, reason: 'limited' }
 
-describe('a flood of requests that are refused', () => {
-  test('costs Redis about one script run a second, whatever it sends', async () => {
+describe('a flood of refused requests', () => {
+  test('a flood of refused requests costs Redis about one script execution a second', async () => {
     const limiter = limiterOn(timed, [perSecond(50), perMinute(60), perDay(65)])
     await spend(limiter, 50)
     await server.call('CONFIG', 'RESETSTAT')
@@ -78,7 +78,7 @@ describe('a flood of requests that are refused', () => {
     expect(ran).toBeLessThanOrEqual(2 + seconds * 1.1)
   })
 
-  test('costs nothing while the refusal holds, and one run for each second of it', async () => {
+  test('a refusal that repeats costs one script execution for each second that it holds', async () => {
     const limiter = limiterOn(here, [slidingLog({ limit: 3, window: '10s' })])
     await spend(limiter, 3)
     for (const seconds of [0, 1, 2]) {
@@ -95,7 +95,7 @@ describe('a flood of requests that are refused', () => {
     }
   })
 
-  test('by a key that is blocked costs nothing either, and hears how long it still is', async () => {
+  test('repeated requests by a blocked key cost nothing, and each reports the remaining time', async () => {
     const limiter = limiterOn(here, [perMinute(100)])
     await there.block('api', 'key=k', 5000, 'scraping')
     await limiter.consume('k')
@@ -104,11 +104,11 @@ describe('a flood of requests that are refused', () => {
       const { reason, block } = await limiter.consume('k')
       expect({ reason, block }).toEqual({ reason: 'blocked', block: { reason: 'scraping', remainingMs: 4300 } })
     }
-    // Once for each store, its look for new blocks reads this one, whenever that is due.
+    // Each store reads this block once, in its next look for new blocks.
     await eventually('a refusal costs nothing', async () => (await runsOf(refused)) === 0)
   })
 
-  test('by costs that no limit ever admits costs nothing', async () => {
+  test('repeated requests with an impossible cost cost one script execution', async () => {
     const limiter = limiterOn(here, [perMinute(10)])
     const ran = await runsOf(async () => {
       for (let i = 0; i < 5; i++) expect((await limiter.consume('k', { cost: 11 })).reason).toBe('impossible')
@@ -116,7 +116,7 @@ describe('a flood of requests that are refused', () => {
     expect(ran).toBe(1)
   })
 
-  test('costs nothing while the same key is admitted by another limiter, or others are to a limit that all share', async () => {
+  test('refusals that repeat cost nothing while other keys of a shared limit are admitted', async () => {
     const login = limiterOn(here, [slidingLog({ limit: 1, window: '1h' })])
     const api = limiterOn(here, [perMinute(100), gcra({ limit: 1000, window: '1s', key: everyone() })])
     await spend(login, 1)
@@ -134,7 +134,7 @@ describe('a flood of requests that are refused', () => {
     expect(ran).toBe(10)
   })
 
-  test('asks every time where the cache is off', async () => {
+  test('every refused request reaches Redis where the deny cache is off', async () => {
     const store = redisStore(client, { clock: clock.read, timeout: 5000, denyCache: false })
     const limiter = limiterOn(store, [perMinute(1)])
     await spend(limiter, 1)
@@ -153,8 +153,8 @@ test('denyCache is true or false', () => {
   )
 })
 
-describe('a refusal that is told again', () => {
-  test('is refused at every ms before the time it names and admitted exactly at it', async () => {
+describe('a refusal from the deny cache', () => {
+  test('a cached refusal holds until the instant that it names, and a request is admitted exactly at it', async () => {
     const limiter = limiterOn(here, [gcra({ limit: 3, window: 2000, burst: 2 })])
     const oracle = limiterOn(memoryStore({ clock: clock.read }), [gcra({ limit: 3, window: 2000, burst: 2 })])
     for (const one of [limiter, oracle]) await spend(one, 2)
@@ -166,7 +166,7 @@ describe('a refusal that is told again', () => {
     }
   })
 
-  test('says for every cost, at every ms, what memory says', async () => {
+  test('cached refusals equal those of the memory store for every cost and instant', async () => {
     const limits = [perSecond(4), gcra({ limit: 10, window: 3000 }), perMinute(20)]
     const limiter = limiterOn(here, limits)
     const oracle = limiterOn(memoryStore({ clock: clock.read }), limits)
@@ -181,7 +181,7 @@ describe('a refusal that is told again', () => {
     }
   })
 
-  test('lets a client through that waits exactly so long, by Redis’s own clock', async () => {
+  test('a client that waits exactly as long as a cached refusal says is admitted, by the clock of Redis', async () => {
     const limiter = limiterOn(timed, [gcra({ limit: 10, window: 1000, burst: 1 })])
     for (let round = 0; round < 10; round++) {
       await until(performance.now() + 101)
@@ -189,14 +189,14 @@ describe('a refusal that is told again', () => {
       await limiter.consume('k')
       await until(performance.now() + round * 5)
       const again = await limiter.consume('k')
-      // On a machine that was busy elsewhere.
+      // On a busy machine the wait may already be over.
       if (again.allowed) continue
       await until(performance.now() + (again.retryAfterMs as number))
       expect((await limiter.consume('k')).allowed, `round ${round}`).toBe(true)
     }
   })
 
-  test('of a large cost does not refuse a small one', async () => {
+  test('a cached refusal of a large cost does not refuse a small one', async () => {
     const limiter = limiterOn(here, [perMinute(10)])
     await spend(limiter, 8)
     for (let i = 0; i < 3; i++) expect((await limiter.consume('k', { cost: 5 })).remaining).toBe(2)
@@ -204,7 +204,7 @@ describe('a refusal that is told again', () => {
     expect((await limiter.consume('k', { cost: 5 })).remaining).toBe(0)
   })
 
-  test('of what is kept for others does not refuse a higher priority', async () => {
+  test('a cached refusal because of a reserve does not refuse a higher priority', async () => {
     const limiter = limiterOn(here, [gcra({ limit: 4, window: '1m', reserve: 2 })])
     await spend(limiter, 2)
     expect(await limiter.consume('k')).toMatchObject(refused)
@@ -212,7 +212,7 @@ describe('a refusal that is told again', () => {
     expect((await limiter.consume('k', { priority: 1 })).allowed).toBe(true)
   })
 
-  test('is another one for another key, also where keys differ in a line break only', async () => {
+  test('a cached refusal applies to its keys alone, even when others differ only in a line break', async () => {
     const limits = [
       perMinute(1, { key: keyed('before', (key: string) => key.split('/')[0]) }),
       perMinute(1, { key: keyed('after', (key: string) => key.split('/')[1]) }),
@@ -223,7 +223,7 @@ describe('a refusal that is told again', () => {
     expect((await limiter.consume('a/b\nc')).allowed).toBe(true)
   })
 
-  test('never says that a permit is missing when it was freed elsewhere', async () => {
+  test('a request for a permit is never refused from the deny cache after another process frees one', async () => {
     const limits = [concurrency({ limit: 1, ttl: '1m' }), perMinute(100)]
     const held = await spend(limiterOn(there, limits), 1)
     const limiter = limiterOn(here, limits)
@@ -232,7 +232,7 @@ describe('a refusal that is told again', () => {
     expect((await limiter.consume('k')).allowed).toBe(true)
   })
 
-  test('is charged each time where refusals are charged', async () => {
+  test('each refusal is charged where refusals are charged, whatever the deny cache has', async () => {
     const options = { name: 'api', limits: [slidingLog({ limit: 2, window: '10s' })], onDeny: 'charge' } as const
     const limiter = createLimiter({ ...options, store: here })
     const oracle = createLimiter({ ...options, store: memoryStore({ clock: clock.read }) })
@@ -242,7 +242,7 @@ describe('a refusal that is told again', () => {
     }
   })
 
-  test('does not last longer by a clock that steps back', async () => {
+  test('a clock that steps back does not prolong a cached refusal', async () => {
     const limiter = limiterOn(here, [perMinute(1)])
     await spend(limiter, 1)
     await limiter.consume('k')
@@ -251,7 +251,7 @@ describe('a refusal that is told again', () => {
     expect((await limiter.consume('k')).allowed).toBe(true)
   })
 
-  test('does not delay a request that waits for a turn', async () => {
+  test('a cached refusal does not delay a request that waits for a turn', async () => {
     const limiter = limiterOn(here, [perMinute(1)])
     await spend(limiter, 1)
     expect(await limiter.consume('k')).toMatchObject(refused)
@@ -260,7 +260,7 @@ describe('a refusal that is told again', () => {
   })
 })
 
-describe('room that is made', () => {
+describe('new room after a cached refusal', () => {
   const limits = [slidingLog<string>({ limit: 3, window: '1h' })]
 
   for (const [how, makeRoom] of Object.entries({
@@ -268,7 +268,7 @@ describe('room that is made', () => {
     refund: (limiter: Limiter, verdict: Verdict) => limiter.refund('k', verdict),
     settle: (_: Limiter, verdict: Verdict) => verdict.settle(1),
   })) {
-    test(`here by ${how} counts at once, for a limiter that is made alike as well`, async () => {
+    test(`room from a ${how} in this process counts at once, also for another limiter with the same options`, async () => {
       const limiter = limiterOn(here, limits)
       const alike = limiterOn(here, limits)
       const verdict = await spend(limiter, 3)
@@ -278,7 +278,7 @@ describe('room that is made', () => {
       expect((await limiter.consume('k')).allowed).toBe(true)
     })
 
-    test(`here by ${how} counts although a refusal was still on its way`, async () => {
+    test(`room from a ${how} in this process counts although a refusal is still on its way`, async () => {
       const limiter = limiterOn(here, limits)
       const verdict = await spend(limiter, 3)
       const late = limiter.consume('k')
@@ -289,18 +289,18 @@ describe('room that is made', () => {
       await made
     })
 
-    test(`here by ${how} counts although a refusal was decided before it in the same batch`, async () => {
+    test(`room from a ${how} in this process counts although the same batch has an earlier refusal`, async () => {
       const limiter = limiterOn(here, limits)
       const alike = limiterOn(here, limits)
       const verdict = await spend(limiter, 3)
-      // The decisions of one limiter go together, so those of the other one are first.
-      const asked = [alike.consume('other'), limiter.consume('k')]
+      // The decisions of one limiter are sent together, so those of the other one come first.
+      const requests = [alike.consume('other'), limiter.consume('k')]
       const made = makeRoom(limiter, verdict)
-      await Promise.all([...asked, made])
+      await Promise.all([...requests, made])
       for (const one of [limiter, alike]) expect((await one.consume('k')).allowed).toBe(true)
     })
 
-    test(`elsewhere by ${how} counts within a second`, async () => {
+    test(`room from a ${how} in another process counts within a second`, async () => {
       const limiter = limiterOn(here, limits)
       const other = limiterOn(there, limits)
       const verdict = await spend(other, 3)
@@ -313,7 +313,7 @@ describe('room that is made', () => {
     })
   }
 
-  test('by an admission that takes the last of it is no room: the wait that is told grows with it', async () => {
+  test('a later admission prolongs the wait that a cached refusal reports', async () => {
     const limiter = limiterOn(here, [gcra({ limit: 10, window: 1000 })])
     await spend(limiter, 6)
     expect((await limiter.consume('k', { cost: 5 })).retryAfterMs).toBe(100)
@@ -321,7 +321,7 @@ describe('room that is made', () => {
     expect((await limiter.consume('k', { cost: 5 })).retryAfterMs).toBe(400)
   })
 
-  test('on one of several keys counts, and is what is refused there', async () => {
+  test('a refund on one of several keys frees that key and the shared limit, and no other key', async () => {
     const shared = [perMinute(1), slidingLog<string>({ limit: 2, window: '1h', key: everyone() })]
     const limiter = limiterOn(here, shared)
     await spend(limiter, 1, 'a')
@@ -333,7 +333,7 @@ describe('room that is made', () => {
     expect((await limiter.consume('b')).limits.map(({ allowed }) => allowed)).toEqual([true, false])
   })
 
-  test('within a tier counts in it', async () => {
+  test('a reset in a tier ends the cached refusals of that tier', async () => {
     const limiter = createLimiter<string>({
       name: 'tiers',
       store: here,
@@ -347,8 +347,8 @@ describe('room that is made', () => {
   })
 })
 
-describe('a block', () => {
-  test('here counts at once also for a key that is refused, and so does its end', async () => {
+describe('a cached block', () => {
+  test('a block and its end count at once in this process, even for a key with a cached refusal', async () => {
     const limiter = limiterOn(here, [perMinute(1), perMinute(5, { key: everyone() })])
     await spend(limiter, 1)
     expect((await limiter.consume('k')).reason).toBe('limited')
@@ -360,7 +360,7 @@ describe('a block', () => {
     expect((await limiter.consume('k')).allowed).toBe(true)
   })
 
-  test('ends to the ms', async () => {
+  test('a cached block ends at the exact millisecond', async () => {
     const limiter = limiterOn(here, [perMinute(10)])
     await limiter.block('k', { for: 300 })
     for (let ms = 0; ms < 300; ms += 50) {
@@ -370,7 +370,7 @@ describe('a block', () => {
     expect((await limiter.consume('k')).allowed).toBe(true)
   })
 
-  test('that ends elsewhere ends here within a second', async () => {
+  test('a block that another process ends, ends here within a second', async () => {
     const limiter = limiterOn(here, [perMinute(10)])
     await limiter.block('k', { for: '1h' })
     expect((await limiter.consume('k')).reason).toBe('blocked')
@@ -380,13 +380,13 @@ describe('a block', () => {
   })
 })
 
-test('no more than 10,000 refusals are kept, and they go by themselves', async () => {
-  let asked = 0
+test('the deny cache holds at most 10,000 refusals, and drops them in time', async () => {
+  let requests = 0
   const watched: Store = {
     decide(ask) {
-      const answer = here.decide(ask)
-      if (answer instanceof Promise) asked++
-      return answer
+      const result = here.decide(ask)
+      if (result instanceof Promise) requests++
+      return result
     },
     reset: () => {},
     block: () => {},
@@ -396,15 +396,15 @@ test('no more than 10,000 refusals are kept, and they go by themselves', async (
   const limiter = limiterOn(watched, [slidingLog({ limit: 0, window: '1m' })])
   const askAll = () => Promise.all(Array.from({ length: 12_000 }, (_, i) => limiter.consume(`k${i}`)))
   await askAll()
-  expect(asked).toBe(12_000)
-  // By this clock, which stands still, none of them has ended.
+  expect(requests).toBe(12_000)
+  // None of them ends by this clock, which stands still.
   await askAll()
-  expect(asked).toBeGreaterThanOrEqual(14_000)
+  expect(requests).toBeGreaterThanOrEqual(14_000)
   await expect
     .poll(async () => {
-      asked = 0
+      requests = 0
       await limiter.consume('k11999')
-      return asked
+      return requests
     })
     .toBe(1)
 })

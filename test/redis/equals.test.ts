@@ -8,10 +8,10 @@ const store = insist(redisStore(client, { timeout: 5000 }))
 beforeEach(() => server.flush())
 afterAll(() => store.close())
 
-/** What is asked for here, and what a store asks for by itself to hear of changed blocks. */
+/** Commands of the test itself, and of the store's own look for changed blocks. */
 const BESIDE = ['config|resetstat', 'info', 'hmget']
 
-/** How many commands Redis runs meanwhile, by name: the fewest of three times, as the store looks for blocks once a second. */
+/** The commands that Redis executes during `work`, by name: the fewest of three times, as the store looks for blocks once a second. */
 async function commandsOf(work: (time: number) => Promise<unknown>): Promise<Record<string, number>> {
   const times = [
     await commandsOnce(() => work(1)),
@@ -36,7 +36,7 @@ test.for([
   ['logs of one key', [perSecond(60), perMinute(80)]],
   ['a fixed window', [fixedWindow({ limit: 60, window: '1h' })]],
   ['gcra', [gcra({ limit: 60, window: '1m' })]],
-] as const)('a crowd that asks for the same at once costs Redis as much as two: %s', async ([, limits]) => {
+] as const)('fifty equal requests at once cost Redis as many commands as two: %s', async ([, limits]) => {
   const limiter = createLimiter({ store, limits })
   const crowd = (key: string, size: number) => (time: number) =>
     Promise.all(Array.from({ length: size }, () => limiter.consume(`${key}-${time}`)))
@@ -47,7 +47,7 @@ test.for([
   expect((await limiter.peek('many-1')).remaining).toBe(10)
 })
 
-test('a crowd of which only some have room is refused in the order in which it asked', async () => {
+test('equal requests at once are admitted in their order while there is room, and then refused', async () => {
   const limiter = createLimiter({ store, limits: [fixedWindow({ limit: 10, window: '1h' })] })
   const verdicts = await Promise.all(Array.from({ length: 8 }, () => limiter.consume('k', { cost: 3 })))
   expect(verdicts.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([

@@ -18,8 +18,8 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close()
 })
 
-let names = 0
-const freshName = () => `told-${names++}`
+let policies = 0
+const freshName = () => `told-${policies++}`
 
 async function started(): Promise<RedisServer> {
   const server = await startRedis()
@@ -51,7 +51,7 @@ function counted() {
 
 const FROZEN = { clock: () => 1_800_000_000_000 }
 
-test('a refusal that is repeated, and units that were taken ahead, are not taken for decisions of Redis', async () => {
+test('cached refusals and leased units are not reported as decisions of Redis', async () => {
   const store = await storeOn(await started(), FROZEN)
   const [cached, leased] = [freshName(), freshName()]
   const seen = [decisionsOf(cached), decisionsOf(leased)] as const
@@ -85,7 +85,7 @@ test('a refusal that is repeated, and units that were taken ahead, are not taken
       [leased, 'admitted', 'lease', ofLeases],
     ]),
   )
-  // What Redis was asked, one at a time, is what it decided.
+  // Requests reached Redis one at a time, so each batch is one decision.
   const batches = store.stats()?.batches
   expect(batches).toMatchObject({ count: 2 + ofStore, sum: 2 + ofStore })
   expect(snapshot.stores.find(({ batches: own }) => own?.sum === batches?.sum)).toMatchObject({
@@ -95,7 +95,7 @@ test('a refusal that is repeated, and units that were taken ahead, are not taken
   })
 })
 
-test('an outage is told of, and so is what this process decides alone meanwhile', async () => {
+test('an outage emits events, and decisions during it name their local source', async () => {
   const server = await started()
   const store = await storeOn(server)
   const [name, banning] = [freshName(), freshName()]
@@ -113,7 +113,7 @@ test('an outage is told of, and so is what this process decides alone meanwhile'
   expect(await store.health()).toMatchObject({ state: 'available', cause: undefined })
 
   server.kill('SIGKILL')
-  await until('the outage', () => states.length > 0)
+  await until('the store reports the outage', () => states.length > 0)
   expect(states[0]).toMatchObject({ state: 'unavailable', cause: expect.any(Error) })
   for (const key of ['ann', 'bob', 'bob', 'bob', 'eve']) await limiter.consume(key)
   expect(seen.map(({ outcome, source }) => [outcome, source])).toEqual([
@@ -134,9 +134,9 @@ test('an outage is told of, and so is what this process decides alone meanwhile'
   expect(away).toMatchObject({ state: 'unavailable', roundTripMs: undefined, cause: expect.any(Error) })
 
   await server.restart()
-  await until('the end of the outage', () => states.length > 1)
+  await until('the store reports the end of the outage', () => states.length > 1)
   expect(states.at(-1)).toMatchObject({ state: 'available', cause: undefined })
-  const back = await until('a round trip', async () => {
+  const back = await until('the health has a round trip', async () => {
     const health = await store.health()
     return health.roundTripMs !== undefined && health
   })
@@ -146,14 +146,14 @@ test('an outage is told of, and so is what this process decides alone meanwhile'
   expect(seen.map(({ source }) => source)).toEqual(['store'])
 })
 
-test('however many ask for the health of a store, Redis is asked once', async () => {
+test('concurrent health checks of a store share one round trip to Redis', async () => {
   const store = await storeOn(await started())
   const all = await Promise.all(Array.from({ length: 50 }, () => store.health()))
   expect(new Set(all.map(({ roundTripMs }) => roundTripMs)).size).toBe(1)
   expect(all[0]?.roundTripMs).toBeGreaterThan(0)
 })
 
-test('a store that is closed counts as none', async () => {
+test('a closed store is no longer counted, and reports itself as unavailable', async () => {
   const store = await storeOn(await started())
   createLimiter({ name: freshName(), store, limit: 2, window: '1h' })
   const counting = counted()

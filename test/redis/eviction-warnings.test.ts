@@ -19,7 +19,7 @@ async function server(...settings: string[]): Promise<RedisServer> {
   return started
 }
 
-/** Takes decisions on these keys: what a store asks when it connects is answered before the second of each. */
+/** Makes two decisions on each key: the replies to what a store asks on connecting arrive before the second. */
 function decideOn(
   { client, close }: Owned<RedisClient>,
   keys: readonly string[] = ['k'],
@@ -41,7 +41,7 @@ const EVICTION = (policy: string) =>
   })
 
 describe.each(namesOf(singleClients))('over %s', (kind) => {
-  test('a Redis that evicts is warned of, once per store, also after another connection', async () => {
+  test('a store warns once of a Redis that evicts keys, even after it reconnects', async () => {
     const redis = await server('maxmemory 100mb', 'maxmemory-policy allkeys-lru')
     const { client, close } = singleClients[kind](redis.port)
     open.push(close)
@@ -50,11 +50,11 @@ describe.each(namesOf(singleClients))('over %s', (kind) => {
       open.push(() => store.close())
       const limiter = createLimiter({ name: 'evicted', store, limit: 100, window: '1m' })
       for (let n = 0; n < 2; n++) {
-        await until('it decides', () => decided(limiter.consume('k')))
+        await until('Redis decides', () => decided(limiter.consume('k')))
         await decided(limiter.peek('k'))
         await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
       }
-      await until('it decides', () => decided(limiter.consume('k')))
+      await until('Redis decides', () => decided(limiter.consume('k')))
       await decided(limiter.peek('k'))
     })
     expect(warnings.filter((warning) => (warning as NodeJS.ErrnoException).code === 'SLUICE_EVICTION')).toEqual([
@@ -62,7 +62,7 @@ describe.each(namesOf(singleClients))('over %s', (kind) => {
     ])
   })
 
-  test('nothing is said where the option of the store silences it', async () => {
+  test('the option of a store silences the eviction warning', async () => {
     const redis = await server('maxmemory 100mb', 'maxmemory-policy allkeys-lru')
     expect(await decideOn(singleClients[kind](redis.port), ['k'], { SLUICE_EVICTION: false })).toEqual([])
   })
@@ -70,16 +70,16 @@ describe.each(namesOf(singleClients))('over %s', (kind) => {
   test.each([
     ['has no maximum', ['maxmemory 0', 'maxmemory-policy allkeys-lru']],
     ['evicts nothing', ['maxmemory 100mb', 'maxmemory-policy noeviction']],
-    ['does not tell', ['maxmemory 100mb', 'maxmemory-policy allkeys-lru']],
-  ])('nothing is said of a Redis that %s', async (what, settings) => {
+    ['does not permit INFO', ['maxmemory 100mb', 'maxmemory-policy allkeys-lru']],
+  ])('a store does not warn of a Redis that %s', async (what, settings) => {
     const redis = await server(...settings)
-    if (what === 'does not tell') await redis.call('ACL', 'SETUSER', 'default', '-info')
+    if (what === 'does not permit INFO') await redis.call('ACL', 'SETUSER', 'default', '-info')
     expect(await decideOn(singleClients[kind](redis.port))).toEqual([])
   })
 })
 
 test.each(['allkeys-lfu', 'allkeys-random', 'volatile-lru', 'volatile-lfu', 'volatile-random', 'volatile-ttl'])(
-  'under %s all keys can be evicted: it is warned of',
+  'a store warns of a Redis that may evict its keys under %s',
   async (policy) => {
     const redis = await server('maxmemory 100mb', `maxmemory-policy ${policy}`)
     expect(await decideOn(singleClients['ioredis 6'](redis.port))).toEqual([EVICTION(policy)])
@@ -90,30 +90,33 @@ describe('in a cluster', async () => {
   const cluster = await startCluster()
   afterAll(() => cluster.stop())
 
-  test.each(namesOf(clusterClients))('the one master that evicts is warned of, over %s', async (kind) => {
-    const [, , last] = cluster.masters as [RedisServer, RedisServer, RedisServer]
-    for (const master of cluster.masters) {
-      await master.call(
-        'CONFIG',
-        'SET',
-        'maxmemory',
-        '100mb',
-        'maxmemory-policy',
-        master === last ? 'volatile-ttl' : 'noeviction',
+  test.each(namesOf(clusterClients))(
+    'a store on a cluster warns of the one master that evicts keys, over %s',
+    async (kind) => {
+      const [, , last] = cluster.masters as [RedisServer, RedisServer, RedisServer]
+      for (const master of cluster.masters) {
+        await master.call(
+          'CONFIG',
+          'SET',
+          'maxmemory',
+          '100mb',
+          'maxmemory-policy',
+          master === last ? 'volatile-ttl' : 'noeviction',
+        )
+      }
+      const owned = clusterClients[kind](cluster)
+      await owned.ready
+      const warnings = await decideOn(
+        owned,
+        cluster.masters.map((_, i) => cluster.identityOn(i)),
       )
-    }
-    const owned = clusterClients[kind](cluster)
-    await owned.ready
-    const warnings = await decideOn(
-      owned,
-      cluster.masters.map((_, i) => cluster.identityOn(i)),
-    )
-    expect(warnings).toEqual([EVICTION('volatile-ttl')])
-    expect(warnings[0]?.message).toContain(`:${last.port}`)
-  })
+      expect(warnings).toEqual([EVICTION('volatile-ttl')])
+      expect(warnings[0]?.message).toContain(`:${last.port}`)
+    },
+  )
 })
 
-test('by Sentinel the master is asked', async () => {
+test('a store by Sentinel warns of a master that evicts keys', async () => {
   const all = await startSentinels()
   open.push(() => all.stop())
   await all.servers[0]?.call('CONFIG', 'SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')

@@ -9,9 +9,9 @@ import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
 const TIMEOUT_MS = 100
-/** A decision that waits for Redis waits for as long as it is away; on a busy machine one with a deadline may take this. */
+/** A decision without a deadline takes as long as Redis is away; on a busy machine, one with a deadline may take this. */
 const HANGS_MS = 5000
-/** Only a store that does not come back takes so long. How soon it is back, `npm run chaos` measures. */
+/** Only a store that never recovers takes so long; `npm run chaos` measures the time to recover. */
 const RECOVERY_MS = 20_000
 
 const open: (() => unknown)[] = []
@@ -31,7 +31,7 @@ async function proxyTo(target: RedisServer): Promise<Wire> {
   return proxy
 }
 
-/** A limiter on a client of this kind, whether or not anyone listens on `port`. */
+/** A limiter on a client of this kind, whether or not a server listens on `port`. */
 function limiterOn(kind: keyof typeof singleClients, port: number, timeout = TIMEOUT_MS): Limiter {
   const { client, close } = singleClients[kind](port)
   open.push(close)
@@ -46,7 +46,7 @@ async function connectedLimiter(kind: keyof typeof singleClients, port: number, 
   return limiter
 }
 
-/** Units charged on each key, read past every fault. */
+/** Units charged on each key, read without the faulty connection. */
 async function charged(target: RedisServer, keys: readonly string[]): Promise<number[]> {
   const { client, ready, close } = singleClients['ioredis 6'](target.port)
   await ready
@@ -61,17 +61,17 @@ async function charged(target: RedisServer, keys: readonly string[]): Promise<nu
 }
 
 /** Expects a decision without the store, in time. */
-async function expectOutage(asked: Promise<Verdict>): Promise<void> {
+async function expectOutage(pending: Promise<Verdict>): Promise<void> {
   const before = performance.now()
-  const { kind, allowed } = await asked
+  const { kind, allowed } = await pending
   expect(performance.now() - before).toBeLessThan(HANGS_MS)
   expect({ kind, allowed }).toEqual({ kind: 'unavailable', allowed: true })
 }
 
-/** Expects an outage, said clearly and in time, of what nothing can stand in for. */
-async function expectFailure(asked: Promise<unknown>): Promise<void> {
+/** Expects a clear error in time, for an operation without a fallback. */
+async function expectFailure(pending: Promise<unknown>): Promise<void> {
   const before = performance.now()
-  const error = await asked.then(
+  const error = await pending.then(
     () => undefined,
     (error: unknown) => error,
   )
@@ -83,7 +83,7 @@ async function expectFailure(asked: Promise<unknown>): Promise<void> {
 const names = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}-${n}`)
 
 describe.each(namesOf(singleClients))('%s', (kind) => {
-  test('with Redis down at start the limiter is made, decides without it in time, and by it once it is there', async () => {
+  test('a limiter that starts without Redis decides locally in time, and by Redis once it is up', async () => {
     const port = await freePort()
     const limiter = limiterOn(kind, port)
     await expectOutage(limiter.consume('k'))
@@ -93,13 +93,13 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     await expectFailure(limiter.block('k', { for: '1h' }))
 
     const late = await server(port)
-    await until('decisions go on', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
-    // What failed while Redis was away is not made up for later.
+    await until('Redis decides again', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
+    // Operations that failed during the outage are not repeated after it.
     expect(await charged(late, ['k', ...names('k', 20)])).toEqual(new Array(21).fill(0))
     expect((await limiter.peek('k')).block).toBeUndefined()
   })
 
-  test('with Redis killed decisions are taken without it in time, and by it once it is back', async () => {
+  test('decisions are local and in time while Redis is killed, and by Redis once it is back', async () => {
     const redis = await server()
     const limiter = await connectedLimiter(kind, redis.port)
     redis.kill('SIGKILL')
@@ -108,27 +108,27 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
       await expectOutage(limiter.consume(key))
     }
     await redis.restart()
-    await until('decisions go on', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
+    await until('Redis decides again', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
     await sleep(100)
     expect(await charged(redis, keys)).toEqual(new Array(10).fill(0))
   })
 
-  test('with Redis killed in mid-traffic every decision is made in time and none is charged twice', async () => {
+  test('every decision is made in time when Redis is killed under traffic', async () => {
     const redis = await server()
     const limiter = await connectedLimiter(kind, redis.port)
-    const asked: Promise<{ tookMs: number; kind: string }>[] = []
+    const pending: Promise<{ tookMs: number; kind: string }>[] = []
     let decidedSoFar = 0
     const ask = () => {
       const before = performance.now()
-      asked.push(
-        limiter.consume(`traffic-${asked.length}`).then(({ kind }) => {
+      pending.push(
+        limiter.consume(`traffic-${pending.length}`).then(({ kind }) => {
           if (kind === 'decided') decidedSoFar++
           return { tookMs: performance.now() - before, kind }
         }),
       )
     }
     for (let n = 0; n < 50; n++) ask()
-    await until('Redis is in mid-traffic', () => {
+    await until('Redis is under traffic', () => {
       ask()
       return decidedSoFar > 10
     })
@@ -138,12 +138,12 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
       ask()
       if (n % 5 === 0) await sleep(1)
     }
-    const decisions = await Promise.all(asked)
+    const decisions = await Promise.all(pending)
     expect(decisions.at(-1)?.kind).toBe('unavailable')
     expect(Math.max(...decisions.map(({ tookMs }) => tookMs))).toBeLessThan(HANGS_MS)
   })
 
-  test('with Redis hung no decision outlasts its deadline, and after it wakes none is charged twice', async () => {
+  test('no decision outlasts its deadline while Redis hangs, and none is charged twice after it resumes', async () => {
     const redis = await server()
     const limiter = await connectedLimiter(kind, redis.port)
     redis.kill('SIGSTOP')
@@ -152,7 +152,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     for (const key of keys.slice(20, 30)) await expectOutage(limiter.consume(key))
     await Promise.all(keys.slice(30).map((key) => expectOutage(limiter.consume(key))))
     redis.kill('SIGCONT')
-    await until('decisions go on', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
+    await until('Redis decides again', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
 
     const units = await charged(redis, keys)
     expect(Math.max(...units)).toBeLessThanOrEqual(1)
@@ -160,22 +160,22 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     expect(await charged(redis, keys)).toEqual(units)
   })
 
-  test('when the reply is lost after the script ran, it is decided without it in time and was charged once', async () => {
+  test('a decision whose reply is lost is made locally in time, and is charged once', async () => {
     const redis = await server()
     const proxy = await proxyTo(redis)
     const limiter = await connectedLimiter(kind, proxy.port)
     proxy.toClient.hold()
     const outage = expectOutage(limiter.consume('lost'))
-    await until('the script ran', async () => (await redis.lifetimes()).size === 2)
+    await until('the script was executed', async () => (await redis.lifetimes()).size === 2)
     proxy.cut()
     await outage
     proxy.toClient.pass()
-    await until('decisions go on', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
+    await until('Redis decides again', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
     await sleep(300)
     expect(await charged(redis, ['lost'])).toEqual([1])
   })
 
-  test('when the request is lost on its way, it is decided without it in time and was not charged', async () => {
+  test('a decision whose request is lost is made locally in time, and is not charged', async () => {
     const redis = await server()
     const proxy = await proxyTo(redis)
     const limiter = await connectedLimiter(kind, proxy.port)
@@ -183,12 +183,12 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     await expectOutage(limiter.consume('lost'))
     proxy.cut()
     proxy.toServer.pass()
-    await until('decisions go on', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
+    await until('Redis decides again', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
     await sleep(300)
     expect(await charged(redis, ['lost'])).toEqual([0])
   })
 
-  test('a network that is slow within the deadline is waited for', async () => {
+  test('a decision waits for a network that is slow within its deadline', async () => {
     const redis = await server()
     const proxy = await proxyTo(redis)
     const limiter = await connectedLimiter(kind, proxy.port)
@@ -196,14 +196,14 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     expect(await limiter.consume('slow')).toMatchObject({ allowed: true, remaining: 999 })
   })
 
-  test('replies that come after the deadline are not taken for those of later decisions', async () => {
+  test('replies that arrive after the deadline are not matched to later decisions', async () => {
     const redis = await server()
     const proxy = await proxyTo(redis)
     const limiter = await connectedLimiter(kind, proxy.port)
     proxy.toClient.hold()
     await Promise.all([1, 2, 3].map((cost) => expectOutage(limiter.consume('late', { cost }))))
     proxy.toClient.pass()
-    await until('decisions go on', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
+    await until('Redis decides again', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
     const costs = [10, 20, 30]
     const verdicts = await Promise.all(costs.map((cost) => limiter.consume(`after-${cost}`, { cost })))
     expect(verdicts.map(({ remaining }) => remaining)).toEqual([990, 980, 970])
@@ -211,25 +211,25 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     expect(late).toBeLessThanOrEqual(6)
   })
 
-  test('when the network swallows everything from one moment on, decisions go on over a new connection', async () => {
+  test('decisions continue over a new connection when the network silently drops everything', async () => {
     const redis = await server()
     const proxy = await proxyTo(redis)
     const limiter = await connectedLimiter(kind, proxy.port)
-    // As a firewall that forgot the connection: it stays open and silent, while new ones work.
+    // Like a firewall that forgot the connection: it stays open and silent, while new ones work.
     proxy.silence()
     await expectOutage(limiter.consume('silent'))
-    await until('decisions go on', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
+    await until('Redis decides again', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
     expect(await charged(redis, ['silent'])).toEqual([0])
   })
 
-  test('under faults of every kind at random, what Redis admits is charged once and what is decided without it at most once', async () => {
+  test('under random faults, decisions of Redis are charged once, and local ones at most once', async () => {
     const redis = await server()
     const proxy = await proxyTo(redis)
     const limiter = await connectedLimiter(kind, proxy.port)
     const random = seeded(20_260_523)
     const admitted: string[] = []
     const failed: string[] = []
-    const asked: Promise<void>[] = []
+    const pending: Promise<void>[] = []
     for (let round = 0; round < 40; round++) {
       const faults = [
         () => proxy.toClient.hold(),
@@ -242,21 +242,21 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
       ]
       await faults[Math.floor(random() * faults.length)]?.()
       for (const key of names(`round-${round}`, 5)) {
-        asked.push(limiter.consume(key).then(({ kind }) => void (kind === 'decided' ? admitted : failed).push(key)))
+        pending.push(limiter.consume(key).then(({ kind }) => void (kind === 'decided' ? admitted : failed).push(key)))
       }
       await sleep(10 + random() * 30)
     }
-    await Promise.all(asked)
+    await Promise.all(pending)
     proxy.toServer.pass()
     proxy.toClient.pass()
-    await until('decisions go on', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
+    await until('Redis decides again', () => decided(limiter.consume('recovered')), { withinMs: RECOVERY_MS })
     await sleep(200)
     expect(admitted.length + failed.length).toBe(200)
     expect(await charged(redis, admitted)).toEqual(new Array(admitted.length).fill(1))
     expect(Math.max(0, ...(await charged(redis, failed)))).toBeLessThanOrEqual(1)
   })
 
-  test('lost scripts are not noticed, at any moment', async () => {
+  test('decisions are exact when Redis loses its scripts at any moment', async () => {
     const redis = await server()
     const limiter = await connectedLimiter(kind, redis.port, 5000)
     for (let n = 1; n <= 5; n++) {
@@ -275,7 +275,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     expect((await limiter.consume('k')).reason).toBe('blocked')
   })
 
-  test('after Redis lost all its data every limit is as good as new', async () => {
+  test('every limit is as good as new after Redis loses all its data', async () => {
     const redis = await server()
     const limiter = await connectedLimiter(kind, redis.port, 5000)
     const verdict = await limiter.consume('k', { cost: 1000 })
@@ -287,7 +287,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     expect(await redis.call('DBSIZE')).toBe(0)
   })
 
-  test('a store that is closed ends its own connections, waits for what is under way, and leaves the client to its user', async () => {
+  test('a closed store completes pending decisions, ends its own connections, and leaves the client open', async () => {
     const redis = await server()
     const { client, ready, close } = singleClients[kind](redis.port)
     open.push(close)
@@ -298,17 +298,17 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     await limiter.consume('k')
     expect(await redis.connections()).toBeGreaterThan(before)
 
-    const underWay = [limiter.consume('k'), limiter.consume('k')]
+    const inFlight = [limiter.consume('k'), limiter.consume('k')]
     await store.close()
-    expect((await Promise.all(underWay)).map(({ remaining }) => remaining)).toEqual([8, 7])
-    await until('its connections are gone', async () => (await redis.connections()) === before)
+    expect((await Promise.all(inFlight)).map(({ remaining }) => remaining)).toEqual([8, 7])
+    await until('the connections of the store are closed', async () => (await redis.connections()) === before)
     await expectOutage(limiter.consume('k'))
     await store.close()
     expect(await (client as { ping(): Promise<unknown> }).ping()).toBe('PONG')
     expect(await redis.connections()).toBe(before)
   })
 
-  test('a store is closed soon though it goes on being asked; refunds are still sent', async () => {
+  test('a store closes in time under further requests, and still sends refunds', async () => {
     const redis = await server()
     const proxy = await proxyTo(redis)
     const { client, close } = singleClients[kind](proxy.port)
@@ -316,28 +316,28 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     const store = redisStore(client, { timeout: 5000 })
     const limiter = createLimiter({ name: 'faults', store, limits: [slidingLog({ limit: 1000, window: '1h' })] })
     const admitted = await decided(limiter.consume('refunded'))
-    // Slow enough that something is always under way.
+    // Slow enough that some decision is always pending.
     proxy.toClient.pass(20)
-    const underWay = limiter.consume('under way')
+    const inFlight = limiter.consume('under way')
     let isClosed = false
     const closing = store.close().then(() => {
       isClosed = true
     })
     const refunded = limiter.refund('refunded', admitted)
-    const asked = names('after', 100)
-    for (const key of asked) {
+    const pending = names('after', 100)
+    for (const key of pending) {
       expect((await limiter.consume(key)).kind).toBe('unavailable')
       if (isClosed) break
       await sleep(3)
     }
     expect(isClosed).toBe(true)
     await closing
-    expect((await underWay).kind).toBe('decided')
+    expect((await inFlight).kind).toBe('decided')
     expect(await refunded).toBe(true)
     expect(await charged(redis, ['refunded', 'under way', 'after-0'])).toEqual([0, 1, 0])
   })
 
-  test('a client that its user closes takes the connections of the store with it', async () => {
+  test('a client that its user closes also ends the connections of the store', async () => {
     const redis = await server()
     const { client, ready, close } = singleClients[kind](redis.port)
     await ready
@@ -350,18 +350,18 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     await store.close()
   })
 
-  test('a store may be closed before it was ever connected', async () => {
+  test('a store that closes before it ever connected opens no connection later', async () => {
     const port = await freePort()
     const { client, close } = singleClients[kind](port)
     open.push(close)
     const store = redisStore(client, { timeout: TIMEOUT_MS })
     const limiter = createLimiter({ name: 'closing', store, limit: 10, window: '1h' })
-    const asked = expectOutage(limiter.consume('k'))
+    const pending = expectOutage(limiter.consume('k'))
     await store.close()
-    await asked
+    await pending
     const late = await server(port)
     await sleep(700)
-    // The user's own client is back; nothing of the store is.
+    // The client of the user reconnects; the store does not.
     expect(await late.connections()).toBeLessThanOrEqual(1)
   })
 })

@@ -19,7 +19,7 @@ const FOREIGN: Record<string, readonly string[]> = {
 
 describe.each(Object.entries(algorithms))('%s', (_name, algorithm) => {
   test.each(Object.entries(FOREIGN))(
-    'finds %s under its key: decides afresh, and so do those beside it',
+    'a decision that finds %s under its key starts afresh, and decisions beside it are not affected',
     async (_, put) => {
       const limiter = createLimiter({ name: 'foreign', store, limits: [algorithm(3, 3_600_000)] })
       await limiter.consume('victim')
@@ -41,7 +41,7 @@ describe.each(Object.entries(algorithms))('%s', (_name, algorithm) => {
   )
 })
 
-/** Values of so many bytes, of many kinds. */
+/** Values of many kinds, of any length. */
 const FILLS: Record<string, (length: number) => string> = {
   'one letter': (length) => 'x'.repeat(length),
   sentences: (length) => 'A person wrote this here, and means nothing. '.repeat(length).slice(0, length),
@@ -52,8 +52,8 @@ const FILLS: Record<string, (length: number) => string> = {
   'zero bytes and a one': (length) => `${'\0'.repeat(Math.max(0, length - 1))}\x01`.slice(0, length),
 }
 
-// A log has no length of its own by which to tell it from other values.
-test.each(Object.entries(FILLS))('a log takes no %s for one, however many', async (_, fill) => {
+// A log has no fixed length that sets it apart from other values.
+test.each(Object.entries(FILLS))('a value of %s and any length does not count as a log', async (_, fill) => {
   const limits = [slidingLog({ limit: 3, window: '1h' }), slidingLog({ limit: 20, window: '60d' })]
   const limiter = createLimiter({ name: 'foreign', store, limits })
   const first = await limiter.consume('victim')
@@ -70,7 +70,7 @@ test.each(Object.entries(FILLS))('a log takes no %s for one, however many', asyn
   for (const leftMs of (await server.lifetimes()).values()) expect(leftMs).toBeGreaterThan(0)
 })
 
-test('a closed store says so at once', async () => {
+test('operations on a closed store fail at once and say that it is closed', async () => {
   const owned = singleClients['ioredis 6'](server.port)
   await owned.ready
   const closed = redisStore(owned.client, { timeout: 60_000 })
@@ -82,16 +82,19 @@ test('a closed store says so at once', async () => {
   owned.close()
 })
 
-test.each(Object.entries(algorithms))('%s: a peek leaves what is not ours where it is', async (_, algorithm) => {
-  const limiter = createLimiter({ name: 'foreign', store, limits: [algorithm(3, 3_600_000)] })
-  const verdict = await limiter.consume('victim')
-  const [key] = [...(await server.lifetimes()).keys()] as [string]
-  await server.call('DEL', key)
-  await server.call('HSET', key, 'someone', 'else')
-  expect((await limiter.peek('victim')).allowed).toBe(true)
-  await limiter.release(verdict)
-  await limiter.renew(verdict)
-  await limiter.refund('victim', verdict)
-  expect((await limiter.consume('victim', { cost: 4 })).reason).toBe('impossible')
-  expect(await server.call('TYPE', key)).toBe('hash')
-})
+test.each(Object.entries(algorithms))(
+  '%s: a peek, a refusal and a refund leave a foreign value under the key',
+  async (_, algorithm) => {
+    const limiter = createLimiter({ name: 'foreign', store, limits: [algorithm(3, 3_600_000)] })
+    const verdict = await limiter.consume('victim')
+    const [key] = [...(await server.lifetimes()).keys()] as [string]
+    await server.call('DEL', key)
+    await server.call('HSET', key, 'someone', 'else')
+    expect((await limiter.peek('victim')).allowed).toBe(true)
+    await limiter.release(verdict)
+    await limiter.renew(verdict)
+    await limiter.refund('victim', verdict)
+    expect((await limiter.consume('victim', { cost: 4 })).reason).toBe('impossible')
+    expect(await server.call('TYPE', key)).toBe('hash')
+  },
+)

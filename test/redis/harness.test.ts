@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const started of toStop.splice(0).reverse()) await started.stop()
 })
 
-async function kept<T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> {
+async function stoppedAfterTest<T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> {
   const started = await starting
   toStop.push(started)
   return started
@@ -29,8 +29,8 @@ const isAlive = (pid: number) => {
   }
 }
 
-test('a Redis of the test’s own starts empty, restarts empty on its port, and ends, even when stopped by a signal', async () => {
-  const server = await kept(startRedis())
+test('a test server starts empty, restarts empty on its port, and ends even when a signal has stopped it', async () => {
+  const server = await stoppedAfterTest(startRedis())
   const { pid, port } = server
   await server.call('SET', 'for-ever', 1)
   await server.call('SET', 'for-a-while', 1, 'PX', 5000)
@@ -49,7 +49,7 @@ test('a Redis of the test’s own starts empty, restarts empty on its port, and 
   expect(isAlive(second)).toBe(false)
 })
 
-test('a Redis ends with the process that started it, even one that was killed', async () => {
+test('a test server ends with the process that started it, even when that is killed', async () => {
   const script = `
     const { spawn } = require('node:child_process')
     spawn('/bin/sh', ['-c', process.env.HOLD, 'sh', '/nonexistent', 'sleep', '60'], { stdio: ['pipe', 'inherit', 'inherit'] })
@@ -59,10 +59,10 @@ test('a Redis ends with the process that started it, even one that was killed', 
   const pid = Number(line)
   expect(isAlive(pid)).toBe(true)
   node.kill('SIGKILL')
-  await until('the server is gone', () => !isAlive(pid))
+  await until('the server has ended', () => !isAlive(pid))
 })
 
-test('a missing redis-server is an error that says how to get one', async () => {
+test('a missing redis-server is an error that names the variable to set', async () => {
   const before = process.env.SLUICE_REDIS_SERVER
   process.env.SLUICE_REDIS_SERVER = '/nonexistent/redis-server'
   try {
@@ -72,8 +72,8 @@ test('a missing redis-server is an error that says how to get one', async () => 
   }
 })
 
-test('every single client speaks to a Redis', async () => {
-  const server = await kept(startRedis())
+test('every client for a single server writes to it', async () => {
+  const server = await stoppedAfterTest(startRedis())
   for (const name of namesOf(singleClients)) {
     const { client, ready, close } = singleClients[name](server.port)
     await ready
@@ -83,8 +83,8 @@ test('every single client speaks to a Redis', async () => {
   expect([...(await server.lifetimes()).keys()].sort()).toEqual(namesOf(singleClients).sort())
 })
 
-test('every cluster client speaks to all masters of a cluster', async () => {
-  const cluster = await kept(startCluster())
+test('every cluster client writes to all masters of a cluster', async () => {
+  const cluster = await stoppedAfterTest(startCluster())
   const keys = [0, 1, 2].map((master) => cluster.identityOn(master))
   for (const key of [...keys, 'a{b}c', '{}x', 'plain']) {
     expect(slotOf(key)).toBe(await cluster.masters[0]?.call('CLUSTER', 'KEYSLOT', key))
@@ -100,22 +100,22 @@ test('every cluster client speaks to all masters of a cluster', async () => {
 })
 
 test('every Sentinel client follows a failover', async () => {
-  const all = await kept(startSentinels())
+  const all = await stoppedAfterTest(startSentinels())
   for (const name of namesOf(sentinelClients)) {
     const { client, ready, close } = sentinelClients[name](all)
     await ready
     expect(await client.set(name, '1')).toBe('OK')
     if (name === 'ioredis 6 by Sentinel') {
       await all.failOver()
-      await until('the client has followed', async () => (await client.set(name, '2')) === 'OK')
+      await until('the client writes to the new master', async () => (await client.set(name, '2')) === 'OK')
     }
     close()
   }
 })
 
-test('a proxy delays, holds back, cuts and half-closes', async () => {
-  const server = await kept(startRedis())
-  const proxy = await kept(startProxy(server.port))
+test('the test proxy delays, holds back, cuts and half-closes connections', async () => {
+  const server = await stoppedAfterTest(startRedis())
+  const proxy = await stoppedAfterTest(startProxy(server.port))
   const { client, ready, close } = singleClients['ioredis 6'](proxy.port)
   await ready
   await client.set('a', '1')
@@ -128,18 +128,18 @@ test('a proxy delays, holds back, cuts and half-closes', async () => {
 
   proxy.toClient.hold()
   const reply = client.incr('a')
-  await until('the server ran it', async () => (await server.call('GET', 'a')) === '2')
+  await until('the server executed the command', async () => (await server.call('GET', 'a')) === '2')
   proxy.toClient.pass()
   expect(await reply).toBe(2)
 
   proxy.cut()
-  await until('the client came back', () => client.ping())
+  await until('the client has reconnected', () => client.ping())
 
   let isDown = false
   client.once('close', () => {
     isDown = true
   })
   proxy.halfClose()
-  await until('the client has noticed, and came back', async () => isDown && (await client.ping()) === 'PONG')
+  await until('the client has noticed the end and reconnected', async () => isDown && (await client.ping()) === 'PONG')
   close()
 })
