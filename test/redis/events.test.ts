@@ -153,7 +153,7 @@ test('concurrent health checks of a store share one round trip to Redis', async 
   expect(all[0]?.roundTripMs).toBeGreaterThan(0)
 })
 
-test('a closed store is no longer counted, and reports itself as unavailable', async () => {
+test('a closed store is absent from the counts of stores, and reports itself as unavailable', async () => {
   const store = await storeOn(await started())
   createLimiter({ name: freshName(), store, limit: 2, window: '1h' })
   const counting = counted()

@@ -30,7 +30,7 @@ afterAll(() => store.close())
 
 const long = 'x'.repeat(10_000)
 
-/** Everything that once broke someone's keys, with neighbours that a careless escape would make equal. */
+/** Identities that have broken keys before, with neighbours that a careless escape would make equal. */
 const odd = [
   ...[
     'a',
@@ -130,22 +130,22 @@ const odd = [
   ],
 ]
 
-test('odd identities each have a quota of their own', async () => {
+test('each odd identity has its own quota', async () => {
   expect(new Set(odd).size).toBe(odd.length)
   const limiter = createLimiter({ name: 'keys', store, limit: 2, window: '1h' })
-  const wrong = async (step: string, expected: object) => {
+  const expectAll = async (step: string, expected: object) => {
     for (const identity of odd) {
       const { allowed, remaining } = await limiter.consume(identity)
       expect({ step, identity, allowed, remaining }).toEqual({ step, identity, ...expected })
     }
   }
-  await wrong('first', { allowed: true, remaining: 1 })
-  await wrong('second', { allowed: true, remaining: 0 })
-  await wrong('third', { allowed: false, remaining: 0 })
+  await expectAll('first', { allowed: true, remaining: 1 })
+  await expectAll('second', { allowed: true, remaining: 0 })
+  await expectAll('third', { allowed: false, remaining: 0 })
   expect((await server.lifetimes()).size).toBe(odd.length)
 })
 
-test('an identity that looks like another one’s key has a quota of its own', async () => {
+test('an identity that looks like the key of another identity has its own quota', async () => {
   const limiter = createLimiter({ name: 'keys', store, limit: 1, window: '1h' })
   for (const identity of odd) {
     await server.flush()
@@ -158,8 +158,8 @@ test('an identity that looks like another one’s key has a quota of its own', a
   }
 })
 
-test('keys are short, and printable, whatever the identity', async () => {
-  // Under a prefix of its own: what other stores know of its blocks they would write again after the next test's flush.
+test('keys are short and printable for every identity', async () => {
+  // A separate prefix: other stores would restore its blocks after the flush of the next test.
   const own = insist(redisStore(client, { prefix: 'own:', timeout: 5000 }))
   const limiter = createLimiter({ name: 'keys', store: own, limit: 2, window: '1h' })
   for (const identity of odd) {
@@ -168,14 +168,14 @@ test('keys are short, and printable, whatever the identity', async () => {
   }
   for (const key of (await server.lifetimes()).keys()) {
     expect(key).toMatch(/^[\x21-\x7e]{1,200}$/)
-    // One hash tag, the identity's own: it cannot choose its slot. The marker of blocks belongs to no identity.
+    // One hash tag, around the whole identity, so that it cannot choose its slot. The marker of blocks has no identity.
     if (key !== 'own:v1:blocked') expect(key.match(/[{}]/g)).toEqual(['{', '}'])
     expect(key).not.toContain('*')
   }
   await own.close()
 })
 
-test('odd identities are blocked, forgotten and refunded one by one', async () => {
+test('a reset, a refund or a block of an odd identity affects that identity alone', async () => {
   const own = insist(redisStore(client, { prefix: 'own:', timeout: 5000 }))
   const limiter = createLimiter({ name: 'keys', store: own, limit: 5, window: '1h' })
   const remaining = () => Promise.all(odd.map(async (identity) => (await limiter.peek(identity)).remaining))
@@ -192,7 +192,7 @@ test('odd identities are blocked, forgotten and refunded one by one', async () =
   await own.close()
 })
 
-test('several identities of one request do not run into each other', async () => {
+test('the identities of one request have separate quotas', async () => {
   type Pair = readonly [string, string]
   const limits = [
     slidingLog<Pair>({ limit: 1, window: '1h', key: keyed('first', ([a]) => a) }),
@@ -212,7 +212,7 @@ test('several identities of one request do not run into each other', async () =>
   expect((await limiter.consume(['new', 'a'])).limits.map(({ allowed }) => allowed)).toEqual([true, false])
 })
 
-test('limiters with one name and other limits share nothing; with the same limits everything, in whatever order written', async () => {
+test('limiters of one name share counts exactly when their limits are the same, in any order', async () => {
   const make = (limits: [number, Duration][]) =>
     createLimiter({ name: 'same', store, limits: limits.map(([limit, window]) => slidingLog({ limit, window })) })
   const one = make([
@@ -232,18 +232,18 @@ test('limiters with one name and other limits share nothing; with the same limit
   expect((await other.peek('k')).remaining).toBe(6)
 })
 
-test('another policy on the same identity is another quota', async () => {
+test('policies have separate quotas and blocks for the same identity', async () => {
   const login = createLimiter({ name: 'login', store, limit: 1, window: '1h' })
   const search = createLimiter({ name: 'search', store, limit: 1, window: '1h' })
   await login.consume('k')
   await login.block('other', { for: '1h' })
   expect((await search.consume('k')).allowed).toBe(true)
   expect((await search.consume('other')).allowed).toBe(true)
-  // The store would restore it for the tests that flush.
+  // The store would restore the block after the flush of the next test.
   await login.unblock('other')
 })
 
-test('keys tell the version of their layout and the kind of their identity', async () => {
+test('a key has the version of its layout and the kind of its identity', async () => {
   const context = contextOf({
     ip: '2001:db8::1',
     path: '/a b',

@@ -12,13 +12,13 @@ let warned: string[]
 beforeEach(async () => {
   server = await startRedis()
   warned = []
-  // A server that is killed is not news here.
+  // The warnings about killed servers are expected.
   vi.spyOn(process, 'emitWarning').mockImplementation((message) => void warned.push(String(message)))
   return () => server.stop()
 })
 afterEach(() => vi.restoreAllMocks())
 
-/** A process that shares the server: a client, a store and a limiter of its own. */
+/** A process that shares the server, with its own client, store and limiters. */
 async function member(clock?: () => number) {
   const { client, ready, close } = singleClients['ioredis 6'](server.port)
   await ready
@@ -56,7 +56,7 @@ afterEach(async () => {
   for (const leave of leaving.splice(0)) await leave()
 })
 
-/** What of some requests at once was admitted. */
+/** The number of admitted requests out of some at once. */
 async function admitted(limiter: Limiter, key: string, requests = 20): Promise<number> {
   const verdicts = await Promise.all(Array.from({ length: requests }, () => limiter.consume(key)))
   return verdicts.filter(({ allowed }) => allowed).length
@@ -67,13 +67,13 @@ async function ban({ banning }: Member, key: string): Promise<void> {
   expect((await banning.consume(key)).reason).toBe('banned')
 }
 
-/** A ban is in the index a moment after it began. */
+/** A ban reaches the index a moment after it begins. */
 async function untilListed(store: RedisStore, count: number): Promise<void> {
-  await until('the index has all of them', async () => (await store.blocks.list()).entries.length === count)
+  await until('the index has all blocks', async () => (await store.blocks.list()).entries.length === count)
 }
 
 describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () => {
-  test('an identity that is blocked or banned stays so while Redis is killed, and when it comes back empty', async () => {
+  test('blocks and bans hold while Redis is killed, and after it restarts empty', async () => {
     const [here] = (await members(1)) as [Member]
     await here.limiter.block('spammer', { for: '1h', reason: 'scraping' })
     await ban(here, 'guesser')
@@ -85,12 +85,12 @@ describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () =>
     await until('Redis decides again', async () => (await here.limiter.consume('friend')).kind === 'decided')
     expect(await admitted(here.limiter, 'spammer')).toBe(0)
     const { reason, block } = await here.limiter.consume('spammer')
-    expect({ reason, said: block?.reason }).toEqual({ reason: 'blocked', said: 'scraping' })
+    expect({ reason, blockReason: block?.reason }).toEqual({ reason: 'blocked', blockReason: 'scraping' })
     const verdict = await here.banning.consume('guesser')
     expect({ reason: verdict.reason, rung: verdict.ban?.rung }).toEqual({ reason: 'banned', rung: 1 })
   })
 
-  test('a flush ends no block: the very next decision is refused, and others know of it again', async () => {
+  test('a flush ends no block: the next decision is refused, and the block reaches other processes again', async () => {
     const [here, there] = (await members(2)) as [Member, Member]
     await here.limiter.block('spammer', { for: '1h' })
     await ban(here, 'guesser')
@@ -104,31 +104,31 @@ describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () =>
     expect(warned.filter((message) => message.includes('written again'))).not.toEqual([])
   })
 
-  test('a process that was only told of a block holds it as well, after the one that blocked is gone', async () => {
+  test('a process that only read a block still enforces it after its origin has ended and Redis is flushed', async () => {
     const [here, there] = (await members(2)) as [Member, Member]
     await here.limiter.block('spammer', { for: '1h' })
     await ban(here, 'guesser')
     await untilListed(here.store, 2)
-    await until('the other process has looked', () => there.store.blocks.known === 2)
+    await until('the other process has read the index', () => there.store.blocks.known === 2)
     await leaving.shift()?.()
     await server.flush()
     expect(await admitted(there.limiter, 'spammer')).toBe(0)
     expect(await admitted(there.banning, 'guesser')).toBe(0)
   })
 
-  test('a ban that is written again keeps its rung: the next one is longer, also in a process that was only told', async () => {
+  test('a restored ban keeps its rung, so the next ban is longer, even in a process that only read it', async () => {
     let now = Date.now()
     const [here, there] = (await members(2, () => now)) as [Member, Member]
     await ban(here, 'guesser')
     await untilListed(here.store, 1)
-    await until('the other process has looked', () => there.store.blocks.known === 1)
+    await until('the other process has read the index', () => there.store.blocks.known === 1)
     await leaving.shift()?.()
     await server.flush()
     await untilListed(there.store, 1)
     now += 3_600_000
     await ban(there, 'guesser')
     expect((await there.banning.peek('guesser')).ban?.rung).toBe(2)
-    // Who is unblocked meanwhile begins with the first again, whatever was lost.
+    // An unblocked identity begins with the first rung again, whatever Redis lost.
     await untilListed(there.store, 1)
     await there.banning.unblock('guesser')
     await server.flush()
@@ -137,7 +137,7 @@ describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () =>
     expect((await there.banning.peek('guesser')).ban?.rung).toBe(1)
   })
 
-  test('keys that are evicted beside made-up identities end no block', async () => {
+  test('eviction of keys under a flood of made-up identities ends no block', async () => {
     const [here] = (await members(1)) as [Member]
     await here.limiter.block('spammer', { for: '1h' })
     await ban(here, 'guesser')
@@ -154,25 +154,25 @@ describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () =>
   })
 })
 
-test('an identity that is unblocked stays so, whichever process knew of the block', async () => {
+test('an unblocked identity stays unblocked, whichever process knew of the block', async () => {
   const [here, there] = (await members(2)) as [Member, Member]
   await here.limiter.block('ann', { for: '1h' })
-  await until('the other process has looked', () => there.store.blocks.known === 1)
+  await until('the other process has read the index', () => there.store.blocks.known === 1)
   await here.limiter.unblock('ann')
   expect((await there.limiter.consume('ann')).allowed).toBe(true)
   await here.limiter.block('bob', { for: '1h' })
-  await until('the other process has looked', () => there.store.blocks.known === 1)
-  // The one process has forgotten bob when the other has not heard of it, and Redis has lost everything.
+  await until('the other process has read the index', () => there.store.blocks.known === 1)
+  // One process has ended the block before the other has read that, and Redis has lost everything.
   await here.limiter.unblock('bob')
   await server.flush()
   await here.limiter.unblock('bob')
-  await until('the other process has looked', () => there.store.blocks.known === 0)
+  await until('the other process has read the index', () => there.store.blocks.known === 0)
   expect((await there.limiter.consume('bob')).allowed).toBe(true)
   expect((await here.limiter.consume('bob')).allowed).toBe(true)
 })
 
-test('a block that is ended just before a flush stays ended, whatever of the index was being read', async () => {
-  // By chance: without what is compared there, one of some forty came back.
+test('a block that ends just before a flush stays ended, even while the index is being read', async () => {
+  // A matter of chance: without the comparison in the store, about one in forty returned.
   const stores = Array.from({ length: 40 * RUNS }, async (_, n) => {
     const { client, ready, close } = singleClients['ioredis 6'](server.port)
     await ready
@@ -188,7 +188,7 @@ test('a block that is ended just before a flush stays ended, whatever of the ind
     await limiter.unblock('ann')
     const keys = (await server.call('KEYS', `${prefix}*`)) as string[]
     if (keys.length > 0) await server.call('DEL', ...keys)
-    // Two looks at the index, by which it would be there again.
+    // Two looks at the index, after which the block would be back.
     await sleep(2500)
     return (await store.blocks.list()).entries
   })
@@ -196,13 +196,13 @@ test('a block that is ended just before a flush stays ended, whatever of the ind
 })
 
 test.each(['unblock', 'remove', 'removeAll'] as const)(
-  'what %s has ended comes back for one look at most, where Redis loses that before others have heard of it',
+  'blocks that %s ended return for one look at most when Redis loses that before others read it',
   async (deed) => {
     const [here, there] = (await members(2)) as [Member, Member]
     await here.limiter.block('ann', { for: '1h' })
     await ban(here, 'guesser')
     await untilListed(here.store, 2)
-    await until('the other process has looked', () => there.store.blocks.known === 2)
+    await until('the other process has read the index', () => there.store.blocks.known === 2)
     if (deed === 'unblock') {
       await there.limiter.unblock('ann')
       await there.banning.unblock('guesser')
@@ -211,7 +211,7 @@ test.each(['unblock', 'remove', 'removeAll'] as const)(
       await there.store.blocks.remove({ key: 'guesser' }, { policy: 'banning' })
     } else await there.store.blocks.removeAll()
     await server.flush()
-    // The one process writes again what it knows, and the other what it has ended.
+    // One process restores the blocks that it knows, and the other their ends.
     await sleep(2500)
     expect((await here.store.blocks.list()).entries).toEqual([])
     for (const { store, limiter, banning } of [here, there]) {
@@ -222,17 +222,17 @@ test.each(['unblock', 'remove', 'removeAll'] as const)(
   },
 )
 
-test('removeAll ends what all processes know of, and no process writes it again', async () => {
+test('removeAll ends the known blocks of all processes, and no process restores them', async () => {
   const [here, there] = (await members(2)) as [Member, Member]
   for (let n = 0; n < 50; n++) await here.limiter.block(`k${n}`, { for: '1h' })
   await ban(here, 'guesser')
-  await until('the other process has looked', () => there.store.blocks.known === 51)
+  await until('the other process has read the index', () => there.store.blocks.known === 51)
   await here.store.blocks.removeAll()
   for (const { limiter, banning } of [here, there]) {
     expect(await admitted(limiter, 'k7', 1)).toBe(1)
     expect((await banning.peek('guesser')).reason).toBe('limited')
   }
-  await until('the other process has looked', () => there.store.blocks.known === 0)
+  await until('the other process has read the index', () => there.store.blocks.known === 0)
   await server.flush()
   expect(await admitted(there.limiter, 'k8', 1)).toBe(1)
   expect((await here.store.blocks.list()).entries).toEqual([])

@@ -14,7 +14,7 @@ const leaving: (() => Promise<void>)[] = []
 beforeEach(async () => {
   server = await startRedis()
   warned = []
-  // A server that is killed is not news here.
+  // The warnings about killed servers are expected.
   vi.spyOn(process, 'emitWarning').mockImplementation((message) => void warned.push(String(message)))
 })
 afterEach(async () => {
@@ -23,7 +23,7 @@ afterEach(async () => {
   await server.stop()
 })
 
-/** A process that has just started: nothing has been awaited. */
+/** A process that has just started, without waiting for its connection. */
 function newcomer(connectTimeout = 20_000) {
   const { client, close } = singleClients['ioredis 6'](server.port)
   const store = redisStore(client, { timeout: 2000, connectTimeout, prefix: 'lasting-lists:' })
@@ -34,7 +34,7 @@ function newcomer(connectTimeout = 20_000) {
   return createLimiter({ name: 'api', store, limit: 1000, window: '1m', deny: storeList('abusers') })
 }
 
-/** A process that shares the server: a client, a store, and a limiter that denies what the list has. */
+/** A process that shares the server, with its own client and store, and a limiter that denies the entries of a list. */
 async function member() {
   const { client, ready, close } = singleClients['ioredis 6'](server.port)
   await ready
@@ -51,33 +51,33 @@ async function member() {
   return { list: store.list('abusers'), limiter, isDenied, leave }
 }
 
-test('what one process changes is in force there at once, and soon elsewhere', async () => {
+test('a change to a list holds at once in its process, and soon in others', async () => {
   const [here, there] = [await member(), await member()]
   await here.list.add({ key: 'eve' }, { reason: 'fraud' })
   expect(await here.isDenied('eve')).toBe(true)
-  await until('the other process knows', () => there.isDenied('eve'))
-  // A process that starts later has all of it once its list is ready.
+  await until('the other process knows the list', () => there.isDenied('eve'))
+  // A process that starts later has every entry once its list is ready.
   const later = await member()
   expect(await later.isDenied('eve')).toBe(true)
   await there.list.remove({ key: 'eve' })
   expect(await there.isDenied('eve')).toBe(false)
-  await until('the one process knows', async () => !(await here.isDenied('eve')))
+  await until('the first process knows the removal', async () => !(await here.isDenied('eve')))
 })
 
 describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () => {
-  test('a list holds while Redis is killed, and is written again when it comes back with nothing', async () => {
+  test('a list holds while Redis is killed, and is restored when Redis restarts empty', async () => {
     const [here, there] = [await member(), await member()]
     await here.list.add({ key: 'eve' }, { reason: 'fraud' })
     await here.list.add({ key: 'mallory' })
     await here.list.remove({ key: 'mallory' })
-    await until('the other process knows', () => there.list.size === 1)
+    await until('the other process knows the list', () => there.list.size === 1)
     server.kill('SIGKILL')
     expect(await here.isDenied('eve')).toBe(true)
     expect(await there.isDenied('eve')).toBe(true)
     await expect(here.list.add({ key: 'oscar' })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     await server.restart()
     await until(
-      'the list is in Redis again',
+      'the list is restored in Redis',
       async () => (await here.list.list().catch(() => undefined))?.entries.length === 1,
     )
     expect(await here.list.get({ key: 'eve' })).toMatchObject({ value: 'eve', reason: 'fraud' })
@@ -86,25 +86,25 @@ describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () =>
     expect(warned.filter((message) => message.includes('an entry of a list'))).not.toEqual([])
   })
 
-  test('a flush ends no entry, and one that was removed stays removed, whichever process knew of it', async () => {
+  test('a flush ends no list entry, and a removed entry stays removed, whichever process knew of it', async () => {
     const [here, there] = [await member(), await member()]
     await here.list.add({ key: 'eve' })
     await here.list.add({ key: 'mallory' })
-    await until('the other process knows', () => there.list.size === 2)
+    await until('the other process knows the list', () => there.list.size === 2)
     await here.leave()
     leaving.shift()
     await server.flush()
     await there.list.remove({ key: 'mallory' })
     const later = await member()
-    await until('the new process knows', () => later.isDenied('eve'))
+    await until('the new process knows the list', () => later.isDenied('eve'))
     expect(await later.isDenied('mallory')).toBe(false)
     expect(await there.isDenied('eve')).toBe(true)
   })
 
-  test('a removal that Redis loses before others have heard of it is written again', async () => {
+  test('the removal of a list entry is restored when Redis loses it before others read it', async () => {
     const [here, there] = [await member(), await member()]
     await here.list.add({ key: 'eve' })
-    await until('the other process knows', () => there.list.size === 1)
+    await until('the other process knows the list', () => there.list.size === 1)
     await there.list.remove({ key: 'eve' })
     await server.flush()
     await sleep(2500)
@@ -113,7 +113,7 @@ describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () =>
     expect(await there.isDenied('eve')).toBe(false)
   })
 
-  test('keys that are evicted beside made-up identities end no entry', async () => {
+  test('eviction of keys under a flood of made-up identities ends no list entry', async () => {
     const here = await member()
     await here.list.add({ key: 'eve' })
     const used = Number((await server.fields('INFO', 'memory')).used_memory)
@@ -125,14 +125,14 @@ describe.each(Array.from({ length: RUNS }, (_, run) => run + 1))('run %i', () =>
     }
     expect(Number((await server.fields('INFO', 'stats')).evicted_keys)).toBeGreaterThan(1000)
     await server.call('CONFIG', 'SET', 'maxmemory', 0)
-    // The key that nothing but a change or a page reads goes first.
+    // The key that only changes and pages read is evicted first.
     const keys = (await server.call('KEYS', '*:changes')) as string[]
     for (const key of keys) await server.call('DEL', key)
-    await until('Redis has it', async () => (await here.list.list()).entries.length === 1)
+    await until('Redis has the entry again', async () => (await here.list.list()).entries.length === 1)
   })
 })
 
-test('a process decides by all of a long list from its first request on', async () => {
+test('a process applies every entry of a long list from its first request on', async () => {
   const entries = byEffort({ quick: 1000, usual: 3000, full: 100_000 })
   const here = await member()
   const keys = Array.from({ length: entries }, (_, n) => `abuser ${n}`)
@@ -152,12 +152,12 @@ test('a process decides by all of a long list from its first request on', async 
   expect((await limiter.consume('friend')).allowed).toBe(true)
 }, 240_000)
 
-test('a process that starts while Redis is away decides without the list, and by it once Redis is there', async () => {
+test('a process that starts while Redis is away admits without the list, and applies it once Redis is up', async () => {
   const here = await member()
   await here.list.add({ key: 'eve' })
   server.kill('SIGKILL')
   const limiter = newcomer(200)
   expect(await limiter.consume('eve')).toMatchObject({ allowed: true, kind: 'unavailable' })
   await server.restart()
-  await until('the list is known', async () => (await limiter.consume('eve')).reason === 'denied')
+  await until('the process knows the list', async () => (await limiter.consume('eve')).reason === 'denied')
 })

@@ -7,12 +7,12 @@ import { redisForTests } from '../support/redis-for-tests.js'
 import { until } from '../support/until.js'
 
 const HOUR_MS = 3_600_000
-/** How much longer than needed a key may stay. */
+/** The longest time by which a key may outlive its need. */
 const SPARE_MS = 60_000
 
 const { server, client } = await redisForTests()
 const store = insist(redisStore(client, { timeout: 5000 }))
-/** The clock of `timed`; its keys' lives are real time all the same. */
+/** The clock of `timed`; the keys expire by real time all the same. */
 let now = 0
 const timed = insist(redisStore(client, { timeout: 5000, clock: () => now }))
 beforeEach(async () => {
@@ -24,11 +24,11 @@ afterAll(async () => {
   await timed.close()
 })
 
-/** Expects that every key ends by itself, and not much later than it has to. */
-async function expectLifetimes(step: string, mostMs: number): Promise<void> {
+/** Expects every key to expire, and not much later than needed. */
+async function expectLifetimes(step: string, maxMs: number): Promise<void> {
   for (const [key, leftMs] of await server.lifetimes()) {
-    expect(leftMs, `${step}: ${key} has to end by itself`).toBeGreaterThan(0)
-    expect(leftMs, `${step}: ${key} need not stay for so long`).toBeLessThanOrEqual(mostMs)
+    expect(leftMs, `${step}: ${key} has to expire`).toBeGreaterThan(0)
+    expect(leftMs, `${step}: ${key} lives longer than needed`).toBeLessThanOrEqual(maxMs)
   }
 }
 
@@ -36,8 +36,8 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
   const on = (where: Store, units: number, windowMs: number, onDeny: 'none' | 'charge' = 'none'): Limiter =>
     createLimiter({ name: 'life', store: where, limits: [limit(units, windowMs)], onDeny })
 
-  test('every key has a life that ends, after every kind of operation', async () => {
-    // Under a prefix of its own: what other stores know of its blocks they would write again after the next test's flush.
+  test('every key has an expiry after every kind of operation', async () => {
+    // A separate prefix: other stores would restore its blocks after the flush of the next test.
     const own = insist(redisStore(client, { prefix: 'own:', timeout: 5000 }))
     const limiter = on(own, 5, HOUR_MS)
     const hammered = on(own, 5, HOUR_MS, 'charge')
@@ -45,7 +45,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     const steps: Record<string, () => Promise<unknown>> = {
       consume: () => limiter.consume('k'),
       'a refused consume': () => limiter.consume('k', { cost: 4 }),
-      'an impossible one': () => limiter.consume('k', { cost: 6 }),
+      'an impossible consume': () => limiter.consume('k', { cost: 6 }),
       peek: () => limiter.peek('k'),
       'peek at nothing': () => limiter.peek('nothing'),
       renew: () => limiter.renew(first),
@@ -73,7 +73,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     for (const key of (await server.lifetimes()).keys()) await server.call('PERSIST', key)
   }
 
-  test('a key that someone else made permanent still counts, and ends by itself again with the first charge after its window', async () => {
+  test('a key without its expiry still counts, and has one again with the first charge after its window', async () => {
     const limiter = on(timed, 5, HOUR_MS)
     await limiter.consume('k')
     await persistAll()
@@ -83,7 +83,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     await expectLifetimes('healed', 4 * HOUR_MS + SPARE_MS)
   })
 
-  test('a key that someone else made permanent ends by itself again within a window of steady use', async () => {
+  test('a key without its expiry has one again within a window of steady use', async () => {
     const limiter = on(timed, 5, HOUR_MS)
     await limiter.consume('k')
     await persistAll()
@@ -94,24 +94,24 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     await expectLifetimes('healed', 4 * HOUR_MS + SPARE_MS)
   })
 
-  test('a permanent key locks no client out: when its window is over it admits, and ends by itself again', async () => {
+  test('a key without its expiry admits again after its window, and has an expiry again', async () => {
     const limiter = on(store, 3, 200)
     await limiter.consume('k', { cost: 3 })
     await persistAll()
-    await until('it admits again', async () => (await limiter.consume('k')).allowed)
+    await until('the key admits again', async () => (await limiter.consume('k')).allowed)
     await expectLifetimes('healed', 2 * 200 + SPARE_MS)
   })
 
-  test('no key is left when nothing it holds counts any more', async () => {
+  test('a key expires once nothing in it counts', async () => {
     const limiter = on(store, 3, 160)
     await limiter.consume('k', { cost: 2 })
     await limiter.consume('other')
-    await until('all keys are gone', async () => (await server.lifetimes()).size === 0, {
+    await until('all keys have expired', async () => (await server.lifetimes()).size === 0, {
       withinMs: 160 * 2 + SPARE_MS,
     })
   })
 
-  test('a refund that comes after the state has ended makes no key', async () => {
+  test('a refund after its state has ended creates no key', async () => {
     const limiter = on(store, 3, 100)
     const verdict = await limiter.consume('k', { cost: 2 })
     await sleep(250)
@@ -122,7 +122,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     expect(await server.call('DBSIZE')).toBe(0)
   })
 
-  test("a refund leaves what others charged, and its life, by Redis's own clock", async () => {
+  test('a refund leaves the charges of others and the life of their key, by the clock of Redis', async () => {
     const limiter = on(store, 6, HOUR_MS)
     await limiter.consume('k', { cost: 3 })
     const verdict = await limiter.consume('k', { cost: 2 })
@@ -133,7 +133,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     for (const leftMs of (await server.lifetimes()).values()) expect(leftMs).toBeGreaterThan(resetAfterMs - SPARE_MS)
   })
 
-  test('a refund after a reset makes no key and gives no more than there is', async () => {
+  test('a refund after a reset creates no key and adds no room beyond the limit', async () => {
     const limiter = on(store, 3, HOUR_MS)
     const verdict = await limiter.consume('k', { cost: 2 })
     await limiter.reset('k')
@@ -143,7 +143,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     expect((await limiter.consume('k')).allowed).toBe(false)
   })
 
-  test('a refund given twice counts once, also when both come at the same time', async () => {
+  test('a repeated refund counts once, even when both are concurrent', async () => {
     const limiter = on(store, 5, HOUR_MS)
     const verdict = await limiter.consume('k', { cost: 2 })
     await limiter.consume('k', { cost: 2 })
@@ -152,7 +152,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     expect((await limiter.peek('k')).remaining).toBe(3)
   })
 
-  test('what is refunded beyond its window is not taken from what came later', async () => {
+  test('a refund after its window leaves later charges', async () => {
     const limiter = on(timed, 4, HOUR_MS)
     const early = await limiter.consume('k', { cost: 2 })
     now += 2 * HOUR_MS
@@ -162,24 +162,21 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     await expectLifetimes('a late refund', 3 * HOUR_MS + SPARE_MS)
   })
 
-  test.each([69, 70, 75])(
-    'a refund after which nothing counts any more causes no error, %i minutes on',
-    async (minutes) => {
-      const MINUTE_MS = HOUR_MS / 60
-      const limiter = on(timed, 7, HOUR_MS)
-      await limiter.consume('k')
-      now += 50 * MINUTE_MS
-      await limiter.consume('k')
-      now += 50 * MINUTE_MS
-      const newest = await limiter.consume('k')
-      // The one before it lapsed an hour after it was made; keys by another clock than Redis's live an hour longer.
-      now += minutes * MINUTE_MS
-      expect(await limiter.refund('k', newest)).toBe(true)
-      expect(await limiter.peek('k')).toMatchObject({ remaining: 7, resetAfterMs: 0 })
-    },
-  )
+  test.each([69, 70, 75])('a refund of the last charge that counts succeeds, %i minutes on', async (minutes) => {
+    const MINUTE_MS = HOUR_MS / 60
+    const limiter = on(timed, 7, HOUR_MS)
+    await limiter.consume('k')
+    now += 50 * MINUTE_MS
+    await limiter.consume('k')
+    now += 50 * MINUTE_MS
+    const newest = await limiter.consume('k')
+    // The charge before it lapsed after an hour; with a clock other than that of Redis, keys live an hour longer.
+    now += minutes * MINUTE_MS
+    expect(await limiter.refund('k', newest)).toBe(true)
+    expect(await limiter.peek('k')).toMatchObject({ remaining: 7, resetAfterMs: 0 })
+  })
 
-  test('also what is refunded while the clock is behind is as if it had not been', async () => {
+  test('a refund while the clock is behind leaves no trace of its charge', async () => {
     const limiter = on(timed, 6, HOUR_MS)
     const verdict = await limiter.consume('k', { cost: 2 })
     now -= HOUR_MS / 4
@@ -188,7 +185,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
     expect(await server.call('DBSIZE')).toBe(0)
   })
 
-  test('everything refunded is as if nothing had been', async () => {
+  test('refunds of all charges leave a key as good as new', async () => {
     const limiter = on(timed, 6, HOUR_MS)
     const verdicts = []
     for (const cost of [1, 2, 3]) verdicts.push(await limiter.consume('k', { cost }))
@@ -198,7 +195,7 @@ describe.each(Object.entries(algorithms))('%s', (_, limit) => {
   })
 })
 
-test('a permit that is renewed outlives the key of its first ttl', async () => {
+test('a renewed permit extends the life of its key', async () => {
   const limiter = createLimiter({ name: 'held', store, limits: [concurrency({ limit: 1, ttl: '1h' })] })
   const verdict = await limiter.consume('k')
   const [key] = [...(await server.lifetimes()).keys()] as [string]
@@ -207,7 +204,7 @@ test('a permit that is renewed outlives the key of its first ttl', async () => {
   expect((await server.lifetimes()).get(key)).toBeGreaterThan(HOUR_MS - SPARE_MS)
 })
 
-test('a permit can be renewed until the ms at which it ends, and not at it', async () => {
+test('a permit can be renewed up to the last millisecond of its ttl, and not after it', async () => {
   const limiter = createLimiter({ name: 'ends', store: timed, limits: [concurrency({ limit: 1, ttl: 1000 })] })
   const verdict = await limiter.consume('k')
   now += 999
@@ -219,21 +216,21 @@ test('a permit can be renewed until the ms at which it ends, and not at it', asy
   expect((await limiter.peek('k')).allowed).toBe(true)
 })
 
-test('a log in use for long frees the room of what has lapsed', async () => {
+test('a log in long use frees the memory of lapsed entries', async () => {
   const limiter = createLimiter({ name: 'room', store: timed, limits: [slidingLog({ limit: 1000, window: 1000 })] })
-  // At once, so that it all lapses at once, too.
+  // All at once, so that all entries lapse at once.
   await limiter.consume('k', { cost: 1000 })
   now += 1000
   for (let i = 0; i < 300; i++) {
     now += 60
     expect((await limiter.consume('k')).allowed).toBe(true)
     const [key] = [...(await server.lifetimes()).keys()] as [string]
-    // The header, and 4 bytes per entry: 17 count at a time, and room for four times as many is not worth freeing.
+    // The header, and 4 bytes per entry: 17 entries count at a time, and room for four times as many is not worth freeing.
     expect(await server.call('STRLEN', key)).toBeLessThanOrEqual(68 + 4 * 4 * 17)
   }
 })
 
-test('a block ends by itself, and a longer window than a timer can hold neither overflows nor lapses', async () => {
+test('a block expires, and a window beyond the range of timers neither overflows nor lapses', async () => {
   const limiter = createLimiter({ name: 'long', store, limit: 1, window: '400d' })
   await limiter.consume('k')
   expect(await limiter.consume('k')).toMatchObject({ allowed: false })
@@ -241,5 +238,5 @@ test('a block ends by itself, and a longer window than a timer can hold neither 
   for (const leftMs of (await server.lifetimes()).values()) expect(leftMs).toBeGreaterThan(299 * 24 * HOUR_MS)
   await limiter.block('b', { for: 80 })
   expect((await limiter.consume('b')).reason).toBe('blocked')
-  await until('the block is over', async () => (await limiter.peek('b')).reason === undefined)
+  await until('the block has ended', async () => (await limiter.peek('b')).reason === undefined)
 })

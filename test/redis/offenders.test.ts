@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** A process that shares the server. */
+/** A process that shares the server, with its own client and store. */
 async function member() {
   const { client, ready, close } = singleClients['redis 6'](server.port)
   await ready
@@ -26,13 +26,13 @@ async function member() {
   }
 }
 
-test('what several processes refuse is put together within a second or two, and when they close', async () => {
+test('offenders combines the refusals of several processes within seconds, and when their stores close', async () => {
   const [here, there] = [await member(), await member()]
   // The deny cache repeats most of these refusals.
   for (let n = 0; n < 20; n++) await here.limiter.consume('ann')
   for (let n = 0; n < 30; n++) await there.limiter.consume('ann')
   await until(
-    'each has heard of the other',
+    'the report has the refusals of both processes',
     async () => (await here.store.offenders({ policy: 'api' })).refusals === 49,
   )
   for (let n = 0; n < 5; n++) await there.limiter.consume('bob')

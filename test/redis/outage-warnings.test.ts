@@ -34,7 +34,7 @@ function limiterOn({ client, close }: Owned<RedisClient>, options: RedisStoreOpt
 }
 type Warned = ReturnType<typeof limiterOn>
 
-/** Decides until the store is away, and then for some time on: some probes fail meanwhile. */
+/** Decides until the store is away, and then for some time, in which some probes fail. */
 async function outageOf({ store, limiter }: Warned): Promise<void> {
   await until('the store is away', async () => {
     await limiter.consume('client-key')
@@ -49,51 +49,54 @@ async function outageOf({ store, limiter }: Warned): Promise<void> {
 
 const back = ({ limiter }: Warned) => until('Redis decides', () => decided(limiter.consume('client-key')))
 
-/** Every cause of an outage that Redis tells by a reply, and what the warning says about it. */
-const REPLIES: Record<string, { begin(redis: RedisServer): Promise<unknown>; says: RegExp }> = {
-  'a command is not permitted': {
+/** Every cause of an outage that a reply of Redis names, and the warning about it. */
+const REPLIES: Record<string, { begin(redis: RedisServer): Promise<unknown>; message: RegExp }> = {
+  'denies a command': {
     begin: (redis) => redis.call('ACL', 'SETUSER', 'default', '-setrange'),
-    says: /NOPERM.* Grant the user what SECURITY\.md lists/,
+    message: /NOPERM.* Grant the user what SECURITY\.md lists/,
   },
-  'a key is not permitted': {
+  'denies a key': {
     begin: (redis) => redis.call('ACL', 'SETUSER', 'default', 'resetkeys', '~other:*'),
-    says: /NOPERM.* Grant the user what SECURITY\.md lists/,
+    message: /NOPERM.* Grant the user what SECURITY\.md lists/,
   },
-  'it is full': {
+  'is full': {
     begin: (redis) => redis.call('CONFIG', 'SET', 'maxmemory', 1),
-    says: /OOM.* Raise maxmemory/,
+    message: /OOM.* Raise maxmemory/,
   },
-  'it is a replica': {
+  'is a replica': {
     begin: (redis) => redis.call('REPLICAOF', HOST, 1),
-    says: /READONLY.* Connect to the master/,
+    message: /READONLY.* Connect to the master/,
   },
-  'it misses replicas': {
+  'misses replicas': {
     begin: (redis) => redis.call('CONFIG', 'SET', 'min-replicas-to-write', 1),
-    says: /NOREPLICAS/,
+    message: /NOREPLICAS/,
   },
 }
 
 describe.each(['ioredis 6', 'redis 6'] as const)('over %s', (kind) => {
-  test.each(Object.entries(REPLIES))('where %s, one warning says so and what to do', async (_, { begin, says }) => {
-    const redis = await server()
-    const warned = limiterOn(singleClients[kind](redis.port))
-    await back(warned)
-    const all = await warningsDuring(async () => {
-      await begin(redis)
-      await outageOf(warned)
-    })
-    // A look at the index of blocks, once a second, may meet the same first.
-    const warnings = all.filter((warning) => !('code' in warning) || warning.code !== 'SLUICE_BLOCKS_DENIED')
-    expect(warnings).toEqual([
-      expect.objectContaining({ code: 'SLUICE_STORE_UNAVAILABLE', message: expect.stringMatching(says) }),
-    ])
-    expect(warnings[0]?.message).toContain(`:${redis.port}`)
-    expect(warnings[0]?.message).not.toContain('client-key')
-  })
+  test.each(Object.entries(REPLIES))(
+    'one warning says that Redis %s, and what to do',
+    async (_, { begin, message }) => {
+      const redis = await server()
+      const warned = limiterOn(singleClients[kind](redis.port))
+      await back(warned)
+      const all = await warningsDuring(async () => {
+        await begin(redis)
+        await outageOf(warned)
+      })
+      // The look at the index of blocks, once a second, may meet the same cause first.
+      const warnings = all.filter((warning) => !('code' in warning) || warning.code !== 'SLUICE_BLOCKS_DENIED')
+      expect(warnings).toEqual([
+        expect.objectContaining({ code: 'SLUICE_STORE_UNAVAILABLE', message: expect.stringMatching(message) }),
+      ])
+      expect(warnings[0]?.message).toContain(`:${redis.port}`)
+      expect(warnings[0]?.message).not.toContain('client-key')
+    },
+  )
 })
 
 test.each(namesOf(singleClients))(
-  'what comes while the connection to a replica is left is no other cause, over %s',
+  'errors while a store leaves its connection to a replica are no further cause, over %s',
   async (kind) => {
     const redis = await server()
     const warned = limiterOn(singleClients[kind](redis.port))
@@ -102,7 +105,7 @@ test.each(namesOf(singleClients))(
     warned.store.on('store', ({ cause }) => cause && causes.push(cause.message))
     const warnings = await warningsDuring(async () => {
       await redis.call('REPLICAOF', HOST, 1)
-      // One after the other: none is on the way when the first reply says so.
+      // One after the other, so that none is pending when the first reply names the cause.
       while (warned.store.state === 'available') await warned.limiter.consume('client-key')
       await outageOf(warned)
     })
@@ -124,7 +127,7 @@ const credentialed = {
 }
 
 describe.each(namesOf(credentialed))('over %s', (kind) => {
-  test('wrong credentials are named, and never shown', async () => {
+  test('a warning names wrong credentials as the cause, and never shows them', async () => {
     const redis = await server()
     await redis.call('ACL', 'SETUSER', 'app', 'on', '>right-password', '~*', '+@all')
     const warnings = await warningsDuring(() =>
@@ -135,7 +138,7 @@ describe.each(namesOf(credentialed))('over %s', (kind) => {
     expect(messages.join()).not.toMatch(/wrong-password|app-user/)
   })
 
-  test('a password that the client does not have is named', async () => {
+  test('a warning names a missing password as the cause', async () => {
     const redis = await server()
     await redis.call('CONFIG', 'SET', 'requirepass', 'secret')
     const warnings = await warningsDuring(() => outageOf(limiterOn(singleClients[kind](redis.port))))
@@ -144,7 +147,7 @@ describe.each(namesOf(credentialed))('over %s', (kind) => {
     ])
   })
 
-  test('an address where nothing listens is named, once, however many decisions are taken alone', async () => {
+  test('one warning names an address without a server, however many decisions are local', async () => {
     const port = await freePort()
     const warnings = await warningsDuring(() => outageOf(limiterOn(singleClients[kind](port))))
     expect(warnings.map(({ message }) => message)).toEqual([
@@ -152,23 +155,23 @@ describe.each(namesOf(credentialed))('over %s', (kind) => {
     ])
   })
 
-  test('a Redis that is started later and then permits nothing is warned of twice: no permission does not pass by itself', async () => {
+  test('a store warns of an absent Redis, and again when that starts without the needed permissions', async () => {
     const port = await freePort()
     const warned = limiterOn(singleClients[kind](port))
-    let heard = 0
-    const hear = () => void heard++
-    process.on('warning', hear)
-    open.push(() => process.off('warning', hear))
+    let received = 0
+    const count = () => void received++
+    process.on('warning', count)
+    open.push(() => process.off('warning', count))
     const warnings = await warningsDuring(async () => {
       await outageOf(warned)
       await server({ port, settings: ['user default on nopass ~* &* +@all -evalsha'] })
-      await until('it is warned of again', () => heard === 2)
+      await until('the second warning is emitted', () => received === 2)
     })
     expect(warnings.map(({ message }) => /E?[A-Z]{5,}/.exec(message)?.[0])).toEqual(['ECONNREFUSED', 'NOPERM'])
   })
 })
 
-test('one outage after the other is warned of once a minute for each cause', async () => {
+test('repeated outages cause one warning a minute for each cause', async () => {
   let now = 0
   const warnings = new OutageWarnings(undefined, () => now)
   const outage = (message: string) => {
@@ -176,32 +179,32 @@ test('one outage after the other is warned of once a minute for each cause', asy
     warnings.failed('here', new Error(message))
     warnings.ended()
   }
-  const said = await warningsDuring(() => {
+  const emitted = await warningsDuring(() => {
     for (; now < 180_000; now += 1000) {
       outage('redis: no answer within 100 ms')
       outage("redis: READONLY You can't write against a read only replica.")
     }
   })
-  expect(said.filter(({ message }) => message.includes('READONLY'))).toHaveLength(3)
-  expect(said).toHaveLength(6)
+  expect(emitted.filter(({ message }) => message.includes('READONLY'))).toHaveLength(3)
+  expect(emitted).toHaveLength(6)
 })
 
-test('of an error that is not known only what stands before the first quote is shown, and no cause is lost', async () => {
-  const said = await warningsDuring(() => {
+test('a warning shows an unknown error only up to its first quote, and every error has a cause', async () => {
+  const emitted = await warningsDuring(() => {
     const cause = new Error('ERR something odd about \'sluice:{client-key}\' and "secret"')
     new OutageWarnings().failed('', new Error('redis: ERR something odd', { cause }))
     new OutageWarnings().failed('', Object.assign(new Error(''), { code: 'ESOMETHING' }))
   })
-  expect(said.map(({ message }) => message)).toEqual([
+  expect(emitted.map(({ message }) => message)).toEqual([
     expect.stringMatching(/^the rate limit store on Redis is unavailable: ERR something odd about\. /),
     expect.stringMatching(/unavailable: ESOMETHING\. /),
   ])
 })
 
-test('in a cluster, masters that go away one after the other are one outage of the store', async () => {
+test('masters of a cluster that fail one after the other cause one warning of the store', async () => {
   const warnings = new OutageWarnings()
-  const said = await warningsDuring(() => {
+  const emitted = await warningsDuring(() => {
     for (const node of ['a:1', 'b:2', 'c:3']) warnings.failed(node, new Error('connect ECONNREFUSED'))
   })
-  expect(said).toHaveLength(1)
+  expect(emitted).toHaveLength(1)
 })

@@ -23,11 +23,11 @@ import { startProxy } from '../support/proxy.js'
 import { HOST, type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
-/** Long enough that a busy machine misses no deadline by itself: three missed in a row would be an outage of their own. */
+/** Long enough that a busy machine alone misses no deadline: three missed in a row would be an outage of their own. */
 const TIMEOUT_MS = 500
-/** Only a store that does not come back takes so long. How soon it is back, `npm run chaos` measures. */
+/** Only a store that never recovers takes so long; `npm run chaos` measures the time to recover. */
 const RECOVERY = { withinMs: 20_000 }
-/** A hundred decisions that each wait for their deadline take twice as long. */
+/** Half the time of a hundred decisions that each wait for their deadline. */
 const HUNDRED_WAIT_MS = 50 * TIMEOUT_MS
 
 const open: (() => unknown)[] = []
@@ -44,8 +44,8 @@ async function server(options: RedisServerOptions = {}): Promise<RedisServer> {
 interface Outage {
   readonly store: RedisStore
   readonly limiter: Limiter
-  /** What listeners were told, in order. */
-  readonly told: string[]
+  /** The states that the store reported, in order. */
+  readonly states: string[]
 }
 
 async function watched(
@@ -55,40 +55,40 @@ async function watched(
 ): Promise<Outage> {
   const { client, close } = singleClients[kind](port)
   open.push(close)
-  const told: string[] = []
+  const states: string[] = []
   const store = redisStore(client, {
     timeout: TIMEOUT_MS,
-    onStateChange: (state, cause) => void told.push(cause ? `${state}: ${cause.message}` : state),
+    onStateChange: (state, cause) => void states.push(cause ? `${state}: ${cause.message}` : state),
     ...options,
   })
   open.push(() => store.close())
-  return { store, told, limiter: createLimiter({ name: 'outage', store, limits: [perHour(1000)] }) }
+  return { store, states, limiter: createLimiter({ name: 'outage', store, limits: [perHour(1000)] }) }
 }
 
 async function connected(...args: Parameters<typeof watched>): Promise<Outage> {
   const outage = await watched(...args)
   await until('the store is connected', () => decided(outage.limiter.consume('first')))
-  await until('it is available', () => outage.store.state === 'available')
-  outage.told.length = 0
+  await until('the store is available', () => outage.store.state === 'available')
+  outage.states.length = 0
   return outage
 }
 
-/** Decides until nothing is waited for any more. */
+/** Decides until the store stops waiting for Redis. */
 async function untilOpen({ store, limiter }: Outage): Promise<void> {
-  await until('the store gives up', async () => {
+  await until('the store reports the outage', async () => {
     await limiter.consume('while it finds out')
     return store.state === 'unavailable'
   })
 }
 
-const back = ({ limiter }: Outage) => until('decisions are by Redis', () => decided(limiter.consume('back')), RECOVERY)
+const back = ({ limiter }: Outage) => until('Redis decides again', () => decided(limiter.consume('back')), RECOVERY)
 
 describe.each(oneOfEach(singleClients))('%s', (kind) => {
-  test('decisions of an outage do not wait, and those who look are told of its beginning and its end', async () => {
+  test('decisions during an outage do not wait, and listeners receive its beginning and its end', async () => {
     const redis = await server()
     const outage = await connected(kind, redis.port)
     redis.kill('SIGKILL')
-    await until('it is noticed without any traffic', () => outage.store.state === 'unavailable')
+    await until('the store notices the outage without any traffic', () => outage.store.state === 'unavailable')
     const before = performance.now()
     for (let n = 0; n < 100; n++) expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
     expect(performance.now() - before).toBeLessThan(HUNDRED_WAIT_MS)
@@ -97,12 +97,12 @@ describe.each(oneOfEach(singleClients))('%s', (kind) => {
     await redis.restart()
     await back(outage)
     expect(outage.store.state).toBe('available')
-    expect(outage.told).toEqual([expect.stringMatching(/^unavailable: not connected/), 'available'])
-    // Shared and whole at once: nothing of the outage is counted there.
+    expect(outage.states).toEqual([expect.stringMatching(/^unavailable: not connected/), 'available'])
+    // The shared counts hold again at once, without the charges of the outage.
     expect((await outage.limiter.consume('k')).remaining).toBe(999)
   })
 
-  test('a client at its limit when Redis dies gets nothing more until its window has passed', async () => {
+  test('a client at its limit when an outage begins stays refused until its window ends', async () => {
     const redis = await server()
     let now = 1_000_000_000
     const outage = await connected(kind, redis.port, { clock: () => now })
@@ -111,20 +111,20 @@ describe.each(oneOfEach(singleClients))('%s', (kind) => {
       store: outage.store,
       limits: [slidingLog({ limit: 3, window: '1m' })],
     })
-    await until('it is at its limit', async () => {
+    await until('the client is at its limit', async () => {
       await limiter.consume('k')
       const { kind: by, remaining } = await limiter.peek('k')
       return by === 'decided' && remaining === 0
     })
     redis.kill('SIGKILL')
-    await until('it is noticed', () => outage.store.state === 'unavailable')
+    await until('the store notices the outage', () => outage.store.state === 'unavailable')
     now += 59_999
     expect(await limiter.consume('k')).toMatchObject({ kind: 'unavailable', allowed: false, retryAfterMs: 1 })
     now += 1
     expect(await limiter.consume('k')).toMatchObject({ kind: 'unavailable', allowed: true })
   })
 
-  test('a Redis that hangs is waited for a few times only, and is back soon after it wakes, however long it slept', async () => {
+  test('few decisions wait for a Redis that hangs, and it decides again soon after it resumes, however long it hung', async () => {
     const redis = await server()
     const outage = await connected(kind, redis.port)
     for (const asleepMs of [400, 2500]) {
@@ -137,10 +137,10 @@ describe.each(oneOfEach(singleClients))('%s', (kind) => {
       redis.kill('SIGCONT')
       await back(outage)
     }
-    expect(outage.told.filter((what) => what === 'available')).toHaveLength(2)
+    expect(outage.states.filter((what) => what === 'available')).toHaveLength(2)
   })
 
-  test('a Redis that is started anew with replies outstanding is back once, and its connection stays', async () => {
+  test('a Redis that restarts with replies outstanding is reported as available once, and keeps its connection', async () => {
     const redis = await server()
     const outage = await connected(kind, redis.port)
     redis.kill('SIGSTOP')
@@ -148,26 +148,26 @@ describe.each(oneOfEach(singleClients))('%s', (kind) => {
     redis.kill('SIGKILL')
     await redis.restart()
     await back(outage)
-    // Beyond the time after which replies that never came would have had their connection given up.
+    // Beyond the time after which missing replies would end their connection.
     await sleep(1500)
-    expect(outage.told).toEqual([expect.stringMatching(/^unavailable/), 'available'])
+    expect(outage.states).toEqual([expect.stringMatching(/^unavailable/), 'available'])
   })
 
-  test('a network that swallows everything is given up, and found again when it is whole', async () => {
+  test('a store reports an outage when the network drops everything, and recovers with the network', async () => {
     const redis = await server()
     const proxy = await startProxy(redis.port)
     open.push(() => proxy.stop())
     const outage = await connected(kind, proxy.port)
     proxy.toServer.hold()
     await untilOpen(outage)
-    // Long enough for connections to be given up that were opened while it swallowed their first words.
+    // Long enough to abandon the connections that were opened meanwhile.
     await sleep(2500)
     expect(outage.store.state).toBe('unavailable')
     proxy.toServer.pass()
     await back(outage)
   })
 
-  test('started without a Redis it decides at once, and by Redis as soon as there is one', async () => {
+  test('a store that starts without Redis decides locally at once, and by Redis once it is up', async () => {
     const port = await freePort()
     const outage = await watched(kind, port)
     await untilOpen(outage)
@@ -178,7 +178,7 @@ describe.each(oneOfEach(singleClients))('%s', (kind) => {
     await back(outage)
   })
 
-  test('closing frees the permits that this process holds, once, and leaves those of others', async () => {
+  test('closing a store frees the permits of its process once, and leaves those of others', async () => {
     const redis = await server()
     const { client, close } = singleClients[kind](redis.port)
     open.push(close)
@@ -194,21 +194,21 @@ describe.each(oneOfEach(singleClients))('%s', (kind) => {
     await decided(staying.consume('k'))
     await leaving.release(freed)
     expect((await staying.peek('k')).remaining).toBe(2)
-    const underWay = leaving.consume('k')
+    const pending = leaving.consume('k')
     await Promise.all([stores[0]?.close(), stores[0]?.close()])
-    expect((await underWay).kind).toBe('decided')
+    expect((await pending).kind).toBe('decided')
     expect((await decided(staying.peek('k'))).remaining).toBe(3)
-    await leaving.release(await underWay)
+    await leaving.release(await pending)
     expect((await decided(staying.peek('k'))).remaining).toBe(3)
   })
 
-  test('connections that are given up are closed, however often that happens at once', async () => {
+  test('a store closes every connection that it abandons, even many at once', async () => {
     const redis = await server({ settings: ['replica-serve-stale-data yes'] })
     const connections = async () => Number((await redis.fields('INFO', 'clients')).connected_clients)
     const outage = await connected(kind, redis.port, { batch: 1, denyCache: false })
     const before = await connections()
-    // How soon is told elsewhere.
-    const again = () => until('decisions are by Redis', () => decided(outage.limiter.consume('back')))
+    // Other tests bound the time to recover.
+    const again = () => until('Redis decides again', () => decided(outage.limiter.consume('back')))
     const many = () => Promise.all(Array.from({ length: 20 }, (_, n) => outage.limiter.consume(`k${n}`)))
     for (let n = 0; n < 3; n++) {
       await redis.call('REPLICAOF', '127.0.0.1', 1)
@@ -217,41 +217,41 @@ describe.each(oneOfEach(singleClients))('%s', (kind) => {
       await again()
       redis.kill('SIGSTOP')
       await many()
-      // As long as it takes to give up a connection, and the next one before it is greeted.
+      // As long as it takes to abandon a connection, and the next one before its handshake.
       await sleep(2.5 * TIMEOUT_MS)
       redis.kill('SIGCONT')
       await again()
     }
-    await until('none is left over', async () => (await connections()) === before)
+    await until('no abandoned connection is left', async () => (await connections()) === before)
     await outage.store.close()
-    await until('that of the store is closed', async () => (await connections()) === before - 1)
+    await until('the connection of the store is closed', async () => (await connections()) === before - 1)
   })
 
-  test('closing in an outage does not wait for it, and nothing goes on trying', async () => {
+  test('closing a store during an outage does not wait, and ends its attempts to connect', async () => {
     const redis = await server()
     const outage = await connected(kind, redis.port)
     const permits = createLimiter({ name: 'permits', store: outage.store, limits: [concurrency({ limit: 4 })] })
     await permits.consume('k')
     redis.kill('SIGKILL')
-    await until('it is noticed', () => outage.store.state === 'unavailable')
+    await until('the store notices the outage', () => outage.store.state === 'unavailable')
     await outage.store.close()
     expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
     await redis.restart()
     await sleep(700)
     expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
-    expect(outage.told).toHaveLength(1)
+    expect(outage.states).toHaveLength(1)
   })
 })
 
 interface Refusal {
-  /** How its replies begin. */
+  /** The beginning of its replies. */
   readonly reply: string
   readonly settings?: readonly string[]
   begin(redis: RedisServer): unknown
   end(redis: RedisServer): unknown
 }
 
-/** Servers that answer, connections that stay, and scripts that cannot run or write. */
+/** Servers that reply over stable connections, but whose scripts cannot run or write. */
 const REFUSALS: Record<string, Refusal> = {
   'is full and evicts nothing': {
     reply: 'OOM',
@@ -259,7 +259,7 @@ const REFUSALS: Record<string, Refusal> = {
     end: (redis) => redis.call('CONFIG', 'SET', 'maxmemory', 0),
   },
   'has become a replica': {
-    // The store connects anew on READONLY, and a decision that comes meanwhile finds no stream.
+    // The store reconnects on READONLY, and a decision during that finds no stream.
     reply: "READONLY|Stream isn't writeable",
     settings: ['replica-serve-stale-data yes'],
     begin: (redis) => redis.call('REPLICAOF', '127.0.0.1', 1),
@@ -280,9 +280,9 @@ const REFUSALS: Record<string, Refusal> = {
     reply: 'MISCONF',
     settings: ['enable-protected-configs yes', 'save 3600 1', 'stop-writes-on-bgsave-error yes'],
     begin: async (redis) => {
-      const gone = mkdtempSync(join(tmpdir(), 'sluice-gone-'))
-      await redis.call('CONFIG', 'SET', 'dir', gone)
-      rmSync(gone, { recursive: true })
+      const missing = mkdtempSync(join(tmpdir(), 'sluice-gone-'))
+      await redis.call('CONFIG', 'SET', 'dir', missing)
+      rmSync(missing, { recursive: true })
       await redis.call('BGSAVE')
       await until('saving failed', async () => {
         const { rdb_last_bgsave_status: status } = await redis.fields('INFO', 'persistence')
@@ -296,7 +296,7 @@ const REFUSALS: Record<string, Refusal> = {
     begin: (redis) => redis.call('ACL', 'SETUSER', 'default', '-evalsha', '-eval'),
     end: (redis) => redis.call('ACL', 'SETUSER', 'default', '+@all'),
   },
-  'does not tell scripts the time': {
+  'denies scripts the time': {
     reply: 'ERR (The user executing|ACL failure)|NOPERM',
     begin: (redis) => redis.call('ACL', 'SETUSER', 'default', '-time'),
     end: (redis) => redis.call('ACL', 'SETUSER', 'default', '+@all'),
@@ -306,7 +306,7 @@ const REFUSALS: Record<string, Refusal> = {
     settings: ['busy-reply-threshold 20'],
     begin: async (redis) => {
       redis.call('EVAL', 'while true do end', 0).catch(() => {})
-      await until('it is busy', async () => /^-BUSY/.test(await replyTo(redis, 'PING')))
+      await until('Redis is busy', async () => /^-BUSY/.test(await replyTo(redis, 'PING')))
     },
     end: (redis) => replyTo(redis, 'SCRIPT KILL'),
   },
@@ -317,16 +317,16 @@ const REFUSALS: Record<string, Refusal> = {
     begin: async (redis) => {
       await Promise.all(Array.from({ length: 1500 }, (_, n) => redis.call('SET', `filler-${n}`, 'x'.repeat(100))))
       redis.call('DEBUG', 'RELOAD').catch(() => {})
-      await until('it is loading', async () => /^-LOADING/.test(await replyTo(redis, 'PING')))
+      await until('Redis is loading', async () => /^-LOADING/.test(await replyTo(redis, 'PING')))
     },
     end: async (redis) => {
       await replyTo(redis, 'CONFIG SET key-load-delay 0')
-      await until('it is loaded', () => redis.call('PING'))
+      await until('Redis has loaded its data', () => redis.call('PING'))
     },
   },
 }
 
-/** What a server says to one command on a connection of its own, whatever keeps the others waiting. */
+/** The reply to one command on a separate connection, whatever delays the others. */
 async function replyTo({ port }: RedisServer, command: string): Promise<string> {
   const socket = connect(port, HOST, () => socket.write(`${command}\r\n`))
   try {
@@ -337,9 +337,9 @@ async function replyTo({ port }: RedisServer, command: string): Promise<string> 
   }
 }
 
-describe.each(['ioredis 6', 'redis 6'] as const)('a Redis that answers, over %s,', (kind) => {
+describe.each(['ioredis 6', 'redis 6'] as const)('a Redis that replies with errors, over %s', (kind) => {
   test.each(Object.entries(REFUSALS))(
-    'but %s, decides nothing meanwhile, is not taken for well, and is back soon',
+    'a Redis that %s causes one outage, and decides again soon after it',
     async (_name, { reply, settings = [], begin, end }) => {
       const redis = await server({ settings })
       const outage = await connected(kind, redis.port)
@@ -350,40 +350,40 @@ describe.each(['ioredis 6', 'redis 6'] as const)('a Redis that answers, over %s,
         await sleep(10)
       }
       expect([...kinds]).toEqual(['unavailable'])
-      expect(outage.told).toHaveLength(1)
-      expect(outage.told[0]).toMatch(new RegExp(`^unavailable: (not connected: )?(redis: )?(${reply})`))
+      expect(outage.states).toHaveLength(1)
+      expect(outage.states[0]).toMatch(new RegExp(`^unavailable: (not connected: )?(redis: )?(${reply})`))
       await end(redis)
       await back(outage)
-      expect(outage.told.at(-1)).toBe('available')
+      expect(outage.states.at(-1)).toBe('available')
     },
   )
 })
 
-test('a Redis without scripts is told of, not taken for well', async () => {
+test('a Redis without scripts is reported as unavailable', async () => {
   const redis = await server({ settings: ['rename-command EVAL ""'] })
   const outage = await watched('ioredis 6', redis.port)
   await untilOpen(outage)
   expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
-  await until('it is told of', () => outage.told.length > 0)
+  await until('the store reports the outage', () => outage.states.length > 0)
   await sleep(500)
-  expect(outage.told).toEqual([expect.stringMatching(/^unavailable: .*ERR unknown command/)])
+  expect(outage.states).toEqual([expect.stringMatching(/^unavailable: .*ERR unknown command/)])
 })
 
 test.each([
-  ['only blocks and states need', 'get', () => slidingWindow({ limit: 100, window: '1h' })],
-  ['only logs are read by', 'getrange', () => slidingLog({ limit: 100, window: '1h' })],
-  ['only permits are counted by', 'zcount', () => concurrency({ limit: 4 })],
-  ['only permits need', 'zadd', () => concurrency({ limit: 4 })],
-  ['only later charges of a log need', 'setrange', () => slidingLog({ limit: 100, window: '1h' })],
-  ['scripts that Redis knows need', 'evalsha', () => slidingLog({ limit: 100, window: '1h' })],
-  ['scripts that are new need', 'eval', () => slidingLog({ limit: 100, window: '1h' })],
-])('a command that %s and that is not permitted is one outage, until it is', async (_, command, limit) => {
+  ['only blocks and states use', 'get', () => slidingWindow({ limit: 100, window: '1h' })],
+  ['only reads of logs use', 'getrange', () => slidingLog({ limit: 100, window: '1h' })],
+  ['only counts of permits use', 'zcount', () => concurrency({ limit: 4 })],
+  ['only permits use', 'zadd', () => concurrency({ limit: 4 })],
+  ['only later charges of a log use', 'setrange', () => slidingLog({ limit: 100, window: '1h' })],
+  ['only scripts that Redis knows use', 'evalsha', () => slidingLog({ limit: 100, window: '1h' })],
+  ['only new scripts use', 'eval', () => slidingLog({ limit: 100, window: '1h' })],
+])('a denied command that %s causes one outage, until it is permitted', async (_, command, limit) => {
   const redis = await server()
-  const { store, told } = await connected('ioredis 6', redis.port)
+  const { store, states } = await connected('ioredis 6', redis.port)
   const limiter = createLimiter({ name: 'permits', store, limits: [limit()] })
   await redis.call('ACL', 'SETUSER', 'default', `-${command}`)
   if (command === 'eval') await redis.call('SCRIPT', 'FLUSH')
-  await until('it is noticed', async () => {
+  await until('the store notices the outage', async () => {
     await limiter.consume('k')
     return store.state === 'unavailable'
   })
@@ -392,26 +392,26 @@ test.each([
     expect((await limiter.consume('k')).kind).toBe('unavailable')
     await sleep(1)
   }
-  expect(told).toEqual([expect.stringMatching(/^unavailable: .*(NOPERM|can't run this command)/)])
+  expect(states).toEqual([expect.stringMatching(/^unavailable: .*(NOPERM|can't run this command)/)])
   await redis.call('ACL', 'SETUSER', 'default', '+@all')
-  await until('decisions are by Redis', () => decided(limiter.consume('other')), RECOVERY)
-  expect(told.slice(1)).toEqual(['available'])
+  await until('Redis decides again', () => decided(limiter.consume('other')), RECOVERY)
+  expect(states.slice(1)).toEqual(['available'])
 })
 
 describe.each(['redis 6', 'redis 5'] as const)('%s', (kind) => {
   test.each([
     ['a command was written', 2],
     ['a command is to be written', 1],
-  ])('an event loop that is blocked after %s is not taken for a Redis that says nothing', async (_when, turns) => {
+  ])('an event loop that is blocked after %s is not mistaken for a silent Redis', async (_when, turns) => {
     const redis = await server()
     const outage = await connected(kind, redis.port)
-    const asked = outage.limiter.consume('k')
+    const pending = outage.limiter.consume('k')
     for (let n = 0; n < turns; n++) await new Promise((resolve) => setImmediate(resolve))
     const awakeAt = performance.now() + 1500
     while (performance.now() < awakeAt);
-    await asked
+    await pending
     await sleep(100)
-    expect(outage.told).toEqual([])
+    expect(outage.states).toEqual([])
     expect((await decided(outage.limiter.consume('k'))).remaining).toBe(998)
   })
 })
@@ -424,7 +424,7 @@ test.each([
     },
   ],
   ['rejects', () => Promise.reject(new Error('a listener of the user’s'))],
-])('a listener that %s disturbs nothing but gets a warning', async (_how, onStateChange) => {
+])('a listener that %s causes a warning, and changes no decision', async (_how, onStateChange) => {
   const warnings: Error[] = []
   const collect = (warning: Error & { code?: string }) => {
     if (warning.code === 'SLUICE_LISTENER_FAILED') warnings.push(warning)
@@ -434,11 +434,11 @@ test.each([
   const redis = await server()
   const outage = await connected('ioredis 6', redis.port, { onStateChange })
   redis.kill('SIGKILL')
-  await until('it is noticed', () => outage.store.state === 'unavailable')
+  await until('the store notices the outage', () => outage.store.state === 'unavailable')
   expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
   await redis.restart()
   await back(outage)
-  await until('both are warned of', () => warnings.length === 2)
+  await until('both failures are warned of', () => warnings.length === 2)
   expect(warnings[0]?.message).toBe('onStateChange: a listener of the user’s')
 })
 
@@ -453,7 +453,7 @@ test('probes leave no key behind', async () => {
   for (const key of (await redis.lifetimes()).keys()) expect(key).not.toContain('probe')
 })
 
-test('a decision that outlasts its deadline once does not open anything', async () => {
+test('a single decision that misses its deadline does not open the circuit breaker', async () => {
   const redis = await server()
   const proxy = await startProxy(redis.port)
   open.push(() => proxy.stop())
@@ -462,12 +462,12 @@ test('a decision that outlasts its deadline once does not open anything', async 
     proxy.toClient.hold()
     expect((await outage.limiter.consume('k')).kind).toBe('unavailable')
     proxy.toClient.pass()
-    await until('the next is by Redis', () => decided(outage.limiter.consume('k')))
+    await until('Redis makes the next decision', () => decided(outage.limiter.consume('k')))
   }
-  expect(outage.told).toEqual([])
+  expect(outage.states).toEqual([])
 })
 
-test('every store keeps its own deadline, whichever was asked first', async () => {
+test('each store has its own deadline, whatever the deadline of others on the same Redis', async () => {
   const redis = await server()
   const patient = await connected('ioredis 6', redis.port, { timeout: 20_000 })
   const hasty = await connected('ioredis 6', redis.port, { timeout: 50 })

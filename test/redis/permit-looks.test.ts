@@ -41,17 +41,17 @@ describe.each(Object.entries(kinds))('on %s', (_, { make, servers }) => {
     return all.reduce((sum, stats) => sum + calls(stats, 'eval') + calls(stats, 'evalsha'), 0)
   }
 
-  test('waiters for permits of many keys ask Redis together, and get a permit that another process releases', async () => {
+  test('waiters for permits of many keys look for them together, and receive permits that other processes release', async () => {
     const [here, there] = limiters('many') as [ReturnType<typeof createLimiter>, ReturnType<typeof createLimiter>]
     const held = await Promise.all(KEYS.map((key) => there.consume(key, { cost: 2 })))
     const waiting = KEYS.map((key) => here.acquire(key))
     let before = 0
-    await until('all of them look', async () => {
+    await until('all waiters look together', async () => {
       const now = await commands()
       const [since, isFirst] = [now - before, before === 0]
       before = now
       await new Promise((resolve) => setTimeout(resolve, 500))
-      // A decision for each of them every 50 ms would be a thousand in that time, in batches of 64 at most.
+      // One decision for each waiter every 50 ms would be a thousand in that time, in batches of at most 64.
       return !isFirst && since < 100
     })
     for (const verdict of held) await there.release(verdict)
@@ -61,7 +61,7 @@ describe.each(Object.entries(kinds))('on %s', (_, { make, servers }) => {
     expect((await there.peek('k0')).remaining).toBe(2)
   })
 
-  test('a waiter whose cost has no room goes on waiting while some permits are free', async () => {
+  test('a waiter whose cost exceeds the free permits keeps waiting', async () => {
     const [here, there] = limiters('cost') as [ReturnType<typeof createLimiter>, ReturnType<typeof createLimiter>]
     const [one, two] = [await there.consume('k'), await there.consume('k')]
     let isOver = false
@@ -76,7 +76,7 @@ describe.each(Object.entries(kinds))('on %s', (_, { make, servers }) => {
     expect((await waiting).allowed).toBe(true)
   })
 
-  test('a client that is blocked while it waits is refused within a few seconds', async () => {
+  test('a client that is blocked while it waits is refused within seconds', async () => {
     const [here, there] = limiters('blocked') as [ReturnType<typeof createLimiter>, ReturnType<typeof createLimiter>]
     await there.consume('k', { cost: 2 })
     const waiting = here.acquire('k', { maxWait: '60s' })

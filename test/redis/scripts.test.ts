@@ -45,7 +45,7 @@ const policies = {
   both: [gcra({ limit: 100, window: '1m' }), permits],
 }
 
-/** With scripts that Redis has never seen, whatever ran before. */
+/** Each test begins with scripts that Redis does not know. */
 describe.each(kinds)('%s', (_, make) => {
   let servers: ReturnType<typeof make>['servers']
   let open: OpenStore
@@ -56,7 +56,7 @@ describe.each(kinds)('%s', (_, make) => {
     await everywhere('FLUSHALL')
     await everywhere('SCRIPT', 'FLUSH')
     await everywhere('CONFIG', 'RESETSTAT')
-    // Each decision is a batch of its own.
+    // One decision per batch.
     open = await openStore(made.owned, { batch: 1 })
     limiters = Object.entries(policies).map(([name, limits]) => createLimiter({ name, store: open.store, limits }))
     return () => open.close()
@@ -66,13 +66,13 @@ describe.each(kinds)('%s', (_, make) => {
     await Promise.all(servers.map((each) => each.call(command, ...args)))
   }
 
-  /** How often a script was asked for that was not there. */
+  /** The number of NOSCRIPT replies. */
   async function misses(): Promise<number> {
     const stats = await Promise.all(servers.map((each) => each.fields('INFO', 'errorstats')))
     return stats.reduce((sum, { errorstat_NOSCRIPT = 'count=0' }) => sum + Number(errorstat_NOSCRIPT.split('=')[1]), 0)
   }
 
-  test('no script is asked for before it was sent', async () => {
+  test('a store refers to no script before it has sent it', async () => {
     for (const limiter of limiters) {
       const verdict = await limiter.consume('k')
       await limiter.peek('k')
@@ -82,7 +82,7 @@ describe.each(kinds)('%s', (_, make) => {
     expect(await misses()).toBe(0)
   })
 
-  test('however many policies there are, servers are sent a bounded number of scripts', async () => {
+  test('servers receive a bounded number of scripts, however many policies there are', async () => {
     const many = Array.from({ length: 80 }, (_, i) =>
       createLimiter({ name: 'many', store: open.store, limits: [gcra({ limit: i + 1, window: '1m' })] }),
     )
@@ -94,26 +94,26 @@ describe.each(kinds)('%s', (_, make) => {
       return Math.max(...memory.map(({ number_of_cached_scripts: scripts }) => Number(scripts)))
     }
     let keys = 0
-    // In a cluster one script decides for all policies until the process knows all blocks.
+    // On a cluster, one script decides for all policies until the process knows all blocks.
     await until('policies have scripts of their own', async () => {
       await decideAll(`${keys++}`)
       return (await mostCached()) >= 65
     })
     for (let i = 0; i < 5; i++) await decideAll(`${keys++}`)
-    // One for each of 64 policies, and one for all others.
+    // One script for each of 64 policies, and one for all others.
     expect(await mostCached()).toBe(65)
   })
 
-  test('a connection made anew is sent every script anew', async () => {
+  test('a new connection is sent every script again', async () => {
     await Promise.all(limiters.map((limiter) => limiter.peek('k')))
     await everywhere('SCRIPT', 'FLUSH')
     await everywhere('CLIENT', 'KILL', 'TYPE', 'normal')
-    await until('decisions go on', () => limiters[0]?.peek('k'))
+    await until('Redis decides again', () => limiters[0]?.peek('k'))
     await Promise.all(limiters.map((limiter) => limiter.peek('k')))
     expect(await misses()).toBe(0)
   })
 
-  test('Redis may lose its scripts: they are sent again, and each decision is charged once', async () => {
+  test('scripts that Redis loses are sent again, and each decision is charged once', async () => {
     const [, bucket] = limiters as [Limiter, Limiter]
     await bucket.consume('k')
     await everywhere('SCRIPT', 'FLUSH')
@@ -122,7 +122,7 @@ describe.each(kinds)('%s', (_, make) => {
     expect(await misses()).toBeGreaterThan(0)
   })
 
-  test('a permit is freed before it is asked for again, though the script that frees is new to Redis', async () => {
+  test('a release takes effect before a later request, even when its script is new to Redis', async () => {
     const [permit] = limiters as [Limiter]
     const first = await permit.consume('k')
     expect((await permit.consume('k')).allowed).toBe(false)

@@ -7,9 +7,9 @@ import { type RedisSentinels, startSentinels } from '../support/redis-sentinel.j
 import { until } from '../support/until.js'
 
 const TIMEOUT_MS = 100
-/** A decision that waits for a master waits for as long as there is none; on a busy machine one with a deadline may take this. */
+/** A decision without a deadline takes as long as there is no master; on a busy machine, one with a deadline may take this. */
 const HANGS_MS = 5000
-/** Only a store that does not come back takes so long. How soon it is back, `npm run chaos` measures. */
+/** Only a store that never recovers takes so long; `npm run chaos` measures the time to recover. */
 const RECOVERY_MS = 20_000
 
 const open: (() => unknown)[] = []
@@ -24,11 +24,11 @@ interface Attempt {
   readonly kind: string
 }
 
-/** Asks every 20 ms, each time for another key, until told to stop. */
-function keepAsking(limiter: Limiter): { stop(): Promise<Attempt[]> } {
+/** Sends a request every 20 ms, each with another key, until it is stopped. */
+function keepRequesting(limiter: Limiter): { stop(): Promise<Attempt[]> } {
   const attempts: Promise<Attempt>[] = []
   let isStopped = false
-  const asking = (async () => {
+  const requests = (async () => {
     for (let n = 0; !isStopped; n++) {
       const before = performance.now()
       const tookMs = () => performance.now() - before
@@ -39,7 +39,7 @@ function keepAsking(limiter: Limiter): { stop(): Promise<Attempt[]> } {
   return {
     async stop() {
       isStopped = true
-      await asking
+      await requests
       return Promise.all(attempts)
     },
   }
@@ -59,14 +59,14 @@ describe.each(namesOf(sentinelClients))('%s', (kind) => {
     return { all, limiter }
   }
 
-  async function expectRecovery(limiter: Limiter, asking: { stop(): Promise<Attempt[]> }): Promise<void> {
-    await until('decisions go on', () => decided(limiter.consume('again')), { withinMs: RECOVERY_MS })
-    const attempts = await asking.stop()
+  async function expectRecovery(limiter: Limiter, requests: { stop(): Promise<Attempt[]> }): Promise<void> {
+    await until('the new master decides', () => decided(limiter.consume('again')), { withinMs: RECOVERY_MS })
+    const attempts = await requests.stop()
     expect(Math.max(...attempts.map(({ tookMs }) => tookMs))).toBeLessThan(HANGS_MS)
-    // Whole: what it counts now, it counts exactly.
+    // Limits are exact again.
     let after: Verdict[] = []
     await until(
-      'all of many decisions are made by Redis',
+      'Redis makes all of many decisions',
       async () => {
         const key = `after-${rounds++}`
         after = await Promise.all(Array.from({ length: 20 }, () => limiter.consume(key)))
@@ -77,37 +77,37 @@ describe.each(namesOf(sentinelClients))('%s', (kind) => {
     expect(after.filter(({ allowed }) => allowed)).toHaveLength(5)
   }
 
-  test('decides again soon after the master was killed and a replica was promoted', async () => {
+  test('a store decides again soon after its master is killed and a replica is promoted', async () => {
     const { all, limiter } = await start()
-    const asking = keepAsking(limiter)
+    const requests = keepRequesting(limiter)
     const promoted = await all.failOver()
-    await expectRecovery(limiter, asking)
+    await expectRecovery(limiter, requests)
     expect((await promoted.lifetimes()).size).toBeGreaterThan(1)
     for (const leftMs of (await promoted.lifetimes()).values()) expect(leftMs).toBeGreaterThan(0)
   })
 
-  test('decides again soon after the master hung and a replica was promoted, and stays there when the old one wakes up', async () => {
+  test('a store follows the promoted replica after its master hangs, and stays there when the old master resumes', async () => {
     const { all, limiter } = await start()
-    const asking = keepAsking(limiter)
+    const requests = keepRequesting(limiter)
     const old = await all.master()
     const promoted = await all.failOver('SIGSTOP')
-    await until('decisions go on', () => decided(limiter.consume('again')), { withinMs: RECOVERY_MS })
+    await until('the new master decides', () => decided(limiter.consume('again')), { withinMs: RECOVERY_MS })
     old.kill('SIGCONT')
-    // What it was sent before it hung, it may run now; but nothing new.
-    await until('the old master answers', () => old.call('PING'))
+    // It may still execute commands from before it hung, but no new ones.
+    await until('the old master replies', () => old.call('PING'))
     const before = Number(await old.call('DBSIZE'))
     await sleep(500)
     expect(Number(await old.call('DBSIZE'))).toBeLessThanOrEqual(before)
-    await expectRecovery(limiter, asking)
+    await expectRecovery(limiter, requests)
     expect(await all.master()).toBe(promoted)
   })
 
-  test('decides again soon after a planned failover, with the old master alive and refusing to write', async () => {
+  test('a store decides again soon after a planned failover, with the old master alive as a replica', async () => {
     const { all, limiter } = await start()
-    const asking = keepAsking(limiter)
+    const requests = keepRequesting(limiter)
     const old = await all.master()
     await all.sentinels[0]?.call('SENTINEL', 'FAILOVER', all.name)
     await until('a replica is promoted', async () => (await all.master()) !== old, { withinMs: 30_000 })
-    await expectRecovery(limiter, asking)
+    await expectRecovery(limiter, requests)
   })
 })

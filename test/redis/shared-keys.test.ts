@@ -21,7 +21,7 @@ import { redisForTests } from '../support/redis-for-tests.js'
 const HOUR_MS = 3_600_000
 
 const { server, client } = await redisForTests()
-/** By its clock, which stands still; keys live an hour longer than they would by that of Redis. */
+/** The clock of the store stands still; keys live an hour longer than by the clock of Redis. */
 let now = 0
 const store = insist(redisStore(client, { timeout: 5000, clock: () => now, denyCache: false }))
 beforeEach(async () => {
@@ -48,8 +48,8 @@ const sharing: Record<string, readonly Limit<string>[]> = {
   ],
 }
 
-test('a bucket tells refunds from each other, whatever is charged between them: no unit is refunded twice', async () => {
-  // A unit each second. Of the two charges at the start 2 units have gone when the first is refunded, and another at the end.
+test('a bucket refunds no unit twice, whatever is charged between two refunds', async () => {
+  // One unit returns each second: 2 of the two charges by the first refund, and another one by the second.
   const limits = [gcra({ limit: 10, window: '10s' }), gcra({ limit: 100, window: '100s' })]
   const walked = async (own: Store) => {
     const limiter = createLimiter({ name: 'refunds', store: own, limits })
@@ -69,7 +69,7 @@ test('a bucket tells refunds from each other, whatever is charged between them: 
 })
 
 describe.each(Object.entries(sharing))('%s of one identity', (_, limits) => {
-  test('are one key, read and written once, in whatever order they are written', async () => {
+  test('limits that share an identity are one key, read and written once, in any order of limits', async () => {
     const limiter = createLimiter({ name: 'same', store, limits })
     const turned = createLimiter({ name: 'same', store, limits: [...limits].reverse() })
     await limiter.consume('k', { bytes: 5 })
@@ -81,11 +81,11 @@ describe.each(Object.entries(sharing))('%s of one identity', (_, limits) => {
     await limiter.consume('k', { bytes: 5 })
     const stats = String(await server.call('INFO', 'commandstats'))
     const calls = (command: string) => Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
-    // Beside the marker of blocks.
+    // One of the reads is of the marker of blocks.
     expect({ reads: calls('get'), writes: calls('set') + calls('setrange') }).toEqual({ reads: 2, writes: 1 })
   })
 
-  test('begin anew where one of them changes', async () => {
+  test('limits that share a key start afresh when a limit is added', async () => {
     await createLimiter({ name: 'same', store, limits }).consume('k', { cost: 2, bytes: 5 })
     const changed = createLimiter({ name: 'same', store, limits: [...limits, gcra({ limit: 77, window: '1h' })] })
     expect((await changed.peek('k', { bytes: 5 })).limits.map(({ remaining, limit }) => limit - remaining)).toEqual(
@@ -93,7 +93,7 @@ describe.each(Object.entries(sharing))('%s of one identity', (_, limits) => {
     )
   })
 
-  test('are forgotten together, and leave no key once all was refunded', async () => {
+  test('a reset forgets all limits of a shared key, and leaves no key', async () => {
     const limiter = createLimiter({ name: 'same', store, limits })
     await limiter.consume('k', { cost: 3, bytes: 5 })
     expect((await limiter.consume('k', { bytes: 5 })).allowed).toBe(false)
@@ -109,18 +109,18 @@ describe.each(Object.entries(sharing))('%s of one identity', (_, limits) => {
     expect(await keys()).toHaveLength(1)
   })
 
-  test('live as long as the longest of them', async () => {
+  test('a shared key lives as long as its longest limit needs', async () => {
     const limiter = createLimiter({ name: 'same', store, limits })
     for (const stepMs of [0, 1, 61_000, 61_000]) {
       now += stepMs
-      const { limits: told } = await limiter.consume('k', { bytes: 5 })
-      const longest = Math.max(...told.map(({ resetAfterMs }) => resetAfterMs))
+      const { limits: reported } = await limiter.consume('k', { bytes: 5 })
+      const longest = Math.max(...reported.map(({ resetAfterMs }) => resetAfterMs))
       const [leftMs] = [...(await server.lifetimes()).values()] as [number]
       expect(leftMs).toBeGreaterThan(longest)
     }
   })
 
-  test('take what is not theirs for no state', async () => {
+  test('a foreign value under a shared key counts as no state', async () => {
     const limiter = createLimiter({ name: 'same', store, limits })
     await limiter.consume('k', { cost: 2, bytes: 5 })
     const [key] = (await keys()) as [string]
@@ -139,7 +139,7 @@ describe.each(Object.entries(sharing))('%s of one identity', (_, limits) => {
   })
 })
 
-test('a long name of a shared key is a hash, a short one says what is in it', async () => {
+test('a shared key names its limits where that is short, and has their hash otherwise', async () => {
   const short = [fixedWindow({ limit: 3, window: '1m' }), fixedWindow({ limit: 20, window: '1h' })]
   await createLimiter({ name: 'short', store, limits: short }).consume('k')
   await createLimiter({ name: 'long', store, limits: [...short, gcra({ limit: 9, window: '1m' })] }).consume('k')
@@ -149,7 +149,7 @@ test('a long name of a shared key is a hash, a short one says what is in it', as
   ])
 })
 
-test('limits on other identities, logs, and limits by tier, with leases or by functions keep keys of their own', async () => {
+test('limits on other identities, logs, and limits by tier, with leases or by functions have separate keys', async () => {
   const limits = [gcra({ limit: 9, window: '1m' }), fixedWindow({ limit: 9, window: '1h' })]
   const other = keyed<string>('other', () => 'o')
   const lease = { size: 5, ttl: '1s' } as const

@@ -18,7 +18,7 @@ import { until } from '../support/until.js'
 
 const { client } = await redisForTests()
 
-/** A process that has just looked sees a waiter no later. */
+/** A process sees a new waiter within this time, even when it has just looked. */
 const UNSEEN_MS = 60
 
 const stores: RedisStore[] = []
@@ -29,7 +29,7 @@ afterEach(async () => {
   await client.flushall()
 })
 
-/** On a store of its own, as another process has. */
+/** A limiter on a separate store, as another process has. */
 function elsewhere(options: Partial<Parameters<typeof createLimiter<string>>[0]> = {}): Limiter {
   const store = redisStore(client, { timeout: 5000 })
   stores.push(store)
@@ -53,14 +53,14 @@ function waitFor(limiter: Limiter, cost: number) {
 }
 
 const records = () => client.keys('*}:*:waiting')
-const isTold = (waiters = 1) =>
-  until(`${waiters} are told of`, async () => {
+const untilReported = (waiters = 1) =>
+  until(`${waiters} waiters are reported`, async () => {
     const [key] = await records()
     return key !== undefined && (await client.strlen(key)) === 34 * waiters
   })
-const isOver = () => until('none is told of', async () => (await records()).length === 0)
+const untilNoneReported = () => until('no waiter is reported', async () => (await records()).length === 0)
 
-/** What another process says for an hour, so that no pause of this one changes it: one waiter, of a class that came before all others. */
+/** The report of another process, valid for an hour, so that no pause of this one changes it: one waiter, of a class that came before all others. */
 async function someoneWaits(cell: string, { headStartMs = 1, cameMsAgo = 1_000_000 } = {}): Promise<void> {
   const [seconds] = await client.time()
   const now = Number(seconds) * 1000
@@ -78,24 +78,27 @@ describe('while a request waits in another process', () => {
     ['permits', concurrency({ limit: 3, ttl: '1h' }), 'concurrency.3.3600000'],
     ['a bucket', tokenBucket({ capacity: 3, refill: 1, every: '1h' }), 'bucket.1.3600000.3.1'],
     ['a log', slidingLog({ limit: 3, window: '1h' }), 'log.3.3600000'],
-  ])('none that does not wait is admitted, though it would have room: %s', async (_what, limit, cell) => {
-    const limiter = elsewhere({ limits: [limit] })
-    const first = await limiter.consume('ann')
-    expect(first.allowed).toBe(true)
-    await someoneWaits(cell)
-    await sleep(UNSEEN_MS)
-    for (const verdict of [await limiter.consume('ann'), await limiter.peek('ann')]) {
-      expect(verdict).toMatchObject({ allowed: false, reason: 'limited', remaining: 2, cost: 0 })
-      expect(verdict.retryAfterMs).toBeGreaterThan(0)
-    }
-    expect((await limiter.consume('bob')).allowed).toBe(true)
-    expect(await limiter.refund('ann', first)).toBe(true)
-    expect(await limiter.peek('ann')).toMatchObject({ allowed: false, remaining: 3 })
-    await client.del(...(await records()))
-    expect(await limiter.consume('ann', { cost: 3 })).toMatchObject({ allowed: true, remaining: 0 })
-  })
+  ])(
+    'a request that does not wait is refused while another process has a waiter, though it has room: %s',
+    async (_what, limit, cell) => {
+      const limiter = elsewhere({ limits: [limit] })
+      const first = await limiter.consume('ann')
+      expect(first.allowed).toBe(true)
+      await someoneWaits(cell)
+      await sleep(UNSEEN_MS)
+      for (const verdict of [await limiter.consume('ann'), await limiter.peek('ann')]) {
+        expect(verdict).toMatchObject({ allowed: false, reason: 'limited', remaining: 2, cost: 0 })
+        expect(verdict.retryAfterMs).toBeGreaterThan(0)
+      }
+      expect((await limiter.consume('bob')).allowed).toBe(true)
+      expect(await limiter.refund('ann', first)).toBe(true)
+      expect(await limiter.peek('ann')).toMatchObject({ allowed: false, remaining: 3 })
+      await client.del(...(await records()))
+      expect(await limiter.consume('ann', { cost: 3 })).toMatchObject({ allowed: true, remaining: 0 })
+    },
+  )
 
-  test('what is refused for it is not charged, with onDeny: "charge" neither', async () => {
+  test('a refusal because of a waiter elsewhere is not charged, even with onDeny: "charge"', async () => {
     const limiter = elsewhere({ limits: [slidingLog({ limit: 3, window: '1h' })], onDeny: 'charge' })
     await limiter.consume('ann')
     await someoneWaits('log.3.3600000')
@@ -109,7 +112,7 @@ describe('while a request waits in another process', () => {
     ['one after the other', (limiter: Limiter) => limiter.consume('ann')],
     ['many together', (limiter: Limiter) => Promise.all(['ann', 'bob', 'cem'].map((name) => limiter.consume(name)))],
     ['also while an identity is blocked', (limiter: Limiter) => limiter.consume('bob')],
-  ])('none is looked for again within 50 ms after none was found, but later: %s', async (what, decide) => {
+  ])('a process looks for waiters at most once every 50 ms while there are none: %s', async (what, decide) => {
     const limits = [slidingLog({ limit: 1000, window: '1h' })]
     const [limiter, plain] = [elsewhere({ limits }), elsewhere({ limits, sharedTurns: false })]
     if (what.startsWith('also')) await limiter.block('dan', { for: '1h' })
@@ -121,7 +124,7 @@ describe('while a request waits in another process', () => {
       return Number(/cmdstat_exists:calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0)
     }
     await decide(plain)
-    // Block keys are looked for in the same way.
+    // The look for block keys counts as the same command.
     const without = await looksOf(plain)
     await decide(limiter)
     const began = performance.now()
@@ -130,7 +133,7 @@ describe('while a request waits in another process', () => {
     expect(times).toBeLessThanOrEqual((performance.now() - began) / 50 + 1)
   })
 
-  test('in the queue of one of several limits, all are held for it', async () => {
+  test('a waiter in the queue of one of several limits holds up requests of all', async () => {
     const limits = [slidingLog({ limit: 3, window: '1h' }), tokenBucket({ capacity: 3, refill: 1, every: '1h' })]
     const limiter = elsewhere({ limits })
     await someoneWaits('bucket.1.3600000.3.1')
@@ -142,7 +145,7 @@ describe('while a request waits in another process', () => {
     expect((await limiter.consume('ann')).allowed).toBe(true)
   })
 
-  test('decisions of many keys that are made together each look at their own queue', async () => {
+  test('concurrent decisions on many keys each look at the queue of their own key', async () => {
     await someoneWaits('concurrency.2.3600000')
     const limiter = elsewhere()
     const names = ['ann', 'bob', 'cem', 'ann', 'dan', 'eve']
@@ -151,32 +154,32 @@ describe('while a request waits in another process', () => {
   })
 
   test.each([
-    ['of a class before its own', { headStartMs: 1, cameMsAgo: 3_600_000 }, false],
-    ['of a class after its own, which came later', { headStartMs: 1, cameMsAgo: -3_600_000 }, true],
-    ['of its own class, which came earlier', { headStartMs: 0, cameMsAgo: 3_600_000 }, true],
-  ])('%s, a waiter is admitted accordingly', async (_what, waiter, isAdmitted) => {
+    ['a class before its own', { headStartMs: 1, cameMsAgo: 3_600_000 }, false],
+    ['a later class that came later', { headStartMs: 1, cameMsAgo: -3_600_000 }, true],
+    ['its own class that came earlier', { headStartMs: 0, cameMsAgo: 3_600_000 }, true],
+  ])('a waiter yields only to classes before its own: with one elsewhere of %s', async (_what, waiter, isAdmitted) => {
     await someoneWaits('concurrency.2.3600000', waiter)
     const limiter = elsewhere()
     const { wait, ended } = waitFor(limiter, 1)
     if (isAdmitted) expect(await ended).toBe(true)
     else {
-      await isTold(2)
+      await untilReported(2)
       wait.abort()
       expect(await ended).toBe('left')
     }
-    await isTold(1)
+    await untilReported(1)
     expect((await limiter.peek('ann')).remaining).toBe(isAdmitted ? 1 : 2)
   })
 })
 
-test('a waiter is told of for half a second, and again and again, also when that was lost', async () => {
+test('a process renews the report of its waiters every half second, even after Redis loses it', async () => {
   const limiter = elsewhere()
   await limiter.consume('ann')
   const { wait, ended } = waitFor(limiter, 2)
   for (let renewals = 0, before = 0; renewals < 3; ) {
-    await isTold()
+    await untilReported()
     const leftMs = await client.pttl(key)
-    // -2: it has just lapsed, which a pause of this process may do.
+    // -2 means that it has just lapsed, as after a pause of this process.
     expect(leftMs).not.toBe(-1)
     expect(leftMs).toBeLessThanOrEqual(500)
     if (leftMs > before) renewals++
@@ -184,13 +187,13 @@ test('a waiter is told of for half a second, and again and again, also when that
     await sleep(20)
   }
   await client.del(key)
-  await isTold()
+  await untilReported()
   wait.abort()
   expect(await ended).toBe('left')
-  await isOver()
+  await untilNoneReported()
 })
 
-test('who waits is no count of the identity, and forgetting that erases it', async () => {
+test('waiters are not among the counts of an identity, and forgetting it erases them', async () => {
   await someoneWaits('concurrency.2.3600000')
   elsewhere()
   const [store] = stores as [RedisStore]
@@ -199,29 +202,32 @@ test('who waits is no count of the identity, and forgetting that erases it', asy
   expect(await records()).toEqual([])
 })
 
-test('of the waiters of two limiters of one process none is lost', async () => {
+test('the waiters of two limiters are both reported', async () => {
   const [one, two] = [elsewhere(), elsewhere()]
   await one.consume('ann')
   waitFor(one, 2)
   const { wait } = waitFor(two, 2)
-  await isTold(2)
+  await untilReported(2)
   wait.abort()
-  await isTold(1)
+  await untilReported(1)
 })
 
 test.each([
   ['text', () => client.set(key, 'nothing of ours')],
   ['a list', () => client.rpush(key, 'nothing of ours')],
-])('a foreign value counts as none that waits, and is replaced: %s', async (_what, write) => {
+])('a foreign value under the key of waiters counts as none, and is replaced: %s', async (_what, write) => {
   await write()
   const limiter = elsewhere()
   expect((await limiter.consume('ann')).allowed).toBe(true)
   waitFor(limiter, 2)
-  await until('it is replaced', async () => (await client.type(key)) === 'string' && (await client.strlen(key)) === 34)
+  await until(
+    'the foreign value is replaced',
+    async () => (await client.type(key)) === 'string' && (await client.strlen(key)) === 34,
+  )
 })
 const key = 'sluice:v1:{key=ann}:turns:concurrency.2.3600000:waiting'
 
-test('where none waits nothing is written beside the counts, whatever is decided together', async () => {
+test('a policy with shared turns writes nothing about waiters while there are none', async () => {
   const limiter = elsewhere({
     limits: [slidingLog({ limit: 50, window: '1h' }), tokenBucket({ capacity: 40, refill: 1, every: '1h' })],
   })
@@ -230,7 +236,7 @@ test('where none waits nothing is written beside the counts, whatever is decided
   expect(await records()).toEqual([])
 })
 
-test('that some wait anywhere is known for as long as they are believed, whoever is told of last', async () => {
+test('the marker of waiters lives as long as the longest ttl, whichever process reports last', async () => {
   const marker = 'sluice:v1:blocked:waiting'
   const wait = async (ttl: '1m' | '1s') => {
     const limiter = elsewhere({ sharedTurns: { ttl }, name: `turns-${ttl}` })
@@ -238,18 +244,18 @@ test('that some wait anywhere is known for as long as they are believed, whoever
     return waitFor(limiter, 2)
   }
   await wait('1s')
-  await until('one waits for a second', async () => (await client.pttl(marker)) > 0)
+  await until('a waiter is reported for a second', async () => (await client.pttl(marker)) > 0)
   expect(await client.pttl(marker)).toBeLessThanOrEqual(1000)
   await wait('1m')
-  await until('one waits for a minute', async () => (await client.pttl(marker)) > 1000)
+  await until('a waiter is reported for a minute', async () => (await client.pttl(marker)) > 1000)
   const { wait: third, ended } = await wait('1s')
-  await until('three are told of', async () => (await records()).length === 2)
+  await until('all waiters are reported', async () => (await records()).length === 2)
   third.abort()
   await ended
   expect(await client.pttl(marker)).toBeGreaterThan(30_000)
 })
 
-test('one that is not served by the end of maxWait leaves, though there is room, and holds up no other', async () => {
+test('a waiter that is not served within maxWait leaves, and holds up no other', async () => {
   await someoneWaits('concurrency.2.3600000', { headStartMs: 1, cameMsAgo: 3_600_000 })
   const before = performance.now()
   await expect(elsewhere().acquire('ann', { maxWait: '200ms' })).rejects.toMatchObject({
@@ -257,10 +263,10 @@ test('one that is not served by the end of maxWait leaves, though there is room,
     refusal: { reason: 'limited', remaining: 2 },
   })
   expect(performance.now() - before).toBeGreaterThan(190)
-  await isTold(1)
+  await untilReported(1)
 })
 
-test('one that is blocked while it waits leaves, and holds up no other', async () => {
+test('a waiter that is blocked leaves, and holds up no other', async () => {
   const limits = [
     concurrency<string>({ limit: 1, ttl: '1h', key: everyone() }),
     slidingLog<string>({ limit: 50, window: '1h' }),
@@ -270,20 +276,20 @@ test('one that is blocked while it waits leaves, and holds up no other', async (
   const held = await other.consume('cem')
   const ann = one.acquire('ann', { priority: 1, maxWait: '1m' })
   const bob = other.acquire('bob')
-  await isTold(2)
+  await untilReported(2)
   await other.block({ key: 'ann' }, { for: '1h' })
   await expect(ann).rejects.toMatchObject({ code: 'WAIT_EXCEEDED', refusal: { reason: 'blocked' } })
   await other.release(held)
   expect((await bob).allowed).toBe(true)
-  await isOver()
+  await untilNoneReported()
 })
 
-describe('while Redis is away, those that wait go on by the fallback, and none hangs', () => {
+describe('waiters while Redis is away', () => {
   test.each([
     ['local', 'admitted'],
     ['allow', 'admitted'],
     ['deny', 'WAIT_EXCEEDED'],
-  ] as const)('unavailable: %s', async (decide, outcome) => {
+  ] as const)('waiters continue by the fallback while Redis is away, with unavailable: %s', async (decide, outcome) => {
     const server = await startRedis()
     const own = singleClients['ioredis 6'](server.port)
     try {
@@ -309,10 +315,13 @@ describe('while Redis is away, those that wait go on by the fallback, and none h
             ({ code }) => code,
           ),
       )
-      await until('they are told of', async () => Number(await own.client.exists('sluice:v1:blocked:waiting')) === 1)
+      await until(
+        'the waiters are reported',
+        async () => Number(await own.client.exists('sluice:v1:blocked:waiting')) === 1,
+      )
       await server.stop()
       const outcomes = await Promise.all(waiting)
-      // One may have been admitted before.
+      // One may have been admitted before the outage.
       expect(outcomes.filter((one) => one !== outcome).length).toBeLessThanOrEqual(1)
     } finally {
       own.close()
@@ -321,7 +330,7 @@ describe('while Redis is away, those that wait go on by the fallback, and none h
   })
 })
 
-test('sharedTurns is refused where it would not hold', () => {
+test('sharedTurns is rejected beside a lease and with invalid options', () => {
   const lease = { size: 2, ttl: '1s' as const }
   expect(() => elsewhere({ limits: [tokenBucket({ capacity: 10, refill: 1, every: '1s', lease })] })).toThrow(
     'policy "turns": sharedTurns: expected none beside lease',

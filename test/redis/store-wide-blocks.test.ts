@@ -32,7 +32,7 @@ afterEach(async () => {
   await Promise.all([server.flush(), cluster.flush()])
 })
 
-/** A process that has just begun: nothing of the store has been waited for. */
+/** A process that has just started, without waiting for its store. */
 function member({ client, close }: Owned<RedisClient>, options: RedisStoreOptions = {}) {
   const store = redisStore(client, { timeout: 5000, ...options })
   const policies = {
@@ -67,7 +67,7 @@ describe.each(Object.keys(kinds))('over %s', (name) => {
     return owned
   }
 
-  test('a process that starts admits no client that is blocked from every policy, however many blocks there are', async () => {
+  test('a new process admits no client with a store-wide block, however many blocks there are', async () => {
     const owned = connect()
     await owned.ready
     const { store } = member(owned)
@@ -93,7 +93,7 @@ describe.each(Object.keys(kinds))('over %s', (name) => {
     }
   })
 
-  test('a process that starts after the index was evicted refuses by the keys of blocks', async () => {
+  test('a new process refuses by the keys of blocks after the index was evicted', async () => {
     const owned = connect()
     await owned.ready
     const { store } = member(owned)
@@ -114,7 +114,7 @@ describe.each(Object.keys(kinds))('over %s', (name) => {
   })
 })
 
-test('a process that starts refuses by the keys of blocks while others still write the index again', async () => {
+test('a new process refuses by the keys of blocks while others restore the index', async () => {
   const wire = await startProxy(server.port)
   const slow = singleClients['ioredis 6'](wire.port)
   await slow.ready
@@ -125,7 +125,7 @@ test('a process that starts refuses by the keys of blocks while others still wri
   await store.blocks.import(
     names.map((value) => ({ kind: 'key', value, reason: '', since, until: since + 3_600_000, times: 1 })),
   )
-  // A hundred blocks each fifth of a second: it takes longer than the looks by which a process takes an index for whole.
+  // A hundred blocks each fifth of a second: longer than the looks after which a process takes an index as complete.
   wire.toClient.pass(200)
   for (const key of (await server.call('KEYS', '*{blocks.*')) as string[]) await server.call('DEL', key)
   const owned = singleClients['ioredis 6'](server.port)
@@ -140,7 +140,7 @@ test('a process that starts refuses by the keys of blocks while others still wri
   leaving.push(() => wire.stop())
 }, 60_000)
 
-test('a process that starts alone, after the index was evicted, goes on to refuse by the keys of blocks', async () => {
+test('a new process continues to refuse by the keys of blocks when no other restores the index', async () => {
   const before = singleClients['ioredis 6'](server.port)
   await before.ready
   await member(before).store.blocks.add({ key: 'spammer' }, { for: '1h' })
@@ -156,7 +156,7 @@ test('a process that starts alone, after the index was evicted, goes on to refus
   }
 }, 60_000)
 
-test('networks that no process would know are not taken', async () => {
+test('a store rejects blocks of networks beyond those that a process can know', async () => {
   const owned = singleClients['ioredis 6'](server.port)
   await owned.ready
   const { store, byAddress } = member(owned, { timeout: 20_000, denyCache: false })
@@ -179,7 +179,7 @@ test('networks that no process would know are not taken', async () => {
   expect((await byAddress.consume('192.0.2.8')).allowed).toBe(true)
 }, 300_000)
 
-test('blocks from every policy hold beyond those that a process knows', async () => {
+test('store-wide blocks hold beyond the number that a process knows', async () => {
   const names = oneOfEach(singleClients)
   const first = singleClients[names[0] as 'ioredis 6'](server.port)
   await first.ready
@@ -200,6 +200,6 @@ test('blocks from every policy hold beyond those that a process knows', async ()
   const second = singleClients[names[1] as 'redis 5'](server.port)
   await second.ready
   const other = member(second, { timeout: 20_000, denyCache: false })
-  await until('the other process knows as many as it can', () => other.store.blocks.known === 100_000)
+  await until('the other process knows as many blocks as it can', () => other.store.blocks.known === 100_000)
   for (let from = 0; from < 101_000; from += 1000) expect(await admitted(other.limiters[0], from)).toBe(0)
 }, 300_000)

@@ -16,7 +16,7 @@ async function banning() {
   await store.ready()
   const ban = { after: 3, within: '1h', for: ['2h'] } as const
   const limiter = createLimiter({ name: 'strikes', store, limits: [slidingLog({ limit: 2, window: '1h' })], ban })
-  /** How requests that are made at once are decided, and by how many scripts. */
+  /** The outcomes of requests at once, and the number of scripts that decided them. */
   const decide = async (...keys: string[]) => {
     await client.config('RESETSTAT')
     const verdicts = await Promise.all(keys.map((key) => limiter.consume(key)))
@@ -25,24 +25,24 @@ async function banning() {
       (sum, [, calls]) => sum + Number(calls),
       0,
     )
-    return { runs, told: verdicts.map(({ allowed, reason }) => (allowed ? 'admitted' : reason)).join(' ') }
+    return { runs, outcomes: verdicts.map(({ allowed, reason }) => (allowed ? 'admitted' : reason)).join(' ') }
   }
   return { limiter, decide }
 }
 
-test('requests that are admitted take one script, and those that are refused a second one that strikes', async () => {
+test('admitted requests take one script, and refused ones a second script that counts strikes', async () => {
   const { limiter, decide } = await banning()
-  expect(await decide('ann', 'bob')).toEqual({ runs: 1, told: 'admitted admitted' })
-  expect(await decide('ann', 'ann', 'bob', 'cem')).toEqual({ runs: 2, told: 'admitted limited admitted admitted' })
+  expect(await decide('ann', 'bob')).toEqual({ runs: 1, outcomes: 'admitted admitted' })
+  expect(await decide('ann', 'ann', 'bob', 'cem')).toEqual({ runs: 2, outcomes: 'admitted limited admitted admitted' })
   expect((await limiter.peek('ann')).remaining).toBe(0)
-  // Within a second all go to the script that strikes at once.
-  expect(await decide('ann', 'ann', 'cem')).toEqual({ runs: 1, told: 'limited banned admitted' })
+  // For a second after that, all requests go directly to the script that counts strikes.
+  expect(await decide('ann', 'ann', 'cem')).toEqual({ runs: 1, outcomes: 'limited banned admitted' })
   expect((await limiter.peek('cem')).remaining).toBe(0)
 })
 
-test('a ban that starts among requests made at once refuses the later ones', async () => {
+test('a ban that starts among concurrent requests refuses the later ones', async () => {
   const { decide } = await banning()
-  expect((await decide('ann', 'ann', 'ann', 'bob', 'ann', 'ann', 'ann')).told).toBe(
+  expect((await decide('ann', 'ann', 'ann', 'bob', 'ann', 'ann', 'ann')).outcomes).toBe(
     'admitted admitted limited admitted limited banned banned',
   )
 })
