@@ -28,7 +28,7 @@ const users = (count: number) => Array.from({ length: count }, (_, n) => `user-$
 const times = <T>(count: number, make: () => T) => Array.from({ length: count }, make)
 const admitted = (verdicts: readonly Verdict[]) => verdicts.filter(({ allowed }) => allowed).length
 
-/** Limits on the user and on everyone, each with whole windows to spare. */
+/** Limits on the user and on everyone, with windows far longer than a test. */
 const pairs = {
   slidingLog: (user: number, all: number) => [
     slidingLog({ limit: user, window: '1h' }),
@@ -70,14 +70,14 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     return (await limiter.peek(user)).limits.map(({ remaining }) => remaining)
   }
 
-  test('admits exactly the limit for each of many keys, spread over all masters', async () => {
+  test('a cluster admits exactly the limit for each of many keys, spread over all masters', async () => {
     const limiter = createLimiter({ name: 'many', store: open.store, limit: 3, window: '1h' })
     const verdicts = await Promise.all(users(120).map((user) => Promise.all(times(5, () => limiter.consume(user)))))
     expect(verdicts.map(admitted)).toEqual(new Array(120).fill(3))
     for (const master of cluster.masters) expect(await master.call('DBSIZE')).toBeGreaterThan(10)
   })
 
-  test('keeps all limits of one identity on one slot, and every key with a TTL', async () => {
+  test('all limits of one identity are on one slot, and every key has a TTL', async () => {
     const limits = [
       slidingLog({ limit: 5, window: '1h' }),
       gcra({ limit: 5, window: '1h' }),
@@ -90,17 +90,17 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       await cluster.flush()
       expect((await limiter.consume(user)).allowed).toBe(true)
       await limiter.block(user, { for: '1h' })
-      // The log, the permits, what the other limits share, and the block; the index of blocks is apart.
+      // The log, the permits, the key that the other limits share, and the block; the index of blocks is separate.
       const keys = new Map([...(await cluster.lifetimes())].filter(([key]) => !key.includes('{blocks.')))
       expect([...keys.keys()]).toHaveLength(4)
       expect(new Set([...keys.keys()].map(slotOf)).size).toBe(1)
       expect([...keys.values()].every((leftMs) => leftMs > 0)).toBe(true)
-      // A block that is lost with its key would be restored beside the next one's.
+      // A block whose key is lost would be restored beside the next one.
       await limiter.unblock(user)
     }
   })
 
-  test('does not let an identity choose its slot', async () => {
+  test('an identity cannot choose its slot', async () => {
     const limiter = createLimiter({ name: 'steer', store: open.store, limit: 3, window: '1h' })
     const crafted = Array.from({ length: 40 }, (_, n) => `{here}${n}`)
     await Promise.all(crafted.map((identity) => limiter.consume(identity)))
@@ -108,7 +108,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     expect(new Set(slots).size).toBeGreaterThan(35)
   })
 
-  test('decides after the scripts of one node are gone, as before', async () => {
+  test('decisions remain exact after one master loses its scripts', async () => {
     const limiter = createLimiter({ name: 'no-script', store: open.store, limit: 3, window: '1h' })
     for (const [i, master] of cluster.masters.entries()) {
       const identity = cluster.identityOn(i)
@@ -124,7 +124,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     }
   })
 
-  test('follows a slot that moves to another master', async () => {
+  test('decisions follow a slot that moves to another master', async () => {
     const [from, to] = cluster.masters as [RedisCluster['masters'][number], RedisCluster['masters'][number]]
     const identity = cluster.identityOn(0, `moved-${kind}`)
     const slot = slotOfIdentity(identity)
@@ -155,7 +155,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
   })
 
   describe('a policy whose limits sit on different slots', () => {
-    test('a refusal that is charged takes no permit, and one that can never pass charges nothing', async () => {
+    test('a charged refusal across slots takes no permit, and an impossible cost charges nothing', async () => {
       const limits = [slidingLog({ limit: 1, window: '1h' }), concurrency({ limit: 2, key: everyone() })]
       const limiter = createLimiter({ name: 'charged', store: open.store, limits, onDeny: 'charge' })
       expect((await limiter.consume('one')).allowed).toBe(true)
@@ -165,16 +165,16 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       expect((await limiter.consume('three')).limits.map(({ allowed }) => allowed)).toEqual([false, false])
     })
 
-    /** Users on every master, one of them on that of everyone. */
+    /** One user on each master. */
     const spread = () => [0, 1, 2].map((master) => cluster.identityOn(master, 'spread'))
 
-    test('uses slots that differ, or these tests would show nothing', () => {
+    test('the identities of these tests have different slots', () => {
       expect(new Set([...spread().map((user) => slotOfIdentity(user)), slotOfEveryone]).size).toBe(4)
       expect(slotOfEveryone).toBeLessThan(SLOTS)
     })
 
     test.each(Object.entries(pairs))(
-      'charges a user nothing when everyone together are over: %s',
+      'a user on another slot is charged nothing when the limit of everyone refuses: %s',
       async (_, limits) => {
         const limiter = createLimiter({ name: 'across', store: open.store, limits: limits(10, 2) })
         const [first, second] = spread() as [string, string]
@@ -190,18 +190,21 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       },
     )
 
-    test.each(Object.entries(pairs))('charges everyone nothing when the user is over: %s', async (_, limits) => {
-      const limiter = createLimiter({ name: 'across', store: open.store, limits: limits(1, 10) })
-      const [first, second] = spread() as [string, string]
-      expect((await limiter.consume(first)).allowed).toBe(true)
-      for (let n = 0; n < 12; n++)
-        expect((await limiter.consume(first)).limits.map(({ allowed }) => allowed)).toEqual([false, true])
-      expect(await left(limiter, first)).toEqual([0, 9])
-      expect((await limiter.consume(second)).limits.map(({ remaining }) => remaining)).toEqual([0, 8])
-    })
+    test.each(Object.entries(pairs))(
+      'everyone on another slot is charged nothing when the limit of the user refuses: %s',
+      async (_, limits) => {
+        const limiter = createLimiter({ name: 'across', store: open.store, limits: limits(1, 10) })
+        const [first, second] = spread() as [string, string]
+        expect((await limiter.consume(first)).allowed).toBe(true)
+        for (let n = 0; n < 12; n++)
+          expect((await limiter.consume(first)).limits.map(({ allowed }) => allowed)).toEqual([false, true])
+        expect(await left(limiter, first)).toEqual([0, 9])
+        expect((await limiter.consume(second)).limits.map(({ remaining }) => remaining)).toEqual([0, 8])
+      },
+    )
 
     test.each(Object.entries(pairs))(
-      'never admits too much under concurrency, and charges only what it admits: %s',
+      'concurrent decisions across slots admit at most the limit, and charge only admissions: %s',
       async (_, limits) => {
         const limiter = createLimiter({ name: 'across', store: open.store, limits: limits(5, 8) })
         const other = await openStore(clusterClients[kind](cluster))
@@ -218,8 +221,8 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
           for (const [i, user] of spread().entries()) {
             expect(await left(limiter, user)).toEqual([5 - (counts[i] as number), 8 - total])
           }
-          // What was refused only for the moment passes now, or when the deny cache no longer repeats it.
-          await until('all of it is used', async () => {
+          // Temporary refusals pass at the next attempt, or once they leave the deny cache.
+          await until('the whole limit is used', async () => {
             for (const user of spread()) for (let n = 0; n < 5; n++) await limiter.consume(user)
             return (await left(limiter, spread()[0] as string))[1] === 0
           })
@@ -229,7 +232,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       },
     )
 
-    test.each(Object.entries(pairs))('refunds on both slots, once: %s', async (_, limits) => {
+    test.each(Object.entries(pairs))('a refund takes effect once on both slots: %s', async (_, limits) => {
       const limiter = createLimiter({ name: 'across', store: open.store, limits: limits(5, 5) })
       const [user] = spread() as [string]
       const verdict = await limiter.consume(user, { cost: 3 })
@@ -240,7 +243,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       expect(await left(limiter, user)).toEqual([5, 5])
     })
 
-    test('reads, forgets and refuses by hand on both slots', async () => {
+    test('peeks, resets and blocks apply on both slots', async () => {
       const limiter = createLimiter({ name: 'across', store: open.store, limits: pairs.mixed(5, 5) })
       const [user] = spread() as [string]
       await limiter.consume(user, { cost: 3 })
@@ -254,11 +257,11 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       expect(await left(limiter, user)).toEqual([2, 2])
       await limiter.reset(user)
       expect(await left(limiter, user)).toEqual([5, 5])
-      // The index remembers for a while that a block was ended.
+      // The index stores the end of a block for a while.
       expect([...(await cluster.lifetimes()).keys()].filter((key) => !key.includes('{blocks.'))).toEqual([])
     })
 
-    test('frees permits on both slots', async () => {
+    test('a release frees permits on both slots', async () => {
       const limits = [concurrency({ limit: 2 }), concurrency({ limit: 3, key: everyone() })]
       const limiter = createLimiter({ name: 'across', store: open.store, limits })
       const [user] = spread() as [string]
@@ -271,7 +274,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       expect(await left(limiter, user)).toEqual([2, 3])
     })
 
-    test('a store that is closed meanwhile refunds first what a refused request was charged', async () => {
+    test('a store that closes during a refusal across slots refunds its charges first', async () => {
       const limits = pairs.slidingLog(5, 1)
       const limiter = createLimiter({ name: 'across', store: open.store, limits })
       const [ann, bob] = spread() as [string, string]
@@ -280,14 +283,14 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
         const store = redisStore(open.client, { timeout: 5000, denyCache })
         const leaving = createLimiter({ name: 'across', store, limits })
         await decided(leaving.peek(bob))
-        const underWay = leaving.consume(bob)
+        const pending = leaving.consume(bob)
         await store.close()
-        expect(await underWay).toMatchObject({ kind: 'decided', allowed: false })
+        expect(await pending).toMatchObject({ kind: 'decided', allowed: false })
         expect(await left(limiter, bob)).toEqual([5, 0])
       }
     })
 
-    test('refunds what the reachable slot charged when the other one hangs', async () => {
+    test('the charge on a reachable slot is refunded when the other slot hangs', async () => {
       const store = redisStore(open.client, { timeout: 200 })
       const hung = cluster.masterOf(slotOfEveryone)
       const user = cluster.identityOn((cluster.masters.indexOf(hung) + 1) % 3, 'reachable')
@@ -297,21 +300,21 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       try {
         const before = performance.now()
         expect((await limiter.consume(user)).kind).toBe('unavailable')
-        // Not for as long as it hangs, which is until the end of this test.
+        // Far less than the master hangs.
         expect(performance.now() - before).toBeLessThan(5000)
         const alone = createLimiter({
           name: 'half',
           store,
           limits: [slidingLog({ limit: 5, window: '1h' })],
         })
-        expect((await until('it is refunded', () => decided(alone.peek(user)))).remaining).toBe(4)
+        expect((await until('the charge is refunded', () => decided(alone.peek(user)))).remaining).toBe(4)
       } finally {
         hung.kill('SIGCONT')
       }
-      await until('the cluster is whole again', () => decided(limiter.peek(user)))
+      await until('every master decides again', () => decided(limiter.peek(user)))
       const [mine, all] = await left(limiter, user)
       expect(mine).toBe(4)
-      // What timed out may have been charged where it hung: once, and it is never admitted twice.
+      // The timed-out decision may have been charged on the master that hung, at most once.
       expect([3, 4]).toContain(all)
       await store.close()
     })

@@ -29,7 +29,7 @@ describe.each(oneOfEach(clusterClients))('refusals over several slots of a clust
     return () => open.close()
   })
 
-  async function runs(): Promise<number> {
+  async function executions(): Promise<number> {
     const stats = await Promise.all(cluster.masters.map((master) => master.fields('INFO', 'commandstats')))
     const calls = (stat = '') => Number(/calls=(\d+)/.exec(stat)?.[1] ?? 0)
     return stats.reduce(
@@ -38,16 +38,16 @@ describe.each(oneOfEach(clusterClients))('refusals over several slots of a clust
     )
   }
 
-  test('cost nothing when they come again, also while others are admitted', async () => {
+  test('repeated refusals across slots cost nothing, even while others are admitted', async () => {
     const first = await limiter.consume(key)
     await limiter.consume('other')
-    const before = await runs()
+    const before = await executions()
     for (let i = 0; i < 20; i++) expect(await limiter.consume(key)).toMatchObject({ ...first, reason: 'limited' })
-    expect(await runs()).toBe(before)
+    expect(await executions()).toBe(before)
     expect((await limiter.peek('fresh')).limits.map(({ remaining }) => remaining)).toEqual([2, 47])
   })
 
-  test('end at once with what makes room', async () => {
+  test('a reset or a refund ends cached refusals across slots at once', async () => {
     expect((await limiter.consume(key)).allowed).toBe(false)
     await createLimiter({ name: 'slots', store: open.store, limits: [user] }).reset(key)
     const verdict = await limiter.consume(key, { cost: 2 })
@@ -57,7 +57,7 @@ describe.each(oneOfEach(clusterClients))('refusals over several slots of a clust
     expect((await limiter.consume(key)).allowed).toBe(true)
   })
 
-  test('are not believed when room was made before the last slot had answered', async () => {
+  test('a refusal across slots is not cached when a reset came before the last slot replied', async () => {
     const slow = cluster.masterOf(slotOfIdentity('everyone', 'everyone'))
     slow.kill('SIGSTOP')
     const late = limiter.consume(key)

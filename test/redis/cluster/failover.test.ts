@@ -21,7 +21,7 @@ describe.each(oneOfEach(clusterClients))('a failover of a master, over %s', (kin
     await cluster.stop()
   })
 
-  /** Asks for everybody, again and again, from two stores, while something happens. */
+  /** Sends requests for every user from two stores, again and again, during an event. */
   async function underLoad(event: (limiters: Limiter[]) => Promise<void>): Promise<Map<string, Verdict[]>> {
     const owned: Owned<RedisClient>[] = [clusterClients[kind](cluster), clusterClients[kind](cluster)]
     await Promise.all(owned.map(({ ready }) => ready))
@@ -57,20 +57,24 @@ describe.each(oneOfEach(clusterClients))('a failover of a master, over %s', (kin
   const admitted = (verdicts: Map<string, Verdict[]>) =>
     [...verdicts.values()].map((all) => all.filter(({ allowed }) => allowed).length)
 
-  test('that was planned admits no more than the limits, and decides again afterwards', async () => {
+  test('a planned failover admits at most the limits, and decisions continue after it', async () => {
     const verdicts = await underLoad(async (limiters) => {
       await sleep(100)
       await replica.call('CLUSTER', 'FAILOVER')
-      await until('it is the master', async () => (await replica.fields('INFO', 'replication')).role === 'master', {
-        withinMs: 30_000,
-      })
+      await until(
+        'the replica is the master',
+        async () => (await replica.fields('INFO', 'replication')).role === 'master',
+        {
+          withinMs: 30_000,
+        },
+      )
       const user = cluster.identityOn(0, 'after')
       for (const limiter of limiters)
-        await until('it decides', () => decided(limiter.consume(user)), { withinMs: 30_000 })
+        await until('the new master decides', () => decided(limiter.consume(user)), { withinMs: 30_000 })
       await sleep(800)
     })
     expect(admitted(verdicts).every((count) => count <= LIMIT)).toBe(true)
-    // The masters that stayed have decided all along.
+    // The other masters have decided throughout.
     for (const [user, all] of verdicts) {
       if (user.startsWith('0-')) continue
       expect(all.filter(({ kind }) => kind === 'unavailable')).toEqual([])

@@ -20,9 +20,9 @@ afterEach(async () => {
 const listed = async (store: RedisStore) => (await store.blocks.list()).entries
 
 test.each(namesOf(clusterClients))(
-  'a cluster that loses its keys has bans and their rungs again, and none that was ended, over %s',
+  'bans and their rungs are restored after a cluster loses its keys, except ended ones, over %s',
   async (kind) => {
-    // That they are written again is told, which is tested elsewhere.
+    // Other tests cover the warning about restored blocks.
     vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
     let now = Date.now()
     const member = async () => {
@@ -45,7 +45,7 @@ test.each(namesOf(clusterClients))(
     now += 1
     await here.banning.unblock('pardoned')
     await cluster.flush()
-    await until('they are written again', async () => (await listed(here.store)).length === guessers.length)
+    await until('the bans are restored', async () => (await listed(here.store)).length === guessers.length)
     const later = await member()
     for (const guesser of guessers) expect((await later.banning.consume(guesser)).reason).toBe('banned')
     expect((await later.banning.consume('pardoned')).allowed).toBe(true)

@@ -26,7 +26,7 @@ beforeAll(async () => {
   return () => cluster.stop()
 })
 
-/** Some identities of each of some slots of the first master. */
+/** Several identities on each of several slots of the first master. */
 function identities(): string[][] {
   const first = Array.from({ length: 5 }, (_, n) => cluster.identityOn(0, `first-${n}`))
   const bySlot = new Map(first.map((identity) => [slotOfIdentity(identity), [identity]]))
@@ -42,15 +42,15 @@ beforeAll(() => {
   groups = identities()
 })
 
-const policies: Record<string, { limits: Limit<string>[]; most: number }> = {
-  'an exact log': { limits: [slidingLog({ limit: 40, window: '1h' })], most: 40 },
+const policies: Record<string, { limits: Limit<string>[]; limit: number }> = {
+  'an exact log': { limits: [slidingLog({ limit: 40, window: '1h' })], limit: 40 },
   'limits of three kinds': {
     limits: [
       slidingLog({ limit: 40, window: '1h' }),
       gcra({ limit: 30, window: '1d' }),
       concurrency({ limit: 50, ttl: '1h' }),
     ],
-    most: 30,
+    limit: 30,
   },
   'limits that share a key': {
     limits: [
@@ -59,15 +59,15 @@ const policies: Record<string, { limits: Limit<string>[]; most: number }> = {
       slidingWindow({ limit: 500, window: '30d' }),
       slidingLog({ limit: 40, window: '1h' }),
     ],
-    most: 30,
+    limit: 30,
   },
   'a limit of all together': {
     limits: [slidingLog({ limit: 40, window: '1h' }), slidingLog({ limit: 100_000, window: '1h', key: everyone() })],
-    most: 40,
+    limit: 40,
   },
 }
 
-/** A merge tries half of the policies over each client, and each policy over half of the clients. */
+/** A test before a merge runs half of the policies over each client, and each policy over half of the clients. */
 const policiesOver = (client: number) =>
   Object.entries(policies).filter((_, policy) => byEffort({ usual: (client + policy) % 2 === 0, full: true }))
 
@@ -80,26 +80,26 @@ describe.each(namesOf(clusterClients))('while slots move between masters, over %
   afterEach(() => Promise.all(open.map((one) => one.close())))
 
   test.each(policiesOver(namesOf(clusterClients).indexOf(kind)))(
-    '%s admits exactly what it may, and decides every request',
-    async (_, { limits, most }) => {
+    '%s: every request is decided while slots move, and exactly the limit is admitted',
+    async (_, { limits, limit }) => {
       const all = groups.flat()
       const limiters = open.map(({ store }) => createLimiter({ name: 'moving', store, limits }))
       const blocked = all[0] as string
       await (limiters[0] as Limiter).block({ key: blocked }, { for: '1h', reason: 'scraping' })
-      const kept = new Map<string, number>()
+      const charged = new Map<string, number>()
       const verdicts: Verdict[] = []
       let isOver = false
       const load = async (limiter: Limiter, turn: number): Promise<void> => {
         for (let n = turn; !isOver; n++) {
-          const asked = Array.from({ length: 12 }, (_, i) => all[(n * 5 + i * 7) % all.length] as string)
+          const chosen = Array.from({ length: 12 }, (_, i) => all[(n * 5 + i * 7) % all.length] as string)
           await Promise.all(
-            asked.map(async (identity, i) => {
+            chosen.map(async (identity, i) => {
               const verdict = await limiter.consume(identity)
               verdicts.push(verdict)
               if (!verdict.allowed) return
-              // Some of it is refunded, while its slot is on the way.
+              // Some are refunded while their slot moves.
               if ((n + i) % 4 === 0) expect(await limiter.refund(identity, verdict)).toBe(true)
-              else kept.set(identity, (kept.get(identity) ?? 0) + 1)
+              else charged.set(identity, (charged.get(identity) ?? 0) + 1)
             }),
           )
         }
@@ -120,17 +120,17 @@ describe.each(namesOf(clusterClients))('while slots move between masters, over %
         await loads
       }
       expect(verdicts.filter((verdict) => verdict.kind === 'unavailable')).toEqual([])
-      // A store repeats a refusal for a second, though the other one has refunded meanwhile.
+      // A store repeats a refusal for a second, even after another one has refunded.
       await sleep(1100)
-      // Identities below the limit reach it, and no more.
+      // Identities below the limit reach exactly it.
       for (const identity of all) {
         for (;;) {
           const verdict = await decided((limiters[0] as Limiter).consume(identity))
           if (!verdict.allowed) break
-          kept.set(identity, (kept.get(identity) ?? 0) + 1)
+          charged.set(identity, (charged.get(identity) ?? 0) + 1)
         }
       }
-      expect(all.map((identity) => kept.get(identity) ?? 0)).toEqual(all.map((id) => (id === blocked ? 0 : most)))
+      expect(all.map((identity) => charged.get(identity) ?? 0)).toEqual(all.map((id) => (id === blocked ? 0 : limit)))
     },
   )
 })

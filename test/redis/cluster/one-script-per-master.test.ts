@@ -24,7 +24,7 @@ beforeAll(async () => {
 const users = (count: number) => Array.from({ length: count }, (_, n) => `user-${n}`)
 const admitted = (verdicts: readonly Verdict[]) => verdicts.filter(({ allowed }) => allowed).length
 
-/** How many scripts all masters have run since they were last asked. */
+/** The number of scripts that all masters have executed since the last call. */
 async function scriptsRun(): Promise<number> {
   const stats = await Promise.all(cluster.masters.map((master) => master.fields('INFO', 'commandstats')))
   await Promise.all(cluster.masters.map((master) => master.call('CONFIG', 'RESETSTAT')))
@@ -45,7 +45,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     return Promise.all(users(60).map((user) => decided(limiter.consume(user))))
   }
 
-  /** Decides until every master has shown what it supports; returns how many scripts the decisions of one turn took. */
+  /** Decides until the support of every master is known; returns the number of scripts for the decisions of one turn. */
   async function scriptsPerTurn(): Promise<number> {
     for (let turn = 0; turn < 5; turn++) await decideAll()
     await scriptsRun()
@@ -53,11 +53,11 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     return scriptsRun()
   }
 
-  test('decides what comes at once by one script per master', async () => {
+  test('one script per master decides concurrent requests', async () => {
     expect(await scriptsPerTurn()).toBe(3)
   })
 
-  test('decides by one script per slot where undeclared keys are not to be used', async () => {
+  test('one script per slot decides concurrent requests where undeclared keys are off', async () => {
     await open.close()
     open = await openStore(clusterClients[kind](cluster), { undeclaredKeys: false })
     expect(await scriptsPerTurn()).toBeGreaterThan(50)
@@ -69,7 +69,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       'limits on several slots',
       [slidingLog<string>({ limit: 1000, window: '1h' }), gcra<string>({ limit: 9000, window: '1h', key: everyone() })],
     ],
-  ])('with shared turns, too, while none waits: %s', async (what, limits) => {
+  ])('one script per master decides with shared turns while no request waits: %s', async (what, limits) => {
     await scriptsPerTurn()
     const { store } = open
     const limiter = createLimiter({ name: `turns-${what.length}`, store, limits, sharedTurns: true })
@@ -80,18 +80,18 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       return scriptsRun()
     }
     await until('one script per master decides', async () => (await perTurn()) === 3)
-    const place = createLimiter({ name: 'place', store, sharedTurns: true, limits: [concurrency({ limit: 1 })] })
-    const taken = await place.consume('elsewhere')
+    const permit = createLimiter({ name: 'place', store, sharedTurns: true, limits: [concurrency({ limit: 1 })] })
+    const taken = await permit.consume('elsewhere')
     const leaving = new AbortController()
-    const waiter = place.acquire('elsewhere', { signal: leaving.signal })
-    await until('each slot is asked', async () => (await perTurn()) > 50)
+    const waiter = permit.acquire('elsewhere', { signal: leaving.signal })
+    await until('one script per slot decides', async () => (await perTurn()) > 50)
     leaving.abort()
     await expect(waiter).rejects.toThrow()
-    await place.release(taken)
+    await permit.release(taken)
     await until('one script per master decides again', async () => (await perTurn()) === 3)
   })
 
-  test('admits exactly the limit for each of many keys, whatever is decided with them', async () => {
+  test('scripts for whole masters admit exactly the limit for each of many keys', async () => {
     await scriptsPerTurn()
     const limits = [slidingLog({ limit: 3, window: '1h' }), gcra({ limit: 4, window: '1d' }), concurrency({ limit: 9 })]
     const limiter = createLimiter({ name: 'three', store: open.store, limits })
@@ -106,7 +106,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     expect(admitted(verdicts)).toBe(50 * (3 + 2))
   })
 
-  test('a block holds for whom it is meant, among all others', async () => {
+  test('a block refuses its identity alone among all that one script decides', async () => {
     await scriptsPerTurn()
     const limiter = createLimiter({ name: 'blocks', store: open.store, limit: 100, window: '1h' })
     await limiter.block('user-7', { for: '1h', reason: 'scraping' })
@@ -117,7 +117,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     expect(admitted(await Promise.all(users(30).map((user) => limiter.consume(user))))).toBe(30)
   })
 
-  test('what is refunded in the same turn has been refunded before what comes after it is decided', async () => {
+  test('a release takes effect before later decisions of the same turn', async () => {
     await scriptsPerTurn()
     const limiter = createLimiter({ name: 'permits', store: open.store, limits: [concurrency({ limit: 1 })] })
     const held = await Promise.all(users(20).map((user) => limiter.consume(user)))
@@ -130,7 +130,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
   describe('a policy of several identities', () => {
     const limits = [slidingLog({ limit: 5, window: '1h' }), concurrency({ limit: 8, key: everyone() })]
 
-    test('is decided, refunded and freed whether its keys share a master or not', async () => {
+    test('a policy of several identities is decided and refunded whether their keys share a master or not', async () => {
       await scriptsPerTurn()
       const limiter = createLimiter({ name: 'pairs', store: open.store, limits })
       const mixed = users(12)
@@ -142,12 +142,12 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
         expect((await limiter.peek(user)).limits.map(({ remaining }) => remaining)).toEqual([5, 8])
     })
 
-    test('frees its permits with its store, wherever they are', async () => {
+    test('a store that closes frees its permits on every master', async () => {
       await scriptsPerTurn()
       const store = redisStore(open.client, { timeout: 5000 })
       const limiter = createLimiter({ name: 'pairs', store, limits })
       const watch = createLimiter({ name: 'pairs', store: open.store, limits })
-      // So that this store has found out, too.
+      // Until this store knows the support of every master, too.
       const others = createLimiter({ name: 'others', store, limit: 1000, window: '1h' })
       for (let turn = 0; turn < 5; turn++) await Promise.all(users(60).map((user) => decided(others.consume(user))))
       for (const user of users(8)) expect((await limiter.consume(user)).allowed).toBe(true)
@@ -157,15 +157,15 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     })
   })
 
-  test('charges each decision once when a master refuses to be read for a while', async () => {
-    const refuses = cluster.masters[0] as RedisCluster['masters'][number]
+  test('each decision is charged once when a master denies reads for a while', async () => {
+    const denying = cluster.masters[0] as RedisCluster['masters'][number]
     await scriptsPerTurn()
-    // No user may read, so no decision there is made, in whatever way; what comes after is decided as before.
-    await refuses.call('ACL', 'SETUSER', 'default', '-get')
+    // Without permission to read, that master decides nothing, by any script; later decisions are made as before.
+    await denying.call('ACL', 'SETUSER', 'default', '-get')
     const limiter = createLimiter({ name: 'refused', store: open.store, limits: [gcra({ limit: 100, window: '1d' })] })
     await Promise.all(users(60).map((user) => limiter.consume(user).catch(() => undefined)))
-    await refuses.call('ACL', 'SETUSER', 'default', '+get')
-    const verdicts = await until('all are decided', () =>
+    await denying.call('ACL', 'SETUSER', 'default', '+get')
+    const verdicts = await until('every master decides', () =>
       Promise.all(users(60).map((user) => decided(limiter.consume(user)))),
     )
     for (const { remaining } of verdicts) expect([98, 99]).toContain(remaining)

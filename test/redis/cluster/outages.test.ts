@@ -28,62 +28,62 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close()
 })
 
-/** Long enough that a busy machine misses no deadline by itself: three missed in a row would be an outage of their own. */
+/** Long enough that a busy machine alone misses no deadline: three missed in a row would be an outage of their own. */
 const TIMEOUT_MS = 500
-/** Only a store that does not come back takes so long. How soon it is back, `npm run chaos` measures. */
+/** Only a store that never recovers takes so long; `npm run chaos` measures the time to recover. */
 const RECOVERY = { withinMs: 20_000 }
 
 describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
   async function watched(
     reached: Parameters<(typeof clusterClients)[typeof kind]>[0] = cluster,
-  ): Promise<{ store: RedisStore; limiter: Limiter; told: string[] }> {
+  ): Promise<{ store: RedisStore; limiter: Limiter; states: string[] }> {
     const { client, ready, close } = clusterClients[kind](reached)
     open.push(close)
     await ready
-    const told: string[] = []
+    const states: string[] = []
     const store = redisStore(client, {
       timeout: TIMEOUT_MS,
-      onStateChange: (state, _cause, node) => void told.push(`${state} ${node}`),
+      onStateChange: (state, _cause, node) => void states.push(`${state} ${node}`),
     })
     open.push(() => store.close())
-    return { store, told, limiter: createLimiter({ name: 'outage', store, limits: [perHour(1000)] }) }
+    return { store, states, limiter: createLimiter({ name: 'outage', store, limits: [perHour(1000)] }) }
   }
   const keys = () => cluster.masters.map((_, i) => cluster.identityOn(i))
-  const everywhere = (limiter: Limiter) =>
-    until('all masters are asked', () => Promise.all(keys().map((key) => decided(limiter.consume(key)))), RECOVERY)
+  const untilAllDecide = (limiter: Limiter) =>
+    until('every master decides', () => Promise.all(keys().map((key) => decided(limiter.consume(key)))), RECOVERY)
 
-  test('a master that hangs takes nothing from the others, and is back soon after it wakes', async () => {
-    const { store, limiter, told } = await watched()
-    await everywhere(limiter)
-    told.length = 0
+  test('a master that hangs does not affect the others, and decides again soon after it resumes', async () => {
+    const { store, limiter, states } = await watched()
+    await untilAllDecide(limiter)
+    states.length = 0
     const [hung] = cluster.masters as [RedisCluster['masters'][number]]
     const [lost, ...others] = keys() as [string, string, string]
     hung.kill('SIGSTOP')
     try {
-      // Beyond the time after which a silent connection is given up.
+      // Beyond the time after which a silent connection is abandoned.
       for (let n = 0; n < 25; n++) {
         expect((await limiter.consume(lost)).kind).toBe('unavailable')
         if (n % 5 === 0) for (const key of others) await decided(limiter.consume(key))
         await sleep(100)
       }
       expect(store.state).toBe('unavailable')
-      expect(told).toEqual([`unavailable 127.0.0.1:${hung.port}`])
+      expect(states).toEqual([`unavailable 127.0.0.1:${hung.port}`])
       const before = performance.now()
       for (let n = 0; n < 100; n++) await limiter.consume(lost)
-      // Half of what they would take if each waited for its deadline.
+      // Half the time that they would take if each waited for its deadline.
       expect(performance.now() - before).toBeLessThan(50 * TIMEOUT_MS)
     } finally {
       hung.kill('SIGCONT')
     }
-    await everywhere(limiter)
+    await untilAllDecide(limiter)
     expect(store.state).toBe('available')
-    // On a busy machine another master may have missed its deadlines too, and be back after it.
-    expect(told).toContain(`available 127.0.0.1:${hung.port}`)
+    // On a busy machine another master may have missed its deadlines too, and have recovered later.
+    expect(states).toContain(`available 127.0.0.1:${hung.port}`)
   })
 
-  test('a policy that needs a master which is away charges the others nothing, and does not wait', async () => {
+  test('a policy that needs an unreachable master charges the others nothing, and does not wait', async () => {
     const { store, limiter } = await watched()
-    await everywhere(limiter)
+    await untilAllDecide(limiter)
     const hung = cluster.masterOf(slotOfIdentity('everyone', 'everyone'))
     const user = cluster.identityOn((cluster.masters.indexOf(hung) + 1) % 3, `spread-${kind.replaceAll(' ', '-')}`)
     const limits = [gcra<string>({ limit: 50, window: '1d' })]
@@ -95,27 +95,27 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     const alone = createLimiter({ name: 'both', store, limits })
     hung.kill('SIGSTOP')
     try {
-      await until('it is known', async () => {
+      await until('the store knows of the outage', async () => {
         await both.consume(user)
         return store.state === 'unavailable'
       })
-      await until('what was charged is refunded', async () => (await decided(alone.peek(user))).remaining === 50)
+      await until('the charge is refunded', async () => (await decided(alone.peek(user))).remaining === 50)
       for (let n = 0; n < 20; n++) expect((await both.consume(user)).kind).toBe('unavailable')
       expect((await decided(alone.peek(user))).remaining).toBe(50)
     } finally {
       hung.kill('SIGCONT')
     }
-    await until('both are asked', () => decided(both.consume(user)), RECOVERY)
+    await until('both masters decide', () => decided(both.consume(user)), RECOVERY)
   })
 
-  test('what one master refused stays refused, though another does not hear that it is refunded', async () => {
+  test('a refusal by one master holds although the refund on another is not acknowledged', async () => {
     const { client, ready, close } = clusterClients[kind](cluster)
     open.push(close)
     await ready
-    // Asked for the time just before each run is sent.
-    let beforeRun = () => {}
+    // The store reads the clock just before it sends each script.
+    let beforeExecution = () => {}
     const clock = () => {
-      beforeRun()
+      beforeExecution()
       return Date.now()
     }
     const store = redisStore(client, { timeout: 1500, denyCache: false, clock })
@@ -129,44 +129,45 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       slidingLog<string>({ limit: 1, window: '1h', key: keyed('full', () => full) }),
     ]
     const limiter = createLimiter({ name: 'both', store, limits })
-    await until('both are asked', () => decided(limiter.peek(user)), RECOVERY)
-    // By Redis: a decision that missed its deadline would have refunds sent after it, which count as executions below.
+    await until('both masters decide', () => decided(limiter.peek(user)), RECOVERY)
+    // A decision of Redis: one that missed its deadline would send refunds, which count as executions below.
     expect((await decided(limiter.consume(user))).allowed).toBe(true)
-    let runs = 0
-    beforeRun = () => {
-      if (++runs === 3) charged.kill('SIGSTOP')
+    let executions = 0
+    beforeExecution = () => {
+      if (++executions === 3) charged.kill('SIGSTOP')
     }
     try {
       expect(await limiter.consume(user)).toMatchObject({ kind: 'decided', allowed: false, reason: 'limited' })
-      expect(runs).toBe(3)
+      expect(executions).toBe(3)
     } finally {
       charged.kill('SIGCONT')
     }
   })
 
-  test('a master that accepts connections and says nothing is asked again over new ones, whether it was known or not', async () => {
+  test('a client reconnects to a master whose connections are silent, whether it knew that master or not', async () => {
     const { wire, stop } = await startWiredMaster()
     open.push(stop)
     const known = await watched({ masters: [wire] })
-    await until('it decides', () => decided(known.limiter.consume('k')))
+    await until('the master decides', () => decided(known.limiter.consume('k')))
     const fresh = await watched({ masters: [wire] })
-    // It asks for the slots meanwhile, and connects to their masters when they are needed.
+    // Time for the client to read the slots; it connects to their masters when it needs them.
     await sleep(200)
     wire.toServer.hold()
-    // Connections are given up that are open, and then those that were opened meanwhile.
+    // The store abandons the open connections, and then those that it opens during the silence.
     for (let n = 0; n < 25; n++) {
       for (const { limiter } of [known, fresh]) expect((await limiter.consume('k')).kind).toBe('unavailable')
       await sleep(100)
     }
-    // Whatever is open by now stays silent for good.
+    // All connections that are open by this point remain silent for good.
     wire.silence()
     wire.toServer.pass()
-    for (const { limiter } of [known, fresh]) await until('it decides', () => decided(limiter.consume('k')), RECOVERY)
+    for (const { limiter } of [known, fresh])
+      await until('the master decides', () => decided(limiter.consume('k')), RECOVERY)
   })
 
-  test('a new client whose slot is on its way to another master is decided there, and charged once', async () => {
+  test('a new key whose slot is moving is decided on the new master, and charged once', async () => {
     const { limiter } = await watched()
-    await everywhere(limiter)
+    await untilAllDecide(limiter)
     const [from, to] = cluster.masters as [RedisCluster['masters'][number], RedisCluster['masters'][number]]
     const key = cluster.identityOn(0, `moving-${kind.replaceAll(' ', '-')}`)
     const slot = slotOfIdentity(key)
@@ -178,29 +179,29 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     } finally {
       for (const master of [to, from]) await master.call('CLUSTER', 'SETSLOT', slot, 'STABLE')
     }
-    // As long as it would take to send it again. The other master gave the slot up, and its keys with it.
+    // Long enough to send it again. The other master has given up the slot and its keys.
     await sleep(300)
     expect((await decided(limiter.peek(key))).remaining).toBe(1000)
   })
 
-  test('a client that its user closes takes the connections of the store with it', async () => {
+  test('a cluster client that its user closes also ends the connections of the store', async () => {
     const { wire, stop } = await startWiredMaster()
     open.push(stop)
     const { client, ready, close } = clusterClients[kind]({ masters: [wire] })
     await ready
     const store = redisStore(client)
     const limiter = createLimiter({ name: 'closing', store, limits: [perHour(1000)] })
-    await until('it decides', () => decided(limiter.consume('k')))
+    await until('the master decides', () => decided(limiter.consume('k')))
     close()
     await until('no client is connected', () => wire.connections === 0)
     expect((await limiter.consume('k')).kind).toBe('unavailable')
     await store.close()
   })
 
-  test('made while a master hangs, it answers by itself where it has to, and decides on all once that one wakes', async () => {
+  test('a store made while a master hangs decides locally for it, and by Redis everywhere once it resumes', async () => {
     const [hung] = cluster.masters as [RedisCluster['masters'][number]]
     const first = await watched()
-    await everywhere(first.limiter)
+    await untilAllDecide(first.limiter)
     hung.kill('SIGSTOP')
     try {
       const { client, close } = clusterClients[kind](cluster)
@@ -208,10 +209,10 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
       const store = redisStore(client, { timeout: TIMEOUT_MS })
       open.push(() => store.close())
       const limiter = createLimiter({ name: 'late', store, limits: [perHour(1000)] })
-      // A client of redis that asks the hanging master for the slots first hears of no other meanwhile.
+      // A client of redis that reads the slots from the hanging master first knows no other until it resumes.
       for (const key of keys()) expect((await limiter.consume(key)).allowed).toBe(true)
       hung.kill('SIGCONT')
-      await until('all decide', () => Promise.all(keys().map((key) => decided(limiter.consume(key)))))
+      await until('every master decides', () => Promise.all(keys().map((key) => decided(limiter.consume(key)))))
     } finally {
       hung.kill('SIGCONT')
     }

@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 
 describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
-  test('who waits in one slot holds up what does not, and what these have on other slots is not charged', async () => {
+  test('a waiter on one slot holds up requests that do not wait, without charges on other slots', async () => {
     const { store, close } = await openStore(clusterClients[kind](cluster))
     const other = await openStore(clusterClients[kind](cluster))
     const options = {
@@ -29,7 +29,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     expect(first.allowed).toBe(true)
     const wait = new AbortController()
     const waiter = limiter.acquire('ann', { cost: 2, signal: wait.signal })
-    const refused = await until('one that does not wait is refused', async () => {
+    const refused = await until('a request that does not wait is refused', async () => {
       const verdict = await elsewhere.consume('bob')
       if (!verdict.allowed) return verdict
       await elsewhere.refund('bob', verdict)
@@ -40,13 +40,13 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
       [true, 1],
       [true, 50],
     ])
-    // One that waits is of the same class.
+    // A waiter of the same class is admitted.
     const second = await elsewhere.acquire('bob')
     await elsewhere.release(second)
     await limiter.release(first)
     expect((await waiter).allowed).toBe(true)
     await limiter.release(await waiter)
-    const third = await until('none waits any more', async () => {
+    const third = await until('no request waits', async () => {
       const verdict = await elsewhere.consume('bob')
       return verdict.allowed && verdict
     })
@@ -55,7 +55,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     await close()
   })
 
-  test('while the master with the marker hangs, those that wait on others are seen', async () => {
+  test('waiters on other masters are seen while the master with the marker hangs', async () => {
     const open = await Promise.all([openStore(clusterClients[kind](cluster)), openStore(clusterClients[kind](cluster))])
     const [limiter, elsewhere] = open.map(({ store }) =>
       createLimiter({ name: 'marked', store, sharedTurns: true, limits: [concurrency({ limit: 2, ttl: '1h' })] }),
@@ -67,7 +67,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     hung.kill('SIGSTOP')
     try {
       const waiter = limiter.acquire(key, { cost: 2 })
-      const refused = await until('one that does not wait is refused', async () => {
+      const refused = await until('a request that does not wait is refused', async () => {
         const verdict = await elsewhere.consume(key)
         if (!verdict.allowed) return verdict
         await elsewhere.refund(key, verdict)
@@ -82,7 +82,7 @@ describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
     for (const { close } of open) await close()
   })
 
-  test('while their slot moves, all that wait are served, one at a time', async () => {
+  test('all waiters are served one at a time while their slot moves', async () => {
     const open = await Promise.all([openStore(clusterClients[kind](cluster)), openStore(clusterClients[kind](cluster))])
     const limiters = open.map(({ store }) =>
       createLimiter({ name: 'moving', store, sharedTurns: true, limits: [concurrency({ limit: 1, ttl: '1h' })] }),

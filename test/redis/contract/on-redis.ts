@@ -21,7 +21,7 @@ interface Servers {
   stop(): Promise<void>
 }
 
-/** Every contract, on stores made of one client. `effort`: every step is a round trip; `SLUICE_RUNS` makes more of them. */
+/** Every contract, on stores made of one client. `effort` is low as every step is a round trip; `SLUICE_RUNS` raises it. */
 export async function contractsOnRedis(
   name: string,
   servers: Servers,

@@ -16,7 +16,7 @@ interface Client {
   readonly account: string
 }
 
-/** What `byIp()` counts, without a request. */
+/** The address as `byIp()` counts it, without a request. */
 const byAddress = Object.assign(({ ip }: Client) => ip, { kind: 'ip' })
 const byAccount = keyed('account', ({ account }: Client) => account)
 
@@ -24,7 +24,7 @@ const ADDRESSES = ['198.51.100.7', '198.51.100.8', '2001:db8:1:2::/64']
 const NETWORKS = ['198.51.100.0/24', '198.51.0.0/16', '2001:db8::/32']
 const ACCOUNTS = ['ann', 'bob']
 
-test('blocks and bans of policies, of the store and of networks: memory and Redis say the same at every step', async () => {
+test('memory and Redis agree at every step on blocks and bans of policies, stores and networks', async () => {
   const clock = new Clock()
   const random = randomFrom(SEED)
   const oneOf = <T>(all: readonly T[]) => all[random(all.length)] as T

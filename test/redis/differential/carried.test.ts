@@ -27,7 +27,7 @@ const step = fc.record({
 })
 
 for (const [name, limitsOf] of Object.entries(CARRIED)) {
-  test(`memory and Redis agree while versions of ${name} with other amounts share a state`, async () => {
+  test(`memory and Redis agree while versions of ${name} with different amounts share a state`, async () => {
     const clock = new Clock()
     const stores: Store[] = [
       memoryStore({ clock: clock.read }),
@@ -38,11 +38,11 @@ for (const [name, limitsOf] of Object.entries(CARRIED)) {
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 50 }), async (steps) => {
         clock.now += 3_600_000
         const key = freshKey()
-        const kept: { version: number; verdicts: readonly [Verdict, Verdict] }[] = []
+        const admitted: { version: number; verdicts: readonly [Verdict, Verdict] }[] = []
         for (const { gapMs, version, cost, what, which } of steps) {
           clock.now += gapMs
-          const pair = kept[which % kept.length]
-          const told = await Promise.all(
+          const pair = admitted[which % admitted.length]
+          const results = await Promise.all(
             [inMemory, inRedis].map(async (versions, i) => {
               const limiter = versions?.[version]
               const charged = versions?.[pair?.version ?? 0]
@@ -55,10 +55,11 @@ for (const [name, limitsOf] of Object.entries(CARRIED)) {
               return charged.release(verdict)
             }),
           )
-          const verdicts = told.map((each) => [each].flat() as Verdict[])
+          const verdicts = results.map((each) => [each].flat() as Verdict[])
           expect(verdicts[1]?.map(shown)).toEqual(verdicts[0]?.map(shown))
           verdicts[0]?.forEach((each, n) => {
-            if (isVerdict(each) && each.allowed) kept.push({ version, verdicts: [each, verdicts[1]?.[n] as Verdict] })
+            if (isVerdict(each) && each.allowed)
+              admitted.push({ version, verdicts: [each, verdicts[1]?.[n] as Verdict] })
           })
         }
       }),
@@ -68,10 +69,10 @@ for (const [name, limitsOf] of Object.entries(CARRIED)) {
   })
 }
 
-function shown(answer: unknown): unknown {
-  return isVerdict(answer) ? fieldsOf(answer) : answer
+function shown(result: unknown): unknown {
+  return isVerdict(result) ? fieldsOf(result) : result
 }
 
-function isVerdict(answer: unknown): answer is Verdict {
-  return typeof answer === 'object' && answer !== null && 'allowed' in answer
+function isVerdict(result: unknown): result is Verdict {
+  return typeof result === 'object' && result !== null && 'allowed' in result
 }

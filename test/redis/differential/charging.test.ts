@@ -26,10 +26,10 @@ const RUNS = Number(process.env.SLUICE_RUNS ?? byEffort({ usual: 15, full: 1500 
 
 const { client } = await redisForTests()
 
-/** Whose request it is, behind what makes the keys of a run its own. */
+/** The client of a request, after the prefix that makes the keys of a run unique. */
 const WHO = /(ann|bob)(\/pro)?$/
 
-/** Many limits that keep something, two that count bytes, in two tiers that have one limit in common. */
+/** Many limits with a reserve, two that count bytes, in two tiers that share one limit. */
 function limiterOn(store: Store) {
   const key = keyed('all', (name: string) => name.replace(WHO, 'all'))
   const all = gcra<string>({ name: 'all', limit: 30, window: '30s', key, reserve: { 1: 0.2, 2: 5 } })
@@ -75,11 +75,11 @@ const step = fc.record({
   which: fc.nat(),
 })
 
-test('memory and Redis agree on reserves, bytes, tiers and whatever is settled, in any order', async () => {
+test('memory and Redis agree on reserves, bytes, tiers and settlements, in any order', async () => {
   const clock = new Clock()
   const stores: Store[] = [
     memoryStore({ clock: clock.read }),
-    // What the deny cache tells of may be of a moment before: deny-cache-differential.test.ts.
+    // Refusals from the deny cache may be of an earlier moment: see deny-cache.test.ts.
     insist(redisStore(client, { clock: clock.read, timeout: 5000, denyCache: false })),
   ]
   const limiters = stores.map(limiterOn) as [Limiter, Limiter]
@@ -88,14 +88,14 @@ test('memory and Redis agree on reserves, bytes, tiers and whatever is settled, 
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
       run++
       clock.now += 3_600_000
-      const kept: { key: string; verdicts: Verdict[] }[] = []
+      const admitted: { key: string; verdicts: Verdict[] }[] = []
       const start = freshKey()
       for (const { gapMs, key, cost, bytes, priority, what, which } of steps) {
         clock.now += gapMs
         const name = `${start}${key}`
         const options = { cost, bytes, priority }
-        const pair = kept[which % kept.length]
-        const answers = await Promise.all(
+        const pair = admitted[which % admitted.length]
+        const results = await Promise.all(
           limiters.map(async (limiter, i) => {
             const verdict = pair?.verdicts[i] as Verdict
             if (what === 'together') {
@@ -109,12 +109,12 @@ test('memory and Redis agree on reserves, bytes, tiers and whatever is settled, 
             return settleBytes(verdict, which % 61)
           }),
         )
-        const told = answers.map((answer) => [answer].flat().map((one) => (isVerdict(one) ? fieldsOf(one) : one)))
-        expect(told[1]).toEqual(told[0])
-        const verdicts = answers.map((answer) => [answer].flat())
+        const fields = results.map((result) => [result].flat().map((one) => (isVerdict(one) ? fieldsOf(one) : one)))
+        expect(fields[1]).toEqual(fields[0])
+        const verdicts = results.map((result) => [result].flat())
         if (isVerdict(verdicts[0]?.[0])) {
           for (const [n, one] of (verdicts[0] as Verdict[]).entries()) {
-            if (one.allowed) kept.push({ key: name, verdicts: [one, verdicts[1]?.[n] as Verdict] })
+            if (one.allowed) admitted.push({ key: name, verdicts: [one, verdicts[1]?.[n] as Verdict] })
           }
         }
       }
@@ -125,6 +125,6 @@ test('memory and Redis agree on reserves, bytes, tiers and whatever is settled, 
   for (const store of stores) await store.close()
 })
 
-function isVerdict(answer: unknown): answer is Verdict {
-  return typeof answer === 'object' && answer !== null && 'allowed' in answer
+function isVerdict(result: unknown): result is Verdict {
+  return typeof result === 'object' && result !== null && 'allowed' in result
 }

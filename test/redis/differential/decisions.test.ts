@@ -7,7 +7,7 @@ import { makeLimiter } from '../../support/inside.js'
 import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
-/** Steps in all, spread evenly over the policies below; more for a longer look. */
+/** Steps in all, spread evenly over the policies below; more for a longer run. */
 const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 5_000, full: 250_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
@@ -22,7 +22,7 @@ const ALL = {
   ],
 }
 
-interface Kept {
+interface Admitted {
   readonly key: string
   readonly inMemory: Verdict
   readonly inRedis: Verdict
@@ -32,10 +32,10 @@ type Made = ReturnType<typeof makeLimiter>
 
 for (const onDeny of ['none', 'charge'] as const) {
   for (const stepsBack of [false, true]) {
-    const clockSays = stepsBack ? 'a clock that also steps back' : 'a clock that goes forward'
+    const clockTitle = stepsBack ? 'a clock that also steps back' : 'a clock that goes forward'
     for (const [name, limits] of Object.entries(ALL)) {
       if (!waysToDeny(limits).includes(onDeny)) continue
-      test(`${name}: memory and Redis say the same at every step, refusals charged: ${onDeny}, by ${clockSays}`, async () => {
+      test(`${name}: memory and Redis agree at every step, refusals charged: ${onDeny}, by ${clockTitle}`, async () => {
         const clock = new Clock()
         const random = randomFrom(SEED)
         const stores = [
@@ -47,40 +47,40 @@ for (const onDeny of ['none', 'charge'] as const) {
           Made,
           Made,
         ]
-        const both = async <T>(ask: (made: Made, kept: (pair: Kept) => Verdict) => T | Promise<T>) => {
+        const both = async <T>(ask: (made: Made, verdictOf: (pair: Admitted) => Verdict) => T | Promise<T>) => {
           const inMemory = await ask(memory, (pair) => pair.inMemory)
           const inRedis = await ask(redis, (pair) => pair.inRedis)
           return { inMemory, inRedis }
         }
-        const kept: Kept[] = []
+        const admitted: Admitted[] = []
         const steps = Math.ceil(STEPS / (4 * Object.keys(ALL).length))
 
         for (let step = 0; step < steps; step++) {
           if (random(2) === 0) clock.now += random(random(10) === 0 ? 12_000 : 900)
           if (stepsBack && random(33) === 0) clock.now -= random(random(3) === 0 ? 50_000 : 3_000)
-          const pair = kept[random(kept.length + 1)]
+          const pair = admitted[random(admitted.length + 1)]
           const what = (step * 7919 + SEED) % 100
-          // What is sent of a response is charged later than its request, and more than once.
+          // Bytes of a response are charged after its request, and more than once.
           const ofResponse = name === 'responses' && what >= 35 && what < 55 ? pair : undefined
           const key = ofResponse?.key ?? `key-${random(3)}`
           const bytes = random(3) * random(9)
-          const asked = { cost: random(4), bytes, responseBytes: bytes, priority: random(3) }
+          const options = { cost: random(4), bytes, responseBytes: bytes, priority: random(3) }
           const sent = 1 + random(30)
-          const answers = await both<unknown>(({ limiter, engine }, verdictOf) => {
+          const results = await both<unknown>(({ limiter, engine }, verdictOf) => {
             if (pair && what < 15) return limiter.refund(pair.key, verdictOf(pair))
             if (pair && what < 20) return limiter.release(verdictOf(pair))
             if (pair && what < 23) return limiter.renew(verdictOf(pair))
             if (what < 24) return limiter.reset(key)
             if (what < 26) return limiter.block(key, { for: '2s', reason: `step ${step}` })
             if (what < 27) return limiter.unblock(key)
-            if (what < 35) return limiter.peek(key, asked)
+            if (what < 35) return limiter.peek(key, options)
             if (ofResponse) return engine.chargeSent(verdictOf(ofResponse), sent)
-            return limiter.consume(key, asked)
+            return limiter.consume(key, options)
           })
-          const told = `seed ${SEED}, step ${step}, at ${clock.now}`
-          expect(JSON.stringify(answers.inRedis), told).toBe(JSON.stringify(answers.inMemory))
-          const { inMemory, inRedis } = answers as { inMemory: Verdict; inRedis: Verdict }
-          if (inMemory?.allowed) kept.push({ key, inMemory, inRedis })
+          const context = `seed ${SEED}, step ${step}, at ${clock.now}`
+          expect(JSON.stringify(results.inRedis), context).toBe(JSON.stringify(results.inMemory))
+          const { inMemory, inRedis } = results as { inMemory: Verdict; inRedis: Verdict }
+          if (inMemory?.allowed) admitted.push({ key, inMemory, inRedis })
         }
         for (const store of stores) await store.close()
       }, 60_000)

@@ -5,7 +5,7 @@ import { Clock, MIDNIGHT } from '../../contract/store-under-test.js'
 import { byEffort } from '../../support/effort.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
-/** Steps in all, spread evenly over the walks below; more for a longer look. */
+/** Steps in all, spread evenly over the walks below; more for a longer run. */
 const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 4_000, full: 200_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
@@ -15,11 +15,11 @@ const DAY_MS = 24 * HOUR_MS
 type Pair = readonly [limit: number, windowMs: number]
 type Random = ReturnType<typeof randomFrom>
 
-/** In Redis a log is a header, which holds four entries, and a ring, of which sixteen are read at a time. */
+/** In Redis a log is a header with four entries, and a ring that is read sixteen entries at a time. */
 const SIZES = [1, 2, 3, 4, 5, 8, 9, 16, 17, 60, 1000]
-/** Four bytes tell the entries of a window of up to 2^32 ms apart. */
+/** Four bytes distinguish the entries of a window of up to 2^32 ms. */
 const WINDOWS_MS = [1000, 10_000, HOUR_MS, 2 ** 32 - 1, 2 ** 32, 2 ** 32 + 1, 60 * DAY_MS, 400 * DAY_MS]
-/** Where clocks begin: nearly at 1970, where four bytes begin anew, and where they mostly are. */
+/** The first instants of clocks: near 1970, near the overflow of four bytes, and a usual one. */
 const STARTS = [7, 2 ** 32 - 5000, MIDNIGHT]
 
 const draw = randomFrom(SEED)
@@ -40,14 +40,14 @@ const WALKS = LOGS.map((pairs, i) => ({
 
 const { client } = await redisForTests()
 
-/** Something admitted, and what each store said. */
-interface Kept {
+/** An admitted request, and its verdict by each store. */
+interface Admitted {
   readonly key: string
   readonly cost: number
   readonly verdicts: readonly Verdict[]
 }
 
-/** The ms to the next instant: mostly so few that the log is about full, at times to a promise or the ms before it. */
+/** The ms to the next instant: mostly so few that the log is nearly full, at times until a promise or the ms before it. */
 function gapOf(random: Random, pairs: readonly Pair[], last: Verdict | undefined): number {
   const [limit, windowMs] = oneOf(pairs, random)
   switch (random(12)) {
@@ -67,7 +67,7 @@ function gapOf(random: Random, pairs: readonly Pair[], last: Verdict | undefined
   }
 }
 
-/** How far the clock steps back: anywhere, or to about where a state from the future is not believed. */
+/** The step back of the clock: of any length, or near the length at which a state from the future is discarded. */
 function backOf(random: Random, pairs: readonly Pair[]): number {
   if (random(3) > 0) return random(2 * oneOf(pairs, random)[1])
   return Math.max(...pairs.map(([, windowMs]) => windowMs)) - 1 + random(3)
@@ -90,33 +90,33 @@ function costOf(random: Random, pairs: readonly Pair[]): number {
 
 describe.each(['none', 'charge'] as const)('refusals charged: %s', (onDeny) => {
   test.each(WALKS)(
-    '$i: a log of $title is the same in memory and in Redis, at every step',
+    '$i: memory and Redis agree on a log of $title at every step',
     async ({ i, pairs }) => {
       const random = randomFrom(SEED + i)
       const clock = new Clock()
       clock.now = oneOf(STARTS, random)
       const limits = pairs.map(([limit, window]) => slidingLog<string>({ limit, window }))
-      // Of what is asked at one instant, a refusal that is known comes first, and tells of what was before the rest.
+      // With a deny cache, a cached refusal would precede the other requests of its instant, with an earlier state.
       const options = { timeout: 5000, denyCache: false }
       const stores = [memoryStore({ clock: clock.read }), redisStore(client, { clock: clock.read, ...options })]
       const limiters = stores.map((store) => createLimiter({ name: `log-${i}-${onDeny}`, store, limits, onDeny }))
-      // Of 160. What is refunded has its log written anew: a ring that is to go round must be left alone for long.
+      // Out of 160. A refund rewrites the log, so that a ring wraps only in long runs without refunds.
       const refunds = oneOf([0, 1, 20], random)
-      let kept: Kept[] = []
+      let admitted: Admitted[] = []
       let last: Verdict | undefined
 
-      /** What both answer, which must be the same; `about`: what was admitted before. */
-      const both = async (ask: (limiter: Limiter, about: Verdict) => Promise<unknown>, about?: Kept) => {
-        const told = `seed ${SEED}, at ${clock.now}`
-        const answers = await Promise.all(limiters.map((limiter, n) => ask(limiter, about?.verdicts[n] as Verdict)))
-        expect(JSON.stringify(answers[1]), told).toBe(JSON.stringify(answers[0]))
-        return answers
+      /** The results of both stores, which must be equal; `about` is an earlier admission. */
+      const both = async (ask: (limiter: Limiter, about: Verdict) => Promise<unknown>, about?: Admitted) => {
+        const context = `seed ${SEED}, at ${clock.now}`
+        const results = await Promise.all(limiters.map((limiter, n) => ask(limiter, about?.verdicts[n] as Verdict)))
+        expect(JSON.stringify(results[1]), context).toBe(JSON.stringify(results[0]))
+        return results
       }
       const step = async (): Promise<unknown> => {
         const key = oneOf(['few', 'many', 'many', 'many'], random)
         const what = random(160)
         const cost = costOf(random, pairs)
-        const one = kept[random(kept.length + 1)]
+        const one = admitted[random(admitted.length + 1)]
         if (one && what < refunds) return both((limiter, about) => limiter.refund(one.key, about), one)
         if (one && what < 2 * refunds && what < 24) {
           const actual = random(one.cost + 1)
@@ -126,20 +126,20 @@ describe.each(['none', 'charge'] as const)('refusals charged: %s', (onDeny) => {
         if (what >= 150) return both((limiter) => limiter.peek(key, { cost }))
         const verdicts = (await both((limiter) => limiter.consume(key, { cost }))) as Verdict[]
         last = verdicts[0]
-        if (last?.allowed) kept.push({ key, cost, verdicts })
+        if (last?.allowed) admitted.push({ key, cost, verdicts })
         return last
       }
 
       for (let steps = 0; steps < STEPS / (2 * LOGS.length); ) {
         clock.now += gapOf(random, pairs, last)
-        // What a refund leaves may have lapsed: in Redis that is gone after an hour, in memory once it is swept.
-        const mostBack = refunds > 0 ? HOUR_MS : clock.now
-        if (random(60) === 0) clock.now = Math.max(0, clock.now - Math.min(mostBack, backOf(random, pairs)))
-        // What comes at one instant goes to Redis in one batch.
+        // A log after a refund may have lapsed: in Redis its key ends after an hour, in memory a sweep removes it.
+        const maxBack = refunds > 0 ? HOUR_MS : clock.now
+        if (random(60) === 0) clock.now = Math.max(0, clock.now - Math.min(maxBack, backOf(random, pairs)))
+        // The requests of one instant are sent to Redis in one batch.
         const together = 1 + random(4)
         await Promise.all(Array.from({ length: together }, step))
         steps += together
-        kept = kept.slice(-30)
+        admitted = admitted.slice(-30)
       }
       for (const store of stores) await store.close()
     },

@@ -16,35 +16,35 @@ const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 3
 
 const scripts = scriptsOf(sourceIn(join(import.meta.dirname, '../../../lua')))
 
-// One server hears each decision alone, so that the scripts for one charge and for batches that are alike decide; the other
-// hears it beside decisions of other kinds, which makes it a batch for the parts of decide.lua.
+// One server receives each decision alone, so that the scripts for one charge and for uniform batches decide. The other
+// receives it beside decisions of other kinds, in a batch for the parts of decide.lua.
 const [alone, beside] = (await Promise.all([startRedis(), startRedis()])) as [RedisServer, RedisServer]
 const servers = [alone, beside]
 afterAll(() => Promise.all(servers.map((server) => server.stop())))
 
-/** The text of a script without what MONITOR writes otherwise. */
+/** The text of a script without the characters that MONITOR escapes. */
 const bare = (text: string) => text.replace(/[\\\n]/g, '')
 const nameOf = new Map(Object.entries(scripts).map(([name, text]) => [bare(text), name]))
 
-/** The name of a script as MONITOR tells it; one that decides one charge begins with a line of its parameters. */
-function nameTold(told: string): string | undefined {
-  const text = told.replace(/\\\\/g, '').replace(/\\n/g, '\n')
+/** The name of a script in the output of MONITOR; a script for one charge begins with a line of its parameters. */
+function nameOfScript(output: string): string | undefined {
+  const text = output.replace(/\\\\/g, '').replace(/\\n/g, '\n')
   return nameOf.get(bare(text)) ?? nameOf.get(bare(text.slice(text.indexOf('\n'))))
 }
 
 /**
- * Notes the scripts of decisions that a server is sent, but for those that the store puts together. On the second server only
- * until an identity is blocked: the decision on a client that is known as blocked first asks the index, and leaves others alone.
+ * Records the scripts of decisions that a server receives, except those that the store composes. On the second server it
+ * stops once an identity is blocked: a decision on a known blocked client reads the index first, and leaves others alone.
  */
 async function scriptsSentTo(server: RedisServer) {
-  // Without the check that it is ready: ioredis takes what MONITOR tells for the reply to that.
+  // Without the ready check, as ioredis takes the output of MONITOR for its reply.
   const client = new Redis(server.url, { enableReadyCheck: false })
   const monitor = await client.monitor()
   const sent = new Set<string>()
   let knowsBlocks = false
   monitor.on('monitor', (_time: string, [command, text = '']: string[], source: string) => {
     if (source === 'lua' || command?.toUpperCase() !== 'EVAL') return
-    const name = nameTold(text)
+    const name = nameOfScript(text)
     if (name === 'index') knowsBlocks = true
     if (server === beside && knowsBlocks) return
     if (name?.includes('-') && !name.startsWith('index')) sent.add(name)
@@ -58,20 +58,20 @@ async function scriptsSentTo(server: RedisServer) {
   }
 }
 
-/** What a server has under the keys of a policy, and what is left of its life. */
+/** The values under the keys of a policy on a server, and their remaining lives. */
 async function stateOf(server: RedisServer, policy: string): Promise<[key: string, value: unknown, lifeMs: number][]> {
-  const kept = [...(await server.lifetimes())].filter(([key]) => key.includes(`:${policy}:`)).sort()
+  const found = [...(await server.lifetimes())].filter(([key]) => key.includes(`:${policy}:`)).sort()
   return Promise.all(
-    kept.map(async ([key, lifeMs]): Promise<[string, unknown, number]> => {
+    found.map(async ([key, lifeMs]): Promise<[string, unknown, number]> => {
       if ((await server.call('TYPE', key)) === 'string') return [key, await server.call('GET', key), lifeMs]
-      // Each store names its leases by itself.
+      // Each store generates its own names of permits.
       const leases = ((await server.call('ZRANGE', key, 0, -1, 'WITHSCORES')) as string[][]).flat()
       return [key, leases.filter((_, i) => i % 2 === 1), lifeMs]
     }),
   )
 }
 
-const company = [gcra({ limit: 9, window: '1s' }), slidingLog({ limit: 9, window: '1s' })]
+const companions = [gcra({ limit: 9, window: '1s' }), slidingLog({ limit: 9, window: '1s' })]
 
 const EXPECTED: Record<string, string> = {
   log: 'decide-log',
@@ -97,7 +97,7 @@ for (const [name, limits] of one) {
   const expected = EXPECTED[name] as string
   const isBucket = expected.startsWith('decide-bucket')
   for (const onDeny of waysToDeny(limits)) {
-    test(`${name}: alone and beside others, the same is decided and written, refusals charged: ${onDeny}`, async () => {
+    test(`${name}: alone and beside other decisions, the result and the state are the same, refusals charged: ${onDeny}`, async () => {
       const clock = new Clock()
       const random = randomFrom(SEED)
       const watches = await Promise.all(servers.map(scriptsSentTo))
@@ -110,9 +110,9 @@ for (const [name, limits] of one) {
             denyCache: false,
           })
           const limiter = createLimiter({ name: 'same', store, limits, onDeny })
-          // Of one cell, but of another kind; and of two.
-          const others = [isBucket ? [company[1]] : [company[0]], company].map((its, i) =>
-            createLimiter({ name: `company-${i}`, store, limits: its as typeof company }),
+          // One limit of a single cell of another kind, and one of two cells.
+          const others = [isBucket ? [companions[1]] : [companions[0]], companions].map((its, i) =>
+            createLimiter({ name: `company-${i}`, store, limits: its as typeof companions }),
           )
           return { limiter, others, close }
         }),
@@ -121,50 +121,50 @@ for (const [name, limits] of one) {
       for (let step = 0; step < STEPS / one.length; step++) {
         if (random(2) === 0) clock.now += random(random(10) === 0 ? 12_000 : 900)
         if (random(33) === 0) clock.now -= random(random(3) === 0 ? 50_000 : 3_000)
-        const told = `seed ${SEED}, step ${step}, at ${clock.now}`
-        // First a plain charge: a block makes decisions bring block keys for a second, which may be all of this test.
+        const context = `seed ${SEED}, step ${step}, at ${clock.now}`
+        // First a plain charge: after a block, decisions include block keys for a second, perhaps for the whole test.
         const isFirst = step === 0
         const what = isFirst ? 50 : random(100)
         const back = what < 12 ? charged[random(charged.length + 1)] : undefined
         const one = () => ({ key: `key-${random(3)}`, cost: random(4), priority: random(3), peeks: random(9) === 0 })
-        const asks = Array.from(
+        const requests = Array.from(
           { length: !isFirst && random(4) === 0 ? 1 + random(5) : 1 },
           isFirst ? () => PLAIN : one,
         )
-        if (random(4) === 0) asks.fill(asks[0] as ReturnType<typeof one>, random(asks.length))
+        if (random(4) === 0) requests.fill(requests[0] as ReturnType<typeof one>, random(requests.length))
         if (what === 98) await spoil(`key-${random(3)}`)
         const which = random(2)
-        const answers = await Promise.all(
+        const results = await Promise.all(
           places.map(async ({ limiter, others }, i) => {
             if (back)
               return what < 8 ? limiter.refund(back.key, verdictOf(back, i)) : limiter.release(verdictOf(back, i))
-            if (what === 99) return limiter.block('key-0', { for: '2s', reason: told })
-            const asked = asks.map(({ key, peeks, ...how }) =>
+            if (what === 99) return limiter.block('key-0', { for: '2s', reason: context })
+            const pending = requests.map(({ key, peeks, ...how }) =>
               peeks ? limiter.peek(key, how) : limiter.consume(key, how),
             )
-            if (i === 1) asked.push((others[which] as Limiter).peek('k'))
-            return (await Promise.all(asked)).slice(0, asks.length)
+            if (i === 1) pending.push((others[which] as Limiter).peek('k'))
+            return (await Promise.all(pending)).slice(0, requests.length)
           }),
         )
-        expect(JSON.stringify(answers[0]), told).toBe(JSON.stringify(answers[1]))
-        if (Array.isArray(answers[0])) {
-          asks.forEach(({ key, peeks }, n) => {
-            const verdicts = answers.map((all) => (all as Verdict[])[n] as Verdict)
+        expect(JSON.stringify(results[0]), context).toBe(JSON.stringify(results[1]))
+        if (Array.isArray(results[0])) {
+          requests.forEach(({ key, peeks }, n) => {
+            const verdicts = results.map((all) => (all as Verdict[])[n] as Verdict)
             if (!peeks && verdicts[0]?.allowed) charged.push({ key, verdicts })
           })
         }
         if (step % 10 === 0) {
           const [ours, theirs] = await Promise.all(servers.map((server) => stateOf(server, 'same')))
-          expect(ours?.map(withoutLife), told).toEqual(theirs?.map(withoutLife))
+          expect(ours?.map(withoutLife), context).toEqual(theirs?.map(withoutLife))
           ours?.forEach(([key, , lifeMs], n) => {
-            expect(Math.abs(lifeMs - (theirs?.[n]?.[2] as number)), `${told}: ${key}`).toBeLessThan(10_000)
+            expect(Math.abs(lifeMs - (theirs?.[n]?.[2] as number)), `${context}: ${key}`).toBeLessThan(10_000)
           })
         }
       }
       for (const { close } of places) await close()
       for (const { stop } of watches) stop()
       const [sentAlone, sentBeside] = watches.map(({ sent }) => [...sent].sort())
-      // A refusal that is charged is no plain charge, and several cells are not one.
+      // Charged refusals and several cells have no script for one charge.
       const ones =
         onDeny === 'charge' || /(buckets|counters)$/.test(expected) ? [] : [expected.replace('decide', 'one')]
       expect(sentAlone).toEqual([expected, ...ones])
@@ -177,7 +177,7 @@ const PLAIN = { key: 'key-0', cost: 1, priority: 2, peeks: false }
 const verdictOf = ({ verdicts }: { verdicts: Verdict[] }, i: number) => verdicts[i] as Verdict
 const withoutLife = ([key, value]: [string, unknown, number]) => [key, value]
 
-/** Puts what is not ours under a key that is there. */
+/** Puts a foreign value under an existing key. */
 async function spoil(key: string): Promise<void> {
   const [first] = (await stateOf(alone, 'same')).filter(([name]) => name.includes(key) && !name.endsWith(':block'))
   if (first) await Promise.all(servers.map((server) => server.call('SET', first[0], 'not ours', 'PX', 5000)))

@@ -7,7 +7,7 @@ import { redisForTests } from '../../support/redis-for-tests.js'
 
 const { client } = await redisForTests()
 
-/** One app per framework, each with a store of its own on one Redis, as separate processes have. */
+/** One app per framework, each with its own store on one Redis, as separate processes have. */
 async function startAll(name: string, answer: Answering) {
   const apps: (BodyApp & { readonly url: string; readonly store: Store })[] = []
   for (const factory of Object.values(BODY_APPS)) {
@@ -40,14 +40,14 @@ const answering =
     return { status, text: '' }
   }
 
-test('good requests at once over four processes pass a limit of 2 failures on one Redis', async () => {
+test('concurrent successful requests to four processes pass a shared limit of 2 failures', async () => {
   const { apps, close } = await startAll('good', answering(200))
   const statuses = await Promise.all(apps.map(async ({ url }) => (await fetch(url)).status))
   expect(statuses).toEqual([200, 200, 200, 200])
   await close()
 })
 
-test('bad requests at once over four processes are no more than the limit', async () => {
+test('concurrent failing requests to four processes reach the handler no more often than the shared limit', async () => {
   const { apps, close } = await startAll('bad', answering(401))
   const sent = [...apps, ...apps, ...apps].map(async ({ url }) => (await fetch(url)).status)
   const statuses = await Promise.all(sent)

@@ -19,7 +19,7 @@ afterAll(async () => {
   for (const store of stores) await store.close()
 })
 
-/** An app with a store of its own, as every process has. */
+/** An app with its own store, as every process has. */
 function start(
   options: RateLimitOptions<Request> & LimitForm,
   handle: (response: Response) => void = (res) => void res.send('ok'),
@@ -32,7 +32,7 @@ function start(
   return { store, get: async () => (await request(app).get('/')).status }
 }
 
-test('a refusal is answered again without asking Redis, and a reset by the same store ends that', async () => {
+test('a repeated refusal needs no Redis, until the same store resets the key', async () => {
   const options = { name: 'again', limit: 2, window: '1h' } as const
   const { store, get } = start(options)
   expect([await get(), await get(), await get()]).toEqual([200, 200, 429])
@@ -42,7 +42,7 @@ test('a refusal is answered again without asking Redis, and a reset by the same 
   expect(await get()).toBe(200)
 })
 
-test('a request behind queue() is admitted when room was made elsewhere a moment ago', async () => {
+test('a request behind queue() is admitted when another process has just made room', async () => {
   const options = { name: 'queued', limit: 1, window: '1h', respond: queue({ maxWait: '1s' }) } as const
   const [here, there] = [start(options), start(options)]
   expect([await there.get(), await here.get()]).toEqual([200, 503])
@@ -51,12 +51,12 @@ test('a request behind queue() is admitted when room was made elsewhere a moment
   expect(await here.get()).toBe(200)
 })
 
-test('a request that waits for the outcome of others elsewhere hears of it within its time', async () => {
+test('a request that waits for the outcome of a request elsewhere is admitted within its time', async () => {
   const options = { name: 'counted', limit: 1, window: '1h', count: { only: () => false, within: 900 } } as const
   const late = (res: Response) => void setTimeout(() => res.send('ok'), 150)
   const [here, there] = [start(options), start(options, late)]
   const first = there.get()
-  // It is on its way to Redis before the other one sets out.
+  // Time for the first request to reach Redis before the other one.
   await new Promise((resolve) => setTimeout(resolve, 80))
   expect(await Promise.all([first, here.get()])).toEqual([200, 200])
 })

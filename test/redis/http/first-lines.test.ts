@@ -7,14 +7,14 @@ import { startRedis } from '../../support/redis-server.js'
 
 declare global {
   namespace Express {
-    /** What an application's sign-in adds. */
+    /** The user, as the sign-in of an application adds it. */
     interface Request {
       user?: { id: string }
     }
   }
 }
 
-test('the lines that the design promises run and type-check as written', async () => {
+test('the first examples of the documentation run and type-check as written', async () => {
   const { byUser, everyone, gcra, perDay, perHour, perMinute, perSecond, rateLimit, redisStore } = express
   const server = await startRedis()
   const redis = new Redis(server.url)

@@ -12,7 +12,7 @@ afterAll(async () => {
   await onRedis.close()
 })
 
-/** Where the attacker comes from, and what an account is called that is made for the attack. */
+/** The address of the attacker, which is also the name of an account made for the attack. */
 const ADDRESS = '127.0.0.1'
 
 const stores: readonly (readonly [string, () => Store])[] = [
@@ -22,7 +22,7 @@ const stores: readonly (readonly [string, () => Store])[] = [
 
 let policies = 0
 
-/** An app behind one limiter, whose requests name an account. */
+/** An app behind one limiter, whose requests name an account in a header. */
 async function start(framework: AppFactory, options: AnyOptions) {
   const app = await run(framework, { routes: { '/': { limiters: [{ name: `kinds-${policies++}`, ...options }] } } })
   apps.push(app)
@@ -44,12 +44,12 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_framework, factory) => {
         ],
       })
 
-    test('resetting an account named like an address leaves what the address was charged', async () => {
+    test('a reset of an account named like an address leaves the count of the address', async () => {
       const { limiter, as } = await login()
       const statuses: number[] = []
       for (let n = 0; n < 20; n++) {
         statuses.push(await as(`victim-${n}`))
-        // As a handler does after a right password of the attacker's own account.
+        // As a handler does after the correct password of the attacker's own account.
         statuses.push(await as(ADDRESS))
         await limiter.reset({ account: ADDRESS })
       }
@@ -58,7 +58,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_framework, factory) => {
       expect(await as('bob')).toBe(200)
     })
 
-    test('blocking an account named like an address blocks the account alone', async () => {
+    test('a block of an account named like an address blocks the account alone', async () => {
       const { limiter, as } = await login()
       await limiter.block({ account: ADDRESS }, { for: '1h' })
       expect([await as(ADDRESS), await as('bob')]).toEqual([429, 200])
@@ -70,7 +70,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_framework, factory) => {
       expect([await as(ADDRESS), await as('bob')]).toEqual([429, 429])
     })
 
-    test('an account named "everyone" can be blocked without everyone', async () => {
+    test('a block of an account named "everyone" blocks that account alone', async () => {
       const limits = [
         slidingLog({ limit: 9, window: '15m', key: account }),
         slidingLog({ limit: 99, window: '15m', key: everyone() }),
@@ -86,7 +86,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_framework, factory) => {
     })
   })
 
-  test('answers to clients do not tell what they are counted by', async () => {
+  test('responses do not reveal the identities by which clients are counted', async () => {
     const limits = [
       slidingLog({ name: 'own', limit: 1, window: '15m', key: account }),
       slidingLog({ name: 'all', limit: 1, window: '15m', key: byIp() }),
@@ -95,9 +95,9 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_framework, factory) => {
     apps.push(app)
     for (const status of [200, 429]) {
       const response = await fetch(app.url, { headers: { 'x-account': 'hush-hush' } })
-      const told = JSON.stringify([...response.headers]) + (await response.text())
+      const sent = JSON.stringify([...response.headers]) + (await response.text())
       expect(response.status).toBe(status)
-      expect(told).not.toMatch(/hush-hush|127\.0\.0\.1|account|"ip"/)
+      expect(sent).not.toMatch(/hush-hush|127\.0\.0\.1|account|"ip"/)
     }
   })
 })

@@ -17,7 +17,7 @@ const storeOf = () => {
 }
 
 describe.each(Object.entries(FRAMEWORKS))('%s', (framework, factory) => {
-  test('an app that has just started goes by the whole list of its store', async () => {
+  test('an app that has just started applies the whole list of its store', async () => {
     const list = storeOf().list(`abusers-${framework.replaceAll(/\W/g, '')}`)
     const users = Array.from({ length: 1000 }, (_, n) => ({ user: `abuser ${n}` }))
     await Promise.all([...users, { ip: '127.0.0.1' }].map((identity) => list.add(identity)))

@@ -31,7 +31,7 @@ const RESPONDERS: Record<string, Responder> = {
   tarpit: tarpit({ for: '1h' }),
   delay: delay({ max: '1h' }),
   queue: queue({ maxWait: '1h' }),
-  'one of the user’s own': () => 'proceed',
+  'a custom responder': () => 'proceed',
 }
 
 const REDUCED =
@@ -67,7 +67,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
 
   const ALL_FORMS = { headers: ['draft-11', 'legacy'] } as const
 
-  test('the limits hold in this process: no quota is told, and a refusal says when to come back', async () => {
+  test('limits hold in each process without Redis: responses report no quota, and refusals a retry time', async () => {
     const app = await start({ limits: [gcra({ limit: 2, window: '20s' })], ...ALL_FORMS })
     for (let n = 0; n < 2; n++) {
       const response = await ask(app)
@@ -84,14 +84,14 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
     expect(app.verdicts).toMatchObject([{ kind: 'unavailable', remaining: 1 }, { kind: 'unavailable' }])
   })
 
-  test('a share of the limits holds in this process', async () => {
+  test('a share of the limits holds in each process with unavailable.share', async () => {
     const app = await start({ limit: 8, window: '1m', unavailable: { share: 0.25 } })
     const statuses = []
     for (let n = 0; n < 3; n++) statuses.push((await ask(app)).status)
     expect(statuses).toEqual([200, 200, 429])
   })
 
-  test('all are let through, and told nothing', async () => {
+  test('all requests are admitted without rate limit fields with unavailable.decide "allow"', async () => {
     const app = await start({ limit: 1, window: '1m', unavailable: { decide: 'allow' }, ...ALL_FORMS })
     for (let n = 0; n < 3; n++) {
       const response = await ask(app)
@@ -102,7 +102,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
     expect(app.verdicts).toMatchObject(new Array(3).fill({ kind: 'unavailable', allowed: true, limits: [] }))
   })
 
-  test('all are refused with 503, which is not their fault', async () => {
+  test('all requests are refused with 503 with unavailable.decide "deny"', async () => {
     const app = await start({ limit: 1, window: '1m', unavailable: { decide: 'deny' }, ...ALL_FORMS })
     const response = await ask(app)
     expect([response.status, response.headers['retry-after'], response.text]).toEqual([503, '2', REDUCED])
@@ -117,7 +117,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
     expect([app.ran, app.errors]).toEqual([[], []])
   })
 
-  test('whatever the responder does with refusals, an outage shadows, holds and admits no request', async () => {
+  test('an outage with "deny" answers 503 whatever the responder', async () => {
     for (const [responder, respond] of Object.entries(RESPONDERS)) {
       const app = await start({ limit: 1, window: '1m', unavailable: { decide: 'deny' }, respond })
       const { status, text } = await ask(app)
@@ -125,7 +125,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
     }
   })
 
-  test('nor is who was in the queue when it began', async () => {
+  test('requests that wait in a queue when an outage begins receive 503 with "deny"', async () => {
     const redis = await startRedis({ port })
     open.push(() => redis.stop())
     const otherwise = degrade()
@@ -133,10 +133,10 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
       await redis.restart()
       const app = await start({ limits: [gcra({ limit: 1, window: 400 })], unavailable: { decide: 'deny' }, respond })
       await until('Redis decides', async () => (await ask(app)).status === 200)
-      const inLine = [ask(app), ask(app)].map((response) => response.then(({ status, text }) => [status, text]))
+      const waiting = [ask(app), ask(app)].map((response) => response.then(({ status, text }) => [status, text]))
       await sleep(100)
       redis.kill('SIGKILL')
-      expect(await Promise.all(inLine)).toEqual([
+      expect(await Promise.all(waiting)).toEqual([
         [503, REDUCED],
         [503, REDUCED],
       ])
@@ -144,7 +144,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
     }
   })
 
-  test('a body of the user’s own is sent, where reject has one', async () => {
+  test('a refusal during an outage has the body that reject() sets', async () => {
     for (const respond of [
       reject({ body: (_request, { reason }) => ({ error: reason }) }),
       delay({ otherwise: reject({ body: { error: 'unavailable' } }) }),
@@ -154,24 +154,24 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
     }
   })
 
-  test('what is only reported on passes', async () => {
+  test('requests pass during an outage with enforce mode "report"', async () => {
     const app = await start({ limit: 1, window: '1m', unavailable: { decide: 'deny' }, enforce: { mode: 'report' } })
     expect((await ask(app)).status).toBe(200)
     expect(app.verdicts).toMatchObject([{ kind: 'unavailable', allowed: false, reported: true }])
   })
 
-  test('requests over the limit wait their turn here', async () => {
+  test('requests over the limit wait for their turn during an outage with delay()', async () => {
     const app = await start({ limits: [gcra({ limit: 1, window: 200 })], key: everyone(), respond: delay() })
     const responses = await Promise.all([ask(app), ask(app), ask(app)])
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
-  test('what does not count is refunded, here too', async () => {
+  test('requests that do not count are refunded during an outage', async () => {
     const app = await start({ limit: 1, window: '1m', count: { only: (status) => status >= 400 } })
     for (let n = 0; n < 3; n++) expect((await ask(app)).status).toBe(200)
   })
 
-  test('when Redis is there, its quota is told again', async () => {
+  test('responses report the quota again once Redis is up', async () => {
     const app = await start({ limits: [perMinute(5)] })
     for (let n = 0; n < 4; n++) await ask(app)
     const redis = await startRedis({ port })

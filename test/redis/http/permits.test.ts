@@ -7,7 +7,7 @@ import { until } from '../../support/until.js'
 
 const { client } = await redisForTests()
 
-test('on Redis, a client that has left holds its permit until the handler answers', async () => {
+test('a client that disconnects holds its permit on Redis until the handler ends', async () => {
   const store = redisStore(client, { timeout: 5000 })
   const limits = [concurrency({ limit: 1, ttl: '1m' })]
   const handled: Handling[] = []
@@ -20,7 +20,7 @@ test('on Redis, a client that has left holds its permit until the handler answer
     const leaving = await http.ask('/raw')
     await until('the handler runs', () => handled[0])
     leaving.leave()
-    await until('the server knows', () => handled[0]?.raw.destroyed)
+    await until('the server notices the disconnect', () => handled[0]?.raw.destroyed)
     expect(await (await http.ask()).status).toBe(429)
     handled[0]?.raw.end()
     await until('the permit is free', async () => (await limiter.peek('everyone')).remaining === 1)

@@ -26,7 +26,7 @@ for (const [name, factory] of Object.entries(SENDING_APPS)) responseBytesContrac
 const STEP = 64 * 1024
 const MB = 1_000_000
 
-describe('over processes and outages', () => {
+describe('response bytes over processes and outages', () => {
   const [factory] = Object.values(SENDING_APPS) as [(typeof SENDING_APPS)[string]]
 
   async function start(store: Store, options: AnyOptions, size: number, whenAdmitted = () => {}) {
@@ -44,7 +44,7 @@ describe('over processes and outages', () => {
     return { ...app, port: (app.server.address() as AddressInfo).port, close }
   }
 
-  test('stores of several processes share one quota: at most a step each beyond it', async () => {
+  test('several processes share one quota of response bytes, each at most a step beyond it', async () => {
     const apps = await Promise.all([1, 2, 3].map(() => start(newStore(), { name: 'shared' }, 3 * MB)))
     const got = await Promise.all(apps.flatMap(({ port }) => [receive(port), receive(port)]))
     const sent = got.reduce((sum, { status, body }) => sum + (status === 200 ? body.length : 0), 0)
@@ -53,7 +53,7 @@ describe('over processes and outages', () => {
     for (const { close } of apps) close()
   })
 
-  /** A response in whose middle Redis falls silent. */
+  /** Receives a response during which Redis stops replying. */
   async function silenced(options: AnyOptions) {
     const wire = await startProxy(redis.port)
     const own = new Redis({ port: wire.port, host: '127.0.0.1' })
@@ -70,18 +70,18 @@ describe('over processes and outages', () => {
     return got
   }
 
-  test('Redis falls silent: what is sent counts in this process, up to the limit', async () => {
+  test('response bytes count locally, up to the limit, when Redis stops replying', async () => {
     const got = await silenced({ unavailable: { decide: 'local' } })
     expect([got.status, got.isWhole]).toEqual([200, false])
     expect(got.body.length).toBeLessThanOrEqual(2 * MB + 2 * STEP)
   })
 
-  test('Redis falls silent: with unavailable.decide "allow" the response is sent', async () => {
+  test('a response is sent whole when Redis stops replying, with unavailable.decide "allow"', async () => {
     const got = await silenced({ unavailable: { decide: 'allow' } })
     expect([got.status, got.body.length, got.isWhole]).toEqual([200, 10 * MB, true])
   })
 
-  test('Redis falls silent: with unavailable.decide "deny" it is cut', async () => {
+  test('a response is cut when Redis stops replying, with unavailable.decide "deny"', async () => {
     const got = await silenced({ unavailable: { decide: 'deny' } })
     expect([got.status, got.isWhole]).toEqual([200, false])
     expect(got.body.length).toBeLessThanOrEqual(STEP)

@@ -9,7 +9,7 @@ import { until } from '../../support/until.js'
 
 const { client } = await redisForTests()
 
-/** Two apps on stores of their own, as two processes are. Each request says its priority. */
+/** Two apps on separate stores, as in two processes. Each request states its priority in a header. */
 describe.each(Object.entries(FRAMEWORKS))('turns across processes: %s', (_name, factory) => {
   const running: RunningApp[] = []
   const stores: RedisStore[] = []
@@ -31,7 +31,7 @@ describe.each(Object.entries(FRAMEWORKS))('turns across processes: %s', (_name, 
     const policy = (store: RedisStore) => ({
       name,
       store,
-      // No pause of this process is that long.
+      // Longer than any pause of this process.
       sharedTurns: { ttl: '1m' as const },
       limits: [concurrency({ limit: 1, ttl: '1h', key: everyone() })],
     })
@@ -74,15 +74,15 @@ describe.each(Object.entries(FRAMEWORKS))('turns across processes: %s', (_name, 
     return { name, send, go, served }
   }
 
-  /** Until every process that has waiters has said so. */
-  const whenTold = (name: string, entries: number) =>
-    until('all have said who waits in them', async () => {
+  /** Waits until every process has reported its waiters. */
+  const untilReported = (name: string, entries: number) =>
+    until('all processes have reported their waiters', async () => {
       const keys = await client.keys(`*:${name}:*:waiting`)
       const [key] = keys
       return key !== undefined && (await client.strlen(key)) === 34 * entries
     })
 
-  test('the higher priority is served first, whichever process it waits in', async () => {
+  test('the waiter of the highest priority is served first, in whichever process it waits', async () => {
     const { name, send, go, served } = await start()
     for (const [app, priority] of [
       [0, 0],
@@ -93,17 +93,17 @@ describe.each(Object.entries(FRAMEWORKS))('turns across processes: %s', (_name, 
       [1, 2],
     ] as const)
       await send(app, priority)
-    await whenTold(name, 5)
+    await untilReported(name, 5)
     await go()
     expect(served).toEqual(['2', '2', '1', '0', '0', '0'])
   })
 
-  test('who waits for long rises above a higher priority, in whichever process that waits', async () => {
+  test('a waiter that has aged is served before a higher priority in another process', async () => {
     const { name, send, go, served } = await start('100ms')
     await send(0, 0)
     await sleep(500)
     await send(1, 1)
-    await whenTold(name, 2)
+    await untilReported(name, 2)
     await go()
     expect(served).toEqual(['0', '1'])
   })

@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const app of running.splice(0)) await app.close()
 })
 
-/** One app per framework, each with a limiter made of the same options. */
+/** One app per framework, each with a limiter of the same options. */
 async function startAll(options: AnyOptions): Promise<RunningApp[]> {
   for (const factory of Object.values(FRAMEWORKS)) {
     running.push(await run(factory, { routes: { '/': { limiters: [options] } } }))
@@ -26,12 +26,12 @@ async function admittedOf(apps: readonly RunningApp[], rounds: number): Promise<
   return statuses.filter((status) => status === 200).length
 }
 
-test('limiters of one name on one memory store are one limit over all frameworks', async () => {
+test('limiters of one name on one memory store share one limit over all frameworks', async () => {
   const apps = await startAll({ name: 'together', store: memoryStore(), limit: 10, window: '1m' })
   expect(await admittedOf(apps, 5)).toBe(10)
 })
 
-test('limiters of one name on one Redis are one limit over all frameworks, each with a client of its own', async () => {
+test('limiters of one name on one Redis share one limit over all frameworks, each with its own client', async () => {
   const server = await startRedis()
   const clients: Redis[] = []
   try {
@@ -53,7 +53,7 @@ test('limiters of one name on one Redis are one limit over all frameworks, each 
   }
 })
 
-test('permits on Redis are freed for the next request, over all frameworks', async () => {
+test('every framework frees its permit on Redis for the next request', async () => {
   const server = await startRedis()
   const client = new Redis(server.url)
   const store = redisStore(client, { timeout: 5000 })
