@@ -42,15 +42,15 @@ beforeAll(() => {
   groups = identities()
 })
 
-const policies: Record<string, { limits: Limit<string>[]; limit: number }> = {
-  'an exact log': { limits: [slidingLog({ limit: 40, window: '1h' })], limit: 40 },
+const policies: Record<string, { limits: Limit<string>[]; room: number }> = {
+  'an exact log': { limits: [slidingLog({ limit: 40, window: '1h' })], room: 40 },
   'limits of three kinds': {
     limits: [
       slidingLog({ limit: 40, window: '1h' }),
       gcra({ limit: 30, window: '1d' }),
       concurrency({ limit: 50, ttl: '1h' }),
     ],
-    limit: 30,
+    room: 30,
   },
   'limits that share a key': {
     limits: [
@@ -59,11 +59,11 @@ const policies: Record<string, { limits: Limit<string>[]; limit: number }> = {
       slidingWindow({ limit: 500, window: '30d' }),
       slidingLog({ limit: 40, window: '1h' }),
     ],
-    limit: 30,
+    room: 30,
   },
   'a limit of all together': {
     limits: [slidingLog({ limit: 40, window: '1h' }), slidingLog({ limit: 100_000, window: '1h', key: everyone() })],
-    limit: 40,
+    room: 40,
   },
 }
 
@@ -81,7 +81,7 @@ describe.each(namesOf(clusterClients))('while slots move between masters, over %
 
   test.each(policiesOver(namesOf(clusterClients).indexOf(kind)))(
     '%s: every request is decided while slots move, and exactly the limit is admitted',
-    async (_, { limits, limit }) => {
+    async (_, { limits, room }) => {
       const all = groups.flat()
       const limiters = open.map(({ store }) => createLimiter({ name: 'moving', store, limits }))
       const blocked = all[0] as string
@@ -130,7 +130,7 @@ describe.each(namesOf(clusterClients))('while slots move between masters, over %
           charged.set(identity, (charged.get(identity) ?? 0) + 1)
         }
       }
-      expect(all.map((identity) => charged.get(identity) ?? 0)).toEqual(all.map((id) => (id === blocked ? 0 : limit)))
+      expect(all.map((identity) => charged.get(identity) ?? 0)).toEqual(all.map((id) => (id === blocked ? 0 : room)))
     },
   )
 })

@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 const lease = { size: 20, ttl: '10m' } as const
 
-/** A value of another kind whose keys are on the slot of a key's. */
+/** A value of another kind whose identity is on the slot of `key`. */
 function onSlotOf(key: string, kind: string): string {
   for (let n = 0; ; n++) if (slotOfIdentity(`${n}`, kind) === slotOfIdentity(key)) return `${n}`
 }
@@ -21,7 +21,7 @@ function onSlotOf(key: string, kind: string): string {
 describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
   const name = `leases-${kind.replace(/\W/g, '_')}`
 
-  test('gives leases for keys of one slot, and none where keys are on different slots', async () => {
+  test('a cluster grants leases for keys of one slot, and none for keys of different slots', async () => {
     const [here, elsewhere] = await Promise.all([0, 1].map(() => openStore(clusterClients[kind](cluster))))
     const [one, apart] = [cluster.identityOn(0), cluster.identityOn(1)]
     const shared = onSlotOf(one, 'shared')
@@ -46,7 +46,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     await Promise.all([here?.close(), elsewhere?.close()])
   })
 
-  test('leases for everyone on one slot are exact over processes', async () => {
+  test('leases of two processes on one slot of a cluster admit exactly the limit', async () => {
     const opened = await Promise.all([0, 1].map(() => openStore(clusterClients[kind](cluster))))
     const limits = [slidingLog<string>({ limit: 200, window: '1h', lease })]
     const limiters = opened.map(({ store }) => createLimiter({ name: `${name}-one`, store, limits }))

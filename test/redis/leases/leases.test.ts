@@ -42,7 +42,7 @@ afterEach(async () => {
 
 const lease = { size: 20, ttl: '1s' } as const
 
-/** A limiter of a process of its own. */
+/** A limiter on a separate store, as in another process. */
 function inProcess(limits: readonly Limit<string>[] = [slidingLog({ limit: 100, window: '1m', lease })]) {
   const store = redisStore(client, { clock: clock.read, timeout: 5000 })
   stores.push(store)
@@ -57,7 +57,7 @@ async function consume(limiter: Leased, times: number): Promise<Verdict[]> {
   return verdicts
 }
 
-/** How often Redis was asked about the key meanwhile. A store looks at the index of blocks at any time, which does not count. */
+/** The number of scripts on the key during `run`. The store's own looks at the index of blocks do not count. */
 async function callsDuring(run: () => Promise<unknown>): Promise<number> {
   const socket = connect(server.port, '127.0.0.1')
   let seen = ''
@@ -65,18 +65,18 @@ async function callsDuring(run: () => Promise<unknown>): Promise<number> {
     seen += data.toString('latin1')
   })
   socket.write('MONITOR\r\n')
-  await until('Redis shows what it is asked', () => seen.startsWith('+OK'))
+  await until('MONITOR is on', () => seen.startsWith('+OK'))
   await run()
   const end = freshKey()
   await client.echo(end)
-  await until('all of it is shown', () => seen.includes(end))
+  await until('MONITOR has shown every command', () => seen.includes(end))
   socket.destroy()
   return seen.split('\n').filter((line) => /"eval(sha)?"/i.test(line) && line.includes(key)).length
 }
 
 const admitted = (verdicts: readonly Verdict[]) => verdicts.filter(({ allowed }) => allowed).length
 
-test('a key that is asked for rarely takes nothing in advance', async () => {
+test('a key in rare use leases no units', async () => {
   const [here, elsewhere] = [inProcess(), inProcess()]
   for (let n = 1; n <= 5; n++) {
     await consume(here, 1)
@@ -85,14 +85,14 @@ test('a key that is asked for rarely takes nothing in advance', async () => {
   }
 })
 
-test('the more a key is asked for, the more is taken at once, up to the size of the lease', async () => {
+test('leases grow with the use of a key, up to the configured size', async () => {
   const here = inProcess([gcra({ limit: 10_000, window: '1m', lease })])
   expect(await callsDuring(() => consume(here, 8))).toBeGreaterThan(3)
   await consume(here, 100)
   expect(await callsDuring(() => consume(here, 200))).toBeLessThanOrEqual(10)
 })
 
-test('one process alone is admitted the whole limit, and told to the unit what is left', async () => {
+test('one process with a lease is admitted the whole limit, with exact remaining units', async () => {
   const here = inProcess()
   const verdicts = await consume(here, 103)
   expect(admitted(verdicts)).toBe(100)
@@ -103,7 +103,7 @@ test('one process alone is admitted the whole limit, and told to the unit what i
   expect(first?.limits[0]).toMatchObject({ limit: 100, windowMs: 60_000, capacity: 100 })
 })
 
-test('a refusal is the store’s, with the exact time until there is room: a log counts a ttl longer', async () => {
+test('a refusal with a lease names the exact retry time, a ttl later on a log', async () => {
   const here = inProcess()
   const [last] = (await consume(here, 101)).slice(-1)
   expect(last).toMatchObject({ allowed: false, remaining: 0, retryAfterMs: 61_000 })
@@ -113,26 +113,26 @@ test('a refusal is the store’s, with the exact time until there is room: a log
   expect((await here.consume(key)).allowed).toBe(true)
 })
 
-test('close to the limit units go to the process that asks, not to the one that holds them', async () => {
+test('another process is admitted close to the limit although the first one holds a lease', async () => {
   const [here, elsewhere] = [inProcess(), inProcess()]
   await consume(here, 60)
   const left = 40
   const others = admitted(await consume(elsewhere, left))
-  // What is held here is spent here.
+  // Units of the lease are spent in the process that holds it.
   expect(others).toBeGreaterThanOrEqual(left - 20)
   expect(others + admitted(await consume(here, left))).toBe(left)
 })
 
-test('what is not spent goes back when its life is over, without anyone asking', async () => {
+test('unspent units return to the store when a lease expires, without further requests', async () => {
   const [here, elsewhere] = [inProcess(), inProcess()]
   await consume(here, 30)
   const held = 70 - (await elsewhere.peek(key)).remaining
   expect(held).toBeGreaterThan(0)
   clock.now += 1000
-  await until('it is back', async () => (await elsewhere.peek(key)).remaining === 70)
+  await until('the units have returned', async () => (await elsewhere.peek(key)).remaining === 70)
 })
 
-test('what is not spent goes back when the store is closed', async () => {
+test('unspent units of a lease return when the store closes', async () => {
   const [here, elsewhere] = [inProcess(), inProcess()]
   await consume(here, 30)
   expect((await elsewhere.peek(key)).remaining).toBeLessThan(70)
@@ -140,16 +140,16 @@ test('what is not spent goes back when the store is closed', async () => {
   expect((await elsewhere.peek(key)).remaining).toBe(70)
 })
 
-test('a lease that is under way when the store is closed goes back, too', async () => {
+test('a lease that is pending when the store closes is returned, too', async () => {
   const [here, elsewhere] = [inProcess(), inProcess()]
   await consume(here, 31)
-  const asked = Array.from({ length: 30 }, () => here.consume(key))
+  const pending = Array.from({ length: 30 }, () => here.consume(key))
   await stores[0]?.close()
-  expect(admitted(await Promise.all(asked))).toBe(30)
+  expect(admitted(await Promise.all(pending))).toBe(30)
   expect((await elsewhere.peek(key)).remaining).toBe(39)
 })
 
-test('nothing is spent when the ttl is over, nor when the clock has stepped back meanwhile', async () => {
+test('no unit of a lease is spent after its ttl, nor after the clock steps back', async () => {
   const here = inProcess()
   await consume(here, 30)
   expect(await callsDuring(() => consume(here, 1))).toBe(0)
@@ -161,19 +161,19 @@ test('nothing is spent when the ttl is over, nor when the clock has stepped back
   expect(await callsDuring(() => consume(here, 1))).toBe(1)
 })
 
-test('a clock that steps back while a lease is under way takes nothing from who waits for it', async () => {
+test('requests that wait for a lease are admitted although the clock steps back', async () => {
   const [here, elsewhere] = [inProcess(), inProcess()]
   await consume(here, 30)
-  const asked = Array.from({ length: 40 }, () => here.consume(key))
+  const pending = Array.from({ length: 40 }, () => here.consume(key))
   clock.now -= 5000
-  const verdicts = await Promise.all(asked)
+  const verdicts = await Promise.all(pending)
   expect(admitted(verdicts)).toBe(40)
-  // Some are met from what was here before.
+  // Some are admitted from the units held before.
   expect(new Set(verdicts.map(({ resetAfterMs }) => resetAfterMs))).toEqual(new Set([61_000, 66_000]))
-  await until('the rest is back', async () => (await elsewhere.peek(key)).remaining === 30)
+  await until('the rest has returned', async () => (await elsewhere.peek(key)).remaining === 30)
 })
 
-test('many that come at once are all decided, in order, and the limit is exact', async () => {
+test('concurrent requests with leases are decided in order, and admit exactly the limit', async () => {
   const [here, elsewhere] = [inProcess(), inProcess()]
   await Promise.all([consume(here, 10), consume(elsewhere, 10)])
   const order: number[] = []
@@ -188,7 +188,7 @@ test('many that come at once are all decided, in order, and the limit is exact',
   expect(order).toEqual([...order].sort((a, b) => a - b))
 })
 
-test('costs of any size are met exactly', async () => {
+test('leases serve costs of any size exactly', async () => {
   const here = inProcess()
   let units = 0
   for (const cost of [1, 1, 1, 1, 7, 1, 30, 2, 1, 1, 3, 40, 5, 5, 1, 1]) {
@@ -200,7 +200,7 @@ test('costs of any size are met exactly', async () => {
   expect(units).toBe(100)
 })
 
-test('a refund goes back to the lease while it lives, and to the store after it', async () => {
+test('a refund returns to the lease during its ttl, and to the store after it', async () => {
   const [here, elsewhere] = [inProcess(), inProcess()]
   const verdicts = await consume(here, 30)
   const held = 70 - (await elsewhere.peek(key)).remaining
@@ -211,35 +211,35 @@ test('a refund goes back to the lease while it lives, and to the store after it'
   expect(await here.refund(key, late)).toBe(true)
   expect(await here.refund(key, late)).toBe(false)
   expect(held).toBeGreaterThan(0)
-  await until('the rest is back', async () => (await elsewhere.peek(key)).remaining === 72)
+  await until('the rest has returned', async () => (await elsewhere.peek(key)).remaining === 72)
 })
 
-test('a bucket gets back what time has not paid off of each charge', async () => {
+test('a bucket with a lease refunds the part of each charge that time has not restored', async () => {
   const here = inProcess([gcra({ limit: 60, window: '1h', lease })])
   const verdicts = await consume(here, 30)
   clock.now += 10_000
   expect((await here.peek(key)).remaining).toBe(29)
   for (const verdict of verdicts) await here.refund(key, verdict)
   const { remaining } = await here.peek(key)
-  // A sixth of a unit came back to the bucket since, which each of the charges may have been.
+  // A sixth of a unit has returned since, which may belong to any of the charges.
   expect(remaining).toBeGreaterThanOrEqual(55)
   expect(remaining).toBeLessThanOrEqual(59)
 })
 
-test('a bucket from which one charge was refunded gets back no more of the next than is still owed', async () => {
+test('a second refund of a bucket with a lease returns no more than is still owed', async () => {
   const here = inProcess([gcra({ limit: 10, window: '10s', burst: 21, lease })])
   const first = await here.consume(key, { cost: 5 })
   const second = await here.consume(key, { cost: 5 })
   clock.now += 1000
   await here.refund(key, first)
-  // All is paid off.
+  // Both charges are paid off.
   clock.now += 6000
   await here.consume(key, { cost: 4 })
   await here.refund(key, second)
   expect((await here.peek(key)).remaining).toBe(16)
 })
 
-test('a lease that arrives when its life is over serves the decision that asked for it, and none that waited', async () => {
+test('a lease that arrives after its ttl serves the decision that requested it, and no waiting one', async () => {
   const wire = await startProxy(server.port)
   const distant = new Redis(wire.port)
   const store = redisStore(distant, { clock: clock.read, timeout: 5000 })
@@ -261,14 +261,14 @@ test('a lease that arrives when its life is over serves the decision that asked 
   expect(admitted(await Promise.all(verdicts))).toBe(40)
   expect(waited).toBeGreaterThan(1)
   await store.close()
-  // What was counted when the lease was taken has lapsed now, but not what was admitted a second later.
+  // The units of the lease have lapsed, but not those admitted a second later.
   clock.now += 60_500
   expect((await elsewhere.peek(key)).remaining).toBe(100 - (waited - 1))
   distant.disconnect()
   await wire.stop()
 })
 
-test('a reset forgets what is held here: afterwards there is the whole limit and no more', async () => {
+test('a reset drops the lease of this process, and leaves exactly the whole limit', async () => {
   const here = inProcess()
   const [last] = (await consume(here, 30)).slice(-1)
   await here.reset(key)
@@ -277,7 +277,7 @@ test('a reset forgets what is held here: afterwards there is the whole limit and
   expect(admitted(await consume(here, 120))).toBe(100)
 })
 
-test('a reset reaches leases of every limiter on this store that shares the limit', async () => {
+test('a reset drops the leases of every limiter that shares the limit on its store', async () => {
   const here = inProcess()
   const again = createLimiter({ name: 'leased', store: stores[0] as Store, limits: here.limits })
   await consume(again, 30)
@@ -285,7 +285,7 @@ test('a reset reaches leases of every limiter on this store that shares the limi
   expect(admitted(await consume(again, 120))).toBe(100)
 })
 
-test('a block bites at once here, and elsewhere when leases end', async () => {
+test('a block refuses at once in its process, and in others when their leases end', async () => {
   const [here, elsewhere] = [inProcess(), inProcess()]
   await Promise.all([consume(here, 20), consume(elsewhere, 20)])
   await here.block(key, { for: '1h' })
@@ -297,7 +297,7 @@ test('a block bites at once here, and elsewhere when leases end', async () => {
   expect((await here.consume(key)).allowed).toBe(true)
 })
 
-test('a peek tells what this process would be admitted, and changes nothing', async () => {
+test('a peek reports the units available to this process, lease included, and changes nothing', async () => {
   const here = inProcess()
   await consume(here, 30)
   expect(await here.peek(key, { cost: 70 })).toMatchObject({ allowed: true, remaining: 70 })
@@ -306,7 +306,7 @@ test('a peek tells what this process would be admitted, and changes nothing', as
   expect(admitted(await consume(here, 80))).toBe(70)
 })
 
-test('all limits of a policy are taken from together, and none is charged where one refuses', async () => {
+test('leases cover all limits of a policy together, and a refusal by one charges none', async () => {
   const limits = [perSecond(50, { lease }), perMinute(70, { lease })]
   const [here, elsewhere] = [inProcess(limits), inProcess(limits)]
   expect(admitted(await consume(here, 60))).toBe(50)
@@ -315,7 +315,7 @@ test('all limits of a policy are taken from together, and none is charged where 
   expect((await elsewhere.peek(key)).limits.map(({ remaining }) => remaining)).toEqual([30, 0])
 })
 
-test('limits of several keys are taken from together', async () => {
+test('leases cover limits of several keys together', async () => {
   const ofUser = keyed('part', (user: string) => user.split('/')[1])
   const limits = [
     slidingLog<string>({ limit: 100, window: '1m', lease }),
@@ -331,7 +331,7 @@ test('limits of several keys are taken from together', async () => {
   expect(await ask('b', 110)).toBe(50)
 })
 
-test('a lease ends with the window that its units are counted in', async () => {
+test('a lease ends with the window of its units', async () => {
   const here = inProcess([fixedWindow({ limit: 100, window: '10s', lease: { size: 20, ttl: '10s' } })])
   clock.now += 9000
   await consume(here, 30)
@@ -341,7 +341,7 @@ test('a lease ends with the window that its units are counted in', async () => {
   expect(admitted(await consume(here, 120))).toBe(99)
 })
 
-test('where its parameters stay the same, a limit counts on when it gets a lease', async () => {
+test('a limit retains its count when a lease is added that leaves its parameters', async () => {
   const limit = { limit: 100, window: '1m' } as const
   const without = inProcess([slidingWindow(limit)])
   const withLease = inProcess([slidingWindow({ ...limit, lease })])
@@ -349,14 +349,14 @@ test('where its parameters stay the same, a limit counts on when it gets a lease
   expect((await withLease.peek(key)).remaining).toBe(90)
 })
 
-test('where a lease changes what is counted, states are kept apart', async () => {
+test('a limit has a separate count when a lease changes its parameters', async () => {
   const without = inProcess([slidingLog({ limit: 100, window: '61s' })])
   const withLease = inProcess()
   await consume(without, 10)
   expect((await withLease.peek(key)).remaining).toBe(100)
 })
 
-test('memory decides by the same numbers', async () => {
+test('the memory store decides by the same numbers for a limit with a lease', async () => {
   const limits = [gcra<string>({ limit: 60, window: '1m', burst: 30, lease })]
   const memory = createLimiter({ name: 'leased', store: memoryStore({ clock: clock.read }), limits })
   const here = inProcess(limits)
@@ -367,7 +367,7 @@ test('memory decides by the same numbers', async () => {
   expect(inMemory[0]?.limits[0]?.capacity).toBe(29)
 })
 
-test('refusals are charged as without a lease', async () => {
+test('charged refusals equal those without a lease', async () => {
   const limits = [slidingLog<string>({ limit: 10, window: '1m', lease })]
   const [leased, memory] = [
     redisStore(client, { clock: clock.read, timeout: 5000 }),
@@ -384,7 +384,7 @@ test('refusals are charged as without a lease', async () => {
   }
 })
 
-test('what is held is spent while Redis is away, and not a moment longer', async () => {
+test('leased units are spent while Redis is away, up to the end of their ttl', async () => {
   const fragile = await startRedis()
   const own = new Redis(fragile.url)
   const store = redisStore(own, { clock: clock.read, timeout: 2000 })
@@ -408,7 +408,7 @@ test('what is held is spent while Redis is away, and not a moment longer', async
   await fragile.stop()
 })
 
-test('more keys than leases are kept for are decided all the same', async () => {
+test('decisions remain exact on more keys than a store holds leases for', async () => {
   const here = inProcess()
   const keys = Array.from({ length: 11_000 }, (_, n) => `${key}/${n}`)
   for (let round = 0; round < 2; round++) {

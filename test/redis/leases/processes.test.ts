@@ -28,14 +28,14 @@ afterAll(async () => {
   rmSync(dir, { recursive: true })
 })
 
-/** Each process's clocks against the machine's, in ms. */
+/** The offset of each process's clocks from the machine's, in ms. */
 const CLOCKS = [-10_000, 0, 10_000, 3_600_000]
 
 interface Spending {
   readonly file: string
   readonly port: number
   readonly timeout: number
-  /** How often it asks, and how much then. */
+  /** The pause between its rounds of requests, and the requests per round. */
   readonly everyMs: number
   readonly atOnce: number
   readonly limits: Readonly<Record<string, object>>
@@ -63,7 +63,7 @@ function fileOf(path: string): string {
 
 interface Admission {
   readonly limit: string
-  /** It was admitted between these, in ms by a clock that all processes share. */
+  /** The interval of the admission, in ms by a clock that all processes share. */
   readonly from: number
   readonly to: number
 }
@@ -76,8 +76,8 @@ function admissionsIn(file: string): Admission[] {
   })
 }
 
-/** The most that is sure to have been admitted within a stretch of time, less what its length allows. */
-function mostBeyond(admissions: readonly Admission[], allowed: (ms: number) => number): number {
+/** The largest excess over any interval: admissions surely within it, less what its length allows. */
+function largestExcess(admissions: readonly Admission[], allowed: (ms: number) => number): number {
   const byEnd = [...admissions].sort((a, b) => a.to - b.to)
   let most = Number.NEGATIVE_INFINITY
   for (const { from } of admissions) {
@@ -91,12 +91,12 @@ function mostBeyond(admissions: readonly Admission[], allowed: (ms: number) => n
   return most
 }
 
-test('processes that are killed strand no more than a lease each, whatever their clocks say', async () => {
+test('each killed process strands at most one lease, whatever its clock', async () => {
   const random = randomFrom(Number(process.env.SLUICE_SEED ?? Date.now()))
   const file = join(dir, 'killed')
   writeFileSync(file, '')
   const size = 50
-  // A life so long that nothing lapses or is returned meanwhile: the worst case.
+  // A ttl so long that no unit lapses or returns during the test, which is the worst case.
   const limit = { limit: 20_000, window: '1h', lease: { size, ttl: '10m' } } as const
   const spending: Spending = {
     file,
@@ -130,7 +130,7 @@ test('processes that are killed strand no more than a lease each, whatever their
   expect(stranded).toBeLessThanOrEqual(size * kills)
 })
 
-test('through kills, pauses of processes and of Redis, and partitions, no window ever sees more than the limit', async () => {
+test('no window admits more than the limit through kills, pauses and partitions', async () => {
   await server.flush()
   const random = randomFrom(Number(process.env.SLUICE_SEED ?? Date.now()))
   const file = join(dir, 'windows')
@@ -143,7 +143,7 @@ test('through kills, pauses of processes and of Redis, and partitions, no window
   }
   const spending: Spending = { file, port: wire.port, timeout: 100, everyMs: 10, atOnce: 2, limits }
   const spenders = await Promise.all(CLOCKS.map((shiftMs) => startSpender(shiftMs, spending)))
-  // What the machine's clock said when the one that processes share was at 0.
+  // The machine's clock at the instant 0 of the shared clock.
   const originMs = Date.now() - Number(process.hrtime.bigint()) / 1e6
   const faults = [
     async () => {
@@ -167,7 +167,7 @@ test('through kills, pauses of processes and of Redis, and partitions, no window
       wire.toServer.pass()
     },
     async () => wire.cut(),
-    // A process that stands still holds its lease for longer than it may.
+    // A paused process holds its lease beyond the ttl.
     async () => {
       const spender = spenders[random(spenders.length)] as ChildProcess
       spender.kill('SIGSTOP')
@@ -186,7 +186,7 @@ test('through kills, pauses of processes and of Redis, and partitions, no window
 
   const admissions = admissionsIn(file)
   const of = (limit: string) => admissions.filter((admission) => admission.limit === limit)
-  // The store counts in whole ms: what is 499.1 ms apart may be 500 by its clock.
+  // The store counts in whole ms: events 499.1 ms apart may be 500 apart by its clock.
   const counts = { log: of('slidingLog'), bucket: of('gcra'), fixed: of('fixedWindow') }
   const seconds = (Math.max(...admissions.map(({ to }) => to)) - Math.min(...admissions.map(({ from }) => from))) / 1000
   console.log(
@@ -195,8 +195,8 @@ test('through kills, pauses of processes and of Redis, and partitions, no window
       .join(', '),
     `in ${seconds.toFixed(1)} s`,
   )
-  expect(mostBeyond(counts.log, (ms) => 150 * Math.ceil((ms + 1) / 500))).toBeLessThanOrEqual(0)
-  expect(mostBeyond(counts.bucket, (ms) => 80 + (150 * (ms + 2)) / 500)).toBeLessThanOrEqual(0)
+  expect(largestExcess(counts.log, (ms) => 150 * Math.ceil((ms + 1) / 500))).toBeLessThanOrEqual(0)
+  expect(largestExcess(counts.bucket, (ms) => 80 + (150 * (ms + 2)) / 500)).toBeLessThanOrEqual(0)
   const windows = new Map<number, number>()
   for (const { from, to } of counts.fixed) {
     const [first, last] = [from - 2, to + 2].map((ms) => Math.floor((originMs + ms) / 500)) as [number, number]

@@ -13,14 +13,14 @@ const { client } = await redisForTests()
 const PROCESSES = 3
 const redis = { name: 'redis', make: () => redisStore(client), close: async () => {} }
 
-/** What happens at one instant: some ask, at once or one after the other, and some refund. */
+/** Events of one instant: requests, at once or one after the other, and refunds. */
 interface Step {
   readonly gap: number
-  /** How much later it is when the store hears of it. */
+  /** The delay until the requests reach the store. */
   readonly late: number
-  readonly asks: readonly { readonly process: number; readonly cost: number; readonly times: number }[]
+  readonly requests: readonly { readonly process: number; readonly cost: number; readonly times: number }[]
   readonly together: boolean
-  /** Which of the verdicts so far are refunded, and of how much. */
+  /** The verdicts that are refunded, and the share that stays charged. */
   readonly refunds: readonly { readonly which: number; readonly share: number }[]
 }
 
@@ -33,7 +33,7 @@ interface Run {
   readonly steps: readonly Step[]
 }
 
-/** Limits with more to lease than those of other tests. */
+/** Limits with more units to lease than those of other tests. */
 function roomy(specs: fc.Arbitrary<LimitSpec>): fc.Arbitrary<LimitSpec> {
   return specs
     .filter(({ window, limit }) => window >= 7 && limit > 0)
@@ -44,7 +44,7 @@ function roomy(specs: fc.Arbitrary<LimitSpec>): fc.Arbitrary<LimitSpec> {
     }))
 }
 
-/** Limits and a lease for them; many asks within its life, some beyond it, at the instants that matter most. */
+/** Limits and a lease for them; many requests within its ttl and some beyond it, at the critical instants. */
 function runsOf(policies: fc.Arbitrary<readonly LimitSpec[]>): fc.Arbitrary<Run> {
   const upTo = (max: number) => fc.integer({ min: 0, max })
   const ask = fc.record({
@@ -72,7 +72,7 @@ function runsOf(policies: fc.Arbitrary<readonly LimitSpec[]>): fc.Arbitrary<Run>
       const step = fc.record({
         gap,
         late: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: gap }),
-        asks: fc.array(ask, { maxLength: 6 }),
+        requests: fc.array(ask, { maxLength: 6 }),
         together: fc.boolean(),
         refunds: fc.array(refund, { maxLength: 2 }),
       })
@@ -86,13 +86,13 @@ function runsOf(policies: fc.Arbitrary<readonly LimitSpec[]>): fc.Arbitrary<Run>
     })
 }
 
-/** A limit that its lease would leave nothing of is refused when it is made. */
+/** Whether the lease leaves room in the limit; otherwise the limit is rejected. */
 function isPossible(spec: LimitSpec, ttl: number): boolean {
   const isGreedy = 'capacity' in spec && !('style' in spec && spec.style === 'interval')
   return !isGreedy || capacityOf(spec) - Math.ceil((ttl * spec.limit) / spec.window) >= 1
 }
 
-/** What was admitted, by when it was; what was refunded is not there any more. */
+/** Admissions with their instants, without those that were refunded. */
 class Admissions {
   readonly #charges: Charge[] = []
   readonly #verdicts: { readonly verdict: Verdict; readonly charge: Charge }[] = []
@@ -102,7 +102,7 @@ class Admissions {
     this.#specs = specs
   }
 
-  /** Fails unless every limit, as its user wrote it, had room for it at the instant of its admission. */
+  /** Fails unless every limit, without its lease, had room at the instant of the admission. */
   admit(at: number, cost: number, verdict: Verdict): void {
     for (const spec of this.#specs) {
       const room = roomOf(spec)(this.#charges, at)
@@ -124,36 +124,36 @@ class Admissions {
   }
 }
 
-/** Plays a run with as many stores as there are processes, on one clock. */
+/** Plays a run on one clock, with one store for each process. */
 async function play({ specs, size, ttl, start, steps }: Run): Promise<void> {
   const clock = new Clock()
   clock.now = start
-  const watched = { answeredAtOnce: false }
-  // What comes together goes to Redis together, when all have asked.
+  const watched = { wasImmediate: false }
+  // Requests together are sent to Redis in one batch.
   const options = { clock: clock.read, timeout: 5000, batch: 1000 }
   const stores = Array.from({ length: PROCESSES }, () => redisStore(client, options))
   const limits = specs.map((spec) => limitOf<string>(spec, undefined, { size, ttl }))
   const limiters = stores.map((store) => createLimiter({ name: 'leased', store: watch(store, watched), limits }))
   const admissions = new Admissions(specs)
   const key = freshKey()
-  // With its window empty again, a key's next window starts anew, whatever was admitted in the last.
+  // When refunds empty its window, a key opens the next one with its next request.
   const hasRefunds = specs.every((spec) => !(spec.algorithm === 'fixedWindow' && spec.anchor === 'first-request'))
   try {
-    for (const { gap, late, asks, together, refunds } of steps) {
+    for (const { gap, late, requests, together, refunds } of steps) {
       clock.now += gap
       for (const { which, share } of hasRefunds ? refunds : []) await admissions.refund(which, share)
       const sent = []
-      for (const { process, cost } of asks.flatMap((ask) => new Array<typeof ask>(ask.times).fill(ask))) {
+      for (const { process, cost } of requests.flatMap((ask) => new Array<typeof ask>(ask.times).fill(ask))) {
         const decided = (limiters[process] as Limiter).consume(key, { cost })
-        // What is spent here is admitted at once, else when the store hears of it.
-        const spentAt = watched.answeredAtOnce ? clock.now : undefined
-        const asked = decided.then((verdict) => ({ verdict, cost, at: spentAt ?? clock.now }))
-        sent.push(asked)
-        if (!together) await asked
+        // A leased unit is admitted at once, others when the request reaches Redis.
+        const spentAt = watched.wasImmediate ? clock.now : undefined
+        const pending = decided.then((verdict) => ({ verdict, cost, at: spentAt ?? clock.now }))
+        sent.push(pending)
+        if (!together) await pending
       }
       if (together && sent.length > 0) clock.now += late
-      const answers = await Promise.all(sent)
-      for (const { verdict, cost, at } of answers.sort((a, b) => a.at - b.at)) {
+      const results = await Promise.all(sent)
+      for (const { verdict, cost, at } of results.sort((a, b) => a.at - b.at)) {
         if (verdict.allowed) admissions.admit(at, cost, verdict)
       }
     }
@@ -170,17 +170,17 @@ const policies = [
 ]
 
 for (const { title, of } of policies) {
-  test(`${title}: whatever ${PROCESSES} processes spend of leases had room in the limit as it was written`, () =>
+  test(`${title}: every unit that ${PROCESSES} processes spend of leases has room in the limit without leases`, () =>
     always(redis, runsOf(of), play))
 }
 
-/** The same store, and whether its last answer was there at once. */
-function watch(store: Store, watched: { answeredAtOnce: boolean }): Store {
+/** The same store, with a record of whether its last result was immediate. */
+function watch(store: Store, watched: { wasImmediate: boolean }): Store {
   return {
     decide(ask) {
-      const answer = store.decide(ask)
-      watched.answeredAtOnce = !(answer instanceof Promise)
-      return answer
+      const result = store.decide(ask)
+      watched.wasImmediate = !(result instanceof Promise)
+      return result
     },
     reset: (plan, identities) => store.reset(plan, identities),
     block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),

@@ -1,6 +1,6 @@
-// One process of a service, on the built package as users get it. Spends of the leases it is told to, a few at a
-// time, and writes down each admission at once, so that nothing of it is lost when the process is killed: which
-// limit, and between which instants by the clock that all processes of the machine share, in ms.
+// One process of a service, on the built package as users get it. Spends units of the given leases, a few at a
+// time, and writes each admission to a file at once, so that none is lost when the process is killed: its
+// limit, and its interval by the clock that all processes of the machine share, in ms.
 import { openSync, writeSync } from 'node:fs'
 import * as sluice from '@sluice/core'
 import { Redis } from 'ioredis'
@@ -13,7 +13,7 @@ const constructors = { slidingLog, gcra, fixedWindow }
 const { file, port, timeout, everyMs, atOnce, limits } = JSON.parse(process.argv[2] ?? '{}')
 const admissions = openSync(file, 'a')
 const client = new Redis(port)
-// Cut and held back by the test.
+// The test cuts and delays its connections.
 client.on('error', () => {})
 const store = sluice.redisStore(client, { timeout })
 const limiters = Object.entries(limits).map(([make, options]) => ({
@@ -22,7 +22,7 @@ const limiters = Object.entries(limits).map(([make, options]) => ({
     name: 'leases',
     store,
     limits: [/** @type {(options: object) => sluice.Limit<string>} */ (constructors[make])(options)],
-    // What this process lets through by itself while Redis is away is none of this test's business.
+    // The test does not count local admissions during an outage.
     unavailable: { decide: 'deny' },
   }),
 }))
@@ -42,5 +42,5 @@ client.once('ready', () => {
     for (const of of limiters) for (let n = 0; n < atOnce; n++) void ask(of)
   }, everyMs)
 })
-// Never outlive the test.
+// The process ends with the test.
 process.once('disconnect', () => process.exit())

@@ -9,7 +9,7 @@ import { until } from '../../support/until.js'
 const PROCESSES = 4
 const REQUESTS_EACH = 250
 
-interface Told {
+interface Outcome {
   /** How many blocks and bans the process knows. */
   readonly known: number
   readonly reasons: readonly string[]
@@ -31,30 +31,30 @@ afterAll(async () => {
   await server.stop()
 })
 
-async function ask(worker: ChildProcess, run: object): Promise<Told> {
+async function ask(worker: ChildProcess, run: object): Promise<Outcome> {
   worker.send(run)
-  const [told] = (await once(worker, 'message')) as [Told]
-  return told
+  const [outcome] = (await once(worker, 'message')) as [Outcome]
+  return outcome
 }
 
-const count = (told: readonly Told[], reason: string) =>
-  told.flatMap(({ reasons }) => reasons).filter((r) => r === reason).length
-const bansOf = (told: readonly Told[]) => [
-  ...new Set(told.flatMap(({ bans }) => bans.map((ban) => JSON.stringify(ban)))),
+const count = (outcomes: readonly Outcome[], reason: string) =>
+  outcomes.flatMap(({ reasons }) => reasons).filter((r) => r === reason).length
+const bansOf = (outcomes: readonly Outcome[]) => [
+  ...new Set(outcomes.flatMap(({ bans }) => bans.map((ban) => JSON.stringify(ban)))),
 ]
 
-test('of 4 × 250 requests at the edge, as many are admitted and refused as ever, and exactly one ban starts', async () => {
+test('concurrent requests of four processes start exactly one ban, after exactly the configured strikes', async () => {
   const run = { name: 'edge', key: 'k', requests: REQUESTS_EACH, ban: { after: 20, within: '1h', for: ['1h', '2h'] } }
-  const told = await Promise.all(workers.map((worker) => ask(worker, run)))
-  expect(count(told, 'admitted')).toBe(5)
-  // The twentieth refusal is told of the ban.
-  expect(count(told, 'limited')).toBe(19)
-  expect(count(told, 'banned')).toBe(PROCESSES * REQUESTS_EACH - 24)
-  expect(bansOf(told)).toHaveLength(1)
-  expect(told[0]?.bans[0] ?? told[1]?.bans[0]).toMatchObject({ rung: 1, strikes: 20 })
+  const outcomes = await Promise.all(workers.map((worker) => ask(worker, run)))
+  expect(count(outcomes, 'admitted')).toBe(5)
+  // The twentieth refusal reports the ban.
+  expect(count(outcomes, 'limited')).toBe(19)
+  expect(count(outcomes, 'banned')).toBe(PROCESSES * REQUESTS_EACH - 24)
+  expect(bansOf(outcomes)).toHaveLength(1)
+  expect(outcomes[0]?.bans[0] ?? outcomes[1]?.bans[0]).toMatchObject({ rung: 1, strikes: 20 })
 })
 
-test('each ban in turn is of the next rung, one for all processes', async () => {
+test('each ban takes the next rung, once for all processes', async () => {
   const run = {
     name: 'rungs',
     key: 'k',
@@ -63,23 +63,23 @@ test('each ban in turn is of the next rung, one for all processes', async () => 
   }
   const rungs: number[] = []
   for (let n = 0; n < 5; n++) {
-    const told = await Promise.all(workers.map((worker) => ask(worker, run)))
-    const bans = bansOf(told).map((ban) => JSON.parse(ban) as Told['bans'][number])
+    const outcomes = await Promise.all(workers.map((worker) => ask(worker, run)))
+    const bans = bansOf(outcomes).map((ban) => JSON.parse(ban) as Outcome['bans'][number])
     rungs.push(...bans.map(({ rung }) => rung))
     const end = Math.max(...bans.map(({ until }) => until))
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, end - Date.now()) + 20))
   }
-  // A slow machine may begin one within a round; none is left out, and none comes twice.
+  // On a slow machine a second ban may begin within a round; no rung is skipped or repeated.
   const expected = rungs.map((_, i) => Math.min(3, i + 1))
   expect([...rungs].sort()).toEqual(expected)
 })
 
-test('strikes by hand of all processes at once start one ban, too', async () => {
+test('concurrent strikes by hand from all processes start exactly one ban', async () => {
   const ban = { after: 100, within: '1h', for: ['1h', '2h'] }
   const run = { name: 'by-hand', key: 'k', requests: REQUESTS_EACH, strikes: true, ban }
-  const told = await Promise.all(workers.map((worker) => ask(worker, run)))
-  expect(bansOf(told)).toHaveLength(1)
-  expect(told.flatMap(({ bans }) => bans)).toHaveLength(PROCESSES * REQUESTS_EACH - 99)
+  const outcomes = await Promise.all(workers.map((worker) => ask(worker, run)))
+  expect(bansOf(outcomes)).toHaveLength(1)
+  expect(outcomes.flatMap(({ bans }) => bans)).toHaveLength(PROCESSES * REQUESTS_EACH - 99)
 })
 
 test('a ban that one process starts refuses the very next decision of another', async () => {
@@ -87,26 +87,26 @@ test('a ban that one process starts refuses the very next decision of another', 
   const [here, there] = workers as [ChildProcess, ChildProcess]
   for (let n = 0; n < 20; n++) {
     const run = { name: 'next', key: `k${n}`, requests: 1, ban }
-    // The other has decided on it, and seen that no client is banned.
+    // The other process has decided on the key, and has seen no ban.
     expect((await ask(there, run)).reasons).toEqual(['admitted'])
-    const told = await ask(here, { ...run, requests: 6 })
-    expect(told.reasons).toEqual(['admitted', 'admitted', 'admitted', 'admitted', 'limited', 'banned'])
+    const { reasons } = await ask(here, { ...run, requests: 6 })
+    expect(reasons).toEqual(['admitted', 'admitted', 'admitted', 'admitted', 'limited', 'banned'])
     expect((await ask(there, run)).reasons).toEqual(['banned'])
   }
 })
 
-test('four processes agree on who is banned, also after Redis has lost all of it', async () => {
+test('four processes agree on a ban, even after Redis loses all its data', async () => {
   const ban = { after: 2, within: '1h', for: ['1h'] }
   const [here] = workers as [ChildProcess]
   const run = { name: 'lasting', key: 'k', requests: 10, ban }
   await ask(here, run)
   const none = { ...run, requests: 0 }
-  await until('all know of the same bans', async () => {
-    const told = await Promise.all(workers.map((worker) => ask(worker, none)))
-    return (told[0]?.known ?? 0) > 0 && told.every(({ known }) => known === told[0]?.known)
+  await until('all processes know the same bans', async () => {
+    const outcomes = await Promise.all(workers.map((worker) => ask(worker, none)))
+    return (outcomes[0]?.known ?? 0) > 0 && outcomes.every(({ known }) => known === outcomes[0]?.known)
   })
   await server.flush()
-  const told = await Promise.all(workers.map((worker) => ask(worker, run)))
-  expect(count(told, 'banned')).toBe(PROCESSES * 10)
-  expect(bansOf(told)).toHaveLength(1)
+  const outcomes = await Promise.all(workers.map((worker) => ask(worker, run)))
+  expect(count(outcomes, 'banned')).toBe(PROCESSES * 10)
+  expect(bansOf(outcomes)).toHaveLength(1)
 })

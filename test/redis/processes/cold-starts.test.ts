@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { ensureBuiltCore } from '../../support/built-core.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 
-/** Starts of four processes each. */
+/** Each round starts four processes. */
 const ROUNDS = Number(process.env.SLUICE_ROUNDS ?? 2)
 
 let server: RedisServer
@@ -15,14 +15,14 @@ beforeAll(async () => {
   return () => server.stop()
 })
 
-/** Keeps a processor busy until it is ended, a minute at most. */
+/** Keeps a processor busy until it is killed, for at most a minute. */
 function busyLoop(): ChildProcess {
   return spawn(process.execPath, ['-e', 'const end = Date.now() + 60_000; while (Date.now() < end);'])
 }
 
-describe('four processes that start at once, on a machine that is busy', () => {
+describe('four processes that start at once on a busy machine', () => {
   test.each(Array.from({ length: ROUNDS }, (_, round) => round + 1))(
-    'together admit exactly the limit, and ask Redis about every request: round %i',
+    'four processes that start at once admit exactly the limit, all by Redis: round %i',
     async () => {
       await server.flush()
       const busy = [busyLoop(), busyLoop()]
@@ -31,7 +31,7 @@ describe('four processes that start at once, on a machine that is busy', () => {
         const started = Array.from({ length: 4 }, () =>
           fork(worker, { execArgv: [], env: { ...process.env, REDIS_URL: server.url } }),
         )
-        const told = await Promise.all(
+        const outcomes = await Promise.all(
           started.map(async (one) => {
             let outcome: unknown
             one.once('message', (message) => {
@@ -41,8 +41,8 @@ describe('four processes that start at once, on a machine that is busy', () => {
             return outcome as { admitted: number; alone: number }
           }),
         )
-        expect(told.map(({ alone }) => alone)).toEqual([0, 0, 0, 0])
-        expect(told.reduce((sum, { admitted }) => sum + admitted, 0)).toBe(5)
+        expect(outcomes.map(({ alone }) => alone)).toEqual([0, 0, 0, 0])
+        expect(outcomes.reduce((sum, { admitted }) => sum + admitted, 0)).toBe(5)
       } finally {
         for (const one of busy) one.kill('SIGKILL')
       }

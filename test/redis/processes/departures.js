@@ -1,5 +1,5 @@
 // One process of a service behind one shared limit, on the built packages as users get them: a plain
-// Node server, and the limiter that the parent names. Says its port, then what the handler saw.
+// Node server, and the limiter that the path names. Sends its port, then each request that the handler receives.
 import { createServer } from 'node:http'
 import { everyone, leakyBucket, perSecond, queue, rateLimit, redisStore } from '@sluice/express'
 import express from 'express'
@@ -23,7 +23,7 @@ const limiters = {
 const app = express()
 for (const [name, make] of Object.entries(limiters)) {
   app.get(`/${name}`, make(), (_req, res) => {
-    // Of the machine, the same for all processes.
+    // By the clock of the machine, the same for all processes.
     process.send?.({ name, departedMs: performance.timeOrigin + performance.now() })
     res.end('done')
   })
@@ -33,5 +33,5 @@ server.listen(0, '127.0.0.1', () => {
   const address = server.address()
   process.send?.({ port: typeof address === 'object' ? address?.port : undefined })
 })
-// Never outlive the test.
+// The process ends with the test.
 process.once('disconnect', () => process.exit())

@@ -33,7 +33,7 @@ afterAll(async () => {
   await redis.stop()
 })
 
-/** Sends as many requests to each process at once, and waits for all; when they left, in order, in ms from the sending. */
+/** Sends `each` requests to every process at once, and returns their departures in order, in ms from the sending. */
 async function rush(name: string, each: number): Promise<number[]> {
   departures.length = 0
   const sentMs = performance.timeOrigin + performance.now()
@@ -44,23 +44,23 @@ async function rush(name: string, each: number): Promise<number[]> {
   return departures.map(({ departedMs }) => departedMs - sentMs).sort((a, b) => a - b)
 }
 
-// Departures may be late on a busy machine, by a different time each; never early but for what clocks of processes differ.
+// Departures may be late on a busy machine, but early only by the difference between the clocks of processes.
 const SLACK_MS = 10
-/** Later than this is only what hangs. */
+/** Only a request that hangs is later than this. */
 const LATE_MS = 20_000
 
-test('a leaky bucket that queues spaces departures by the shared limit, not by each process', async () => {
+test('a leaky bucket with a queue spaces departures by the limit that all processes share', async () => {
   const times = await rush('leaky', 8)
-  // By each process alone, 10 per second would leave in half the time.
+  // With separate limits, two processes would finish in half the time.
   for (const [i, ms] of times.entries()) {
     expect(ms).toBeGreaterThan(i * 100 - SLACK_MS)
     expect(ms).toBeLessThan(i * 100 + LATE_MS)
   }
 })
 
-test('queues in two processes share one exact limit', async () => {
+test('queues in two processes share one limit exactly', async () => {
   const times = await rush('queue', 6)
-  // 4 in any second.
+  // At most 4 in any second.
   for (const [i, ms] of times.entries()) {
     expect(ms).toBeGreaterThan(Math.floor(i / 4) * 1000 - SLACK_MS)
     expect(ms).toBeLessThan(Math.floor(i / 4) * 1000 + LATE_MS)

@@ -58,7 +58,7 @@ describe.each(['one server', 'a cluster'])('on %s', (kind) => {
     return (await once(other, 'message'))[0]
   }
 
-  /** Blocks, a ban, an ended block and an entry of a list, of which the other process knows. */
+  /** Creates blocks, a ban, an ended block and a list entry, until the other process knows them. */
   async function blockEverywhere(): Promise<void> {
     const key = { key: NAME }
     await store.blocks.add(key, FOR_EVER)
@@ -88,17 +88,17 @@ describe.each(['one server', 'a cluster'])('on %s', (kind) => {
     expect(found).toContain('somebody')
   }
 
-  test('no key and no value has the name of an identity that was forgotten, and other processes drop it', async () => {
+  test('forget leaves the name of an identity in no key and no value, and other processes drop it', async () => {
     await blockEverywhere()
     await forget()
     await expectNoName()
-    await until('the other process has looked', async () => {
+    await until('the other process has dropped them', async () => {
       const { known, listed } = await knownThere()
       return known === 1 && listed === 0
     })
-    // What processes know from here on they write again.
+    // After the flush, the processes restore what they know.
     await Promise.all(servers().map((each) => each.flush()))
-    await until('they have', async () => (await store.blocks.list()).entries.length === 1)
+    await until('the remaining block is restored', async () => (await store.blocks.list()).entries.length === 1)
     await sleep(LOOKS_MS)
     await expectNoName()
     const limiter = createLimiter({ name: 'api', store, limit: 5, window: '1h' })
@@ -109,8 +109,8 @@ describe.each(['one server', 'a cluster'])('on %s', (kind) => {
     expect((await knownThere()).known).toBe(2)
   }, 60_000)
 
-  test.each(['', ', and Redis is flushed'])(
-    'a process that is stopped meanwhile%s does not bring it back for more than one look',
+  test.each(['', ' and a flush'])(
+    'a process that is paused during forget%s restores the identity for one look at most',
     async (also) => {
       await blockEverywhere()
       other.kill('SIGSTOP')
@@ -119,7 +119,7 @@ describe.each(['one server', 'a cluster'])('on %s', (kind) => {
       if (also) await Promise.all(servers().map((each) => each.flush()))
       await sleep(LOOKS_MS)
       other.kill('SIGCONT')
-      await until('the other process has looked', async () => (await knownThere()).known === 1)
+      await until('the other process has dropped them', async () => (await knownThere()).known === 1)
       await sleep(LOOKS_MS)
       await expectNoName()
       expect(await knownThere()).toEqual({ known: 1, listed: 0 })
@@ -128,7 +128,7 @@ describe.each(['one server', 'a cluster'])('on %s', (kind) => {
     60_000,
   )
 
-  test('an import of what was exported before does not bring it back', async () => {
+  test('an import of an earlier export does not restore a forgotten identity', async () => {
     await blockEverywhere()
     const exported = []
     for await (const entry of store.blocks.export()) exported.push(entry)

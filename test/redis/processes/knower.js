@@ -1,4 +1,4 @@
-// One process of a service that knows the blocks and lists of its store, on the built package as users get it. Says over IPC how many.
+// One process of a service that knows the blocks and lists of its store, on the built package as users get it. Reports their number over IPC.
 import { redisStore } from '@sluice/core'
 import { Cluster, Redis } from 'ioredis'
 
@@ -13,7 +13,7 @@ process.on('message', async () => {
   const { entries } = await list.list()
   process.send?.({ known: store.blocks.known, listed: entries.length })
 })
-// Never outlive the test.
+// The process ends with the test.
 process.once('disconnect', () => process.exit())
 await store.ready()
 process.send?.('ready')

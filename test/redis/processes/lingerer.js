@@ -1,4 +1,4 @@
-// A program that uses a limiter and closes its own client at the end, not the store: it has to exit by itself.
+// A program that uses a limiter, and at the end closes its client but not the store. It has to exit without help.
 import { createLimiter, redisStore } from '@sluice/core'
 
 const port = Number(process.env.REDIS_PORT)

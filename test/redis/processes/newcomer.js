@@ -1,4 +1,4 @@
-// A process of a service that decides from its first moment on, before it has any connection, on the built package.
+// A process of a service, on the built package, that decides from its start, before it has any connection.
 import { createLimiter, redisStore } from '@sluice/core'
 import { Redis } from 'ioredis'
 

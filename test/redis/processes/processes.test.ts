@@ -22,7 +22,7 @@ interface Run {
   readonly limiter: { readonly name: string; readonly make: string; readonly options: object }
   readonly key: string
   readonly requests: number
-  /** Whether to free the permits of what was admitted. */
+  /** Whether to release the permits of admitted requests. */
   readonly release?: boolean
 }
 
@@ -33,7 +33,7 @@ interface Outcome {
   readonly dateMs: number
 }
 
-/** Windows so long that a slow machine cannot roll one over while the test asks. */
+/** Windows so long that none ends during a test, even on a slow machine. */
 const exact = {
   slidingLog: { make: 'slidingLog', options: () => ({ limit: LIMIT, window: '10m' }) },
   gcra: { make: 'gcra', options: () => ({ limit: LIMIT, window: '1h' }) },
@@ -59,18 +59,18 @@ const exact = {
   concurrency: { make: 'concurrency', options: () => ({ limit: LIMIT, ttl: '10m' }) },
 }
 
-/** A window of some ten minutes, anchored to the clock, of which more than a minute is left. */
+/** A window of about ten minutes, anchored to the clock, with more than a minute left. */
 function roomyWindow(nowMs: number): number {
   for (let windowMs = 10 * MINUTE_MS; ; windowMs += MINUTE_MS + 1) {
     if (windowMs - (nowMs % windowMs) > MINUTE_MS) return windowMs
   }
 }
 
-/** Each of the processes' clocks against the machine's, in ms. */
+/** The offset of each process's clocks from the machine's, in ms. */
 const clocks = {
   'with one clock': [0, 0, 0, 0],
   'with clocks 10 s apart': [-10_000, 0, 10_000, 20_000],
-  // Longer than most windows above: decided by their own clocks, these would admit more.
+  // Longer than most windows above: decisions by their own clocks would admit more.
   'with clocks an hour apart': [-60 * MINUTE_MS, 0, 60 * MINUTE_MS, 120 * MINUTE_MS],
 }
 
@@ -83,7 +83,7 @@ describe.each(Object.entries(clocks))(`${PROCESSES} processes %s`, (clock, shift
   afterAll(() => Promise.all(workers.map(ended)))
 
   test.each(Object.entries(exact))(
-    `admit exactly ${LIMIT} of ${PROCESSES * REQUESTS_EACH} at once: %s`,
+    `${PROCESSES} processes admit exactly ${LIMIT} of ${PROCESSES * REQUESTS_EACH} concurrent requests: %s`,
     async (name, { make, options }) => {
       const limiter = { name: 'processes', make, options: options(await server.now()) }
       const outcomes = await ask(workers, { limiter, key: `${clock}/${name}`, requests: REQUESTS_EACH })
@@ -94,9 +94,9 @@ describe.each(Object.entries(clocks))(`${PROCESSES} processes %s`, (clock, shift
     },
   )
 
-  test('have the clocks that this test gives them', async () => {
+  test('the workers have the clocks that this test sets', async () => {
     const limiter = { name: 'clocks', make: 'slidingLog', options: { limit: 1, window: 1 } }
-    // The clocks of a process, Date's and its own, may differ by a little.
+    // The wall clock and the monotonic clock of a process may differ slightly.
     const before = Date.now() - 1000
     const outcomes = await ask(workers, { limiter, key: 'any', requests: 1 })
     const after = Date.now() + 1000
@@ -108,13 +108,13 @@ describe.each(Object.entries(clocks))(`${PROCESSES} processes %s`, (clock, shift
     }
   })
 
-  test(`take permits from each other and give them back: ${LIMIT} at a time, again and again`, async () => {
+  test(`${PROCESSES} processes take and release ${LIMIT} permits over several rounds, and lose none`, async () => {
     const limiter = { name: 'permits', make: 'concurrency', options: { limit: LIMIT, ttl: '10m' } }
     const key = `${clock}/again`
     for (let round = 0; round < 3; round++) {
       const outcomes = await ask(workers, { limiter, key, requests: REQUESTS_EACH, release: true })
       expect(outcomes.flatMap(({ errors }) => errors)).toEqual([])
-      // A permit may be freed and taken again within one round, but with all freed at its end none is lost.
+      // A permit may be freed and taken again within a round; all are freed at its end.
       expect(outcomes.reduce((sum, { admitted }) => sum + admitted, 0)).toBeGreaterThanOrEqual(LIMIT)
     }
     const [last] = await ask(workers.slice(0, 1), { limiter, key, requests: REQUESTS_EACH })
@@ -123,7 +123,7 @@ describe.each(Object.entries(clocks))(`${PROCESSES} processes %s`, (clock, shift
 })
 
 test.each(['ioredis', 'ioredis5', 'redis', 'redis5'])(
-  'a program on %s exits by itself once it has closed its own client',
+  'a program on %s exits once it has closed its client, without closing the store',
   async (kind) => {
     const env = { ...process.env, REDIS_PORT: String(server.port), NODE_OPTIONS: '' }
     const { stdout } = await promisify(execFile)(process.execPath, [fileOf('lingerer.js'), kind], {
@@ -140,7 +140,7 @@ function fileOf(name: string): string {
 
 function startWorker(shiftMs: number): ChildProcess {
   return fork(fileOf('worker.js'), {
-    // Not this process's own options: workers run what users install, not the source.
+    // Without the options of this process: workers run the built package, not the source.
     execArgv: ['--import', fileOf('shifted-clock.js')],
     env: { ...process.env, NODE_OPTIONS: '', REDIS_URL: server.url, CLOCK_SHIFT_MS: String(shiftMs) },
   })
@@ -154,7 +154,7 @@ async function ended(worker: ChildProcess): Promise<void> {
 }
 
 async function ask(workers: readonly ChildProcess[], run: Run): Promise<Outcome[]> {
-  const answers = workers.map((worker) => once(worker, 'message'))
+  const outcomes = workers.map((worker) => once(worker, 'message'))
   for (const worker of workers) worker.send(run)
-  return (await Promise.all(answers)).map(([outcome]) => outcome as Outcome)
+  return (await Promise.all(outcomes)).map(([outcome]) => outcome as Outcome)
 }

@@ -1,4 +1,4 @@
-// Preloaded into a worker: its clocks, wall and monotonic, differ from the machine's by CLOCK_SHIFT_MS.
+// Preloaded into a worker: shifts its wall and monotonic clocks by CLOCK_SHIFT_MS.
 const shiftMs = Number(process.env.CLOCK_SHIFT_MS ?? 0)
 
 const { now } = Date

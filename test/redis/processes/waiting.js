@@ -1,5 +1,5 @@
-// One process of a service behind one limit, on the built packages as users get them: requests that say their priority wait for
-// their turn across all processes. Says its port, and how many requests wait; the handler notes in Redis whom it has served.
+// One process of a service behind one limit, on the built packages as users get them. Requests state their priority, and wait for
+// their turn across all processes. Sends its port and its number of waiters; the handler records each served request in Redis.
 import { concurrency, everyone, queue, rateLimit, redisStore } from '@sluice/express'
 import express from 'express'
 import { Redis } from 'ioredis'
@@ -32,5 +32,5 @@ const server = app.listen(0, '127.0.0.1', () => {
   const address = server.address()
   process.send?.({ port: typeof address === 'object' ? address?.port : undefined })
 })
-// Never outlive the test.
+// The process ends with the test.
 process.once('disconnect', () => process.exit())

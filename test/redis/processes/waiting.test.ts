@@ -23,7 +23,7 @@ afterEach(async () => {
   await client.flushall()
 })
 
-/** As many processes behind one limit of one request at a time, which is taken until `go`. */
+/** Processes behind one limit of one request at a time, which is held until `go`. */
 async function start(processes: number, ttl: string) {
   const store = redisStore(client, { timeout: 15_000 })
   const limits = [concurrency({ limit: 1, ttl: '1h', key: everyone() })]
@@ -35,7 +35,7 @@ async function start(processes: number, ttl: string) {
   const send = (worker: number, priority: number) => {
     responses.push(statusOf((started[worker] as Worker).port, priority))
   }
-  const areWaiting = (worker: number, count: number) =>
+  const untilWaiting = (worker: number, count: number) =>
     until(`${count} wait in process ${worker}`, () => (started[worker] as Worker).waiting === count)
   const go = async () => {
     await holder.release(taken)
@@ -43,7 +43,7 @@ async function start(processes: number, ttl: string) {
     await store.close()
     return statuses
   }
-  return { started, send, areWaiting, go }
+  return { started, send, untilWaiting, go }
 }
 
 interface Worker {
@@ -54,7 +54,7 @@ interface Worker {
 
 async function startWorker(ttl: string): Promise<Worker> {
   const child = fork(fileURLToPath(new URL('waiting.js', import.meta.url)), {
-    // Not this process's own options: workers run what users install, not the source.
+    // Without the options of this process: workers run the built packages, not the source.
     execArgv: [],
     env: { ...process.env, NODE_OPTIONS: '', REDIS_URL: server.url, TURN_TTL: ttl },
   })
@@ -67,7 +67,7 @@ async function startWorker(ttl: string): Promise<Worker> {
   return worker
 }
 
-/** Undefined where the process has died meanwhile. */
+/** Undefined where the process has ended. */
 function statusOf(port: number, priority: number): Promise<number | undefined> {
   return new Promise((resolve) => {
     const request = get({ host: '127.0.0.1', port, agent, headers: { 'x-priority': String(priority) } }, (response) => {
@@ -77,18 +77,18 @@ function statusOf(port: number, priority: number): Promise<number | undefined> {
   })
 }
 
-/** Until so many processes and classes are told of. */
-const areTold = (entries: number) =>
-  until(`${entries} classes of waiters are told of`, async () => {
+/** Waits until `entries` classes of waiters are reported, of all processes. */
+const untilReported = (entries: number) =>
+  until(`${entries} classes of waiters are reported`, async () => {
     const [key] = await client.keys('*}*:waiting')
     return key !== undefined && (await client.strlen(key)) === 34 * entries
   })
 
-test('200 requests of three priorities in four processes: each priority is served before the next', async () => {
-  const { send, areWaiting, go } = await start(4, '1m')
+test('waiters of four processes are served in the order of their priorities', async () => {
+  const { send, untilWaiting, go } = await start(4, '1m')
   for (let i = 0; i < 200; i++) send(i % 4, Math.floor(i / 4) % 3)
-  for (let worker = 0; worker < 4; worker++) await areWaiting(worker, 50)
-  await areTold(12)
+  for (let worker = 0; worker < 4; worker++) await untilWaiting(worker, 50)
+  await untilReported(12)
   expect(await go()).toEqual(new Array(200).fill(200))
   const of = (priority: number) => Array.from({ length: 50 }, (_, i) => i).filter((i) => i % 3 === priority).length * 4
   expect(await client.lrange('served', 0, -1)).toEqual([
@@ -98,19 +98,19 @@ test('200 requests of three priorities in four processes: each priority is serve
   ])
 })
 
-test('a process that is killed holds up no other once what it said has lapsed', async () => {
-  const { started, send, areWaiting, go } = await start(2, '500ms')
+test('the waiters of a killed process hold up no other once its report lapses', async () => {
+  const { started, send, untilWaiting, go } = await start(2, '500ms')
   send(0, 1)
-  await areWaiting(0, 1)
+  await untilWaiting(0, 1)
   send(1, 0)
-  await areWaiting(1, 1)
-  await areTold(2)
+  await untilWaiting(1, 1)
+  await untilReported(2)
   const [{ child }] = started as [Worker]
   const exit = once(child, 'exit')
   child.kill('SIGKILL')
   await exit
-  // It is believed for no longer than this, whichever process renews the record of the others meanwhile.
-  await areTold(1)
+  // Its report lapses although the other process renews the record.
+  await untilReported(1)
   expect(await go()).toEqual([undefined, 200])
   expect(await client.lrange('served', 0, -1)).toEqual(['0'])
 })

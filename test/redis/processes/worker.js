@@ -1,4 +1,4 @@
-// One process of a service, on the built package as users get it. Told what to do over IPC, and answers.
+// One process of a service, on the built package as users get it. Receives runs over IPC, and returns outcomes.
 import * as sluice from '@sluice/core'
 import { Redis } from 'ioredis'
 
@@ -7,7 +7,7 @@ const { slidingLog, gcra, tokenBucket, leakyBucket, fixedWindow, slidingWindow, 
 const constructors = { slidingLog, gcra, tokenBucket, leakyBucket, fixedWindow, slidingWindow, concurrency }
 
 const client = new Redis(process.env.REDIS_URL ?? '')
-// Patient: this test is about how many are admitted on a busy machine, not about how fast.
+// A long timeout: the test is about the number admitted on a busy machine, not about speed.
 const store = sluice.redisStore(client, { timeout: 15_000 })
 
 /** @param {{ limiter: { name: string, make: string, options: object }, key: string, requests: number, release?: boolean }} run */
@@ -18,7 +18,7 @@ async function answer({ limiter: { name, make, options }, key, requests, release
   const admitted = []
   /** @type {string[]} */
   const errors = []
-  const asked = Array.from({ length: requests }, async () => {
+  const pending = Array.from({ length: requests }, async () => {
     try {
       const verdict = await limiter.consume(key)
       if (verdict.allowed) admitted.push(verdict)
@@ -26,13 +26,13 @@ async function answer({ limiter: { name, make, options }, key, requests, release
       errors.push(String(error))
     }
   })
-  await Promise.all(asked)
+  await Promise.all(pending)
   if (release) for (const verdict of admitted) await limiter.release(verdict)
   const clockMs = performance.timeOrigin + performance.now()
   process.send?.({ admitted: admitted.length, errors, clockMs, dateMs: Date.now() })
 }
 
 process.on('message', answer)
-// Never outlive the test.
+// The process ends with the test.
 process.once('disconnect', () => process.exit())
 client.once('ready', () => process.send?.('ready'))

@@ -35,7 +35,7 @@ interface Admitted {
   readonly units: number
 }
 
-/** How many units a limit admits in an interval that begins and ends with a unit, both counted. */
+/** The units that a limit admits in an interval that begins and ends with a unit, both counted. */
 type Exact = (from: number, to: number) => number
 
 const always = () => Number.POSITIVE_INFINITY
@@ -56,8 +56,8 @@ const LIMITS: Record<string, (limit: number) => LimitUnderTest> = {
   }),
 }
 
-/** The most that any process admits within so many ms. */
-function mostWithin(admitted: readonly Admitted[], ms: number): number {
+/** The most units that any process admits within `ms`. */
+function maxWithin(admitted: readonly Admitted[], ms: number): number {
   let most = 0
   for (let process = 0; process < PROCESSES; process++) {
     const own = admitted.filter((each) => each.process === process)
@@ -72,7 +72,7 @@ function mostWithin(admitted: readonly Admitted[], ms: number): number {
   return most
 }
 
-/** By how much more is admitted in some interval than the limit admits. */
+/** The largest number of units admitted in an interval beyond the limit. */
 function largestExcess(admitted: readonly Admitted[], exact: Exact): number {
   let largest = 0
   admitted.forEach(({ at: from }, i) => {
@@ -89,7 +89,7 @@ function largestExcess(admitted: readonly Admitted[], exact: Exact): number {
 }
 
 for (const [name, make] of Object.entries(LIMITS)) {
-  test(`${name}: ${PROCESSES} processes exceed a limit by no more than all but one admit while they do not know`, async () => {
+  test(`${name}: ${PROCESSES} processes exceed a relaxed limit by at most what all but one admit before an exchange`, async () => {
     let exceeded = 0
     for (let run = 0; run < RUNS / Object.keys(LIMITS).length; run++) {
       const random = randomFrom(SEED + run)
@@ -106,22 +106,22 @@ for (const [name, make] of Object.entries(LIMITS)) {
       )
       const admitted: Admitted[] = []
       const pass = async (limiter: Limiter) => {
-        // What was sent before it has been replied to then.
+        // Its reply comes after those to everything sent before it.
         await limiter.peek('another')
       }
       let latestMs = 0
-      let unheardMs = 0
+      let unexchangedMs = 0
       const busy = 1 + random(4)
       for (let step = 0; step < (2.5 * WINDOW_MS) / STEP_MS; step++) {
         clock.now += STEP_MS
         vi.advanceTimersByTime(STEP_MS)
-        unheardMs += STEP_MS
+        unexchangedMs += STEP_MS
         if (random(3) === 0) {
           await Promise.all(limiters.map(pass))
-          unheardMs = 0
+          unexchangedMs = 0
         }
-        latestMs = Math.max(latestMs, unheardMs)
-        // Not all of the time, so that counts are dropped and begun again.
+        latestMs = Math.max(latestMs, unexchangedMs)
+        // With pauses, so that counts are dropped and begun again.
         if (step % 200 > 150) continue
         for (let process = 0; process < PROCESSES; process++) {
           if (random(busy) > 0) continue
@@ -130,21 +130,21 @@ for (const [name, make] of Object.entries(LIMITS)) {
           if (allowed) admitted.push({ at: clock.now, process, units: cost })
         }
       }
-      // A round trip that takes longer than that is waited for.
+      // An exchange waits for a round trip that takes longer than the interval.
       const blindMs = 2 * Math.max(syncMs + STEP_MS, latestMs) + latestMs + STEP_MS
-      const bound = (PROCESSES - 1) * Math.min(units, mostWithin(admitted, blindMs))
+      const bound = (PROCESSES - 1) * Math.min(units, maxWithin(admitted, blindMs))
       const excess = largestExcess(admitted, exact)
       if (excess > 0) exceeded++
       expect(excess, `seed ${SEED}, run ${run}: limit ${units}, every ${syncMs} ms`).toBeLessThanOrEqual(bound)
       await Promise.all(stores.map((store) => store.close()))
     }
-    // Or it would be another feature that is tested here.
+    // Otherwise the test would not reach the bound.
     expect(exceeded).toBeGreaterThan(0)
   })
 }
 
 for (const name of ['fixed', 'strict']) {
-  test(`${name}: what all have admitted is what Redis counts in the end, each unit in its window`, async () => {
+  test(`${name}: Redis finally counts exactly the units that all processes have admitted, each in its window`, async () => {
     for (let run = 0; run < RUNS / 5; run++) {
       const random = randomFrom(SEED + run)
       const clock = new Clock()
@@ -156,7 +156,7 @@ for (const name of ['fixed', 'strict']) {
       const stores = Array.from({ length: 3 }, make)
       const limiters = stores.map((store) => createLimiter({ name: policy, store, limits, consistency }))
       const inMemory = memoryStore({ clock: clock.read })
-      // Counts in full what it would refuse.
+      // It counts refused units in full.
       const oracle = createLimiter({ name: policy, store: inMemory, limits, consistency, onDeny: 'charge' })
       for (let step = 0; step < 60; step++) {
         const ms = random(40)
@@ -174,8 +174,8 @@ for (const name of ['fixed', 'strict']) {
       for (let ms = 0; ms < 2 * WINDOW_MS; ms += 37) {
         clock.now += 37
         const [counted, expected] = [await exact.peek('key'), await oracle.peek('key')]
-        const told = `seed ${SEED}, run ${run}, ${ms} ms later`
-        expect({ left: counted.remaining, ms: counted.retryAfterMs }, told).toEqual({
+        const context = `seed ${SEED}, run ${run}, ${ms} ms later`
+        expect({ left: counted.remaining, ms: counted.retryAfterMs }, context).toEqual({
           left: expected.remaining,
           ms: expected.retryAfterMs,
         })

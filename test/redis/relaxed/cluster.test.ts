@@ -18,7 +18,7 @@ const limits = [
   slidingWindow<string>({ limit: 100, window: '30d' }),
 ]
 
-/** How many scripts all masters have run. */
+/** The number of scripts that all masters have executed. */
 async function calls(): Promise<number> {
   const counts = await Promise.all(
     cluster.masters.map(async (master) => {
@@ -35,13 +35,13 @@ const leftOf = async (limiter: Limiter, key: string) =>
 describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
   const name = `relaxed-${kind.replace(/\W/g, '_')}`
 
-  test('keys of all masters are exchanged, in few scripts where servers take undeclared keys', async () => {
+  test('a cluster exchanges keys of all masters in few scripts where servers take undeclared keys', async () => {
     const [here, elsewhere] = await Promise.all([0, 1].map(() => openStore(clusterClients[kind](cluster))))
     const make = (open: typeof here, syncEvery: '1m' | '50ms') =>
       createLimiter({ name, store: open?.store as never, limits, consistency: { syncEvery } })
     const [first, second] = [make(here, '1m'), make(elsewhere, '50ms')]
     let warmed = 0
-    await until('servers are known to take undeclared keys', async () => {
+    await until('the store uses undeclared keys', async () => {
       const before = await calls()
       const some = Array.from({ length: 40 }, () => `${name}-warm-${warmed++}`)
       await Promise.all(some.map((key) => first.consume(key)))
@@ -57,7 +57,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     await elsewhere?.close()
   })
 
-  test('a slot that moves while it is in use loses nothing that was counted', async () => {
+  test('a slot that moves while it is in use loses no relaxed count', async () => {
     const [here, elsewhere] = await Promise.all([0, 1].map(() => openStore(clusterClients[kind](cluster))))
     const make = (open: typeof here, syncEvery: '20ms') =>
       createLimiter({ name: `${name}-moving`, store: open?.store as never, limits, consistency: { syncEvery } })
@@ -76,7 +76,7 @@ describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
     }
     await moved
     const all = 100 - admitted
-    await until('all is told', async () => (await leftOf(second, key)).every((left) => left === all))
+    await until('all counts are exchanged', async () => (await leftOf(second, key)).every((left) => left === all))
     await moveSlot(cluster, slotOfIdentity(key), ...([1, 0].map((i) => cluster.masters[i]) as [never, never]))
     await Promise.all([here?.close(), elsewhere?.close()])
   })

@@ -1,5 +1,5 @@
-// One process of a service, on the built package as users get it. Asks for units of relaxed limits until it is told to stop, and
-// tells when each was admitted, by the clock that all processes of the machine share, in ms.
+// One process of a service, on the built package as users get it. Requests units of relaxed limits until they refuse, and
+// reports the instant of each admission, by the clock that all processes of the machine share, in ms.
 import * as sluice from '@sluice/core'
 import { Redis } from 'ioredis'
 
@@ -33,7 +33,7 @@ process.send?.({ state: 'ready' })
 process.once('message', () => {
   const timer = setInterval(() => {
     for (const of of limiters) void ask(of)
-    // Long enough to hear of all the others.
+    // Long enough to receive the counts of all other processes.
     if (limiters.some(({ refused }) => refused < 100)) return
     clearInterval(timer)
     store.close().then(() => {
@@ -44,5 +44,5 @@ process.once('message', () => {
     })
   }, everyMs)
 })
-// Never outlive the test.
+// The process ends with the test.
 process.once('disconnect', () => process.exit())

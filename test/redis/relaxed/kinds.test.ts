@@ -6,7 +6,7 @@ import { freshKey } from '../../contract/store-under-test.js'
 import { contextOf } from '../../support/context.js'
 import { startRedis } from '../../support/redis-server.js'
 
-// Counts that plans have in common, where their identities stand at other places.
+// Counts that plans share while their identities have different positions.
 
 const server = await startRedis()
 const client = new Redis(server.url)
@@ -25,7 +25,7 @@ interface Call {
 const consistency = { syncEvery: '1m' } as const
 const perHour = { window: '1h', anchor: 'first-request' } as const
 
-test('a limit that tiers share is counted by its own key, whatever other limits a tier has', async () => {
+test('a relaxed limit that tiers share is counted by its own key, whatever other limits a tier has', async () => {
   const account = keyed('account', (call: Call) => call.account)
   const shared = fixedWindow<Call>({ limit: 3, ...perHour, key: account })
   const byTier = fixedWindow<Call>({ limit: 1000, ...perHour, key: keyed('tier', (call: Call) => call.tier) })
@@ -41,7 +41,7 @@ test('a limit that tiers share is counted by its own key, whatever other limits 
   expect(await admitted('free', other)).toBe(false)
 })
 
-test('an identity that is given by its kind has the count of the requests with it', async () => {
+test('an identity given by its kind has the relaxed count of its requests', async () => {
   const guard = createGuard({
     name: 'given',
     store,

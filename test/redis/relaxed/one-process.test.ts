@@ -6,7 +6,7 @@ import { byEffort } from '../../support/effort.js'
 import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
-/** Steps in all, spread evenly over the policies; more for a longer look. */
+/** Steps in all, spread evenly over the policies; more for a longer run. */
 const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 3000, full: 100_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const SYNC_MS = 100
@@ -36,7 +36,7 @@ interface Pair {
 for (const onDeny of ['none', 'charge'] as const) {
   for (const [name, limits] of relaxable) {
     if (onDeny === 'charge' && limits.some(({ reserve }) => reserve !== undefined)) continue
-    test(`${name}: one process alone counts exactly, refusals charged: ${onDeny}`, async () => {
+    test(`${name}: one process alone counts relaxed limits exactly, refusals charged: ${onDeny}`, async () => {
       const clock = new Clock()
       const random = randomFrom(SEED)
       const stores = [
@@ -53,21 +53,21 @@ for (const onDeny of ['none', 'charge'] as const) {
         const ms = random(3) === 0 ? random(random(10) === 0 ? 12_000 : 300) : 0
         clock.now += ms
         vi.advanceTimersByTime(ms)
-        // Sometimes the exchange is over, and sometimes it is under way.
+        // So that an exchange is sometimes complete, and sometimes pending.
         if (random(2) === 0) await relaxed.peek('another')
         const key = `key-${random(3)}`
-        const asked = { cost: random(4), bytes: random(3) * random(9), priority: random(3) }
+        const options = { cost: random(4), bytes: random(3) * random(9), priority: random(3) }
         const pair = pairs[random(pairs.length + 1)]
         const what = (step * 7919 + SEED) % 100
         const ask = async (limiter: Limiter, verdict: Verdict | undefined): Promise<unknown> => {
           if (pair && verdict && what < 12) return limiter.refund(pair.key, verdict)
           if (what < 13) return limiter.reset(key)
-          if (what < 20) return limiter.peek(key, asked)
-          return limiter.consume(key, asked)
+          if (what < 20) return limiter.peek(key, options)
+          return limiter.consume(key, options)
         }
         const verdicts = [await ask(exact, pair?.exact), await ask(relaxed, pair?.relaxed)] as [Verdict, Verdict]
-        const told = `seed ${SEED}, step ${step}, at ${clock.now}`
-        expect(JSON.stringify(verdicts[1]), told).toBe(JSON.stringify(verdicts[0]))
+        const context = `seed ${SEED}, step ${step}, at ${clock.now}`
+        expect(JSON.stringify(verdicts[1]), context).toBe(JSON.stringify(verdicts[0]))
         if (verdicts[0]?.allowed) pairs.push({ key, exact: verdicts[0], relaxed: verdicts[1] })
       }
       for (const store of stores) await store.close()
@@ -76,7 +76,7 @@ for (const onDeny of ['none', 'charge'] as const) {
 }
 
 for (const name of ['fixed', 'weighted', 'strict']) {
-  test(`${name}: a clock that steps back gives nothing away, and locks out for no longer than the window`, async () => {
+  test(`${name}: a clock that steps back adds no room to a relaxed limit, and locks out for at most its window`, async () => {
     const clock = new Clock()
     const store = insist(redisStore(client, { clock: clock.read, timeout: 5000 }))
     const limits = POLICIES[name] ?? []

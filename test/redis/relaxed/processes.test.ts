@@ -14,10 +14,10 @@ beforeAll(async () => {
   return () => server.stop()
 })
 
-/** Each process's clocks against the machine's, in ms. */
+/** The offset of each process's clocks from the machine's, in ms. */
 const CLOCKS = [-10_000, 0, 10_000, 3_600_000]
 const SYNC_MS = 50
-/** What is allowed for a round trip, and for timers that are late: far less than it takes to admit the limit. */
+/** Time for a round trip and for late timers: far less than it takes to admit the limit. */
 const SLACK_MS = 1000
 const LIMIT = 1000
 
@@ -41,7 +41,7 @@ async function start(shiftMs: number): Promise<ChildProcess> {
   return child
 }
 
-/** What a process says next; rejects where it ends without. */
+/** The next message of a process; rejects where it ends without one. */
 async function messageOf(child: ChildProcess): Promise<unknown> {
   const ended = once(child, 'exit').then(([code]) => {
     throw new Error(`a process ended with ${code}`)
@@ -54,8 +54,8 @@ function fileOf(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url))
 }
 
-/** The most that a process admits within so many ms. */
-function mostWithin(instants: readonly number[], ms: number): number {
+/** The most units that a process admits within `ms`. */
+function maxWithin(instants: readonly number[], ms: number): number {
   let most = 0
   for (let last = 0, first = 0; last < instants.length; last++) {
     while ((instants[first] as number) <= (instants[last] as number) - ms) first++
@@ -64,7 +64,7 @@ function mostWithin(instants: readonly number[], ms: number): number {
   return most
 }
 
-test('processes exceed a limit by no more than all but one admit while they do not know, and Redis counts all of it', async () => {
+test('processes exceed a relaxed limit by at most what all but one admit before an exchange, and Redis counts every unit', async () => {
   const running = await Promise.all(CLOCKS.map(start))
   const done = running.map(messageOf)
   for (const child of running) child.send('go')
@@ -72,7 +72,7 @@ test('processes exceed a limit by no more than all but one admit while they do n
   for (const name of ['fixedWindow', 'slidingWindow']) {
     const byProcess = results.map(({ admitted }) => admitted[name] ?? [])
     const total = byProcess.reduce((sum, { length }) => sum + length, 0)
-    const most = Math.max(...byProcess.map((instants) => mostWithin(instants, 2 * SYNC_MS + SLACK_MS)))
+    const most = Math.max(...byProcess.map((instants) => maxWithin(instants, 2 * SYNC_MS + SLACK_MS)))
     const bound = LIMIT + (CLOCKS.length - 1) * Math.min(LIMIT, most)
     console.log(`${name}: ${total} of ${LIMIT} admitted, at most ${bound}`)
     expect(total).toBeGreaterThanOrEqual(LIMIT)

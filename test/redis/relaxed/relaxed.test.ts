@@ -37,7 +37,7 @@ afterEach(async () => {
   for (const store of stores) await store.close()
 })
 
-/** Far away, so that what is told at the close is told then. */
+/** So rare that only closing the store sends the counts. */
 const seldom = { syncEvery: '1m' } as const
 const often = { syncEvery: '20ms' } as const
 
@@ -53,7 +53,7 @@ interface Options {
 
 const HOUR: readonly Limit<string>[] = [fixedWindow({ limit: 100, window: '1h', anchor: 'first-request' })]
 
-/** A limiter of a process of its own. */
+/** A limiter on a separate store, as in another process. */
 function inProcess({ on = client, limits = HOUR, consistency = often, name = 'relaxed', ...rest }: Options = {}) {
   const store = redisStore(on, { timeout: 5000 })
   stores.push(store)
@@ -61,11 +61,11 @@ function inProcess({ on = client, limits = HOUR, consistency = often, name = 're
   return Object.assign(limiter, { store: store as RedisStore })
 }
 
-/** Consumes a unit at a time until decisions are made here, and returns how many were admitted. */
+/** Consumes one unit at a time until decisions are local, and returns the number admitted. */
 async function untilCountedHere(limiter: Limiter): Promise<number> {
   let units = 0
   await until(
-    'it is counted here',
+    'the key is counted locally',
     async () => (await callsDuring(async () => (units += admitted(await consume(limiter, 1))))) === 0,
   )
   return units
@@ -80,7 +80,7 @@ async function consume(limiter: Limiter, times: number, on = key): Promise<Verdi
 const admitted = (verdicts: readonly Verdict[]) => verdicts.filter(({ allowed }) => allowed).length
 const leftOf = async (limiter: Limiter, on = key) => (await limiter.peek(on)).remaining
 
-/** How many scripts Redis has run. */
+/** The number of scripts that Redis has executed. */
 async function calls(): Promise<number> {
   const stats = String(await server.call('INFO', 'commandstats')).matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)
   return [...stats].reduce((sum, [, count]) => sum + Number(count), 0)
@@ -92,26 +92,26 @@ async function callsDuring(run: () => Promise<unknown>): Promise<number> {
   return (await calls()) - before
 }
 
-test('the first two decisions on a key are asked of Redis, and those after them are not', async () => {
+test('Redis makes the first two decisions on a key with relaxed consistency, and the process the later ones', async () => {
   const here = inProcess({ consistency: seldom })
   expect(await callsDuring(() => consume(here, 1))).toBe(1)
-  // The decision, and what fetches the count.
+  // The decision, and the fetch of the count.
   expect(await callsDuring(() => consume(here, 1))).toBe(2)
   expect(await callsDuring(() => consume(here, 50))).toBe(0)
   expect(await leftOf(here)).toBe(48)
 })
 
-test('keys that are asked for once cost Redis one decision each, and nothing later', async () => {
+test('a key in a single use costs Redis one decision, and no exchange', async () => {
   const here = inProcess()
   const before = await calls()
   for (let n = 0; n < 30; n++) await consume(here, 1, `${key}/${n}`)
-  // Some rounds long enough for exchanges, had there been anything to tell.
+  // Long enough for several exchanges, if there were counts to send.
   await new Promise((resolve) => setTimeout(resolve, 100))
   await here.store.close()
   expect((await calls()) - before).toBe(30)
 })
 
-test('decisions of one turn on a new key are all asked of Redis, and counted once', async () => {
+test('Redis makes all concurrent decisions on a new key, and counts each once', async () => {
   const here = inProcess({ consistency: seldom })
   const together = () => Promise.all(Array.from({ length: 30 }, () => here.consume(key)))
   for (let times = 1; times <= 3; times++) {
@@ -122,26 +122,26 @@ test('decisions of one turn on a new key are all asked of Redis, and counted onc
   expect(await leftOf(inProcess())).toBe(10)
 })
 
-test('every process knows what the others have admitted, once they have told it', async () => {
+test('every process knows the admissions of the others after their exchanges', async () => {
   const [here, elsewhere] = [inProcess(), inProcess()]
   await consume(here, 30)
   await consume(elsewhere, 20)
   for (const limiter of [here, elsewhere]) {
-    await until('it knows', async () => {
-      // Asked for, so that it is still counted here.
+    await until('the process knows all admissions', async () => {
+      // A request that keeps the key counted locally.
       await limiter.consume(key, { cost: 0 })
       return (await leftOf(limiter)) === 50
     })
   }
 })
 
-test('no decision waits for an exchange, nor for Redis to be there', async () => {
+test('no relaxed decision waits for an exchange, or for Redis', async () => {
   const wire = await startProxy(server.port)
   const own = new Redis(wire.port)
   const here = inProcess({ on: own, consistency: { syncEvery: '100ms' } })
   await untilCountedHere(here)
   wire.toServer.hold()
-  // Some exchanges are under way by then.
+  // By then some exchanges are pending.
   const until = Date.now() + 200
   let decided = 0
   while (Date.now() < until) {
@@ -155,14 +155,14 @@ test('no decision waits for an exchange, nor for Redis to be there', async () =>
   await wire.stop()
 })
 
-test('one process alone is admitted the limit and no more, however many ask at once', async () => {
+test('one process alone is admitted exactly a relaxed limit, however many requests are concurrent', async () => {
   const here = inProcess()
   const verdicts = await Promise.all(Array.from({ length: 150 }, () => here.consume(key)))
   expect(admitted(verdicts)).toBe(100)
   expect(admitted(await consume(here, 50))).toBe(0)
 })
 
-test('a refusal says to the ms when there is room', async () => {
+test('a refusal by a relaxed limit names the exact retry time', async () => {
   const here = inProcess({ limits: [fixedWindow({ limit: 10, window: '2s', anchor: 'first-request' })] })
   const [last] = (await consume(here, 11)).slice(-1)
   expect(last?.allowed).toBe(false)
@@ -170,7 +170,7 @@ test('a refusal says to the ms when there is room', async () => {
   expect((await here.consume(key)).allowed).toBe(true)
 })
 
-test('what was counted is in Redis when the store is closed', async () => {
+test('a store sends its relaxed counts to Redis when it closes', async () => {
   const limits = [...HOUR, slidingWindow<string>({ limit: 100, window: '1h' })]
   const here = inProcess({ limits, consistency: seldom })
   await consume(here, 40)
@@ -179,13 +179,13 @@ test('what was counted is in Redis when the store is closed', async () => {
   expect(left.map(({ remaining }) => remaining)).toEqual([60, 60])
 })
 
-test('charges that are made while an exchange is under way are told as well', async () => {
+test('charges during an exchange reach Redis as well', async () => {
   const wire = await startProxy(server.port)
   const own = new Redis(wire.port)
   const here = inProcess({ on: own })
   await consume(here, 10)
   wire.toClient.hold()
-  await until('an exchange is under way', async () => (await leftOf(inProcess())) === 90)
+  await until('an exchange has reached Redis', async () => (await leftOf(inProcess())) === 90)
   await consume(here, 10)
   wire.toClient.pass()
   await here.store.close()
@@ -194,16 +194,16 @@ test('charges that are made while an exchange is under way are told as well', as
   await wire.stop()
 })
 
-test('a key that is not asked for any more is asked of Redis again', async () => {
+test('a key out of use is dropped, and its next decision is of Redis', async () => {
   const here = inProcess()
   await consume(here, 2)
-  await until('it is dropped', async () => {
+  await until('the key is dropped', async () => {
     await new Promise((resolve) => setTimeout(resolve, 60))
     return (await callsDuring(() => here.peek(key))) > 0
   })
 })
 
-test('costs of any size are met exactly by one process', async () => {
+test('one process admits costs of any size exactly up to a relaxed limit', async () => {
   const here = inProcess()
   let units = 0
   for (const cost of [1, 7, 1, 30, 2, 0, 3, 40, 50, 5, 5, 6, 1, 1]) {
@@ -215,7 +215,7 @@ test('costs of any size are met exactly by one process', async () => {
   expect((await here.consume(key, { cost: 101 })).reason).toBe('impossible')
 })
 
-test('several limits are decided together: where one refuses, none is charged', async () => {
+test('a refusal by one of several relaxed limits charges none', async () => {
   const ofUser = keyed('part', (user: string) => user.split('/')[1])
   const limits: Limit<string>[] = [
     fixedWindow({ limit: 10, window: '1h' }),
@@ -229,7 +229,7 @@ test('several limits are decided together: where one refuses, none is charged', 
   expect(more.at(-1)?.limits.map(({ remaining }) => remaining)).toEqual([5, 0])
 })
 
-test('a first decision on one identity knows what was counted here on the other', async () => {
+test('the first decision on one identity includes the local count of the other', async () => {
   const everyone = keyed('all', () => 'everyone')
   const limits: Limit<string>[] = [
     fixedWindow({ limit: 10, window: '1h' }),
@@ -241,7 +241,7 @@ test('a first decision on one identity knows what was counted here on the other'
   expect(total).toBe(30)
 })
 
-test('a refund counts here at once, and elsewhere once it is told', async () => {
+test('a refund of a relaxed charge counts at once locally, and elsewhere after the exchange', async () => {
   for (const limits of [HOUR, [slidingWindow<string>({ limit: 100, window: '1h' })]]) {
     key = freshKey()
     const here = inProcess({ limits, consistency: seldom })
@@ -256,10 +256,10 @@ test('a refund counts here at once, and elsewhere once it is told', async () => 
   }
 })
 
-test('a refund of what is not counted here any more reaches Redis', async () => {
+test('a refund on a key that is dropped locally reaches Redis', async () => {
   const here = inProcess()
   const [, second] = (await consume(here, 2)) as [Verdict, Verdict]
-  await until('it is dropped', async () => {
+  await until('the key is dropped', async () => {
     await new Promise((resolve) => setTimeout(resolve, 60))
     return (await callsDuring(() => here.peek(key))) > 0
   })
@@ -267,14 +267,14 @@ test('a refund of what is not counted here any more reaches Redis', async () => 
   expect(await leftOf(inProcess())).toBe(99)
 })
 
-test('a refund of a decision that was asked of Redis alone reaches it', async () => {
+test('a refund of a decision that only Redis made reaches Redis', async () => {
   const here = inProcess()
   const [only] = (await consume(here, 1)) as [Verdict]
   expect(await here.refund(key, only)).toBe(true)
   expect(await leftOf(inProcess())).toBe(100)
 })
 
-test('a reset forgets what is counted here, told or not', async () => {
+test('a reset drops the local count of a key, sent or not', async () => {
   const here = inProcess({ consistency: seldom })
   const [, last] = (await consume(here, 30)) as [Verdict, Verdict]
   await here.reset(key)
@@ -285,7 +285,7 @@ test('a reset forgets what is counted here, told or not', async () => {
   expect(await leftOf(inProcess())).toBe(0)
 })
 
-test('an identity that is erased is not told of again', async () => {
+test('the counts of a forgotten identity are not sent to Redis', async () => {
   const here = inProcess({ consistency: seldom })
   await consume(here, 30)
   await here.store.forget({ key })
@@ -293,24 +293,24 @@ test('an identity that is erased is not told of again', async () => {
   expect(await leftOf(inProcess())).toBe(100)
 })
 
-test('limiters of one name and one store count together', async () => {
+test('limiters of one name on one store share their relaxed counts', async () => {
   const here = inProcess({ consistency: seldom })
   const again = createLimiter({ name: 'relaxed', store: here.store, limits: HOUR, consistency: seldom })
   await Promise.all([consume(here, 30), consume(again, 30)])
   expect(await leftOf(here)).toBe(40)
 })
 
-test('a block holds here at once, and elsewhere with the next exchange', async () => {
+test('a block holds at once in its process, and in others with the next exchange', async () => {
   const [here, elsewhere] = [inProcess(), inProcess()]
   await Promise.all([consume(here, 5), consume(elsewhere, 5)])
   await here.block(key, { for: '1h', reason: 'scraping' })
   expect((await here.consume(key)).block?.reason).toBe('scraping')
-  await until('it holds', async () => (await elsewhere.consume(key)).reason === 'blocked')
+  await until('the block holds', async () => (await elsewhere.consume(key)).reason === 'blocked')
   await here.unblock(key)
   expect((await here.consume(key)).allowed).toBe(true)
 })
 
-test('refusals are strikes: the ban begins with the last one, here and elsewhere', async () => {
+test('refusals by relaxed limits are strikes, and their ban holds in other processes', async () => {
   const ban = { by: 'key', after: 3, within: '1h', for: ['1h'] }
   const limits = [fixedWindow<string>({ limit: 5, window: '1h' })]
   const [here, elsewhere] = [inProcess({ limits, ban, name: 'bans' }), inProcess({ limits, ban, name: 'bans' })]
@@ -318,10 +318,10 @@ test('refusals are strikes: the ban begins with the last one, here and elsewhere
   const verdicts = await consume(here, 8)
   const reasons = verdicts.map(({ allowed, reason }) => (allowed ? 'allowed' : reason))
   expect(reasons.slice(-4)).toEqual(['limited', 'limited', 'banned', 'banned'])
-  await until('it holds', async () => (await elsewhere.consume(key)).reason === 'banned')
+  await until('the ban holds', async () => (await elsewhere.consume(key)).reason === 'banned')
 })
 
-test('refusals that are charged keep a client out for as long as it goes on', async () => {
+test('charged refusals by a relaxed limit still count after a refund', async () => {
   const store = redisStore(client, { timeout: 5000 })
   stores.push(store)
   const limits = [fixedWindow<string>({ limit: 5, window: '1h' })]
@@ -332,11 +332,11 @@ test('refusals that are charged keep a client out for as long as it goes on', as
   const again = redisStore(client, { timeout: 5000 })
   stores.push(again)
   const exact = createLimiter({ name: 'charged', store: again, limits, consistency: seldom, onDeny: 'charge' })
-  // 25 are counted: refunding some of them makes no room.
+  // 25 units count, so a refund of one makes no room.
   expect((await exact.peek(key)).allowed).toBe(false)
 })
 
-test('refusals that are charged are charged once, where only some of the limits are counted here', async () => {
+test('a refusal is charged once where only some of its limits are counted locally', async () => {
   const everyone = keyed('all', () => 'everyone')
   const limits = [
     fixedWindow<string>({ limit: 5, window: '1h', key: everyone }),
@@ -349,24 +349,24 @@ test('refusals that are charged are charged once, where only some of the limits 
   expect((await here.consume(`${key}/4`)).allowed).toBe(false)
   for (const verdict of [first, second]) await here.refund(`${key}/0`, verdict)
   await here.store.close()
-  // Of six units, the refusal's among them, two are given back.
+  // Six units were charged, with that of the refusal, and two of them are refunded.
   const { limits: left } = await charging().peek(`${key}/4`)
   expect(left.map(({ remaining }) => remaining)).toEqual([1, 49])
 })
 
-test('a Redis that lost its data counts on from what it is told, without failing a decision', async () => {
+test('relaxed counts continue from the next charges after Redis loses its data, without a failed decision', async () => {
   const here = inProcess()
   await consume(here, 50)
-  await until('it is told', async () => (await leftOf(inProcess())) === 50)
+  await until('the counts are exchanged', async () => (await leftOf(inProcess())) === 50)
   await server.flush()
   expect((await here.consume(key)).kind).toBe('decided')
-  await until('it goes on from there', async () => {
+  await until('counting starts afresh', async () => {
     await here.consume(key, { cost: 0 })
     return (await leftOf(here)) === 99
   })
 })
 
-test('in an outage counting goes on from what was counted here, by the rules of the limiter', async () => {
+test('an outage continues from the local count, or refuses with unavailable.decide "deny"', async () => {
   const fragile = await startRedis()
   const own = new Redis(fragile.url)
   own.on('error', () => {})
@@ -376,8 +376,8 @@ test('in an outage counting goes on from what was counted here, by the rules of 
   await consume(here, 80)
   await consume(denying, 1)
   fragile.kill('SIGKILL')
-  await until('it is away', async () => (await denying.consume(key)).kind === 'unavailable')
-  await until('it is away', async () => (await here.consume(key, { cost: 0 })).kind === 'unavailable')
+  await until('Redis is away', async () => (await denying.consume(key)).kind === 'unavailable')
+  await until('Redis is away', async () => (await here.consume(key, { cost: 0 })).kind === 'unavailable')
   expect(admitted(await consume(here, 50))).toBe(20)
   expect((await denying.consume(key)).allowed).toBe(false)
   for (const store of stores.splice(0)) await store.close()
@@ -385,42 +385,42 @@ test('in an outage counting goes on from what was counted here, by the rules of 
   await fragile.stop()
 })
 
-test('after an outage what was counted before is told', async () => {
+test('counts from before an outage reach Redis after it', async () => {
   const wire = await startProxy(server.port)
   const own = new Redis(wire.port, { retryStrategy: () => 20 })
   own.on('error', () => {})
   const here = inProcess({ on: own, consistency: { syncEvery: '200ms' } })
   await consume(here, 40)
   wire.cut()
-  await until('it is there again', async () => (await here.consume(freshKey())).kind === 'decided')
-  await until('it is told', async () => (await leftOf(inProcess())) === 60)
+  await until('Redis decides again', async () => (await here.consume(freshKey())).kind === 'decided')
+  await until('the counts are exchanged', async () => (await leftOf(inProcess())) === 60)
   await here.store.close()
   own.disconnect()
   await wire.stop()
 })
 
-test('many keys are exchanged in few scripts', async () => {
+test('few scripts exchange the counts of many keys', async () => {
   const here = inProcess({ consistency: seldom })
   const keys = Array.from({ length: 3000 }, (_, n) => `${key}/${n}`)
   for (let times = 0; times < 3; times++) await Promise.all(keys.map((each) => here.consume(each)))
-  const told = async () => {
+  const isExchanged = async () => {
     const left = await Promise.all([keys[0], keys[1500], keys[2999]].map((each) => leftOf(inProcess(), each)))
     return left.every((remaining) => remaining === 97)
   }
   const before = await calls()
   await here.store.close()
   expect((await calls()) - before).toBeLessThanOrEqual(3000 / 100)
-  expect(await told()).toBe(true)
+  expect(await isExchanged()).toBe(true)
 })
 
-test('memory counts exactly, and says the same', async () => {
+test('the memory store counts exactly with relaxed consistency', async () => {
   const limits = [slidingWindow<string>({ limit: 30, window: '1m' })]
   const memory = createLimiter({ name: 'relaxed', store: memoryStore(), limits, consistency: often })
   expect(admitted(await consume(memory, 40))).toBe(30)
   expect((await memory.consume(key)).limits[0]).toMatchObject({ limit: 30, capacity: 30 })
 })
 
-test('a plain limit is a strict window then', async () => {
+test('a plain limit with relaxed consistency is a sliding window', async () => {
   const store = redisStore(client, { timeout: 5000 })
   stores.push(store)
   const here = createLimiter({ name: 'plain', store, limit: 10, window: '1m', consistency: often })
