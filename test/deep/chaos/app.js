@@ -1,7 +1,7 @@
-// One process of a service under load, on the built package as users get it. Asks all its limiters every few ms, and
-// writes down each verdict at once, so that nothing is lost when the process is killed:
-// `limiter key kind allowed from to late`, from and to by the clock that all processes of the machine share, in ms;
-// late is how long this process did not get to run meanwhile.
+// One process of a service under load, on the built package as users get it. It calls all its limiters every few ms,
+// and writes each verdict to a file at once, so that none is lost when the process is killed. The format is
+// `limiter key kind allowed from to late`. `from` and `to` are in ms, by the clock that all processes of the machine share.
+// `late` is the time for which this process was not scheduled.
 import { openSync, readSync, writeSync } from 'node:fs'
 import { concurrency, createLimiter, fixedWindow, gcra, redisStore, slidingLog } from '@sluice/core'
 import * as ioredis from 'ioredis'
@@ -23,7 +23,7 @@ const client = connect(way)
 client.on('error', () => {})
 const store = redisStore(client, { timeout: TIMEOUT_MS, ...(clock && { clock: steppedClock(clock) }) })
 
-/** The clock that all processes share, which a file says how far is ahead. @param {string} file */
+/** The clock that all processes share, with the offset in a file. @param {string} file */
 function steppedClock(file) {
   const shift = openSync(file, 'r')
   const ms = new Float64Array(1)
@@ -100,7 +100,7 @@ function hold(verdict, key, since) {
   setTimeout(
     () => {
       held--
-      // Written first: it is in flight no longer than until now.
+      // Written before the release, so that the permit is in flight until then at most.
       if (verdict.kind === 'decided') writeSync(log, `freed ${key} ${since} ${now()}\n`)
       limiters.permits.release(verdict).catch((error) => faults.push(`release: ${error}`))
     },
@@ -108,11 +108,11 @@ function hold(verdict, key, since) {
   )
 }
 
-/** Beside `permits`. */
+/** The limiters under constant load, beside `permits`. */
 const LOADED = /** @type {const} */ (['log', 'bucket', 'leased', 'ledger'])
 let next = 0
 let lastTick = now()
-/** What is beyond a tick's due time, this process did not get to run. @param {number} at */
+/** Adds the delay of a tick, for which this process was not scheduled. @param {number} at */
 function noteLate(at) {
   const late = at - lastTick - everyMs - 1
   if (late > 0) {
@@ -132,14 +132,14 @@ setInterval(() => {
 
 /** @type {Record<string, (message: any) => unknown>} */
 const orders = {
-  /** Whether each key is decided by the store, asked now. */
+  /** Makes one decision on each key, and returns whether the store made it. */
   probe: () => Promise.all(keys.map((_, key) => ask('ledger', key))),
   memory: () => {
     global.gc?.()
     const { heapUsed, external } = process.memoryUsage()
     return heapUsed + external
   },
-  /** Asks no more, and waits for what is in flight. */
+  /** Stops the load, and waits for requests in flight. */
   async rest() {
     isResting = true
     const until = now() + 5000
@@ -149,7 +149,7 @@ const orders = {
   goOn: () => {
     isResting = false
   },
-  /** What the store has counted in each key's ledger, and how many permits are free. */
+  /** The count of the store in the ledger of each key, and the free permits. */
   counts: () =>
     Promise.all(
       keys.map(async (key) => {
@@ -163,7 +163,7 @@ const orders = {
 process.on('message', async (/** @type {any} */ message) => {
   const answer = await orders[message.order]?.(message)
   process.send?.({ id: message.id, answer }, () => {
-    // Nothing of the store may keep the process.
+    // The store must not keep the process alive.
     if (message.order === 'stop') end()
   })
 })
@@ -174,6 +174,6 @@ function end() {
   if (way.kind === 'ioredis') client.disconnect()
   else client.destroy()
 }
-// Never outlive the test.
+// The process ends with the test.
 process.once('disconnect', () => process.exit())
 process.send?.('started')

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Setup } from './app.js'
 
-/** What the store has counted of one key. */
+/** The counts of one key in the store. */
 export interface Count {
   readonly kind: string
   readonly ledger: number
@@ -24,9 +24,9 @@ interface Probe {
 /** A process of a service under load. */
 export class App {
   readonly file: string
-  /** When it was killed by the test, by the common clock. */
+  /** The instant at which the test killed it, by the common clock. */
   killedAt: number | undefined
-  /** Why it is gone although the scenario did not kill it. */
+  /** The reason for an end that the scenario did not cause. */
   exit: string | undefined
   readonly #child: ChildProcess
   readonly #waiting = new Map<number, { resolve(answer: never): void; reject(error: Error): void }>()
@@ -42,13 +42,13 @@ export class App {
     })
     child.on('exit', (code, signal) => {
       if (!this.#isEnding || code !== 0) this.exit ??= `ended with ${signal ?? code}`
-      for (const { reject } of this.#waiting.values()) reject(new Error('an app is gone that was to answer'))
+      for (const { reject } of this.#waiting.values()) reject(new Error('an app has ended before it replied'))
     })
   }
 
   static async start(setup: Setup): Promise<App> {
     const child = fork(fileURLToPath(new URL('./app.js', import.meta.url)), [JSON.stringify(setup)], {
-      // Not this process's own options: apps run what users install, not the source.
+      // Without the options of this process: apps run the built package, not the source.
       execArgv: ['--expose-gc'],
       env: { ...process.env, NODE_OPTIONS: '' },
     })
@@ -57,7 +57,7 @@ export class App {
     return app
   }
 
-  /** Whether the store decides, for each key; and when that was known at the latest. */
+  /** For each key, whether the store decides, and the latest instant at which that was known. */
   probe(): Promise<readonly Probe[]> {
     return this.#order('probe')
   }
@@ -75,22 +75,22 @@ export class App {
     this.exit = undefined
   }
 
-  /** Ends its load, and waits for what it has begun. */
+  /** Stops its load, and waits for pending requests. */
   rest(): Promise<Rest> {
     return this.#order('rest')
   }
 
-  /** Takes its load up again. */
+  /** Resumes its load. */
   goOn(): Promise<void> {
     return this.#order('goOn')
   }
 
-  /** For each key. */
+  /** The counts of each key. */
   counts(): Promise<readonly Count[]> {
     return this.#order('counts')
   }
 
-  /** Lets it close its store and client, and waits until it is gone by itself. */
+  /** Makes it close its store and client, and waits until it exits. */
   async stop(): Promise<void> {
     const exit = once(this.#child, 'exit')
     this.#isEnding = true
@@ -103,7 +103,7 @@ export class App {
     clearTimeout(tooLong)
   }
 
-  /** However it goes. */
+  /** Kills it in any state. */
   destroy(): void {
     this.#child.kill('SIGKILL')
   }

@@ -11,20 +11,20 @@ import { type Outcome, RETURN_WITHIN_MS, World } from './world.js'
 beforeAll(ensureBuiltCore)
 
 const ROUNDS = effort.of(5, 1)
-/** Before, between and after faults. */
+/** The pause before, between and after faults. */
 const CALM_MS = effort.of(600, 250)
-/** Beyond its deadline; on a machine that does other things, too, only what hangs. */
+/** The time allowed beyond a deadline; on a busy machine only a hanging decision exceeds it. */
 const BEYOND_DEADLINE_MS = effort.of(300, 5000)
 
-describe(`under load, over ioredis and redis (seed ${effort.seed}), while`, () => {
+describe(`faults under load, over ioredis and redis (seed ${effort.seed})`, () => {
   test.each(effort.chosen(Object.keys(SCENARIOS)))(
-    '%s: every decision comes in time, none too many, and soon by the store again',
+    '%s: decisions are in time, within their limits, and soon made by the store again',
     { timeout: 300_000 },
     async (name) => {
       const scenario = SCENARIOS[name] as Scenario
       const outcome = await run(scenario)
       note('scenarios', name, { title: scenario.title, rounds: ROUNDS, ...outcome, ledger: undefined })
-      expectWhatHoldsAlways(outcome)
+      expectInvariants(outcome)
       scenario.expects?.(outcome)
     },
   )
@@ -47,8 +47,8 @@ async function run({ world: options = {}, keepsData, fault }: Scenario): Promise
   }
 }
 
-function expectWhatHoldsAlways(outcome: Outcome): void {
-  // How much a busy machine gets done in the brief run is a matter of luck.
+function expectInvariants(outcome: Outcome): void {
+  // The number of requests in a brief run on a busy machine varies widely.
   expect(outcome.requests).toBeGreaterThan(effort.of(200, 0))
   if (effort.isFull) expect(outcome.refused).toBeGreaterThan(0)
   expect({
@@ -71,8 +71,8 @@ function expectWhatHoldsAlways(outcome: Outcome): void {
   expect(outcome.keysSeen).toBeGreaterThan(0)
   expect(outcome.beyondDeadlineMs).toBeLessThan(BEYOND_DEADLINE_MS)
   for (const tookMs of outcome.returns) expect(tookMs).toBeLessThanOrEqual(RETURN_WITHIN_MS)
-  // What was not answered in time may have been charged, once; nothing is charged twice. A process that is killed has
-  // asked for no more than a deadline lasts.
-  const unheard = outcome.locally + outcome.kills * (TIMEOUT_MS / ASKED_EVERY_MS)
-  for (const beyond of outcome.ledgerBeyond) expect(beyond).toBeLessThanOrEqual(unheard)
+  // A decision without a reply in time may have been charged once, and nothing is charged twice. A killed process has at
+  // most the requests of one deadline pending.
+  const unreported = outcome.locally + outcome.kills * (TIMEOUT_MS / ASKED_EVERY_MS)
+  for (const beyond of outcome.ledgerBeyond) expect(beyond).toBeLessThanOrEqual(unreported)
 }

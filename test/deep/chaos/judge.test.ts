@@ -3,36 +3,36 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { App } from './apps.js'
-import { type Entry, judge, type Loss, mostAtOnce, mostBeyond, type Stay } from './judge.js'
+import { type Entry, judge, type Loss, largestExcess, largestPermitExcess, type Stay } from './judge.js'
 import { LEASE, LIMIT } from './limits.js'
 
 const at = (from: number, tookMs = 1): Entry => {
   return { limiter: 'log', key: '0', isStores: true, allowed: true, from, to: from + tookMs, late: 0 }
 }
 
-test('the judge notices one too many in a window, wherever it starts, and not what is a window apart', () => {
-  expect(mostBeyond([at(0), at(100), at(490)], 2, [])).toBe(1)
-  expect(mostBeyond([at(0), at(100), at(501)], 2, [])).toBe(0)
-  // Decided between 480 and 580: perhaps after the first was a window old.
-  expect(mostBeyond([at(0), at(100), at(480, 100)], 2, [])).toBe(0)
+test('the judge finds an excess in a window at any position, and none for admissions a window apart', () => {
+  expect(largestExcess([at(0), at(100), at(490)], 2, [])).toBe(1)
+  expect(largestExcess([at(0), at(100), at(501)], 2, [])).toBe(0)
+  // Decided between 480 and 580, perhaps when the first was already a window old.
+  expect(largestExcess([at(0), at(100), at(480, 100)], 2, [])).toBe(0)
   const many = [0, 600, 601, 602, 603, 1300].map((from) => at(from))
-  expect(mostBeyond(many, 2, [])).toBe(2)
+  expect(largestExcess(many, 2, [])).toBe(2)
 })
 
-test('the judge forgives a limit more for each loss in the window, and nothing for one elsewhere', () => {
+test('the judge allows one more limit for each loss in the window, and none for a loss elsewhere', () => {
   const six = [0, 1, 2, 3, 4, 5].map((from) => at(from))
-  expect(mostBeyond(six, 3, [])).toBe(3)
-  expect(mostBeyond(six, 3, [[2, 3]])).toBe(0)
-  expect(mostBeyond(six, 3, [[8, 9]])).toBe(3)
+  expect(largestExcess(six, 3, [])).toBe(3)
+  expect(largestExcess(six, 3, [[2, 3]])).toBe(0)
+  expect(largestExcess(six, 3, [[8, 9]])).toBe(3)
 })
 
-test('the judge notices a permit too many at one instant', () => {
+test('the judge finds an excess of permits at one instant', () => {
   const stays: Stay[] = Array.from({ length: 6 }, (_, n) => ({ key: '0', from: n, to: 10 }))
-  expect(mostAtOnce(stays, [])).toBe(1)
-  expect(mostAtOnce([...stays.slice(0, 5), { key: '0', from: 10, to: 12 }], [])).toBe(0)
+  expect(largestPermitExcess(stays, [])).toBe(1)
+  expect(largestPermitExcess([...stays.slice(0, 5), { key: '0', from: 10, to: 12 }], [])).toBe(0)
 })
 
-test('the judge says which limit was passed, and that units leased before a loss are spent after it', () => {
+test('the judge names the limit that was exceeded, and allows leased units after a loss', () => {
   const dir = mkdtempSync(join(tmpdir(), 'sluice-judge-'))
   const file = join(dir, 'app')
   const lines = ['log', 'leased'].flatMap((limiter) =>

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { App } from './apps.js'
 import { BURST, DEADLINES_MS, LEASE, LIMIT, PERMITS, PERMITS_TTL_MS, WINDOW_MS } from './limits.js'
 
-/** One verdict as a process has written it down; it was decided between `from` and `to`. */
+/** One verdict as its process recorded it; the decision was made between `from` and `to`. */
 export interface Entry {
   readonly limiter: string
   readonly key: string
@@ -10,18 +10,18 @@ export interface Entry {
   readonly allowed: boolean
   readonly from: number
   readonly to: number
-  /** For how many ms of that its process did not get to run. */
+  /** The part of that time in which its process was not scheduled, in ms. */
   readonly late: number
 }
 
-/** A permit for as long as it was surely taken. */
+/** The time in which a permit was certainly held. */
 export interface Stay {
   readonly key: string
   readonly from: number
   readonly to: number
 }
 
-/** A time in which the store may have forgotten what it had counted, once. */
+/** An interval in which the store may have lost its counts, once. */
 export type Loss = readonly [from: number, to: number]
 
 export interface Judgement {
@@ -29,18 +29,18 @@ export interface Judgement {
   readonly byStore: number
   readonly locally: number
   readonly refused: number
-  /** The most units beyond what a limit and known losses allow, of what the store admitted, in any window; over all limits. */
+  /** The largest excess of admissions by the store in any window, over a limit and known losses; over all limits. */
   readonly overByStore: number
-  /** The same for each limiter and key of which there are any. */
+  /** The excesses by limiter and key. */
   readonly excesses: readonly string[]
-  /** The same of what each process admitted alone. */
+  /** The largest excess of local admissions of a process. */
   readonly overLocally: number
-  /** The most units beyond the limit in any window, where losses are no excuse. */
+  /** The largest excess in any window, without allowance for losses. */
   readonly afterLosses: number
-  /** The longest decision in ms, and how much later than its deadline one came less what its process stood still. */
+  /** The longest decision, and the longest time beyond a deadline less the time in which the process was not scheduled, in ms. */
   readonly longestMs: number
   readonly beyondDeadlineMs: number
-  /** Charges to the ledger that its clients were told of. */
+  /** Charges to the ledger that were reported to clients. */
   readonly ledger: ReadonlyMap<string, number>
 }
 
@@ -54,19 +54,19 @@ export function judge(apps: readonly App[], losses: readonly Loss[], share: numb
       ...Object.entries(MOST).flatMap(([limiter, most]) =>
         byKey(byStore.filter((entry) => entry.limiter === limiter)).map((some) => ({
           of: `${limiter} ${some[0]?.key}`,
-          units: mostBeyond(some, most, limiter === 'leased' ? forgiven.map(whileLeased) : forgiven),
+          units: largestExcess(some, most, limiter === 'leased' ? forgiven.map(whileLeased) : forgiven),
         })),
       ),
       ...byKey(logs.flatMap(({ stays }) => stays)).map((stays) => ({
         of: `permits ${stays[0]?.key}`,
-        units: mostAtOnce(stays, forgiven),
+        units: largestPermitExcess(stays, forgiven),
       })),
     ].filter(({ units }) => units > 0)
   const unforgiven = excesses(losses)
   const own = logs.flatMap((log) =>
     Object.keys(MOST).flatMap((limiter) =>
       byKey(log.entries.filter((entry) => entry.limiter === limiter && entry.allowed && !entry.isStores)).map((some) =>
-        mostBeyond(some, inAnyWindow(limiter, share), []),
+        largestExcess(some, inAnyWindow(limiter, share), []),
       ),
     ),
   )
@@ -92,7 +92,7 @@ export function judge(apps: readonly App[], losses: readonly Loss[], share: numb
   }
 }
 
-/** What any window may hold, by limiter. A bucket begins full, and time goes on while it is looked at. */
+/** The most units in any window, by limiter. A bucket begins full, and refills during the window. */
 function inAnyWindow(limiter: string, share = 1): number {
   const part = (units: number) => Math.max(1, Math.floor(units * share))
   if (limiter === 'bucket') return part(BURST) + Math.ceil((part(LIMIT) * (WINDOW_MS + 2)) / WINDOW_MS)
@@ -106,10 +106,10 @@ const MOST: Record<string, number> = {
 }
 
 /**
- * The most that is sure to have been decided within less than a window, less what is allowed. The store counts in whole
- * ms: what is 499.1 ms apart may be 500 by its clock.
+ * The largest number of admissions that were certainly made within less than a window, less the allowed ones. The store
+ * counts in whole ms: events 499.1 ms apart may be 500 apart by its clock.
  */
-export function mostBeyond(entries: readonly Entry[], allowed: number, losses: readonly Loss[]): number {
+export function largestExcess(entries: readonly Entry[], allowed: number, losses: readonly Loss[]): number {
   const sorted = [...entries].sort((a, b) => a.from - b.from)
   let most = Number.NEGATIVE_INFINITY
   for (let i = 0; i < sorted.length; i++) {
@@ -128,19 +128,19 @@ export function mostBeyond(entries: readonly Entry[], allowed: number, losses: r
   return most
 }
 
-/** The most permits that are sure to have been taken at one instant, less what is allowed. */
-export function mostAtOnce(stays: readonly Stay[], losses: readonly Loss[]): number {
+/** The largest number of permits that were certainly held at one instant, less the allowed ones. */
+export function largestPermitExcess(stays: readonly Stay[], losses: readonly Loss[]): number {
   let most = Number.NEGATIVE_INFINITY
   for (const { from } of stays) {
     const inside = stays.filter((stay) => stay.from <= from && from < stay.to)
-    // What is still taken may have been forgotten since.
+    // The store may have lost permits that are still held.
     const forgotten = lossesIn(Math.min(...inside.map((stay) => stay.from)) - PERMITS_TTL_MS, from, losses)
     most = Math.max(most, inside.length - PERMITS * (1 + forgotten))
   }
   return most
 }
 
-/** Units that were leased before a loss are spent after it: as long as a lease lives, it is the same loss. */
+/** Units leased before a loss are spent after it, so the loss extends by the ttl of a lease. */
 function whileLeased([from, to]: Loss): Loss {
   return [from, to + LEASE.ttl]
 }
@@ -169,7 +169,7 @@ function read(app: App): { entries: Entry[]; stays: Stay[] } {
   const entries: Entry[] = []
   const taken = new Map<string, Stay>()
   const stays: Stay[] = []
-  // The last line of a process that was killed may be half of one.
+  // The last line of a killed process may be incomplete.
   for (const line of readFileSync(app.file, 'utf8').split('\n').slice(0, -1)) {
     const words = line.split(' ')
     if (words[0] === 'freed') {

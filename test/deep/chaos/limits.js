@@ -1,17 +1,17 @@
-// What the processes of the chaos tests are held to; the judge goes by the same numbers.
+// The limits of the processes in the chaos tests; the judge applies the same numbers.
 
-/** So tight that every window is filled, by each of a cluster's keys too. */
+/** Low enough that every window is filled, by each key of a cluster too. */
 export const LIMIT = 50
 export const WINDOW_MS = 500
 export const BURST = 20
 export const LEASE = { size: 10, ttl: 100 }
-/** Never full: what Redis counts is compared with what was admitted. */
+/** Never reached: the count in Redis is compared with the admissions. */
 export const LEDGER = 1e9
 export const PERMITS = 5
-/** A permit whose holder died is free so many ms later. */
+/** The time after which the permit of a dead holder is free. */
 export const PERMITS_TTL_MS = 2000
 
-/** Deadline of a decision in ms, and how often it may be waited for: a lease may be asked for anew. */
+/** The deadline of a decision in ms. One with a lease may wait for several, as it may request a lease again. */
 export const TIMEOUT_MS = 100
 /** @type {Record<string, number>} */
 export const DEADLINES_MS = {
@@ -22,5 +22,5 @@ export const DEADLINES_MS = {
   permits: TIMEOUT_MS,
 }
 
-/** Between two rounds of requests of a process, in ms. */
+/** The pause between two rounds of requests of a process, in ms. */
 export const ASKED_EVERY_MS = 5

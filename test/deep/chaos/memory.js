@@ -1,5 +1,5 @@
-// One-shot identities by the million against one part of Sluice, in a process of its own with --expose-gc:
-// node --expose-gc memory.js <part> <identities> [<redis port>]. Writes what was measured as JSON.
+// Millions of one-shot identities against one part of Sluice, in a separate process with --expose-gc:
+// node --expose-gc memory.js <part> <identities> [<redis port>]. Writes its measurements as JSON.
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapSnapshot } from 'node:v8'
@@ -7,10 +7,10 @@ import { createLimiter, everyone, gcra, memoryStore, perMinute, redisStore, slid
 import { Redis } from 'ioredis'
 
 const [part, count, port] = [String(process.argv[2]), Number(process.argv[3]), Number(process.argv[4])]
-/** Asked for at once: what of one turn goes to Redis goes in full batches. */
+/** Requests per turn, so that full batches are sent to Redis. */
 const AT_ONCE = 512
 
-/** Heap and buffers, after collections that leave no garbage. */
+/** Bytes of heap and buffers after full collections. */
 async function inUse() {
   for (let n = 0; n < 3; n++) {
     await sleep(20)
@@ -24,8 +24,8 @@ async function inUse() {
 const nameOf = (series, n) => [series, n].join('-')
 
 /**
- * How many identities of each series anything reachable still holds, whatever else is on the heap: once sweeps and timers
- * have left at most `few` one-shot ones, or after far longer than they take on a busy machine.
+ * Counts the identities of each series that are still reachable. It waits until sweeps and timers have left at most `few`
+ * one-shot ones, or far longer than they take on a busy machine.
  *
  * @param {number} few
  */
@@ -42,7 +42,7 @@ async function countHeld(few) {
 }
 
 /**
- * Part by part: what one identity does, and how what is kept of it comes to its end.
+ * By part: the operation of one identity, and the end of the state that it leaves.
  * @type {Record<string, () => Promise<{ one: (name: string) => unknown, victim?: () => Promise<boolean>, end?: () => unknown }>>}
  */
 const parts = {
@@ -53,10 +53,10 @@ const parts = {
     for (let n = 0; n < 3; n++) await limiter.consume('victim')
     return {
       one: (name) => limiter.consume(name),
-      // There is no room for all of them: clients that are limited stay so.
+      // The store has no room for all of them, but limited clients stay limited.
       victim: async () => !(await limiter.consume('victim')).allowed,
       end() {
-        // Beyond the hour that states outlive their end with a clock of one's own.
+        // Beyond the hour by which states outlive their end with a custom clock.
         shiftMs = 2 * 3_600_000
       },
     }
@@ -74,7 +74,7 @@ const parts = {
   async 'deny cache'() {
     const client = new Redis(port)
     const store = redisStore(client, { timeout: 5000 })
-    // Used up for everybody, so that each identity is refused at its first request, and the refusal kept.
+    // The shared limit is exhausted, so that the first request of each identity is refused, and the refusal cached.
     const limits = [gcra({ limit: 3, window: 600_000 }), gcra({ limit: 3, window: 600_000, key: everyone() })]
     const limiter = createLimiter({ name: 'flood', store, limits })
     for (let n = 0; n < 3; n++) await limiter.consume('victim')
@@ -90,7 +90,7 @@ const parts = {
     const limiter = createLimiter({ name: 'flood', store, limits: [slidingLog({ limit: 3, window: 1000, lease })] })
     const strict = createLimiter({ name: 'strict', store, limits: [slidingLog({ limit: 3, window: 600_000, lease })] })
     for (let n = 0; n < 4; n++) await strict.consume('victim')
-    // One whose pool stays among all those that go.
+    // One identity whose pool remains in use.
     setInterval(() => limiter.consume('regular'), 100)
     return {
       one: (name) => limiter.consume(name),
@@ -110,25 +110,25 @@ async function flood(series, identities) {
     await Promise.all(Array.from({ length: Math.min(AT_ONCE, identities - n) }, (_, i) => one(nameOf(series, n + i))))
     if (n % (32 * AT_ONCE) === 0) {
       isLimited &&= (await victim?.()) !== false
-      // Timers are due, too.
+      // Let timers run.
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
   return isLimited
 }
 
-// Code is compiled and pools have grown by then.
+// Afterwards, code is compiled and pools have grown.
 await flood('warm', 20_000)
 const warmBytes = await inUse()
 const startedMs = performance.now()
 const isVictimLimited = await flood('one-shot', count)
 const seconds = (performance.now() - startedMs) / 1000
 const fullBytes = await inUse()
-// These stay on purpose: what the count does not see of them, it would not see of a leak.
+// These are held on purpose, to prove that the count would find a leak.
 const known = Array.from({ length: 1000 }, (_, n) => nameOf('known', n))
 await Promise.all(known.map((name) => one(name)))
 await end?.()
-// A regular expression, a parser or an array that is used again may hold the last one or two.
+// Regular expressions, parsers and reused arrays may hold the last few.
 const held = await countHeld(100)
 const baseBytes = await inUse()
 const measured = { seconds, warmBytes, fullBytes, baseBytes, ...held, known: known.length }

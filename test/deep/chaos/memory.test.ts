@@ -15,8 +15,8 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 /**
- * Only of millions a heap tells: half of the smallest thing that could stay of each, a pointer, is then far more than
- * what compiled code, pools and garbage come to.
+ * Half a pointer, the smallest leak per identity. For millions of identities, this is far more than compiled code, pools
+ * and garbage take.
  */
 const LEAK_BYTES = 4
 
@@ -26,18 +26,18 @@ interface Flood {
   readonly warmBytes: number
   readonly fullBytes: number
   readonly baseBytes: number
-  /** One-shot identities that the process still holds when all is over. */
+  /** One-shot identities that the process still holds at the end. */
   readonly left: number
-  /** Of so many `known` ones that are held on purpose, those that the count sees. */
+  /** The number that the count finds of the `known` identities, which are held on purpose. */
   readonly seen: number
   readonly known: number
   readonly isVictimLimited: boolean
 }
 
-// A few thousand mostly wait for sweeps; millions want a processor each.
-describe('after one-shot identities without number,', { concurrent: !effort.isFull }, () => {
+// A few thousand identities mostly wait for sweeps; millions need one processor per part.
+describe('memory after a flood of one-shot identities', { concurrent: !effort.isFull }, () => {
   test.each(['memory store', 'block list', 'deny cache', 'lease pools'])(
-    '%s: none of them is held when all is over, and who is limited stays so',
+    'the %s holds none of a flood of one-shot identities after their end, and limited clients stay limited',
     { timeout: 500_000 },
     async (part) => {
       const program = fileURLToPath(new URL('./memory.js', import.meta.url))

@@ -5,7 +5,7 @@ import { effort } from './effort.js'
 
 const FOLDER = fileURLToPath(new URL('../../../.tmp/chaos', import.meta.url))
 
-/** Leaves what was measured for `npm run chaos`, which makes a page of it. */
+/** Writes the measurements for the page that `npm run chaos` makes. */
 export function note(part: string, name: string, figures: object): void {
   if (!effort.isFull) return
   mkdirSync(join(FOLDER, part), { recursive: true })

@@ -8,7 +8,7 @@ import { RETURN_WITHIN_MS, World } from './world.js'
 
 beforeAll(ensureBuiltCore)
 
-/** Short ones, each over before or just after it is known. */
+/** Short outages, each over before or just after the processes notice. */
 const OUTAGES = {
   'killed and started again': async (world: World, outageMs: number) => {
     world.server.kill('SIGKILL')
@@ -22,8 +22,8 @@ const OUTAGES = {
   },
 }
 
-for (const [how, goThrough] of Object.entries(OUTAGES)) {
-  test(`${how}: decisions are shared again soon, every time, over both clients`, {
+for (const [how, causeOutage] of Object.entries(OUTAGES)) {
+  test(`decisions are soon shared again after every outage of a Redis that is ${how}, over both clients`, {
     timeout: 400_000,
   }, async () => {
     const random = randomFrom(effort.seed)
@@ -31,7 +31,7 @@ for (const [how, goThrough] of Object.entries(OUTAGES)) {
     try {
       const times = effort.of(100, 3)
       for (let n = 0; n < times; n++) {
-        await goThrough(world, random(600))
+        await causeOutage(world, random(600))
         await world.isBack()
         await sleep(50 + random(100))
       }

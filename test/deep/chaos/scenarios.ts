@@ -12,29 +12,29 @@ import type { Outcome, World, WorldOptions } from './world.js'
 type Random = (below: number) => number
 
 export interface Scenario {
-  /** What happens to whom: the row of the table. */
+  /** The fault, as the table names it. */
   readonly title: string
   readonly world?: Pick<WorldOptions, 'topology' | 'settings' | 'clock'>
-  /** What it goes through, once a round. Leaves everything as it was. */
+  /** The fault, once in each round. Afterwards everything is as before. */
   readonly fault: (world: World, random: Random) => Promise<void>
-  /** What holds beside what holds everywhere. */
+  /** Expectations beside those of every scenario. */
   readonly expects?: (outcome: Outcome) => void
-  /** A setting that is a directory of its own, for servers that keep their data. */
+  /** Whether servers store their data in a separate directory. */
   readonly keepsData?: boolean
 }
 
-/** Long enough for an outage to be known, and to be gone through without waiting. */
+/** Long enough for processes to notice the outage, and to decide without waiting. */
 const outage = (random: Random) => sleep(150 + random(500))
 
-/** A quarter of a second of the ledger's requests; how far replicas lag on a busy machine is not said. */
-const MOST_LOST_IN_LAG = effort.of(200, 20_000)
-/** Of the requests: it is no outage, but a busy machine may miss deadlines, and three in a row count as one. */
-const MOST_LOCALLY = effort.of(0.5, 1)
+/** The ledger requests of a quarter of a second; on a busy machine, replicas may lag by any time. */
+const MAX_LOST_IN_LAG = effort.of(200, 20_000)
+/** The largest share of local decisions without an outage: on a busy machine, three missed deadlines in a row count as one. */
+const MAX_LOCAL_SHARE = effort.of(0.5, 1)
 
-/** The data survives: all that was admitted is counted still. */
+/** The data survives: every admission is still counted. */
 const losesNothing = ({ ledgerBeyond }: Outcome) => {
   for (const beyond of ledgerBeyond)
-    expect(beyond, 'counted in the store, less what was told').toBeGreaterThanOrEqual(0)
+    expect(beyond, 'counted in the store, less reported to clients').toBeGreaterThanOrEqual(0)
 }
 
 const during = async (world: World, random: Random, begin: () => unknown, end: () => unknown) => {
@@ -44,8 +44,8 @@ const during = async (world: World, random: Random, begin: () => unknown, end: (
   await world.isBack()
 }
 
-const staysTheStores = ({ locally, requests }: Outcome) => {
-  expect(locally).toBeLessThan(MOST_LOCALLY * requests)
+const mostlyByStore = ({ locally, requests }: Outcome) => {
+  expect(locally).toBeLessThan(MAX_LOCAL_SHARE * requests)
 }
 
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
@@ -157,7 +157,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     expects: (outcome) => {
       losesNothing(outcome)
-      staysTheStores(outcome)
+      mostlyByStore(outcome)
     },
   },
   data: {
@@ -167,7 +167,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       await sleep(300 + random(300))
       await world.isBack()
     },
-    expects: staysTheStores,
+    expects: mostlyByStore,
   },
   failover: {
     title: 'the master is killed, a replica is promoted (Sentinel)',
@@ -180,9 +180,9 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       await world.losing(() => sentinels.failOver())
       await world.isBack()
     },
-    // What was charged within the replication lag, and no more.
+    // At most the charges of the replication lag are lost.
     expects: ({ ledgerBeyond, losses }) => {
-      for (const beyond of ledgerBeyond) expect(-beyond).toBeLessThan(MOST_LOST_IN_LAG * losses)
+      for (const beyond of ledgerBeyond) expect(-beyond).toBeLessThan(MAX_LOST_IN_LAG * losses)
     },
   },
   reshard: {
@@ -196,8 +196,8 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     expects: (outcome) => {
       losesNothing(outcome)
-      // A slot that is on the move cannot be asked: no script may have keys of which some are here and some there.
-      expect(outcome.locally).toBeLessThan(MOST_LOCALLY * outcome.requests)
+      // A moving slot decides nothing while a script would have keys on both masters.
+      expect(outcome.locally).toBeLessThan(MAX_LOCAL_SHARE * outcome.requests)
     },
   },
   clock: {
@@ -223,12 +223,12 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     expects: (outcome) => {
       losesNothing(outcome)
-      staysTheStores(outcome)
+      mostlyByStore(outcome)
     },
   },
 }
 
-/** Starts a server again that was killed as a master, and waits until it has all that the new one has. */
+/** Restarts a server that was killed as a master, and waits until it is in sync with the new one. */
 async function makeFollow(server: RedisServer, master: RedisServer): Promise<void> {
   const isDead = await server.call('PING').then(
     () => false,
@@ -238,7 +238,7 @@ async function makeFollow(server: RedisServer, master: RedisServer): Promise<voi
     await server.restart()
     await server.call('REPLICAOF', HOST, master.port)
   }
-  await until('it follows', async () => {
+  await until('the replica is in sync', async () => {
     const { role, master_link_status: link } = await server.fields('INFO', 'replication')
     return role === 'slave' && link === 'up'
   })
@@ -266,7 +266,7 @@ async function moveSlot(masters: readonly RedisServer[], slot: number, random: R
   }
 }
 
-/** A directory for a server's data, and how it is removed. */
+/** Settings for a server with a data directory, and its removal. */
 export function dataDirectory(): { settings: readonly string[]; remove(): void } {
   const dir = mkdtempSync(join(tmpdir(), 'sluice-data-'))
   return {

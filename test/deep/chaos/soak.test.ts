@@ -7,7 +7,7 @@ import { World } from './world.js'
 
 beforeAll(ensureBuiltCore)
 
-test('under load that lasts, heaps and Redis stay as they are, and every key has an expiry at every moment', {
+test('heaps and Redis do not grow under lasting load, and every key has an expiry at every moment', {
   timeout: 500_000,
 }, async () => {
   const world = await World.start({ apps: 2 })
@@ -26,7 +26,7 @@ test('under load that lasts, heaps and Redis stay as they are, and every key has
     const { requests, locally, keysSeen, keysForEver, overByStore, excesses } = outcome
     note('soak', 'load', { seconds, requests, locally, keysSeen, overByStore, heap, data })
     expect([outcome.faults, outcome.exits, outcome.unanswered, keysForEver, excesses]).toEqual([[], [], 0, [], []])
-    // Some seconds tell nothing of growth: memory.test.ts counts what is held.
+    // A few seconds show no growth; memory.test.ts counts the identities held.
     if (!effort.isFull) return
     expect(heap.bytes).toBeLessThan(1e6)
     expect(data.bytes).toBeLessThan(1e6)
@@ -38,7 +38,7 @@ test('under load that lasts, heaps and Redis stay as they are, and every key has
 interface Growth {
   readonly firstBytes: number
   readonly lastBytes: number
-  /** From the second quarter to the last, by their medians: at first, code is compiled and windows fill. */
+  /** Growth from the median of the second quarter to that of the last: at first, code is compiled and windows fill. */
   readonly bytes: number
 }
 

@@ -13,7 +13,7 @@ import { effort } from './effort.js'
 import { type Judgement, judge, type Loss } from './judge.js'
 import { ASKED_EVERY_MS, PERMITS, PERMITS_TTL_MS } from './limits.js'
 
-/** How soon decisions have to be the store's again once it is back. */
+/** The time within which the store has to decide again after an outage. */
 export const RETURN_WITHIN_MS = effort.of(2000, 15_000)
 
 export type Topology = 'single' | 'cluster' | 'sentinel'
@@ -21,41 +21,41 @@ export type Topology = 'single' | 'cluster' | 'sentinel'
 export interface WorldOptions {
   readonly topology?: Topology
   readonly settings?: readonly string[]
-  /** How many processes, by turns on `ioredis` and on `redis`. */
+  /** The number of processes, alternately on `ioredis` and `redis`. */
   readonly apps: number
-  /** Whether the store goes by a clock that `stepClock` steps, one for all processes, as it has to be. */
+  /** Whether the stores read a common clock that `stepClock` steps. */
   readonly clock?: boolean
-  /** Between two rounds of requests of a process. @default 5 */
+  /** The pause between two rounds of requests of a process. @default 5 */
   readonly everyMs?: number
 }
 
-/** What is to be told of a world when it has ended. */
+/** The results of a world after its end. */
 export interface Outcome extends Judgement {
-  /** How long decisions took to be the store's again, in ms, for each process and each outage. */
+  /** The time until the store decided again, in ms, for each process and each outage. */
   readonly returns: readonly number[]
   readonly unanswered: number
   readonly faults: readonly string[]
-  /** Processes that are gone though the scenario did not kill them. */
+  /** Processes that ended although the scenario did not kill them. */
   readonly exits: readonly string[]
   readonly kills: number
-  /** Keys looked at, over all moments, and how many had no expiry. */
+  /** The number of keys sampled, and those without an expiry. */
   readonly keysSeen: number
   readonly keysForEver: readonly string[]
-  /** Charges of the ledger in the store less those that clients were told of, by key: below 0 where some were lost. */
+  /** Charges of the ledger in the store less those reported to clients, by key: below 0 where some were lost. */
   readonly ledgerBeyond: readonly number[]
-  /** How often the store may have forgotten something. */
+  /** The number of times the store may have lost data. */
   readonly losses: number
-  /** Permits that are taken still when no request holds one any more. */
+  /** Permits that are still taken when no request holds one. */
   readonly permitsLost: number
 }
 
-/** Real Redis servers, real processes under load, and what can go wrong between them. */
+/** Real Redis servers, real processes under load, and faults between them. */
 export class World {
   readonly servers: readonly RedisServer[]
   readonly cluster: RedisCluster | undefined
   readonly sentinels: RedisSentinels | undefined
   readonly wire: Wire | undefined
-  /** Those that run now. */
+  /** The running processes. */
   readonly apps: App[] = []
   readonly identities: readonly string[]
   readonly #options: WorldOptions
@@ -98,7 +98,7 @@ export class World {
     }
   }
 
-  /** The only server, or the one that is the master by its configuration. */
+  /** The only server, or the configured master. */
   get server(): RedisServer {
     return this.servers[0] as RedisServer
   }
@@ -119,16 +119,16 @@ export class World {
     await app.kill()
   }
 
-  /** Steps the one clock that all processes give the store. What went by the old time must not come after the new. */
+  /** Steps the common clock of all stores, after all requests by the old time have ended. */
   async stepClock(ms: number): Promise<void> {
     await Promise.all(this.apps.map((app) => app.rest()))
     const step = async () => this.#clock?.step(ms)
-    // Forward, units come back early, once. Back, nothing is given away.
+    // A step forward returns units early, once. A step back adds no room.
     await (ms > 0 ? this.losing(step) : step())
     await Promise.all(this.apps.map((app) => app.goOn()))
   }
 
-  /** Does what makes the store forget, or may do so: once more than its limits may be admitted around it. */
+  /** Runs an operation that may make the store lose its data, after which each limit may be admitted once more. */
   async losing<T>(lose: () => Promise<T>): Promise<T> {
     const from = commonNow()
     const result = await lose()
@@ -136,19 +136,19 @@ export class World {
     return result
   }
 
-  /** To be called at once when the store is back: notes how long each process takes to notice. */
+  /** Call it when the store is back: records the time that each process takes to notice. */
   async isBack(): Promise<void> {
     const since = commonNow()
     const returned = await this.untilDecided()
     this.#returns.push(...returned.map((at) => Math.max(0, at - since)))
   }
 
-  /** Waits until the store decides everything for every process, and says since when. */
+  /** Waits until the store makes every decision of every process, and returns since when. */
   untilDecided(withinMs = 3 * RETURN_WITHIN_MS): Promise<number[]> {
     return Promise.all(
       this.apps.map((app) =>
         until(
-          'decisions are the store’s',
+          'the store decides',
           async () => {
             const probes = await app.probe()
             return probes.every(({ kind }) => kind === 'decided') && Math.max(...probes.map(({ to }) => to))
@@ -159,7 +159,7 @@ export class World {
     )
   }
 
-  /** Ends the load, and tells what it has come to. */
+  /** Ends the load, and returns its results. */
   async end(): Promise<Outcome> {
     const rests = await Promise.all(this.apps.map((app) => app.rest()))
     const counts = await this.#finalCounts()
@@ -182,7 +182,7 @@ export class World {
     }
   }
 
-  /** What the store has counted when no process holds a permit any more, not even one that died or could not release it. */
+  /** The counts in the store once no permit is held, not even of a process that died or could not release it. */
   async #finalCounts(): Promise<readonly Count[]> {
     const app = this.apps[0] as App
     const lapsedAt = performance.now() + PERMITS_TTL_MS + 15_000
@@ -204,7 +204,7 @@ export class World {
 
   #way(n: number): Way {
     const { topology = 'single' } = this.#options
-    // A client of `redis` follows no Sentinel as `createClient` makes it.
+    // A client that `createClient` of `redis` makes does not support Sentinel.
     const kind = n % 2 === 0 || topology === 'sentinel' ? 'ioredis' : 'redis'
     if (this.sentinels) {
       return {
@@ -218,7 +218,7 @@ export class World {
     return { kind, how: 'single', ports: [this.wire?.port ?? this.server.port] }
   }
 
-  /** Looks at the life of every key, again and again. Servers that do not answer are asked the next time. */
+  /** Samples the expiry of every key repeatedly. Servers that do not reply are sampled the next time. */
   async #sample(): Promise<void> {
     while (!this.#isOver) {
       await Promise.race([Promise.allSettled(this.servers.map((server) => this.#look(server))), sleep(500)])
@@ -234,7 +234,7 @@ export class World {
   }
 }
 
-/** How far the clock of all processes is ahead, in a file that they read it from. */
+/** The offset of the common clock, in a file that all processes read. */
 class SharedClock {
   readonly file: string
   readonly #aheadMs = new Float64Array(1)

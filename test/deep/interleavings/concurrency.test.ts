@@ -7,7 +7,7 @@ import { redisOfWorlds } from './support/redis-of-worlds.js'
 
 const once: Holder = { deeds: ['release'] }
 const renewing: Holder = { deeds: ['renew', 'release'] }
-/** Frees its permit twice, as when an answer is finished and its connection closed. */
+/** Frees its permit twice, as when a response finishes and its connection closes. */
 const twice: Holder = { deeds: ['release', 'release'] }
 const thrice: Holder = { deeds: ['refund', 'release', 'refund'] }
 
@@ -16,17 +16,17 @@ const explorePermits = (options: ConcurrencyOptions, moreThan: number, more?: Ex
   explore(() => new ConcurrencyWorld(options), moreThan, more)
 
 describe('in memory', () => {
-  test('three holders of one permit, whose time runs out at any moment', async () => {
+  test('memory admits one of three holders of one permit, whose ttl ends at any moment', async () => {
     const holders = [renewing, once, once]
     await explorePermits({ store: inMemory, limit: 1, holders, halves: 3 }, 1000)
   })
 
-  test('two permits, freed twice or thrice over', async () => {
+  test('memory counts two permits exactly when holders free them twice or three times', async () => {
     const holders = [twice, thrice, once]
     await explorePermits({ store: inMemory, limit: 2, holders, halves: 1 }, 1000)
   })
 
-  test('holders of several permits, and holders who die', async () => {
+  test('memory counts permits exactly with holders of several, and holders that die', async () => {
     const holders: Holder[] = [{ permits: 2, deeds: ['renew', 'release'] }, twice]
     await explorePermits({ store: inMemory, limit: 2, holders, halves: 3, faults: 1 }, 1000)
   })
@@ -40,24 +40,24 @@ describe('on real Redis', () => {
     store = redisStore(redis(), { clock: () => clock(), timeout: 5000 })
   })
   afterAll(() => store.close())
-  /** One connection for all worlds, each of which has keys and a clock of its own. */
+  /** One connection for all worlds, each with its own keys and clock. */
   const onRedis = (own: () => number): Store => {
     clock = own
     return { decide: store.decide.bind(store), close: async () => {} } as Partial<Store> as Store
   }
 
-  test('two holders of one permit, freed twice, whose time runs out at any moment', async () => {
+  test('Redis admits one of two holders of one permit, whose ttl ends at any moment', async () => {
     const holders = [renewing, twice]
     await explorePermits({ store: onRedis, limit: 1, holders, halves: 2 }, 100)
   })
 
-  test('a holder of two permits, and one who dies', async () => {
+  test('Redis counts permits exactly with a holder of two, and a holder that dies', async () => {
     const holders: Holder[] = [{ permits: 2, deeds: ['refund', 'release'] }, once]
     await explorePermits({ store: onRedis, limit: 2, holders, halves: 2, faults: 1 }, 100)
   })
 })
 
-test('the explorer notices a permit that is freed by the wrong name', async () => {
+test('the explorer detects a permit that is freed under the wrong id', async () => {
   const careless = (clock: () => number): Store => {
     const store = memoryStore({ clock })
     let last = ''

@@ -6,30 +6,30 @@ import { redisOfWorlds } from './support/redis-of-worlds.js'
 
 const redis = redisOfWorlds('setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance')
 
-/** There are too many schedules to try them all: three processes look every second. */
+/** Three processes look every second, which makes too many schedules to try all. */
 const SAMPLE = byEffort({ quick: 20, usual: 50, full: 3000 })
 
 const exploreEnds = (options: EndsOptions, sample = SAMPLE) =>
   explore(() => EndsWorld.make(redis(), options), 0, { sample })
 
-test('an unblocked identity is refused for one look at most, whatever is stopped and flushed', async () => {
+test('an unblocked identity is refused for one look at most, through pauses and flushes', async () => {
   await exploreEnds({ deed: 'unblock', flushes: 2, seconds: 4 })
 })
 
-test('an end that one process has read from another outlives that', async () => {
+test('the end of a block survives the process that made it once another has read it', async () => {
   await exploreEnds({ deed: 'unblock', flushes: 2, seconds: 4, leaves: true })
 })
 
-test('what removeAll has ended is refused for one look at most', async () => {
+test('blocks that removeAll ended refuse for one look at most', async () => {
   await exploreEnds({ deed: 'removeAll', flushes: 2, seconds: 4 })
 })
 
-test('the same where Redis comes back as it was before', async () => {
+test('ended blocks refuse for one look at most after Redis restarts with old data', async () => {
   await exploreEnds({ deed: 'unblock', flushes: 2, seconds: 4, crashes: true, leaves: true })
   await exploreEnds({ deed: 'removeAll', flushes: 2, seconds: 4, crashes: true })
 })
 
-test('an identity that was forgotten is refused for one look at most, and its name is nowhere', async () => {
+test('a forgotten identity is refused for one look at most, and its name is in no key or value', async () => {
   await exploreEnds({ deed: 'forget', flushes: 2, seconds: 4, leaves: true })
   await exploreEnds({ deed: 'forget', flushes: 2, seconds: 4, crashes: true, leaves: true })
 })

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { ALL, type ExploreOptions, explore } from './support/explore.js'
 import { type LeasesOptions, LeasesWorld } from './support/leases-world.js'
 
-// Leases that are over are looked for by a timer, which fires when a schedule says so.
+// A timer looks for expired leases, and fires when a schedule has it as a step.
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
 })
@@ -17,7 +17,7 @@ const lease = { size: 4, ttl: TTL_MS }
 const exploreLeases = (options: LeasesOptions, moreThan: number, more?: ExploreOptions) =>
   explore(() => LeasesWorld.make(options), moreThan, more)
 
-/** No window, wherever it starts, holds more. */
+/** Fails where any window, at any position, has more units. */
 function inAnyWindow(units: number, windowMs: number) {
   return (instants: readonly number[]) => {
     const i = instants.findIndex((at, i) => i >= units && at - (instants[i - units] as number) < windowMs)
@@ -25,7 +25,7 @@ function inAnyWindow(units: number, windowMs: number) {
   }
 }
 
-/** No window by the clock holds more. */
+/** Fails where a window by the clock has more units. */
 function byClock(units: number, windowMs: number) {
   return (instants: readonly number[]) => {
     const windowOf = (at: number | undefined) => Math.floor((at ?? 0) / windowMs)
@@ -34,7 +34,7 @@ function byClock(units: number, windowMs: number) {
   }
 }
 
-/** No stretch of time holds more than the burst and what comes back meanwhile. */
+/** Fails where an interval has more units than the burst and the refill. */
 function asBucket(burst: number, msPerUnit: number) {
   return (instants: readonly number[]) => {
     for (const [i, from] of instants.entries()) {
@@ -48,7 +48,7 @@ function asBucket(burst: number, msPerUnit: number) {
 
 const units = 8
 const few = 6
-/** A window that outlasts every schedule: what is charged stays, so that units can be counted. */
+/** A window longer than every schedule, so that no charge lapses and units can be counted. */
 const lasting = {
   limit: slidingLog({ limit: units, window: '1h', lease }),
   units,
@@ -56,11 +56,11 @@ const lasting = {
   lasts: true,
 }
 
-test('two processes spend no more than there is, and return the rest', async () => {
+test('two processes with leases spend at most the limit, and return the rest', async () => {
   await exploreLeases(
     {
       ...lasting,
-      asks: [
+      requests: [
         [1, 1, 1],
         [1, 1],
       ],
@@ -69,17 +69,17 @@ test('two processes spend no more than there is, and return the rest', async () 
   )
 })
 
-test('answers and time come whenever they like', async () => {
-  const late = { ...lasting, lateAnswers: true }
-  await exploreLeases({ ...late, asks: [[1, 1, 1]], passMs: TTL_MS, passes: 1, sweeps: true }, 5000)
-  await exploreLeases({ ...late, asks: [[1], [1]] }, 500)
+test('leases hold the limit with replies in any order and time that passes at any moment', async () => {
+  const late = { ...lasting, lateReplies: true }
+  await exploreLeases({ ...late, requests: [[1, 1, 1]], passMs: TTL_MS, passes: 1, sweeps: true }, 5000)
+  await exploreLeases({ ...late, requests: [[1], [1]] }, 500)
 })
 
-test('what an admission refunds is spent again while its lease lives, and goes back to the store after', async () => {
+test('a refunded unit is spent again during its lease, and returns to the store after it', async () => {
   await exploreLeases(
     {
       ...lasting,
-      asks: [[1, 1], []],
+      requests: [[1, 1], []],
       refunds: true,
       passMs: TTL_MS,
       passes: 1,
@@ -88,26 +88,26 @@ test('what an admission refunds is spent again while its lease lives, and goes b
   )
 })
 
-test('a reset leaves nothing that was taken before it to be spent or refunded', async () => {
-  await exploreLeases({ ...lasting, asks: [[1, 1, 1], []], resets: true, lateAnswers: true }, 10_000)
+test('no unit that was leased before a reset is spent or refunded after it', async () => {
+  await exploreLeases({ ...lasting, requests: [[1, 1, 1], []], resets: true, lateReplies: true }, 10_000)
 })
 
-test('a process that dies, and calls that are lost, strand units and admit none', async () => {
-  await exploreLeases({ ...lasting, asks: [[1, 1], [1]], dies: true, faults: 1 }, 10_000)
+test('a process that dies and calls that are lost strand units, and admit none', async () => {
+  await exploreLeases({ ...lasting, requests: [[1, 1], [1]], dies: true, faults: 1 }, 10_000)
 })
 
-/** Less than a lease lives: units are spent later than they were counted. */
-const passing = { asks: [[1, 1, few]], passMs: 200, passes: 3 }
+/** Less than the ttl of a lease, so that units are spent later than they are counted. */
+const passing = { requests: [[1, 1, few]], passMs: 200, passes: 3 }
 
 test.each([
   ['slidingLog', slidingLog({ limit: few, window: 600, lease }), inAnyWindow(few, 600)],
   ['gcra', gcra({ limit: few, window: 1800, lease }), asBucket(few, 300)],
   ['fixedWindow', fixedWindow({ limit: few, window: 600, lease }), byClock(few, 600)],
-] as const)('the limit holds for when units are spent, as time goes on: %s', async (_, limit, holds) => {
+] as const)('the limit holds at the instants at which leased units are spent: %s', async (_, limit, holds) => {
   await exploreLeases({ ...passing, limit, units: few, holds }, 100)
 })
 
-test('the explorer notices a log that counts no longer than its window', async () => {
+test('the explorer detects a log that counts leased units for its window only', async () => {
   const limit = slidingLog({ limit: few, window: 600, lease })
   const plans = new WeakMap<StoreRequest['plan'], StoreRequest['plan']>()
   const seen = (ask: StoreRequest): StoreRequest => {

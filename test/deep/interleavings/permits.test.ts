@@ -4,7 +4,7 @@ import { type PermitsOptions, PermitsWorld } from './support/permits-world.js'
 
 const explorePermits = (options: PermitsOptions, moreThan: number) => explore(() => new PermitsWorld(options), moreThan)
 
-test('a client that leaves, and a handler that begins, ends and releases, at any moment', async () => {
+test('a permit is held exactly while it should be, with a client and a handler that act at any moment', async () => {
   await explorePermits(
     {
       events: ['headers', 'leave', 'end', 'release'],
@@ -15,7 +15,7 @@ test('a client that leaves, and a handler that begins, ends and releases, at any
   )
 })
 
-test('the same where the framework shows the promise of the handler', async () => {
+test('a permit is held exactly while it should be, where the framework exposes the promise of the handler', async () => {
   await explorePermits(
     {
       events: ['headers', 'leave', 'end', 'resolve'],

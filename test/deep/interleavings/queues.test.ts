@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, test, vi } from 'vitest'
 import { explore } from './support/explore.js'
 import { type WaitersOptions, WaitersWorld } from './support/waiters-world.js'
 
-// The explorer itself waits for the ends of turns.
+// The explorer itself uses setImmediate.
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
 })
@@ -16,31 +16,31 @@ const exploreWaiters = (options: WaitersOptions, moreThan: number) =>
 
 const limits = { slidingLog: slidingLog({ limit: 1, window: 300 }), gcra: gcra({ limit: 1, window: 300 }) }
 
-describe.each(Object.entries(limits))('those who wait for a %s', (_, limit) => {
-  test('get what is refunded, however late the store answers', async () => {
+describe.each(Object.entries(limits))('waiters for a %s', (_, limit) => {
+  test('waiters are admitted by refunded units, however late the store replies', async () => {
     await exploreWaiters({ limit, taken: 1, waiters: [{}, {}] }, 5000)
   })
 
-  test('may leave at any moment, and take nothing along', async () => {
+  test('a waiter that leaves at any moment is charged nothing', async () => {
     await exploreWaiters({ limit, taken: 0, waiters: [{}, { leaves: true }] }, 100)
   })
 
-  test('wait no longer than they would', async () => {
+  test('a waiter waits for at most its maxWait', async () => {
     await exploreWaiters({ limit, taken: 1, waiters: [{ maxWait: 350 }, { maxWait: 400 }] }, 2000)
   })
 })
 
-describe('waiters in a queue', () => {
-  test('may leave while something is refunded', async () => {
+describe('waiters', () => {
+  test('a waiter may leave during a refund', async () => {
     await exploreWaiters({ limit: limits.gcra, taken: 1, waiters: [{ leaves: true }] }, 50)
   })
 
-  test('find their way also when time passes while the store is asked', async () => {
+  test('waiters are served although time passes during calls to the store', async () => {
     const waiters = [{ leaves: true }, { maxWait: 400 }]
     await exploreWaiters({ limit: limits.gcra, taken: 0, waiters, slow: 1 }, 100)
   })
 
-  test('go on when the store fails one of them', async () => {
+  test('waiters continue when the store fails one of them', async () => {
     await exploreWaiters(
       {
         limit: limits.gcra,

@@ -18,7 +18,7 @@ import { redisOfWorlds } from './support/redis-of-worlds.js'
 import { type Request, type SlotsOptions, SlotsWorld } from './support/slots-world.js'
 
 const WINDOW_MS = 1000
-/** After so long nothing is left of what was charged, in segments and permits neither. */
+/** The time after which no charge is left, even in segments and permits. */
 const passMs = 2 * WINDOW_MS
 
 type Make = (limit: number, key: KeyFunction<Request>) => Limit<Request>
@@ -30,7 +30,7 @@ const algorithms: Readonly<Record<string, Make>> = {
   slidingWindow: (limit, key) => slidingWindow({ limit, window: WINDOW_MS, segments: 2, edge: 'strict', key }),
   concurrency: (limit, key) => concurrency({ limit, ttl: WINDOW_MS, key }),
 }
-/** A merge tries a count and permits; between two of the others, only the arithmetic differs. */
+/** A test before a merge tries a count and permits; the others differ only in their arithmetic. */
 const tried = Object.entries(algorithms).filter(([name]) =>
   byEffort({ usual: ['slidingLog', 'concurrency'].includes(name), full: true }),
 )
@@ -42,7 +42,7 @@ const byAll = (slot: number) => keyed<Request>(`all-${slot}`, () => `all ${slot}
 const ann: Request = { user: 'ann' }
 const bob: Request = { user: 'bob' }
 
-/** A store whose end is its owner's matter. */
+/** A store that its owner closes. */
 function storeMethods(store: Store): Omit<Store, 'close'> {
   return {
     decide: (ask) => store.decide(ask),
@@ -52,7 +52,7 @@ function storeMethods(store: Store): Omit<Store, 'close'> {
   }
 }
 
-/** Explores a world of one limit by user and others for all, each on a slot of its own. */
+/** Explores a world with a limit by user and limits for all, each on its own slot. */
 function exploreSlots(
   make: Make | readonly Make[],
   options: Omit<SlotsOptions, 'limits'>,
@@ -67,16 +67,16 @@ function exploreSlots(
 }
 
 describe.each(tried)('%s on each of two slots', (_, make) => {
-  test('whatever goes wrong with one call, nothing is admitted too much and nothing stays charged but what was lost', async () => {
+  test('a fault of one call across slots admits nothing beyond the limit, and leaves only lost charges', async () => {
     await exploreSlots(make, { capacities: [1, 1], requests: [ann, bob], faults: 1 }, 1000)
   })
 
-  test('an admitted request is refunded once, whenever it asks for that, and whenever time restores its units', async () => {
+  test('an admission across slots is refunded once, at any moment before or after time restores its units', async () => {
     const requests: Request[] = [{ ...ann, after: 'refund' }, ann]
     await exploreSlots(make, { capacities: [1, 1], requests, passMs }, 900)
   })
 
-  test('refusals that are charged are charged on every slot, and hold no permits', async () => {
+  test('charged refusals are charged on every slot, and hold no permits', async () => {
     await exploreSlots(
       make,
       {
@@ -90,38 +90,38 @@ describe.each(tried)('%s on each of two slots', (_, make) => {
   })
 })
 
-describe('decided across slots', () => {
-  test('three requests for two permits at most', async () => {
+describe('decisions across slots', () => {
+  test('decisions across slots are exact for three requests', async () => {
     await exploreSlots(log, { capacities: [2, 1], requests: [ann, ann, bob] }, 3000)
   })
 
-  test('three slots', async () => {
+  test('decisions across three slots are exact', async () => {
     await exploreSlots(log, { capacities: [1, 1, 1], requests: [ann, bob] }, 3000)
   })
 
-  test('two calls that go wrong', async () => {
+  test('decisions across slots are exact through two faults', async () => {
     await exploreSlots(log, { capacities: [1, 1], requests: [ann, bob], faults: 2 }, 20_000)
   })
 
-  test('answers that come in any order, however late', async () => {
+  test('decisions across slots are exact with late replies in any order', async () => {
     await exploreSlots(
       log,
       {
         capacities: [1, 1],
         requests: [ann, bob],
-        lateAnswers: true,
+        lateReplies: true,
         faults: 1,
       },
       100_000,
     )
   })
 
-  test('costs that leave a part of a limit', async () => {
+  test('decisions across slots are exact with costs that leave a part of a limit', async () => {
     const requests = [{ ...ann, cost: 2 }, ann, { ...bob, cost: 3 }]
     await exploreSlots(log, { capacities: [3, 3], requests }, 1000)
   })
 
-  test('a block that comes at any moment: who is blocked is charged nowhere', async () => {
+  test('a blocked user is charged on no slot, whenever the block comes', async () => {
     for (const onDeny of ['none', 'charge'] as const) {
       await exploreSlots(
         log,
@@ -137,7 +137,7 @@ describe('decided across slots', () => {
     }
   })
 
-  test('permits beside a count: a permit is free again, what was counted stays', async () => {
+  test('a release across slots frees the permit, and leaves the count on the other slot', async () => {
     const requests: Request[] = [{ ...ann, after: 'release' }, bob]
     await exploreSlots([log, permits], { capacities: [2, 1], requests, faults: 1 }, 5000)
   })
@@ -146,7 +146,7 @@ describe('decided across slots', () => {
 describe('on real Redis', () => {
   const redis = redisOfWorlds()
 
-  test.each(tried)('two requests, one of which is refunded: %s', async (_, make) => {
+  test.each(tried)('decisions across slots on real Redis are exact with a refund: %s', async (_, make) => {
     const stores = new Map<number, { now: () => number; store: Store }>()
     const storeOf = (slot: number, clock: () => number): Store => {
       const known = stores.get(slot)
@@ -169,10 +169,10 @@ describe('on real Redis', () => {
   })
 })
 
-describe('the explorer notices', () => {
+describe('the explorer detects mistakes across slots', () => {
   const two = { capacities: [1, 1], requests: [ann, bob] }
 
-  test('a refund that is left out', async () => {
+  test('the explorer detects a missing refund', async () => {
     const decide: typeof decideAcrossSlots = (ask, slots, decide) =>
       decideAcrossSlots(ask, slots, (part, slot) =>
         part.op === REFUND && part.charge ? Promise.resolve(part.charge) : decide(part, slot),
@@ -180,7 +180,7 @@ describe('the explorer notices', () => {
     await expect(exploreSlots(log, { ...two, decide }, 0, ALL)).rejects.toThrow(/is charged: expected 1 to be \+?0/)
   })
 
-  test('looking first and charging then', async () => {
+  test('the explorer detects a decision that peeks first and charges later', async () => {
     const decide: typeof decideAcrossSlots = async (ask, slots, decide) => {
       const seen = await decideAcrossSlots({ ...ask, op: PEEK }, slots, decide)
       if (!seen.allowed || ask.op !== CONSUME) return seen
@@ -189,7 +189,7 @@ describe('the explorer notices', () => {
     await expect(exploreSlots(log, { ...two, decide }, 0, ALL)).rejects.toThrow(/admitted 2 units .* may admit 1/)
   })
 
-  test('a charge that is sent again when it is not heard of', async () => {
+  test('the explorer detects a charge that is sent again without its reply', async () => {
     const decide: typeof decideAcrossSlots = (ask, slots, decide) =>
       decideAcrossSlots(ask, slots, (part, slot) =>
         decide(part, slot).catch((error) => (part.op === CONSUME ? decide({ ...part }, slot) : Promise.reject(error))),
@@ -197,7 +197,7 @@ describe('the explorer notices', () => {
     await expect(exploreSlots(log, { ...two, decide, faults: 1 }, 0, ALL)).rejects.toThrow()
   })
 
-  test('a refusal that is forgotten when what it charged could not be refunded', async () => {
+  test('the explorer detects a refusal that is lost when its refund fails', async () => {
     const decide: typeof decideAcrossSlots = async (ask, slots, decide) => {
       const lost: unknown[] = []
       const answer = await decideAcrossSlots(ask, slots, (part, slot) =>
@@ -214,7 +214,7 @@ describe('the explorer notices', () => {
     )
   })
 
-  test('and tells the schedule, which can be repeated by itself', async () => {
+  test('the explorer names the schedule of a failure, and repeats it', async () => {
     const decide: typeof decideAcrossSlots = async (ask, slots, decide) => ({
       ...(await decideAcrossSlots(ask, slots, decide)),
       allowed: true,

@@ -6,13 +6,13 @@ import { type TurnsOptions, TurnsWorld } from './support/turns-world.js'
 
 const redis = redisOfWorlds('setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance')
 
-/** There are too many schedules to try them all: each waits and asks again, for as long as it takes. */
+/** Every waiter repeats its request until it is served, which makes too many schedules to try all. */
 const SAMPLE = byEffort({ usual: 20, full: 3000 })
 
 const exploreTurns = (options: TurnsOptions, sample = SAMPLE) =>
   explore(() => TurnsWorld.make(redis(), options), 0, { sample })
 
-test('of two that wait in two processes the higher priority goes first once it is told of', async () => {
+test('the higher priority of two waiters in two processes is served first once it is reported', async () => {
   await exploreTurns({
     waiters: [
       { process: 0, priority: 0 },
@@ -22,7 +22,7 @@ test('of two that wait in two processes the higher priority goes first once it i
   })
 })
 
-test('two classes in each process, and one that does not wait in between', async () => {
+test('waiters of two classes in two processes are served in order, and before one that does not wait', async () => {
   await exploreTurns({
     waiters: [
       { process: 0, priority: 0 },
@@ -35,7 +35,7 @@ test('two classes in each process, and one that does not wait in between', async
   })
 })
 
-test('those that leave hold up no others, and are told of no more', async () => {
+test('waiters that leave hold up no others, and their reports end', async () => {
   await exploreTurns({
     waiters: [
       { process: 0, priority: 1, leaves: true },
@@ -46,7 +46,7 @@ test('those that leave hold up no others, and are told of no more', async () => 
   })
 })
 
-test('a process that dies holds up others until what it told lapses, and no longer', async () => {
+test('a process that dies holds up others only until its reports lapse', async () => {
   await exploreTurns({
     waiters: [
       { process: 0, priority: 2 },
@@ -58,15 +58,15 @@ test('a process that dies holds up others until what it told lapses, and no long
   })
 })
 
-test('the explorer notices decisions that do not heed what waits', async () => {
+test('the explorer detects decisions that ignore waiters', async () => {
   const waiters = [
     { process: 0, priority: 0 },
     { process: 1, priority: 1 },
   ] as const
-  await expect(exploreTurns({ waiters, beside: 2, heedsNone: true }, 200)).rejects.toThrow(/before/)
+  await expect(exploreTurns({ waiters, beside: 2, ignoresWaiters: true }, 200)).rejects.toThrow(/before/)
 })
 
-test('whatever command or reply is lost, all that wait are served or told, and one at a time', async () => {
+test('every waiter is served or fails, one at a time, whatever command or reply is lost', async () => {
   await exploreTurns({
     waiters: [
       { process: 0, priority: 0 },

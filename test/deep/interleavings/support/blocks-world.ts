@@ -8,39 +8,39 @@ import { Network } from './network.js'
 const LIMIT = 100
 const BLOCKED_MS = 60_000
 
-/** What the stores do by themselves, each in this order; beside what comes in between. */
+/** The operations of the stores, each in this order, and the events between them. */
 export interface BlocksOptions {
-  /** How many decisions the first store is asked for. */
+  /** The number of decisions of the first store. */
   readonly decisions: number
-  /** How many the second is asked for, which also blocks. */
+  /** The number of decisions of the second store, which also blocks. */
   readonly beside?: number
-  /** What the second store does to the key. */
+  /** The operations of the second store on the key. */
   readonly deeds: readonly ('block' | 'unblock')[]
-  /** Whether the end of blocks may pass. */
+  /** Whether blocks may end by time. */
   readonly ends?: boolean
-  /** Whether more time passes than a store remembers a block for. */
+  /** Whether more time may pass than a store remembers a block. */
   readonly forgets?: boolean
-  /** Whether Redis loses its scripts at some moment. */
+  /** Whether Redis may lose its scripts. */
   readonly losesScripts?: boolean
-  /** Whether Redis has lost the marker of a block as soon as it is set. */
+  /** Whether Redis loses the marker of a block as soon as it is set. */
   readonly losesMarker?: boolean
-  /** How many commands may go wrong. @default 0 */
+  /** The number of commands that may fail. @default 0 */
   readonly faults?: number
 }
 
 interface Decision {
   readonly name: string
-  /** Whether the block held at every moment, and at none, since it was asked for. */
+  /** Whether the block held at every moment since its request, and at none. */
   always: boolean
   never: boolean
-  told: Verdict | Error | undefined
+  verdict: Verdict | Error | undefined
 }
 
 let runs = 0
 
 /**
- * Two stores on one real Redis, each on a connection that keeps its order; when a command reaches Redis, and when
- * its reply comes back, is decided here. The clock of `performance` has to be faked.
+ * Two stores on one real Redis, each on a connection in order. The world decides when a command reaches Redis, and when
+ * its reply comes back. The clock of `performance` has to be faked.
  */
 export class BlocksWorld implements World {
   readonly #options: BlocksOptions
@@ -49,12 +49,12 @@ export class BlocksWorld implements World {
   readonly #stores: readonly Store[]
   readonly #limiters: readonly Limiter[]
   readonly #decisions: Decision[] = []
-  readonly #asked = [0, 0]
-  /** Worlds share a server. */
+  readonly #requested = [0, 0]
+  /** Worlds share a server, so each has its own keys. */
   readonly #prefix = `world-${runs++}:`
   #now = 1e12
   #deeds = 0
-  /** What Redis has been told, in its order. */
+  /** The commands that Redis has executed, in order. */
   #blockedUntil = 0
   #isForgotten = false
   #hasLostScripts = false
@@ -63,14 +63,14 @@ export class BlocksWorld implements World {
   constructor(redis: Redis, options: BlocksOptions) {
     this.#redis = redis
     this.#options = options
-    this.#network = new Network({ ...options, lateAnswers: true, inOrder: true })
+    this.#network = new Network({ ...options, lateReplies: true, inOrder: true })
     this.#stores = [0, 1].map((i) =>
       redisStore(this.#client(i), { clock: () => this.#now, prefix: this.#prefix, timeout: '1h' }),
     )
     this.#limiters = this.#stores.map((store) => createLimiter({ name: 'blocks', store, limit: LIMIT, window: '1h' }))
   }
 
-  /** A world whose Redis knows the scripts: that one is sent twice is a matter of chance otherwise. */
+  /** A world whose Redis knows the scripts; otherwise the second sending of a script would be random. */
   static async make(redis: Redis, options: BlocksOptions): Promise<BlocksWorld> {
     const world = new BlocksWorld(redis, options)
     const store = redisStore(world.#passing(), { clock: () => world.#now, prefix: 'warm-up:', timeout: '1h' })
@@ -84,7 +84,7 @@ export class BlocksWorld implements World {
     const steps = this.#network.steps()
     const { decisions, beside = 0, deeds, ends, forgets, losesScripts } = this.#options
     for (const [i, most] of [decisions, beside].entries()) {
-      const asked = this.#asked[i] as number
+      const asked = this.#requested[i] as number
       if (asked < most) steps.push({ name: `store ${i + 1} is asked`, take: () => this.#ask(i) })
     }
     const deed = deeds[this.#deeds]
@@ -105,21 +105,21 @@ export class BlocksWorld implements World {
     // Batches are sent at the end of a turn.
     await quiet(2)
     for (const decision of this.#decisions) {
-      if (decision.told !== undefined) continue
+      if (decision.verdict !== undefined) continue
       if (this.#isHeld()) decision.never = false
       else decision.always = false
     }
   }
 
   check(): void {
-    for (const decision of this.#decisions) if (decision.told !== undefined) expectTrue(decision)
+    for (const decision of this.#decisions) if (decision.verdict !== undefined) expectTrue(decision)
   }
 
   async end(): Promise<void> {
-    const untold = this.#decisions.find(({ told }) => told === undefined)
-    if (untold) throw new Error(`${untold.name} is never told`)
-    const failed = this.#decisions.filter(({ told }) => isFailure(told)).length
-    const admitted = this.#decisions.filter(({ told }) => !isFailure(told) && (told as Verdict).allowed).length
+    const undecided = this.#decisions.find(({ verdict }) => verdict === undefined)
+    if (undecided) throw new Error(`${undecided.name} has no verdict`)
+    const failed = this.#decisions.filter(({ verdict }) => isFailure(verdict)).length
+    const admitted = this.#decisions.filter(({ verdict }) => !isFailure(verdict) && (verdict as Verdict).allowed).length
     const charged = await this.#charged()
     if (charged < admitted || charged > admitted + failed) {
       throw new Error(`${admitted} are admitted, ${failed} failed, and ${charged} charged`)
@@ -127,13 +127,13 @@ export class BlocksWorld implements World {
   }
 
   async close(): Promise<void> {
-    // What they still ask for is not answered any more.
+    // Pending commands receive no reply.
     for (const store of this.#stores) store.close().catch(() => {})
     const keys = (await this.#redis.call('KEYS', `${this.#prefix}*`)) as string[]
     if (keys.length > 0) await this.#redis.call('DEL', ...keys)
   }
 
-  /** Its commands wait until they are let through. */
+  /** Its commands wait until the world sends them. */
   #client(i: number): RedisClient {
     const name = `store ${i + 1}`
     return standIn((command, args) => {
@@ -144,7 +144,7 @@ export class BlocksWorld implements World {
 
   async #run(command: string, args: readonly string[]): Promise<unknown> {
     const reply = await this.#redis.callBuffer(command, ...args)
-    // A change of the index of blocks says what it does, with the time before that.
+    // A change of the index of blocks states its operation, after the time.
     const change = /^EVAL/.test(command) ? args.at(-5) : undefined
     const isBlocking = change === 'BLOCK'
     if (isBlocking) this.#blockedUntil = Number(args.at(-9)) + BLOCKED_MS
@@ -158,18 +158,18 @@ export class BlocksWorld implements World {
   }
 
   #ask(i: number): void {
-    const n = ++(this.#asked as [number, number])[i as 0 | 1]
+    const n = ++(this.#requested as [number, number])[i as 0 | 1]
     const name = `decision ${n} of store ${i + 1}`
     this.#network.note(`store ${i + 1}`, name)
     const isHeld = this.#isHeld()
-    const decision: Decision = { name, always: isHeld, never: !isHeld, told: undefined }
+    const decision: Decision = { name, always: isHeld, never: !isHeld, verdict: undefined }
     this.#decisions.push(decision)
     this.#limiters[i]?.consume('k').then(
       (verdict) => {
-        decision.told = verdict
+        decision.verdict = verdict
       },
       (error: Error) => {
-        decision.told = error
+        decision.verdict = error
       },
     )
   }
@@ -215,14 +215,14 @@ export class BlocksWorld implements World {
   }
 }
 
-function expectTrue({ name, always, never, told }: Decision): void {
-  if (isFailure(told)) return
-  const isBlocked = (told as Verdict).reason === 'blocked'
+function expectTrue({ name, always, never, verdict }: Decision): void {
+  if (isFailure(verdict)) return
+  const isBlocked = (verdict as Verdict).reason === 'blocked'
   if (always && !isBlocked) throw new Error(`${name} is let through a block that held all the time`)
   if (never && isBlocked) throw new Error(`${name} is blocked, and there was no block`)
 }
 
-/** Whether it is not Redis that decided. */
-function isFailure(told: Verdict | Error | undefined): boolean {
-  return told instanceof Error || told?.kind !== 'decided'
+/** Whether Redis did not decide. */
+function isFailure(verdict: Verdict | Error | undefined): boolean {
+  return verdict instanceof Error || verdict?.kind !== 'decided'
 }

@@ -6,7 +6,7 @@ import { Network } from './network.js'
 
 const TTL_MS = 1000
 
-/** What a holder does with its permits, one thing after the other. */
+/** The operations of a holder on its permits, in order. */
 export type Deed = 'renew' | 'release' | 'refund'
 
 export interface Holder {
@@ -15,33 +15,33 @@ export interface Holder {
 }
 
 export interface ConcurrencyOptions {
-  /** A store that goes by this clock. */
+  /** A store that reads this clock. */
   store(clock: () => number): Store
   readonly limit: number
   readonly holders: readonly Holder[]
-  /** How often half a `ttl` passes. */
+  /** The number of times that half a `ttl` passes. */
   readonly halves: number
-  /** How many calls go wrong; a holder one of whose calls does is dead from then on. @default 0 */
+  /** The number of calls that fail; a holder is dead after its call fails. @default 0 */
   readonly faults?: number
 }
 
 interface Held {
   readonly name: string
   readonly holder: Holder
-  /** By the store's clock; permits are held before. */
+  /** The end of the permits by the clock of the store. */
   until: number
 }
 
 let runs = 0
 
-/** Holders of permits, each in a process of its own, whose calls come at any time and who may die at any time. */
+/** Holders of permits, each in its own process, whose calls come at any time and who may die at any time. */
 export class ConcurrencyWorld implements World {
   readonly #options: ConcurrencyOptions
   readonly #network: Network
   readonly #store: Store
   readonly #limiter: Limiter
   readonly #held: readonly Held[]
-  /** Worlds may share a server. */
+  /** Worlds may share a server, so each has its own key. */
   readonly #key = `run-${runs++}`
   #now = 1e12
   #halves: number
@@ -56,7 +56,7 @@ export class ConcurrencyWorld implements World {
     this.#held = options.holders.map((holder, i) => ({ name: `holder ${i + 1}`, holder, until: 0 }))
     for (const held of this.#held) {
       this.#live(held).catch((error) => {
-        if (!/(lost|late|unheard)$/.test(String(error))) this.#broken = error
+        if (!/(lost|late|unreported)$/.test(String(error))) this.#broken = error
       })
     }
   }
@@ -82,7 +82,7 @@ export class ConcurrencyWorld implements World {
     if (remaining !== limit - taken) throw new Error(`${remaining} permits are free, and ${taken} of ${limit} are held`)
   }
 
-  /** Everyone's time runs out. */
+  /** The permits of all holders end. */
   async end(): Promise<void> {
     this.#now += TTL_MS
     await this.check()

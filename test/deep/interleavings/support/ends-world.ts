@@ -5,23 +5,23 @@ import { standIn } from '../../../support/stand-in.js'
 import { quiet, type Step, type World } from './explore.js'
 
 export interface EndsOptions {
-  /** How the second process ends the block that the first has made, and all know. */
+  /** The operation with which the second process ends the block of the first, which all know. */
   readonly deed: 'unblock' | 'removeAll' | 'forget'
-  /** Whether Redis comes back with what it had when the block was there, instead of with nothing, and processes connect anew. */
+  /** Whether Redis restarts with the data from the time of the block instead of none, and processes reconnect. */
   readonly crashes?: boolean
-  /** How often Redis may lose everything. */
+  /** The number of times that Redis may lose everything. */
   readonly flushes: number
-  /** How many seconds may pass: in each, every process is to look once. */
+  /** The number of seconds that may pass: in each, every process looks once. */
   readonly seconds: number
-  /** Whether the second process may leave once the third knows the end. */
+  /** Whether the second process may end once the third knows the end of the block. */
   readonly leaves?: boolean
 }
 
 const PROCESSES = [0, 1, 2] as const
-/** Longer than from one look to the next. */
+/** Longer than the pause between two looks. */
 const SECOND_MS = 1150
 
-/** The commands of a process, which wait until it goes on. */
+/** The commands of a process, which wait until it continues. */
 class Gate {
   readonly #waiting: { readonly isWrite: boolean; readonly go: () => void }[] = []
   #isOpen = false
@@ -48,7 +48,7 @@ class Gate {
     this.#isOpen = false
   }
 
-  /** Lets it go on up to its next write to the index, which waits for the call after this. */
+  /** Lets it continue up to its next write to the index, which waits for the next call. */
   async goOn(): Promise<void> {
     this.#isOpen = true
     this.#waiting.shift()?.go()
@@ -64,8 +64,8 @@ class Gate {
 let runs = 0
 
 /**
- * Three processes on one real Redis that know a block, which one of them ends. When each goes on is decided here: one that
- * does not is stopped, or slow. Timers have to be faked.
+ * Three processes on one real Redis that know a block, which one of them ends. The world decides when each continues: one
+ * that does not is paused or slow. Timers have to be faked.
  */
 export class EndsWorld implements World {
   readonly #redis: Redis
@@ -73,7 +73,7 @@ export class EndsWorld implements World {
   readonly #prefix = `ends-${runs++}:`
   readonly #gates = PROCESSES.map(() => new Gate())
   readonly #connected: (() => void)[] = []
-  /** The keys of Redis as they were, each with what is left of its life. */
+  /** The keys of Redis at an earlier moment, each with its remaining life. */
   readonly #saved: [key: string, left: number, value: Buffer][] = []
   readonly #stores: readonly RedisStore[]
   readonly #limiters: readonly Limiter[]
@@ -82,9 +82,9 @@ export class EndsWorld implements World {
   #flushes = 0
   #seconds = 0
   #hasLeft = false
-  /** Of each process: whether it knew the end at some time. */
+  /** Whether each process has known the end of the block. */
   readonly #knows = PROCESSES.map(() => false)
-  /** Of each process: whether its next look began after the last flush, and one that so began has ended. */
+  /** Whether each process has completed a look that began after the last flush. */
   readonly #looks = PROCESSES.map(() => false)
   readonly #hasLooked = PROCESSES.map(() => true)
 

@@ -1,57 +1,57 @@
 import { randomFrom } from '../../../contract/policies.js'
 import { byEffort } from '../../../support/effort.js'
 
-/** One thing that may happen next. */
+/** One possible next event. */
 export interface Step {
   readonly name: string
   take(): unknown
 }
 
-/** A small system in which nothing happens by itself: its explorer decides what happens next. */
+/** A small system without events of its own: its explorer decides which step comes next. */
 export interface World {
-  /** What may happen next, in an order that is the same in every run; nothing at the end. */
+  /** The possible next steps, in an order that is the same in every run; none at the end. */
   steps(): Step[]
-  /** All that the future depends on, as text: what follows equal texts is explored once. */
+  /** Everything that the future depends on, as text: the steps after equal texts are explored once. */
   state(): string
-  /** Throws unless all is well in this state. Not called on the way to a state that has been gone before. */
+  /** Throws when this state breaks an invariant. Not called for the states of a path that was explored before. */
   check(): unknown
-  /** Throws unless all is well at the end. */
+  /** Throws when the final state breaks an invariant. */
   end(): unknown
-  /** Resolves when nothing more happens by itself. @default the end of this turn of the event loop */
+  /** Resolves when all consequences of a step are complete. @default the end of this turn of the event loop */
   quiet?(): Promise<void>
   close?(): unknown
 }
 
 export interface ExploreOptions {
-  /** Only this schedule, as a failure names it. @default the environment's SLUICE_SCHEDULE, else all or a sample */
+  /** Only this schedule, as a failure names it. @default SLUICE_SCHEDULE of the environment, otherwise all or a sample */
   readonly schedule?: string | undefined
   /**
-   * How many schedules are tried, each by chance, the same in every run. @default all of them in `npm run deep`, and
-   * as many as a merge has time for otherwise
+   * The number of random schedules, the same in every run. @default all schedules in `npm run deep`, otherwise as many as
+   * a test before a merge has time for
    */
   readonly sample?: number
 }
 
-/** For what must be found: every schedule, however much is tried elsewhere. */
+/** Every schedule, for tests of mistakes that the explorer must find. */
 export const ALL: ExploreOptions = { sample: Number.POSITIVE_INFINITY }
 
 const SAMPLE = byEffort({ usual: 50, full: Number.POSITIVE_INFINITY })
 
-/** A choice that was made, and what came of it. */
+/** A choice of a step, and the state before it. */
 interface Branch {
   readonly state: string
   readonly choices: number
   choice: number
-  /** Complete schedules from here. */
+  /** The number of complete schedules from here. */
   schedules: number
 }
 
 /**
- * Runs a world through the orders in which its steps can be taken, each time from the start: all of them, depth first,
- * or a sample. The first order that breaks something is thrown with its steps and with the numbers that repeat it:
+ * Runs a world through the orders of its steps, each time from the start: all of them, depth first, or a sample. The first
+ * order that breaks an invariant is thrown with its steps and with the numbers that repeat it:
  * `SLUICE_SCHEDULE=0.2.1 npx vitest run --root test interleavings -t 'name of the test'`.
  *
- * @param moreThan how many complete schedules a world has at least that branches as its test means
+ * @param moreThan a number that the complete schedules exceed when the world branches as its test intends
  */
 export async function explore(
   make: () => World | Promise<World>,
@@ -70,9 +70,9 @@ export async function explore(
   }
 }
 
-/** Returns how many complete schedules there are. A state that is reached again is not gone on from again. */
+/** Returns the number of complete schedules. A state that is reached again is not explored again. */
 async function exploreAll(make: () => World | Promise<World>): Promise<number> {
-  /** How many complete schedules there are from each state that is done with. */
+  /** The number of complete schedules from each explored state. */
   const done = new Map<string, number>()
   const branches: Branch[] = []
   for (;;) {
@@ -95,13 +95,13 @@ async function exploreSome(make: () => World | Promise<World>, count: number): P
 }
 
 interface RunOptions {
-  /** How many schedules a state stands for that is done with. @default none is */
+  /** The number of schedules from an explored state. @default no state is explored */
   readonly known?: (state: string) => number | undefined
-  /** Which of so many steps is taken where nothing is said. @default the first */
+  /** The step to take beyond the given branches. @default the first */
   readonly pick?: (choices: number) => number
 }
 
-/** One run: along `branches`, and on by choices that are added. Returns how many schedules its last state stands for. */
+/** One run: along `branches`, and then by new choices, which it adds. Returns the number of schedules from its last state. */
 async function run(
   make: () => World | Promise<World>,
   branches: Branch[],
@@ -113,7 +113,7 @@ async function run(
   try {
     for (let depth = 0; ; depth++) {
       await (world.quiet?.() ?? quiet())
-      // The way to the last choice has been gone before.
+      // The path to the last choice was checked before.
       if (depth >= branches.length || !known) await world.check()
       const steps = world.steps()
       if (steps.length === 0) {
@@ -128,7 +128,7 @@ async function run(
       }
       const { choice } = branches[depth] as Branch
       const step = steps[choice]
-      if (!step) throw new Error('the same steps led elsewhere this time: something here is left to chance')
+      if (!step) throw new Error('the same steps led to another state: the world is not deterministic')
       taken.push(step.name)
       choices.push(choice)
       await step.take()
@@ -142,7 +142,7 @@ async function run(
   }
 }
 
-/** Lets everything run that waits for nothing but its turn: promises, and what they put off to the end of a turn. */
+/** Lets pending promises run, and the callbacks that they defer to the end of a turn. */
 export async function quiet(turns = 1): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve))
 }

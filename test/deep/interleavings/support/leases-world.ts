@@ -9,26 +9,26 @@ export interface LeasesOptions {
   /** One limit with a lease. */
   readonly limit: Limit
   readonly units: number
-  /** The costs each process is asked for, one after the other, after it has been asked often enough to take leases. */
-  readonly asks: readonly (readonly number[])[]
-  /** Whether an admission may be refunded to the first process. */
+  /** The costs of the requests of each process, in order, after enough requests for leases. */
+  readonly requests: readonly (readonly number[])[]
+  /** Whether the first process may refund an admission. */
   readonly refunds?: boolean
-  /** Whether the first process may forget the key. */
+  /** Whether the first process may reset the key. */
   readonly resets?: boolean
-  /** Whether the first process may die, with all that it holds. */
+  /** Whether the first process may die, with all its leases. */
   readonly dies?: boolean
-  /** How often how much time passes. */
+  /** The time that passes, and the number of times. */
   readonly passMs?: number
   readonly passes?: number
-  /** Whether leases are looked for that are over. */
+  /** Whether the sweep of expired leases is a step. */
   readonly sweeps?: boolean
-  /** The store, as the processes see it. @default as it is */
+  /** Changes the requests that reach the store. @default unchanged */
   readonly seen?: (ask: StoreRequest) => StoreRequest
   readonly faults?: number
-  readonly lateAnswers?: boolean
-  /** Throws unless the limit holds for these instants at which units were admitted, in order. */
+  readonly lateReplies?: boolean
+  /** Throws unless the limit holds for these instants of admissions, in order. */
   holds(instants: readonly number[]): void
-  /** Whether nothing that is counted comes back by itself while the world lasts. */
+  /** Whether no charge lapses during the world. */
   readonly lasts?: boolean
 }
 
@@ -36,16 +36,16 @@ interface Process {
   readonly name: string
   readonly leases: InstanceType<typeof Leases>
   readonly limiter: Limiter
-  asks: readonly number[]
+  requests: readonly number[]
   state: 'open' | 'closing' | 'closed' | 'dead'
   calls: number
-  /** When the store decided what is being answered: that is when the first who waits for it is admitted. */
+  /** The decision of the store behind the current reply, at whose instant its first waiter is admitted. */
   decided: Decided | undefined
 }
 
 interface Decided {
   readonly at: number
-  /** How often the key had been reset. */
+  /** The number of earlier resets of the key. */
   readonly resets: number
 }
 
@@ -57,10 +57,10 @@ interface Admission {
 }
 
 const KEY = 'key'
-/** So often a process is asked before it takes leases of 2. */
+/** The number of requests after which a process takes leases of 2. */
 const PRELUDE = 2
 
-/** Processes that take units in advance from one store; asks, answers, time and the end of processes come in any order. */
+/** Processes with leases from one store, with requests, replies, time and ends of processes in any order. */
 export class LeasesWorld implements World {
   readonly #options: LeasesOptions
   readonly #network: Network
@@ -84,10 +84,10 @@ export class LeasesWorld implements World {
     this.#passes = options.passes ?? 0
     this.#sweeps = options.sweeps ? 1 : 0
     this.#store = memoryStore({ clock: () => this.#now })
-    this.#processes = options.asks.map((asks, i) => this.#process(`process ${i + 1}`, asks))
+    this.#processes = options.requests.map((requests, i) => this.#process(`process ${i + 1}`, requests))
   }
 
-  /** A world in which there has been enough demand for leases. */
+  /** A world after enough requests for leases. */
   static async make(options: LeasesOptions): Promise<LeasesWorld> {
     const world = new LeasesWorld(options)
     for (const process of world.#processes) for (let n = 0; n < PRELUDE; n++) await world.#ask(process, 1)
@@ -99,9 +99,9 @@ export class LeasesWorld implements World {
     const steps = this.#network.steps()
     const [first] = this.#processes as [Process]
     for (const process of this.#processes) {
-      const { name, asks, state } = process
+      const { name, requests, state } = process
       if (state !== 'open') continue
-      if (asks.length > 0) steps.push({ name: `${name} is asked`, take: () => void this.#askAgain(process) })
+      if (requests.length > 0) steps.push({ name: `${name} is asked`, take: () => void this.#askAgain(process) })
       else steps.push({ name: `${name} closes`, take: () => this.#close(process) })
     }
     const { refunds, resets, dies, sweeps, passMs } = this.#options
@@ -127,7 +127,7 @@ export class LeasesWorld implements World {
     this.#options.holds(this.#admissions.flatMap(({ at, cost }) => new Array(cost).fill(at)).sort((a, b) => a - b))
   }
 
-  /** What was taken was spent, or refunded; or its reply was lost, and it is never spent. */
+  /** Every leased unit was spent or refunded, or its reply was lost and it is never spent. */
   async end(): Promise<void> {
     if (this.#waiting > 0) throw new Error(`${this.#waiting} wait for an answer for ever`)
     const { units, limit, lasts, dies, faults } = this.#options
@@ -144,7 +144,7 @@ export class LeasesWorld implements World {
     await this.#store.close()
   }
 
-  #process(name: string, asks: readonly number[]): Process {
+  #process(name: string, requests: readonly number[]): Process {
     const next = { decide: (ask: StoreRequest) => this.#decide(process, ask) }
     const leases = new Leases({ slots: { areOne: () => true }, clock: () => this.#now }, next)
     const store = {
@@ -152,7 +152,7 @@ export class LeasesWorld implements World {
       reset: (plan: StoreRequest['plan'], identities: readonly string[]) => {
         leases.change({ kind: 'reset', plan, identities })
         return this.#call(process, 'reset', () => {
-          // What was admitted before does not count after.
+          // Admissions from before a reset do not count after it.
           this.#resets++
           this.#admissions = []
           return this.#store.reset(plan, identities)
@@ -160,7 +160,7 @@ export class LeasesWorld implements World {
       },
     } as Partial<Store> as Store
     const limiter = createLimiter({ name: 'leased', store, limits: [this.#options.limit] })
-    const process: Process = { name, leases, limiter, asks, state: 'open', calls: 0, decided: undefined }
+    const process: Process = { name, leases, limiter, requests, state: 'open', calls: 0, decided: undefined }
     return process
   }
 
@@ -191,15 +191,15 @@ export class LeasesWorld implements World {
     process.decided = undefined
     const wasReset = this.#hasReset
     const verdict = await process.limiter.consume(KEY, { cost })
-    // A decision from before a reset that is served from a lease from before it was admitted before it.
+    // A decision from before a reset by a lease from before it counts as admitted before the reset.
     const { at, resets } = process.decided ?? { at: this.#now, resets: wasReset ? this.#resets : 0 }
     process.decided = undefined
     if (verdict.allowed && resets === this.#resets) this.#admissions.push({ verdict, process, at, cost })
   }
 
   async #askAgain(process: Process): Promise<void> {
-    const [cost, ...rest] = process.asks
-    process.asks = rest
+    const [cost, ...rest] = process.requests
+    process.requests = rest
     this.#network.note(process.name, 'is asked')
     this.#waiting++
     try {
@@ -254,6 +254,6 @@ export class LeasesWorld implements World {
   }
 
   #tolerate(error: unknown): void {
-    if (!/(lost|late|unheard)$/.test(String(error))) this.#broken = error as Error
+    if (!/(lost|late|unreported)$/.test(String(error))) this.#broken = error as Error
   }
 }

@@ -1,6 +1,6 @@
 import type { Step } from './explore.js'
 
-/** One call on its way: asked, run where it was sent to, answered. */
+/** One call: sent, executed by its server, and replied to. */
 interface Call {
   readonly client: string
   readonly server: string
@@ -8,50 +8,49 @@ interface Call {
   state: 'sent' | 'late' | 'ran'
   run(): unknown
   answer: unknown
-  /** What the server threw instead of an answer. */
+  /** The error that the server threw instead of a reply. */
   refusal: Error | undefined
   resolve(answer: unknown): void
   reject(error: Error): void
 }
 
-/** What became of a call, for those who say what must be true of it. */
+/** The outcome of a call, for checks of it. */
 export interface Fate {
-  /** The server has run it. */
+  /** Whether the server has executed it. */
   ran: boolean
-  /** Its caller was told that it failed. */
+  /** Whether its caller received a failure. */
   failed: boolean
   answer: unknown
 }
 
 export interface NetworkOptions {
-  /** How many calls may go wrong: be lost, run without their caller hearing of it, or run after their caller gave up. */
+  /** The number of calls that may fail: lost, executed without a reply, or executed after their caller gave up. */
   readonly faults?: number
   /**
-   * Whether answers travel by themselves, later than their call runs. Where callers do nothing with an answer but
-   * make further calls, that adds nothing: those may be as late. @default false
+   * Whether a reply is a separate step, later than the execution. Where callers only make further calls after a reply, this
+   * adds nothing, as those calls may be as late. @default false
    */
-  readonly lateAnswers?: boolean
+  readonly lateReplies?: boolean
   /** Whether calls of one client to one server stay in order, as on one connection. @default false */
   readonly inOrder?: boolean
 }
 
 /**
- * Calls between clients and servers, none of which moves by itself: that a call reaches its server, that the
- * answer reaches its caller, and that either goes wrong are steps.
+ * Calls between clients and servers. The arrival of a call, the arrival of its reply, and each fault are separate steps.
  */
 export class Network {
   readonly #calls = new Set<Call>()
   readonly #inOrder: boolean
-  readonly #lateAnswers: boolean
+  readonly #lateReplies: boolean
   #faults: number
-  /** What happened at each server and to each client, in order: with that, everything is as it is. */
+  /** The events at each server and client, in order, which determine the whole state. */
   readonly #histories = new Map<string, string[]>()
   readonly #fates = new Map<string, Fate>()
 
-  constructor({ faults = 0, inOrder = false, lateAnswers = false }: NetworkOptions = {}) {
+  constructor({ faults = 0, inOrder = false, lateReplies = false }: NetworkOptions = {}) {
     this.#faults = faults
     this.#inOrder = inOrder
-    this.#lateAnswers = lateAnswers
+    this.#lateReplies = lateReplies
   }
 
   get isQuiet(): boolean {
@@ -78,7 +77,7 @@ export class Network {
     })
   }
 
-  /** Notes what happens beside calls: a clock moves, a process leaves. */
+  /** Records an event beside calls, such as a step of a clock or the end of a process. */
   note(place: string, what: string): void {
     const history = this.#histories.get(place)
     if (history) history.push(what)
@@ -100,19 +99,19 @@ export class Network {
         if (this.#isBehind(answered, connection)) continue
         steps.push({ name: `${name} is answered`, take: () => this.#answer(call) })
         if (this.#faults > 0)
-          steps.push({ name: `the answer to ${name} is lost`, take: () => this.#fail(call, 'unheard') })
+          steps.push({ name: `the answer to ${name} is lost`, take: () => this.#fail(call, 'unreported') })
         continue
       }
-      // An answer comes after those to what was asked before.
+      // A reply comes after those to earlier calls.
       answered.add(connection)
       if (this.#isBehind(asked, connection)) continue
       const isLate = state === 'late'
       const runs = `${server} runs ${name}`
-      if (this.#lateAnswers || isLate) steps.push({ name: runs, take: () => this.#run(call) })
+      if (this.#lateReplies || isLate) steps.push({ name: runs, take: () => this.#run(call) })
       else steps.push({ name: `${runs} and answers`, take: () => this.#run(call).then(() => this.#answer(call)) })
       if (!isLate && this.#faults > 0) {
-        if (!this.#lateAnswers) {
-          const take = () => this.#run(call).then(() => this.#fail(call, 'unheard'))
+        if (!this.#lateReplies) {
+          const take = () => this.#run(call).then(() => this.#fail(call, 'unreported'))
           steps.push({ name: `${runs} and the answer is lost`, take })
         }
         steps.push({ name: `${name} is lost`, take: () => this.#fail(call, 'lost') })
@@ -155,7 +154,7 @@ export class Network {
     else call.resolve(call.answer)
   }
 
-  #fail(call: Call, how: 'lost' | 'late' | 'unheard'): void {
+  #fail(call: Call, how: 'lost' | 'late' | 'unreported'): void {
     this.#faults--
     this.note(call.client, `${call.name} ${how}`)
     ;(this.#fates.get(call.name) as Fate).failed = true

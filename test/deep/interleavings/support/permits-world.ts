@@ -5,7 +5,7 @@ import { holdPermitsUntil } from '@sluice/core/http'
 import { Permits } from '../../../support/inside.js'
 import type { Step, World } from './explore.js'
 
-/** Half a `ttl`, in which there is one tick: permits are renewed every third of one, so at worst that seldom. */
+/** Half a `ttl`, with one tick: permits are renewed every third of a `ttl`, so this is the slowest renewal. */
 const HALF_MS = 500
 const TTL_MS = 2 * HALF_MS
 const KEY = 'everyone'
@@ -13,26 +13,26 @@ const KEY = 'everyone'
 export type Event = 'headers' | 'leave' | 'end' | 'resolve' | 'release'
 
 export interface PermitsOptions {
-  /** What may happen to the one request that holds a permit, in any order. */
+  /** The possible events of the one request that holds a permit, in any order. */
   readonly events: readonly Event[]
-  /** Whether the framework shows the promise of its handler. */
+  /** Whether the framework exposes the promise of its handler. */
   readonly showsPromise: boolean
-  /** How often half a `ttl` passes. */
+  /** The number of times that half a `ttl` passes. */
   readonly halves: number
 }
 
-/** One request with a permit, whose client, handler and clock go their ways in any order. */
+/** One request with a permit, whose client, handler and clock act in any order. */
 export class PermitsWorld implements World {
   readonly #options: PermitsOptions
   readonly #limiter: Limiter
   readonly #permits: InstanceType<typeof Permits>
   readonly #response: ServerResponse
-  /** When it happened, by the clock. */
+  /** The instant of the event, by the clock. */
   readonly #taken = new Map<Event, number>()
   #resolve = () => {}
   #now = 1e12
   #halves: number
-  /** By the rule: until when the permit is held, by the clock. */
+  /** The instant until which the permit should be held, by the clock. */
   #until: number
   readonly #ready: Promise<void>
 
@@ -86,7 +86,7 @@ export class PermitsWorld implements World {
     if (remaining !== 1 - held) throw new Error(`${remaining} permits are free, and ${held} should be held`)
   }
 
-  /** Another request takes the permit as soon as the first can hold it no more, and keeps it. */
+  /** Another request takes the permit as soon as the first one loses it, and holds it. */
   async end(): Promise<void> {
     if (!this.#taken.has('leave') && !this.#taken.has('end')) this.#take('leave')
     this.#now += TTL_MS
@@ -103,13 +103,13 @@ export class PermitsWorld implements World {
     this.#taken.set(event, this.#now)
     switch (event) {
       case 'headers':
-        // A framework that shows the promise tells more by that.
+        // A framework that exposes the promise gives more information.
         if (hasLeft && !this.#options.showsPromise) this.#until = 0
         return this.#response.writeHead(200)
       case 'end':
         if (!this.#taken.has('leave') || !this.#options.showsPromise) this.#until = 0
         this.#response.end()
-        // Without a socket nothing is sent: what Node does when it is.
+        // Without a socket, the test emits the events of Node.
         return hasLeft || this.#response.emit('finish')
       case 'leave':
         if (hasBegun || (this.#options.showsPromise && this.#taken.has('resolve'))) this.#until = 0

@@ -5,7 +5,7 @@ import { type RedisServer, startRedis } from '../../../support/redis-server.js'
 
 type Faked = 'setTimeout' | 'clearTimeout' | 'setInterval' | 'clearInterval' | 'performance'
 
-/** A Redis for the worlds of a file, to which its client is connected, and for each test the clocks and timers that are faked. */
+/** A connected client of a Redis for the worlds of a file. Fakes the named clocks and timers for each test. */
 export function redisOfWorlds(...faked: Faked[]): () => Redis {
   let redis: RedisServer
   let client: Owned<Redis>
@@ -19,7 +19,7 @@ export function redisOfWorlds(...faked: Faked[]): () => Redis {
     await redis.stop()
   })
   beforeEach(() => {
-    // None named would be all.
+    // An empty list would fake all of them.
     if (faked.length > 0) vi.useFakeTimers({ toFake: faked })
   })
   afterEach(() => {

@@ -20,24 +20,24 @@ import { Network } from './network.js'
 const SYNC_MS = 20
 const HOUR_MS = 3_600_000
 
-/** What the first process does beside decisions, each once. */
+/** The operations of the first process beside decisions, each once. */
 export type Deed = 'refund' | 'reset' | 'block' | 'unblock'
 
 export interface RelaxedOptions {
-  /** The keys that each process is asked for, in this order. */
-  readonly asks: readonly (readonly string[])[]
-  /** How many units a key has. @default 100 */
+  /** The keys of the requests of each process, in order. */
+  readonly requests: readonly (readonly string[])[]
+  /** The units of a key. @default 100 */
   readonly limit?: number
-  /** How many units all keys have together, where they share a limit. */
+  /** The units of all keys together, where they share a limit. */
   readonly shared?: number
-  /** How many decisions each process has made on the key `k` before anything is a step: from 2 on it counts by itself. @default 0 */
+  /** The number of decisions of each process on the key `k` before the first step: from 2 on, it counts locally. @default 0 */
   readonly counted?: number
   readonly deeds?: readonly Deed[]
-  /** How often the time of an exchange comes. @default 0 */
+  /** The number of times that an exchange is due. @default 0 */
   readonly rounds?: number
-  /** How many commands may go wrong. @default 0 */
+  /** The number of commands that may fail. @default 0 */
   readonly faults?: number
-  /** Whether processes charge in Redis whatever an exchange carries a second time: for a check of the checks. */
+  /** Whether every exchange is charged in Redis a second time, to test the checks. */
   readonly sendsTwice?: boolean
 }
 
@@ -45,10 +45,10 @@ interface Decision {
   readonly name: string
   readonly process: Process
   readonly key: string
-  /** How many decisions of its process, and resets of its key, were asked for before it. */
+  /** The number of earlier decisions of its process, and of earlier resets of its key. */
   readonly before: number
   readonly resets: number
-  /** Whether a block is there at every moment since it was asked for. */
+  /** Whether a block holds at every moment since its request. */
   isBlocked: boolean
   verdict: Verdict | Error | undefined
   isRefunded: boolean
@@ -58,15 +58,15 @@ interface Process {
   readonly name: string
   readonly store: Store
   readonly limiter: Limiter<string>
-  asked: number
+  requested: number
   state: 'open' | 'closing' | 'closed'
 }
 
 let runs = 0
 
 /**
- * Processes that count by themselves on one real Redis, each on a connection that keeps its order; when a command reaches Redis, when
- * its reply comes back, and when the time of an exchange comes, is decided here. Timers have to be faked.
+ * Processes that count locally on one real Redis, each on a connection in order. The world decides when a command reaches
+ * Redis, when its reply comes back, and when an exchange is due. Timers have to be faked.
  */
 export class RelaxedWorld implements World {
   readonly #options: RelaxedOptions
@@ -76,7 +76,7 @@ export class RelaxedWorld implements World {
   readonly #decisions: Decision[] = []
   readonly #limits: readonly Limit<string>[]
   readonly #limit: number
-  /** Worlds share a server. */
+  /** Worlds share a server, so each has its own keys. */
   readonly #prefix = `relaxed-${runs++}:`
   #now = 1e12
   #isReady = false
@@ -98,15 +98,15 @@ export class RelaxedWorld implements World {
       fixedWindow({ limit, window: HOUR_MS }),
       ...(shared === undefined ? [] : [fixedWindow<string>({ limit: shared, window: HOUR_MS, key: all })]),
     ]
-    this.#network = new Network({ ...options, lateAnswers: true, inOrder: true })
-    this.#processes = options.asks.map((_, i) => this.#process(`process ${i + 1}`))
+    this.#network = new Network({ ...options, lateReplies: true, inOrder: true })
+    this.#processes = options.requests.map((_, i) => this.#process(`process ${i + 1}`))
   }
 
   static async make(redis: Redis, options: RelaxedOptions): Promise<RelaxedWorld> {
     const world = new RelaxedWorld(redis, options)
     for (let n = 0; n < (options.counted ?? 0); n++) {
       for (const process of world.#processes) await world.#decide(process, 'k')
-      // The exchange that a second decision fetches the count with may be replied to later.
+      // The reply to the exchange with which a second decision fetches the count may come later.
       await until(() => world.#sent === 0)
     }
     world.#isReady = true
@@ -115,9 +115,9 @@ export class RelaxedWorld implements World {
 
   steps(): Step[] {
     const steps = this.#network.steps()
-    const { asks, deeds = [], rounds = 0 } = this.#options
+    const { requests, deeds = [], rounds = 0 } = this.#options
     for (const [i, process] of this.#processes.entries()) {
-      const key = asks[i]?.[process.asked - (this.#options.counted ?? 0)]
+      const key = requests[i]?.[process.requested - (this.#options.counted ?? 0)]
       if (key !== undefined) {
         const take = () => void this.#decide(process, key)
         steps.push({ name: `${process.name} is asked for ${key}`, take })
@@ -155,7 +155,7 @@ export class RelaxedWorld implements World {
   }
 
   async close(): Promise<void> {
-    // What they still ask for is not answered any more.
+    // Pending commands receive no reply.
     for (const { store } of this.#processes) store.close().catch(() => {})
     vi.clearAllTimers()
     const keys = (await this.#redis.call('KEYS', `${this.#prefix}*`)) as string[]
@@ -163,8 +163,8 @@ export class RelaxedWorld implements World {
   }
 
   /**
-   * One process alone decides as exactly as Redis would, in the order in which it is asked; several never admit more than the limit
-   * each. A block holds for what is asked for and decided while it is there.
+   * One process alone decides exactly as Redis would, in the order of its requests; several never admit more than the limit
+   * each. A block refuses every request that is made and decided while it holds.
    */
   #checkProcess(process: Process): void {
     const own = this.#decisions.filter((decision) => decision.process === process)
@@ -184,22 +184,22 @@ export class RelaxedWorld implements World {
     }
   }
 
-  /** What a decision says is left: all that its process was asked for before it is charged then. */
+  /** The units that a decision reports as remaining, after the charges of all earlier requests of its process. */
   #checkExact({ name, key, verdict, before, resets }: Decision, own: readonly Decision[]): void {
     const { deeds = [], shared } = this.#options
-    // What is refused for a block is not charged, and refunds come in between.
+    // Refusals by a block are not charged, and refunds come between.
     if (deeds.includes('refund') || deeds.includes('block')) return
     const { allowed, limits } = verdict as Verdict
     const counted = own.filter((other) => other.key === key && other.before <= before && other.resets === resets)
-    const [said, left] =
+    const [reported, left] =
       shared === undefined
         ? [limits[0]?.remaining, Math.max(0, this.#limit - counted.length)]
         : [limits[1]?.remaining, Math.max(0, shared - before - 1)]
-    if (said !== left) throw new Error(`${name} says that ${said} are left, and ${left} are`)
+    if (reported !== left) throw new Error(`${name} says that ${reported} are left, and ${left} are`)
     if (shared !== undefined && allowed !== before < shared) throw new Error(`${name}: ${allowed}`)
   }
 
-  /** Each unit that was admitted, and was not refunded or reset, is charged once when all processes have closed. */
+  /** Each unit that was admitted and neither refunded nor reset is charged once when all processes have closed. */
   async #checkCharges(key: string): Promise<void> {
     const of = this.#decisions.filter((decision) => decision.key === key && decision.resets === this.#resets)
     const admitted = of.filter((decision) => isAdmitted(decision) && !decision.isRefunded).length
@@ -224,7 +224,7 @@ export class RelaxedWorld implements World {
       prefix: this.#prefix,
       timeout: '1h',
     })
-    return { name, store, limiter: this.#limiter(store), asked: 0, state: 'open' }
+    return { name, store, limiter: this.#limiter(store), requested: 0, state: 'open' }
   }
 
   #limiter(store: Store): Limiter<string> {
@@ -236,7 +236,7 @@ export class RelaxedWorld implements World {
     })
   }
 
-  /** Its commands wait until they are let through, once the world is ready. */
+  /** Its commands wait until the world sends them, once it is ready. */
   #client(name: string): RedisClient {
     let calls = 0
     return standIn((command, args) => {
@@ -266,7 +266,7 @@ export class RelaxedWorld implements World {
   }
 
   async #decide(process: Process, key: string): Promise<void> {
-    const before = process.asked++
+    const before = process.requested++
     const name = `decision ${before + 1} of ${process.name}`
     const decision: Decision = {
       name,
@@ -348,7 +348,7 @@ function isAdmitted({ verdict }: Decision): boolean {
   return verdict !== undefined && !isFailure(verdict) && (verdict as Verdict).allowed
 }
 
-/** Whether it is not by what is counted that was decided. */
+/** Whether the decision was not made by counts. */
 function isFailure(verdict: Verdict | Error | undefined): boolean {
   return verdict instanceof Error || verdict?.kind !== 'decided'
 }

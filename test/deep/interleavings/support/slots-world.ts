@@ -7,32 +7,32 @@ import { type Fate, Network } from './network.js'
 
 const OPS = ['consume', 'peek', 'charge', 'refund', 'release', 'renew']
 
-/** One request, of a process of its own. */
+/** One request, in its own process. */
 export interface Request {
   readonly user: string
   readonly cost?: number
-  /** What becomes of it once it is admitted. @default it stays as it is */
+  /** The operation after its admission. @default none */
   readonly after?: 'refund' | 'release'
 }
 
 export interface SlotsOptions {
-  /** One limit per slot, each with a key that is `who` there. */
+  /** One limit per slot, each with its own key function. */
   readonly limits: readonly Limit<Request>[]
-  /** How many units each limit holds. */
+  /** The units of each limit. */
   readonly capacities: readonly number[]
   readonly requests: readonly Request[]
   readonly onDeny?: 'none' | 'charge'
-  /** How many calls may go wrong. @default 0 */
+  /** The number of calls that may fail. @default 0 */
   readonly faults?: number
-  /** Whether answers travel by themselves. @default false */
-  readonly lateAnswers?: boolean
-  /** How long it takes until all that was charged has come back; passes once, if given. */
+  /** Whether replies are separate steps. @default false */
+  readonly lateReplies?: boolean
+  /** The time until all charges lapse; it passes once, if given. */
   readonly passMs?: number
-  /** Whether the first request's user is blocked at some moment. */
+  /** Whether the user of the first request is blocked at some moment. */
   readonly blocks?: boolean
-  /** A store for each slot, which goes by the clock given. @default in memory */
+  /** A store for each slot, which reads the given clock. @default in memory */
   readonly storeOf?: (slot: number, clock: () => number) => Store
-  /** What decides across slots. @default the real thing */
+  /** The function that decides across slots. @default the one of the store */
   readonly decide?: typeof decideAcrossSlots
 }
 
@@ -41,27 +41,27 @@ interface Asked {
   readonly request: Request
   outcome: 'waits' | 'admitted' | 'refused' | 'failed'
   verdict: Verdict | undefined
-  /** It has begun to refund what it took. */
+  /** Whether it has begun to refund its charges. */
   isLeaving: boolean
 }
 
-/** What one request did on one slot. */
+/** The state of one request on one slot. */
 interface Stay {
   readonly asked: Asked
   readonly slot: number
-  /** Units charged when it was admitted here; 0 if it was not. */
+  /** Units charged on its admission here, otherwise 0. */
   taken: number
-  /** The same, for a request that was refused here and charged all the same. */
+  /** Units charged on its refusal here, otherwise 0. */
   fined: number
-  /** Whether time has restored what was taken before it passed. */
+  /** Whether time has restored its units. */
   isOver: boolean
   wasBlocked: boolean
   isRefunded: boolean
 }
 
 /**
- * Requests that are decided across slots, each slot a store of its own with a clock of its own; any call to any
- * slot, and any answer, may come at any time.
+ * Requests that are decided across slots, each slot a separate store with its own clock. Any call to any slot, and any
+ * reply, may come at any time.
  */
 export class SlotsWorld implements World {
   readonly #options: SlotsOptions
@@ -77,7 +77,7 @@ export class SlotsWorld implements World {
     this.#options = options
     this.#network = new Network(options)
     const { storeOf = (_, clock) => memoryStore({ clock }) } = options
-    // No two slots agree on the time.
+    // The clocks of all slots differ.
     this.#stores = options.limits.map((_, slot) => storeOf(slot, () => 1e12 + slot * 12_345 + this.#passed))
     this.#asked = options.requests.map((request, i) => ({
       name: `request ${i + 1}`,
@@ -91,7 +91,7 @@ export class SlotsWorld implements World {
         const rest = { taken: 0, fined: 0, isOver: false, wasBlocked: false, isRefunded: false }
         this.#stays.push({ asked, slot, ...rest })
       }
-      this.#live(asked).catch((error) => {
+      this.#run(asked).catch((error) => {
         this.#broken = error
       })
     }
@@ -101,7 +101,7 @@ export class SlotsWorld implements World {
         this.#isBlocked = true
         return this.#stores[0]?.block('across', `user-name=${request.user}`, 1e9, 'scraping')
       })
-      // The caller of block learns of a failure; whether the block holds is a matter of the store.
+      // The caller of block() sees the failure; whether the block holds depends on the store.
       block.catch(() => {})
     }
   }
@@ -138,19 +138,20 @@ export class SlotsWorld implements World {
   async end(): Promise<void> {
     for (const stay of this.#stays) {
       const { asked, slot, wasBlocked } = stay
-      const told = `${asked.name}, which is ${asked.outcome}, on slot ${slot + 1}`
-      expect(asked.outcome, told).not.toBe('waits')
-      if (wasBlocked) expect(asked.outcome, told).not.toBe('admitted')
-      // Whatever then goes wrong, its refusal is known.
-      if (this.#isDecided(asked)) expect(asked.outcome, `${told}, though all slots decided`).not.toBe('failed')
+      const description = `${asked.name}, which is ${asked.outcome}, on slot ${slot + 1}`
+      expect(asked.outcome, description).not.toBe('waits')
+      if (wasBlocked) expect(asked.outcome, description).not.toBe('admitted')
+      // A later fault does not change its refusal.
+      if (this.#isDecided(asked)) expect(asked.outcome, `${description}, though all slots decided`).not.toBe('failed')
       if (this.#isUncertain(stay)) continue
       const stays = this.#isIn(asked, slot)
-      const isKept = this.#options.onDeny === 'charge' && this.#isRefusedByLimits(asked)
+      const isCharged = this.#options.onDeny === 'charge' && this.#isRefusedByLimits(asked)
       const hasPermits = this.#hasPermits(slot)
-      if (stays || (isKept && !hasPermits)) expect(stay.isRefunded, `${told} refunded`).toBe(false)
-      else expect(stay.isRefunded ? 0 : stay.taken, `${told} is charged`).toBe(0)
-      if (isKept && !hasPermits) expect(stay.taken + stay.fined, `${told} is charged for a refusal`).toBeGreaterThan(0)
-      if (!isKept) expect(stay.fined, `${told} is charged for a refusal`).toBe(0)
+      if (stays || (isCharged && !hasPermits)) expect(stay.isRefunded, `${description} refunded`).toBe(false)
+      else expect(stay.isRefunded ? 0 : stay.taken, `${description} is charged`).toBe(0)
+      if (isCharged && !hasPermits)
+        expect(stay.taken + stay.fined, `${description} is charged for a refusal`).toBeGreaterThan(0)
+      if (!isCharged) expect(stay.fined, `${description} is charged for a refusal`).toBe(0)
     }
     await this.#expectUsed()
   }
@@ -159,12 +160,12 @@ export class SlotsWorld implements World {
     for (const store of this.#stores) await store.close()
   }
 
-  /** Whether it is admitted here, and has not begun to give that back. */
+  /** Whether it is admitted here, and has not begun its refund. */
   #isIn({ outcome, isLeaving, request }: Asked, slot: number): boolean {
     return outcome === 'admitted' && !(isLeaving && (request.after === 'refund' || this.#hasPermits(slot)))
   }
 
-  /** Whether a call was lost that charges or refunds: then units may stay. */
+  /** Whether a call that charges or refunds was lost, so that units may remain. */
   #isUncertain({ asked, slot }: Stay): boolean {
     return OPS.some((op) => this.#network.fate(`${asked.name}: ${op} on slot ${slot + 1}`)?.failed)
   }
@@ -173,7 +174,7 @@ export class SlotsWorld implements World {
     return this.#options.limits[slot]?.algorithm === 'concurrency'
   }
 
-  /** Whether every slot was heard of. */
+  /** Whether every slot replied. */
   #isDecided(asked: Asked): boolean {
     return this.#firstFates(asked).every((fate) => fate?.failed === false)
   }
@@ -187,7 +188,7 @@ export class SlotsWorld implements World {
     return this.#stores.map((_, slot) => this.#network.fate(`${name}: consume on slot ${slot + 1}`))
   }
 
-  /** What the slots hold is what was taken and not refunded, no more and no less. */
+  /** The slots hold exactly the units that were charged and not refunded. */
   async #expectUsed(): Promise<void> {
     const { capacities, requests } = this.#options
     const observer = this.#limiterOn((part, slot) => (this.#stores[slot] as Store).decide(part))
@@ -211,7 +212,7 @@ export class SlotsWorld implements World {
     }
   }
 
-  async #live(asked: Asked): Promise<void> {
+  async #run(asked: Asked): Promise<void> {
     const { name, request } = asked
     const limiter = this.#limiterOn((part, slot) =>
       this.#network.call(name, `slot ${slot + 1}`, `${name}: ${OPS[part.op]} on slot ${slot + 1}`, () =>
@@ -227,7 +228,7 @@ export class SlotsWorld implements World {
       if (request.after === 'refund') await limiter.refund(request, verdict)
       else await limiter.release(verdict)
     } catch (error) {
-      if (!/: (lost|late|unheard)$/.test(String(error))) throw error
+      if (!/: (lost|late|unreported)$/.test(String(error))) throw error
       if (asked.outcome === 'waits') asked.outcome = 'failed'
     }
   }

@@ -14,18 +14,18 @@ import { quiet, type Step, type World } from './explore.js'
 import { Network } from './network.js'
 
 export interface TurnsOptions {
-  /** In which of two processes each waits, and its priority; in the order in which they come. */
+  /** The process of each waiter and its priority, in the order of arrival. */
   readonly waiters: readonly { readonly process: 0 | 1; readonly priority: number; readonly leaves?: boolean }[]
-  /** How many decisions that do not wait come in between, to the second process. @default 0 */
+  /** The number of requests to the second process that do not wait. @default 0 */
   readonly beside?: number
-  /** Whether the first process may die. What it has told and taken lapses some time later. */
+  /** Whether the first process may die. Its reports and permits lapse later. */
   readonly dies?: boolean
-  /** How many commands may go wrong. @default 0 */
+  /** The number of commands that may fail. @default 0 */
   readonly faults?: number
-  /** How often time may go on to the next timer while commands are under way. @default 0 */
+  /** The number of times that time may advance to the next timer during commands. @default 0 */
   readonly slow?: number
-  /** Whether Redis decides as if none waited elsewhere: for a check of the checks. */
-  readonly heedsNone?: boolean
+  /** Whether Redis decides as if there were no waiters elsewhere, to test the checks. */
+  readonly ignoresWaiters?: boolean
 }
 
 type Outcome = 'away' | 'waits' | 'admitted' | 'done' | 'left' | 'died'
@@ -49,14 +49,14 @@ interface Entry {
 
 const ENTRY = 34
 const HOUR_MS = 3_600_000
-/** A request that still waits after so many timers, with nothing under way and room, waits for ever. */
+/** A request that still waits after this many timers, with room and no command pending, waits for ever. */
 const PATIENCE = 12
 
 let runs = 0
 
 /**
- * Two processes on one real Redis, in which requests wait for one permit: when a command reaches Redis, when its reply comes back, and
- * when time goes on, is decided here. Entries of the record live for a minute of Redis's own time, far longer than a world.
+ * Two processes on one real Redis with requests that wait for one permit. The world decides when a command reaches Redis,
+ * when its reply comes back, and when time passes. Entries of the record live for a minute of Redis time, longer than a world.
  */
 export class TurnsWorld implements World {
   readonly #options: TurnsOptions
@@ -68,8 +68,8 @@ export class TurnsWorld implements World {
   readonly #prefix = `turns-world-${runs++}:`
   readonly #cell = `${this.#prefix}v1:{key=k}:turns:concurrency.1.${HOUR_MS}`
   readonly #start = performance.now()
-  /** Names under which processes tell of their waiters, by number. */
-  readonly #told: [Set<string>, Set<string>] = [new Set(), new Set()]
+  /** The names under which each process reports its waiters. */
+  readonly #reported: [Set<string>, Set<string>] = [new Set(), new Set()]
   /** Permits that the first process has taken. */
   readonly #taken = new Set<string>()
   #record: readonly Entry[] = []
@@ -77,7 +77,7 @@ export class TurnsWorld implements World {
   #isDead = false
   #hasLapsed = false
   #beside = 0
-  /** How many permits are taken, as far as Redis knows. */
+  /** The number of permits that are taken in Redis. */
   #inUse = 1
   #slow: number
   #moments = 0
@@ -87,7 +87,7 @@ export class TurnsWorld implements World {
   private constructor(redis: Redis, options: TurnsOptions) {
     this.#redis = redis
     this.#options = options
-    this.#network = new Network({ ...options, lateAnswers: true, inOrder: true })
+    this.#network = new Network({ ...options, lateReplies: true, inOrder: true })
     this.#slow = options.slow ?? 0
     const clock = () => 1e12 + Math.floor(performance.now() - this.#start)
     this.#stores = [0, 1].map((i) =>
@@ -161,7 +161,7 @@ export class TurnsWorld implements World {
     this.check()
     const starved = this.#waiting.find(({ outcome }) => outcome === 'waits')
     if (starved) throw new Error(`${starved.name} starves`)
-    if (this.#record.length > 0) throw new Error('the record tells of waiters, and there are none')
+    if (this.#record.length > 0) throw new Error('the record has waiters, and there are none')
     const permits = await this.#permits()
     if (permits.length > 0) throw new Error(`${permits.length} permits are taken by none`)
   }
@@ -174,7 +174,7 @@ export class TurnsWorld implements World {
     vi.clearAllTimers()
   }
 
-  /** Its decisions, and what it tells of waiters, wait until they are let through; what a store reads by itself does not. */
+  /** Its decisions and reports of waiters wait until the world sends them; the store's own reads do not. */
   #client(i: 0 | 1): RedisClient {
     const name = `process ${i + 1}`
     return standIn((command, args) => {
@@ -189,12 +189,13 @@ export class TurnsWorld implements World {
   async #run(i: 0 | 1, command: string, args: readonly string[]): Promise<unknown> {
     const permits = await this.#permits()
     const record = this.#record
-    const others = record.filter(({ process }) => !this.#told[i].has(process))
-    if (this.#options.heedsNone) await this.#write([])
+    const others = record.filter(({ process }) => !this.#reported[i].has(process))
+    if (this.#options.ignoresWaiters) await this.#write([])
     const reply = await this.#redis.callBuffer(command, ...args)
     const found = await this.#read()
-    for (const { process } of found) if (!others.some((other) => other.process === process)) this.#told[i].add(process)
-    if (this.#options.heedsNone) await this.#write([...others, ...found])
+    for (const { process } of found)
+      if (!others.some((other) => other.process === process)) this.#reported[i].add(process)
+    if (this.#options.ignoresWaiters) await this.#write([...others, ...found])
     this.#record = await this.#read()
     const after = await this.#permits()
     this.#inUse = after.length
@@ -207,7 +208,7 @@ export class TurnsWorld implements World {
     return reply
   }
 
-  /** None is admitted while one that goes before it is told of by the other process. */
+  /** No request is admitted while the other process reports a waiter before it. */
   #judge(i: 0 | 1, turn: { headStartMs: number } | undefined, others: readonly Entry[]): void {
     for (const { headStartMs } of others) {
       if (turn === undefined)
@@ -238,7 +239,7 @@ export class TurnsWorld implements World {
     else await this.#redis.set(key, Buffer.concat(entries.map(({ bytes }) => bytes)), 'PX', 60_000)
   }
 
-  /** A permit is taken by none, or a process is believed to have waiters that has none: each for its ttl at most. */
+  /** A permit without a holder, or a report without waiters, either of which lapses after its ttl. */
   #isLost(): boolean {
     if (this.#isHeld || !this.#network.isQuiet || (this.#options.faults ?? 0) === 0) return false
     const isTaken = this.#waiting.some(({ outcome }) => outcome === 'admitted')
@@ -246,7 +247,7 @@ export class TurnsWorld implements World {
   }
 
   #isTrue({ process }: Entry): boolean {
-    return this.#waiting.some((one) => one.outcome === 'waits' && this.#told[one.process].has(process))
+    return this.#waiting.some((one) => one.outcome === 'waits' && this.#reported[one.process].has(process))
   }
 
   async #free(): Promise<void> {
@@ -330,7 +331,7 @@ export class TurnsWorld implements World {
     this.#hasLapsed = true
     this.#network.note('Redis', 'what process 1 told and took lapses')
     this.#moments = 0
-    this.#record = this.#record.filter(({ process }) => !this.#told[0].has(process))
+    this.#record = this.#record.filter(({ process }) => !this.#reported[0].has(process))
     await this.#write(this.#record)
     if (this.#taken.size > 0) await this.#redis.call('ZREM', this.#cell, ...this.#taken)
     this.#inUse = (await this.#permits()).length

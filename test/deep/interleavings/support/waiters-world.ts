@@ -16,9 +16,9 @@ export interface WaitersOptions {
   /** Units taken before any request waits, each of which may be refunded at any moment. */
   readonly taken: number
   readonly waiters: readonly Waiter[]
-  /** How many calls to the store may go wrong. @default 0 */
+  /** The number of calls to the store that may fail. @default 0 */
   readonly faults?: number
-  /** How often time may go on to the next timer while calls are under way. @default 0 */
+  /** The number of times that time may advance to the next timer during calls. @default 0 */
   readonly slow?: number
 }
 
@@ -32,12 +32,12 @@ interface Waiting {
 
 const KEY = 'key'
 
-/** A request that still waits after so many timers, with nothing under way, waits for ever. */
+/** A request that still waits after this many timers, with no call pending, waits for ever. */
 const PATIENCE = 10
 
 /**
- * Those who wait for one limit in one process, on a store that answers when it likes: they come one after the
- * other, leave when they like, units are refunded, and time goes on. Timers have to be faked.
+ * Waiters for one limit in one process, on a store that replies at any moment. Waiters come in order and leave at any
+ * moment, units are refunded, and time passes. Timers have to be faked.
  */
 export class WaitersWorld implements World {
   readonly #options: WaitersOptions
@@ -47,11 +47,11 @@ export class WaitersWorld implements World {
   readonly #engine: ReturnType<typeof makeLimiter>['engine']
   readonly #waiting: readonly Waiting[]
   readonly #start = performance.now()
-  /** What is charged, by the answer that told so, and what was charged and refunded. */
+  /** Charges by the call that reported them, and charges that were refunded. */
   readonly #charges = new Set<StoreResult>()
   readonly #refunded = new Set<StoreResult>()
   /** Every call, by its name. */
-  readonly #asked = new Map<string, StoreRequest>()
+  readonly #requests = new Map<string, StoreRequest>()
   #held: Verdict[] = []
   #slow: number
   #moments = 0
@@ -61,7 +61,7 @@ export class WaitersWorld implements World {
 
   constructor(options: WaitersOptions) {
     this.#options = options
-    this.#network = new Network({ ...options, lateAnswers: true })
+    this.#network = new Network({ ...options, lateReplies: true })
     this.#slow = options.slow ?? 0
     this.#store = memoryStore({ clock: () => 1e12 + Math.floor(performance.now() - this.#start) })
     const { limiter, engine } = makeLimiter({
@@ -80,7 +80,7 @@ export class WaitersWorld implements World {
     }))
   }
 
-  /** A world in which what is taken from the start is taken. */
+  /** A world whose initial units are charged. */
   static async make(options: WaitersOptions): Promise<WaitersWorld> {
     const world = new WaitersWorld(options)
     for (let n = 0; n < options.taken; n++) world.#held.push(await world.#limiter.consume(KEY))
@@ -113,9 +113,9 @@ export class WaitersWorld implements World {
   async check(): Promise<void> {
     if (this.#broken) throw this.#broken
     const twice = this.#waiting.find(({ times }) => times > 1)
-    if (twice) throw new Error(`${twice.name} is told ${twice.times} times`)
-    // Of a refund without a reply, the outcome is unknown.
-    const isKnown = ![...this.#asked].some(([name, { op }]) => op === REFUND && this.#network.fate(name)?.failed)
+    if (twice) throw new Error(`${twice.name} has ${twice.times} outcomes`)
+    // The outcome of a refund without a reply is unknown.
+    const isKnown = ![...this.#requests].some(([name, { op }]) => op === REFUND && this.#network.fate(name)?.failed)
     if (isKnown && this.#isAnyWaiting() && this.#network.isQuiet && (await this.#hasRoom())) {
       throw new Error('there is room, and those who wait for it sleep')
     }
@@ -150,19 +150,19 @@ export class WaitersWorld implements World {
     this.#network.note('the process', `${waiting.name} comes`)
     waiting.outcome = 'waits'
     const { maxWait } = waiting.waiter
-    const told = (outcome: Waiting['outcome']) => {
+    const finish = (outcome: Waiting['outcome']) => {
       waiting.outcome = outcome
       waiting.times++
     }
     this.#limiter.acquire(KEY, { signal: waiting.leaving.signal, ...(maxWait !== undefined && { maxWait }) }).then(
       (verdict) => {
         if (!verdict.allowed || verdict.cost !== 1) this.#broken = new Error(`${waiting.name} is served a refusal`)
-        told('admitted')
+        finish('admitted')
       },
       (error: Error & { code?: string }) => {
-        if (error.message === 'left') told('left')
-        else if (error.code === 'WAIT_EXCEEDED' && maxWait !== undefined) told('gave up')
-        else if (/(lost|late|unheard)$/.test(error.message)) told('failed')
+        if (error.message === 'left') finish('left')
+        else if (error.code === 'WAIT_EXCEEDED' && maxWait !== undefined) finish('gave up')
+        else if (/(lost|late|unreported)$/.test(error.message)) finish('failed')
         else this.#broken = error
       },
     )
@@ -201,14 +201,14 @@ export class WaitersWorld implements World {
     if (!this.#isReady) return run()
     const op = ask.op === PEEK ? 'peek' : ask.op === REFUND ? 'refund' : 'consume'
     const name = `call ${++this.#calls}, a ${op},`
-    this.#asked.set(name, ask)
+    this.#requests.set(name, ask)
     return this.#network.call('the process', 'the store', name, run)
   }
 
-  /** Charges whose reply was lost, and those whose refund was lost. */
+  /** Charges whose reply or refund was lost. */
   #strayed(): number {
     let strayed = 0
-    for (const [name, { op }] of this.#asked) {
+    for (const [name, { op }] of this.#requests) {
       const fate = this.#network.fate(name)
       if (!fate?.failed) continue
       const isCharged = op === CONSUME && fate.ran && (fate.answer as StoreResult).allowed
@@ -218,7 +218,7 @@ export class WaitersWorld implements World {
   }
 }
 
-/** Time goes on to the next timer of those who wait: those by which a store forgets what has ended would come between. */
+/** Advances time to the next timer of a waiter; timers with which a store drops ended states would come between. */
 function withoutTimers<T>(decide: () => T): T {
   const { setTimeout } = globalThis
   globalThis.setTimeout = (() => ({ unref: () => ({}) })) as unknown as typeof setTimeout
