@@ -26,13 +26,13 @@ afterAll(() => {
   for (const server of servers) server.stop()
 })
 
-/** Answers that a server may give to any client: others would be an error of ours. */
+/** Statuses that a server may send to any client; others would be an error of Sluice. */
 const STATUSES = [200, 201, 302, 400, 404, 408, 413, 417, 429, 431, 500, 501, 503, 505]
 const PATIENCE_MS = 60
-/** Only what hangs takes so long, also on a machine that does many other things at once. */
+/** Only a request that hangs takes longer, even on a busy machine. */
 const SERVED_WITHIN_MS = 60_000
 
-/** Connections of one batch: to an app of each framework, as many as make up 100 in all. */
+/** Connections of one batch: to an app of each framework, 100 in all. */
 const crowd = (framework: string) =>
   fc.record({
     setup: fc.nat(setups.length - 1),
@@ -44,11 +44,11 @@ type Crowd = { readonly setup: number; readonly clients: readonly (Client | Http
 
 fuzz(
   'connections',
-  'whatever clients send, however handlers answer and whenever either stops, caps hold, all is freed, no error is left over, and the next one is served',
+  'caps hold, all resources are freed and the next client is served, whatever clients and handlers do',
   {
     inputs: fc.tuple(...servers.map(({ framework }) => crowd(framework))) as fc.Arbitrary<Crowd[]>,
     dearness: 200,
-    // Of 100 connections each.
+    // Each input has 100 connections.
     least: 40,
     async check(crowds) {
       await Promise.all(servers.map((server, i) => checkOne(server, crowds[i] as Crowd)))
@@ -61,39 +61,39 @@ async function checkOne(server: FuzzedServer, { setup, clients }: Crowd): Promis
   const name = setups[setup] as keyof typeof SETUPS
   const what = `${server.framework}, ${name}`
   await server.order('reset', setup)
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     clients.map(async (client) =>
       'pieces' in client ? statuses(await play(port, client, PATIENCE_MS)) : playHttp2(port, client, PATIENCE_MS),
     ),
   )
   let written = 0
-  for (const [i, told] of answers.entries()) {
+  for (const [i, received] of responses.entries()) {
     const client = clients[i] as Client | Http2Client
     must(
-      told.every((status) => STATUSES.includes(status)),
+      received.every((status) => STATUSES.includes(status)),
       'statuses that a server may give',
-      [what, told],
+      [what, received],
     )
     if (!('pieces' in client)) {
       for (const { pieces } of client.streams) for (const bytes of pieces) written += bytes
       continue
     }
     written += client.pieces.join('').length
-    // An error of ours would be a 500 to who did nothing wrong.
+    // An error of Sluice would be a 500 for a correct client.
     if (client.requests === undefined) continue
-    must(told.length <= client.requests, 'one answer for each request at most', [what, told])
-    if (!SETUPS[name]) must(!told.includes(500), 'no error for who did nothing wrong', [what, told])
+    must(received.length <= client.requests, 'at most one response for each request', [what, received])
+    if (!SETUPS[name]) must(!received.includes(500), 'no error for a correct client', [what, received])
   }
   const state = await freed(server, setup, what)
   must(state.mostRead <= MOST_BYTES, 'bodies within the cap', [what, state])
-  // Bodies under way end, and are settled, a moment after their connections.
+  // Pending bodies end, and are settled, a moment after their connections.
   must(state.bytes <= written, 'no more bytes charged than were sent', [what, state, written])
 
   await server.order('reset', setup)
   const next = server.framework.endsWith('HTTP/2')
     ? await playHttp2(port, { streams: [NEXT], pauseMs: 0, end: 'wait' }, SERVED_WITHIN_MS)
     : statuses(await play(port, LAST, SERVED_WITHIN_MS))
-  must(SETUPS[name] ? next.length === 1 : next.join() === '200', 'the next one to be served', [what, next])
+  must(SETUPS[name] ? next.length === 1 : next.join() === '200', 'the next client to be served', [what, next])
   await freed(server, setup, what)
 }
 
@@ -103,7 +103,7 @@ const LAST: Client = {
   ...{ pauseMs: 0, end: 'wait', requests: 1 },
 }
 
-/** Everything that connections took is freed when they are gone, and nothing has failed. */
+/** Waits until everything that connections took is freed, without an error. */
 async function freed(server: FuzzedServer, setup: number, what: string): Promise<State> {
   let state = await server.order('look', setup)
   let { mostRead } = state
@@ -112,7 +112,7 @@ async function freed(server: FuzzedServer, setup: number, what: string): Promise
     mostRead = Math.max(mostRead, state.mostRead)
     return state.faults.length > 0 || (state.connections === 0 && state.permits === PERMITS)
   }
-  await until(`all is freed: ${what}`, isFreed).catch(() => {
+  await until(`all resources are freed: ${what}`, isFreed).catch(() => {
     must(false, 'no connection left, and every permit free', [what, state])
   })
   must(state.faults.length === 0, 'no error that would have ended the process', [what, ...state.faults])
@@ -122,11 +122,11 @@ async function freed(server: FuzzedServer, setup: number, what: string): Promise
 const connections = ({ server }: BodyApp) =>
   new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)))
 
-/** What is left in the limits, in the order they are written in. */
+/** The remaining units of the limits, in order. */
 const left = async ({ limiter }: BodyApp) => (await limiter.peek('everyone')).limits.map(({ remaining }) => remaining)
 
 test.each(Object.keys(BODY_APPS))(
-  '%s: requests behind another on a connection release their permits when it breaks, and run no handler later',
+  '%s: pipelined requests release their permits when their connection breaks, and run no handler later',
   async (framework) => {
     const make = BODY_APPS[framework] as (typeof BODY_APPS)[string]
     const options = {
@@ -143,7 +143,7 @@ test.each(Object.keys(BODY_APPS))(
     await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve))
     try {
       const socket = await opened((app.server.address() as AddressInfo).port)
-      // Three are admitted, two wait in the queue.
+      // Three requests are admitted, and two wait in the queue.
       socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(5))
       await until('three are in flight', () => app.ran.length === 3)
       expect((await left(app))[0]).toBe(0)
@@ -175,7 +175,7 @@ const holding = (name: (typeof HOLDING)[number]): Responder =>
 const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
 
 test.each(Object.keys(BODY_APPS).flatMap((framework) => HOLDING.map((name) => [framework, name] as const)))(
-  '%s: of hundreds that wait in a %s few are held, and when all vanish nothing is, and no handler has run',
+  '%s: a crowd in a %s is held up to its bounds, and leaves nothing when it disconnects',
   async (framework, name) => {
     const make = BODY_APPS[framework] as (typeof BODY_APPS)[string]
     const store = memoryStore()
@@ -198,7 +198,7 @@ test.each(Object.keys(BODY_APPS).flatMap((framework) => HOLDING.map((name) => [f
       }
       const whole = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
       const crowd = await Promise.all(
-        // Every fourth never finishes its head: the server's own timeouts end those.
+        // Every fourth request never finishes its head; timeouts of the server end those.
         Array.from({ length: CROWD }, (_, n) => ask(n % 4 === 3 ? whole.slice(0, 20) : whole)),
       )
       const held = name === 'queue' ? 50 : 60
@@ -207,7 +207,7 @@ test.each(Object.keys(BODY_APPS).flatMap((framework) => HOLDING.map((name) => [f
 
       for (const { socket } of crowd) socket.resetAndDestroy()
       await until('no connection is left', async () => (await connections(app)) === 0)
-      // Room at last; who has left must not be served by it.
+      // The room must not go to clients that have disconnected.
       await app.limiter.reset('everyone')
       const { socket, answered } = await ask(whole)
       await until('the next is served', answered)
@@ -215,11 +215,11 @@ test.each(Object.keys(BODY_APPS).flatMap((framework) => HOLDING.map((name) => [f
       expect(app.ran.length).toBe(1)
       await until('no timer is left', () => timers() <= timersBefore + 3)
 
-      // Every seat is free again.
+      // Every slot is free again.
       const again = await Promise.all(Array.from({ length: held + 5 }, () => ask(whole)))
       await until('five are refused', () => again.filter(({ answered }) => answered()).length === 5)
       for (const { socket } of again) socket.destroy()
-      // Koa itself tells of connections that are reset.
+      // Koa itself reports connections that are reset.
       expect(app.errors.filter((error) => (error as { code?: string }).code !== 'ECONNRESET')).toEqual([])
     } finally {
       app.server.close()

@@ -5,14 +5,14 @@ import { Connection, hostileCookies, NAME, parsers, parsingServers, type Sight }
 import { must } from './support/errors.js'
 import { fuzz } from './support/fuzz.js'
 
-/** What one parser has read in all requests so far, with the key and the cookies of the first of each. */
+/** All values that one parser has read, with the key and the cookies of the first request of each. */
 class Sessions {
   readonly #keys = new Map<string, { readonly key: string; readonly cookies: readonly string[] }>()
 
-  /** Fails where the parser takes two requests for one session, and they have different keys. */
+  /** Fails where the parser reads one session in two requests that have different keys. */
   check(parser: string, { value, key, code }: Sight, cookies: readonly string[]): void {
     must(code === undefined || code === 'INVALID_KEY', 'a key, or a refusal', code)
-    // To some parsers, quotes and white space around nothing are nothing.
+    // Some parsers read quotes and white space around nothing as nothing.
     const isNone = value === undefined || (typeof value === 'string' && /^(\s*|"")$/.test(value))
     if (key === undefined || isNone) return
     must(key !== 'undefined' && key !== '', `a key where ${parser} reads a session`, { value, cookies })
@@ -27,7 +27,7 @@ const all = Object.entries(await parsers())
 const sessions = new Map<string, Sessions>(all.map(([parser]) => [parser, new Sessions()]))
 const byName = byCookie(NAME, { secret: false })
 
-fuzz('cookies', 'two requests that a parser of cookies takes for one session have one key, or are refused', {
+fuzz('cookies', 'two requests with one session, by any cookie parser, have one key or are refused', {
   inputs: hostileCookies,
   dearness: 10,
   check(cookies) {
@@ -58,7 +58,7 @@ afterAll(() => {
   for (const [, server] of servers) server.close()
 })
 
-fuzz('cookies', 'two requests that a server takes for one session have one key, or are refused', {
+fuzz('cookies', 'two requests with one session, by any server, have one key or are refused', {
   inputs: hostileCookies,
   dearness: 100,
   async check(cookies) {

@@ -41,7 +41,7 @@ const limiter: fc.Arbitrary<Limiter> = fc.constantFrom(...limiters)
 
 const isUnits = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0
 
-/** What is left, by every limit. */
+/** The remaining units and reset times of every limit. */
 async function left(limiter: Limiter): Promise<string> {
   return JSON.stringify(
     (await limiter.peek('k')).limits.map(({ remaining, resetAfterMs }) => [remaining, resetAfterMs]),
@@ -50,27 +50,27 @@ async function left(limiter: Limiter): Promise<string> {
 
 const CODES = ['INVALID_COST', 'INVALID_POLICY'] as const
 
-fuzz('costs', 'a cost, bytes or a priority that is none is refused by name and changes nothing', {
+fuzz('costs', 'an invalid cost, bytes or priority is rejected by name, and changes nothing', {
   inputs: fc.record({
     limiter,
     cost: number,
     bytes: number,
     priority: number,
-    gone: fc.integer({ min: 1, max: 5000 }),
+    passedMs: fc.integer({ min: 1, max: 5000 }),
   }),
-  async check({ limiter, gone, ...makes }) {
-    clock.now += gone
+  async check({ limiter, passedMs, ...makes }) {
+    clock.now += passedMs
     const [cost, bytes, priority] = [makes.cost(), makes.bytes(), makes.priority()]
     const options = { cost, bytes, priority } as CostOptions
     for (const method of ['consume', 'peek'] as const) {
       const before = await left(limiter)
       let verdict: Verdict | undefined
-      const said = await expectSaid(CODES, async () => {
+      const message = await expectSaid(CODES, async () => {
         verdict = await limiter[method]('k', options)
       })
       if (verdict === undefined) {
-        must(/: (cost|bytes|priority): expected /.test(said), 'the name of what is wrong', said)
-        must((await left(limiter)) === before, 'no change', said)
+        must(/: (cost|bytes|priority): expected /.test(message), 'the name of what is wrong', message)
+        must((await left(limiter)) === before, 'no change', message)
         continue
       }
       expectSane(verdict)
@@ -78,7 +78,7 @@ fuzz('costs', 'a cost, bytes or a priority that is none is refused by name and c
       must(priority === undefined || Number.isFinite(priority), 'a priority', priority)
       if (method === 'peek') must((await left(limiter)) === before, 'a peek that changes nothing')
       else await settle(limiter, verdict, makes.bytes)
-      // Permits taken would stay until they are released.
+      // Otherwise permits would stay taken.
       await limiter.release(verdict)
     }
   },
@@ -87,13 +87,13 @@ fuzz('costs', 'a cost, bytes or a priority that is none is refused by name and c
 async function settle(limiter: Limiter, verdict: Verdict, make: Make): Promise<void> {
   const actual = make() as number
   const before = await left(limiter)
-  const said = await expectSaid(['INVALID_COST'], () => verdict.settle(actual))
+  const message = await expectSaid(['INVALID_COST'], () => verdict.settle(actual))
   const fits = isUnits(actual) && (!verdict.allowed || actual <= verdict.cost)
-  must((said === '') === fits, 'an error exactly where it is more than was charged', [actual, verdict.cost, said])
-  if (said !== '') must((await left(limiter)) === before, 'no change', said)
+  must((message === '') === fits, 'an error exactly where it is more than was charged', [actual, verdict.cost, message])
+  if (message !== '') must((await left(limiter)) === before, 'no change', message)
 }
 
-/** What the functions of these limiters return. */
+/** The values that the functions of these limiters return. */
 const returned: { limit: unknown; window: unknown; cost: unknown } = { limit: 1, window: 1, cost: 1 }
 const dynamic = [slidingLog, fixedWindow, slidingWindow, gcra].map((make, i) =>
   createLimiter({
@@ -114,7 +114,7 @@ const length = fc.oneof(
   fc.constantFrom<Make[]>(...['1s', '250ms', '1.5s', '100d', '0.0001s', '1e3s', '1s\n'].map((text) => () => text)),
 )
 
-fuzz('costs', 'limits, windows and costs that functions return are whole and in range, or errors that name them', {
+fuzz('costs', 'limits, windows and costs that functions return are valid, or errors name them', {
   inputs: fc.record({ limit: number, window: length, cost: number }),
   async check(makes) {
     returned.limit = makes.limit()
@@ -122,23 +122,24 @@ fuzz('costs', 'limits, windows and costs that functions return are whole and in 
     returned.cost = makes.cost()
     for (const limiter of [...dynamic, plain]) {
       let verdict: Verdict | undefined
-      const said = await expectSaid(['INVALID_POLICY'], async () => {
+      const message = await expectSaid(['INVALID_POLICY'], async () => {
         verdict = await limiter.consume('k')
       })
-      if (!verdict) must(/^policy "[\w-]+": (limit|window|segments): /.test(said), 'the name of what is wrong', said)
+      if (!verdict)
+        must(/^policy "[\w-]+": (limit|window|segments): /.test(message), 'the name of what is wrong', message)
       else expectReturned(verdict)
     }
     let outcome: Outcome | undefined
-    const said = await expectSaid(CODES, async () => {
+    const message = await expectSaid(CODES, async () => {
       outcome = await guard(contextOf())
     })
-    if (!outcome) must(/: (limit|window|cost): /.test(said), 'the name of what is wrong', said)
+    if (!outcome) must(/: (limit|window|cost): /.test(message), 'the name of what is wrong', message)
     else if (!outcome.verdict) {
-      must(outcome.reply?.status === 400, 'a client told that its request is invalid', outcome)
+      must(outcome.reply?.status === 400, 'a client that is told that its request is invalid', outcome)
       must(typeof returned.cost === 'number' && !isUnits(returned.cost), 'a number that is no cost', returned.cost)
     } else {
       expectReturned(outcome.verdict)
-      // A promise's value is looked at, too.
+      // The value of a promise is checked, too.
       must(isUnits(await returned.cost), 'a cost of whole units', returned.cost)
     }
   },

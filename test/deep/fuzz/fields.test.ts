@@ -24,7 +24,7 @@ const FORMS: readonly HeadersOption[] = [
 const LARGEST = 999_999_999_999_999
 const isInteger = (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= LARGEST
 
-/** What each field may hold, by the parser of structured fields. */
+/** Checks the value of a field with a parser of structured fields. */
 function checkField(name: string, value: string, form: HeadersOption, names: ReadonlySet<string>): void {
   must(/^[\x20-\x7e]*$/.test(value), 'a printable field', [name, value])
   if (name === 'Retry-After') return must(/^[1-9]\d{0,14}$/.test(value), 'whole seconds, one at least', value)
@@ -43,7 +43,11 @@ function checkField(name: string, value: string, form: HeadersOption, names: Rea
     for (const [policy, parameters] of parseList(value) as Item[]) {
       const t = parameters.get('t')
       must(names.has(policy as string), 'the name of a limit', policy)
-      must(isInteger(parameters.get('r')) && (t === undefined || isInteger(t)), 'what is left, and for how long', value)
+      must(
+        isInteger(parameters.get('r')) && (t === undefined || isInteger(t)),
+        'the remaining units and the reset time',
+        value,
+      )
     }
   } else if (name === 'RateLimit') {
     const fields = parseDictionary(value)
@@ -54,13 +58,13 @@ function checkField(name: string, value: string, form: HeadersOption, names: Rea
 
 const cost = fc.oneof(fc.nat(4), fc.nat(12), fc.constantFrom(2 ** 40, 2 ** 53 - 1))
 
-fuzz('fields', 'what is told of any policy and verdict is what a parser of structured fields takes', {
+fuzz('fields', 'fields of any policy and verdict are valid structured fields', {
   inputs: fc.record({
     limits,
     policy: fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
     headers: fc.constantFrom(...FORMS),
     onDeny: fc.constantFrom('none' as const, 'charge' as const),
-    steps: fc.array(fc.record({ cost, gone: fc.constantFrom(0, 1, 999, 1001, 60_000, 2 ** 31) }), {
+    steps: fc.array(fc.record({ cost, passedMs: fc.constantFrom(0, 1, 999, 1001, 60_000, 2 ** 31) }), {
       minLength: 1,
       maxLength: 6,
     }),
@@ -76,11 +80,11 @@ fuzz('fields', 'what is told of any policy and verdict is what a parser of struc
       ...(isBytes && { body: { max: 10 } }),
     })
     try {
-      for (const { cost, gone } of steps) {
-        clock.now += gone
+      for (const { cost, passedMs } of steps) {
+        clock.now += passedMs
         units = cost
         const coming = guard(contextOf({ response }))
-        // Only a turn in a queue is waited for, maybe for years.
+        // Only a turn in a queue makes it wait, perhaps for years.
         if (coming instanceof Promise) response.emit('close')
         const { verdict, proceed, reply, headers: fields } = await coming
         if (!verdict) throw new Error('expected a verdict')
@@ -91,16 +95,16 @@ fuzz('fields', 'what is told of any policy and verdict is what a parser of struc
         if (coming instanceof Promise) {
           must(
             verdict.reason === 'left' && !proceed && !reply && fields.length === 0,
-            'nothing for who has left',
+            'no response for a client that has left',
             verdict,
           )
           continue
         }
         const refusable = !verdict.allowed && verdict.reason !== 'impossible'
-        must(fields.some(([name]) => name === 'Retry-After') === refusable, 'when to come back', fields)
+        must(fields.some(([name]) => name === 'Retry-After') === refusable, 'a retry time', fields)
       }
     } finally {
-      // Or permits would be renewed for ever.
+      // Otherwise permits would be renewed for ever.
       response.emit('close')
       await store.close()
     }
@@ -109,43 +113,39 @@ fuzz('fields', 'what is told of any policy and verdict is what a parser of struc
 
 const MARK = 'MARK-7f3a'
 
-fuzz(
-  'fields',
-  'nothing that a client sends or a block says comes back in a header, and no Accept is too odd to answer',
-  {
-    inputs: fc.record({ key: text, accept: text, reason: text, path: text, blocked: fc.boolean(), more: fc.nat(3) }),
-    async check({ key, accept, reason, path, blocked, more }) {
-      const guard = createGuard<unknown>({
-        name: 'fuzz',
-        limit: 0,
-        window: '1m',
-        key: () => MARK + key,
-        respond: reject(),
-      })
-      const said = MARK + reason
-      if (blocked) await guard.limiter.block(MARK + key, { for: '1h', reason: said.slice(0, 200) })
-      const types = ['', 'application/json;q=', 'text/plain, ', '*/*;q=0,']
-      const headers = { accept: types[more] + accept + MARK, cookie: said, 'x-forwarded-for': said }
-      const { headers: fields, reply } = await guard(contextOf({ headers, path: `/${path}${MARK}`, ip: said }))
-      must(reply?.status === 429 && typeof reply.body === 'string', 'a refusal', reply)
-      const body = String(reply?.body)
-      for (const [name, value] of fields) {
-        must(/^[\x20-\x7e]*$/.test(name + value) && !`${name}${value}`.includes(MARK), 'a header of our own', [
-          name,
-          value,
-        ])
-      }
-      must(!body.includes(MARK), 'a body of our own', body)
-      const type = fields.find(([name]) => name === 'Content-Type')?.[1]
-      const isJson = type === 'application/problem+json; charset=utf-8'
-      must(isJson || type === 'text/plain; charset=utf-8', 'JSON or text', type)
-      must(
-        isJson ? (JSON.parse(body) as { status: number }).status === 429 : !body.startsWith('{'),
-        'what it says',
-        body,
-      )
-      const length = fields.find(([name]) => name === 'Content-Length')?.[1]
-      must(length === String(Buffer.byteLength(body)), 'its length', length)
-    },
+fuzz('fields', 'refusals return nothing from a request or a block, and are valid for any Accept field', {
+  inputs: fc.record({ key: text, accept: text, reason: text, path: text, blocked: fc.boolean(), more: fc.nat(3) }),
+  async check({ key, accept, reason, path, blocked, more }) {
+    const guard = createGuard<unknown>({
+      name: 'fuzz',
+      limit: 0,
+      window: '1m',
+      key: () => MARK + key,
+      respond: reject(),
+    })
+    const marked = MARK + reason
+    if (blocked) await guard.limiter.block(MARK + key, { for: '1h', reason: marked.slice(0, 200) })
+    const types = ['', 'application/json;q=', 'text/plain, ', '*/*;q=0,']
+    const headers = { accept: types[more] + accept + MARK, cookie: marked, 'x-forwarded-for': marked }
+    const { headers: fields, reply } = await guard(contextOf({ headers, path: `/${path}${MARK}`, ip: marked }))
+    must(reply?.status === 429 && typeof reply.body === 'string', 'a refusal', reply)
+    const body = String(reply?.body)
+    for (const [name, value] of fields) {
+      must(/^[\x20-\x7e]*$/.test(name + value) && !`${name}${value}`.includes(MARK), 'a header of our own', [
+        name,
+        value,
+      ])
+    }
+    must(!body.includes(MARK), 'a body of our own', body)
+    const type = fields.find(([name]) => name === 'Content-Type')?.[1]
+    const isJson = type === 'application/problem+json; charset=utf-8'
+    must(isJson || type === 'text/plain; charset=utf-8', 'JSON or text', type)
+    must(
+      isJson ? (JSON.parse(body) as { status: number }).status === 429 : !body.startsWith('{'),
+      'the refusal in its body',
+      body,
+    )
+    const length = fields.find(([name]) => name === 'Content-Length')?.[1]
+    must(length === String(Buffer.byteLength(body)), 'its length', length)
   },
-)
+})

@@ -12,23 +12,23 @@ import { text } from './support/hostile.js'
 /** The value that a limiter by address counts. */
 const ipKey = (ip: string) => (byIp() as KeyFunction<unknown>)({}, contextOf({ ip })) as string
 
-fuzz('identity', 'an address has one key in every spelling, and no other address has it', {
+fuzz('identity', 'every spelling of an address has one key, which no other address has', {
   inputs: address.chain(({ key, spellings }) => fc.record({ key: fc.constant(key), given: spellings })),
   check({ key, given }) {
-    // Keys are canonical, so one key is one address, or one /64.
+    // Keys are canonical, so one key stands for one address, or one /64.
     must(ipKey(given) === key, `the key ${key}`, ipKey(given))
   },
 })
 
-fuzz('identity', 'what is no address is INVALID_KEY and nothing else', {
+fuzz('identity', 'a text that is no address is INVALID_KEY', {
   inputs: noAddress,
   async check(given) {
     let key: string | undefined
-    const said = await expectSaid(['INVALID_KEY'], () => {
+    const message = await expectSaid(['INVALID_KEY'], () => {
       key = ipKey(given)
     })
-    must(key === undefined ? said !== '' : /^[\da-f:./]+$/.test(key), 'an address or an error', key)
-    // What has a key is an address, and its key is another spelling of it.
+    must(key === undefined ? message !== '' : /^[\da-f:./]+$/.test(key), 'an address or an error', key)
+    // A text with a key is an address, and its key is another spelling of it.
     if (key !== undefined) must(ipKey(key.replace(/\/64$/, '')) === key, 'a key that is its own', key)
   },
 })
@@ -46,7 +46,7 @@ const hop = fc.oneof(
 )
 const separator = fc.constantFrom(',', ', ', ' , ')
 
-fuzz('identity', 'behind one proxy the last hop counts, without one the socket, whatever is forwarded', {
+fuzz('identity', 'the last hop counts behind one proxy, and the socket without one, whatever is forwarded', {
   inputs: fc.record({ socket: spelt, hops: fc.array(hop, { maxLength: 5 }), separator, app: fc.nat(3) }),
   async check({ socket, hops, separator, app }) {
     const headers: Record<string, string> = { forwarded: 'for=203.0.113.9', 'x-real-ip': '203.0.113.9' }
@@ -60,14 +60,14 @@ fuzz('identity', 'behind one proxy the last hop counts, without one the socket, 
     const last = hops.at(-1)
     if (!last) must(behind.key === '127.0.0.1', 'the key of the socket', behind)
     else if (last.key !== undefined) must(behind.key === last.key, `the key of the last hop, ${last.key}`, behind)
-    // Express and Fastify take one that is no address for what it is, Koa for what is left of it.
+    // Express and Fastify use an invalid hop as it is, Koa a part of it.
     else must(behind.key !== undefined || behind.code === 'INVALID_KEY', 'an address or an error', behind)
   },
 })
 
 const asText = (value: string) => value.replace(/[\r\n\0]/g, '')
 
-fuzz('identity', 'a cookie or header among any others gives its own value’s key, and none is no key', {
+fuzz('identity', 'a cookie or header has the key of its value among any others, and a missing one has no key', {
   inputs: fc.record({ before: text, value: text, after: text, pathText: text }),
   async check({ before, value, after, pathText }) {
     const junk = (given: string) => asText(given).replaceAll('sid', 'x')
@@ -75,11 +75,11 @@ fuzz('identity', 'a cookie or header among any others gives its own value’s ke
     const context = contextOf({ headers: { cookie, 'x-api-key': value } })
     const plain = value.toWellFormed()
     let key: unknown
-    const said = await expectSaid(['INVALID_KEY'], () => {
+    const message = await expectSaid(['INVALID_KEY'], () => {
       key = byCookie('sid')({}, context)
     })
-    // A quote at the start is refused, as some parsers cut it off.
-    if (said) must(plain.startsWith('"'), 'the key of the value', said)
+    // A value that begins with a quote is rejected, as some parsers remove the quote.
+    if (message) must(plain.startsWith('"'), 'the key of the value', message)
     else must(key === (plain === '' ? '' : hashedKey(plain)), 'the key of the value', key)
     const header = byHeader('x-api-key')({}, context)
     must(header === (value === '' ? '' : hashedKey(value)), 'the key of the value', header)
@@ -91,7 +91,7 @@ fuzz('identity', 'a cookie or header among any others gives its own value’s ke
   },
 })
 
-/** Whatever makes a regular expression or a loop go back over what it has seen. */
+/** Units that may cause backtracking in a regular expression or a loop. */
 const REPEATS = [
   ' ',
   '\t',
@@ -117,7 +117,7 @@ const REPEATS = [
 ]
 const WHOLE_MS = 50_000
 
-test.each(REPEATS)('a million of %o are looked at in no time, wherever they stand', async (unit) => {
+test.each(REPEATS)('a million of %o are parsed in linear time in any place', async (unit) => {
   const long = unit.repeat(1_000_000 / unit.length)
   const guard = createGuard<unknown>({ limit: 0, window: 1, key: () => 'k' })
   const startedAt = performance.now()
@@ -139,13 +139,13 @@ test.each(REPEATS)('a million of %o are looked at in no time, wherever they stan
     pathOf(given)
     await expectSaid(['INVALID_POLICY'], () => createGuard({ limit: 1, window: given as never, name: given }))
   }
-  // Anything that grows with the square of it would take minutes.
+  // Quadratic time would take minutes.
   expect(performance.now() - startedAt).toBeLessThan(WHOLE_MS)
 })
 
-/** Names that every object has, and no request. */
+/** Names that every object has, but no request. */
 test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf'])(
-  'a header called %s is not there unless it is sent',
+  'a header named %s is absent unless it is sent',
   async (name) => {
     const seen: Seen = {}
     const apps = await appsWith(noting(byHeader(name, { secret: false }), seen), false)

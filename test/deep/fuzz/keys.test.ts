@@ -20,18 +20,18 @@ import { expectSaid, must } from './support/errors.js'
 import { fuzz } from './support/fuzz.js'
 import { lookalikes, type Make, notAValue, number, text } from './support/hostile.js'
 
-/** A memory store that shows the identities it is asked about. */
-function shownStore(): { store: Store; seen: string[] } {
+/** A memory store that records the identities of its requests. */
+function shownStore(): { store: Store; identities: string[] } {
   const { decide, ...rest } = bound(memoryStore())
-  const seen: string[] = []
+  const identities: string[] = []
   const store: Store = {
     ...rest,
     decide(ask) {
-      seen.push(...ask.identities)
+      identities.push(...ask.identities)
       return decide(ask)
     },
   }
-  return { store, seen }
+  return { store, identities }
 }
 
 function bound(store: Store): Store {
@@ -47,29 +47,30 @@ function bound(store: Store): Store {
 const memory = shownStore()
 const inMemory = createLimiter({ name: 'fuzz', store: memory.store, limit: 1, window: '1h' })
 
-fuzz('keys', 'keys that differ have quotas of their own in memory, of a bounded size', {
+fuzz('keys', 'different keys have separate quotas in memory, of a bounded size', {
   inputs: lookalikes,
   async check([a, b]) {
     if (a === '' || b === '' || a === b) return
-    memory.seen.length = 0
-    must((await inMemory.consume(a)).allowed, 'one of two is charged')
-    must((await inMemory.peek(b)).remaining === 1, 'the other is not')
+    memory.identities.length = 0
+    must((await inMemory.consume(a)).allowed, 'one of two keys is charged')
+    must((await inMemory.peek(b)).remaining === 1, 'the other key is not charged')
     await inMemory.block(b, { for: '1h' })
-    must((await inMemory.peek(a)).reason === 'limited', 'the other is blocked, and not the one')
+    must((await inMemory.peek(a)).reason === 'limited', 'the other key is blocked, and not this one')
     await inMemory.unblock(b)
     await inMemory.reset(b)
-    must(!(await inMemory.consume(a)).allowed, 'the other is forgotten, and not the one')
+    must(!(await inMemory.consume(a)).allowed, 'the other key is reset, and not this one')
     await inMemory.reset(a)
     must((await inMemory.peek(a)).remaining === 1, 'forgotten')
-    for (const identity of memory.seen) must(identity.length <= 'key='.length + 256, 'a bounded key', identity.length)
+    for (const identity of memory.identities)
+      must(identity.length <= 'key='.length + 256, 'a bounded key', identity.length)
   },
 })
 
-/** Everything that one call of a limiter would send to Redis as keys. */
+/** All keys that one call of a limiter would send to Redis. */
 const sent: string[] = []
 const unwilling = standIn((_name, [, keys, ...args]) => {
   sent.push(...args.slice(0, Number(keys)))
-  // Of one key, so that the store goes on asking.
+  // An error of one key, so that the store stays available.
   throw new Error('WRONGTYPE only looking')
 })
 const onRedis = createLimiter({
@@ -88,17 +89,17 @@ async function keysFor(identity: string): Promise<string[]> {
   return sent.filter((key) => !SHARED.test(key))
 }
 
-fuzz('keys', 'in Redis keys that differ stay apart, and none can choose its slot, match a glob or be long', {
+fuzz('keys', 'different keys stay separate in Redis, and none can choose its slot, match a glob or be long', {
   inputs: lookalikes,
   async check(pair) {
-    // All that was ever tried is held against all else; of a million inputs, as much as memory should hold.
+    // Each key is compared with all earlier ones, up to a number that fits in memory.
     if (keyOwners.size > 300_000) keyOwners.clear()
     for (const identity of pair) {
       if (identity === '') continue
       const keys = await keysFor(identity)
       must(keys.length === 3, 'a key for the state, one for the block and one for strikes', keys)
       for (const key of keys) {
-        // One hash tag, which is the identity's own and never empty: it alone decides the slot.
+        // One hash tag around the identity, never empty: it alone determines the slot.
         must(/^sluice:v1:\{key=[^{}]{1,96}\}:fuzz:[a-z0-9.]+$/.test(key), 'a key of that form', key)
         must(/^[\x21-\x7e]+$/.test(key) && !/[*?[\]\\"]/.test(key), 'a printable key, and no pattern', key)
         const owner = keyOwners.get(key) ?? identity
@@ -109,14 +110,14 @@ fuzz('keys', 'in Redis keys that differ stay apart, and none can choose its slot
   },
 })
 
-/** A part of a key: where it comes from, what that is called, and what is in it. */
+/** A part of a key: its source, the name there, and its value. */
 interface Part {
   readonly source: 'header' | 'keyed' | 'user' | 'own'
   readonly name: string
   readonly value: string
 }
 
-/** What a header may be called, and more that has a meaning in a kind than any real one has. */
+/** Names of headers, with more characters that have a meaning in a kind than any real name has. */
 const token = fc.string({
   unit: fc.constantFrom(...'!#$%&*+.^_`|~-', 'a', 'A', '0', 'ip', '%2B', 'x+ip', 'header'),
   minLength: 1,
@@ -137,7 +138,7 @@ function keyOfPart({ source, name, value }: Part): KeyFunction<unknown> {
   return source === 'keyed' ? keyed(name, key) : source === 'user' ? byUser(key) : key
 }
 
-/** What may not be confused with anything else: the sources, their names and the values. */
+/** The sources, names and values of an identity, which no other identity may share. */
 function ownOf(parts: readonly Part[]): string {
   const named = { header: (part: Part) => part.name.toLowerCase(), keyed: (part: Part) => part.name }
   return JSON.stringify(
@@ -147,22 +148,22 @@ function ownOf(parts: readonly Part[]): string {
 
 const unwillingStore = redisStore(unwilling)
 
-/** The identity that a request has, in memory and in Redis. */
+/** The identity of a request in memory and in Redis. */
 async function identityOf(parts: readonly Part[]) {
   const sources = parts.filter(({ source }) => source === 'header')
   const headers = new Map(sources.map(({ name, value }) => [name.toLowerCase(), value]))
   const header = (name: string) => headers.get(name)
   const key = compose(...parts.map(keyOfPart))
-  memory.seen.length = 0
+  memory.identities.length = 0
   sent.length = 0
   const outcomes = [memory.store, unwillingStore].map((store) =>
     createGuard<unknown>({ name: 'fuzz', store, limit: 9, window: '1h', key })(contextOf({ header })),
   )
   const [{ verdict }] = (await Promise.all(outcomes)) as [Outcome, Outcome]
-  return { text: memory.seen[0], redisKey: sent.find((key) => !SHARED.test(key)), key: verdict?.limits[0]?.key }
+  return { text: memory.identities[0], redisKey: sent.find((key) => !SHARED.test(key)), key: verdict?.limits[0]?.key }
 }
 
-fuzz('keys', 'identities of different kinds or values never meet, in memory or in Redis, and verdicts tell them', {
+fuzz('keys', 'identities of different kinds or values are separate in memory and Redis, and verdicts report them', {
   inputs: fc.tuple(parts, parts),
   dearness: 5,
   async check(pair) {
@@ -182,9 +183,9 @@ fuzz('keys', 'identities of different kinds or values never meet, in memory or i
     const { kind = '', value } = a.key ?? {}
     must(kind.split('+').length === one.length, 'a kind of as many parts', kind)
     const values = one.map((part) => part.value)
-    const told = typeof value === 'string' ? [value] : value
+    const reported = typeof value === 'string' ? [value] : value
     const isHashed = typeof value === 'string' && /^#.{22}$/s.test(value)
-    if (!isHashed) must(JSON.stringify(told) === JSON.stringify(values), 'the values as they were', value)
+    if (!isHashed) must(JSON.stringify(reported) === JSON.stringify(values), 'the values as they were', value)
   },
 })
 
@@ -193,8 +194,8 @@ function isKeyValue(key: unknown): boolean {
   return isNumber || (typeof key === 'string' && key !== '')
 }
 
-const asked: { key: unknown } = { key: undefined }
-const take = () => asked.key as never
+const given: { key: unknown } = { key: undefined }
+const take = () => given.key as never
 const itself = createLimiter<unknown>({ name: 'fuzz', limit: 1, window: '1h' })
 const limiters = [
   createLimiter<unknown>({ name: 'fuzz', limit: 1, window: '1h', key: take }),
@@ -206,7 +207,7 @@ const guards = (['error', 'by-ip', 'skip'] as const).map((anonymous) =>
   createGuard<unknown>({ name: 'fuzz', limit: 1, window: '1h', anonymous, key: take }),
 )
 
-fuzz('keys', 'what is no key is INVALID_KEY, said clearly, and charges nothing', {
+fuzz('keys', 'an invalid key is a clear INVALID_KEY error, and charges nothing', {
   inputs: fc.oneof(
     notAValue,
     number,
@@ -218,30 +219,33 @@ fuzz('keys', 'what is no key is INVALID_KEY, said clearly, and charges nothing',
   ),
   async check(make) {
     const key = make()
-    asked.key = key
+    given.key = key
     const isKey = isKeyValue(key)
-    // Key functions may return promises; what is counted itself may not be one.
+    // Key functions may return promises; a key itself may not be one.
     const isKeyOfFunction = isKeyValue(types.isPromise(key) ? await key : key)
     for (const limiter of [itself, ...limiters]) {
-      const said = await expectSaid(['INVALID_KEY'], () => limiter.consume(key))
+      const message = await expectSaid(['INVALID_KEY'], () => limiter.consume(key))
       if (!(limiter === itself ? isKey : isKeyOfFunction))
-        must(/^policy "fuzz": key: expected a non-empty string or a number,( or \{ key: … \},)? got /.test(said), said)
+        must(
+          /^policy "fuzz": key: expected a non-empty string or a number,( or \{ key: … \},)? got /.test(message),
+          message,
+        )
       else if (limiter === itself) {
-        must(said === '', said)
+        must(message === '', message)
         must((await limiter.peek(String(key))).remaining === 0, 'the text of the key is the same key')
       }
     }
     for (const call of ['unblock', 'reset'] as const) {
-      const said = await expectSaid(['INVALID_KEY'], () => itself[call](key as string))
-      must((said === '') === isKey, said)
+      const message = await expectSaid(['INVALID_KEY'], () => itself[call](key as string))
+      must((message === '') === isKey, message)
     }
     const isMissing = key === undefined || key === null || key === ''
     for (const [i, guard] of guards.entries()) {
-      const said = await expectSaid(['INVALID_KEY'], async () => {
+      const message = await expectSaid(['INVALID_KEY'], async () => {
         const { reply } = await guard(contextOf({ ip: '192.0.2.1' }))
         if (reply?.status === 400) throw new SluiceError('INVALID_KEY', 'answered 400')
       })
-      must((said === '') === (isKeyOfFunction || (isMissing && i > 0)), said)
+      must((message === '') === (isKeyOfFunction || (isMissing && i > 0)), message)
     }
   },
 })

@@ -30,7 +30,7 @@ import { expectSaid, must } from './support/errors.js'
 import { fuzz } from './support/fuzz.js'
 import { type Make, notAValue, number, text } from './support/hostile.js'
 
-/** What an option takes: values that are right whatever the others are, and whether a value is of its kind at all. */
+/** An option: values that are valid whatever the others are, and a check whether a value is of its kind. */
 interface Option {
   readonly right: readonly unknown[]
   readonly isKind: (value: unknown) => boolean
@@ -90,7 +90,7 @@ const request = {
 interface Subject {
   readonly make: (options: never) => unknown
   readonly options: Readonly<Record<string, Option>>
-  /** Without which there is nothing to make. */
+  /** The required options. */
   readonly needed: readonly string[]
 }
 
@@ -221,7 +221,7 @@ const client = standIn(() => {
   throw new Error('expected no decision')
 })
 
-// A proxy whose traps throw is the caller's own error, not one of the options'.
+// A proxy whose traps throw is an error of the caller, not of an option.
 const wrong: fc.Arbitrary<Make> = fc
   .oneof(
     number,
@@ -236,7 +236,7 @@ const wrong: fc.Arbitrary<Make> = fc
 
 type Draft = readonly [string, Readonly<Record<string, unknown>>]
 
-/** The needed options and some of the others, all right. */
+/** The required options and some of the others, all valid. */
 const draft: fc.Arbitrary<Draft> = fc
   .constantFrom(...Object.keys(SUBJECTS))
   .chain((subject) =>
@@ -254,69 +254,65 @@ const draft: fc.Arbitrary<Draft> = fc
     ),
   )
 
-const inNobodysWay = (made: unknown) => (made as Partial<Store> | undefined)?.close?.()
+const closed = (made: unknown) => (made as Partial<Store> | undefined)?.close?.()
 
-fuzz('policies', 'options that are right make what they are for; reserve beside what it needs or excludes is told', {
+fuzz('policies', 'valid options are accepted, and a reserve that does not fit is rejected by name', {
   inputs: draft,
   async check([subject, options]) {
     const { make } = SUBJECTS[subject] as Subject
-    const said = await expectSaid(['INVALID_POLICY'], () => inNobodysWay(make(options as never)))
-    if (said !== '') must(isExplained(options, said), `${subject} to take what is right`, said)
+    const message = await expectSaid(['INVALID_POLICY'], () => closed(make(options as never)))
+    if (message !== '') must(isExplained(options, message), `${subject} to accept valid options`, message)
   },
 })
 
-/** Of values that are right by themselves few do not fit each other. */
-function isExplained(options: Readonly<Record<string, unknown>>, said: string): boolean {
-  if (/: reserve: expected less than/.test(said)) return options.reserve !== undefined
+/** Whether the rejection is of valid values that do not fit each other. */
+function isExplained(options: Readonly<Record<string, unknown>>, message: string): boolean {
+  if (/: reserve: expected less than/.test(message)) return options.reserve !== undefined
   return false
 }
 
-fuzz(
-  'policies',
-  'one wrong value among right ones is INVALID_POLICY, with its name; a needed one that is missing too',
-  {
-    inputs: fc.record({ draft, wrong, which: fc.nat(30), isGone: fc.boolean() }),
-    async check({ draft: [subject, right], wrong, which, isGone }) {
-      const { make, options, needed } = SUBJECTS[subject] as Subject
-      const fields = Object.keys(options)
-      const field = (
-        isGone && needed.length > 0 ? needed[which % needed.length] : fields[which % fields.length]
-      ) as string
-      const value = isGone ? undefined : wrong()
-      if (isGone && !needed.includes(field)) return
-      if (!isGone && (value === undefined || (options[field] as Option).isKind(value))) return
-      const said = await expectSaid(['INVALID_POLICY'], () => inNobodysWay(make({ ...right, [field]: value } as never)))
-      must(said !== '', `${subject} to refuse ${field}`, value)
-      must(named(said, field), `the name of ${field}`, said)
-    },
+fuzz('policies', 'one invalid or missing value among valid ones is INVALID_POLICY with the name of its option', {
+  inputs: fc.record({ draft, wrong, which: fc.nat(30), isMissing: fc.boolean() }),
+  async check({ draft: [subject, right], wrong, which, isMissing }) {
+    const { make, options, needed } = SUBJECTS[subject] as Subject
+    const fields = Object.keys(options)
+    const field = (
+      isMissing && needed.length > 0 ? needed[which % needed.length] : fields[which % fields.length]
+    ) as string
+    const value = isMissing ? undefined : wrong()
+    if (isMissing && !needed.includes(field)) return
+    if (!isMissing && (value === undefined || (options[field] as Option).isKind(value))) return
+    const message = await expectSaid(['INVALID_POLICY'], () => closed(make({ ...right, [field]: value } as never)))
+    must(message !== '', `${subject} to refuse ${field}`, value)
+    must(named(message, field), `the name of ${field}`, message)
   },
-)
+})
 
-/** `refill` and `every` of a bucket are its limit and window, by which they may be called. */
-function named(said: string, field: string): boolean {
+/** `refill` and `every` of a bucket are its limit and window, and errors may use either name. */
+function named(message: string, field: string): boolean {
   const also = { refill: 'limit', leak: 'limit', every: 'window' }[field]
-  return new RegExp(`: (${field}${also ? `|${also}` : ''})\\b[^:]*: expected `).test(said)
+  return new RegExp(`: (${field}${also ? `|${also}` : ''})\\b[^:]*: expected `).test(message)
 }
 
-fuzz('policies', 'an unknown option is refused by name, and options that are no object are refused', {
+fuzz('policies', 'an unknown option is rejected by name, and so are options that are no object', {
   inputs: fc.record({ draft, field: text, value: wrong, instead: wrong, byItself: fc.boolean() }),
   async check({ draft: [subject, right], field, value, instead, byItself }) {
     const { make, options } = SUBJECTS[subject] as Subject
     if (byItself) {
       const given = instead()
       if (given === undefined || isObject(given)) return
-      const said = await expectSaid(['INVALID_POLICY'], () => inNobodysWay(make(given as never)))
-      return must(said !== '', `${subject} to refuse what are no options`, given)
+      const message = await expectSaid(['INVALID_POLICY'], () => closed(make(given as never)))
+      return must(message !== '', `${subject} to reject options that are no object`, given)
     }
     if (field in options || OTHERS.has(field) || field === '__proto__') return
-    const said = await expectSaid(['INVALID_POLICY'], () => {
-      return inNobodysWay(make({ ...right, [field]: value() } as never))
+    const message = await expectSaid(['INVALID_POLICY'], () => {
+      return closed(make({ ...right, [field]: value() } as never))
     })
-    must(/: unknown option/.test(said), `${subject} to refuse ${JSON.stringify(field)}`, said)
+    must(/: unknown option/.test(message), `${subject} to refuse ${JSON.stringify(field)}`, message)
   },
 })
 
-/** Options that there are beside those above. */
+/** Options that exist beside those above. */
 const OTHERS = new Set(['window', 'limit', 'limits', 'tiers', 'tier', 'priority', 'precision', 'by', 'maxWait'])
 
 const listed = fc.oneof(
@@ -341,7 +337,7 @@ const listed = fc.oneof(
   },
 )
 
-fuzz('policies', 'lists of limits and tiers with anything in them decide like policies, or are INVALID_POLICY', {
+fuzz('policies', 'lists of limits and tiers with any content decide, or are INVALID_POLICY', {
   dearness: 4,
   inputs: fc.record({
     list: fc.array(listed, { maxLength: 4 }),
@@ -362,11 +358,12 @@ fuzz('policies', 'lists of limits and tiers with anything in them decide like po
       ? { tiers: byTier, tier: () => names[0], ...(priorities && { priority: priorities }) }
       : { limits }
     let made: ReturnType<typeof createLimiter<string>> | undefined
-    const said = await expectSaid(['INVALID_POLICY'], () => {
+    const message = await expectSaid(['INVALID_POLICY'], () => {
       made = createLimiter(options as never)
       createGuard({ ...options, key: () => 'k' } as never)
     })
-    if (!made) return must(/: (limits|tiers|tier|name|priority|key|limit)\b[^:]*: expected /.test(said), 'a name', said)
+    if (!made)
+      return must(/: (limits|tiers|tier|name|priority|key|limit)\b[^:]*: expected /.test(message), 'a name', message)
     for (const limit of made.limits) must(Number(limit.limit) >= 1, 'limits of one of the constructors', limit)
     for (const tier of Object.keys(priorities ?? {})) must(!byTier || names.includes(tier), 'priorities of tiers', tier)
     must((await made.consume('k')).allowed, 'a request to be admitted')

@@ -24,7 +24,7 @@ import { type Liar, type Lie, startLiar } from './support/liar.js'
 import { FORMS, packed, spoilt } from './support/packed.js'
 import { bulk, bytes, resp } from './support/resp.js'
 
-/** What no reply may become: an admission by numbers that are none. */
+/** Fails for an admission by invalid numbers, which no reply may cause. */
 function expectCounted(verdict: Verdict): void {
   const { remaining, resetAfterMs, delayMs, cost, retryAfterMs = 0 } = verdict
   const { remainingMs = 0 } = verdict.block ?? {}
@@ -40,7 +40,7 @@ const TWO = [perSecond(5), perMinute(50)]
 const limiterOf = (store: ReturnType<typeof redisStore>, limits: readonly Limit[] = TWO): Limiter =>
   createLimiter({ name: 'fuzz', store, limits })
 
-/** Limits of each kind, and the form of what Redis says of them. */
+/** Limits of each kind, and the form of the replies about them. */
 const PLANS = [
   { limits: TWO, forms: [FORMS.logOfTwo] },
   { limits: [perMinute(5)], forms: [FORMS.log] },
@@ -55,7 +55,7 @@ const PLANS = [
   },
 ]
 
-/** What is no bytes, as clients make it of replies. */
+/** Replies of clients that are not bytes. */
 const otherwise: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom(null, undefined, 'OK', '5', 5, 1.5, 5n, '', [], [[]], new Map(), new Set()),
   fc.constantFrom(new Error('ERR no'), new Error('NOSCRIPT No matching script'), new Error('')),
@@ -80,16 +80,16 @@ const lie = fc.oneof(
 
 let tried = 0
 let decided = 0
-afterAll(() => must(decided > tried / 4, 'many replies to be believed', { tried, decided }))
+afterAll(() => must(decided > tried / 4, 'many replies to be accepted', { tried, decided }))
 
-fuzz('replies', 'whatever a client hands over for a reply is a verdict in whole numbers or STORE_UNAVAILABLE', {
+fuzz('replies', 'any reply of a client is a verdict in whole numbers, or STORE_UNAVAILABLE', {
   inputs: lie,
   async check({ limits, decisions, reply }) {
     const client = standIn(() => {
       if (reply instanceof Error) throw reply
       return reply
     })
-    // New each time: one that has heard nonsense for a while would not listen any more.
+    // A new store each time, as the breaker opens after several invalid replies.
     const store = redisStore(client)
     const limiter = limiterOf(store, limits)
     const decide = async (key: string) => {
@@ -99,7 +99,7 @@ fuzz('replies', 'whatever a client hands over for a reply is a verdict in whole 
       if (verdict.kind === 'decided') decided++
     }
     await Promise.all(Array.from({ length: decisions }, (_, n) => decide(`k${n}`)))
-    // Told again without asking, if it was refused.
+    // From the deny cache, if it was refused.
     await decide('k0')
     for (const call of ['reset', 'unblock'] as const) {
       await expectSaid(['STORE_UNAVAILABLE'], () => limiter[call]('k'))
@@ -110,10 +110,10 @@ fuzz('replies', 'whatever a client hands over for a reply is a verdict in whole 
 })
 
 const TIMEOUT_MS = 60
-/** For a machine that does other things, too: what waits for a reply that never comes does so without end. */
+/** Tolerance for a busy machine: a decision that waits for a missing reply would never end. */
 const SLACK_MS = 10_000
 
-/** One admission: the time; that it is one; the instant, no newest entry, one unit in each window. */
+/** One admission: the time, the outcome, the instant, no newest entry, and one unit in each window. */
 const HONEST = bulk(
   Buffer.from(['01b000000000', '01', '01b000000000', '000000000000', '00000001', '00000001'].join(''), 'hex'),
 )
@@ -121,10 +121,10 @@ const HONEST = bulk(
 const TRUTH: Lie = { chunks: [HONEST], end: 'stay' }
 
 let keys = 0
-/** A key that nothing is known of: what was refused is told again without asking. */
+/** A new key, which the deny cache does not know. */
 const freshKey = () => `k${keys++}`
 
-/** One decision, which ends in time whatever comes. */
+/** One decision, which ends in time whatever the reply. */
 async function decideInTime(limiter: Limiter): Promise<void> {
   const startedAt = performance.now()
   expectCounted(await limiter.consume(freshKey()))
@@ -133,8 +133,8 @@ async function decideInTime(limiter: Limiter): Promise<void> {
 }
 
 /**
- * What no Redis ever says, and ioredis throws outside of any promise for, which ends the process: a nil that
- * that were not asked for (6: "Cannot read properties of null"), lengths that are none (5: "Invalid array length").
+ * Replies that no Redis sends, and for which ioredis throws outside of any promise, which ends the process: an unrequested
+ * nil (6: "Cannot read properties of null"), and invalid lengths (5: "Invalid array length").
  */
 const ENDS_IOREDIS = /[$*](?!\d{1,8}\r\n)|_/
 
@@ -147,7 +147,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     const owned = singleClients[kind](liar.port)
     const store = redisStore(owned.client, { timeout: TIMEOUT_MS })
     limiter = limiterOf(store)
-    // Before the next client is lied to: what ends another must not be said to one that still listens.
+    // Before the next client starts, as a reply that ends one must not reach another.
     end = async () => {
       await store.close()
       owned.close()
@@ -156,13 +156,13 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
   })
   afterAll(() => end())
 
-  /** Decides by a true reply, and is believed: nothing is left of what was said before. */
+  /** Decides by a valid reply, after which no earlier reply has an effect. */
   async function recover(): Promise<void> {
     liar.answer = TRUTH
     await until('the store decides', async () => (await limiter.consume(freshKey())).kind === 'decided')
   }
 
-  fuzz('replies', `any reply to ${kind} ends a decision in time, and in whole numbers or STORE_UNAVAILABLE`, {
+  fuzz('replies', `a decision over ${kind} ends in time, in whole numbers or STORE_UNAVAILABLE, whatever the reply`, {
     inputs: fc.oneof(
       { weight: 2, arbitrary: packed([FORMS.logOfTwo], 1).map(bulk) },
       { weight: 1, arbitrary: spoilt(packed([FORMS.logOfTwo], 1)).map(bulk) },
@@ -170,7 +170,7 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     ),
     dearness: 20,
     async check(reply) {
-      // On a busy machine a client may be reconnecting, or a deadline pass before the script is sent: then once more.
+      // Repeated, as on a busy machine a client may be reconnecting, or miss its deadline before it sends the script.
       await until('the script to be sent', async () => {
         await recover()
         liar.answer = { chunks: [reply], end: 'stay' }
@@ -181,23 +181,27 @@ describe.each(namesOf(singleClients))('%s', (kind) => {
     },
   })
 
-  fuzz('replies', `a server that breaks off, mumbles or falls silent never holds up or ends a program with ${kind}`, {
-    inputs: fc.record({
-      chunks: fc.array(bytes, { maxLength: 4 }),
-      end: fc.constantFrom('stay' as const, 'close' as const, 'reset' as const),
-    }),
-    dearness: 2000,
-    async check({ chunks, end }) {
-      if (kind.startsWith('ioredis') && ENDS_IOREDIS.test(chunks.join(''))) return
-      await recover()
-      liar.answer = { chunks, end }
-      const before = process.memoryUsage().rss
-      // Some in the same turn, some after it, some on the next connection.
-      await Promise.all([decideInTime(limiter), decideInTime(limiter), sleep(5).then(() => decideInTime(limiter))])
-      must(process.memoryUsage().rss - before < 200e6, 'bounded memory', process.memoryUsage().rss - before)
-      // What is still to come, on this connection or the next, would be taken for later answers.
-      liar.answer = TRUTH
-      await liar.cut()
+  fuzz(
+    'replies',
+    `a server that disconnects, sends nonsense or falls silent never blocks or ends a program with ${kind}`,
+    {
+      inputs: fc.record({
+        chunks: fc.array(bytes, { maxLength: 4 }),
+        end: fc.constantFrom('stay' as const, 'close' as const, 'reset' as const),
+      }),
+      dearness: 2000,
+      async check({ chunks, end }) {
+        if (kind.startsWith('ioredis') && ENDS_IOREDIS.test(chunks.join(''))) return
+        await recover()
+        liar.answer = { chunks, end }
+        const before = process.memoryUsage().rss
+        // Decisions in the same turn, after it, and on the next connection.
+        await Promise.all([decideInTime(limiter), decideInTime(limiter), sleep(5).then(() => decideInTime(limiter))])
+        must(process.memoryUsage().rss - before < 200e6, 'bounded memory', process.memoryUsage().rss - before)
+        // Outstanding replies on this connection or the next would be matched to later requests.
+        liar.answer = TRUTH
+        await liar.cut()
+      },
     },
-  })
+  )
 })

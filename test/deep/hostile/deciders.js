@@ -1,5 +1,5 @@
-// Deciders of every dialect in a process of its own, on the built packages, and a server that reads as much and decides nothing. Says what
-// CPU time the process has taken.
+// Deciders of every dialect in a separate process, on the built packages, and a server that reads as much and decides nothing.
+// Reports the CPU time of the process.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -34,7 +34,7 @@ function decider(dialect, ...more) {
   })
 }
 
-/** What reads the body of a request, and the JSON in it, and decides nothing. */
+/** Reads the body of a request and the JSON in it, and decides nothing. */
 const server = createServer({ maxHeaderSize: 65_536 }, (request, response) => {
   let text = ''
   request.setEncoding('utf8')

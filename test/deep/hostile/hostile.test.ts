@@ -10,18 +10,18 @@ import {
   ONCE_DEAR,
 } from './requests.js'
 
-/** Most that a request of the largest size may cost above a bare server, in ms of CPU time. What was dear once took 10 to 180. */
+/** The highest cost of a request of the largest size above a bare server, in ms of CPU time. Earlier findings took 10 to 180. */
 const MOST_MS = byEffort({ usual: 5, full: 1 })
-/** The same for one of a batch, which has less room for text. */
+/** The same for one request of a batch, which has less room for text. */
 const MOST_MS_IN_BATCH = byEffort({ usual: 0.5, full: 0.1 })
-/** Characters of a request, less what the rest of its head takes: Node's parser lets through 16 KiB, over HTTP/2 64 KiB. */
+/** Characters of a request without the rest of its head: the parser of Node accepts 16 KiB, over HTTP/2 64 KiB. */
 const LENGTH = 15_500
 const LENGTH_HTTP2 = 60_000
-/** Rounds, and requests in each. All are looked at first; those that seem dearest are measured. */
+/** Rounds, and requests in each. All requests are measured briefly first, and the most expensive ones again. */
 const LOOKS = [3, 2] as const
 const ROUNDS = [15, 3] as const
 const DEAREST = byEffort({ usual: 1, full: 5 })
-/** Another program of the machine adds to what is measured, and takes nothing away. */
+/** Repeated, as other programs of the machine can only add to a measurement. */
 const ATTEMPTS = 4
 const SERVERS = byEffort({
   usual: ['Koa over HTTP/2', 'deciders'],
@@ -34,12 +34,12 @@ const SERVERS = byEffort({
     'deciders',
   ],
 })
-/** What of all requests is tried: all where the hostile text is read, and some where it is not; or what was dear once. */
+/** Whether a request is tried: all where the hostile text is read, and some where it is not; or only earlier findings. */
 const isTried = byEffort<(request: HostileRequest, setup: Setup, i: number) => boolean>({
   usual: ({ place, unit }, { reads }) => reads.includes(place) && ONCE_DEAR.includes(unit),
   full: ({ place }, { reads }, i) => reads.includes(place) || i % 23 === 0,
 })
-/** Answers to a client; anything else would be an error of ours. 0: the framework or Node itself has ended the stream. */
+/** Statuses for a client; others would be an error of Sluice. 0 means that the framework or Node ended the stream. */
 const STATUSES = [0, 200, 204, 400, 403, 404, 413, 414, 429, 431, 503]
 
 const rows: string[][] = []
@@ -49,7 +49,7 @@ afterAll(() => {
   if (rows.length > 0) console.log(tableOf(rows))
 })
 
-test.each(SERVERS)('%s: no request costs much more than on a bare server', async (name) => {
+test.each(SERVERS)('%s: no hostile request costs much more than on a bare server', async (name) => {
   const measured = await MeasuredProcess.start(name, name === 'deciders' ? 'deciders.js' : 'server.js')
   started.push(measured)
   const tooDear: string[] = []
@@ -68,10 +68,10 @@ test.each(SERVERS)('%s: no request costs much more than on a bare server', async
 })
 
 interface Trial {
-  /** As it is called in the report. */
+  /** Its name in the report. */
   readonly what: string
   readonly requests: readonly HostileRequest[]
-  /** How many requests one stands for. */
+  /** The number of described requests in each. */
   readonly share: number
 }
 

@@ -8,7 +8,7 @@ import type { HostileRequest } from './requests.js'
 
 export interface Setup {
   readonly name: string
-  /** The places of a request that it reads. */
+  /** The places that it reads of a request. */
   readonly reads: readonly string[]
   readonly port: number
 }
@@ -34,7 +34,7 @@ export class MeasuredProcess {
   static async start(name: string, file: 'server.js' | 'deciders.js'): Promise<MeasuredProcess> {
     ensureBuilt('core', 'express', 'koa', 'fastify', 'policies', 'prometheus', 'cli')
     const child = fork(fileURLToPath(new URL(file, import.meta.url)), [name], {
-      // Not this process's own options: servers run what users install, not the source.
+      // Without the options of this process: servers run the built packages, not the source.
       execArgv: ['--disable-warning=SluiceWarning'],
       env: { ...process.env, NODE_OPTIONS: '' },
     })
@@ -48,7 +48,7 @@ export class MeasuredProcess {
     return new MeasuredProcess(name, child, bare, setups)
   }
 
-  /** CPU time of the process for one of so many equal requests, one after the other, in ms; and the status of the last. */
+  /** CPU time of the process for one of several equal sequential requests, in ms, and the status of the last one. */
   async cost({ port }: Setup, request: HostileRequest, times: number): Promise<{ ms: number; status: number }> {
     const before = await this.#cpuMs()
     let status = 0
@@ -84,7 +84,7 @@ export class MeasuredProcess {
         },
       )
       sent.once('error', (error: NodeJS.ErrnoException) => {
-        // The server ended the kept connection while the request was on its way: it has not been read.
+        // The server ended the keep-alive connection before it read the request.
         if (sent.reusedSocket && error.code === 'ECONNRESET') resolve(this.#ask(port, request))
         else reject(error)
       })
@@ -105,7 +105,7 @@ export class MeasuredProcess {
       stream.once('response', (fields) => {
         status = Number(fields[':status'])
       })
-      // Such as for characters that no header may have.
+      // For example characters that no header may have.
       stream.on('error', () => {})
       stream.resume().once('close', () => resolve(status))
       stream.end()
@@ -113,14 +113,14 @@ export class MeasuredProcess {
   }
 }
 
-/** What a request costs above a bare server, in ms of CPU time. */
+/** The cost of a request above a bare server, in ms of CPU time. */
 export interface Measured {
   readonly request: HostileRequest
   readonly status: number
   readonly ms: number
 }
 
-/** The difference of medians of so many rounds by turns: what the garbage of others takes in a few of them does not count. */
+/** The difference of medians of alternating rounds, so that garbage collections in a few rounds do not count. */
 export async function difference(
   measured: MeasuredProcess,
   setup: Setup,

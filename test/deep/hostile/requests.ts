@@ -1,9 +1,9 @@
-/** A request, and how it is called in the report. */
+/** A request, and its name in the report. */
 export interface HostileRequest {
   readonly name: string
-  /** Where the hostile text stands. */
+  /** The place of the hostile text. */
   readonly place: string
-  /** What it repeats. */
+  /** The repeated unit. */
   readonly unit: string
   readonly method: string
   readonly path: string
@@ -11,7 +11,7 @@ export interface HostileRequest {
   readonly body?: string
 }
 
-/** Where hostile text stands: the name of a header, the path or its query; and what it begins with. */
+/** Places of hostile text: the name of a header, the path or its query, with the beginning of the text. */
 const PLACES: Readonly<Record<string, readonly string[]>> = {
   path: ['/', '/login', '/a/', 'http://example.com/'],
   query: ['/login?'],
@@ -27,7 +27,7 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   'user-agent': [''],
 }
 
-/** What is repeated: all that has a meaning somewhere, and what may be mistaken for it. */
+/** Repeated units: every text with a meaning somewhere, and texts that look similar. */
 const UNITS: readonly string[] = [
   ...[
     'a',
@@ -99,7 +99,7 @@ const UNITS: readonly string[] = [
   ],
 ]
 
-/** What once held the event loop for longest. */
+/** The units that once blocked the event loop for longest. */
 export const ONCE_DEAR = [
   '%',
   '%/',
@@ -117,7 +117,7 @@ export const ONCE_DEAR = [
 
 const repeated = (unit: string, length: number) => unit.repeat(Math.max(1, Math.floor(length / unit.length)))
 
-/** Requests with one long text of repeated units each, in every place. */
+/** Requests with one long text of repeated units, in every place. */
 export function hostileRequests(length: number, isHttp2: boolean): HostileRequest[] {
   return Object.entries(PLACES).flatMap(([place, starts]) =>
     starts.flatMap((start) =>
@@ -144,14 +144,14 @@ export function hostileRequests(length: number, isHttp2: boolean): HostileReques
   )
 }
 
-/** How a gateway describes requests to a decider. */
+/** The forms in which gateways describe requests to a decider. */
 const DESCRIBED: Readonly<Record<string, readonly [method: string, uri: string, host: string, client: string]>> = {
   nginx: ['x-original-method', 'x-original-uri', 'x-original-host', 'x-original-for'],
   haproxy: ['x-original-method', 'x-original-uri', 'x-original-host', 'x-original-for'],
   'forward-auth': ['x-forwarded-method', 'x-forwarded-uri', 'x-forwarded-host', 'x-forwarded-for'],
 }
 
-/** The same, as a gateway passes them on. */
+/** The same requests, as a gateway forwards them. */
 export function describedByGateway(dialect: string, requests: readonly HostileRequest[]): HostileRequest[] {
   const [method, uri, host, client] = DESCRIBED[dialect] as (typeof DESCRIBED)[string]
   return requests.map(
@@ -173,24 +173,24 @@ export function describedByGateway(dialect: string, requests: readonly HostileRe
   )
 }
 
-/** Requests of one body, and characters of the long text in each. */
+/** The requests in one body, and the characters of the long text in each. */
 export const BATCH = 100
 const IN_BATCH = 1500
 
-/** The same in JSON: one by one, or of each a batch. */
+/** The same requests in JSON, each alone or as a batch. */
 export function describedInJson(requests: readonly HostileRequest[], isBatch: boolean): HostileRequest[] {
   return requests.flatMap(({ name, place, unit, path, headers }): HostileRequest[] => {
     if (!/^\/[^\s\\]*$/.test(path)) return []
     const cut = (text: string) => (isBatch ? text.slice(0, IN_BATCH) : text)
     const short = Object.fromEntries(Object.entries(headers).map(([field, value]) => [field, cut(value)]))
-    const asked = {
+    const described = {
       method: 'GET',
       path: cut(path),
       ip: '192.0.2.7',
       headers: short,
       keys: { user: cut(headers['x-key'] ?? 'a') },
     }
-    const body = JSON.stringify(isBatch ? { requests: Array(BATCH).fill(asked) } : asked)
+    const body = JSON.stringify(isBatch ? { requests: Array(BATCH).fill(described) } : described)
     const sent = {
       'content-type': 'application/json',
       'content-length': String(Buffer.byteLength(body)),

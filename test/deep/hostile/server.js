@@ -1,5 +1,5 @@
-// Apps of one framework in a process of its own, on the built packages: one without a limiter, and one for each setup. Says what
-// CPU time the process has taken.
+// Apps of one framework in a separate process, on the built packages: one without a limiter, and one for each setup. Reports
+// the CPU time of the process.
 import { createServer } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
 import * as expressAdapter from '@sluice/express'
@@ -67,6 +67,6 @@ for (const [name, options] of Object.entries(SETUPS)) {
   setups.push({ name, reads: readsOf(name), port: await portOf(await factory(await options())) })
 }
 process.on('message', () => process.send?.(process.cpuUsage()))
-// Never outlive the test.
+// The process ends with the test.
 process.once('disconnect', () => process.exit())
 process.send?.({ bare, setups })

@@ -1,4 +1,4 @@
-// Limiters of every kind of key, list, policy, responder and header dialect: what hostile requests are sent to.
+// The targets of hostile requests: limiters of every kind of key, list, policy, responder and header dialect.
 import { createHash } from 'node:crypto'
 import {
   byCookie,
@@ -45,7 +45,7 @@ const KEYS = {
   compose: compose(byText, byHeader('accept', { secret: false }), byPath(), byMethod()),
 }
 
-/** What a limiter is made of, each by the kind of thing and its name. @type {Record<string, () => Options | Promise<Options>>} */
+/** Options of limiters, by their kind and name. @type {Record<string, () => Options | Promise<Options>>} */
 export const SETUPS = {
   ...Object.fromEntries(
     Object.entries(KEYS).flatMap(([name, key]) => [
@@ -112,7 +112,7 @@ async function byDocument(all, overrides) {
   return { policies: await policies.from({ object: document }), anonymous: 'by-ip', store: memoryStore() }
 }
 
-/** The places that setups read of a request, by how their names begin. Of all others, requests are tried in part. */
+/** The places of a request that setups read, by the beginning of their names. In other places, only some requests are tried. */
 const READS = {
   'key: byIp': ['x-forwarded-for'],
   'key: byCookie': ['cookie'],

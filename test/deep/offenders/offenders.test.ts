@@ -4,11 +4,11 @@ import { byEffort } from '../../support/effort.js'
 import { zipf } from '../../support/zipf.js'
 
 const DAY_MS = 86_400_000
-/** In `npm run deep` a million identities, of which two million refusals are drawn. */
+/** In `npm run deep`, two million refusals of a million identities. */
 const IDENTITIES = byEffort({ quick: 30_000, usual: 50_000, full: 1_000_000 })
 const DRAWS = byEffort({ quick: 60_000, usual: 200_000, full: 2_000_000 })
 
-test('of very many identities, those above 0.1 % of refusals are listed, and no count is beyond the bound', async () => {
+test('among very many identities, those above 0.1 % of refusals are listed, with counts within the error bound', async () => {
   let now = 20_000 * DAY_MS
   const store = memoryStore({ clock: () => now, offenders: true })
   let drawn = 0
@@ -16,7 +16,7 @@ test('of very many identities, those above 0.1 % of refusals are listed, and no 
   const { counts, refusals } = zipf({ identities: IDENTITIES, draws: DRAWS, seed: 11 }, (identity) => {
     store.noteRefusal?.('api', [identity])
     if (++drawn % (DRAWS / 100) !== 0) return
-    // Over a good part of an hour, in which sketches are begun anew.
+    // Over more than half an hour, in which sketches begin afresh.
     now += 20_000
     handedOn = store.offenders({ policy: 'api' })
   })
@@ -29,10 +29,10 @@ test('of very many identities, those above 0.1 % of refusals are listed, and no 
   for (const [identity, count] of counts) {
     if (count > refusals / 1000) expect(listed.get(identity), identity).toBeGreaterThan(0)
   }
-  for (const [identity, told] of listed) {
+  for (const [identity, reported] of listed) {
     const count = counts.get(identity) as number
-    expect(told).toBeLessThanOrEqual(count)
-    expect(told).toBeGreaterThanOrEqual(count - report.error)
+    expect(reported).toBeLessThanOrEqual(count)
+    expect(reported).toBeGreaterThanOrEqual(count - report.error)
   }
   await store.close()
 })

@@ -19,7 +19,7 @@ policies:
   login: { match: { paths: [/login] }, limits: [{ limit: 1, window: 1h }] }
   keys: { match: { paths: [/users/**] }, key: [path, 'header:x-run'], limits: [{ limit: 1, window: 1h }] }
 `
-/** How the connector may be set. */
+/** Settings of the connector. */
 const CONNECTORS: Readonly<Record<string, string>> = {
   'as it comes': '',
   'with encoded slashes decoded': 'encodedSolidusHandling="decode" encodedReverseSolidusHandling="decode"',
@@ -33,7 +33,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop()
 })
 
-/** Tomcat behind the nginx of the sample, which asks a decider. Resolves to its port. */
+/** Tomcat behind the nginx of the sample and its decider. Resolves to the port of nginx. */
 async function start(connector: string): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), 'sluice-servlets-'))
   stops.push(() => rmSync(dir, { recursive: true }))
@@ -68,7 +68,7 @@ test.each(Object.entries(CONNECTORS))(
   },
 )
 
-test('a client that may try once to log in to a servlet does not try again by another path', async () => {
+test('a client with one login attempt at a servlet has no second attempt by another path', async () => {
   const front = await start('')
   expect((await send(front, 'POST /login')).body).toContain(REACHED)
   const others =
@@ -83,7 +83,7 @@ test('a client that may try once to log in to a servlet does not try again by an
   ).toEqual([])
 })
 
-test('a path of a servlet has one budget, whatever spelling a client picks', async () => {
+test('a path of a servlet has one budget in every spelling', async () => {
   const front = await start('')
   const keys = new Map<string, string>()
   const check = async (target: string) => {

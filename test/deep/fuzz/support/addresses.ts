@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** A true address: four bytes, or eight groups of 16 bits. */
+/** A valid address: four bytes, or eight groups of 16 bits. */
 export interface Address {
   readonly key: string
   /** The same address, in all spellings that proxies, sockets and people use. */
@@ -19,7 +19,7 @@ function groupText(value: number): fc.Arbitrary<string> {
   return fc.constantFrom(hex(value), hex(value).toUpperCase(), hex(value).padStart(4, '0'))
 }
 
-/** The groups of an IPv6 address as text: zeros left out somewhere or nowhere, the end in bytes or not. */
+/** The groups of an IPv6 address as text, with or without omitted zeros, and with the end in bytes or not. */
 function groupsText(groups: readonly number[]): fc.Arbitrary<string> {
   const end = groups.slice(6).flatMap((group) => [group >> 8, group & 255])
   return fc.boolean().chain((inBytes) => {
@@ -34,7 +34,7 @@ function groupsText(groups: readonly number[]): fc.Arbitrary<string> {
   })
 }
 
-/** Where zeros may be left out: from, and up to before. */
+/** The ranges of zeros that may be omitted, each with its start and its exclusive end. */
 function zeroRuns(groups: readonly number[]): (readonly [number, number] | undefined)[] {
   const runs = groups.flatMap((_, from) =>
     groups.flatMap((_, to) =>
@@ -58,7 +58,7 @@ function dressed(address: string): fc.Arbitrary<string> {
 
 const of6 = (groups: readonly number[]) => groupsText(groups).chain(dressed)
 
-/** As itself, and in every IPv6 clothing that is no other address than this. */
+/** The address itself, and every IPv6 form of the same address. */
 const v4: fc.Arbitrary<Address> = fc.tuple(byte, byte, byte, byte).map((bytes) => {
   const [a, b, c, d] = bytes
   const key = bytes.join('.')
@@ -82,7 +82,7 @@ function standsForV4(groups: readonly number[]): boolean {
   return start === '0:0:0:0:0:ffff' || start === '64:ff9b:0:0:0:0'
 }
 
-/** RFC 5952 of a network whose last four groups are 0, as Node's own parser of URLs writes it. */
+/** A network whose last four groups are 0 by RFC 5952, as the URL parser of Node writes it. */
 function shortest(network: readonly number[]): string {
   return new URL(`http://[${[...network, 0, 0, 0, 0].map(hex).join(':')}]/`).hostname.slice(1, -1)
 }
@@ -94,7 +94,7 @@ export const spelt: fc.Arbitrary<{ readonly key: string; readonly text: string }
   ({ key, spellings }) => spellings.map((text) => ({ key, text })),
 )
 
-/** What stands in a forwarded-for field and is no address. */
+/** Parts of a forwarded-for field that are no addresses. */
 export const noAddress: fc.Arbitrary<string> = fc.oneof(
   fc.constantFrom(
     ...['unknown', '_hidden', '1.2.3', '1.2.3.4.5', '256.1.1.1', '01.2.3.4', '0x7f.0.0.1', '2130706433', '1.2.3.4/8'],

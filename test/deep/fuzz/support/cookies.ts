@@ -24,7 +24,7 @@ import { opened } from './wire.js'
 
 export const NAME = 'sid'
 
-/** What a parser of cookies reads as the value of `NAME`; undefined for none. */
+/** Reads the value of `NAME` with a cookie parser; undefined for none. */
 export type Parser = (cookie: string) => unknown
 
 const koa = new Koa()
@@ -44,7 +44,7 @@ function byFastifyCookie(module: object): Parser {
   return (cookie) => parse(cookie)[NAME]
 }
 
-/** The parsers of the frameworks alone, each with the version of `cookie` that it has. */
+/** The parsers of the frameworks without servers, each with its own version of `cookie`. */
 export async function parsers(): Promise<Record<string, Parser>> {
   // The newest loads its parser when it is registered.
   await fastify().register(fastifyCookie.default).ready()
@@ -60,12 +60,12 @@ export async function parsers(): Promise<Record<string, Parser>> {
   }
 }
 
-/** What a server saw of a request: the value by its framework's parser, and the key by `byCookie` or the code of its error. */
+/** The value of a request by the framework's parser, and its key by `byCookie` or the code of the error. */
 export interface Sight extends Seen {
   readonly value?: unknown
 }
 
-/** Servers of every framework that answer with what they saw. The limiter runs before the parser does. */
+/** Servers of every framework that respond with this sight. The limiter runs before the parser. */
 export async function parsingServers(): Promise<Record<string, Server>> {
   const expressApp = (make: typeof express, parse: typeof cookieParser) => {
     const seen: Seen = {}
@@ -100,7 +100,7 @@ export async function parsingServers(): Promise<Record<string, Server>> {
   }
 }
 
-/** Asks a server over one connection, byte for byte. */
+/** Sends requests to a server over one connection, byte for byte. */
 export class Connection {
   readonly #port: number
   #socket: Socket | undefined
@@ -109,7 +109,7 @@ export class Connection {
     this.#port = (server.address() as AddressInfo).port
   }
 
-  /** Sends each text as a `Cookie` field of one request. Undefined where Node takes that for no request. */
+  /** Sends each text as a `Cookie` field of one request. Resolves to undefined where Node rejects the request. */
   async ask(cookies: readonly string[]): Promise<Sight | undefined> {
     this.#socket ??= await opened(this.#port)
     const socket = this.#socket
@@ -142,7 +142,7 @@ export class Connection {
   }
 }
 
-/** All that a parser has to tell apart, or may not. No text of it is longer than a byte per character on the wire. */
+/** Texts that a parser has to distinguish, or may not. Each character is one byte on the wire. */
 const PIECES = [
   ...[' ', '\t', '\xa0', '\xa0\xa0', '\x85', '"', '""', "'", '\\', ',', '=', '%', '%2', '%20', '%22', '%25', '%C3%A9'],
   ...['%00', '%E0', 'é', '\xff', 'j:', 's:', '{}', 'REAL', '%52EAL', 'junk', 'x', NAME, 'sid=REAL', 'toString'],

@@ -2,8 +2,8 @@ import { inspect } from 'node:util'
 import { SluiceError, type SluiceErrorCode } from '@sluice/core'
 
 /**
- * Calls something that may fail as a SluiceError with one of these codes, and in no other way. Returns what
- * the error said, or an empty text if there was none.
+ * Calls a function that may fail only with a SluiceError of one of these codes. Returns the message of the error, or an
+ * empty text if there was none.
  */
 export async function expectSaid(codes: readonly SluiceErrorCode[], call: () => unknown): Promise<string> {
   try {

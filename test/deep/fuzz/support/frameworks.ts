@@ -10,7 +10,7 @@ import fastify from 'fastify'
 import Koa from 'koa'
 import type { AnyOptions } from '../../../http/support/app.js'
 
-/** Apps of every framework that believe one proxy or none, limit by `options` and answer `done`. */
+/** Apps of every framework that trust one proxy or none, limit by `options` and respond with `done`. */
 export async function appsWith(options: AnyOptions, believesProxy: boolean): Promise<Record<string, Server>> {
   const { createServer } = await import('node:http')
   const expressApp = (make: typeof express) => {
@@ -42,7 +42,7 @@ export async function appsWith(options: AnyOptions, believesProxy: boolean): Pro
   }
 }
 
-/** Hands a request to a server without a wire. Resolves when the framework is done with it. */
+/** Passes a request to a server without a connection. Resolves when the framework has finished it. */
 export function hand(
   server: Server,
   remoteAddress: string | undefined,
@@ -66,13 +66,13 @@ export function hand(
   })
 }
 
-/** What a limiter's key function saw of a request. */
+/** The key of a request, or the code of its error. */
 export interface Seen {
   key?: string
   code?: string
 }
 
-/** Options of a limiter that refuses no request and notes what `key` makes of each request. */
+/** Options of a limiter that refuses no request and records the key of each. */
 export function noting(key: (request: unknown, context: HttpContext) => unknown, seen: Seen): AnyOptions & LimitForm {
   return {
     limit: 1,

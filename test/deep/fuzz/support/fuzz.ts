@@ -2,25 +2,25 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { test } from 'vitest'
 
-/** What `npm run fuzz` asks for; without it each property gets the same 200 inputs in every run. */
-const asked = {
+/** The options of `npm run fuzz`; without it, each property receives the same 200 inputs in every run. */
+const options = {
   inputs: Number(process.env.SLUICE_FUZZ_INPUTS ?? 200),
   seconds: Number(process.env.SLUICE_FUZZ_SECONDS ?? 60),
   seed: Number(process.env.SLUICE_FUZZ_SEED ?? 20_261_120),
 }
 
-/** Inputs of one seed: between two of these the test runner gets to breathe. */
+/** Inputs of one seed, after which the test runner can process its own events. */
 const PER_SEED = 20_000
 
 export interface Property<Input> {
   readonly inputs: fc.Arbitrary<Input>
   /** Throws or rejects where the promise is broken. */
   readonly check: (input: Input) => unknown
-  /** One input where others have so many: those that take connections and timers are dear. @default 1 */
+  /** The cost of one input relative to others: inputs with connections and timers are expensive. @default 1 */
   readonly dearness?: number
-  /** At least so many in every run, where `dearness` would leave too few. @default 1 */
+  /** The least number of inputs in every run, where `dearness` would leave too few. @default 1 */
   readonly least?: number
-  /** Tried first, always. */
+  /** Inputs that every run tries first. */
   readonly examples?: readonly Input[]
 }
 
@@ -30,7 +30,7 @@ interface Found {
   readonly promise: string
   readonly seed: number
   readonly inputs: number
-  /** What it was. */
+  /** A description of the failure. */
   readonly what: string
 }
 
@@ -41,16 +41,16 @@ const found: readonly Found[] = JSON.parse(readFileSync(new URL('../found.json',
  * First the inputs that broke it once, then new ones.
  */
 export function fuzz<Input>(target: string, promise: string, property: Property<Input>): void {
-  test(promise, { timeout: asked.seconds * 1000 + 60_000 }, async () => {
+  test(promise, { timeout: options.seconds * 1000 + 60_000 }, async () => {
     const dearness = property.dearness ?? 1
     for (const known of found) {
       if (known.target !== target || known.promise !== promise) continue
       await run(target, property, known.seed, known.inputs)
     }
-    const stopAt = performance.now() + asked.seconds * 1000
-    let left = Math.max(property.least ?? 1, Math.ceil(asked.inputs / dearness))
+    const stopAt = performance.now() + options.seconds * 1000
+    let left = Math.max(property.least ?? 1, Math.ceil(options.inputs / dearness))
     let tried = 0
-    for (let seed = asked.seed; left > 0 && performance.now() < stopAt; seed++) {
+    for (let seed = options.seed; left > 0 && performance.now() < stopAt; seed++) {
       const inputs = Math.min(left, Math.ceil(PER_SEED / dearness))
       tried += await run(target, property, seed, inputs, stopAt)
       left -= inputs
@@ -60,7 +60,7 @@ export function fuzz<Input>(target: string, promise: string, property: Property<
   })
 }
 
-/** Resolves to how many inputs were tried before `stopAt`. */
+/** Resolves to the number of inputs tried before `stopAt`. */
 async function run<Input>(
   target: string,
   property: Property<Input>,
@@ -74,9 +74,9 @@ async function run<Input>(
     seed,
     numRuns: inputs,
     examples: examples.map((example) => [example]),
-    // What is dear to try is dear to make small.
+    // Expensive inputs are also expensive to shrink.
     endOnFailure: dearness > 1,
-    // A machine that is busy with other things tries fewer of them.
+    // A busy machine tries fewer of them.
     ...(stopAt < Number.POSITIVE_INFINITY && { interruptAfterTimeLimit: Math.max(1, stopAt - performance.now()) }),
   })
   if (!details.failed) return details.numRuns

@@ -3,28 +3,28 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { ensureBuilt } from '../../../support/built-core.js'
 
-/** What an app tells of itself. */
+/** The state that an app reports. */
 export interface State {
   readonly connections: number
-  /** That are free. */
+  /** Free permits. */
   readonly permits: number
-  /** That are charged. */
+  /** Charged bytes. */
   readonly bytes: number
-  /** Bytes of the longest body that a handler has read since it was last asked. */
+  /** Bytes of the longest body that a handler has read since the last report. */
   readonly mostRead: number
   readonly errors: readonly string[]
-  /** Of the whole process: what would have ended it, and warnings. */
+  /** Errors that would have ended the process, and warnings. */
   readonly faults: readonly string[]
 }
 
 /** A process with apps of one framework, one for each setup. */
 export class FuzzedServer {
   readonly framework: string
-  /** In the order of the setups. */
+  /** The ports, in the order of the setups. */
   readonly ports: readonly number[]
   readonly #child: ChildProcess
   readonly #ended = new AbortController()
-  /** Orders are given one after the other. */
+  /** Orders are sent one after the other. */
   #last: Promise<unknown> = Promise.resolve()
 
   private constructor(framework: string, ports: readonly number[], child: ChildProcess) {
@@ -37,7 +37,7 @@ export class FuzzedServer {
   static async start(framework: string): Promise<FuzzedServer> {
     ensureBuilt('core', 'express', 'koa', 'fastify')
     const child = fork(fileURLToPath(new URL('./server.js', import.meta.url)), [framework], {
-      // Not this process's own options: servers run what users install, not the source.
+      // Without the options of this process: servers run the built packages, not the source.
       execArgv: [],
       env: { ...process.env, NODE_OPTIONS: '' },
     })
@@ -45,7 +45,7 @@ export class FuzzedServer {
     return new FuzzedServer(framework, ports, child)
   }
 
-  /** @throws Error if the process is gone */
+  /** @throws Error if the process has ended */
   order(order: 'look' | 'reset', app: number): Promise<State> {
     const state = this.#last.then(async () => {
       this.#ended.signal.throwIfAborted()

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 
-/** What has a meaning somewhere between a client and a key in Redis. */
+/** Texts with a meaning somewhere between a client and a key in Redis. */
 const PIECES = [
   ...['{', '}', '{}', '{a}', '%', '%7B', '%25', '%2A', '#', '*', '?', '[a]', '[^a]', '\\', '|', '"', "'", '`', '$'],
   ...['\0', 'ip=', 'key=', '\r\n', '\n', '\t', ' ', '\x7f', '\x1b[2J', '\u2028', '\ufeff', '\ufffd', '\u202e'],
@@ -14,13 +14,13 @@ const PIECES = [
 const piece = fc.constantFrom(...PIECES)
 const utf16 = fc.integer({ min: 0, max: 0xffff }).map((unit) => String.fromCharCode(unit))
 
-/** Any text at all: short and long, of characters, of bare UTF-16 units, of what is special somewhere. */
+/** Any text: short and long, of characters, of bare UTF-16 units, or with a meaning somewhere. */
 export const text: fc.Arbitrary<string> = fc.oneof(
   { weight: 3, arbitrary: fc.string({ unit: piece, maxLength: 8 }) },
   { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
   { weight: 2, arbitrary: fc.string({ unit: utf16, maxLength: 12 }) },
   { weight: 1, arbitrary: fc.string({ unit: 'grapheme-ascii', minLength: 50, maxLength: 110 }) },
-  // Around every length at which a key changes its form, and far above.
+  // Lengths around every change of the form of a key, and far above.
   {
     weight: 1,
     arbitrary: fc
@@ -29,7 +29,7 @@ export const text: fc.Arbitrary<string> = fc.oneof(
   },
 )
 
-/** What a long key is kept as, which a client may send as its key. */
+/** The stored form of a long key, which a client may send as its key. */
 function likeHash(key: string): string {
   return `#${createHash('sha256').update(key, 'utf16le').digest('base64url').slice(0, 22)}`
 }
@@ -63,7 +63,7 @@ const LOOKALIKES: readonly ((a: string, b: string) => string)[] = [
   (a) => a.replaceAll('\0', ''),
 ]
 
-/** A text, and one that a careless encoding could take for it. */
+/** A text, and another one that a careless encoding could map to the same key. */
 export const lookalikes: fc.Arbitrary<readonly [string, string]> = fc
   .tuple(text, text, fc.nat(LOOKALIKES.length - 1))
   .map(([a, b, i]) => [a, (LOOKALIKES[i] as (a: string, b: string) => string)(a, b)] as const)
@@ -79,12 +79,12 @@ function revoked(): object {
   return proxy
 }
 
-/** Makes a value; so that nothing, not even the generator, looks at it before the code that it is meant for. */
+/** Makes a value, so that nothing reads it before the code under test, not even the generator. */
 export type Make = () => unknown
 
 const made = (value: unknown): Make => Object.assign(() => value, { toString: () => fc.stringify(value) })
 
-/** Values that are none of text or number, and try to pass for one or blow up when looked at. */
+/** Values other than text or numbers, which imitate one or throw when they are read. */
 export const notAValue: fc.Arbitrary<Make> = fc.oneof(
   fc.anything({ withBigInt: false, withDate: true, withMap: true, withSet: true, withNullPrototype: true }).map(made),
   fc.constantFrom<Make[]>(
@@ -110,7 +110,7 @@ export const notAValue: fc.Arbitrary<Make> = fc.oneof(
   ),
 )
 
-/** Numbers at and beyond every edge, and what looks like one. */
+/** Numbers at and beyond every edge, and values that look like numbers. */
 export const number: fc.Arbitrary<Make> = fc.oneof(
   { weight: 3, arbitrary: fc.integer({ min: -3, max: 12 }).map(made) },
   { weight: 2, arbitrary: fc.maxSafeInteger().map(made) },

@@ -2,7 +2,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HOST } from '../../../support/redis-server.js'
 
-/** What is sent for a script run, in pieces of a few ms, a character for each byte, and what becomes of the connection then. */
+/** The reply to a script, in pieces some ms apart with a character for each byte, and the end of the connection. */
 export interface Lie {
   readonly chunks: readonly string[]
   readonly end: 'stay' | 'close' | 'reset'
@@ -11,14 +11,14 @@ export interface Lie {
 export interface Liar {
   readonly port: number
   answer: Lie
-  /** How often it was asked to run a script. */
+  /** The number of scripts that it was sent. */
   runs: number
   /** Ends all connections. */
   cut(): Promise<void>
   stop(): Promise<void>
 }
 
-/** A server that greets every client like Redis, and lies about what scripts say. */
+/** A server that greets every client like Redis, and sends false replies to scripts. */
 export async function startLiar(): Promise<Liar> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -71,7 +71,7 @@ export async function startLiar(): Promise<Liar> {
   return liar
 }
 
-/** The first command in what a client has sent, once it is whole. */
+/** The first command in the bytes of a client, once it is complete. */
 function command(text: string): { words: string[]; length: number } | undefined {
   const head = /^\*(\d+)\r\n/.exec(text)
   if (!head) return undefined

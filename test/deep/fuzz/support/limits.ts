@@ -26,10 +26,10 @@ const some = fc.integer({ min: 1, max: 20 })
 
 type Maker = (options: never) => Limit
 
-/** Every constructor with every option; what numbers do not fit each other is undefined. */
+/** Every constructor with every option; options whose numbers do not fit each other are undefined. */
 const made = <T>(make: Maker, options: fc.Arbitrary<T>): fc.Arbitrary<Limit | undefined> =>
   options.map((given) => {
-    // An option that is undefined is one that is not there.
+    // An undefined option counts as absent.
     const present = Object.fromEntries(Object.entries(given as object).filter(([, value]) => value !== undefined))
     try {
       return make(present as never)
@@ -41,7 +41,7 @@ const made = <T>(make: Maker, options: fc.Arbitrary<T>): fc.Arbitrary<Limit | un
 
 const common = { name, limit: units, window }
 
-/** Any limit that can be made. */
+/** Any valid limit. */
 const limit: fc.Arbitrary<Limit> = fc
   .oneof(
     made(slidingLog, fc.record(common)),

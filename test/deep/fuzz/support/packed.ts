@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** What a decision says of one cell, as the numbers that follow its outcome: their bytes, admitted and refused. */
+/** The numbers that a decision reports for one cell after its outcome: their widths in bytes, admitted and refused. */
 type Form = readonly [admitted: readonly number[], refused: readonly number[]]
 
 /** See the `report` of each cell in `lua/cells`. */
@@ -31,7 +31,7 @@ export const FORMS = {
 
 const NOW = 1_900_000_000_000
 
-/** Such numbers as Redis says, and others. */
+/** Numbers as Redis reports them, and others. */
 const likely = (usual: fc.Arbitrary<number>) =>
   fc.oneof(
     { weight: 12, arbitrary: usual },
@@ -66,12 +66,12 @@ const blocked = fc
     Buffer.from(reason),
   ])
 
-/** What `lua/decide.lua` might say of so many decisions on these cells: of that form, whether it is true or not. */
+/** Replies in the form of `lua/decide.lua` to a number of decisions on these cells, true or not. */
 export function packed(cells: readonly Form[], decisions: number): fc.Arbitrary<Buffer> {
   const cellOf = ([admitted, refused]: Form, outcome: fc.Arbitrary<number>) =>
     outcome.chain((said) => {
       const widths = said % 2 === 0 ? refused : admitted
-      // What a bucket has refunded comes last.
+      // The refunds of a bucket come last.
       const all = said === 4 || said === 5 ? [...widths, 7, 6] : widths
       return packedAs(all).map((numbers) => [bigEndian(said, 1), ...numbers])
     })
@@ -84,7 +84,7 @@ export function packed(cells: readonly Form[], decisions: number): fc.Arbitrary<
     { weight: 2, arbitrary: all(fc.constant(5)) },
     { weight: 2, arbitrary: blocked.map((bytes) => [bytes]) },
   )
-  // So many, of which so many were admitted, and what either are told.
+  // Equal decisions: their number, the number admitted, and the reports of both outcomes.
   const equals = fc
     .tuple(likely(fc.constant(decisions)), units, single, fc.option(single))
     .map(([many, admitted, first, second]) => [
@@ -98,7 +98,7 @@ export function packed(cells: readonly Form[], decisions: number): fc.Arbitrary<
     .map(([at, said]) => Buffer.concat([bigEndian(at, 6), ...said.flat(2)]))
 }
 
-/** The same, with something wrong with it as bytes. */
+/** The same reply with invalid bytes. */
 export function spoilt(whole: fc.Arbitrary<Buffer>): fc.Arbitrary<Buffer> {
   return fc.oneof(
     whole.map((bytes) => bytes.subarray(0, -1)),

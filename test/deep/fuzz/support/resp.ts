@@ -6,7 +6,7 @@ const number = fc.oneof(
   fc.constantFrom('', '-', '+5', '1.5', 'NaN', '1e3', '0x10', '9007199254740993', '99999999999999999999', ' 5', '-0'),
 )
 
-/** Bytes as a bulk string. Here and below a character is a byte. */
+/** Bytes as a bulk string. In this file a character is a byte. */
 export const bulk = (bytes: Uint8Array): string => `$${bytes.length}\r\n${Buffer.from(bytes).toString('latin1')}\r\n`
 
 /** One well-formed reply of RESP2, of any shape, with nonsense for numbers. */
@@ -26,14 +26,14 @@ export const resp: fc.Arbitrary<string> = fc.letrec<{ any: string; leaf: string 
   ),
 })).any
 
-/** A piece of something that may or may not be RESP. */
+/** A fragment that may or may not be RESP. */
 export const bytes: fc.Arbitrary<string> = fc.oneof(
   resp,
   fc.tuple(resp, fc.nat(30)).map(([text, end]) => text.slice(0, end)),
   fc.uint8Array({ maxLength: 30 }).map((raw) => Buffer.from(raw).toString('latin1')),
   fc.constantFrom(
     ...['*1000000\r\n', '*9\r\n:1\r\n', '$1000000\r\nabc', '$-5\r\n', '*-5\r\n', '*x\r\n', '$x\r\n', ':\r\n', '*\r\n'],
-    // Pushes and maps of RESP3, which were not asked for.
+    // Unrequested pushes and maps of RESP3.
     ...['>2\r\n+invalidate\r\n*0\r\n', '%1\r\n+a\r\n:1\r\n', '~1\r\n:1\r\n', '#t\r\n', '_\r\n', ',1.5\r\n', '(123\r\n'],
     ...['+OK\r\n+OK\r\n+OK\r\n', '\r\n', 'HTTP/1.1 400 Bad Request\r\n\r\n', '\0\0\0\0', '-LOADING\r\n'],
   ),

@@ -1,5 +1,5 @@
-// Apps of one framework, each with other options, in a process of its own on the built packages. Tells of everything
-// that would have ended it, and of warnings.
+// Apps of one framework, each with other options, in a separate process on the built packages. Reports every error that
+// would have ended it, and warnings.
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   concurrency,
@@ -29,7 +29,7 @@ for (const event of ['uncaughtException', 'unhandledRejection', 'warning']) {
   process.on(event, (what) => faults.push(`${event}: ${what?.stack ?? what}`))
 }
 
-/** A store that has to be asked over a network. @returns {import('@sluice/core').Store} */
+/** A store whose calls take time, as over a network. @returns {import('@sluice/core').Store} */
 function slowStore() {
   const store = memoryStore()
   return {
@@ -44,14 +44,14 @@ function slowStore() {
   }
 }
 
-/** Fails late, one time in three. @template T @param {T} value */
+/** Fails late, once in three times. @template T @param {T} value */
 async function often(value) {
   await later()
   if (Math.random() < 0.3) throw new Error('a function of the user fails')
   return value
 }
 
-/** What each setup adds to the options that all have. @type {Record<keyof typeof SETUPS, () => AnyOptions>} */
+/** The options of each setup beside the common ones. @type {Record<keyof typeof SETUPS, () => AnyOptions>} */
 const OPTIONS = {
   reject: () => ({ respond: reject() }),
   queue: () => ({ respond: queue({ maxWait: '100ms', size: 3, maxConnections: 4 }) }),
@@ -80,7 +80,7 @@ const optionsOf = (setup) => [
     store: memoryStore(),
     key: everyone(),
     limits: [
-      // Short: the handler of a client that has left may never be seen to be done.
+      // Short, as the end of a handler whose client has left may never be noticed.
       concurrency({ limit: PERMITS, ttl: '150ms' }),
       slidingLog({ limit: 15, window: '50ms' }),
       fixedWindow({ limit: ALL_BYTES, window: '1d', unit: 'content-bytes' }),
@@ -88,7 +88,7 @@ const optionsOf = (setup) => [
     body: { max: MOST_BYTES },
     ...OPTIONS[setup](),
   },
-  // Another one, which may still decide when the first has cut a body off.
+  // A second limiter, which may still decide when the first one has cut a body off.
   { name: 'behind', key: everyone(), limit: 1_000_000, window: '1h', skip: async () => void (await later()) },
 ]
 
@@ -123,6 +123,6 @@ process.on('message', async (/** @type {{ order: 'look' | 'reset', app: number }
   if (order === 'reset') await apps[app]?.app.limiters[0].reset('everyone')
   process.send?.(await look(app))
 })
-// Never outlive the test.
+// The process ends with the test.
 process.once('disconnect', () => process.exit())
 process.send?.(apps.map(({ port }) => port))

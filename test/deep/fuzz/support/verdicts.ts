@@ -3,7 +3,7 @@ import { must } from './errors.js'
 
 const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0
 
-/** Numbers that can be told to a client, and that agree with what was decided. */
+/** Expects numbers that can be sent to a client, and that agree with the decision. */
 export function expectSane(verdict: Verdict): void {
   const { allowed, reason, remaining, retryAfterMs, resetAfterMs, delayMs, cost, limits } = verdict
   must(allowed === (reason === undefined), 'a reason for a refusal alone', verdict)

@@ -4,20 +4,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { LATE_PATHS, OTHER_PATHS } from '../../../http/support/late-apps.js'
 
-/** What one client does on one connection. */
+/** The behaviour of one client on one connection. */
 export interface Client {
-  /** The bytes of its requests, in the pieces in which they are sent, some ms apart. */
+  /** The bytes of its requests, in pieces that are sent some ms apart. */
   readonly pieces: readonly string[]
   readonly pauseMs: number
-  /** What it does when it has sent them. */
+  /** Its action after it has sent them. */
   readonly end: 'wait' | 'half' | 'close' | 'reset'
-  /** Of requests that are whole and right; undefined where something is cut off or wrong. */
+  /** The number of its requests where all are complete and correct, otherwise undefined. */
   readonly requests: number | undefined
 }
 
 const body = (length: number) => 'b'.repeat(length)
 const chunk = (length: number) => `${length.toString(16)}\r\n${body(length)}\r\n`
-// A handler of an own for each; those that never end, or fail, are not what a client can be right with.
+// Each path has its own handler; those that never end, or fail, cannot give a correct client a good response.
 const PATHS = [...LATE_PATHS, ...OTHER_PATHS].filter((path) => path !== '/endless')
 const start = (method: string) => `${method} PATH HTTP/1.1\r\nHost: x\r\n`
 const right = (text: string) => ({ text, isRight: true })
@@ -46,7 +46,7 @@ const anywhere = fc.oneof(
   length.map((n) => right(`${start('POST')}Content-Length: ${n}\r\n\r\n${body(n)}`)),
   length.map((n) => right(`${start('PUT')}Expect: 100-continue\r\nContent-Length: ${n}\r\n\r\n${body(n)}`)),
   { weight: 4, arbitrary: chunked.map(right) },
-  // Announces more than it sends, or what no client sends.
+  // Requests that announce more than they send, or that no client sends.
   fc
     .tuple(length, fc.nat(50))
     .map(([n, less]) => wrong(`${start('POST')}Content-Length: ${n + less + 1}\r\n\r\n${body(n)}`)),
@@ -73,7 +73,7 @@ const request = fc.tuple(anywhere, fc.constantFrom(...PATHS)).map(([{ text, isRi
   isRight: isRight && path !== '/fail',
 }))
 
-/** Requests one after the other without waiting, in pieces that mind no borders, whole or broken off. */
+/** Pipelined requests, in pieces of any size, complete or cut off. */
 export const client: fc.Arbitrary<Client> = fc
   .record({
     requests: fc.array(request, { minLength: 1, maxLength: 4 }),
@@ -95,7 +95,7 @@ export const client: fc.Arbitrary<Client> = fc
     }
   })
 
-/** Plays a client. Resolves to what it was answered, when its connection is gone. */
+/** Plays a client. Resolves to the bytes that it received, when its connection has ended. */
 export async function play(port: number, { pieces, pauseMs, end }: Client, patienceMs: number): Promise<string> {
   const socket = await opened(port)
   let answer = ''
@@ -117,14 +117,14 @@ export async function play(port: number, { pieces, pauseMs, end }: Client, patie
   return answer
 }
 
-/** What one client does on one connection of HTTP/2: several streams at once. */
+/** The behaviour of one client on one HTTP/2 connection with several concurrent streams. */
 export interface Http2Client {
   readonly streams: readonly {
     readonly method: string
     readonly path: string
-    /** Bytes of its body, in the pieces in which they are sent, some ms apart. */
+    /** Bytes of its body, in pieces that are sent some ms apart. */
     readonly pieces: readonly number[]
-    /** A number: reset with this code. */
+    /** A number is the code of a reset. */
     readonly end: 'end' | 'open' | number
   }[]
   readonly pauseMs: number
@@ -146,7 +146,7 @@ export const http2Client: fc.Arbitrary<Http2Client> = fc.record({
   end: fc.constantFrom('wait' as const, 'close' as const, 'destroy' as const),
 })
 
-/** Plays a client of HTTP/2. Resolves to the statuses that it was answered with. */
+/** Plays a client of HTTP/2. Resolves to the statuses that it received. */
 export async function playHttp2(
   port: number,
   { streams, pauseMs, end }: Http2Client,
@@ -155,13 +155,13 @@ export async function playHttp2(
   const socket = await opened(port)
   const session = connectHttp2(`http://127.0.0.1:${port}`, { createConnection: () => socket })
   session.on('error', () => {})
-  const told: number[] = []
+  const received: number[] = []
   const closed = streams.map(async ({ method, path, pieces, end }) => {
     const stream = session.request(
       { ':method': method, ':path': path, 'content-type': 'text/plain' },
       { endStream: false },
     )
-    stream.on('error', () => {}).on('response', (headers) => void told.push(Number(headers[':status'])))
+    stream.on('error', () => {}).on('response', (headers) => void received.push(Number(headers[':status'])))
     const closed = new Promise((resolve) => stream.once('close', resolve))
     stream.resume()
     for (const bytes of pieces) {
@@ -179,19 +179,19 @@ export async function playHttp2(
     await Promise.race([Promise.all(closed), sleep(pauseMs)])
   }
   session.destroy()
-  // A session that was asked to close waits for the server, which waits for what is left of bodies.
+  // A session that closes waits for the server, which waits for the rest of bodies.
   socket.destroy()
-  return told
+  return received
 }
 
-/** A connection whose errors do not matter. */
+/** A connection whose errors are ignored. */
 export function opened(port: number): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   socket.on('error', () => {})
   return new Promise((resolve) => socket.once('connect', () => resolve(socket)).once('close', () => resolve(socket)))
 }
 
-/** The statuses of all final responses in what a connection was answered. */
+/** The statuses of all final responses in the bytes that a connection received. */
 export function statuses(answer: string): number[] {
   return [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)]
     .map(([, status]) => Number(status))
