@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { Lane, type Outcome } from './lane.js'
 import { allMutants } from './mutants.js'
 
-/** `1/2`: the first half; then whatever the names of the mutants must contain, if anything. */
+/** The share to try, where `1/2` is the first half, and texts that the names of the mutants must contain. */
 const [share = '1/1', ...wanted] = JSON.parse(process.env.SLUICE_MUTANTS ?? '[]') as string[]
 const [part, parts] = share.split('/').map(Number) as [number, number]
 

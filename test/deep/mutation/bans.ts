@@ -3,7 +3,7 @@ import { createLimiter, redisStore, slidingLog, tokenBucket, type Verdict } from
 import { insist } from '../../support/outages.js'
 import type { Check } from './check.js'
 
-/** Of cells of two kinds, so that the store puts their script together of parts. */
+/** Cells of two kinds, so that the store composes their script of parts. */
 const LIMITS = [
   slidingLog<string>({ limit: 1, window: '1h' }),
   tokenBucket<string>({ capacity: 9, refill: 1, every: '1h' }),
@@ -14,7 +14,7 @@ const wordOf = ({ allowed, reason }: Verdict) => (allowed ? 'admitted' : reason)
 /** Decisions whose refusals are strikes. */
 export const banChecks: readonly Check[] = [
   {
-    name: 'bans: a refusal of a batch starts one, which its next decisions are refused by, and a marker says so',
+    name: 'bans: a refusal in a batch starts a ban, which refuses the next decisions of the batch and sets the marker',
     run: async ({ redis }) => {
       await redis.call('FLUSHALL')
       const store = insist(redisStore(redis.client(), { timeout: 5000 }))
@@ -22,7 +22,7 @@ export const banChecks: readonly Check[] = [
         const ban = { by: 'key', after: 2, within: '1h', for: ['2h'] } as const
         const limiter = createLimiter<string>({ name: 'bans', store, limits: LIMITS, ban })
         const plain = createLimiter<string>({ name: 'plain', store, limits: LIMITS })
-        // First they are sent to a script that cannot strike; within a second of that, to one that strikes at once.
+        // First a script that cannot count strikes decides; for a second after it, one that counts them at once.
         for (const [first, second] of [
           ['a', 'b'],
           ['d', 'e'],
@@ -31,11 +31,12 @@ export const banChecks: readonly Check[] = [
             ...[first, second, first, first, first, second].map((key) => limiter.consume(key)),
             ...[first, second, first].map((key, i) => plain.consume(key, { cost: 1 + i })),
           ])
-          const told = verdicts.map(wordOf).join()
-          if (told !== 'admitted,admitted,limited,banned,banned,limited,admitted,impossible,impossible') return told
+          const outcomes = verdicts.map(wordOf).join()
+          if (outcomes !== 'admitted,admitted,limited,banned,banned,limited,admitted,impossible,impossible')
+            return outcomes
         }
         if ((await redis.call('EXISTS', 'sluice:v1:blocked')) !== 1) return 'there is no marker'
-        // The marker stays for as long as the longest block, whichever comes first.
+        // The marker lives as long as the longest block, in any order of blocks.
         for (const [blockedMs, staysMs] of [
           [0, 7_200_000],
           [60_000, 7_200_000],
@@ -54,7 +55,7 @@ export const banChecks: readonly Check[] = [
     },
   },
   {
-    name: 'bans: refusals that are charged start one, and the last rung is that of all later ones',
+    name: 'bans: charged refusals start a ban, and all bans after the last rung repeat it',
     run: async ({ redis }) => {
       await redis.call('FLUSHALL')
       const store = insist(redisStore(redis.client(), { timeout: 5000 }))

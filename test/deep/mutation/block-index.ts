@@ -2,10 +2,10 @@ import { randomFrom } from '../../contract/policies.js'
 import type { Check } from './check.js'
 import type { MutatedRedis } from './mutated-redis.js'
 
-/** How much longer than by its own clock the index lets entries live when it is given another. */
+/** The additional life of entries in the index with a clock other than that of Redis. */
 const SLACK_MS = 3_600_000
 const DAY_MS = 86_400_000
-/** Between a run and the look at what is left of a life. */
+/** The longest time between an execution and the reading of a key's remaining life. */
 const PASSED_MS = 5000
 const STEPS = 220
 
@@ -36,16 +36,16 @@ type Wrong = (what: string, got: unknown, expected: unknown) => string | undefin
 
 /** One shard of the index of blocks, as lua/index.lua describes it. */
 class Shard {
-  /** Undefined where there is none, or what there is is not whole. */
+  /** Undefined where the shard is missing or incomplete. */
   head: { version: number; incarnation: string; epoch: number } | undefined
   readonly entries = new Map<string, Entry>()
-  /** The epoch in what is left of a shard that is not whole. */
+  /** The epoch in the rest of an incomplete shard. */
   epochLeft = 0
-  /** How long the hash and the sorted set have to live, in ms. */
+  /** The lives of the hash and the sorted set, in ms. */
   life = 0
   changesLife = 0
   markerLife = 0
-  /** What block keys hold. */
+  /** The values of block keys. */
   readonly blocks = new Map<string, string>()
 
   change(now: number, incarnation: string, known: number, ops: readonly Op[], hasMarker: boolean): string[] {
@@ -108,7 +108,7 @@ class Shard {
     this.#forgetChanges()
   }
 
-  /** Redis removes a sorted set that is empty. */
+  /** Redis removes an empty sorted set. */
   #forgetChanges(): void {
     if (this.entries.size === 0) this.changesLife = 0
   }
@@ -152,8 +152,8 @@ class Shard {
       }
     if (op === 'KEEP') {
       const isNewer = first > now && second > epoch && (!known || known.since < second)
-      const kept = { ends: first, since: second, times: third > 0 ? third : times + 1, isEnded: false, reason }
-      return isNewer ? kept : undefined
+      const merged = { ends: first, since: second, times: third > 0 ? third : times + 1, isEnded: false, reason }
+      return isNewer ? merged : undefined
     }
     const ends = Math.max(first, second > 0 ? 0 : (known?.ends ?? 0))
     if (ends + SLACK_MS <= now || (third > 0 && known && known.since > third)) return undefined
@@ -171,7 +171,7 @@ function textOf({ ends, since, times, isEnded, reason }: Omit<Entry, 'version'>)
   return `${ends} ${since} ${times} ${isEnded ? 1 : 0} ${reason}`
 }
 
-/** Random changes, pages and clearings of a shard, some of them after a key of it was lost, against the shard that should be. */
+/** Compares random changes, pages and clearings of a shard with the expected shard, some of them after the loss of a key. */
 async function walk(redis: MutatedRedis, seed: number, hasMarker: boolean): Promise<string | undefined> {
   await redis.call('FLUSHALL')
   const random = randomFrom(seed)
@@ -212,7 +212,7 @@ async function walk(redis: MutatedRedis, seed: number, hasMarker: boolean): Prom
   return undefined
 }
 
-/** How far time goes on: often to an instant at which an entry may go, to the ms. */
+/** The time that passes: often exactly to an instant at which an entry may be removed. */
 function gap(random: (below: number) => number, shard: Shard, now: number): number {
   const ends = [...shard.entries.values()].map(({ ends }) => ends + SLACK_MS)
   const next = ends[random(ends.length + 1)]
@@ -246,7 +246,7 @@ function opAt(now: number, random: (below: number) => number, i: number, { entri
   }
 }
 
-/** As an eviction, or another program that writes there, leaves it. */
+/** Changes keys as an eviction, or another program, would. */
 async function lose(redis: MutatedRedis, shard: Shard, how: number): Promise<void> {
   if (!shard.head) return
   const hadEntries = shard.entries.size > 0
@@ -255,13 +255,13 @@ async function lose(redis: MutatedRedis, shard: Shard, how: number): Promise<voi
   else if (how === 2) await redis.call('SET', ENTRIES, 'foreign', 'PX', DAY_MS)
   else if (how === 3) await redis.call('SET', CHANGES, 'foreign', 'PX', DAY_MS)
   else await redis.call('HDEL', ENTRIES, [...shard.entries.keys()][0] ?? 'none')
-  // Without entries there is no sorted set that could be lost.
+  // Without entries there is no sorted set to lose.
   if (!hadEntries && (how === 1 || how === 4)) return
   shard.epochLeft = how === 0 || how === 2 ? 0 : (shard.head?.epoch ?? shard.epochLeft)
   shard.head = undefined
 }
 
-/** What is wrong with the keys that a change has written. */
+/** The failure of the keys that a change has written, if any. */
 async function unlike(
   redis: MutatedRedis,
   shard: Shard,
@@ -279,7 +279,7 @@ async function unlike(
       redis.call('EXISTS', strikesKey(field)),
     ])
     const held = shard.blocks.get(field)
-    // Its own life is over by the clock that goes on while the test turns another.
+    // Real time has ended its life, while the test moves another clock.
     if (value !== null || held === undefined) {
       const failure = wrong(`block of ${field}`, value === null ? undefined : String(value), held)
       if (failure) return failure
@@ -307,7 +307,7 @@ async function livesOf(redis: MutatedRedis, shard: Shard, wrong: Wrong): Promise
   return undefined
 }
 
-/** The index of blocks. First of all, as its mistakes show nowhere as soon. */
+/** Checks of the index of blocks. They come first, as they find its mistakes fastest. */
 export const blockIndexChecks: readonly Check[] = [
   ...[1, 2, 3].flatMap((seed) =>
     [true, false].map(

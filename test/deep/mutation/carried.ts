@@ -9,7 +9,7 @@ const AMOUNTS = [12, 4, 40, 300, 0]
 const WALKS_EACH = 6
 const STEPS = 40
 
-/** Versions of one limit take turns with one state. `scale`: of all amounts and costs. */
+/** Versions of one limit decide alternately on one state. `scale` multiplies all amounts and costs. */
 async function walked(name: string, seed: number, scale = 1): Promise<Scenario> {
   const limitsOf = CARRIED[name] as NonNullable<(typeof CARRIED)[string]>
   const recorder = new Recorder(
@@ -17,32 +17,32 @@ async function walked(name: string, seed: number, scale = 1): Promise<Scenario> 
   )
   const below = randomFrom(seed)
   const upTo = (most: number) => below(most + 1)
-  const charged: { readonly answer: number; readonly version: number }[] = []
+  const charged: { readonly result: number; readonly version: number }[] = []
   for (let step = 0; step < STEPS; step++) {
     const gap = below(100)
     recorder.clock.now += gap < 40 ? 0 : gap < 90 ? upTo(2500) : gap < 95 ? upTo(15_000) : -upTo(40_000)
     recorder.step()
     const version = upTo(AMOUNTS.length - 1)
     const cost = scale * (below(100) < 70 ? upTo(4) : upTo(40))
-    const kept = charged[upTo(charged.length)]
+    const earlier = charged[upTo(charged.length)]
     const what = below(100)
-    if (what < 15 && kept) {
-      const { version: of, answer } = kept
-      await recorder.ask((limiters, verdict) => (limiters[of] as Limiter).refund('k', verdict as Verdict), answer)
+    if (what < 15 && earlier) {
+      const { version: of, result } = earlier
+      await recorder.ask((limiters, verdict) => (limiters[of] as Limiter).refund('k', verdict as Verdict), result)
     } else if (what < 25) await recorder.ask((limiters) => (limiters[version] as Limiter).peek('k', { cost }))
     else {
-      const asks = what > 90 ? 3 : 1
-      for (let n = 0; n < asks; n++) {
-        const answer = recorder.answers.length
-        const said = await recorder.ask((limiters) => (limiters[version] as Limiter).consume('k', { cost }))
-        if ((said as Verdict).allowed) charged.push({ answer, version })
+      const requests = what > 90 ? 3 : 1
+      for (let n = 0; n < requests; n++) {
+        const result = recorder.results.length
+        const verdict = await recorder.ask((limiters) => (limiters[version] as Limiter).consume('k', { cost }))
+        if ((verdict as Verdict).allowed) charged.push({ result, version })
       }
     }
   }
   return recorder.scenario(`carried: ${name}, walk ${seed}, times ${scale}`)
 }
 
-/** What states promise that limits of several versions have in common. */
+/** Checks of states that several versions of limits share. */
 export async function carriedChecks(): Promise<Check[]> {
   const walks = Object.keys(CARRIED).flatMap((name) =>
     Array.from({ length: WALKS_EACH }, (_, i) => walked(name, i + 1)),

@@ -2,13 +2,13 @@ import type { Store } from '@sluice/core'
 import type { Stage } from './replay.js'
 
 export interface Venue extends Stage {
-  /** On the same Redis, by its own clock. */
+  /** A store on the same Redis that reads the clock of Redis. */
   readonly timed: Store
 }
 
-/** Something that a wrong script can fail: quick, and always the same. */
+/** A check that a wrong script can fail: fast and deterministic. */
 export interface Check {
   readonly name: string
-  /** What is wrong, if anything; may throw that as well. */
+  /** Resolves to the failure, if any, or throws it. */
   run(venue: Venue): Promise<string | undefined>
 }

@@ -20,7 +20,7 @@ import { strikeChecks } from './strikes.js'
 import { turnChecks } from './turns.js'
 import { scenarios } from './walks.js'
 
-/** Everything that is tried on a mutant, what is told best first. */
+/** All checks of a mutant, those with the clearest failures first. */
 export async function allChecks(): Promise<Check[]> {
   return [
     ...blockIndexChecks,

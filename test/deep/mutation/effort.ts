@@ -8,25 +8,25 @@ const WINDOW_MS = 60_000
 const DAY_MS = 86_400_000
 const REQUESTS = 60
 
-/** What scripts ask of Redis. */
+/** The commands and bytes of scripts. */
 interface Effort {
-  /** Per admitted request, in the long run. */
+  /** Commands per admitted request, in steady use. */
   readonly commands: number
-  /** What those bring, or read by range. */
+  /** Bytes that those write, or read by range. */
   readonly bytes: number
-  /** Commands of three refusals: of 1, of 2, and of all that the limit is. */
+  /** Commands of three refusals, of costs 1, 2 and the whole limit. */
   readonly refused: number
 }
 
 interface Use {
   readonly limits: readonly Limit<string>[]
-  /** Between two requests. */
+  /** The pause between two requests. */
   readonly everyMs: number
-  /** Of each request. @default 1 */
+  /** The cost of each request. @default 1 */
   readonly cost?: number
-  /** Looked at from the first request on: nothing lapses yet. */
+  /** Whether it is measured from the first request on, before entries lapse. */
   readonly isFilling?: true
-  /** Another identity is blocked meanwhile. */
+  /** Whether another identity is blocked. */
   readonly besideABlock?: true
   readonly most: Effort
 }
@@ -35,7 +35,7 @@ const log = (limit: number, windowMs = WINDOW_MS) => slidingLog<string>({ limit,
 const effort = (commands: number, bytes: number, refused: number): Effort => ({ commands, bytes, refused })
 const STEADY_MS = (1.3 * WINDOW_MS) / REQUESTS
 
-/** In steady use of one limit, by algorithm. */
+/** The effort in steady use of one limit, by algorithm. */
 const STEADY: Readonly<Record<string, Effort>> = {
   slidingLog: effort(3.77, 151.8, 7),
   'fixedWindow by clock': effort(3, 8.4, 6),
@@ -48,11 +48,11 @@ const STEADY: Readonly<Record<string, Effort>> = {
   'interval tokenBucket': effort(3, 14.4, 6),
   leakyBucket: effort(3, 15.8, 6),
   'leakyBucket with a queue': effort(3, 15.8, 6),
-  // The names of leases are not all of one length.
+  // The names of permits differ in length.
   concurrency: effort(7, 110, 18),
 }
 
-/** Each to the command and to the byte: who changes a cell sees here what that costs, or saves. */
+/** Exact to the command and the byte, so that a change of a cell shows its cost or its saving here. */
 const USES: Readonly<Record<string, Use>> = {
   ...Object.fromEntries(
     Object.entries(algorithms).map(([name, limit]): [string, Use] => [
@@ -96,12 +96,12 @@ const USES: Readonly<Record<string, Use>> = {
     limits: [log(REQUESTS)],
     everyMs: STEADY_MS,
     besideABlock: true,
-    // With the block keys of every policy: the store was emptied, and it does not know the index of blocks as whole.
+    // With the block keys of every policy, as the flushed store has no complete index of blocks.
     most: effort(3.77, 181.8, 7),
   },
 }
 
-/** The commands that scripts call during `run`, each as Redis shows it: name, key and the rest. */
+/** The commands that scripts call during `run`, as MONITOR shows them: name, key and the rest. */
 async function calledDuring(redis: MutatedRedis, run: () => Promise<void>): Promise<string[][]> {
   const monitor = await redis.monitor()
   try {
@@ -124,16 +124,16 @@ async function calledDuring(redis: MutatedRedis, run: () => Promise<void>): Prom
 function bytesOf(called: readonly string[][]): number {
   return called.reduce((sum, [name, , ...rest]) => {
     if (name === 'GETRANGE') return sum + Number(rest[1]) - Number(rest[0]) + 1
-    // Redis shows what is no text in escapes.
+    // MONITOR escapes bytes that are no text.
     return sum + rest.join('').replace(/\\x..|\\./g, '?').length
   }, 0)
 }
 
-/** The most for three refusals. */
+/** The largest effort of three refusals. */
 const REFUSED_BYTES = 400
 const WRITES = /^(set|setrange|append|del|pexpire|z(add|rem).*)$/i
 
-/** Decisions take no more commands and bytes than they need, however long a key is in use, and refusals write nothing. */
+/** Decisions take the expected commands and bytes however long a key is in use, and refusals write nothing. */
 export const effortChecks: readonly Check[] = Object.entries(USES).map(([name, use]) => ({
   name: `effort: ${name}`,
   run: async ({ redis, store, clock }) => {
@@ -152,7 +152,7 @@ export const effortChecks: readonly Check[] = Object.entries(USES).map(([name, u
       }
     }
     const round = Math.max(...sizes) / cost
-    // Else the first round is not the long run.
+    // Otherwise the first round would not be steady use.
     if (!isFilling) await go(round)
     const requests = isFilling ? round : 3 * round
     const called = await calledDuring(redis, () => go(requests))

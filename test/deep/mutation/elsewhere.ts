@@ -11,12 +11,12 @@ import { SLOTS, slotOfIdentity } from '../../support/slots.js'
 import type { Check } from './check.js'
 import type { MutatedRedis } from './mutated-redis.js'
 
-/** Slots below this are on the server. */
+/** The server has the slots below this one. */
 const HERE = SLOTS / 2
 const NOW = 1_760_000_000_000
 const HOUR_MS = 3_600_000
 
-/** A node of a cluster that has half of the slots; started once, and ended with the tests. */
+/** A node of a cluster with half of the slots; started once, and stopped with the tests. */
 let started: Promise<{ server: RedisServer; connection: Redis }> | undefined
 async function halfCluster() {
   const settings = ['cluster-enabled yes', `cluster-port ${await freePort()}`, 'cluster-require-full-coverage no']
@@ -27,7 +27,7 @@ async function halfCluster() {
   return { server, connection: new Redis(server.url) }
 }
 
-/** Identities whose keys are on the server, or are not. */
+/** Identities whose keys are on the server, or elsewhere. */
 function identities(isHere: boolean, count: number): string[] {
   const found: string[] = []
   for (let n = 0; found.length < count; n++) if (slotOfIdentity(`user-${n}`) < HERE === isHere) found.push(`user-${n}`)
@@ -36,23 +36,23 @@ function identities(isHere: boolean, count: number): string[] {
 const here = identities(true, 3) as [string, string, string]
 const [away] = identities(false, 1) as [string]
 
-/** What a limiter asks its store for. */
+/** The request of a limiter to its store. */
 async function requestOf(limits: Limit<string>[], key: string): Promise<StoreRequest> {
-  let asked: StoreRequest | undefined
+  let request: StoreRequest | undefined
   const store = {
-    decide: (request: StoreRequest) => {
-      asked = request
-      return Promise.reject(new Error('it is only asked for what it would be asked'))
+    decide: (given: StoreRequest) => {
+      request = given
+      return Promise.reject(new Error('this store only records the request'))
     },
   }
   await createLimiter({ name: 'half', store: store as unknown as Store, limits })
     .consume(key)
     .catch(() => {})
-  if (!asked) throw new Error('it asked for nothing')
-  return asked
+  if (!request) throw new Error('the limiter sent no request')
+  return request
 }
 
-/** Has the server decide, by one script; undefined for what it said is elsewhere. */
+/** Makes the server decide by one script; undefined for requests whose keys are elsewhere. */
 async function decide(
   redis: MutatedRedis,
   requests: readonly StoreRequest[],
@@ -73,15 +73,15 @@ async function decide(
   return all
 }
 
-const told = (results: readonly (StoreResult | undefined)[]) =>
+const textOf = (results: readonly (StoreResult | undefined)[]) =>
   results.map((result) => (result ? (result.block?.reason ?? result.values[result.offset]) : 'elsewhere')).join()
 
-async function expectTold(
+async function expectResults(
   results: Promise<(StoreResult | undefined)[]>,
   expected: string,
 ): Promise<string | undefined> {
-  const said = told(await results)
-  return said === expected ? undefined : `${said} instead of ${expected}`
+  const text = textOf(await results)
+  return text === expected ? undefined : `${text} instead of ${expected}`
 }
 
 async function server(): Promise<RedisServer> {
@@ -91,20 +91,20 @@ async function server(): Promise<RedisServer> {
 
 async function first(...wrong: (() => Promise<string | undefined>)[]): Promise<string | undefined> {
   for (const each of wrong) {
-    const told = await each()
-    if (told !== undefined) return told
+    const failure = await each()
+    if (failure !== undefined) return failure
   }
   return undefined
 }
 
-/** Scripts whose keys are not declared, on a node that does not have all of them. */
+/** Scripts with undeclared keys, on a node that does not have all of them. */
 export const elsewhereChecks: readonly Check[] = Object.entries(algorithms).map(([name, limit]) => ({
   name: `elsewhere: ${name}`,
   run: async ({ redis }) => {
     await (await server()).flush()
     const limits = [limit(3, HOUR_MS)]
     const of = async (identity: string) => ({ ...(await requestOf(limits, identity)), permitId: String(Math.random()) })
-    const [one, two, gone] = [await of(here[0]), await of(here[1]), await of(away)]
+    const [one, two, other] = [await of(here[0]), await of(here[1]), await of(away)]
     const plan = one.plan
     const same = (request: StoreRequest, permitId = '') => ({
       ...request,
@@ -113,22 +113,25 @@ export const elsewhereChecks: readonly Check[] = Object.entries(algorithms).map(
     })
     const block = `sluice:v1:{key=${here[2]}}:half:block`
     return first(
-      () => expectTold(decide(redis, [one, same(gone), same(two)]), '2,elsewhere,2'),
+      () => expectResults(decide(redis, [one, same(other), same(two)]), '2,elsewhere,2'),
       () =>
-        expectTold(decide(redis, [same(gone), same(gone), same(one, 'b'), same(one, 'c')]), 'elsewhere,elsewhere,1,0'),
-      () => expectTold(decide(redis, [same(gone), same(one, 'd'), same(two, 'e')]), 'elsewhere,0,1'),
-      () => expectTold(decide(redis, [same(two, 'f')], 'cells'), '0'),
+        expectResults(
+          decide(redis, [same(other), same(other), same(one, 'b'), same(one, 'c')]),
+          'elsewhere,elsewhere,1,0',
+        ),
+      () => expectResults(decide(redis, [same(other), same(one, 'd'), same(two, 'e')]), 'elsewhere,0,1'),
+      () => expectResults(decide(redis, [same(two, 'f')], 'cells'), '0'),
       async () => {
         await (await server()).call('SET', block, `${NOW + 5} for a reason`)
-        return expectTold(
-          decide(redis, [same(gone), same({ ...one, identities: [`key=${here[2]}`] })]),
+        return expectResults(
+          decide(redis, [same(other), same({ ...one, identities: [`key=${here[2]}`] })]),
           'elsewhere,for a reason',
         )
       },
       async () => {
         await (await server()).call('SET', block, `${NOW} for a reason`)
-        return expectTold(
-          decide(redis, [same({ ...one, identities: [`key=${here[2]}`] }, 'g'), same(gone)]),
+        return expectResults(
+          decide(redis, [same({ ...one, identities: [`key=${here[2]}`] }, 'g'), same(other)]),
           '2,elsewhere',
         )
       },
@@ -141,18 +144,18 @@ const withAll = [...both, (algorithms.concurrency as (typeof algorithms)[string]
 
 export const elsewhereInPartChecks: readonly Check[] = [
   {
-    name: 'elsewhere: what has only some of its keys here charges nothing',
+    name: 'elsewhere: a request with only some of its keys on the node charges nothing',
     run: async ({ redis }) => {
       await (await server()).flush()
       const plan = (await requestOf(withAll, here[0])).plan
-      // The second cell is another identity's.
+      // The second cell belongs to another identity.
       const cells = plan.cells.map((cell, i) => ({ ...cell, identity: i === 1 ? 1 : 0 }))
       const apart = { ...plan, identities: 2, cells }
       const request = { ...(await requestOf(withAll, here[0])), plan: apart, permitId: 'a' }
       const on = (...whose: string[]) => ({ ...request, identities: whose.map((identity) => `key=${identity}`) })
       return first(
         () =>
-          expectTold(
+          expectResults(
             decide(redis, [on(here[0], away), on(away, here[0]), on(here[0], here[1])]),
             'elsewhere,elsewhere,2',
           ),
@@ -164,12 +167,12 @@ export const elsewhereInPartChecks: readonly Check[] = [
     },
   },
   {
-    name: 'elsewhere: what may not be read is not elsewhere',
+    name: 'elsewhere: a key without permission to read is an error, not elsewhere',
     run: async ({ redis }) => {
       const request = await requestOf(both.slice(1), here[0])
       await (await server()).call('ACL', 'SETUSER', 'default', '-get')
       try {
-        return `decided: ${told(await decide(redis, [request]))}`
+        return `decided: ${textOf(await decide(redis, [request]))}`
       } catch (error) {
         return /NOPERM|permission|can't run/i.test(String(error)) ? undefined : String(error)
       } finally {

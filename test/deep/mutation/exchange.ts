@@ -6,30 +6,30 @@ import { type ExchangedCount, exchangedCount } from './exchanged-counts.js'
 import type { MutatedRedis } from './mutated-redis.js'
 
 const START = 1_760_000_000_000
-/** How much longer keys live by a clock that is not Redis's. */
+/** The additional life of keys with a clock other than that of Redis. */
 const SLACK_MS = 3_600_000
-/** A script that has not answered by then never will. */
+/** A script without a reply by then never replies. */
 const TIMEOUT_MS = 3000
 const STEPS = 120
 
-/** Cells as `exchange` is told of them. */
+/** A cell as `exchange` receives it. */
 interface ExchangedCell {
   readonly kernel: KernelName
   readonly params: readonly number[]
 }
 
-/** A count as it is told, with the keys of the blocks that are looked for. */
-interface Told {
+/** A count as a process sends it, with the keys of blocks to check. */
+interface SentCount {
   readonly blockKeys: readonly string[]
   readonly key: string
   readonly charges: readonly number[]
 }
 
-/** As lua/exchange.lua takes it. */
+/** The arguments of lua/exchange.lua. */
 function exchangeArgs(
   clock: number | '',
   marker: string | undefined,
-  cells: readonly { readonly cell: ExchangedCell; readonly counts: readonly Told[] }[],
+  cells: readonly { readonly cell: ExchangedCell; readonly counts: readonly SentCount[] }[],
   isUndeclared: boolean,
 ): { keys: string[]; args: (string | number)[] } {
   const keys = marker === undefined ? [] : [marker]
@@ -48,7 +48,7 @@ function exchangeArgs(
   return { keys: [], args: [...args, ...keys] }
 }
 
-/** Reads a reply: the time, and each count as its oracle says it. */
+/** Reads a reply: the time, and each count in the format of its oracle. */
 function exchangeReply(reply: Buffer, kernels: readonly KernelName[]): string[] {
   let at = 0
   const next = (bytes: number) => {
@@ -57,18 +57,18 @@ function exchangeReply(reply: Buffer, kernels: readonly KernelName[]): string[] 
     at += bytes
     return value
   }
-  const said = [String(next(6))]
+  const shown = [String(next(6))]
   for (const kernel of kernels) {
     const outcome = next(1)
-    if (outcome === 3) said.push('elsewhere')
+    if (outcome === 3) shown.push('elsewhere')
     else if (kernel === 'segments') {
       const segment = next(6)
       const counts = Array.from({ length: next(2) }, () => `${next(2)}: ${next(7)}`)
-      said.push(`${outcome} ${segment}, ${counts.join(', ')}`)
-    } else said.push(`${outcome} ${next(7)} since ${next(6)}`)
+      shown.push(`${outcome} ${segment}, ${counts.join(', ')}`)
+    } else shown.push(`${outcome} ${next(7)} since ${next(6)}`)
   }
-  if (at !== reply.length) said.push(`and ${reply.length - at} bytes more`)
-  return said
+  if (at !== reply.length) shown.push(`and ${reply.length - at} bytes more`)
+  return shown
 }
 
 async function run(redis: MutatedRedis, keys: readonly string[], args: readonly (string | number)[]): Promise<Buffer> {
@@ -85,7 +85,7 @@ async function run(redis: MutatedRedis, keys: readonly string[], args: readonly 
 
 type Random = (below: number) => number
 
-/** Charges as a process may tell them, and as one may whose clock is elsewhere. */
+/** Charges of a process, also of one whose clock differs. */
 function chargesOf({ kernel, params }: ExchangedCell, now: number, below: Random): number[] {
   if (below(5) === 0) return []
   const [limit, windowMs, segments] = params as [number, number, number]
@@ -115,7 +115,7 @@ const CELLS: Readonly<Record<string, readonly ExchangedCell[]>> = {
   ],
 }
 
-/** Several processes tell what they have charged, now and then late, by a clock that sometimes steps. */
+/** Several processes send their charges, sometimes late, by a clock that sometimes steps. */
 async function walk(redis: MutatedRedis, cells: readonly ExchangedCell[], seed: number): Promise<string | undefined> {
   const below = randomFrom(seed)
   const counts = new Map<string, ExchangedCount>()
@@ -131,11 +131,11 @@ async function walk(redis: MutatedRedis, cells: readonly ExchangedCell[], seed: 
     else if (gap < 56) now += 24 * windowMs
     const names = ['a', 'b', 'c'].filter(() => below(2) === 0)
     if (names.length === 0) continue
-    const asked = cells
+    const sent = cells
       .map((cell, c) => ({
         cell,
         counts: names.map(
-          (name): Told => ({
+          (name): SentCount => ({
             blockKeys: [],
             key: `${c}${name}`,
             charges: chargesOf(cell, now, below),
@@ -143,23 +143,23 @@ async function walk(redis: MutatedRedis, cells: readonly ExchangedCell[], seed: 
         ),
       }))
       .filter(() => below(4) > 0)
-    if (asked.length === 0) continue
+    if (sent.length === 0) continue
     const expected = [String(now)]
-    for (const { cell, counts: told } of asked) {
-      for (const { key, charges } of told) {
+    for (const { cell, counts: own } of sent) {
+      for (const { key, charges } of own) {
         const count = counts.get(key) ?? exchangedCount(cell.kernel, cell.params)
         counts.set(key, count)
         expected.push(`1 ${count.exchange(now, charges)}`)
       }
     }
-    const { keys, args } = exchangeArgs(now, undefined, asked, below(2) === 0)
-    const kernels = asked.flatMap(({ cell, counts: told }) => told.map(() => cell.kernel))
+    const { keys, args } = exchangeArgs(now, undefined, sent, below(2) === 0)
+    const kernels = sent.flatMap(({ cell, counts: own }) => own.map(() => cell.kernel))
     const sentAt = performance.now()
-    const said = exchangeReply(await run(redis, keys, args), kernels)
+    const shown = exchangeReply(await run(redis, keys, args), kernels)
     const repliedAt = performance.now()
-    if (said.join(' | ') !== expected.join(' | '))
-      return `step ${step}: ${said.join(' | ')}, not ${expected.join(' | ')}`
-    for (const { key } of asked.flatMap(({ counts: told }) => told)) {
+    if (shown.join(' | ') !== expected.join(' | '))
+      return `step ${step}: ${shown.join(' | ')}, not ${expected.join(' | ')}`
+    for (const { key } of sent.flatMap(({ counts: own }) => own)) {
       const { lifeMs, expiries: times } = counts.get(key) as ExchangedCount
       const askedAt = performance.now()
       const leftMs = Number(await redis.call('PTTL', key))
@@ -170,7 +170,7 @@ async function walk(redis: MutatedRedis, cells: readonly ExchangedCell[], seed: 
       const known = expiries.get(key)
       const set = known?.count === times ? known : { count: times, sentAt, repliedAt }
       expiries.set(key, set)
-      // However long either command takes. Redis's ms and ours do not begin together.
+      // For any duration of either command. The milliseconds of Redis and of the test do not begin together.
       const least = lifeMs + SLACK_MS - (performance.now() - set.sentAt) - 3
       const most = lifeMs + SLACK_MS - (askedAt - set.repliedAt) + 3
       if (leftMs < least || leftMs > most) return `step ${step}: ${key} lives ${leftMs} ms, not ${least} to ${most}`
@@ -181,7 +181,7 @@ async function walk(redis: MutatedRedis, cells: readonly ExchangedCell[], seed: 
 
 const HOURLY: ExchangedCell = { kernel: 'counter', params: [10, 3_600_000, 1, 0] }
 
-/** Who is blocked is told so, and what was charged is counted all the same. */
+/** The reply reports blocks, and charges count all the same. */
 async function blocks(redis: MutatedRedis): Promise<string | undefined> {
   await redis.call('SET', 'held', `${START + 1} for a reason`)
   await redis.call('SET', 'over', `${START} for a reason`)
@@ -194,34 +194,34 @@ async function blocks(redis: MutatedRedis): Promise<string | undefined> {
     ['foreign', 'list'],
     ['list', 'held'],
   ]
-  const counts = pairs.map((blockKeys, i): Told => ({ blockKeys, key: `count${i}`, charges: [START - 1, i + 1] }))
-  const free: Told = { blockKeys: [], key: 'free', charges: [START, 2] }
-  const told = [
+  const counts = pairs.map((blockKeys, i): SentCount => ({ blockKeys, key: `count${i}`, charges: [START - 1, i + 1] }))
+  const free: SentCount = { blockKeys: [], key: 'free', charges: [START, 2] }
+  const charged = [
     { cell: HOURLY, counts },
     { cell: HOURLY, counts: [free] },
   ]
-  const idle = told.map(({ cell, counts: all }) => ({ cell, counts: all.map((one) => ({ ...one, charges: [] })) }))
-  const outcomes = async (marker: string | undefined, isUndeclared: boolean, cells: typeof told) => {
+  const idle = charged.map(({ cell, counts: all }) => ({ cell, counts: all.map((one) => ({ ...one, charges: [] })) }))
+  const outcomes = async (marker: string | undefined, isUndeclared: boolean, cells: typeof charged) => {
     const { keys, args } = exchangeArgs(START, marker, cells, isUndeclared)
     return exchangeReply(await run(redis, keys, args), new Array(6).fill('counter')).slice(1)
   }
   const expected = (blocked: readonly number[]) =>
     [...pairs, []].map((_, i) => `${blocked[i]} ${i === 5 ? 2 : i + 1} since ${i === 5 ? START : START - 1}`)
   for (const [marker, isUndeclared, cells, blocked] of [
-    [undefined, false, told, [2, 1, 2, 1, 2, 1]],
+    [undefined, false, charged, [2, 1, 2, 1, 2, 1]],
     ['marker', true, idle, [1, 1, 1, 1, 1, 1]],
     ['marker', false, idle, [1, 1, 1, 1, 1, 1]],
     ['set', true, idle, [2, 1, 2, 1, 2, 1]],
     [undefined, true, idle, [2, 1, 2, 1, 2, 1]],
   ] as const) {
     await redis.call('SET', 'set', '1')
-    const said = (await outcomes(marker, isUndeclared, cells as typeof told)).join(' | ')
-    if (said !== expected(blocked).join(' | ')) return `with ${marker}: ${said}`
+    const shown = (await outcomes(marker, isUndeclared, cells as typeof charged)).join(' | ')
+    if (shown !== expected(blocked).join(' | ')) return `with ${marker}: ${shown}`
   }
   return undefined
 }
 
-/** By Redis's own clock. */
+/** An exchange by the clock of Redis. */
 async function ownTime(redis: MutatedRedis): Promise<string | undefined> {
   const time = async () =>
     Math.floor(
@@ -230,11 +230,11 @@ async function ownTime(redis: MutatedRedis): Promise<string | undefined> {
   const before = await time()
   const counts = [{ blockKeys: [], key: 'own', charges: [before, 3] }]
   const { keys, args } = exchangeArgs('', undefined, [{ cell: HOURLY, counts }], false)
-  const [now, said] = exchangeReply(await run(redis, keys, args), ['counter'])
+  const [now, shown] = exchangeReply(await run(redis, keys, args), ['counter'])
   const after = await time()
   const leftMs = Number(await redis.call('PTTL', 'own'))
   if (!(Number(now) >= before && Number(now) <= after)) return `${now} is not from ${before} to ${after}`
-  if (said !== `1 3 since ${before}`) return said
+  if (shown !== `1 3 since ${before}`) return shown
   return leftMs <= 3_600_000 && leftMs > 3_590_000 ? undefined : `it lives ${leftMs} ms`
 }
 

@@ -4,13 +4,13 @@ import * as counter from '../../../packages/core/src/kernels/counter.js'
 import * as window from '../../../packages/core/src/kernels/segments.js'
 import type { KernelName } from '../../../packages/core/src/store/store.js'
 
-/** What Redis counts under one key that processes exchange: as the pages about it promise, without its encodings. */
+/** The count under one exchanged key as the documentation specifies it, without the encoding of Redis. */
 export interface ExchangedCount {
-  /** Adds what a process has charged, and returns what it is told, as text. */
+  /** Adds the charges of a process, and returns the reply to it as text. */
   exchange(now: number, charges: readonly number[]): string
-  /** For how long the key was given to live when its expiry was last set, in ms; 0 where there is no key. */
+  /** The life of the key in ms, from the last time its expiry was set; 0 without a key. */
   readonly lifeMs: number
-  /** How often that was. */
+  /** The number of times its expiry was set. */
   readonly expiries: number
 }
 
@@ -71,7 +71,7 @@ class Segments extends Count implements ExchangedCount {
   readonly #segmentMs: number
   readonly #edge: number
   readonly #most: number
-  /** By their distance from the newest. */
+  /** Counts by their distance from the newest segment. */
   #counts: number[] | undefined
   #newest = 0
 
@@ -90,11 +90,11 @@ class Segments extends Count implements ExchangedCount {
     const at = isStored ? instant(this.#newest * this.#segmentMs, now, this.#windowMs) : now
     const segment = Math.floor(at / this.#segmentMs)
     const heals = isStored && isAhead(this.#newest * this.#segmentMs, now, this.#windowMs)
-    const gone = isStored ? Math.max(0, segment - this.#newest) : 0
-    const all = [...new Array<number>(gone).fill(0), ...(this.#counts ?? [])]
+    const passed = isStored ? Math.max(0, segment - this.#newest) : 0
+    const all = [...new Array<number>(passed).fill(0), ...(this.#counts ?? [])]
     const counts = Array.from({ length: this.#segments + 1 }, (_, k) => all[k] ?? 0)
     const inside = () => counts.slice(0, -1).reduce((sum, units) => sum + units, 0)
-    // What a weighted edge counts for depends on the instant: it counts in full.
+    // The weight of an edge depends on the instant, so it counts in full.
     if (heals && this.#edge >= window.WEIGHTED_DOWN) {
       const edge = counts[this.#segments] as number
       const moved = clamp(edge, 0, this.#most - inside())
@@ -109,8 +109,8 @@ class Segments extends Count implements ExchangedCount {
       counts[k] = counted + Math.max(-counted, Math.min(units, room))
     }
     if (charges.length > 0 || heals) this.#write(counts, segment, at, now)
-    const said = counts.flatMap((units, k) => (units > 0 ? [`${k}: ${units}`] : []))
-    return `${segment}, ${said.join(', ')}`
+    const shown = counts.flatMap((units, k) => (units > 0 ? [`${k}: ${units}`] : []))
+    return `${segment}, ${shown.join(', ')}`
   }
 
   #write(counts: number[], segment: number, at: number, now: number): void {

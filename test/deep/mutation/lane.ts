@@ -7,7 +7,7 @@ import { allChecks } from './checks.js'
 import type { Mutant } from './mutants.js'
 import { MutatedRedis } from './mutated-redis.js'
 
-/** What became of a mutant: which check noticed it and how, or that none did. */
+/** The outcome of a mutant: the check that noticed it and its failure, or neither. */
 export interface Outcome {
   readonly mutant: Mutant
   readonly by: string | undefined
@@ -15,10 +15,10 @@ export interface Outcome {
   readonly tookMs: number
 }
 
-/** A script that has not answered by then never will. */
+/** A script without a reply by then never replies. */
 const TIMEOUT_MS = 1000
 
-/** A Redis, and the checks to try mutants on it with, one after the other. */
+/** A Redis, and the checks that try mutants on it, one after the other. */
 export class Lane {
   readonly #server: RedisServer
   #redis: MutatedRedis
@@ -29,7 +29,7 @@ export class Lane {
     this.#redis = new MutatedRedis(server.url)
   }
 
-  /** Starts a Redis, and runs all checks on the scripts as they are, to see that they hold and what they run. */
+  /** Starts a Redis, and runs all checks on the original scripts, to see that they pass and which scripts they execute. */
   static async open(): Promise<Lane> {
     const server = await startRedis()
     const lane = new Lane(server)
@@ -69,14 +69,14 @@ export class Lane {
     const told = await failureOf(check, this.#redis)
     if (told === undefined || !/not available|no answer within|closed|ready/i.test(told)) return told
     this.#redis.close()
-    // After a script that does not end there is no talking to that server any more.
+    // A server with an endless script does not reply.
     if (/no answer within|closed|ready/i.test(told) || !(await this.#replies())) await this.#server.restart()
     this.#redis = new MutatedRedis(this.#server.url)
     this.#redis.load(mutant)
     return told
   }
 
-  /** Not where a script runs on: the server says that it is busy. */
+  /** False while a script runs on, as the server replies that it is busy. */
   #replies(): Promise<boolean> {
     return this.#server.call('PING').then(
       () => true,
@@ -86,21 +86,21 @@ export class Lane {
 }
 
 /**
- * A machine that is busy elsewhere can make a check fail that looks at the time, or have batches of one instant
- * overtake each other where they come upon a block and are sent again; not twice, though.
+ * On a busy machine, a check of times can fail by chance. So can one with several batches of one instant, which overtake
+ * each other when they meet a block and are sent again. Two failures in a row are no chance.
  */
 function mayBeChance({ name }: Check, told: string): boolean {
   return /^(server's time|lives|batches):|no answer within/.test(`${name}\n${told}`)
 }
 
-/** The checks with the scripts that each of them runs. */
+/** The checks with the scripts that each of them executes. */
 async function checksThatPass(checks: readonly Check[], redis: MutatedRedis) {
   const all = []
   for (const check of checks) {
     redis.ran.clear()
     let told = await failureOf(check, redis)
     if (told !== undefined && mayBeChance(check, told)) told = await failureOf(check, redis)
-    if (told !== undefined) throw new Error(`nothing was changed, and yet it fails: ${check.name}: ${told}`)
+    if (told !== undefined) throw new Error(`the check fails on the original scripts: ${check.name}: ${told}`)
     all.push({ check, scripts: new Set(redis.ran) })
   }
   return all
@@ -108,7 +108,7 @@ async function checksThatPass(checks: readonly Check[], redis: MutatedRedis) {
 
 async function failureOf(check: Check, redis: MutatedRedis): Promise<string | undefined> {
   const clock = new Clock()
-  // Stores remember blocks, and write them again after a flush: so each check has stores of its own.
+  // Stores restore their blocks after a flush, so each check has its own stores.
   let stores: Awaited<ReturnType<typeof storesOn>> | undefined
   try {
     await redis.call('FLUSHALL')
@@ -116,16 +116,16 @@ async function failureOf(check: Check, redis: MutatedRedis): Promise<string | un
     return await check.run({ redis, clock, ...stores })
   } catch (error) {
     if (!(error instanceof Error)) return String(error)
-    // Why the store was not available says whether its server can be talked to any more.
+    // The cause shows whether the server still replies.
     return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
   } finally {
     await Promise.all(Object.values(stores ?? {}).map((store) => store.close()))
   }
 }
 
-/** Ready, as the first decisions of a store may come after others of the same batch. */
+/** Waits for ready stores, as the first decisions of a store may be sent after others of the same batch. */
 async function storesOn(redis: MutatedRedis, clock: Clock): Promise<Pick<Venue, 'store' | 'elsewhere' | 'timed'>> {
-  // It is the scripts that have to answer, and what they know is deleted past the store.
+  // Without a deny cache, as scripts have to decide, and their state is deleted without the store.
   const options = { timeout: TIMEOUT_MS, denyCache: false }
   const make = async (own: object) => {
     const store = redisStore(redis.client(), { ...options, ...own })

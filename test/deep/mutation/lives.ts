@@ -2,23 +2,23 @@ import type { Limit } from '@sluice/core'
 import type { MutatedRedis } from './mutated-redis.js'
 import type { Policy } from './scenario.js'
 
-/** How much longer than by its own clock a store lets states live when it is given another. */
+/** The additional life of states in a store with a clock other than that of Redis. */
 const SLACK_MS = 3_600_000
-/** How much longer than they must keys may live where that saves setting their expiry again. */
+/** The additional life that keys may have to save setting their expiry again. */
 const LINGER_MS = 10_000
-/** Between a run and the look at what is left of a life. */
+/** The longest time between an execution and the reading of a key's remaining life. */
 const PASSED_MS = 30
-/** An expiry that no script sets, in ms since 1970: where it still stands after a run, that run set none. */
+/** An expiry that no script sets, in ms since 1970: where it remains after an execution, that execution set none. */
 const UNTOUCHED = '4102444800000'
 
-/** How long, by the clock at `now`, the state under a key can have to live at most. */
+/** The longest life, by the clock at `now`, that the state under a key can need. */
 function longestLife(key: string, now: number, policies: readonly Policy[]): number {
   if (key === 'sluice:v1:blocked') return 2000
-  // A shard of the index of blocks in which nothing has changed yet.
+  // A shard of the index of blocks without changes.
   if (key.includes('}:.store:')) return 86_400_000
   const [policy, id = ''] = key.split('}:')[1]?.split(':') ?? []
   const ids = policies.find(({ name }) => name === policy)?.limits?.map(idOf) ?? []
-  // Limits that share a key live as long as the longest of them, and linger. A log of several says so itself.
+  // A shared key lives as long as its longest limit, and lingers. A log of several limits has its own rule.
   if (!ids.includes(id) && /^(bucket|sliding|fixed|opened|joint)\b/.test(id)) {
     return LINGER_MS + Math.max(...ids.map((own) => lifeOf(own, key, now)))
   }
@@ -53,11 +53,11 @@ function lifeOf(id: string, key: string, now: number): number {
     case 'block':
       return 2000
     default:
-      throw new Error(`what keeps ${key}?`)
+      throw new Error(`unknown key: ${key}`)
   }
 }
 
-/** Looks after every run how long its keys have to live by the clock of the test, and forgets those whose time is over. */
+/** Reads the lives of keys after every execution, by the clock of the test, and deletes those whose time has ended. */
 export class Lives {
   readonly #redis: MutatedRedis
   readonly #now: () => number
@@ -79,7 +79,7 @@ export class Lives {
     this.#redis.onRun = undefined
   }
 
-  /** What is wrong with the life of a key, after everything sent. */
+  /** The failure of the life of a key after all commands, if any. */
   async finish(): Promise<string | undefined> {
     const looks = this.#looks
     this.#looks = []
@@ -87,7 +87,7 @@ export class Lives {
     return this.#wrong
   }
 
-  /** Before a run: forgets what is over, and marks what is not. */
+  /** Before an execution, deletes ended keys and marks the others. */
   forget(): void {
     for (const [key, ends] of this.#ends) {
       if (ends > this.#now()) this.#redis.call('PEXPIREAT', key, UNTOUCHED)

@@ -2,7 +2,7 @@ import { createLimiter, redisStore, type Store } from '@sluice/core'
 import { insist } from '../../support/outages.js'
 import type { Check, Venue } from './check.js'
 
-/** With a store that has seen no block yet: it asks the marker first. */
+/** Checks with a store that has seen no block, and therefore reads the marker first. */
 async function withNewStore(
   { redis }: Venue,
   check: (store: Store) => Promise<string | undefined>,
@@ -19,7 +19,7 @@ async function withNewStore(
 /** The marker that stands for all block keys. */
 export const markerChecks: readonly Check[] = [
   {
-    name: 'marker: where no identity is blocked a decision takes one run and two keys',
+    name: 'marker: a decision takes one script and two keys while no identity is blocked',
     run: (venue) =>
       withNewStore(venue, async (store) => {
         await venue.redis.call('FLUSHALL')
@@ -30,7 +30,7 @@ export const markerChecks: readonly Check[] = [
       }),
   },
   {
-    name: 'marker: it stays for as long as the longest block, and counts at once',
+    name: 'marker: the marker lives as long as the longest block, and takes effect at once',
     run: async (venue) => {
       await venue.redis.call('FLUSHALL')
       const blocking = createLimiter({ name: 'marker', store: venue.timed, limit: 5, window: '1m' })

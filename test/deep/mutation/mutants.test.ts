@@ -4,55 +4,55 @@ import { Lane } from './lane.js'
 import { allMutants, luaOf, type Mutant, mutantsOf, scriptsWith } from './mutants.js'
 import { survivors } from './survivors.js'
 
-/** Which mutants are tried; `npm run mutate` tries all. */
+/** The sample of mutants; `npm run mutate` tries all. */
 const SEED = Number(process.env.SLUICE_SEED ?? 1)
 const SAMPLE = 10
 
 const known = survivors.flatMap(({ mutants }) => mutants)
 
-describe('the tests notice when the Lua is wrong', () => {
+describe('the checks notice mistakes in the Lua', () => {
   let lane: Lane
   beforeAll(async () => {
     lane = await Lane.open()
   })
   afterAll(() => lane.close())
 
-  test.each(sample(SAMPLE))('$id', async (mutant) => {
+  test.each(sample(SAMPLE))('a check notices the mutant $id', async (mutant) => {
     expect((await lane.tryOn(mutant)).by, `noticed with seed ${SEED}`).toBeTypeOf('string')
   })
 
-  test('also when a script does not end, and goes on with the next on a new server', async () => {
+  test('a check notices an endless script, and the next mutant is tried on a new server', async () => {
     const [mutant] = allMutants() as [Mutant]
     const endless = { ...mutant, file: 'kernels/clock', source: `${luaOf('kernels/clock')}\nwhile true do end\n` }
-    // A store on a busy machine may only say that it was not available.
+    // A store on a busy machine may only report that it is not available.
     expect((await lane.tryOn(endless)).told).toMatch(/no answer|not available/)
     const wrong = allMutants().find(({ id }) => id.startsWith('cells/counter.lua') && id.endsWith('<= to <')) as Mutant
     expect((await lane.tryOn(wrong)).told).not.toMatch(/no answer|not available|BUSY/)
   })
 
-  test('and a change that changes nothing is no mistake', async () => {
+  test('a change without an effect passes every check', async () => {
     const [mutant] = allMutants() as [Mutant]
     const same = { ...mutant, file: 'kernels/clock', source: `${luaOf('kernels/clock')}\nlocal unused = 1\n` }
     expect(await lane.tryOn(same)).toMatchObject({ by: undefined, told: '' })
   })
 })
 
-describe('mutants that are known to survive', () => {
-  test('are there once each, and there is a reason', () => {
+describe('survivors.json', () => {
+  test('each mutant that is known to survive is listed once, with a reason', () => {
     expect(new Set(known).size).toBe(known.length)
     for (const { reason } of survivors) expect(reason).toMatch(/^(Changes nothing|Costs .*|Never happens): .{20,}\.$/)
   })
 
-  test('are mutants of the Lua as it is', () => {
+  test('each mutant that is known to survive exists in the Lua', () => {
     const ids = new Set(allMutants().map(({ id }) => id))
-    const gone = known.filter((id) => !ids.has(id))
-    expect(gone, 'the Lua has changed: run npm run mutate, and tell its findings apart').toEqual([])
+    const missing = known.filter((id) => !ids.has(id))
+    expect(missing, 'the Lua has changed: run npm run mutate, and sort its findings').toEqual([])
   })
 })
 
 describe('mutants', () => {
   test.each(['kernels/clock', 'cells/bucket', 'cells/counter', 'cells/log', 'cells/segments'])(
-    'of %s are in the script that the store puts together, and in one that runs straight on',
+    'a mutant of %s is in the composed script and in one for a single kind',
     (file) => {
       const originals = scriptsWith()
       const [mutant] = mutantsOf(file, luaOf(file) ?? '')
@@ -66,12 +66,12 @@ describe('mutants', () => {
   const changes = (source: string) =>
     mutantsOf('a', source).map(({ change, source: changed }) => `${change}: ${changed.trim()}`)
 
-  test('flip comparisons', () => {
+  test('mutants flip comparisons', () => {
     expect(changes('x = a < b')).toEqual(['< to <=: x = a <= b', '< to >=: x = a >= b'])
     expect(changes('x = a ~= b')).toEqual(['~= to ==: x = a == b'])
   })
 
-  test('swap arithmetic and roundings, and take signs away', () => {
+  test('mutants swap arithmetic and rounding, and remove signs', () => {
     expect(changes('x = floor(a + b) * -c')).toEqual([
       'floor to ceil: x = ceil(a + b) * -c',
       '+ to -: x = floor(a - b) * -c',
@@ -81,7 +81,7 @@ describe('mutants', () => {
     expect(changes('local min, max = math.min, math.max')).toEqual([])
   })
 
-  test('change answers, and turn conditions round', () => {
+  test('mutants change results, and negate conditions', () => {
     expect(changes('if known then return 0 end')).toEqual([
       'known to its opposite: if not (known) then return 0 end',
       '0 to 1: if known then return 1 end',
@@ -93,7 +93,7 @@ describe('mutants', () => {
     ])
   })
 
-  test('leave commands and expiries out', () => {
+  test('mutants leave out commands and expiries', () => {
     expect(changes("if a then call('SET', key, f(b), 'PX', g(c)) end")).toEqual([
       "a to its opposite: if not (a) then call('SET', key, f(b), 'PX', g(c)) end",
       "call('SET', key, f(b), 'PX', g(c)) left out: if a then do end end",
@@ -101,11 +101,11 @@ describe('mutants', () => {
     ])
   })
 
-  test('let comments and texts be', () => {
+  test('mutants leave comments and texts unchanged', () => {
     expect(changes("-- a < b\nx = 'a < b' -- + 1")).toEqual([])
   })
 
-  test('keep their names when lines move, and differ by them', () => {
+  test('mutants have unique names, which remain when lines move', () => {
     const names = (source: string) => mutantsOf('a', source).map(({ id }) => id)
     const source = 'x = a + b\nx = a + b\n'
     expect(names(source)).toEqual(['a.lua | x = a + b | + to -', 'a.lua | x = a + b | + to - | 2'])
@@ -115,7 +115,7 @@ describe('mutants', () => {
   })
 })
 
-/** So many mutants that must be noticed, of every file the same share. */
+/** A sample of the mutants that must be noticed, with the same share of every file. */
 function sample(count: number): Mutant[] {
   const random = randomFrom(SEED)
   const all = allMutants().filter(({ id }) => !known.includes(id))

@@ -5,21 +5,21 @@ import { type Token, tokensOf } from './tokens.js'
 
 const LUA = join(import.meta.dirname, '../../../lua')
 
-/** One small wrong in one Lua file. */
+/** One small mistake in one Lua file. */
 export interface Mutant {
-  /** File, the line's text, what is changed, and the how-manieth like that: stays the same when lines move. */
+  /** The file, the text of the line, the change, and its number among equal ones: it stays the same when lines move. */
   readonly id: string
-  /** As in `lua/`, without `.lua`. */
+  /** The path in `lua/`, without `.lua`. */
   readonly file: string
-  /** From 1. */
+  /** The number of the line, from 1. */
   readonly line: number
-  /** What is changed into what. */
+  /** The original text and its replacement. */
   readonly change: string
-  /** The file's text with this change. */
+  /** The text of the file with this change. */
   readonly source: string
 }
 
-/** The scripts as the build makes them, by name. */
+/** The scripts of the build, by name. */
 export type Scripts = Readonly<Record<string, string>>
 
 const files = new Map(
@@ -31,26 +31,26 @@ const files = new Map(
 
 const cells = [...files.keys()].flatMap((file) => (file.startsWith('cells/') ? [file.slice('cells/'.length)] : []))
 
-/** The text of a file of `lua/`, named without `.lua`. */
+/** The text of a file of `lua/`, by its name without `.lua`. */
 export function luaOf(file: string): string | undefined {
   return files.get(file)
 }
 
-/** The scripts with a mutant in them; without one, as they are. */
+/** The scripts with a mutant in them, or the original ones without it. */
 export function scriptsWith(mutant?: Mutant): Scripts {
   const read = (name: string) => (name === mutant?.file ? mutant.source : luaOf(name))
   return scriptsOf({ read, cells }, (source, known) => {
-    const asked = JSON.stringify([source, known])
-    const text = unchanged.get(asked) ?? optimise(source, known)
-    if (!mutant) unchanged.set(asked, text)
+    const id = JSON.stringify([source, known])
+    const text = unchanged.get(id) ?? optimise(source, known)
+    if (!mutant) unchanged.set(id, text)
     return text
   })
 }
 
-/** What was made of the Lua as it is: most mutants change a few of the scripts. */
+/** Results for the original Lua, as most mutants change only a few of the scripts. */
 const unchanged = new Map<string, string>()
 
-/** A change of some tokens of a line: what stands from `from` to before `to` becomes `text`. */
+/** A change of tokens of a line: those from `from` to before `to` become `text`. */
 interface Edit {
   readonly change: string
   readonly from: number
@@ -105,7 +105,7 @@ const SWAPS: Readonly<Record<string, string>> = {
   false: 'true',
 }
 const CALL_SWAPS: Readonly<Record<string, string>> = { floor: 'ceil', ceil: 'floor', min: 'max', max: 'min' }
-/** Where a number is an answer rather than a place in an array: 0 becomes 1, and 1 becomes 0. */
+/** Tokens before a number that is a result rather than an index: there, 0 becomes 1, and 1 becomes 0. */
 const BEFORE_ANSWER = new Set(['return', 'and', 'or', '='])
 
 function editsOf(line: string, tokens: readonly Token[]): Edit[] {
@@ -162,7 +162,7 @@ function editsOf(line: string, tokens: readonly Token[]): Edit[] {
   return edits
 }
 
-/** Where the bracket that opens at `open` is closed. */
+/** The position of the bracket that closes the one at `open`. */
 function closing(tokens: readonly Token[], open: number): number {
   let depth = 0
   for (let i = open; i < tokens.length; i++) {

@@ -7,8 +7,8 @@ import { type Mutant, type Scripts, scriptsWith } from './mutants.js'
 const sha1 = (source: string) => createHash('sha1').update(source).digest('hex')
 
 /**
- * A script that the store may ask for: of the build's, or `decide` and the parts of it that are chosen. Those that decide one
- * charge have a line before them, which declares their parameters.
+ * A script of the store: one of the build, or `decide` with the chosen parts. Scripts for one charge begin with a line that
+ * declares their parameters.
  */
 type Name = string
 
@@ -17,14 +17,14 @@ const HEAD = /^local (?:P\d|PARAMS).*\n/
 const originals = scriptsWith()
 const PARTS = [...new Set((originals.decide as string).match(/(?<=^--@when )\w+$/gm))]
 
-/** The script of this name, as the store puts it together. */
+/** The script of this name, as the store composes it. */
 function scriptOf(scripts: Scripts, name: Name): string {
   const [script = '', ...chosen] = name.split(' ')
   const choice = Object.fromEntries(PARTS.map((part) => [part, chosen.includes(part)]))
   return withSections(scripts[script] as string, choice)
 }
 
-/** Every script of the build, and every choice of the parts of `decide`. */
+/** Every script of the build, and every combination of parts of `decide`. */
 function namesOf(scripts: Scripts): Name[] {
   const choices = Array.from({ length: 1 << PARTS.length }, (_, choice) =>
     ['decide', ...PARTS.filter((_, i) => choice & (1 << i))].join(' '),
@@ -35,36 +35,36 @@ function namesOf(scripts: Scripts): Name[] {
 const nameOf = new Map(namesOf(originals).map((name) => [sha1(scriptOf(originals, name)), name]))
 
 /**
- * A client to make a store of, whose server runs each script with a mutant in it in place of the one
- * that the store asks for. Nothing in the store knows: the exchange happens on the wire.
+ * A client for a store, whose server executes each script with a mutant in it instead of the original. The exchange happens
+ * on the connection, without the store.
  */
 export class MutatedRedis {
   readonly #own: Redis
   #scripts = originals
-  /** Of `#scripts`, those that were asked for. */
+  /** The used scripts of `#scripts`. */
   readonly #used = new Map<string, { sha: string; source: string; isLoaded: boolean }>()
-  /** What was sent whole that begins with its parameters, by its SHA-1. */
+  /** Scripts that begin with their parameters and were sent whole, by their SHA-1. */
   readonly #withHead = new Map<string, { head: string; name: Name | undefined }>()
-  /** Called with the keys of a run, once it is sent. */
+  /** Called with the keys of an execution, once it is sent. */
   onRun: ((keys: readonly string[]) => void) | undefined
-  /** Scripts that were run since this was last emptied. */
+  /** Scripts executed since this was last cleared. */
   readonly ran = new Set<Name>()
 
   constructor(url: string) {
     this.#own = new Redis<'legacy'>(url, { retryStrategy: () => null, maxRetriesPerRequest: null })
     this.#own.on('error', () => {})
-    // Every store made of it listens.
+    // Every store on this client adds listeners.
     this.#own.setMaxListeners(0)
     this.load(undefined)
   }
 
-  /** From now on this mutant runs; none: the scripts as they are. */
+  /** Loads this mutant for all later executions; undefined loads the original scripts. */
   load(mutant: Mutant | undefined): void {
     this.#scripts = scriptsWith(mutant)
     this.#used.clear()
   }
 
-  /** Whether a script is not what it was. */
+  /** Whether the mutant changes a script. */
   isChanged(name: Name): boolean {
     return scriptOf(this.#scripts, name) !== scriptOf(originals, name)
   }
@@ -73,12 +73,12 @@ export class MutatedRedis {
     return this.#own.call(command, ...args)
   }
 
-  /** A value as it is stored. */
+  /** The bytes of a value. */
   bytes(key: string): Promise<Buffer | null> {
     return this.#own.getBuffer(key)
   }
 
-  /** A connection that is told of every command that Redis runs; the caller ends it. */
+  /** A connection with the output of MONITOR; the caller ends it. */
   monitor(): Promise<Redis> {
     return this.#own.monitor()
   }
@@ -91,7 +91,7 @@ export class MutatedRedis {
     this.#own.disconnect()
   }
 
-  /** What the store takes for a client of ioredis; it makes a duplicate, and sends all on that. */
+  /** A substitute for a client of ioredis; a store duplicates it, and sends everything on the duplicate. */
   client(): RedisClient {
     const own = this.#own
     const client = {
@@ -102,7 +102,7 @@ export class MutatedRedis {
       call: own.call.bind(own),
       on: (event: string, listener: () => void) => {
         own.on(event as 'ready', listener)
-        // A store waits for that to read the index of blocks, and this connection is shared.
+        // A store waits for this event before it reads the index of blocks, but this connection is shared.
         if (event === 'ready' && own.status === 'ready') setImmediate(listener)
       },
       once: own.once.bind(own),
@@ -122,25 +122,25 @@ export class MutatedRedis {
     return client
   }
 
-  /** The text of a script with the mutant in it, for who runs it elsewhere. */
+  /** The text of a script with the mutant in it, to execute it elsewhere. */
   mutated(sha: string): string {
     return this.#scriptFor(sha).source
   }
 
-  /** Runs a script by its name, past every store. Resolves to its reply, with every value as text. */
+  /** Executes a script by its name, without a store. Resolves to its reply, with every value as text. */
   async runNamed(name: Name, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
     const reply = await this.runForBytes(name, keys, args)
     return Array.isArray(reply) ? reply.map(String) : [String(reply)]
   }
 
-  /** The same, with the reply as it came. */
+  /** The same, with the reply in bytes. */
   runForBytes(name: Name, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
     return this.#run(sha1(scriptOf(originals, name)), [String(keys.length), ...keys, ...args.map(String)])
   }
 
   #run(sha: string, [count = '', ...rest]: string[]): Promise<unknown> {
     const script = this.#scriptFor(sha)
-    // Never by way of NOSCRIPT: what is sent meanwhile would overtake.
+    // Never after a NOSCRIPT reply, as later commands would overtake it.
     const reply = script.isLoaded
       ? this.#own.callBuffer('EVALSHA', script.sha, count, ...rest)
       : this.#own.callBuffer('EVAL', script.source, count, ...rest)

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Check } from './check.js'
 import type { MutatedRedis } from './mutated-redis.js'
 
-/** What scripts call now that are given no time, to the ms. */
+/** The time that scripts use when they are given none, exact to the ms. */
 async function byItsOwnClock(redis: MutatedRedis): Promise<string | undefined> {
   await redis.call('FLUSHALL')
   const now = async () => {
@@ -12,12 +12,12 @@ async function byItsOwnClock(redis: MutatedRedis): Promise<string | undefined> {
   const wrong: string[] = []
   const isNow = async (what: string, read: () => Promise<unknown>) => {
     const before = Math.floor(await now())
-    const told = Number(await read())
-    if (!(told >= before && told <= Math.ceil(await now()))) wrong.push(`${what}: ${told} is not now, ${before}`)
+    const used = Number(await read())
+    if (!(used >= before && used <= Math.ceil(await now()))) wrong.push(`${what}: ${used} is not now, ${before}`)
   }
   const first = async (name: string, keys: string[], args: (string | number)[]) =>
     ((await redis.runNamed(name, keys, ['', ...args])) as string[])[0]
-  // In several parts of a second, as each tells of other digits.
+  // At several moments of a second, as each shows other digits.
   for (let n = 0; n < 3; n++) {
     await isNow('a block', async () => Number(await first('block', ['{s}:b'], [60_000, 'why'])) - 60_000)
     await isNow('a strike', () =>

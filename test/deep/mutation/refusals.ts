@@ -13,7 +13,7 @@ import {
 import { randomFrom } from '../../contract/policies.js'
 import type { Check } from './check.js'
 
-/** Written in the order in which the store reports them. */
+/** Limits in the order in which the store reports them. */
 const POLICIES: Record<string, readonly Limit<string>[]> = {
   logs: [slidingLog({ limit: 4, window: 700 }), slidingLog({ limit: 9, window: 5000 })],
   gcra: [gcra({ limit: 7, window: 5000, burst: 5 })],
@@ -35,17 +35,17 @@ const POLICIES: Record<string, readonly Limit<string>[]> = {
   ],
 }
 
-/** Where the receipt would be, a refusal says in how many ms there is more left: the deny cache goes by that. */
+/** In place of the receipt, a refusal reports the ms until more units are left, for the deny cache. */
 export const refusalChecks: readonly Check[] = Object.entries(POLICIES).map(([name, limits]) => ({
   name: `refusals: ${name} say when there is more`,
   run: async ({ redis, store, clock }) => {
     await redis.call('FLUSHALL')
     const random = randomFrom(name.length)
-    let said: readonly number[] = []
+    let reported: readonly number[] = []
     const watched: Pick<Store, 'decide'> = {
       async decide(ask) {
         const answer = await store.decide(ask)
-        said = answer.values.slice(answer.offset, answer.offset + 4 * limits.length)
+        reported = answer.values.slice(answer.offset, answer.offset + 4 * limits.length)
         return answer
       },
     }
@@ -58,10 +58,10 @@ export const refusalChecks: readonly Check[] = Object.entries(POLICIES).map(([na
       await limiter.consume('k', { cost })
       if (expected.allowed) continue
       for (const [i, { algorithm, allowed, remaining }] of expected.limits.entries()) {
-        // A permit that is missing may be released at any moment.
+        // A missing permit may be released at any moment.
         if (algorithm === 'concurrency' && !allowed) continue
         const next = (await oracle.peek('k', { cost: remaining + 1 })).limits[i]?.retryAfterMs ?? -1
-        if (said[4 * i + 3] !== next) return `step ${step}: ${said[4 * i + 3]} instead of ${next}`
+        if (reported[4 * i + 3] !== next) return `step ${step}: ${reported[4 * i + 3]} instead of ${next}`
       }
     }
     return undefined

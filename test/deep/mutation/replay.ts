@@ -2,53 +2,53 @@ import type { Store, Verdict } from '@sluice/core'
 import type { Clock } from '../../contract/store-under-test.js'
 import { Lives } from './lives.js'
 import type { MutatedRedis } from './mutated-redis.js'
-import { limitersOn, type Scenario, said } from './scenario.js'
+import { limitersOn, type Scenario, textOf } from './scenario.js'
 
-/** What a scenario is replayed on. */
+/** The stores and the clock for a replay. */
 export interface Stage {
   readonly redis: MutatedRedis
-  /** On `redis`, by `clock`. */
+  /** A store on `redis` that reads `clock`. */
   readonly store: Store
-  /** As that of another process. What it blocks, `store` knows of by the scripts alone. */
+  /** A store as in another process, whose blocks `store` knows only by the scripts. */
   readonly elsewhere: Store
   readonly clock: Clock
 }
 
-/** Asks Redis what memory was asked; the first thing that it says or does differently, if any. */
+/** Repeats the calls on Redis; resolves to the first difference, if any. */
 export async function replay(
   scenario: Scenario,
   { redis, store, elsewhere, clock }: Stage,
 ): Promise<string | undefined> {
-  const { policies, steps, answers: expected, forgets } = scenario
+  const { policies, steps, results: expected, forgets } = scenario
   const limiters = limitersOn(store, policies)
   const others = limitersOn(elsewhere, policies)
   const lives = forgets ? new Lives(redis, clock.read, policies) : undefined
-  const answers: Promise<unknown>[] = []
+  const results: Promise<unknown>[] = []
   let different: string | undefined
   await redis.call('FLUSHALL')
-  for (const { at, asks } of steps) {
+  for (const { at, calls } of steps) {
     if (different !== undefined) break
     clock.now = at
     lives?.forget()
-    const verdicts = await Promise.all(asks.map(({ of }) => (of === undefined ? undefined : answers[of])))
-    for (const [i, { ask }] of asks.entries()) {
-      const n = answers.length
+    const verdicts = await Promise.all(calls.map(({ of }) => (of === undefined ? undefined : results[of])))
+    for (const [i, { ask }] of calls.entries()) {
+      const n = results.length
       const check = (text: string) => {
         if (text !== expected[n]) different ??= `at ${at}: ${text} instead of ${expected[n]}`
       }
-      const answer = ask(limiters, verdicts[i] as Verdict | undefined, others)
-      answer.then(
-        (said_) => check(said(said_)),
+      const result = ask(limiters, verdicts[i] as Verdict | undefined, others)
+      result.then(
+        (value) => check(textOf(value)),
         (error: Error) => check(error.message),
       )
-      // What comes after need not wait for it, but must not see it fail, either.
-      answers.push(answer.catch(() => undefined))
+      // Later calls need not wait for it, and must not see its failure.
+      results.push(result.catch(() => undefined))
     }
-    // A batch that comes upon a block is sent twice, so the clock must stand still until it is answered.
-    await Promise.all(answers.slice(-asks.length))
+    // A batch that meets a block is sent twice, so the clock must stand still until its reply.
+    await Promise.all(results.slice(-calls.length))
     different ??= await lives?.finish()
   }
-  await Promise.all(answers)
+  await Promise.all(results)
   different ??= await lives?.finish()
   lives?.stop()
   return different

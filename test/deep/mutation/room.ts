@@ -3,9 +3,9 @@ import { MIDNIGHT } from '../../contract/store-under-test.js'
 import type { Check, Venue } from './check.js'
 
 const HOUR_MS = 3_600_000
-/** What a log of one limit takes before its ring. */
+/** The bytes of a log of one limit before its ring. */
 const HEADER_BYTES = 62
-/** What Redis keeps beside a key and its value, and how much it rounds up what it allocates. */
+/** The bytes that Redis stores beside a key and its value, and the factor by which it rounds up allocations. */
 const AROUND_BYTES = 120
 const ROUNDED_UP = 1.25
 
@@ -23,16 +23,16 @@ async function alone({ redis, store, clock }: Venue, limit: number, windowMs: nu
   }
 }
 
-/** The most bytes that a log of so many entries may take: what its header does not hold has a quarter more room, in fives. */
+/** The largest size of a log in bytes: entries outside its header have a quarter more room, in steps of five. */
 function mostBytes(entries: number, width = 4): number {
   const header = HEADER_BYTES + 8 * (width - 4)
   return entries <= 4 ? header : header + width * (entries + 5 * Math.ceil(entries / 20))
 }
 
-/** State takes no more room than it has to. */
+/** State takes no more memory than it needs. */
 export const roomChecks: readonly Check[] = [
   {
-    name: 'room: a log of what came at once has room for a quarter more, and a short one none beside its header',
+    name: 'room: a log of simultaneous entries has room for a quarter more, and a short one only its header',
     run: async (venue) => {
       for (let entries = 1; entries <= 30; entries++) {
         const log = await alone(venue, 1000, HOUR_MS)
@@ -44,7 +44,7 @@ export const roomChecks: readonly Check[] = [
     },
   },
   {
-    name: 'room: a log that grows has room for little more than it holds, and none beyond its limit',
+    name: 'room: a growing log has room for little more than its entries, and none beyond its limit',
     run: async (venue) => {
       const log = await alone(venue, 100, HOUR_MS)
       for (let entries = 1; entries <= 100; entries++) {
@@ -74,16 +74,16 @@ export const roomChecks: readonly Check[] = [
     },
   },
   {
-    name: 'room: a log frees the room of what has lapsed, however long it is in use',
+    name: 'room: a log frees the memory of lapsed entries, however long it is in use',
     run: async (venue) => {
       const log = await alone(venue, 1000, 1000)
       await log.charge(1000)
-      // At once, so that it all lapses at once, too.
+      // All at once, so that all entries lapse at once.
       venue.clock.now += 1000
       for (let i = 0; i < 120; i++) {
         venue.clock.now += 60
         await log.charge()
-        // There are 17 in any second, and the next rewriting may be a second off.
+        // Any second has 17 entries, and the next rewrite may be a second later.
         const bytes = await log.bytes()
         if (bytes > mostBytes(4 * 17)) return `${bytes} bytes after ${i + 1} requests`
       }
@@ -91,13 +91,13 @@ export const roomChecks: readonly Check[] = [
     },
   },
   {
-    name: 'room: a log from a future that cannot be gets no life from there',
+    name: 'room: a log from an impossible future does not extend its life',
     run: async (venue) => {
       const log = await alone(venue, 9, HOUR_MS)
       for (let i = 0; i < 7; i++) await log.charge()
       venue.clock.now -= 3 * HOUR_MS
       await log.charge()
-      // By another clock than Redis's, keys live an hour longer.
+      // With a clock other than that of Redis, keys live an hour longer.
       const life = await log.lifeMs()
       return life > 2.1 * HOUR_MS ? `stays for ${life} ms` : undefined
     },

@@ -2,9 +2,9 @@ import type { Check } from './check.js'
 import type { MutatedRedis } from './mutated-redis.js'
 
 const SLACK_MS = 3_600_000
-/** Between a run and the look at what is left of a life. */
+/** The longest time between an execution and the reading of a key's remaining life. */
 const PASSED_MS = 5000
-/** Of its six bytes none is beyond ASCII, so that texts hold it. */
+/** All of its six bytes are ASCII, so that texts can hold it. */
 const ENDS = 0x01_02_03_04_05_06
 const NOW = ENDS - 9000
 const FORGET_AFTER_MS = 70_000
@@ -12,7 +12,7 @@ const REASON = `\0${2}/${FORGET_AFTER_MS} 3 why`
 const RECORD = '\x02\x01\x02\x03\x04\x05\x06'
 const [BLOCK, STRIKES] = ['{s}:block', '{s}:strikes']
 
-/** What writes a ban again: for one server, and for a cluster. */
+/** The scripts that restore a ban, for one server and for a cluster. */
 const WAYS: Record<string, (redis: MutatedRedis, reason: string, ends: number) => Promise<unknown>> = {
   index: (redis, reason, ends) =>
     redis.runNamed(
@@ -23,7 +23,7 @@ const WAYS: Record<string, (redis: MutatedRedis, reason: string, ends: number) =
   block: (redis, reason, ends) => redis.runNamed('block', [BLOCK, STRIKES], [NOW, 0, reason, ends]),
 }
 
-/** What is under the key of strikes before, and whether it stays as it is. */
+/** The value under the key of strikes before, and whether it remains. */
 const BEFORE: Record<string, { record: string; stays: boolean }> = {
   nothing: { record: '', stays: false },
   'strikes of the rung before': { record: '\x01abcdef12345678', stays: false },
@@ -39,8 +39,8 @@ async function wrongRung(redis: MutatedRedis, way: string): Promise<string | und
     if (record === 'hash') await redis.call('HSET', STRIKES, 'a', 'b')
     else if (record !== '') await redis.call('SET', STRIKES, record)
     await write(redis, REASON, ENDS)
-    const [kept, left] = [await redis.call('GET', STRIKES), Number(await redis.call('PTTL', STRIKES))]
-    if (kept !== (stays ? record : RECORD)) return `beside ${what}: ${JSON.stringify(kept)}`
+    const [found, left] = [await redis.call('GET', STRIKES), Number(await redis.call('PTTL', STRIKES))]
+    if (found !== (stays ? record : RECORD)) return `beside ${what}: ${JSON.stringify(found)}`
     const life = 9000 + FORGET_AFTER_MS + SLACK_MS
     if (!stays && (left > life || left < life - PASSED_MS)) return `beside ${what}: lives ${left} ms, not ${life}`
     const blockLeft = Number(await redis.call('PTTL', BLOCK))
@@ -57,7 +57,7 @@ async function wrongRung(redis: MutatedRedis, way: string): Promise<string | und
   return (await redis.call('EXISTS', BLOCK, STRIKES)) === 0 ? undefined : 'what has ended is written again'
 }
 
-/** A block of a cluster that is new: it has a life of its own, and says nothing of a rung. */
+/** A new block on a cluster, which has its own life and no rung. */
 async function wrongBlock(redis: MutatedRedis): Promise<string | undefined> {
   await redis.call('FLUSHALL')
   const [ends] = (await redis.runNamed('block', [BLOCK], [NOW, 9000, REASON])) as [string]

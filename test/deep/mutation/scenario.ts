@@ -3,32 +3,32 @@ import { Clock } from '../../contract/store-under-test.js'
 
 export type Policy = Omit<LimiterOptions<string>, 'store'>
 
-/** Something asked of one of the limiters, or of one of another process; `of`, a verdict it is about. */
+/** A call of one of the limiters, or of one of another process, perhaps about an earlier verdict. */
 export type Call = (
   limiters: readonly Limiter[],
   verdict: Verdict | undefined,
   elsewhere: readonly Limiter[],
 ) => Promise<unknown>
 
-export interface Asked {
+export interface RecordedCall {
   readonly ask: Call
-  /** The number of the answer that holds the verdict it is about. */
+  /** The number of the result with the verdict that the call is about. */
   readonly of: number | undefined
 }
 
-/** What is asked at one instant, in one batch. */
+/** The calls at one instant, in one batch. */
 export interface Step {
   readonly at: number
-  readonly asks: readonly Asked[]
+  readonly calls: readonly RecordedCall[]
 }
 
-/** Things asked, and what memory answered: Redis must say the same. */
+/** Calls, and their results in memory, which Redis must repeat. */
 export interface Scenario {
   readonly name: string
   readonly policies: readonly Policy[]
   readonly steps: readonly Step[]
-  readonly answers: readonly string[]
-  /** Keys are forgotten when their life is over by the clock of the steps, which must not step back. */
+  readonly results: readonly string[]
+  /** Whether keys are deleted when their life ends by the clock of the steps, which must not step back. */
   readonly forgets: boolean
 }
 
@@ -36,13 +36,13 @@ export function limitersOn(store: Store, policies: readonly Policy[]): Limiter[]
   return policies.map((policy) => createLimiter({ ...policy, store } as never))
 }
 
-/** Asks memory, and writes down what was asked when, and what it said. */
+/** Makes calls on the memory store, and records them with their instants and results. */
 export class Recorder {
   readonly clock = new Clock()
   readonly #policies: readonly Policy[]
   readonly #limiters: readonly Limiter[]
-  readonly #steps: { at: number; asks: Asked[] }[] = []
-  readonly #answers: unknown[] = []
+  readonly #steps: { at: number; calls: RecordedCall[] }[] = []
+  readonly #results: unknown[] = []
   readonly #texts: string[] = []
 
   constructor(policies: readonly Policy[]) {
@@ -50,31 +50,31 @@ export class Recorder {
     this.#limiters = limitersOn(memoryStore({ clock: this.clock.read }), policies)
   }
 
-  /** What was answered so far. */
-  get answers(): readonly unknown[] {
-    return this.#answers
+  /** The results so far. */
+  get results(): readonly unknown[] {
+    return this.#results
   }
 
-  /** Opens a batch at the clock's instant: what is asked from here on goes together. */
+  /** Opens a batch at the instant of the clock, which takes all later calls. */
   step(): void {
-    this.#steps.push({ at: this.clock.now, asks: [] })
+    this.#steps.push({ at: this.clock.now, calls: [] })
   }
 
   async ask(ask: Call, of?: number): Promise<unknown> {
-    this.#steps.at(-1)?.asks.push({ ask, of })
-    const verdict = of === undefined ? undefined : (this.#answers[of] as Verdict)
-    const answer = await ask(this.#limiters, verdict, this.#limiters)
-    this.#answers.push(answer)
-    this.#texts.push(said(answer))
-    return answer
+    this.#steps.at(-1)?.calls.push({ ask, of })
+    const verdict = of === undefined ? undefined : (this.#results[of] as Verdict)
+    const result = await ask(this.#limiters, verdict, this.#limiters)
+    this.#results.push(result)
+    this.#texts.push(textOf(result))
+    return result
   }
 
   scenario(name: string, { forgets = false }: { forgets?: boolean } = {}): Scenario {
-    return { name, policies: this.#policies, steps: this.#steps, answers: this.#texts, forgets }
+    return { name, policies: this.#policies, steps: this.#steps, results: this.#texts, forgets }
   }
 }
 
-/** All that an answer says. */
-export function said(answer: unknown): string {
-  return JSON.stringify(answer) ?? 'nothing'
+/** The whole result as text. */
+export function textOf(result: unknown): string {
+  return JSON.stringify(result) ?? 'nothing'
 }

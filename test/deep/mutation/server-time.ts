@@ -5,7 +5,7 @@ import type { Check, Venue } from './check.js'
 
 const DAY_MS = 86_400_000
 const dayByClock = fixedWindow<string>({ limit: 5, window: '1d', anchor: 'clock' })
-/** Between a decision and the look at what is left of its key's life. */
+/** The longest time between a decision and the reading of its key's remaining life. */
 const PASSED_MS = 100
 
 async function serverMicros({ redis }: Venue): Promise<number> {
@@ -13,27 +13,27 @@ async function serverMicros({ redis }: Venue): Promise<number> {
   return Number(seconds) * 1_000_000 + Number(micros)
 }
 
-/** `ask` says at what instant it was decided: that must be the server's, in whole ms, and not a ms later. */
+/** `ask` resolves to the instant of a decision, which must be the time of the server in whole ms, and not a ms later. */
 async function expectServersTime(venue: Venue, ask: () => Promise<number>): Promise<string | undefined> {
-  // Late in a second, where seconds and the rest of them cannot be taken for one another; several, for the luck of roundings.
+  // Late in a second, so that seconds and their fraction differ clearly; several times, as rounding varies.
   for (let tries = 0; tries < 25; ) {
     const before = await serverMicros(venue)
-    const told = await ask()
+    const decidedAt = await ask()
     const after = await serverMicros(venue)
-    // A day may end in between, and soon after a second begins the rest of it is nearly nothing.
+    // A day may end in between, and just after a second begins, its fraction is nearly 0.
     if (before % 1_000_000 < 20_000 || Math.floor(before / 1000 / DAY_MS) !== Math.floor(after / 1000 / DAY_MS))
       continue
     tries++
     const [from, to] = [Math.floor(before / 1000), Math.floor(after / 1000)]
-    if (told < from || told > to) return `decided at ${told}, between ${from} and ${to}`
+    if (decidedAt < from || decidedAt > to) return `decided at ${decidedAt}, between ${from} and ${to}`
   }
   return undefined
 }
 
-/** A store that is given no clock goes by the server's. */
+/** A store without a clock reads the clock of the server. */
 export const serverTimeChecks: readonly Check[] = [
   {
-    name: "server's time: decisions are made at it",
+    name: "server's time: decisions use it",
     run: async (venue) => {
       const limiter = createLimiter({ name: 'time', store: venue.timed, limits: [dayByClock] })
       await venue.redis.call('FLUSHALL')
@@ -46,7 +46,7 @@ export const serverTimeChecks: readonly Check[] = [
     },
   },
   {
-    name: "server's time: blocks begin at it",
+    name: "server's time: blocks begin by it",
     run: async (venue) => {
       const limiter = createLimiter({ name: 'time', store: venue.timed, limits: [dayByClock] })
       const key = 'sluice:v1:{key=k}:time:block'
@@ -59,7 +59,7 @@ export const serverTimeChecks: readonly Check[] = [
   },
   ...Object.entries(algorithms).map(
     ([name, limit]): Check => ({
-      name: `server's time: keys of ${name} live as long as they count, and end`,
+      name: `server's time: keys of ${name} live as long as they count, and expire`,
       run: async ({ redis, timed }) => {
         const windowMs = 3_600_000
         const limiter = createLimiter({ name: 'lives', store: timed, limits: [limit(6, windowMs)] })
@@ -78,7 +78,7 @@ export const serverTimeChecks: readonly Check[] = [
   ),
   ...Object.entries(algorithms).map(
     ([name, limit]): Check => ({
-      name: `server's time: a refund leaves what others charged to ${name}, and its life`,
+      name: `server's time: a refund leaves the other charges of ${name}, and the life of the key`,
       run: async ({ redis, timed }) => {
         const limiter = createLimiter({ name: 'left', store: timed, limits: [limit(6, 3_600_000)] })
         await redis.call('FLUSHALL')
@@ -95,7 +95,7 @@ export const serverTimeChecks: readonly Check[] = [
     }),
   ),
   {
-    name: "server's time: a permit that is renewed outlives the key of its first ttl",
+    name: "server's time: a renewed permit extends the life of its key",
     run: async ({ redis, timed }) => {
       const limiter = createLimiter({ name: 'held', store: timed, limits: [concurrency({ limit: 2, ttl: '1h' })] })
       await redis.call('FLUSHALL')

@@ -12,16 +12,16 @@ import type { Check } from './check.js'
 import { replay } from './replay.js'
 import { Recorder, type Scenario } from './scenario.js'
 
-/** A limit of requests and one of bytes: one key, of which a request may change either half alone. */
+/** A limit of requests and one of bytes under one key, of which a request may change either half alone. */
 const HALVES: readonly Limit<string>[] = [
   gcra({ limit: 10, window: '10s' }),
   gcra({ limit: 100, window: '100s', unit: 'content-bytes' }),
 ]
 
-/** So much later, a charge of so many requests and bytes; or the refund of a charge by its number. */
+/** After a pause, a charge of requests and bytes, or the refund of a charge by its number. */
 type Deed = readonly [afterMs: number, cost: number, bytes: number] | readonly [afterMs: number, of: number]
 
-/** Refunds of which each half keeps a record, while the other half alone is charged and the key's life begins anew. */
+/** Refunds that each half records, while only the other half is charged and the life of the key begins again. */
 const WALKS: Record<string, readonly Deed[]> = {
   'bytes alone': [
     [0, 5, 5],
@@ -65,7 +65,7 @@ async function walked(name: string, deeds: readonly Deed[]): Promise<Scenario> {
         charged[cost as number],
       )
     } else {
-      charged.push(recorder.answers.length)
+      charged.push(recorder.results.length)
       await recorder.ask(([limiter]) => (limiter as Limiter).consume('k', { cost: cost as number, bytes }))
     }
     recorder.step()
@@ -74,7 +74,7 @@ async function walked(name: string, deeds: readonly Deed[]): Promise<Scenario> {
   return recorder.scenario(`shared keys: ${name}`)
 }
 
-/** A window alone under its key, beside limits that share one: the script has the part for these, and the window is none of them. */
+/** A window alone under its key, beside limits that share one, so that the script has the part for shared keys. */
 async function walkedBeside(): Promise<Scenario> {
   const all = keyed<string>('everyone-else', () => 'all')
   const limits = [
@@ -102,7 +102,7 @@ async function walkedBeside(): Promise<Scenario> {
   return recorder.scenario('shared keys: a window of its own beside')
 }
 
-/** What limits that share a key promise beside their decisions. */
+/** Checks of limits that share a key, beyond their decisions. */
 export async function sharedKeyChecks(): Promise<Check[]> {
   const scenarios = await Promise.all([
     ...Object.entries(WALKS).map(([name, deeds]) => walked(name, deeds)),
@@ -111,7 +111,7 @@ export async function sharedKeyChecks(): Promise<Check[]> {
   return [
     ...scenarios.map((scenario): Check => ({ name: scenario.name, run: (venue) => replay(scenario, venue) })),
     {
-      name: 'shared keys: what is refunded as a whole leaves no key',
+      name: 'shared keys: a full refund leaves no key',
       run: async ({ redis, store }) => {
         await redis.call('FLUSHALL')
         const limits = [

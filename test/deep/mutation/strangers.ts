@@ -11,7 +11,7 @@ const STRANGERS: Record<string, Put> = {
   'a hash': (redis, key) => redis.call('HSET', key, 'some', 'one'),
 }
 
-/** A log has no one length: what is none is told by what it holds. */
+/** A log has no fixed length, so a foreign value is recognised by its content. */
 const NO_LOGS: Record<string, Put> = {
   'as much text': (redis, key, length) => redis.call('SET', key, 'x'.repeat(length)),
   'longer text': (redis, key, length) => redis.call('SET', key, 'Strangely enough, '.repeat(length)),
@@ -21,7 +21,7 @@ const NO_LOGS: Record<string, Put> = {
   'zeros, and some bits': (redis, key, length) => redis.call('SETBIT', key, 8 * length - 20, 1),
 }
 
-/** What someone else wrote under a key is read as nothing, and written over. */
+/** A foreign value under a key is read as no state, and overwritten. */
 export const strangerChecks: readonly Check[] = Object.entries(algorithms).map(([name, limit]) => ({
   name: `strangers: under the key of ${name}`,
   run: async ({ redis, store, clock }) => {

@@ -3,39 +3,39 @@ import type { MutatedRedis } from './mutated-redis.js'
 
 const T = 1_000_000_000_000
 const SLACK_MS = 3_600_000
-/** Between a run and the look at what is left of a life. */
+/** The longest time between an execution and the reading of a key's remaining life. */
 const PASSED_MS = 900
 const [RECORD, BLOCK, MARKER] = ['{s}:strikes', '{s}:block', '{s}:marker']
-/** Three within a second, remembered for ten; bans of five seconds and of a minute. */
+/** Three strikes within a second, remembered for ten seconds; bans of five seconds and of a minute. */
 const TERMS = [3, 1000, 10_000, 5000, 60_000]
 const JITTER_MS = 7
 
-/** A strike, or with a weight of 0 the end of all, and what is there then; times in ms from `T`. */
+/** A strike, or with a weight of 0 the end of all strikes, and the expected state; times in ms from `T`. */
 interface Step {
   readonly at: number
   readonly weight?: number
-  /** Whether the marker is there already, and for how many ms. */
+  /** The remaining ms of a marker that exists before. */
   readonly markedMs?: number
-  /** Rung, since when it is forgotten, and the strikes; none where there is no record. */
+  /** The rung, the instant at which it is forgotten, and the strikes; none where there is no record. */
   readonly record?: readonly [rung: number, since: number, ...strikes: number[]]
   readonly livesMs?: number
-  /** When the ban ends that this starts, of which rung, and after how many strikes. */
+  /** The ban that this starts: its end, its rung, and its strikes. */
   readonly ban?: readonly [ends: number, rung: number, strikes: number]
 }
 
 const STEPS: readonly Step[] = [
   { at: 0, record: [0, 0, 0], livesMs: 1000 },
   { at: 999, record: [0, 999, 0, 999], livesMs: 1000 },
-  // The first is over to the ms.
+  // The first ban ends at the exact millisecond.
   { at: 1000, record: [0, 1000, 999, 1000], livesMs: 1000 },
   { at: 1001, record: [1, 6008], livesMs: 15_007, ban: [6008, 1, 3] },
   { at: 7000, record: [1, 7000, 7000], livesMs: 10_000 },
-  // A clock that steps back a little counts at the last strike, one that steps back further has all of them at its time.
+  // After a small step back, a strike counts at the last one's instant; after a larger one, all strikes move to the new time.
   { at: 6500, record: [1, 7000, 7000, 7000], livesMs: 10_500 },
   { at: 20, record: [2, 60_027], livesMs: 70_007, ban: [60_027, 2, 3] },
   { at: 61_000, weight: 3, record: [2, 121_007], livesMs: 70_007, ban: [121_007, 2, 3], markedMs: 7_200_000 },
   { at: 121_007, weight: 2, record: [2, 121_007, 121_007], livesMs: 10_000 },
-  // The rung is forgotten to the ms.
+  // The rung is forgotten at the exact millisecond.
   { at: 131_007, record: [0, 131_007, 131_007], livesMs: 1000 },
   { at: 30, record: [0, 30, 30, 30], livesMs: 1000 },
   { at: 131_008, weight: 3, record: [1, 136_015], livesMs: 15_007, ban: [136_015, 1, 3] },
@@ -59,8 +59,8 @@ async function wrongStep(redis: MutatedRedis, { at, weight = 1, record, livesMs 
     found.push(bytes.readUIntBE(i, 6) - T)
     weights.push(bytes.readUInt16BE(i + 6))
   }
-  if (found.join() !== (record ?? []).join()) return `keeps ${found.join()}`
-  if (weights.length > 0 && weights.at(-1) !== weight) return `keeps weights ${weights.join()}`
+  if (found.join() !== (record ?? []).join()) return `stores ${found.join()}`
+  if (weights.length > 0 && weights.at(-1) !== weight) return `stores weights ${weights.join()}`
   if (record && (await isWrongLife(redis, RECORD, livesMs))) return 'the record lives for another time'
   if (!ban) return undefined
   const lifeMs = ban[0] - at
@@ -72,14 +72,14 @@ async function wrongStep(redis: MutatedRedis, { at, weight = 1, record, livesMs 
   return undefined
 }
 
-/** By the clock of the user every key lives an hour longer. */
+/** With a custom clock, every key lives an hour longer. */
 async function isWrongLife(redis: MutatedRedis, key: string, ms: number): Promise<boolean> {
   const left = Number(await redis.call('PTTL', key)) - SLACK_MS
   return left > ms || left < ms - PASSED_MS
 }
 
 const OTHER = '{s}:other'
-/** What the two block keys hold, by when their blocks end; and when that ends which holds at 10 ms. */
+/** The values of the two block keys, and the end of the block that holds at 10 ms. */
 const BLOCKS: readonly { readonly ends: readonly [string | undefined, string | undefined]; readonly holds: number }[] =
   [
     { ends: [`${T + 50} why`, undefined], holds: 50 },
@@ -93,7 +93,7 @@ const BLOCKS: readonly { readonly ends: readonly [string | undefined, string | u
     { ends: ['', undefined], holds: 0 },
   ]
 
-/** One that is blocked is not struck, and is told of the block that ends last. */
+/** No strike counts for a blocked identity, and the reply has the block that ends last. */
 async function wrongBlocked(redis: MutatedRedis, { ends, holds }: (typeof BLOCKS)[number]) {
   await redis.call('FLUSHALL')
   for (const [i, value] of ends.entries()) {
@@ -109,14 +109,14 @@ async function wrongBlocked(redis: MutatedRedis, { ends, holds }: (typeof BLOCKS
   return isStruck === (holds === 0) ? undefined : `struck: ${isStruck}`
 }
 
-/** Forgetting strikes leaves a record that is not ours, and none where there is none. */
+/** Forgetting strikes leaves a foreign record, and creates none. */
 async function wrongForgotten(redis: MutatedRedis) {
   for (const value of ['', 'a hash', 'short', '\x01abcdef']) {
     await redis.call('FLUSHALL')
     if (value === 'a hash') await redis.call('HSET', RECORD, 'nothing', 'of ours')
     else if (value !== '') await redis.call('SET', RECORD, value)
     await redis.runNamed('strike', [RECORD, BLOCK, MARKER], [T, 0, 0, '', 1, ...TERMS])
-    if (value !== '' && (await redis.call('EXISTS', RECORD)) !== 1) return `${JSON.stringify(value)} is gone`
+    if (value !== '' && (await redis.call('EXISTS', RECORD)) !== 1) return `${JSON.stringify(value)} is deleted`
     if (value === '' && (await redis.call('EXISTS', RECORD)) !== 0) return 'there is a record of nothing'
   }
   return undefined
@@ -131,7 +131,7 @@ export const strikeChecks: readonly Check[] = [
   ),
   { name: 'strikes: forgotten where there is no record', run: ({ redis }) => wrongForgotten(redis) },
   {
-    name: 'strikes: what is kept of each, for how long, and which ban follows',
+    name: 'strikes: the record of each, its life, and the ban that follows',
     run: async ({ redis }) => {
       await redis.call('FLUSHALL')
       for (const step of STEPS) {

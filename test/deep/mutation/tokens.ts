@@ -3,7 +3,7 @@ export interface Token {
   readonly text: string
   readonly from: number
   readonly to: number
-  /** `value`: a name, a number or a string; `word`: a keyword; else an operator or a bracket. */
+  /** `value`: a name, a number or a string; `word`: a keyword; otherwise an operator or a bracket. */
   readonly kind: 'value' | 'word' | 'sign'
 }
 
@@ -12,7 +12,7 @@ const KEYWORDS = new Set(
   'and break do else elseif end for function if in local not or repeat return then until while'.split(' '),
 )
 
-/** The code of one line, without its comment. Long brackets do not occur: the build refuses them. */
+/** The code of one line, without its comment. The build rejects long brackets. */
 export function tokensOf(line: string): Token[] {
   return [...line.matchAll(PIECES)].flatMap(({ 0: text, index: from }): Token[] => {
     if (text.startsWith('--')) return []

@@ -12,7 +12,7 @@ import {
 import { insist } from '../../support/outages.js'
 import type { Check, Venue } from './check.js'
 
-/** Who waits, as processes tell it: since when and for how long that is believed, in ms before and after now. */
+/** A report of waiters by a process, with the time since their arrival and the remaining life of the report, in ms. */
 interface Entry {
   readonly process: string
   readonly class: number
@@ -26,7 +26,7 @@ const ENTRY = 34
 const MARKER = 'sluice:v1:blocked:waiting'
 const BLOCK_MARKER = 'sluice:v1:blocked'
 const BLOCK = 'sluice:v1:{key=k}:turns:block'
-/** A store that has found none waiting looks again after so long. */
+/** The time after which a store that found no waiters looks again. */
 const UNSEEN_MS = 60
 
 const entry = (process: string, of: number, aheadMs: number, leftMs = 50_000): Entry => ({
@@ -57,7 +57,7 @@ async function writeEntries(venue: Venue, key: string, entries: readonly Entry[]
   await venue.redis.call('SET', MARKER, '', 'PX', 3_600_000)
 }
 
-/** To the second: time passes while it is looked at. */
+/** Rounds to seconds, as time passes during the reading. */
 async function readEntries(venue: Venue, key: string): Promise<string[]> {
   const now = await serverNow(venue)
   const record = await venue.redis.bytes(key)
@@ -80,7 +80,7 @@ const textOf = (one: Entry) => `${one.process} ${one.class} ${seconds(one.aheadM
 const storeOn = ({ redis, clock }: Venue, hasClock = false): Store =>
   insist(redisStore(redis.client(), { timeout: 5000, ...(hasClock && { clock: clock.read }) }))
 
-/** Where it asks: a plan of these limits, and the key of the record of one cell. */
+/** A store, a request for these limits, and the keys of the records of their cells. */
 async function planOf(
   limits: readonly Limit<string>[],
   venue: Venue,
@@ -90,16 +90,16 @@ async function planOf(
   let request: StoreRequest | undefined
   const spy = {
     ...store,
-    decide: (asked: StoreRequest) => {
-      request = asked
-      return store.decide(asked)
+    decide: (given: StoreRequest) => {
+      request = given
+      return store.decide(given)
     },
   } as Store
   const sharedTurns = { ttl: '1m' as const }
   await venue.redis.call('FLUSHALL')
   const limiter = createLimiter<string>({ name: 'turns', store: spy, sharedTurns, limits })
   await limiter.peek('k')
-  // It has just found that none waits, and another has not.
+  // This store has just found no waiters; a new one has not.
   await store.close()
   const plan = (request as unknown as StoreRequest).plan
   return { store: storeOn(venue, hasClock), request: request as unknown as StoreRequest, keys: keysOf(plan) }
@@ -110,9 +110,9 @@ const keysOf = ({ cells }: Plan) => cells.map(({ id }) => `sluice:v1:{key=k}:tur
 interface Case {
   readonly name: string
   readonly limits?: readonly Limit<string>[]
-  /** What is told before, by cell. */
-  readonly told?: readonly (readonly Entry[])[]
-  /** Who asks, in the queue of which cell; undefined where it does not wait. */
+  /** The reports before the decision, by cell. */
+  readonly reported?: readonly (readonly Entry[])[]
+  /** The waiter that makes the request, and the cell of its queue; undefined where it does not wait. */
   readonly turn?: { readonly cell: number; readonly class: number; readonly aheadMs: number } | undefined
   readonly ifRefused?: readonly [number, number][]
   readonly ifAdmitted?: readonly [number, number][]
@@ -123,82 +123,92 @@ interface Case {
   readonly isBlocked?: boolean
   /** Whether the marker of waiters is lost, as by an eviction. */
   readonly isUnmarked?: boolean
-  /** Whether decisions go by the clock of the test, which is far from that of Redis. */
+  /** Whether decisions use the clock of the test, which differs far from that of Redis. */
   readonly hasClock?: boolean
-  /** What is to come of it. */
+  /** The expected outcome. */
   readonly allowed: boolean
   readonly behindMs?: number
-  /** Of each cell. */
+  /** The expected record of each cell. */
   readonly leaves: readonly (readonly string[])[]
 }
 
 const log = slidingLog<string>({ limit: 3, window: '1h' })
 const bucket = tokenBucket<string>({ capacity: 3, refill: 1, every: '1h' })
 const permits = concurrency<string>({ limit: 3, ttl: '1h' })
-const kept = (entries: readonly Entry[], leftMs: number) => [...entries.map(textOf), `expires in ${seconds(leftMs)}`]
+const recordOf = (entries: readonly Entry[], leftMs: number) => [
+  ...entries.map(textOf),
+  `expires in ${seconds(leftMs)}`,
+]
 const own = (process: string, classes: readonly [number, number][]) =>
   classes.map(([of, aheadMs]) => entry(process, of, aheadMs, TTL_MS))
 
 const before = [entry(bob, 5, 40_000)]
 const CASES: readonly Case[] = [
-  { name: 'none waits: what does not wait is admitted, and nothing is written', allowed: true, leaves: [[]] },
   {
-    name: 'one that waits is before what does not, whatever its class',
-    told: [[entry(bob, -1, -10_000)]],
-    allowed: false,
-    behindMs: 50_000,
-    leaves: [kept([entry(bob, -1, -10_000)], 3_600_000)],
+    name: 'without waiters a request that does not wait is admitted, and nothing is written',
+    allowed: true,
+    leaves: [[]],
   },
   {
-    name: 'also of the process itself',
-    told: [[entry(ann, 0, 0)]],
+    name: 'a waiter of any class is before a request that does not wait',
+    reported: [[entry(bob, -1, -10_000)]],
     allowed: false,
     behindMs: 50_000,
-    leaves: [kept([entry(ann, 0, 0)], 3_600_000)],
+    leaves: [recordOf([entry(bob, -1, -10_000)], 3_600_000)],
   },
   {
-    name: 'a peek is told the same',
+    name: 'a waiter of the same process is before a request that does not wait',
+    reported: [[entry(ann, 0, 0)]],
+    allowed: false,
+    behindMs: 50_000,
+    leaves: [recordOf([entry(ann, 0, 0)], 3_600_000)],
+  },
+  {
+    name: 'a peek is refused behind a waiter, too',
     op: PEEK,
-    told: [before],
+    reported: [before],
     allowed: false,
     behindMs: 50_000,
-    leaves: [kept(before, 3_600_000)],
+    leaves: [recordOf(before, 3_600_000)],
   },
   ...[2, 3].map(
     (cost): Case => ({
-      name: `it is not charged, whatever it costs: ${cost}`,
+      name: `a request behind a waiter is not charged, at any cost: ${cost}`,
       cost,
-      told: [before],
+      reported: [before],
       allowed: false,
       behindMs: 50_000,
-      leaves: [kept(before, 3_600_000)],
+      leaves: [recordOf(before, 3_600_000)],
     }),
   ),
   {
-    name: 'what has lapsed counts no more',
-    told: [[entry(bob, 5, 40_000, -5000)]],
+    name: 'a lapsed report does not count',
+    reported: [[entry(bob, 5, 40_000, -5000)]],
     allowed: true,
-    leaves: [kept([entry(bob, 5, 40_000, -5000)], 3_600_000)],
+    leaves: [recordOf([entry(bob, 5, 40_000, -5000)], 3_600_000)],
   },
   {
-    name: 'the longest of several says for how long',
-    told: [[entry(bob, 5, 40_000, 20_000), entry(cem, 5, 40_000, 30_000), entry(bob, 6, 40_000, 10_000)]],
+    name: 'the longest of several reports determines the time',
+    reported: [[entry(bob, 5, 40_000, 20_000), entry(cem, 5, 40_000, 30_000), entry(bob, 6, 40_000, 10_000)]],
     allowed: false,
     behindMs: 30_000,
     leaves: [
-      kept([entry(bob, 5, 40_000, 20_000), entry(cem, 5, 40_000, 30_000), entry(bob, 6, 40_000, 10_000)], 3_600_000),
+      recordOf(
+        [entry(bob, 5, 40_000, 20_000), entry(cem, 5, 40_000, 30_000), entry(bob, 6, 40_000, 10_000)],
+        3_600_000,
+      ),
     ],
   },
   {
-    name: 'it is told no more than fits',
-    told: [[entry(bob, 5, 40_000, 500_000)]],
+    name: 'the reported time is at most what fits',
+    reported: [[entry(bob, 5, 40_000, 500_000)]],
     allowed: false,
     behindMs: 65_535,
-    leaves: [kept([entry(bob, 5, 40_000, 500_000)], 3_600_000)],
+    leaves: [recordOf([entry(bob, 5, 40_000, 500_000)], 3_600_000)],
   },
   {
-    name: 'an earlier class goes before one that waits, and is kept beside what that tells',
-    told: [before],
+    name: 'an earlier class is before a waiter, and its report is stored beside the other',
+    reported: [before],
     turn: { cell: 0, class: 0, aheadMs: 10_000 },
     ifRefused: [
       [0, 10_000],
@@ -208,7 +218,7 @@ const CASES: readonly Case[] = [
     allowed: false,
     behindMs: 50_000,
     leaves: [
-      kept(
+      recordOf(
         [
           ...before,
           ...own(ann, [
@@ -221,17 +231,17 @@ const CASES: readonly Case[] = [
     ],
   },
   {
-    name: 'the first of all to wait is told of, and that some wait',
+    name: 'the first waiter is reported, and the marker set',
     turn: { cell: 0, class: 0, aheadMs: 10_000 },
     ifRefused: [[0, 10_000]],
     ifAdmitted: [],
     cost: 4,
     allowed: false,
-    leaves: [kept(own(ann, [[0, 10_000]]), TTL_MS)],
+    leaves: [recordOf(own(ann, [[0, 10_000]]), TTL_MS)],
   },
   {
-    name: 'a later class goes after it',
-    told: [[entry(bob, 5, 10_000)]],
+    name: 'a waiter of a later class is admitted, and its report follows',
+    reported: [[entry(bob, 5, 10_000)]],
     turn: { cell: 0, class: 0, aheadMs: 40_000 },
     ifRefused: [
       [0, 40_000],
@@ -239,38 +249,38 @@ const CASES: readonly Case[] = [
     ],
     ifAdmitted: [[7, 5000]],
     allowed: true,
-    leaves: [kept([entry(bob, 5, 10_000), ...own(ann, [[7, 5000]])], TTL_MS)],
+    leaves: [recordOf([entry(bob, 5, 10_000), ...own(ann, [[7, 5000]])], TTL_MS)],
   },
   {
-    name: 'its own class does not go before it, however early',
-    told: [[entry(bob, 0, 40_000, 55_000), entry(cem, 0, 50_000, 20_000)]],
+    name: 'a waiter is not held up by its own class, however early',
+    reported: [[entry(bob, 0, 40_000, 55_000), entry(cem, 0, 50_000, 20_000)]],
     turn: { cell: 0, class: 0, aheadMs: 10_000 },
     ifRefused: [[0, 10_000]],
     ifAdmitted: [],
     allowed: true,
-    leaves: [kept([entry(bob, 0, 40_000, 55_000), entry(cem, 0, 50_000, 20_000)], 55_000)],
+    leaves: [recordOf([entry(bob, 0, 40_000, 55_000), entry(cem, 0, 50_000, 20_000)], 55_000)],
   },
   {
-    name: 'a class of the same instant does not go before it',
-    told: [[entry(bob, 5, Number.POSITIVE_INFINITY)]],
+    name: 'a waiter is not held up by a class of the same instant',
+    reported: [[entry(bob, 5, Number.POSITIVE_INFINITY)]],
     turn: { cell: 0, class: 0, aheadMs: Number.POSITIVE_INFINITY },
     ifAdmitted: [],
     allowed: true,
-    leaves: [kept([entry(bob, 5, Number.POSITIVE_INFINITY)], 50_000)],
+    leaves: [recordOf([entry(bob, 5, Number.POSITIVE_INFINITY)], 50_000)],
   },
   {
-    name: 'what its process told before is replaced, and what has lapsed goes',
-    told: [[entry(ann, 9, 90_000), entry(bob, 1, 5000, -5000), entry(cem, 1, 5000, 20_000)]],
+    name: 'a report replaces the earlier one of its process, and removes lapsed ones',
+    reported: [[entry(ann, 9, 90_000), entry(bob, 1, 5000, -5000), entry(cem, 1, 5000, 20_000)]],
     turn: { cell: 0, class: 0, aheadMs: 10_000 },
     ifRefused: [[0, 10_000]],
     ifAdmitted: [],
     cost: 4,
     allowed: false,
-    leaves: [kept([entry(cem, 1, 5000, 20_000), ...own(ann, [[0, 10_000]])], TTL_MS)],
+    leaves: [recordOf([entry(cem, 1, 5000, 20_000), ...own(ann, [[0, 10_000]])], TTL_MS)],
   },
   {
-    name: 'the last one leaves no record',
-    told: [[entry(ann, 0, 10_000)]],
+    name: 'the last waiter leaves no record',
+    reported: [[entry(ann, 0, 10_000)]],
     turn: { cell: 0, class: 0, aheadMs: 10_000 },
     ifRefused: [[0, 10_000]],
     ifAdmitted: [],
@@ -278,94 +288,94 @@ const CASES: readonly Case[] = [
     leaves: [[]],
   },
   {
-    name: 'a peek of one that waits tells nothing',
+    name: 'a peek of a waiter reports nothing',
     op: PEEK,
-    told: [before],
+    reported: [before],
     turn: { cell: 0, class: 0, aheadMs: 90_000 },
     ifRefused: [[0, 10_000]],
     ifAdmitted: [],
     allowed: true,
-    leaves: [kept(before, 3_600_000)],
+    leaves: [recordOf(before, 3_600_000)],
   },
   {
-    name: 'what is charged when it is refused is not charged behind one that waits',
+    name: 'a refusal behind a waiter is not charged, where refusals are charged',
     op: CHARGE,
-    told: [before],
+    reported: [before],
     limits: [log],
     allowed: false,
     behindMs: 50_000,
-    leaves: [kept(before, 3_600_000)],
+    leaves: [recordOf(before, 3_600_000)],
   },
   {
-    name: 'one that is blocked goes on to wait, as far as others are told',
+    name: 'a blocked waiter is still reported',
     limits: [log],
     isBlocked: true,
     turn: { cell: 0, class: 0, aheadMs: 10_000 },
     ifRefused: [[0, 10_000]],
     ifAdmitted: [],
     allowed: false,
-    leaves: [kept(own(ann, [[0, 10_000]]), TTL_MS)],
+    leaves: [recordOf(own(ann, [[0, 10_000]]), TTL_MS)],
   },
   ...[{ isUnmarked: true }, { hasClock: true }].map(
     (how): Case => ({
-      name: `who waits elsewhere is kept: ${Object.keys(how)}`,
+      name: `the report of another process remains: ${Object.keys(how)}`,
       ...how,
-      told: [before],
+      reported: [before],
       turn: { cell: 0, class: 0, aheadMs: 10_000 },
       ifRefused: [[0, 10_000]],
       ifAdmitted: [],
       allowed: false,
       behindMs: 50_000,
-      leaves: [kept([...before, ...own(ann, [[0, 10_000]])], TTL_MS)],
+      leaves: [recordOf([...before, ...own(ann, [[0, 10_000]])], TTL_MS)],
     }),
   ),
   ...[0, 1].map(
     (line): Case => ({
-      name: `of several cells all are looked at, and that of its queue is written: ${line}`,
+      name: `a waiter reads the records of all cells, and writes that of its queue: ${line}`,
       limits: [log, bucket],
-      told: [[entry(bob, 1, 1000)], [entry(cem, 1, 2000)]],
+      reported: [[entry(bob, 1, 1000)], [entry(cem, 1, 2000)]],
       turn: { cell: line, class: 0, aheadMs: 40_000 },
       ifRefused: [[0, 40_000]],
       ifAdmitted: [[3, 3000]],
       allowed: true,
       leaves: [
         line === 0
-          ? kept([entry(bob, 1, 1000), ...own(ann, [[3, 3000]])], TTL_MS)
-          : kept([entry(bob, 1, 1000)], 3_600_000),
+          ? recordOf([entry(bob, 1, 1000), ...own(ann, [[3, 3000]])], TTL_MS)
+          : recordOf([entry(bob, 1, 1000)], 3_600_000),
         line === 1
-          ? kept([entry(cem, 1, 2000), ...own(ann, [[3, 3000]])], TTL_MS)
-          : kept([entry(cem, 1, 2000)], 3_600_000),
+          ? recordOf([entry(cem, 1, 2000), ...own(ann, [[3, 3000]])], TTL_MS)
+          : recordOf([entry(cem, 1, 2000)], 3_600_000),
       ],
     }),
   ),
   ...[0, 1].map(
     (line): Case => ({
-      name: `one before it in the queue of any cell holds it up: ${line}`,
+      name: `a waiter before it in the queue of any cell holds it up: ${line}`,
       limits: [log, bucket],
-      told: line === 0 ? [before, []] : [[], before],
+      reported: line === 0 ? [before, []] : [[], before],
       turn: { cell: -1, class: 0, aheadMs: 10_000 },
       ifRefused: [[0, 10_000]],
       ifAdmitted: [],
       allowed: false,
       behindMs: 50_000,
-      leaves: line === 0 ? [kept(before, 3_600_000), []] : [[], kept(before, 3_600_000)],
+      leaves: line === 0 ? [recordOf(before, 3_600_000), []] : [[], recordOf(before, 3_600_000)],
     }),
   ),
   {
-    name: 'a limit that keeps room is only looked at, too',
+    name: 'a request behind a waiter is not charged on a limit with a reserve',
     limits: [slidingLog<string>({ limit: 3, window: '1h', reserve: 1 })],
-    told: [before],
+    reported: [before],
     reserve: true,
     allowed: false,
     behindMs: 50_000,
-    leaves: [kept(before, 3_600_000)],
+    leaves: [recordOf(before, 3_600_000)],
   },
 ]
 
 async function decideCase(venue: Venue, given: Case): Promise<string | undefined> {
   const { store, request, keys } = await planOf(given.limits ?? [permits], venue, given.hasClock)
   try {
-    for (const [i, entries] of (given.told ?? []).entries()) {
+    for (const [i, entries] of (given.reported ?? []).entries()) {
       if (entries.length > 0) await writeEntries(venue, keys[i] as string, entries)
     }
     if (given.isUnmarked) await venue.redis.call('DEL', MARKER)
@@ -393,20 +403,20 @@ async function decideCase(venue: Venue, given: Case): Promise<string | undefined
       ...(turn && { turn }),
     }
     const result = await store.decide(asked)
-    const told = resultText(result, asked)
+    const outcome = resultText(result, asked)
     const expected = { allowed: given.allowed, behindS: given.behindMs === undefined ? 0 : seconds(given.behindMs) }
-    if (JSON.stringify(told) !== JSON.stringify(expected))
-      return `${JSON.stringify(told)}, not ${JSON.stringify(expected)}`
+    if (JSON.stringify(outcome) !== JSON.stringify(expected))
+      return `${JSON.stringify(outcome)}, not ${JSON.stringify(expected)}`
     for (const [i, key] of keys.entries()) {
       const found = (await readEntries(venue, key)).join(', ')
       const then = (given.leaves[i] ?? []).join(', ')
-      if (found !== then) return `told of cell ${i}: ${found}, not ${then}`
+      if (found !== then) return `the record of cell ${i}: ${found}, not ${then}`
     }
     await venue.redis.call('DEL', BLOCK, BLOCK_MARKER)
-    const isTold = !given.isUnmarked && (given.told ?? []).some((entries) => entries.length > 0)
+    const isReported = !given.isUnmarked && (given.reported ?? []).some((entries) => entries.length > 0)
     const isWritten = given.leaves.some((entries) => entries.length > 0)
     const markerMs = Number(await venue.redis.call('PTTL', MARKER))
-    const markerS = isTold ? 3600 : isWritten ? TTL_MS / 1000 : 0
+    const markerS = isReported ? 3600 : isWritten ? TTL_MS / 1000 : 0
     if (Math.max(0, seconds(markerMs)) !== markerS) return `the marker ends in ${markerMs} ms`
     const left = await store.decide({ ...request, op: PEEK, fresh: true, turn: { ...SOMEONE } })
     const remaining = left.values[left.offset]
@@ -417,7 +427,7 @@ async function decideCase(venue: Venue, given: Case): Promise<string | undefined
   }
 }
 
-/** Before all others. */
+/** A waiter before all others. */
 const SOMEONE: WaitingTurn = {
   process: 'process-0009',
   cell: -1,
@@ -430,10 +440,10 @@ function resultText({ allowed, behindMs = 0 }: StoreResult, _asked: StoreRequest
   return { allowed, behindS: seconds(behindMs) }
 }
 
-/** What processes tell by themselves. */
-async function tellCase(venue: Venue): Promise<string | undefined> {
+/** Reports of processes outside of decisions. */
+async function reportCase(venue: Venue): Promise<string | undefined> {
   const { store, request, keys } = await planOf([log, bucket], venue)
-  const tell = (process: string, cell: number, classes: readonly [number, number][]) =>
+  const report = (process: string, cell: number, classes: readonly [number, number][]) =>
     store.reportWaiting?.(
       request.plan,
       request.identities,
@@ -442,31 +452,31 @@ async function tellCase(venue: Venue): Promise<string | undefined> {
     )
   const read = async () => (await Promise.all(keys.map((key) => readEntries(venue, key)))).map((all) => all.join(', '))
   try {
-    await tell(ann, 0, [
+    await report(ann, 0, [
       [1, 10_000],
       [0, 5000],
     ])
-    await tell(bob, 0, [[2, 20_000]])
-    await tell(cem, 1, [[2, 30_000]])
-    await tell(ann, 0, [[0, 5000]])
+    await report(bob, 0, [[2, 20_000]])
+    await report(cem, 1, [[2, 30_000]])
+    await report(ann, 0, [[0, 5000]])
     const first = (await read()).join(' | ')
     const expected = [
-      kept([...own(bob, [[2, 20_000]]), ...own(ann, [[0, 5000]])], TTL_MS),
-      kept(own(cem, [[2, 30_000]]), TTL_MS),
+      recordOf([...own(bob, [[2, 20_000]]), ...own(ann, [[0, 5000]])], TTL_MS),
+      recordOf(own(cem, [[2, 30_000]]), TTL_MS),
     ]
     if (first !== expected.map((all) => all.join(', ')).join(' | ')) return first
-    await tell(bob, 0, [])
-    await tell(cem, 1, [])
+    await report(bob, 0, [])
+    await report(cem, 1, [])
     const second = (await read()).join(' | ')
-    const then = `${kept(own(ann, [[0, 5000]]), TTL_MS).join(', ')} | `
+    const then = `${recordOf(own(ann, [[0, 5000]]), TTL_MS).join(', ')} | `
     if (second !== then) return second
     await venue.redis.call('SET', keys[0] as string, 'not ours')
-    await tell(ann, 0, [[0, 5000]])
+    await report(ann, 0, [[0, 5000]])
     const third = (await read())[0]
-    if (third !== kept(own(ann, [[0, 5000]]), TTL_MS).join(', ')) return `${third}`
+    if (third !== recordOf(own(ann, [[0, 5000]]), TTL_MS).join(', ')) return `${third}`
     await venue.redis.call('DEL', keys[0] as string)
     await venue.redis.call('RPUSH', keys[0] as string, 'not ours')
-    await tell(ann, 0, [[0, 5000]])
+    await report(ann, 0, [[0, 5000]])
     const fourth = (await read())[0]
     return fourth === third ? undefined : `${fourth}`
   } finally {
@@ -474,34 +484,36 @@ async function tellCase(venue: Venue): Promise<string | undefined> {
   }
 }
 
-/** That some wait is known for as long as the longest of them is believed, and until when each is goes by the server's clock. */
-async function tellTimesCase(venue: Venue): Promise<string | undefined> {
+/** The marker lives as long as the longest report, and reports end by the clock of the server. */
+async function reportTimesCase(venue: Venue): Promise<string | undefined> {
   const { store, request, keys } = await planOf([bucket], venue)
-  const tell = (process: string) =>
+  const report = (process: string) =>
     store.reportWaiting?.(request.plan, request.identities, { process, cell: 0 }, [
       { headStartMs: 0, since: performance.now() },
     ])
   try {
     for (const leftMs of [undefined, 5000, 3_600_000]) {
       if (leftMs !== undefined) await venue.redis.call('SET', MARKER, '', 'PX', leftMs)
-      await tell(ann)
+      await report(ann)
       const markerMs = Number(await venue.redis.call('PTTL', MARKER))
       if (seconds(markerMs) !== seconds(Math.max(TTL_MS, leftMs ?? 0))) return `the marker ends in ${markerMs} ms`
     }
-    // Where a wrong sum of seconds and their parts is far off.
+    // At a moment where a wrong sum of seconds and their fraction differs clearly.
     let before = await serverNow(venue)
     for (; before % 1000 < 300 || before % 1000 > 700; before = await serverNow(venue)) await sleep(20)
-    await tell(bob)
+    await report(bob)
     const after = await serverNow(venue)
     const record = await venue.redis.bytes(keys[0] as string)
-    const toldAt = (record?.readUIntBE(ENTRY + 28, 6) ?? 0) - TTL_MS
-    return toldAt >= before && toldAt <= after + 1 ? undefined : `${toldAt} is not from ${before} to ${after}`
+    const reportedAt = (record?.readUIntBE(ENTRY + 28, 6) ?? 0) - TTL_MS
+    return reportedAt >= before && reportedAt <= after + 1
+      ? undefined
+      : `${reportedAt} is not from ${before} to ${after}`
   } finally {
     await store.close()
   }
 }
 
-/** Also what a decision tells goes by the server's clock, whatever clock decisions go by. */
+/** Reports of a decision use the clock of the server, whatever clock the decision uses. */
 async function ownTimesCase(venue: Venue): Promise<string | undefined> {
   const { store, request, keys } = await planOf([permits], venue, true)
   try {
@@ -512,14 +524,14 @@ async function ownTimesCase(venue: Venue): Promise<string | undefined> {
     await store.decide({ ...request, op: CONSUME, costs: [4], permitId: 'permit', fresh: true, turn })
     const to = await serverNow(venue)
     const record = await venue.redis.bytes(keys[0] as string)
-    const toldAt = (record?.readUIntBE(28, 6) ?? 0) - TTL_MS
-    return toldAt >= from && toldAt <= to + 1 ? undefined : `${toldAt} is not from ${from} to ${to}`
+    const reportedAt = (record?.readUIntBE(28, 6) ?? 0) - TTL_MS
+    return reportedAt >= from && reportedAt <= to + 1 ? undefined : `${reportedAt} is not from ${from} to ${to}`
   } finally {
     await store.close()
   }
 }
 
-/** A batch in which one begins to wait: those after it are behind it, and each is read where it stands. */
+/** A batch in which a request begins to wait: later requests are behind it, each at its own position. */
 async function amongCase(venue: Venue): Promise<string | undefined> {
   const { store, request } = await planOf([log], venue)
   const since = performance.now()
@@ -549,17 +561,19 @@ async function amongCase(venue: Venue): Promise<string | undefined> {
       ask('other', 2),
       ask('other', 1),
     ])
-    const told = results.map(({ allowed, behindMs = 0 }) => `${allowed ? 'admitted' : 'refused'} ${seconds(behindMs)}`)
+    const outcomes = results.map(
+      ({ allowed, behindMs = 0 }) => `${allowed ? 'admitted' : 'refused'} ${seconds(behindMs)}`,
+    )
     const expected = ['admitted 0', 'refused 0', 'refused 0', 'refused 60', 'admitted 0', 'refused 0']
-    if (told.join() !== expected.join()) return told.join()
-    // It does not know none as waiting for anything.
+    if (outcomes.join() !== expected.join()) return outcomes.join()
+    // The store does not assume that there are no waiters at all.
     return (await isLooking(venue, () => ask('third', 1))) ? undefined : 'the next does not look'
   } finally {
     await store.close()
   }
 }
 
-/** What only waits behind another is not refused by its limit, and so it is no strike. */
+/** A refusal behind a waiter is not by its limit, and so it is no strike. */
 async function strikeCase(venue: Venue): Promise<string | undefined> {
   const store = storeOn(venue)
   try {
@@ -582,7 +596,7 @@ async function strikeCase(venue: Venue): Promise<string | undefined> {
   }
 }
 
-/** It is there for as long as it was last set to be, or longer. */
+/** The marker lives at least as long as its last setting. */
 async function markCase({ redis }: Venue): Promise<string | undefined> {
   for (const [ms, leftMs] of [
     [TTL_MS, TTL_MS],
@@ -602,12 +616,12 @@ async function isLooking({ redis: { ran } }: Venue, ask: () => StoreResult | Pro
   ran.clear()
   await ask()
   const found = [...ran].some((name) => name.split(' ').includes('turns'))
-  // It is by these that a mutant's checks are found.
+  // The checks of a mutant are selected by these.
   for (const name of others) ran.add(name)
   return found
 }
 
-/** That none waits, for one key or for any, a store remembers for 50 ms, and does not look again; that one waits, it does not. */
+/** A store remembers for 50 ms that there are no waiters, for one key or for any; it does not remember that there are some. */
 async function rememberCase(venue: Venue): Promise<string | undefined> {
   const { store, request, keys } = await planOf([permits], venue)
   const ask = (cost: number, turn?: WaitingTurn, identities = request.identities) =>
@@ -632,7 +646,7 @@ async function rememberCase(venue: Venue): Promise<string | undefined> {
     await ask(4, turn)
     await look()
     await look()
-    // Waits for none, and others may wait for something.
+    // There are no waiters for this key, but others may exist.
     await look('other')
     await look('other')
     await look('third')
@@ -663,7 +677,7 @@ async function rememberCase(venue: Venue): Promise<string | undefined> {
   }
 }
 
-/** Many keys in one batch: one run decides all, each behind those that wait for it. */
+/** Many keys in one batch: one script decides all, each behind its own waiters. */
 async function batchCase(
   venue: Venue,
   limits: readonly Limit<string>[],
@@ -693,9 +707,9 @@ async function batchCase(
 async function firstRequest(limits: readonly Limit<string>[]): Promise<StoreRequest> {
   let request: StoreRequest | undefined
   const store = {
-    decide: (asked: StoreRequest) => {
-      request = asked
-      return Promise.reject(new Error('it is only asked for what it would be asked'))
+    decide: (given: StoreRequest) => {
+      request = given
+      return Promise.reject(new Error('this store only records the request'))
     },
   } as unknown as Store
   await createLimiter<string>({ name: 'turns', store, sharedTurns: true, limits })
@@ -706,14 +720,14 @@ async function firstRequest(limits: readonly Limit<string>[]): Promise<StoreRequ
 
 export const turnChecks: readonly Check[] = [
   ...CASES.map((given): Check => ({ name: `turns: ${given.name}`, run: (venue) => decideCase(venue, given) })),
-  { name: 'turns: what processes tell', run: tellCase },
-  { name: 'turns: for how long', run: tellTimesCase },
+  { name: 'turns: reports of processes', run: reportCase },
+  { name: 'turns: the life of reports', run: reportTimesCase },
   { name: 'turns: the marker of a cluster', run: markCase },
-  { name: 'turns: for how long, by the clock of Redis', run: ownTimesCase },
-  { name: 'turns: what a store remembers', run: rememberCase },
-  { name: 'turns: one that begins to wait in a batch', run: amongCase },
-  { name: 'turns: what is behind a waiter is no strike', run: strikeCase },
-  { name: 'turns: a batch of several keys for which none waits', run: (venue) => batchCase(venue, [bucket], 11, []) },
+  { name: 'turns: the life of reports by the clock of Redis', run: ownTimesCase },
+  { name: 'turns: the memory of a store', run: rememberCase },
+  { name: 'turns: a request that begins to wait in a batch', run: amongCase },
+  { name: 'turns: a refusal behind a waiter is no strike', run: strikeCase },
+  { name: 'turns: a batch of several keys without waiters', run: (venue) => batchCase(venue, [bucket], 11, []) },
   { name: 'turns: a batch of several keys', run: (venue) => batchCase(venue, [bucket], 11) },
   {
     name: 'turns: a batch of several keys and cells',

@@ -21,7 +21,7 @@ import { type Call, type Policy, Recorder, type Scenario } from './scenario.js'
 
 const SEED = 20_260_701
 
-/** Beside the policies of the long walks: what they leave out. */
+/** Policies beside those of the long walks. */
 const MORE: Record<string, readonly Limit<string>[]> = {
   long: [slidingLog({ limit: 90, window: '10s' })],
   nested: [slidingLog({ limit: 60, window: '1s' }), slidingLog({ limit: 5, window: '4s' }), perMinute(80)],
@@ -47,17 +47,17 @@ interface WalkOptions {
   readonly steps: number
   readonly stepsBack?: boolean
   readonly forgets?: boolean
-  /** Most things asked at one instant, in one batch; and how often at most each charge, one after the other. */
+  /** The most calls at one instant, in one batch, and the most equal charges in a row. */
   readonly together?: number
   readonly equals?: number
-  /** The instant at which it begins. */
+  /** The first instant. */
   readonly start?: number
-  /** Nothing is refunded, freed or renewed. */
+  /** Whether nothing is refunded, freed or renewed. */
   readonly onlyCharges?: boolean
 }
 
-/** An admitted request, and the number of its verdict. */
-interface Kept {
+/** An admitted request, and the number of its result. */
+interface Admitted {
   readonly limiter: number
   readonly key: string
   readonly cost: number
@@ -65,7 +65,7 @@ interface Kept {
   readonly of: number
 }
 
-/** A long walk: charges, looks, refunds, releases, renewals, resets and blocks, at instants of all kinds. */
+/** A long walk: charges, peeks, refunds, releases, renewals, resets and blocks, at instants of all kinds. */
 async function walk(name: string, policies: readonly Policy[], options: WalkOptions, keys: readonly string[]) {
   const { steps, stepsBack = false, forgets = false, together = 1, equals = 1, start, onlyCharges = false } = options
   const random = randomFrom(SEED + name.length + 31 * steps)
@@ -75,7 +75,7 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
   const windows = limits.map(({ window }) => window as number)
   const [shortest, longest] = [Math.min(...windows), Math.max(...windows)]
   const capacities = policies.map(({ limits = [] }) => Math.min(...limits.map(({ limit }) => limit as number)))
-  let kept: Kept[] = []
+  let admitted: Admitted[] = []
   let last: Verdict | undefined
 
   const gap = () => {
@@ -101,7 +101,7 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
     switch (random(5)) {
       case 0:
         return random(4 * longest)
-      // How far ahead a state is believed, to the ms.
+      // The exact distance to the future up to which a state is accepted.
       case 1:
         return longest - 1 + random(3)
       case 2:
@@ -110,7 +110,7 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
         return random(shortest)
     }
   }
-  /** What another process does, in no batch. A look tells the store that there are blocks: that batch is sent twice. */
+  /** A call of another process, outside of batches. The peek after it finds a block, so its batch is sent twice. */
   const apart = async (ask: Call) => {
     recorder.step()
     await recorder.ask(ask)
@@ -125,7 +125,7 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
     const cost = random(3) === 0 ? random(capacity + 2) : random(4)
     const bytes = random(3) === 0 ? 0 : random(20)
     const priority = random(3)
-    const own = kept.filter((one) => one.limiter === limiter)
+    const own = admitted.filter((one) => one.limiter === limiter)
     const one = own[random(own.length + 1)]
     const what = random(100)
     if (one && what < 15)
@@ -150,18 +150,18 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
     if (what < 39) return recorder.ask((all) => at(all, limiter).peek(key, { cost, bytes, priority }))
     for (let n = equals === 1 ? 1 : 1 + random(equals); n > 0; n--) {
       last = (await recorder.ask((all) => at(all, limiter).consume(key, { cost, bytes, priority }))) as Verdict
-      if (last.allowed && !onlyCharges) opened.push({ limiter, key, cost, bytes, of: recorder.answers.length - 1 })
+      if (last.allowed && !onlyCharges) opened.push({ limiter, key, cost, bytes, of: recorder.results.length - 1 })
     }
     return last
   }
-  let opened: Kept[] = []
+  let opened: Admitted[] = []
   for (let step = 0; step < steps; step++) {
     recorder.clock.now += gap()
     if (stepsBack && random(12) === 0) recorder.clock.now = Math.max(0, recorder.clock.now - back())
     recorder.step()
     for (let n = 1 + random(together); n > 0; n--) await ask(step)
-    // A verdict is there to be refunded once its batch is answered; the latest matter most.
-    kept = [...kept, ...opened].slice(-12)
+    // A verdict can be refunded after the reply to its batch; the latest matter most.
+    admitted = [...admitted, ...opened].slice(-12)
     opened = []
   }
   return recorder.scenario(name, { forgets })
@@ -173,19 +173,19 @@ function at<T>(items: readonly T[], i: number): T {
 
 const KEYS = ['ann', 'bob']
 
-/** The same walk as the differential suite's, shorter, with more of the instants that matter. */
+/** The walk of the differential tests, shorter, with more of the critical instants. */
 async function* longWalks(): AsyncGenerator<Scenario> {
   for (const [name, limits] of Object.entries(ALL)) {
     for (const stepsBack of [false, true]) {
       for (const onDeny of waysToDeny(limits)) {
-        const told = `${name}, ${onDeny === 'none' ? 'all or none' : 'refusals charged'}${stepsBack ? ', stepping back' : ''}`
-        yield await walk(`walk: ${told}`, [{ name, limits, onDeny }], { steps: 160, stepsBack }, KEYS)
+        const title = `${name}, ${onDeny === 'none' ? 'all or none' : 'refusals charged'}${stepsBack ? ', stepping back' : ''}`
+        yield await walk(`walk: ${title}`, [{ name, limits, onDeny }], { steps: 160, stepsBack }, KEYS)
       }
     }
   }
 }
 
-/** Logs whose rings go round, which what is refunded would have written anew; also where clocks begin. */
+/** Logs whose rings wrap around, without refunds, which would rewrite them; also near the first instants of clocks. */
 async function* roundWalks(): AsyncGenerator<Scenario> {
   const round = {
     one: [slidingLog({ limit: 24, window: '6s' })],
@@ -201,7 +201,7 @@ async function* roundWalks(): AsyncGenerator<Scenario> {
   }
 }
 
-/** States forgotten when their life is over: no decision may change. */
+/** States that are forgotten when their life ends, which must change no decision. */
 async function* forgetfulWalks(): AsyncGenerator<Scenario> {
   for (const [name, limits] of Object.entries(ALL)) {
     for (const onDeny of waysToDeny(limits)) {
@@ -210,7 +210,7 @@ async function* forgetfulWalks(): AsyncGenerator<Scenario> {
   }
 }
 
-/** Several policies, several things asked of each in one batch, on keys of the user's and on one of all. */
+/** Several policies with several calls each in one batch, on keys of users and on a shared one. */
 async function* batchWalks(): AsyncGenerator<Scenario> {
   const everyone = keyed<string>('everyone-else', () => 'all')
   const names = Object.keys(POLICIES)
@@ -226,7 +226,7 @@ async function* batchWalks(): AsyncGenerator<Scenario> {
   }
 }
 
-/** Policies of one kind, several things asked in one batch, and nothing refunded: what scripts of their own decide. */
+/** Policies of one kind with several calls in one batch and without refunds, for which there are separate scripts. */
 async function* alikeWalks(): AsyncGenerator<Scenario> {
   const kinds = {
     log: ['log', 'long'],
@@ -246,7 +246,7 @@ async function* alikeWalks(): AsyncGenerator<Scenario> {
   }
 }
 
-/** Crowds that ask for the same at once: with room for some, for none, or for what costs nothing; and where room is kept. */
+/** Equal requests at once: with room for some, for none, or at cost 0; and with a reserve. */
 async function* crowds(): AsyncGenerator<Scenario> {
   for (const [name, limits] of Object.entries({
     log: [slidingLog({ limit: 5, window: '9s', reserve: 1 })],
@@ -275,7 +275,7 @@ async function* crowds(): AsyncGenerator<Scenario> {
   }
 }
 
-/** Limits and traces of any shape, as the oracles are asked about. */
+/** Limits and traces of any shape, as for the oracles. */
 async function* randomTraces(): AsyncGenerator<Scenario> {
   for (const algorithm of ALGORITHMS) {
     const samples = fc.sample(specAndTrace(algorithm), { seed: SEED, numRuns: 25 })
@@ -302,7 +302,7 @@ async function traced(name: string, policy: Policy, trace: Parameters<typeof pla
   return recorder.scenario(name)
 }
 
-/** Refunds that leave only what has lapsed, at and around the instant at which its key would have to be gone. */
+/** Refunds that leave only lapsed charges, at and around the instant at which their key has to expire. */
 async function* lateRefunds(): AsyncGenerator<Scenario> {
   const minute = 60_000
   for (const [name, limits] of Object.entries({
@@ -329,7 +329,7 @@ async function* lateRefunds(): AsyncGenerator<Scenario> {
   }
 }
 
-/** A full log from a future that cannot be, to which refusals are charged: all of it moves to now, and its oldest go. */
+/** A full log from an impossible future, with charged refusals: its entries move to now, and the oldest are dropped. */
 async function* chargedFromAhead(): AsyncGenerator<Scenario> {
   const windowMs = 10_000
   for (const limit of [3, 9]) {
@@ -350,14 +350,14 @@ async function* chargedFromAhead(): AsyncGenerator<Scenario> {
   }
 }
 
-/** Refusals that count, up to the most that counters of windows hold: of as many bytes as that needs, and at and around it. */
+/** Refusals that count, up to the maximum of counters of windows: of every width in bytes, and at and around the maximum. */
 async function* chargedToTheCeiling(): AsyncGenerator<Scenario> {
   const large = 2 ** 30
   for (const [name, limit, units] of [
     ['fixed', fixedWindow<string>({ limit: large, window: '10s' }), large],
     ['weighted', slidingWindow<string>({ limit: large, window: '10s' }), large],
     ['strict', slidingWindow<string>({ limit: large, window: '10s', segments: 5, edge: 'strict' }), large],
-    // 2^53 divided by the window is less, and the limit is more.
+    // 2^53 divided by the window is below the limit.
     ['months', fixedWindow<string>({ limit: 2000, window: '36500d' }), 2000],
     ['years', slidingWindow<string>({ limit: 2000, window: '36500d' }), 2000],
     ['more', fixedWindow<string>({ limit: 2 ** 40, window: '2s' }), 2 ** 40],
@@ -368,7 +368,7 @@ async function* chargedToTheCeiling(): AsyncGenerator<Scenario> {
       return recorder.ask((all) => at(all, 0)[what]('k', { cost }))
     }
     await ask('consume', units)
-    const charged = recorder.answers.length - 1
+    const charged = recorder.results.length - 1
     for (let n = 0; n < (units === 2000 ? 2 : 4); n++) await ask('consume', units)
     recorder.step()
     await recorder.ask((all, verdict) => at(all, 0).refund('k', verdict as Verdict), charged)
@@ -380,7 +380,7 @@ async function* chargedToTheCeiling(): AsyncGenerator<Scenario> {
   }
 }
 
-/** Windows filled to the last unit, where that is one more than fewer bytes hold. */
+/** Windows filled to the last unit, where that needs one more byte. */
 async function* filled(): AsyncGenerator<Scenario> {
   for (const limit of [256, 65_536]) {
     const limits = [slidingWindow<string>({ limit, window: '10s', segments: 2, edge: 'strict' })]
@@ -393,7 +393,7 @@ async function* filled(): AsyncGenerator<Scenario> {
   }
 }
 
-/** Charges refunded while the clock is behind, and renewals at and around the end of a permit. */
+/** Refunds while the clock is behind, and renewals at and around the end of a permit. */
 async function* cornerCases(): AsyncGenerator<Scenario> {
   for (const [name, limits] of Object.entries(ALL)) {
     const window = Math.min(...limits.map((limit) => limit.window as number))
@@ -415,7 +415,7 @@ async function* cornerCases(): AsyncGenerator<Scenario> {
     for (const early of [1, 0, -1]) {
       recorder.clock.now += 10 * window
       await ask('consume')
-      const of = recorder.answers.length - 1
+      const of = recorder.results.length - 1
       recorder.clock.now += window - early
       await ask('renew', of)
       await ask('peek')
