@@ -65,7 +65,7 @@ export function bansContract(under: StoreUnderTest): void {
             if (stepsBack && random(20) === 0) clock.now = Math.max(start, clock.now - random(Math.ceil(stride) + 2))
             const key = keys[random(2)] as string
             const oracle = oracles.get(key) as BanOracle
-            const told = `seed ${SEED}, step ${step}, at ${clock.now}`
+            const context = `seed ${SEED}, step ${step}, at ${clock.now}`
             const what = random(40)
             if (what === 0) {
               await limiter.unblock(key)
@@ -78,18 +78,18 @@ export function bansContract(under: StoreUnderTest): void {
               const held = oracle.holds(clock.now) !== undefined
               const expected = oracle.strike(clock.now, weight)
               const ban = await limiter.strike(key, { weight, reason: 'a "reason" \n of é' })
-              expect(ban && { rung: ban.rung, strikes: ban.strikes, until: ban.until }, told).toEqual(expected)
+              expect(ban && { rung: ban.rung, strikes: ban.strikes, until: ban.until }, context).toEqual(expected)
               if (ban && !held) expect(ban.reason).toBe('a "reason" \n of é')
             } else {
               const isPeek = what < 10
               const verdict = await (isPeek ? limiter.peek(key) : limiter.consume(key))
               const ban = isPeek ? oracle.holds(clock.now) : oracle.strike(clock.now, 1)
               const { reason, retryAfterMs } = verdict
-              expect(reason, told).toBe(ban ? 'banned' : 'limited')
+              expect(reason, context).toBe(ban ? 'banned' : 'limited')
               if (ban) {
                 const { rung, strikes, until } = verdict.ban ?? {}
-                expect({ rung, strikes, until }, told).toEqual(ban)
-                expect(retryAfterMs, told).toBe(ban.until - clock.now)
+                expect({ rung, strikes, until }, context).toEqual(ban)
+                expect(retryAfterMs, context).toBe(ban.until - clock.now)
               }
             }
           }
@@ -138,7 +138,7 @@ export function bansContract(under: StoreUnderTest): void {
       const [limiter, other] = [freshKey(), freshKey()].map((name) =>
         createLimiter({ name, store, limit: 5, window: '1h', ban }),
       ) as [Limiter, Limiter]
-      const told = async (key: string, by = limiter) => {
+      const outcomeOf = async (key: string, by = limiter) => {
         const { reason, retryAfterMs } = await by.consume(key)
         return [reason, retryAfterMs]
       }
@@ -147,12 +147,12 @@ export function bansContract(under: StoreUnderTest): void {
       const banned = freshKey()
       await limiter.strike(banned, { weight: 2 })
       await limiter.block(banned, { for: '1s' })
-      expect(await told(banned)).toEqual(['banned', 60_000])
+      expect(await outcomeOf(banned)).toEqual(['banned', 60_000])
       await limiter.block(banned, { for: '2m' })
-      expect(await told(banned)).toEqual(['blocked', 120_000])
-      expect(await told(banned, other)).toEqual(['banned', 60_000])
+      expect(await outcomeOf(banned)).toEqual(['blocked', 120_000])
+      expect(await outcomeOf(banned, other)).toEqual(['banned', 60_000])
       clock.now += 60_000
-      expect(await told(banned)).toEqual(['blocked', 60_000])
+      expect(await outcomeOf(banned)).toEqual(['blocked', 60_000])
       expect((await other.consume(banned)).allowed).toBe(true)
 
       // While either holds, strikes of its policy do not count.
@@ -161,24 +161,24 @@ export function bansContract(under: StoreUnderTest): void {
       expect((await limiter.consume(banned)).allowed).toBe(true)
       expect(await limiter.strike(banned)).toBeUndefined()
       expect(await limiter.strike(banned)).toMatchObject({ rung: 2, strikes: 2 })
-      expect(await told(banned)).toEqual(['banned', 3_600_000])
+      expect(await outcomeOf(banned)).toEqual(['banned', 3_600_000])
 
       // The same holds for a store-wide block and a ban of one policy.
       const own = createLimiter({ name: freshKey(), store, limit: 5, window: '1h', ban: { ...ban, scope: 'policy' } })
       const key = freshKey()
       await store.blocks?.add({ key }, { for: '30s' })
       expect(await own.strike(key, { weight: 2 })).toBeUndefined()
-      expect(await told(key, own)).toEqual(['blocked', 30_000])
+      expect(await outcomeOf(key, own)).toEqual(['blocked', 30_000])
       clock.now += 30_000
       expect(await own.strike(key, { weight: 2 })).toMatchObject({ rung: 1 })
       await store.blocks?.add({ key }, { for: '30s' })
-      expect(await told(key, own)).toEqual(['banned', 60_000])
+      expect(await outcomeOf(key, own)).toEqual(['banned', 60_000])
 
       // A block replaces a ban of its own scope, even when it ends sooner.
       await own.block(key, { for: '10s' })
-      expect(await told(key, own)).toEqual(['blocked', 30_000])
+      expect(await outcomeOf(key, own)).toEqual(['blocked', 30_000])
       await store.blocks?.remove({ key })
-      expect(await told(key, own)).toEqual(['blocked', 10_000])
+      expect(await outcomeOf(key, own)).toEqual(['blocked', 10_000])
     })
 
     test('refusals of concurrent decisions count as strikes one after the other', async () => {

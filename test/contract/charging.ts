@@ -94,9 +94,9 @@ export function chargingContract(under: StoreUnderTest): void {
           const key = freshKey()
           await play(clock, trace, async (cost, step) => {
             const priority = priorities[step] as number
-            const kept = [high + highest, highest, 0][priority] as number
+            const reserved = [high + highest, highest, 0][priority] as number
             const before = await plain.peek(key)
-            const expected = await plain.peek(key, { cost: cost === 0 ? 0 : cost + kept })
+            const expected = await plain.peek(key, { cost: cost === 0 ? 0 : cost + reserved })
             const predicted = await reserving.peek(key, { cost, priority })
             const verdict = await reserving.consume(key, { cost, priority })
             const { allowed, reason, retryAfterMs } = expected
@@ -104,7 +104,7 @@ export function chargingContract(under: StoreUnderTest): void {
             expect(predicted).toMatchObject({ allowed, reason, retryAfterMs, priority })
             const left = (await plain.peek(key)).remaining
             expect(left).toBe(allowed ? before.remaining - cost : before.remaining)
-            expect(verdict.remaining).toBe(Math.max(0, left - kept))
+            expect(verdict.remaining).toBe(Math.max(0, left - reserved))
             return verdict
           })
         }))
@@ -143,9 +143,9 @@ export function chargingContract(under: StoreUnderTest): void {
       const other = await limiter.consume(key, { cost: 4 })
       expect(await limiter.refund(key, other)).toBe(true)
       expect(await other.settle(2)).toBe(false)
-      const kept = await limiter.consume(key, { cost: 2 })
-      expect(await kept.settle(2)).toBe(false)
-      expect(await limiter.refund(key, kept)).toBe(false)
+      const unchanged = await limiter.consume(key, { cost: 2 })
+      expect(await unchanged.settle(2)).toBe(false)
+      expect(await limiter.refund(key, unchanged)).toBe(false)
       expect((await limiter.peek(key)).remaining).toBe(5)
     })
 

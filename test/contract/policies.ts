@@ -55,7 +55,7 @@ export const POLICIES: Record<string, readonly Limit<string>[]> = {
     slidingWindow({ limit: 60, window: '1h', precision: '1m', edge: 'dropped' }),
     concurrency({ limit: 5, ttl: '2s' }),
   ],
-  kept: [
+  reserves: [
     gcra({ limit: 12, window: '10s', reserve: { 1: 3, 2: 2 } }),
     slidingLog({ limit: 9, window: '4s', reserve: 2 }),
     slidingWindow({ limit: 40, window: '10s', segments: 2 }),

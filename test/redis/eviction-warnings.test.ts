@@ -19,7 +19,7 @@ async function server(...settings: string[]): Promise<RedisServer> {
   return started
 }
 
-/** Makes two decisions on each key: the replies to what a store asks on connecting arrive before the second. */
+/** Makes two decisions on each key: the replies to the first commands of a store arrive before the second. */
 function decideOn(
   { client, close }: Owned<RedisClient>,
   keys: readonly string[] = ['k'],

@@ -30,7 +30,7 @@ const POLICIES: Record<string, readonly Limit<string>[]> = {
   buckets: [gcra({ limit: 7, window: '10s' }), leakyBucket({ leak: 7, every: '10s', queue: true })],
   largest: [gcra({ limit: 2 ** 53 - 1, window: 1 }), fixedWindow({ limit: 2 ** 53 - 1, window: 1 })],
   permits: [concurrency({ limit: 7 }), perMinute(7)],
-  kept: [gcra({ limit: 7, window: '10s', reserve: { 1: 2, 2: 0.1 } })],
+  reserves: [gcra({ limit: 7, window: '10s', reserve: { 1: 2, 2: 0.1 } })],
   bytes: [gcra({ limit: 7, window: '10s', unit: 'content-bytes' }), perMinute(7)],
 }
 const limiters = Object.entries(POLICIES).flatMap(([name, limits]) => {

@@ -133,8 +133,8 @@ async function decideInTime(limiter: Limiter): Promise<void> {
 }
 
 /**
- * Replies that no Redis sends, and for which ioredis throws outside of any promise, which ends the process: an unrequested
- * nil (6: "Cannot read properties of null"), and invalid lengths (5: "Invalid array length").
+ * Replies that no Redis sends. ioredis throws for them outside of any promise, which ends the process. They are an
+ * unrequested nil (6: "Cannot read properties of null") and invalid lengths (5: "Invalid array length").
  */
 const ENDS_IOREDIS = /[$*](?!\d{1,8}\r\n)|_/
 

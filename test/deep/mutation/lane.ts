@@ -86,8 +86,8 @@ export class Lane {
 }
 
 /**
- * On a busy machine, a check of times can fail by chance. So can one with several batches of one instant, which overtake
- * each other when they meet a block and are sent again. Two failures in a row are no chance.
+ * On a busy machine, a check of times can fail by chance. A check with several batches of one instant can, too: they
+ * overtake each other when they meet a block and are sent again. Two failures in a row are no chance.
  */
 function mayBeChance({ name }: Check, told: string): boolean {
   return /^(server's time|lives|batches):|no answer within/.test(`${name}\n${told}`)

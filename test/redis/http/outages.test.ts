@@ -117,7 +117,7 @@ describe.each(Object.entries(FRAMEWORKS))('%s, with no Redis there', (_name, fac
     expect([app.ran, app.errors]).toEqual([[], []])
   })
 
-  test('an outage with "deny" answers 503 whatever the responder', async () => {
+  test('an outage with "deny" is a 503 response whatever the responder', async () => {
     for (const [responder, respond] of Object.entries(RESPONDERS)) {
       const app = await start({ limit: 1, window: '1m', unavailable: { decide: 'deny' }, respond })
       const { status, text } = await ask(app)

@@ -1,6 +1,6 @@
 // One process of a service, on the built package as users get it. Spends units of the given leases, a few at a
-// time, and writes each admission to a file at once, so that none is lost when the process is killed: its
-// limit, and its interval by the clock that all processes of the machine share, in ms.
+// time. It writes each admission to a file at once, so that none is lost when the process is killed. A line has
+// the limit and the interval of the admission, in ms by the clock that all processes of the machine share.
 import { openSync, writeSync } from 'node:fs'
 import * as sluice from '@sluice/core'
 import { Redis } from 'ioredis'

@@ -54,7 +54,7 @@ describe.each(['one server', 'a cluster'])('on %s', (kind) => {
   })
 
   const knownThere = async (): Promise<{ known: number; listed: number }> => {
-    other.send('tell')
+    other.send('report')
     return (await once(other, 'message'))[0]
   }
 

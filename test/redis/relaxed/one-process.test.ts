@@ -53,7 +53,7 @@ for (const onDeny of ['none', 'charge'] as const) {
         const ms = random(3) === 0 ? random(random(10) === 0 ? 12_000 : 300) : 0
         clock.now += ms
         vi.advanceTimersByTime(ms)
-        // So that an exchange is sometimes complete, and sometimes pending.
+        // An exchange is then sometimes complete, and sometimes pending.
         if (random(2) === 0) await relaxed.peek('another')
         const key = `key-${random(3)}`
         const options = { cost: random(4), bytes: random(3) * random(9), priority: random(3) }

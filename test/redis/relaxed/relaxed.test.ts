@@ -37,7 +37,7 @@ afterEach(async () => {
   for (const store of stores) await store.close()
 })
 
-/** So rare that only closing the store sends the counts. */
+/** Rare enough that only closing the store sends the counts. */
 const seldom = { syncEvery: '1m' } as const
 const often = { syncEvery: '20ms' } as const
 

@@ -136,7 +136,7 @@ export class TurnsWorld implements World {
     if (this.#isHeld) steps.push({ name: 'the permit is released', take: () => this.#release() })
     if (this.#options.dies && !this.#isDead) steps.push({ name: 'process 1 dies', take: () => this.#die() })
     if (this.#isDead && !this.#hasLapsed && this.#network.isQuiet) {
-      steps.push({ name: 'what process 1 told and took lapses', take: () => this.#lapse() })
+      steps.push({ name: 'the reports and permits of process 1 lapse', take: () => this.#lapse() })
     }
     if (this.#isLost()) steps.push({ name: 'what was lost lapses', take: () => this.#free() })
     if (this.#isGoingOn() && (this.#network.isQuiet ? this.#moments < PATIENCE : this.#slow > 0)) {
@@ -329,7 +329,7 @@ export class TurnsWorld implements World {
 
   async #lapse(): Promise<void> {
     this.#hasLapsed = true
-    this.#network.note('Redis', 'what process 1 told and took lapses')
+    this.#network.note('Redis', 'the reports and permits of process 1 lapse')
     this.#moments = 0
     this.#record = this.#record.filter(({ process }) => !this.#reported[0].has(process))
     await this.#write(this.#record)
