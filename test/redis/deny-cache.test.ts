@@ -147,7 +147,7 @@ describe('a flood of refused requests', () => {
   })
 })
 
-test('denyCache is true or false', () => {
+test('redisStore rejects a denyCache other than true or false', () => {
   expect(() => redisStore(client, { denyCache: 'no' as never })).toThrow(
     'redisStore: denyCache: expected true or false, got "no"',
   )
