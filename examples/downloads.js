@@ -1,6 +1,6 @@
 // @ts-check
-// A download server that slows instead of refusing: 2 downloads an hour at full speed per address; further ones get
-// 256 KiB at once and the rest at 512 KiB a second.
+// A download server that slows downloads instead of refusing them. Each address has 2 downloads an hour at full speed.
+// Further ones send 256 KiB at once and the rest at 512 KiB a second.
 //
 //   node downloads.js
 //   curl -o /dev/null localhost:3000/file      # 1 MiB; the third takes a second and a half
@@ -24,7 +24,7 @@ app.use((ctx) => {
   if (ctx.path !== '/file') return
   ctx.type = 'application/octet-stream'
   ctx.length = 1024 * KiB
-  // Any stream: it is read no faster than the client gets it.
+  // Any stream works: it is read no faster than the client receives it.
   ctx.body = Readable.from(Array.from({ length: 16 }, () => Buffer.alloc(64 * KiB)))
 })
 

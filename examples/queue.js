@@ -1,6 +1,6 @@
 // @ts-check
-// Something scarce that makes 4 pictures a second, for all together: requests that come too early wait in a queue, paying
-// customers first, no request for ever, and none longer than 10 seconds.
+// A service that makes 4 pictures a second for all clients together. Further requests wait in a queue for at most 10 seconds.
+// Paying customers come first, but the others have their turn, too.
 //
 //   node queue.js
 //   for i in 1 2 3 4 5 6 7 8 9; do curl -s localhost:3000/picture & done; curl -s -H 'x-api-key: gold' localhost:3000/picture
@@ -18,7 +18,7 @@ await app.register(rateLimit, {
     maxWait: '10s',
     size: 50,
     priority: (request) => (paying.has(String(request.headers['x-api-key'])) ? 1 : 0),
-    // A second in the queue is worth as much as paying: those who do not pay get their turn.
+    // A second in the queue counts as much as paying, so that others are served, too.
     ageEvery: '1s',
   }),
 })

@@ -1,11 +1,11 @@
 // @ts-check
 // Rolls a new limit out in two steps: first it only reports which requests it would have refused, then it is enforced for
-// a tenth of all clients. Their keys and a secret choose the tenth, so that clients cannot pick a key that is left out. The
-// secret is the same in all processes and at every start; without one in the environment, each start chooses anew.
+// a tenth of all clients. Their keys and a secret determine the tenth, so that clients cannot choose a key outside of it.
+// Use the same secret in all processes and at every start; without one in the environment, each start chooses a new one.
 //
 //   ROLL_OUT_SALT=$(openssl rand -hex 16) node roll-out.js
 //   for i in 1 2 3 4; do curl -i localhost:3000/reported; done     # all pass
-//   curl localhost:3000/would-have-refused                         # how many would not have passed
+//   curl localhost:3000/would-have-refused                         # the number that would not have passed
 //   for i in 1 2 3 4; do curl -i -H 'x-api-key: key-7' localhost:3000/tenth; done
 import { randomUUID } from 'node:crypto'
 import { byHeader, rateLimit } from '@sluice/express'
@@ -13,7 +13,7 @@ import express from 'express'
 
 const app = express()
 
-/** How many requests would have been refused, by path. */
+/** The number of requests that would have been refused, by path. */
 const refused = new Map()
 
 app.get(

@@ -1,10 +1,10 @@
 // @ts-check
-// An API with plans and prices: a free key has 10 units a minute, a pro key 100. A search takes 1, a report reserves 8
-// and refunds what it did not need. Pages of other origins may read the quota.
+// An API with plans and costs: a free key has 10 units a minute, a pro key 100. A search costs 1. A report is charged 8 and
+// refunds the units that it did not need. Pages of other origins may read the quota.
 //
 //   node tiers.js
 //   curl -i -H 'x-api-key: free-1' localhost:3000/search
-//   curl -i -H 'x-api-key: free-1' 'localhost:3000/report?pages=3'    # reserves 8, costs 3
+//   curl -i -H 'x-api-key: free-1' 'localhost:3000/report?pages=3'    # is charged 8, costs 3
 //   curl -i -H 'x-api-key: pro-1' 'localhost:3000/report?pages=8'
 import { byHeader, perMinute, rateLimit } from '@sluice/express'
 import express from 'express'
@@ -16,8 +16,8 @@ const plans = new Map([
 
 const app = express()
 
-// Browsers keep the quota from scripts of other origins unless it is exposed; in front of the limiter, so that refusals
-// have it, too. And they ask before they send a key: questions are answered here, and cost nothing.
+// Browsers hide the quota from scripts of other origins unless it is exposed. This stands before the limiter, so that
+// refusals expose it, too. It also responds to the preflights that browsers send before a key, without a charge.
 app.use((req, res, next) => {
   res.set('Access-Control-Allow-Origin', '*')
   res.set('Access-Control-Expose-Headers', 'RateLimit, RateLimit-Policy, Retry-After')
@@ -25,13 +25,13 @@ app.use((req, res, next) => {
   else next()
 })
 
-// Only keys that are known get as far as the limiter: made-up ones must not fill its memory.
+// Only known keys reach the limiter, as made-up ones must not fill its memory.
 app.use((req, res, next) => {
   if (plans.has(req.get('x-api-key') ?? '')) next()
   else res.status(401).json({ error: 'x-api-key: free-1 or pro-1' })
 })
 
-const mostPages = 8
+const maxPages = 8
 
 app.use(
   rateLimit({
@@ -39,7 +39,7 @@ app.use(
     key: byHeader('x-api-key'),
     tiers: { free: [perMinute(10)], pro: [perMinute(100)] },
     tier: (req) => plans.get(req.get('x-api-key') ?? '') ?? 'free',
-    cost: (req) => (req.path === '/report' ? mostPages : 1),
+    cost: (req) => (req.path === '/report' ? maxPages : 1),
   }),
 )
 
@@ -48,7 +48,7 @@ app.get('/search', (req, res) => {
 })
 
 app.get('/report', async (req, res) => {
-  const pages = Math.min(mostPages, Math.max(1, Math.trunc(Number(req.query.pages)) || 1))
+  const pages = Math.min(maxPages, Math.max(1, Math.trunc(Number(req.query.pages)) || 1))
   await req.rateLimit?.settle(pages)
   res.json({ pages })
 })

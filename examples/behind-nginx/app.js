@@ -1,5 +1,5 @@
 // @ts-check
-// Three servers behind a real nginx, each told whom to believe: 3 requests per 10 s and client address.
+// Three servers behind a real nginx, each of which trusts only nginx: 3 requests per 10 s and client address.
 //
 //   node app.js &                                        # as yourself, in this folder
 //   nginx -p "$(mktemp -d)" -c "$PWD/nginx.conf" &
@@ -18,7 +18,7 @@ const host = '127.0.0.1'
 const port = Number(process.env.PORT ?? 3000)
 const limits = /** @type {const} */ ({ limit: 3, window: '10s' })
 
-// Express: what comes from loopback is nginx, and is believed.
+// Express: connections from loopback are nginx, whose fields are trusted.
 const onExpress = express()
 onExpress.set('trust proxy', 'loopback')
 onExpress.use(forExpress.rateLimit(limits))
@@ -26,15 +26,14 @@ onExpress.get('/', (req, res) => {
   res.json({ server: 'express', ip: req.ip })
 })
 
-// Koa knows no addresses to trust, only how many proxies there are: of the addresses in X-Forwarded-For it takes the
-// last one, which is nginx's word.
+// Koa trusts a number of proxies instead of addresses: it takes the last address of X-Forwarded-For, which nginx wrote.
 const onKoa = new Koa({ proxy: true, maxIpsCount: 1 })
 onKoa.use(forKoa.rateLimit(limits))
 onKoa.use((ctx) => {
   ctx.body = { server: 'koa', ip: ctx.ip }
 })
 
-// Fastify, as Express.
+// Fastify: like Express.
 const onFastify = fastify({ trustProxy: 'loopback' })
 await onFastify.register(forFastify.rateLimit, limits)
 onFastify.get('/', async (request) => ({ server: 'fastify', ip: request.ip }))

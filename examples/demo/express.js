@@ -23,7 +23,7 @@ export async function expressServer(store, policies, port, ports) {
 
   app.get('/', (_req, res) => void res.type('text/plain').send(help('Express', port, ports)))
   app.get('/open', (_req, res) => void res.json(openAnswer('express')))
-  // For Prometheus. In earnest on a port that only Prometheus reaches: the names of policies are not for clients.
+  // For Prometheus. In production, use a port that only Prometheus reaches: the names of policies are not for clients.
   app.get('/metrics', async (_req, res) => void res.type(register.contentType).send(await register.metrics()))
   app.get('/limited', rateLimit(limited), (req, res) => void res.json(answer('express', req.rateLimit)))
   app.get('/several', rateLimit(several), (req, res) => void res.json(answer('express', req.rateLimit)))

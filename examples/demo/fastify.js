@@ -28,7 +28,7 @@ export async function fastifyServer(store, policies, port, ports) {
 
   app.get('/', async () => help('Fastify', port, ports))
   app.get('/open', async () => openAnswer('fastify'))
-  // For Prometheus. In earnest on a port that only Prometheus reaches: the names of policies are not for clients.
+  // For Prometheus. In production, use a port that only Prometheus reaches: the names of policies are not for clients.
   app.get('/metrics', async (_request, reply) => reply.type(register.contentType).send(await register.metrics()))
   app.get('/limited', { config: { rateLimit: limited } }, show)
   app.get('/several', { config: { rateLimit: several } }, show)

@@ -1,7 +1,7 @@
 // @ts-check
 import { startCounting } from '@sluice/core/metrics'
 
-/** How often a line is printed. */
+/** The pause between two lines. */
 const EVERY_MS = 1000
 
 /** Prints what this process decided in each second. Does not keep the process alive. */

@@ -1,7 +1,7 @@
 // @ts-check
 
 /**
- * What `GET /` says: everything there is to try, ready to paste.
+ * The text of `GET /`: all commands to try, ready to paste.
  *
  * @param {string} server
  * @param {number} port

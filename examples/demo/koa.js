@@ -19,7 +19,7 @@ export async function koaServer(store, policies, port, ports) {
   let logins = 0
 
   /**
-   * A route, where a router would be used in earnest: a limiter is a middleware like any other.
+   * A route, for which you would use a router in production: a limiter is a middleware like any other.
    *
    * @param {string} method
    * @param {string} path
@@ -46,7 +46,7 @@ export async function koaServer(store, policies, port, ports) {
   get('/open', (ctx) => {
     ctx.body = openAnswer('koa')
   })
-  // For Prometheus. In earnest on a port that only Prometheus reaches: the names of policies are not for clients.
+  // For Prometheus. In production, use a port that only Prometheus reaches: the names of policies are not for clients.
   get('/metrics', async (ctx) => {
     ctx.type = register.contentType
     ctx.body = await register.metrics()

@@ -3,18 +3,18 @@ import { concurrency, delay, everyone, gcra, perMinute, perSecond, queue, shadow
 
 const KIB = 1024
 
-/** What a login answers, in earnest and in pretence. */
+/** The response of a login, whether its handler ran or a shadow responder replied. */
 export const loginAnswer = { ok: true, hint: 'GET /login tells how often the handler has really run.' }
 
-/** What `/download` sends: 1 MiB, of which 256 KiB come at once and the rest within 3 s. */
+/** The body of `/download`: 1 MiB, of which 256 KiB come at once and the rest within 3 s. */
 export const download = Buffer.alloc(1024 * KIB, 'sluice\n')
 
-/** How long a `/busy` request takes. */
+/** The duration of a `/busy` request. */
 export const BUSY_MS = 2000
 
 /**
- * What the routes of one server are limited to. Names are the server's own, so each server counts by
- * itself, except for `together`: one name on one store is one limiter, wherever it runs.
+ * The limits of the routes of one server. Names begin with the server, so each server counts separately, except for
+ * `together`: one name on one store is one limiter in every process.
  *
  * @param {string} server
  * @param {import('@sluice/core').Store} store
@@ -39,7 +39,7 @@ export const limitsFor = (server, store) =>
       key: everyone(),
       respond: queue({ maxWait: '30s', priority: isPaying }),
     },
-    // A limit of nothing, so that every download is over it and slowed down.
+    // A limit of 0, so that every download exceeds it and is slowed down.
     slowed: {
       name: `${server}-download`,
       store,
@@ -62,7 +62,7 @@ export const limitsFor = (server, store) =>
 const PAYING = new Set(['gold'])
 
 /**
- * Whom the server knows to pay: a header that claims it would be everybody's.
+ * Whether the server knows the key of a paying customer: anyone could send a header that merely claims it.
  *
  * @param {unknown} _request
  * @param {import('@sluice/core').HttpContext<any>} context
@@ -72,15 +72,15 @@ function isPaying(_request, context) {
 }
 
 /**
- * What `/costly` takes, to try costs out. In earnest a cost is the server's to know, such as by route or by the size of what
- * it is about to do: a client that may name it names the least.
+ * The cost of a `/costly` request, to try costs out. In production, the server determines the cost, for example by route or
+ * by the size of the work: a client that may choose it chooses the least.
  *
  * @param {unknown} asked
  */
 export const unitsOf = (asked) => Math.max(1, Math.trunc(Number(asked)) || 1)
 
 /**
- * What every limited route answers: the verdict, readable.
+ * The response of every limited route: its verdict.
  *
  * @param {string} server
  * @param {import('@sluice/core').Verdict | undefined} verdict

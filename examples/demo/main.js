@@ -1,6 +1,6 @@
 // @ts-check
 // Three servers, one store: memory, or Redis where REDIS_URL is set. Started by `npm start`. With FIGURES=1 it prints a line
-// with what it decided, each second.
+// with its decisions each second.
 import { fileURLToPath } from 'node:url'
 import { memoryStore, redisStore } from '@sluice/core'
 import { policies } from '@sluice/policies'
@@ -11,7 +11,7 @@ import { fastifyServer } from './fastify.js'
 import { printFigures } from './figures.js'
 import { koaServer } from './koa.js'
 
-/** How long connections may take to end by themselves. */
+/** The time that connections have to end. */
 const GRACE_MS = 3000
 
 const { FIGURES, PORT = '3000', REDIS_URL } = process.env
@@ -22,10 +22,10 @@ if (!Number.isInteger(first) || first < 1 || first > 65_533) {
 }
 const ports = [first, first + 1, first + 2]
 
-// What /metrics shows, from the first request on.
+// Counts for /metrics, from the first request on.
 sluiceMetrics()
 const redis = REDIS_URL ? new Redis(REDIS_URL) : undefined
-// The store reports what matters: once when Redis is gone, once when it is back.
+// The store reports each outage once, and its end once.
 redis?.on('error', () => {})
 const store = redis ? redisStore(redis, { onStateChange }) : memoryStore()
 

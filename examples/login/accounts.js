@@ -1,5 +1,5 @@
 // @ts-check
-// What stands for the application: its accounts, and how it reads and checks a login.
+// A stand-in for the application: its accounts, and the functions that read and check a login.
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 
@@ -28,7 +28,7 @@ export async function isPassword(account, password) {
 }
 
 /**
- * An account and a password, in the spelling that limiter and accounts share. Undefined for what is none.
+ * An account and a password, in the spelling that limiter and accounts share. Undefined for any other body.
  *
  * @param {unknown} body
  * @returns {{ account: string, password: string } | undefined}

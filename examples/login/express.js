@@ -27,8 +27,8 @@ import { isPassword, loginIn } from './accounts.js'
 
 const store = memoryStore() // redisStore(client) where there is more than one process
 
-// One ladder: a client that is banned by one policy is banned from both. The first ban is refused at once; later ones
-// keep up to 100 connections waiting before they are.
+// One ladder: a client that is banned by one policy is banned from both. During the first ban, requests are refused at
+// once; during later ones, up to 100 connections wait before the refusal.
 const ladder = /** @type {const} */ ({
   by: 'ip',
   after: 10,
@@ -36,7 +36,7 @@ const ladder = /** @type {const} */ ({
   for: ['10m', '1h', '1d'],
   scope: 'store',
   respond: escalate([reject(), tarpit({ for: '5s' })]),
-  // Set it only to try bans: the addresses of proxies that are not named are private ones, too.
+  // Set it only to try bans: proxies that you have not configured have private addresses, too.
   private: process.env.BAN_PRIVATE === '1',
 })
 
@@ -53,9 +53,9 @@ const byAccount = keyed('account', (/** @type {express.Request} */ req) => hashe
 const login = rateLimit({
   name: 'login',
   store,
-  count: { only: 'failure' }, // right passwords do not count
+  count: { only: 'failure' }, // correct passwords do not count
   limits: [
-    // Also for accounts that do not exist, so that the answers do not show which do.
+    // Also for accounts that do not exist, so that responses do not reveal which exist.
     slidingLog({ name: 'account', limit: 5, window: '15m', key: byAccount }),
     slidingLog({ name: 'address', limit: 20, window: '15m', key: byIp() }),
   ],
@@ -77,7 +77,7 @@ app.post('/login', express.json({ limit: '1kb' }), readLogin, login, async (req,
 })
 app.get('/', (_req, res) => void res.json({ hello: 'world' }))
 
-// What cannot be read is answered without internals.
+// Responses to unreadable requests show no internals.
 /** @type {express.ErrorRequestHandler} */
 const onError = (error, _req, res, next) => {
   if (res.headersSent) next(error)

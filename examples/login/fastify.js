@@ -59,9 +59,9 @@ const byAccount = keyed('account', (/** @type {fastify.FastifyRequest} */ reques
 const login = app.rateLimit({
   name: 'login',
   store,
-  count: { only: 'failure' }, // right passwords do not count
+  count: { only: 'failure' }, // correct passwords do not count
   limits: [
-    // Also for accounts that do not exist, so that the answers do not show which do.
+    // Also for accounts that do not exist, so that responses do not reveal which exist.
     slidingLog({ name: 'account', limit: 5, window: '15m', key: byAccount }),
     slidingLog({ name: 'address', limit: 20, window: '15m', key: byIp() }),
   ],

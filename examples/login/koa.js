@@ -43,18 +43,18 @@ const byAccount = keyed('account', (/** @type {Koa.Context} */ ctx) => hashedKey
 const login = rateLimit({
   name: 'login',
   store,
-  count: { only: 'failure' }, // right passwords do not count
+  count: { only: 'failure' }, // correct passwords do not count
   limits: [
-    // Also for accounts that do not exist, so that the answers do not show which do.
+    // Also for accounts that do not exist, so that responses do not reveal which exist.
     slidingLog({ name: 'account', limit: 5, window: '15m', key: byAccount }),
     slidingLog({ name: 'address', limit: 20, window: '15m', key: byIp() }),
   ],
   ban: ladder,
 })
 
-/** As a body parser does it. @type {Koa.Middleware} */
+/** Reads the body, like a body parser. @type {Koa.Middleware} */
 const readLogin = async (ctx, next) => {
-  // Node reads no more than was announced.
+  // Node reads no more than the announced length.
   if (ctx.request.length === undefined) ctx.throw(411)
   if (ctx.request.length > 1024) ctx.throw(413)
   const body = await json(ctx.req).catch(() => undefined)

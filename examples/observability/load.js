@@ -1,5 +1,5 @@
 // @ts-check
-// Load for the demo: some clients within their limits, some beyond, some that wait. Ends with Ctrl-C.
+// Load for the demo: clients within their limits, beyond them, and in the queue. Ends with Ctrl-C.
 //
 //   node load.js                # the demo on port 3000
 //   PORT=8080 node load.js
@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const url = `http://localhost:${process.env.PORT ?? 3000}`
 
-/** Paths of the demo, and how often each is asked for, in ms. */
+/** Paths of the demo, with the pause between two requests in ms. */
 const CLIENTS = [
   { path: '/limited', everyMs: 100 },
   { path: '/several', everyMs: 400 },
@@ -22,7 +22,7 @@ const CLIENTS = [
 /** @param {{ path: string, everyMs: number }} client */
 async function send({ path, everyMs }) {
   for (;;) {
-    // Not waited for: a client that is slow to be answered asks on.
+    // Not awaited: a client sends its next request even when a response is slow.
     fetch(url + path)
       .then((response) => response.arrayBuffer())
       .catch((error) => console.error(`${path}: ${error.cause?.code ?? error.message}`))
