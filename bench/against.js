@@ -1,6 +1,6 @@
 // `npm run bench:against -- <folder>`: this checkout against another one (an earlier commit, built), in turns.
 // A pair is one fresh process of each; which of them goes first alternates. A figure is the CPU time of a decision or a
-// request, in Node or in all Redis servers, this checkout's divided by the other's: 1.02 is two percent dearer.
+// request, in Node or in all Redis servers, this checkout's divided by the other's: 1.02 is two percent more.
 // Options: --pairs <n>, and names of rows.
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -20,14 +20,14 @@ const LOG = ['slidingLog', { limit: 100, window: '1m' }]
 const GCRA = ['gcra', { limit: 100, window: '1m' }]
 const WINDOWS = ['1m', '10m', '1h', '1d']
 const LEASE = { size: 100, ttl: '1s' }
-/** Out of reach, for what goes on for some time. */
+/** A limit that is out of reach, for rows that run for some time. */
 const MANY = { limit: 1_000_000, window: '1h' }
 const BAN = { after: 2, within: '10m', for: ['10m', '1h'] }
 
 /** Few in flight and many keys, as most users have. */
 const USUAL = { inFlight: 10, keys: 10_000 }
 const BUSY = { inFlight: 100, keys: 10_000 }
-/** As many in each ms on any machine, since leases and exchanges go by time. */
+/** The same load per ms on any machine, as leases and exchanges depend on time. */
 const BY_TIME = { perSecond: 20_000, keys: 10_000, isZipf: true, inTurnsMs: 2000 }
 
 /** @type {import('./lib/rows.js').Row[]} */
@@ -84,13 +84,13 @@ function rowsOf(wanted) {
   return ROWS.filter(({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)))
 }
 
-/** @template T @param {() => T} make @returns {() => T} which makes it when it is first asked for */
+/** @template T @param {() => T} make @returns {() => T} which makes the value on its first call */
 function once(make) {
-  /** @type {{ made: T } | undefined} */
-  let kept
+  /** @type {{ value: T } | undefined} */
+  let made
   return () => {
-    kept ??= { made: make() }
-    return kept.made
+    made ??= { value: make() }
+    return made.value
   }
 }
 

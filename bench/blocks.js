@@ -1,5 +1,5 @@
 // @ts-check
-// What a million blocks in Redis take: node --expose-gc bench/blocks.js. BLOCKS and CLIENTS change the numbers.
+// The cost of a million blocks in Redis: node --expose-gc bench/blocks.js. BLOCKS and CLIENTS change the numbers.
 import { createLimiter, redisStore, slidingLog } from '@sluice/core'
 import { Redis } from 'ioredis'
 import { startRedis } from './lib/redis.js'
@@ -23,7 +23,7 @@ const heap = memory()
 const started = await storeOf('many:')
 await measured('the first decision of a store that has just been made', () => limiterOf(started).consume('someone'))
 await measured('and until it knows as many as it keeps', async () => {
-  // It reads pages until then, so that Redis is idle afterwards.
+  // It reads pages until then, and Redis is idle afterwards.
   for (let last = -1, calls = 0; calls !== last; ) {
     last = calls
     await new Promise((resolve) => setTimeout(resolve, 500))

@@ -1,4 +1,4 @@
-// `node bench/exporters.js`: what @sluice/prometheus and @sluice/otel add to a decision, in µs of CPU. Needs a build.
+// `node bench/exporters.js`: the CPU time that @sluice/prometheus and @sluice/otel add to a decision, in µs. Needs a build.
 // A round is a fresh process without an exporter, and one with each. Options: --rounds <n>, --count <decisions>.
 import { parseArgs } from 'node:util'
 import { whenStarted } from '../scripts/lib/run.js'
@@ -21,7 +21,7 @@ await whenStarted(import.meta.url, async () => {
   /** @type {Record<string, number[]>} */
   const costs = { none: [], prometheus: [], otel: [] }
   for (let round = 0; round < Number(values.rounds); round++) {
-    // What goes first is another one each time.
+    // Another exporter goes first each time.
     for (let i = 0; i < EXPORTERS.length; i++) {
       const exporter = /** @type {string} */ (EXPORTERS[(round + i) % EXPORTERS.length])
       costs[exporter]?.push(await cost(exporter, Number(values.count)))

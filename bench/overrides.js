@@ -1,6 +1,6 @@
 // @ts-check
-// What a million overrides in PostgreSQL take: DATABASE_URL=postgres://… node --expose-gc bench/overrides.js
-// It works in a schema of its own, `sluice_bench`, which it makes and removes.
+// The cost of a million overrides in PostgreSQL: DATABASE_URL=postgres://… node --expose-gc bench/overrides.js
+// It works in a separate schema, `sluice_bench`, which it creates and removes.
 import { migratePostgres, PostgresDocuments, policies } from '@sluice/policies'
 import pg from 'pg'
 
@@ -26,7 +26,7 @@ await measured(`inserted ${OVERRIDES} overrides by one statement`, () =>
   ),
 )
 await pool.query(`VACUUM ANALYZE ${SCHEMA}.sluice_overrides`)
-// What the module needs is not of the overrides.
+// The memory of the module is not part of the overrides.
 const without = await load({ overrides: false })
 await without.close()
 const before = memory()
@@ -118,7 +118,7 @@ async function statements() {
   return Number((await pool.query(scans)).rows[0]?.idx_scan)
 }
 
-/** How long nothing else had its turn. */
+/** The longest time without a turn for anything else. */
 function longestPause() {
   let most = 0
   let at = performance.now()

@@ -1,5 +1,5 @@
 // @ts-check
-// What it takes to find the policies of a request, and to decide by them: node bench/policies.js
+// The cost of finding the policies of a request, and of deciding by them: node bench/policies.js
 import { memoryStore } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'
 import { policies } from '@sluice/policies'
@@ -33,7 +33,7 @@ const loaded = await policies.from({
 })
 console.log(`loaded in ${(performance.now() - before).toFixed(0)} ms`)
 
-// One policy alone: what overrides take is not that of many policies.
+// One policy alone, so that the cost of overrides is not that of many policies.
 const single = await policies.from({
   object: {
     version: 1,
@@ -74,7 +74,7 @@ const requestOf = (i, user) => ({
 /** @typedef {import('@sluice/core').HttpContext<any>} Context */
 /** @param {Context} context */
 const match = (context) => loaded.match(context)
-// Fresh responses: a limiter that decides twice on one is warned of.
+// Fresh responses, as two decisions on one response cause a warning.
 const guard = createGuard({ policies: loaded, store: memoryStore(), headers: false })
 /** @param {Context} context */
 const decide = (context) => guard({ ...context, response: { ...context.response } })

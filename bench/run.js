@@ -64,7 +64,7 @@ await whenStarted(import.meta.url, async () => {
   })
   const unknown = positionals.find((name) => !NAMES.includes(name))
   if (unknown) throw new Error(`there is no ${unknown}; there are ${NAMES.join(', ')}`)
-  // What is started here ends with `process.exit`.
+  // Programs that are started here end with `process.exit`.
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(signal, () => process.exit(1))
   if (values.build) await pnpm(['exec', 'turbo', 'run', 'build', '--output-logs', 'errors-only'])
 
@@ -89,13 +89,13 @@ await whenStarted(import.meta.url, async () => {
     mkdirSync(join(values.into, 'plots'), { recursive: true })
     for (const [plot, svg] of Object.entries(plots)) writeFileSync(join(values.into, 'plots', `${plot}.svg`), svg)
     results[name] = { measuredAt: new Date().toISOString(), seconds, machine, plots: Object.keys(plots), ...rest }
-    // After each, so that a run that is stopped leaves what it has.
+    // After each one, so that a run that is stopped leaves its results.
     write(values.into, results)
   }
   console.log(`\n${join(values.into, 'results.md')}`)
 })
 
-/** A run of some leaves the others as they are. @param {string} file @returns {Record<string, any>} */
+/** The earlier results, as a run of some measurements leaves the others. @param {string} file @returns {Record<string, any>} */
 function earlier(file) {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
@@ -111,7 +111,7 @@ function earlier(file) {
 function write(folder, results) {
   const sorted = NAMES.filter((name) => results[name]).map((name) => /** @type {const} */ ([name, results[name]]))
   const json = JSON.stringify(Object.fromEntries(sorted), (_, value) => rounded(value), 1)
-  // A list of numbers on one line, so that the file can be read.
+  // Lists of numbers on one line, so that the file is readable.
   const listed = json.replace(/\[\s*(-?[\d.]+(?:,\s*-?[\d.]+)*)\s*\]/g, (_, list) => `[${list.replace(/\s+/g, ' ')}]`)
   writeFileSync(join(folder, 'results.json'), `${listed}\n`)
   writeFileSync(join(folder, 'results.md'), render(sorted))

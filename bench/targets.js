@@ -1,4 +1,4 @@
-// What is to be reached. Each measurement says what it found for the targets that are its.
+// The targets. Each measurement reports its figures for its own targets.
 
 /**
  * @typedef {object} Target

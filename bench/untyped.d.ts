@@ -1,4 +1,4 @@
-// Packages that come without types, as far as they are used here.
+// Types of packages without their own, as far as they are used here.
 
 declare module '@fastify/rate-limit/store/RedisStore.js' {
   import type { Redis } from 'ioredis'

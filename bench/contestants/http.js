@@ -1,5 +1,5 @@
 // One small server per framework: bare, with us, and with the framework's own rate limiter. All count by the same
-// header, in a minute, at a limit that is out of reach, and send their headers. And floors: what it costs to wait at all.
+// header, in a minute, at a limit that is out of reach, and send their headers. Floors show the cost of waiting alone.
 import { Redis } from 'ioredis'
 
 /** @typedef {'Express' | 'Koa' | 'Fastify'} Framework */
@@ -9,7 +9,7 @@ export const CLIENT_HEADER = 'x-client'
 const LIMIT = 1000
 const WINDOW_MS = 60_000
 
-/** What stands for “its peer”. */
+/** The limiter that “its peer” stands for. */
 export const peers = {
   Express: { memory: 'express-rate-limit', redis: 'express-rate-limit + rate-limit-redis' },
   Koa: { memory: 'koa-ratelimit', redis: 'koa-ratelimit' },
@@ -31,8 +31,8 @@ export function serve({ framework, limiter, redisPort, limit = LIMIT }) {
 const servers = { Express: express, Koa: koa, Fastify: fastify }
 
 /**
- * What a request waits for in the place of a limiter that decides nothing and tells nothing, one wait for all requests
- * of a turn of the event loop: for its end, or for the cheapest answer that Redis can give, asked for then.
+ * Waits of a middleware that decides nothing and sends nothing, in place of a limiter. All requests of a turn of the event
+ * loop share one wait: for the end of the turn, or for the cheapest reply of Redis, requested then.
  */
 const waits = {
   turn: () => sharedByTurn(() => undefined),
@@ -150,7 +150,7 @@ async function fastify(limiter, redis, limit) {
     await app.register(core.rateLimit, ourOptions(core, redis, limit))
   }
   if (limiter === 'peer') {
-    // Not for the type checker: in one program with ours it would declare some names of Fastify's a second time.
+    // Hidden from the type checker: together with ours it would declare some names of Fastify twice.
     /** @type {string} */
     const peer = '@fastify/rate-limit'
     const { default: rateLimit } = await import(peer)

@@ -6,7 +6,7 @@ import { createLimiter, fixedWindow, gcra, memoryStore, slidingLog, slidingWindo
  *
  * @typedef {object} Player
  * @property {(key: string) => unknown} decide what is timed; awaited, as its users have to
- * @property {(result: any) => boolean} [admitted] what its result says; a rejection is a refusal else
+ * @property {(result: any) => boolean} [admitted] whether its result is an admission; otherwise a rejection is a refusal
  *
  * @typedef {object} Contestant
  * @property {string} setup
@@ -62,12 +62,12 @@ export const contestants = {
       const { default: LocalStore } = await import('@fastify/rate-limit/store/LocalStore.js')
       const store = new LocalStore(false, false, maxKeys)
       let hits = 0
-      const heard = (/** @type {Error | null} */ _error, /** @type {{ current: number }} */ { current }) => {
+      const record = (/** @type {Error | null} */ _error, /** @type {{ current: number }} */ { current }) => {
         hits = current
       }
       return {
         decide(key) {
-          store.incr(key, heard, windowMs, limit)
+          store.incr(key, record, windowMs, limit)
           return hits
         },
         admitted: (current) => current <= limit,
@@ -123,7 +123,7 @@ function ours(limit, maxKeys) {
 }
 
 /**
- * What a fixed window cannot do with less: find the key, see whether its window is over, count, compare, and say so.
+ * The least work of a fixed window: find the key, check whether its window has ended, count, compare, and return the result.
  *
  * @param {number} limit
  * @param {number} windowMs
@@ -157,7 +157,7 @@ function mapOfWindows(limit, windowMs) {
 }
 
 /**
- * Throws unless the contestant admits what its rule says, and no more.
+ * Throws unless the contestant admits exactly what its rule allows.
  *
  * @param {Contestant} contestant
  */

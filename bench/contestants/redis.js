@@ -7,14 +7,14 @@ import { createLimiter, fixedWindow, gcra, redisStore, slidingLog, slidingWindow
  *
  * @typedef {object} Player
  * @property {(key: string) => Promise<unknown>} decide what is timed: the contestant's own call, nothing around it
- * @property {(key: string, cost: number) => Promise<unknown>} [fill] as if it had been called so many times
- * @property {(result: any) => boolean} [admitted] what its result says; a rejection is a refusal else
+ * @property {(key: string, cost: number) => Promise<unknown>} [fill] charges a key as `cost` calls would
+ * @property {(result: any) => boolean} [admitted] whether its result is an admission; otherwise a rejection is a refusal
  * @property {() => unknown} [close]
  *
  * @typedef {object} Contestant
  * @property {string} setup what it is configured to
  * @property {'ours' | 'peer' | 'floor'} side
- * @property {number} [strands] units it may keep from everybody, by design
+ * @property {number} [strands] units that it may withhold from all clients, by design
  * @property {boolean} [autoPipelining] whether its client is set to `enableAutoPipelining`
  * @property {(redis: import('ioredis').Redis, rule: Rule) => Player | Promise<Player>} join
  */
@@ -79,7 +79,7 @@ export const contestants = {
     side: 'peer',
     async join(redis, { limit, windowMs }) {
       const { RedisStore } = await import('rate-limit-redis')
-      // It loads its scripts once, and a cluster has them on each master.
+      // It loads its scripts once, onto each master of a cluster.
       const masters = 'nodes' in redis ? /** @type {any} */ (redis).nodes('master') : [redis]
       const store = new RedisStore({
         async sendCommand(command, ...args) {
@@ -172,7 +172,7 @@ export const contestants = {
   },
 }
 
-// One documentation shows it, and it saves Redis some work; Node pays for that.
+// The documentation of one peer shows it. It saves work in Redis, and costs Node some.
 for (const name of ['rate-limit-redis', '@fastify/rate-limit']) {
   contestants[`${name}, auto-pipelining`] = {
     .../** @type {Contestant} */ (contestants[name]),
@@ -189,7 +189,7 @@ for (const name of ['rate-limit-redis', '@fastify/rate-limit']) {
  * @returns {Player}
  */
 export function ours(redis, limits, options, policy) {
-  // Timed are decisions, not the timeout of decisions: this is for a machine that does other things too.
+  // A long timeout, as a busy machine must not turn decisions into timeouts.
   const store = redisStore(redis, { timeout: 10_000, ...options })
   const limiter = createLimiter({ name: 'bench', store, limits, ...policy })
   return {
@@ -201,7 +201,7 @@ export function ours(redis, limits, options, policy) {
 }
 
 /**
- * Throws unless the contestant admits what its rule says, and no more: what does not count is not timed.
+ * Throws unless the contestant admits exactly what its rule allows: a contestant that does not count is not timed.
  *
  * @param {Contestant} contestant
  * @param {import('ioredis').Redis} redis

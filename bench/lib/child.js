@@ -1,4 +1,4 @@
-// Processes that take part in a measurement, so that no contestant's heap or compiled code is in another's way.
+// Processes of a measurement, so that no contestant affects the heap or the compiled code of another.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -22,10 +22,10 @@ export function startChild(module, execArgv = []) {
   const waiting = new Map()
   let ids = 0
   child.on('message', (/** @type {{ id: number, result?: unknown, error?: string }} */ { id, result, error }) => {
-    const asked = waiting.get(id)
+    const call = waiting.get(id)
     waiting.delete(id)
-    if (error === undefined) asked?.resolve(result)
-    else asked?.reject(new Error(error))
+    if (error === undefined) call?.resolve(result)
+    else call?.reject(new Error(error))
   })
   const closed = once(child, 'close')
   child.on('close', () => {
@@ -46,13 +46,13 @@ export function startChild(module, execArgv = []) {
 }
 
 /**
- * In the child: what it can be asked for. It ends with the process that started it.
+ * In the child: the methods that the parent can call. The child ends with the process that started it.
  *
  * @param {Record<string, (params: any) => unknown>} methods
  */
 export function answer(methods) {
   process.on('disconnect', () => process.exit())
-  // The one who is stopped by the user is the parent; it sees to the rest.
+  // The user stops the parent, which ends its children.
   process.on('SIGINT', () => {})
   process.on('message', async (/** @type {{ id: number, method: string, params: unknown }} */ message) => {
     const { id, method, params } = message

@@ -1,7 +1,7 @@
 /** @typedef {<Thing extends { end: () => Promise<void> }>(thing: Thing) => Thing} Keep */
 
 /**
- * Ends everything that was kept, last first, however `use` comes out.
+ * Ends everything passed to `keep`, last first, whatever the outcome of `use`.
  *
  * @template T
  * @param {(keep: Keep) => Promise<T>} use
@@ -9,13 +9,13 @@
  */
 export async function ending(use) {
   /** @type {{ end: () => Promise<void> }[]} */
-  const kept = []
+  const things = []
   try {
     return await use((thing) => {
-      kept.push(thing)
+      things.push(thing)
       return thing
     })
   } finally {
-    for (const thing of kept.reverse()) await thing.end()
+    for (const thing of things.reverse()) await thing.end()
   }
 }

@@ -1,4 +1,4 @@
-// Servers that are measured, each in a process of its own.
+// Servers that are measured, each in a separate process.
 import { CLIENT_HEADER, peers } from '../contestants/http.js'
 import { startChild } from './child.js'
 import { ending } from './ending.js'
@@ -13,7 +13,7 @@ import { ending } from './ending.js'
 /** @type {Kind['framework'][]} */
 export const FRAMEWORKS = ['Fastify', 'Koa', 'Express']
 
-/** What it costs to wait at all, by the cheapest means there are. */
+/** The cost of waiting alone, by the cheapest means. */
 const FLOORS = { turn: 'floor: the end of the turn', ping: 'floor: one PING per turn' }
 /** @param {Pick<Kind, 'limiter'>} kind */
 export const isFloor = ({ limiter }) => limiter === 'bare' || limiter in FLOORS
@@ -37,7 +37,7 @@ export async function startServer(keep, kind, redisPort) {
 }
 
 /**
- * Throws unless a server like this, in a process of its own, refuses what is over its limit.
+ * Throws unless a server like this, in a separate process, refuses requests over its limit.
  *
  * @param {Kind} kind
  * @param {number} redisPort

@@ -1,17 +1,17 @@
 /**
  * @typedef {object} Load
  * @property {number} count calls
- * @property {number} inFlight so many of them at any time
+ * @property {number} inFlight the number of pending calls at any time
  * @property {number} keys taken in turn
  * @property {number} [step] from one key to the next
- * @property {number} [first] how many calls have been made before
- * @property {boolean} [isZipf] whether key n is asked for 1/n as often as the first, in no order
+ * @property {number} [first] the number of earlier calls
+ * @property {boolean} [isZipf] whether key n is used 1/n as often as the first, in no order
  * @property {boolean} [prepared] whether keys are made before the first call, not one for each
- * @property {string} [prefix] of each key: other keys than those of another load
+ * @property {string} [prefix] of each key, so that its keys differ from those of another load
  */
 
 /**
- * Gets ready to make calls; what it returns makes them, and resolves when the last is done.
+ * Prepares calls, and returns a function that makes them and resolves when the last is done.
  *
  * @param {Load} load
  * @param {(key: string) => unknown} call
@@ -29,7 +29,7 @@ export function inFlight(load, call) {
 }
 
 /**
- * The key of the i-th call: the same for all contestants, spread as by chance.
+ * The key of the i-th call: the same for all contestants, in a random order.
  *
  * @param {number} i
  * @param {number} keys

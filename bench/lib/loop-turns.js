@@ -5,14 +5,14 @@ import { zipf } from './keep-in-flight.js'
  * @typedef {object} LoadInTurns
  * @property {number} ms for how long
  * @property {number} keys taken in turn, made before the first call
- * @property {boolean} [isZipf] whether key n is asked for 1/n as often as the first, in no order
- * @property {number} [first] how many calls have been made before
+ * @property {boolean} [isZipf] whether key n is used 1/n as often as the first, in no order
+ * @property {number} [first] the number of earlier calls
  * @property {number} [inFlight] calls in each turn of the event loop, as fast as they go
- * @property {number} [perSecond] or as many as are due, each ms
+ * @property {number} [perSecond] instead, the number of calls that are due per second, some each ms
  */
 
 /**
- * Makes calls as a server does whose requests come with turns of the event loop: timers and sockets get theirs between them.
+ * Makes calls like a server whose requests come in turns of the event loop, with timers and sockets between them.
  * Each turn waits for its calls.
  *
  * @param {LoadInTurns} load

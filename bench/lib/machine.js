@@ -1,4 +1,4 @@
-// Where figures come from: they mean nothing without it.
+// The origin of figures, which mean nothing without it.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { cpus, release, totalmem, type } from 'node:os'

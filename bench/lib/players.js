@@ -1,4 +1,4 @@
-// The contestants of a measurement with Redis: each in its process, all on the same server, one at a time.
+// The contestants of a measurement with Redis: each in its own process, all on the same server, one at a time.
 import { startChild } from './child.js'
 import { costOfAll } from './redis.js'
 
@@ -30,7 +30,7 @@ export async function join(label, servers, joining) {
 }
 
 /**
- * Contestants by their names; and of those that cannot join since this version lacks what they need, why.
+ * Contestants by their names, and the reasons of those that cannot join because this version lacks an option.
  *
  * @param {import('./ending.js').Keep} keep
  * @param {readonly string[]} names
@@ -52,7 +52,7 @@ export async function joinAll(keep, names, servers, rule) {
 }
 
 /**
- * Decisions by one or several players at once, and what each cost.
+ * Decisions by one or several players at once, and the cost of each.
  *
  * @param {readonly Joined[]} players on the same servers
  * @param {Parameters<typeof import('./keep-in-flight.js').keepInFlight>[0]} load for each
@@ -69,7 +69,7 @@ export async function decide(players, load) {
 }
 
 /**
- * Decisions by one player for some time, with turns of the event loop between them, and what each cost.
+ * Decisions by one player for some time, with turns of the event loop between them, and the cost of each.
  *
  * @param {Joined} player
  * @param {import('./loop-turns.js').LoadInTurns} load

@@ -1,4 +1,4 @@
-// Programs that take part in a measurement, each with files of its own.
+// Programs of a measurement, each with its own files.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -120,13 +120,13 @@ export function startDecider(document, port, args, env) {
   )
 }
 
-/** A server that answers 204, and does nothing else. @param {number} port */
+/** A server that responds with 204, and does nothing else. @param {number} port */
 export function startEmptyServer(port) {
   const program = `require('node:http').createServer((_, response) => response.writeHead(204).end()).listen(${port}, '127.0.0.1')`
   return start(() => [process.execPath, '-e', program], port)
 }
 
-/** What a process has spent, in CPU µs, by steps of 10 ms. @param {Program} program */
+/** The CPU time of a process in µs, in steps of 10 ms. @param {Program} program */
 export function cpuUs({ pid }) {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) * 10_000

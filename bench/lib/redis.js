@@ -1,10 +1,10 @@
-// The Redis servers under the contestants, and what they have cost so far.
+// The Redis servers under the contestants, and their costs so far.
 import { Redis } from 'ioredis'
 import { freePort } from '../../scripts/lib/ports.js'
 import { startThrowawayRedis } from '../../scripts/lib/throwaway-redis.js'
 
 /**
- * @typedef {object} RedisCost what a server has spent since it started
+ * @typedef {object} RedisCost the costs of a server since it started
  * @property {number} calls commands that came from clients, without the measuring itself
  * @property {number} commandUs time inside these commands; what a script or transaction calls is part of it
  * @property {number} cpuUs CPU of the whole server, so reading, parsing and answering too
@@ -35,11 +35,11 @@ export async function startRedis(/** @type {string[]} */ settings = []) {
 
 /** @typedef {Awaited<ReturnType<typeof startRedis>>} RedisServer */
 
-/** A node that has met no other does not know its own address, and tells clients none. */
+/** A node that has met no other does not know its own address, and sends clients none. */
 const ANNOUNCED = ['--cluster-announce-ip', '127.0.0.1']
 
 /**
- * A cluster of so many masters that is ready for every slot.
+ * A cluster of `count` masters that is ready for every slot.
  *
  * @param {import('./ending.js').Keep} keep
  * @param {number} count
@@ -79,7 +79,7 @@ export async function costOfAll(servers) {
   }))
 }
 
-/** What contestants send themselves. Commands that run inside of these are counted by Redis a second time. */
+/** The commands that contestants send. Redis counts the commands inside of scripts and transactions a second time. */
 const FROM_CLIENTS = /^cmdstat_(?:ping|eval|evalsha|multi|exec):calls=(\d+),usec=(\d+)/gm
 
 /**

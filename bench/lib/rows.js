@@ -1,4 +1,4 @@
-// Rows of `npm run bench:against`: what each measures, in µs of CPU for a decision or a request, by whose CPU it is.
+// Rows of `npm run bench:against`, with the CPU time of a decision or a request in µs, by process.
 import { startChild } from './child.js'
 import { flush } from './players.js'
 import { costOfAll } from './redis.js'
@@ -21,7 +21,7 @@ import { costOfAll } from './redis.js'
 /** Players of this checkout with the packages of either: an earlier one may not have them. */
 const ownPlayer = (/** @type {string} */ name) => new URL(`../players/${name}.js`, import.meta.url)
 
-/** Thousands of bans in the first second of a process have commits of November 2026 warn that Redis lost some. */
+/** With thousands of bans in the first second of a process, commits of November 2026 warn that Redis lost some. */
 const WITHOUT_WARNING = ['--disable-warning=SLUICE_BLOCKS_RESTORED']
 
 /** @param {number} us @returns {Costs} */
@@ -62,7 +62,7 @@ export const redisRow = (
     const before = await costOfAll(servers)
     const spent = await decide(1)
     const after = await costOfAll(servers)
-    // What does not do what the row says is not timed.
+    // A player that does not decide as the row says is not timed.
     const hasRoom = await child.call('hasRoom', { key: 'user:1' })
     if (!policy.waits && hasRoom === refuses) throw new Error(`${what}: ${hasRoom ? 'has room' : 'refuses'} in the end`)
     return {
@@ -79,7 +79,7 @@ export const memoryRow = (name) => ({
     const child = keep(startChild(player('memory')))
     const load = { keys: 2000, limit: 1000, count: 300_000 }
     await child.call('join', { name: `sluice, ${name}` })
-    // V8 compiles for the first half a million decisions, and what it makes then is not the same in every process.
+    // V8 compiles during the first half a million decisions, and its code differs between processes.
     for (let round = 0; round < 3; round++) {
       await child.call('fill', load)
       await child.call('decide', load)

@@ -1,4 +1,4 @@
-// Medians and quartiles: what other programs on the machine take away shows in single rounds, not in these.
+// Medians and quartiles: other programs on the machine affect single rounds, but not these.
 
 /**
  * @typedef {object} Spread
@@ -20,7 +20,7 @@ export function spread(values) {
 export const median = (values) => spread(values).median
 
 /**
- * How many times as much as `others` `values` are, round by round: what slowed a round slowed both.
+ * The ratio of `values` to `others`, round by round, as a slow round slows both.
  *
  * @param {readonly number[]} values
  * @param {readonly number[]} others measured in the same rounds
@@ -45,7 +45,7 @@ function quantile(sorted, share) {
 
 /**
  * The interval that holds the true median with a confidence of at least 95 %, whatever the distribution: between two
- * order statistics, by the binomial distribution. Of fewer than six values, from the least to the largest.
+ * order statistics, by the binomial distribution. With fewer than six values, it reaches from the least to the largest.
  *
  * @param {readonly number[]} values
  */

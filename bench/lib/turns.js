@@ -1,13 +1,13 @@
 /**
- * Lets contestants take turns: A B C A B C, so that what the machine does meanwhile hits all alike. A first round
- * warms up and is not counted.
+ * Runs contestants in turns, A B C A B C, so that other load of the machine affects all equally. A first round warms up
+ * and is not counted.
  *
  * @template {Record<string, number>} Figures
  * @template Contestant
  * @param {readonly Contestant[]} contestants
  * @param {number} rounds
  * @param {(contestant: Contestant, isWarmUp: boolean) => Promise<Figures>} turn
- * @returns {Promise<Map<Contestant, { [Figure in keyof Figures]: number[] }>>} what each round gave, in order
+ * @returns {Promise<Map<Contestant, { [Figure in keyof Figures]: number[] }>>} the figures of each round, in order
  */
 export async function takeTurns(contestants, rounds, turn) {
   /** @type {Map<Contestant, Figures[]>} */

@@ -1,4 +1,4 @@
-// What one decision of ours costs in Redis and in Node, by algorithm and by what state it finds.
+// The cost of one of our decisions in Redis and in Node, by algorithm and by the state that it finds.
 import { ending } from '../lib/ending.js'
 import { decide, flush, join } from '../lib/players.js'
 import { startRedis } from '../lib/redis.js'
@@ -36,7 +36,7 @@ export const measure = ({ rounds, size, some }) =>
     const load = { count, inFlight: 100, keys: size(100, 10) }
     const turns = await takeTurns(joined, rounds(5), async (player) => {
       await flush([server])
-      // Fills what is to refuse.
+      // Fills the keys that are to refuse.
       if (player.label.endsWith('refusing')) await player.child.call('fill', { keys: load.keys, cost: 100 })
       return decide([player], load)
     })

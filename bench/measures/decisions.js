@@ -1,4 +1,4 @@
-// What a decision costs with state in Redis, in Node and in Redis, side by side with the peers.
+// The cost of a decision with state in Redis, in Node and in Redis, beside the peers.
 import { contestants } from '../contestants/redis.js'
 import { ending } from '../lib/ending.js'
 import { decide, flush, joinAll } from '../lib/players.js'
@@ -12,7 +12,7 @@ const RULE = { limit: 100, windowMs: 60_000 }
 const IN_FLIGHT = [1, 10, 100, 1000]
 const OURS = 'sluice, exact log'
 const NAMES = Object.keys(contestants).filter((name) => !/deny cache|leases|sliding window|no decision/.test(name))
-/** So slow that a shorter turn will do. */
+/** Contestants slow enough for a shorter turn. */
 const SLOW = new Set(['rolling-rate-limiter'])
 
 /** @type {import('../run.js').Measure} */
@@ -27,7 +27,7 @@ export const measure = ({ rounds, size }) =>
       const turns = await takeTurns(joined, rounds(5), async (player) => {
         await flush([server])
         const load = SLOW.has(player.label) ? Math.ceil(count / 10) : count
-        // Every key goes from none to its limit: half full on average, and no decision is a refusal.
+        // Every key goes from 0 to its limit, so that keys are half full on average, and no decision is a refusal.
         return decide([player], { count: load, inFlight, keys: Math.ceil(load / RULE.limit) })
       })
       byLoad.set(inFlight, new Map([...turns].map(([{ label }, figures]) => [label, figures])))
@@ -51,7 +51,7 @@ function report(byLoad) {
   const nodeCpu = (/** @type {string} */ peer) => ratio(of(peer).nodeUs, ours.nodeUs)
   const perSecond = (/** @type {string} */ peer) => ratio(ours.perSecond, of(peer).perSecond)
   const redisCpu = (/** @type {string} */ peer) => ratio(ours.redisUs, of(peer).redisUs)
-  // What else runs on the machine can only slow a round down.
+  // Other programs of the machine can only slow a round down.
   const atBest = (/** @type {Turns} */ turns) => Math.max(...turns.perSecond)
   const than = (/** @type {string} */ peer, /** @type {import('../lib/stats.js').Spread} */ found) =>
     `${peer}: ${withSpread(found, '×')}`

@@ -1,4 +1,4 @@
-// A client that calls ten times as often as its limit of 1,000 lets it.
+// A client that calls ten times as often as its limit of 1,000 allows.
 import { setTimeout } from 'node:timers/promises'
 import { contestants } from '../contestants/redis.js'
 import { ending } from '../lib/ending.js'
@@ -23,10 +23,10 @@ export const measure = ({ rounds, size }) =>
     const isCacheThere = joined.some(({ label }) => label === UNCACHED)
     const turns = await takeTurns(joined, rounds(5), async (player) => {
       await flush([server])
-      // It does not hear of that: what it was refused in its last turn it would tell for another second.
+      // Its deny cache does not know of the flush, and would repeat refusals of its last turn for another second.
       if (player.label === CACHED) await setTimeout(1001)
       const isRolling = player.label === ROLLING
-      // This one writes refusals too and reads all it has written: a tenth of the load shows enough.
+      // This contestant writes refusals too, and reads everything back, so a tenth of the load is enough.
       return decide([player], { count: size(isRolling ? 1500 : 10_000, 1500), inFlight: 100, keys: 1 })
     })
     const byName = new Map([...turns].map(([{ label }, figures]) => [label, figures]))

@@ -20,7 +20,7 @@ import { withSpread } from '../report/text.js'
  * @property {number} [decisions] in one request
  */
 
-// No client reaches it, and what is kept of one does not grow.
+// No client reaches it, and the state of a client does not grow.
 const DOCUMENT = `version: 1
 policies:
   all: { limits: [{ algorithm: gcra, limit: 100000000, window: 1m }] }

@@ -1,4 +1,4 @@
-// How the cost of a decision grows: with keys, with the size of a limit, with limits, with processes and with masters.
+// The growth of the cost of a decision: with keys, the size of a limit, limits, processes and masters.
 import { startChild } from '../lib/child.js'
 import { ending } from '../lib/ending.js'
 import { decide, flush, join } from '../lib/players.js'
@@ -16,7 +16,7 @@ import { withSpread } from '../report/text.js'
 
 /** Far from each other, so that no cache helps, and coprime to every number of keys. */
 const STEP = 7919
-/** How many entries each key starts with where its number is what grows. */
+/** The initial entries of each key where the number of keys grows. */
 const FILLED = 10
 const LOG = ['slidingLog', { limit: 100, window: '1h' }]
 
@@ -97,10 +97,10 @@ function table(by, lines) {
 }
 
 /**
- * Every decision that is timed is the first on its key since that was filled, whatever the number of keys, so all send
- * Redis the same commands. Once a thousand keys came to hold ninety entries each while a million went from one to two,
- * which is another piece of the script. That this gave 1.45 times, and this gives 1.5, is to say that it was not the
- * script: the keys of a million are in no cache of the processor's, and a log has more to it than a counter.
+ * Every timed decision is the first on its key since that was filled, whatever the number of keys, so that all send Redis the
+ * same commands. In an earlier version, a thousand keys had ninety entries each while a million went from one to two, which is
+ * another part of the script. That version gave 1.45 times, and this one gives 1.5, so the script is not the cause. A million
+ * keys are in no cache of the processor, and a log has more data than a counter.
  *
  * @param {Effort} effort
  * @returns {Promise<Record<string, Curve>>}
@@ -172,7 +172,7 @@ function byLimitSize({ rounds, size, some }) {
     const points = []
     for (const limit of some([10, 100, 1000, 10_000, 100_000])) {
       const limits = /** @type {any} */ ([['slidingLog', { limit, window: '1h' }]])
-      // Enough keys that none reaches its limit.
+      // Enough keys, so that none reaches its limit.
       const keys = Math.max(10, Math.ceil(count / (limit / 2 - 1)))
       points.push({ ...keep(await join(name, [server], { limits })), name, keys, limit })
     }

@@ -1,4 +1,4 @@
-// Servers with few requests in flight and many clients: what a limiter on Redis adds to a request.
+// Servers with few requests in flight and many clients: the cost that a limiter on Redis adds to a request.
 import { startChild } from '../lib/child.js'
 import { ending } from '../lib/ending.js'
 import { checkThatItCounts, FRAMEWORKS, isFloor, startServer } from '../lib/http-servers.js'
@@ -27,7 +27,7 @@ export const measure = ({ rounds, size }) =>
 
     /** @type {Map<string, Row>} */
     const rows = new Map()
-    // Processes of one program differ, and stay as they are. So each contestant has several.
+    // Processes of one program differ for their whole life, so each contestant has several.
     for (let life = 0; life < rounds(4); life++) {
       await ending(async (keepServer) => {
         const servers = []

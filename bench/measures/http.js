@@ -32,17 +32,17 @@ export const measure = ({ rounds, size }) =>
 
     /** @type {Map<string, Parameters<typeof report>[0][number]>} */
     const rows = new Map()
-    // The same program may run twice as fast in one process as in the next, for as long as that lives. So each has
-    // several processes, and every one that is timed has served nothing else.
+    // The same program may run twice as fast in one process as in the next, for its whole life. Therefore each has several
+    // processes, and every timed one has served nothing else.
     for (let life = 0; life < rounds(2); life++) {
       await ending(async (keepServer) => {
         const servers = []
         for (const kind of kinds) servers.push(await startServer(keepServer, kind, redis.port))
         const turns = await takeTurns(servers, rounds(4), async ({ child, port }, isWarmUp) => {
-          // So that no client reaches a limit in a run that is many turns long; those in memory have a minute.
+          // No client may reach a limit in a run of many turns; those in memory have a minute.
           await redis.admin.flushall()
           const before = await child.call('cpuUs')
-          // A server takes a while to become as fast as it gets.
+          // A server needs some time to reach its full speed.
           const sent = await loader.call('send', { port, seconds: isWarmUp ? 2 : 0.5, ...load })
           const cpuUs = (await child.call('cpuUs')) - before
           const { requests, seconds, p50, p99, p999 } = sent

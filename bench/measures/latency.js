@@ -1,4 +1,4 @@
-// How much later a request goes on that waits for one decision, when nothing else is under way.
+// The delay of a request that waits for one decision, without other load.
 import { contestants } from '../contestants/redis.js'
 import { ending } from '../lib/ending.js'
 import { joinAll } from '../lib/players.js'
@@ -28,7 +28,7 @@ export const measure = ({ rounds, size, some }) =>
     const found = new Map()
     /** @type {string[]} */
     let skipped = []
-    // Some processes are faster than others for as long as they live, so there are several of each.
+    // Some processes are faster than others for their whole life, so there are several of each.
     for (let life = 0; life < rounds(3); life++) {
       await ending(async (keepPlayer) => {
         const { joined, missing } = await joinAll(keepPlayer, some(NAMES), server, { limit: 1000, windowMs: 60_000 })

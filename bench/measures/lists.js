@@ -1,4 +1,4 @@
-// Lists of ranges of addresses: what a look-up, loading and memory take.
+// Lists of address ranges: the cost of a look-up, of loading, and of memory.
 import { startChild } from '../lib/child.js'
 import { spread } from '../lib/stats.js'
 import { figure, withSpread } from '../report/text.js'
@@ -49,7 +49,7 @@ export async function measure({ rounds, size, some }) {
 }
 
 /**
- * In a process of its own.
+ * Runs in a separate process.
  *
  * @template Result
  * @param {(player: import('../lib/child.js').Child) => Promise<Result>} use

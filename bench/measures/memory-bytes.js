@@ -1,4 +1,4 @@
-// What a million keys take in the memory of a Node process.
+// The memory that a million keys take in a Node process.
 import { contestants } from '../contestants/memory.js'
 import { startChild } from '../lib/child.js'
 import { barPlot } from '../report/plot.js'

@@ -20,7 +20,7 @@ export const measure = ({ rounds, size }) =>
     })
     await Promise.all(players.map(({ name, child }) => child.call('join', { name })))
     const few = { keys: size(2000, 20), limit: 1000, count: size(200_000, 400) }
-    // A limit so low that no bucket has drained, and been forgotten, before its key comes again.
+    // A limit so low that no bucket has drained, and been dropped, before its key comes again.
     const many = { keys: size(1_000_000, 2000), limit: 5, count: size(200_000, 400) }
     const byName = byNames(
       await takeTurns(players, rounds(9), async ({ child }) => {
@@ -28,7 +28,7 @@ export const measure = ({ rounds, size }) =>
         return child.call('decide', few)
       }),
     )
-    // One state of theirs for all rounds: to make it takes longer than to decide.
+    // One state of the peers for all rounds, as filling it takes longer than deciding.
     for (const { child } of players) await child.call('fill', many)
     const byNameOfMany = byNames(await takeTurns(players, rounds(5), ({ child }) => child.call('decide', many)))
     const atFew = compared(byName)

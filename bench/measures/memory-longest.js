@@ -40,7 +40,7 @@ export async function measure({ rounds, size }) {
 }
 
 /**
- * In a process of its own.
+ * Runs in a separate process.
  *
  * @template Result
  * @param {(player: import('../lib/child.js').Child) => Promise<Result>} use

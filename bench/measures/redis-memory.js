@@ -1,4 +1,4 @@
-// What a log of 60 entries takes in Redis, and so a key and an entry.
+// The memory of a log of 60 entries in Redis, and of a key and an entry.
 import { contestants } from '../contestants/redis.js'
 import { ending } from '../lib/ending.js'
 import { decide, flush, joinAll } from '../lib/players.js'
@@ -8,7 +8,7 @@ import { figure } from '../report/text.js'
 
 const ENTRIES = 60
 const OURS = 'sluice, exact log'
-/** Of how many logs one is written, and the others are copies of it: writing takes these so long. */
+/** The number of logs per written one, of which the others are copies, for contestants that write slowly. */
 const COPIES = new Map([
   ['async-ratelimiter, koa-ratelimit', 10],
   ['rolling-rate-limiter', 100],
@@ -94,7 +94,7 @@ export const measure = ({ size }) =>
   })
 
 /**
- * Copies each key to names of about its length, until there are `copies` of it.
+ * Copies each key to names of about its length, up to `copies` copies.
  *
  * @param {import('../lib/redis.js').RedisServer} server
  * @param {number} copies

@@ -1,4 +1,4 @@
-// Who wins where: thin traffic, many clients, clusters. Ours side by side with the leanest peers.
+// Comparisons with the leanest peers under thin traffic, many clients, and clusters.
 import { contestants } from '../contestants/redis.js'
 import { ending } from '../lib/ending.js'
 import { decide, flush, joinAll } from '../lib/players.js'
@@ -59,7 +59,7 @@ export const measure = ({ rounds, size }) =>
     for (const regime of regimes(size)) {
       const turns = await takeTurns(regime.isCluster ? clustered : alone, rounds(5), async (player) => {
         await flush(player.servers)
-        // What a cluster supports shows in the first moments.
+        // The first moments show which options a cluster supports.
         if (regime.isCluster) await decide([player], { ...regime.load, count: regime.load.inFlight * 2 })
         return decide([player], regime.load)
       })

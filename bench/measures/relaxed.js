@@ -1,4 +1,4 @@
-// Counts of this process that are exchanged with Redis, beside leases, and beside asking Redis for each decision.
+// Local counts that are exchanged with Redis, beside leases and beside a decision by Redis for each request.
 import { contestants } from '../contestants/redis.js'
 import { ending } from '../lib/ending.js'
 import { decideInTurns, flush, joinAll } from '../lib/players.js'
@@ -41,7 +41,7 @@ export const measure = ({ rounds, size }) =>
     for (const { title, load } of REGIMES) {
       const turns = await takeTurns(joined, rounds(5), async (player) => {
         await flush([server])
-        // Until keys are known, leases are taken, and exchanges are under way.
+        // Until keys are known, leases are taken, and exchanges have begun.
         const { count } = await player.child.call('decideInTurns', { ...load, ms: size(150, 20) })
         return decideInTurns(player, { ...load, first: count, ms: size(400, 30) })
       })

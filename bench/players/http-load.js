@@ -1,4 +1,4 @@
-// Sends requests, in a process of its own: so many connections, each with clients of its own in turn.
+// Sends requests, in a separate process, over a number of connections, each with its own clients in turn.
 import autocannon from 'autocannon'
 import { CLIENT_HEADER } from '../contestants/http.js'
 import { answer } from '../lib/child.js'
@@ -14,7 +14,7 @@ answer({
       url: `http://127.0.0.1:${port}`,
       connections,
       ...(amount > 0 ? { amount } : { duration: seconds }),
-      // It looks only so often, in ms, whether it is done.
+      // The interval in ms at which it checks whether it is done.
       sampleInt: 100,
       setupClient(client) {
         const first = made++ * clientsEach

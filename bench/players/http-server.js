@@ -1,4 +1,4 @@
-// One server in a process of its own.
+// One server in a separate process.
 import { serve } from '../contestants/http.js'
 import { answer } from '../lib/child.js'
 

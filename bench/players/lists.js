@@ -1,4 +1,4 @@
-// Lists of ranges: loading one from a file, and looking addresses up in it.
+// Lists of ranges: loads one from a file, and looks addresses up in it.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { BlockList, isIPv4 } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -41,7 +41,7 @@ answer({
     const hits = Array.from({ length: 4096 }, () => (random() < 0.5 ? address(random) : anyIn(random, lines)))
     return {
       loadMs,
-      // Other programs hold another turn each round.
+      // Other programs delay a different turn in each round.
       heldMs: Math.min(...heldMs),
       bytes: taken,
       nsIPv4: nsPer(hits.filter(isIPv4), (value) => list.match({ kind: 'ip', value })),
@@ -52,7 +52,7 @@ answer({
     }
   },
 
-  /** Node's own list, of networks alone. @param {{ ranges: number }} load */
+  /** The BlockList of Node, with networks alone. @param {{ ranges: number }} load */
   async ofNode({ ranges }) {
     const random = seeded(7)
     const list = new BlockList()
@@ -67,7 +67,7 @@ answer({
   },
 })
 
-/** The least of eleven rounds, in ns of CPU: other programs only ever add to it. @param {string[]} values @param {(value: string) => unknown} look */
+/** The least of eleven rounds, in ns of CPU: other programs can only add to it. @param {string[]} values @param {(value: string) => unknown} look */
 function nsPer(values, look, count = LOOK_UPS) {
   const mask = 2 ** Math.floor(Math.log2(values.length)) - 1
   const figures = Array.from({ length: 11 }, () => {
@@ -84,7 +84,7 @@ function bytes() {
   return heapUsed + arrayBuffers
 }
 
-/** How long a timer of 1 ms is late at most, until it is ended. */
+/** The longest delay of a timer of 1 ms, until it is ended. */
 function watchLoop() {
   let longest = 0
   let last = performance.now()

@@ -1,4 +1,4 @@
-// One kind of state in a memory store, every operation timed by itself, again and again with a fresh store.
+// One kind of state in a memory store, with every operation timed separately, repeatedly with a fresh store.
 import { concurrency, createLimiter, fixedWindow, gcra, memoryStore, slidingLog, slidingWindow } from '@sluice/core'
 import { answer } from '../lib/child.js'
 
@@ -15,11 +15,11 @@ const LIMITS = {
 }
 const BLOCKS = 'blocks'
 
-/** The store's timer, called by hand: what it does is timed like the rest. @type {(() => void)[]} */
+/** The timer of the store, called by hand, so that its work is timed like the rest. @type {(() => void)[]} */
 const timers = []
 const noTimer = /** @type {any} */ ({ unref: () => noTimer })
 
-/** By operation, and by the how manieth it is: the least that it took in any round, in ms. @type {Map<string, number[]>} */
+/** By operation and its number: the least time of any round, in ms. @type {Map<string, number[]>} */
 const least = new Map()
 /** @type {Map<string, number>} */
 let done = new Map()
@@ -28,8 +28,8 @@ answer({
   kinds: async () => [...Object.keys(LIMITS), BLOCKS],
 
   /**
-   * The longest of each operation, in ms. The collector and other programs interrupt another operation each round,
-   * so each counts with the least it took.
+   * The longest time of each operation, in ms. The collector and other programs interrupt a different operation in each
+   * round, so each counts with its least time.
    *
    * @param {{ kind: string, keys: number, rounds: number }} load
    */
@@ -56,7 +56,7 @@ async function round(kind, keys) {
   done = new Map()
   timers.length = 0
   for (let i = 0; i < keys; i++) await add(`user:${i}`)
-  // As many as there is room for: each new one is in the place of another.
+  // As many as the store has room for, so that each new key replaces another.
   for (let i = 0; i < keys / 10; i++) await add(`more:${i}`)
   for (let i = 0; i < keys / 10; i += 10) {
     if (kind === BLOCKS) await limiter.unblock(`user:${i}`)

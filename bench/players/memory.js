@@ -15,16 +15,16 @@ answer({
     await checkThatItCounts(contestant)
   },
 
-  /** Decides once on each of so many keys, with a state of its own each time. @param {{ keys: number, limit: number }} load */
+  /** Decides once on each key, with a new state each time. @param {{ keys: number, limit: number }} load */
   async fill({ keys, limit }) {
-    // What was there before is no longer in the way.
+    // The earlier state must not take memory.
     filled = { names: [], next: 0, decide: () => undefined }
     const { decide } = await contestant.join({ limit, windowMs: 600_000, maxKeys: keys })
     filled = { names: Array.from({ length: keys }, (_, i) => `user:${i}`), next: 0, decide }
     for (const name of filled.names) await decide(name)
   },
 
-  /** Decides on the keys it was filled with, going on where it was, in an order that jumps about. @param {{ count: number }} load */
+  /** Decides on the keys of its state in a scattered order, and continues where it stopped. @param {{ count: number }} load */
   async decide({ count }) {
     const { names, next, decide } = filled
     filled.next += count
@@ -38,7 +38,7 @@ answer({
 
   /** @param {{ keys: number }} load */
   async bytesPerKey({ keys }) {
-    // So long that no state is over, and swept away, before it is weighed.
+    // Long enough, so that no state ends and is swept before its size is measured.
     const player = await contestant.join({ limit: 100, windowMs: 86_400_000, maxKeys: keys })
     await player.decide('first')
     const before = usedBytes()

@@ -36,7 +36,7 @@ answer({
       signedCookie: () => undefined,
       getResponseHeader: () => undefined,
     }
-    // Fresh responses: a limiter that decides twice on one is warned of.
+    // Fresh responses, as two decisions on one response cause a warning.
     decide = (path) => guard({ ...context, path, response: { on() {}, removeListener() {} } })
     for (const path of Object.values(SPELLINGS).flat()) {
       const { verdict } = await decide(path)

@@ -1,4 +1,4 @@
-// Sends one request again and again over connections that stay open, and times each response, in a process of its own. Finer than
+// Sends one request repeatedly over open connections, and times each response, in a separate process. It is finer than
 // autocannon, which counts whole milliseconds.
 import { connect } from 'node:net'
 import { answer } from '../lib/child.js'

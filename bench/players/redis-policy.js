@@ -1,4 +1,4 @@
-// A policy of ours with state in Redis, in a process of its own. The packages are those of any checkout.
+// One of our policies with state in Redis, in a separate process. The packages are those of any checkout.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Cluster, Redis } from 'ioredis'
 import { answer } from '../lib/child.js'
@@ -38,7 +38,7 @@ answer({
     await store.ready()
     await limiter.consume('ready?')
     if (blocks === 0) return
-    // Three looks at the index, one a second, show a process that it knows all blocks; until then decisions ask Redis for them.
+    // After three looks at the index, one a second, a process knows all blocks; until then decisions read them from Redis.
     await sleep(4000)
     const { blocked } = store.stats()
     if (blocked !== blocks) throw new Error(`it knows ${blocked} blocks of ${blocks}`)

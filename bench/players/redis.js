@@ -1,4 +1,4 @@
-// One contestant with state in Redis, in a process of its own.
+// One contestant with state in Redis, in a separate process.
 import * as core from '@sluice/core'
 import { Cluster, Redis } from 'ioredis'
 import { checkThatItCounts, contestants, ours } from '../contestants/redis.js'
@@ -50,15 +50,15 @@ answer({
     return { count, seconds, cpuUs: user + system }
   },
 
-  /** A contestant whose cost does not grow with what it has counted counts each key once. @param {{ keys: number, cost: number }} params */
+  /** A contestant whose cost does not grow with its count is charged once for each key. @param {{ keys: number, cost: number }} params */
   async fill({ keys, cost }) {
     const fill = player.fill ?? player.decide
     await keepInFlight({ count: keys, inFlight: 640, keys }, (key) => fill(key, cost))
   },
 
   /**
-   * How long one decision takes when nothing else is under way, and how long a PING; medians in µs. They take turns, so
-   * that whatever the machine does meanwhile hits both alike, and each comes after the other.
+   * The times of one decision and of one PING without other load, as medians in µs. They alternate, so that other load of
+   * the machine affects both equally.
    *
    * @param {{ count: number, keys: number }} load
    */
@@ -89,7 +89,7 @@ async function join({ port, isCluster = false, name, rule = { limit: 100, window
   const options = { enableAutoPipelining: contestant.autoPipelining ?? false }
   client = isCluster ? new Cluster([{ host: '127.0.0.1', port }], options) : new Redis(port, options)
   await client.ping()
-  // Contestants call nothing but what both have.
+  // Contestants call only methods that both have.
   const redis = /** @type {Redis} */ (client)
   if (contestant.side !== 'floor') await checkThatItCounts(contestant, redis)
   return contestant.join(redis, rule)

@@ -1,4 +1,4 @@
-// Calls of acquire that wait for one key, and others that come and leave meanwhile. The packages are those of any checkout.
+// Calls of acquire that wait for one key, while others come and leave. The packages are those of any checkout.
 import { answer } from '../lib/child.js'
 
 /** @type {import('@sluice/core').Limiter<string>} */
@@ -28,11 +28,11 @@ answer({
     await turn()
   },
 
-  /** One leaves and one comes, so many times. @param {{ count: number }} load */
+  /** One waiter leaves and one comes, `count` times. @param {{ count: number }} load */
   async exchange({ count }) {
     const cpu = process.cpuUsage()
     for (let i = 0; i < count; i++) {
-      // Of all places in the queue.
+      // From any place in the queue.
       const [left] = waiting.splice((i * 7919) % waiting.length, 1)
       left?.abort()
       come()

@@ -2,7 +2,7 @@
 import { element, label, path, picture, TEXT } from '../../scripts/plots/svg.js'
 import { figure } from './text.js'
 
-/** Ours first; told apart without seeing red and green as different, too. */
+/** Ours first; the colours differ even for readers who cannot distinguish red and green. */
 const COLOURS = ['#2f81d6', '#e07b16', '#d1305b', '#7a5cc6', '#2a9d8f', '#9aa3ad']
 const WIDTH = 900
 
@@ -38,7 +38,7 @@ export function barPlot(title, bars) {
 }
 
 /**
- * Both axes logarithmic, or y from 0.
+ * A plot with both axes logarithmic, or with y from 0.
  *
  * @param {string} title
  * @param {{ x: string, logY?: boolean }} axes

@@ -7,7 +7,7 @@
  * @property {string[][]} rows
  */
 
-/** Three digits that matter. @param {number} value */
+/** Three significant digits. @param {number} value */
 export function figure(value) {
   if (!Number.isFinite(value)) return '–'
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2

@@ -16,7 +16,7 @@ IDLE_SECONDS = 60
 
 
 class DeciderUnavailable(Exception):
-    """The decider is away, or answers with an error: the caller chooses what becomes of the request."""
+    """The decider is away, or responds with an error: the caller chooses whether to admit the request."""
 
 
 class Decider:
@@ -59,7 +59,7 @@ class Decider:
             reason = "%d %s" % (response.status, text.decode("utf-8", "replace"))
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = str(error)
-        # The next question opens a connection anew.
+        # The next request opens a new connection.
         self._connection.close()
         raise DeciderUnavailable(reason)
 

@@ -7,16 +7,16 @@
 -- Beside it, in the same frontend, for admitted requests:
 --   http-response set-header RateLimit %[var(txn.sluice_ratelimit)] if { var(txn.sluice_ratelimit) -m found }
 --
--- Over core.tcp(): core.httpclient() of HAProxy 2.6 asks up to four times, each for the whole timeout, and each time is charged.
+-- It uses core.tcp(), as core.httpclient() of HAProxy 2.6 sends up to four requests, each with the whole timeout and a charge.
 
--- In all, connecting included: no request waits 2 s. Longer than the decider waits for Redis, in ms.
+-- The whole time of a request to the decider in ms, connection included, so that none waits 2 s. Longer than the decider waits for Redis.
 local TIMEOUT_MS = 1900
 
--- A decider that is away is asked by one request at a time, this long after the one before, in ms.
+-- The pause between two attempts to reach a decider that is away, each by one request, in ms.
 local ASK_AGAIN_AFTER_MS = 1000
 local is_away, ask_again_at = false, 0
 
--- Not for the decider: what belongs to one connection, what describes the body, which stays here, and what is set below.
+-- Fields that the decider does not receive: those of one connection, those of the body, which stays here, and those set below.
 local LEFT_OUT = {
   ["connection"] = true, ["keep-alive"] = true, ["proxy-connection"] = true, ["te"] = true, ["trailer"] = true,
   ["transfer-encoding"] = true, ["upgrade"] = true, ["expect"] = true, ["content-length"] = true, ["host"] = true,
@@ -24,7 +24,7 @@ local LEFT_OUT = {
   ["x-sluice-token"] = true,
 }
 
--- Headers of the decider's response that the client gets.
+-- Headers of the decider's response for the client.
 local PASSED_ON = { "ratelimit", "ratelimit-policy", "retry-after", "cache-control", "content-type" }
 
 local function now_ms()
@@ -32,7 +32,7 @@ local function now_ms()
   return now.sec * 1000 + now.usec / 1000
 end
 
--- The question about a request. HTTP/1.0, so that the response ends with the connection, and comes without chunks.
+-- The request to the decider. It uses HTTP/1.0, so that the response ends with the connection, and has no chunks.
 local function question(txn, path, host)
   local lines = { "GET " .. path .. " HTTP/1.0", "host: " .. host }
   for name, values in pairs(txn.http:req_get_headers()) do
@@ -43,16 +43,16 @@ local function question(txn, path, host)
   lines[#lines + 1] = "x-original-method: " .. txn.f:method()
   lines[#lines + 1] = "x-original-uri: " .. txn.f:pathq()
   lines[#lines + 1] = "x-original-host: " .. (txn.f:req_fhdr("host") or "")
-  -- The address of the connection, whatever headers say.
+  -- The address of the connection, whatever the headers claim.
   lines[#lines + 1] = "x-original-for: " .. txn.f:src()
   local token = os.getenv("SLUICE_TOKEN")
   if token then lines[#lines + 1] = "x-sluice-token: " .. token end
   return table.concat(lines, "\r\n") .. "\r\n\r\n"
 end
 
--- What comes until the decider closes the connection, as lines; nil where it does not in time. The timeout of a socket begins anew
--- with what is taken from it, and may once more before a line is whole. So the first byte is taken alone, in all the time that is
--- left, and then whole lines, each in half of it: bytes that trickle in do not prolong it.
+-- The lines until the decider closes the connection; nil where it does not in time. The timeout of a socket begins again with each
+-- read, and perhaps once more before a line is complete. Therefore the first byte is read alone, in all the remaining time, and then
+-- whole lines, each in half of the rest: a slow sender does not prolong it.
 local function lines_of(socket, ends_at)
   local lines, first = {}, nil
   while true do
@@ -60,21 +60,21 @@ local function lines_of(socket, ends_at)
     if left <= 0 then return nil end
     socket:settimeout(left / (first and 2000 or 1000))
     local part = socket:receive(first and "*l" or 1)
-    -- HAProxy says the same of an end and of a timeout.
+    -- HAProxy reports an end and a timeout in the same way.
     if not part then return now_ms() < ends_at and lines or nil end
     if first then lines[#lines + 1] = part end
     first = first or part
   end
 end
 
--- A response as its status, its headers by lower-case names, and its body; nil where it is none.
+-- The status of a response, its headers by lower-case names, and its body; nil where it is no response.
 local function parsed(lines)
-  -- The first byte is not among them.
+  -- The lines lack the first byte.
   local status = lines[1] and lines[1]:match("^TTP/1%.%d (%d%d%d)")
   if not status then return nil end
   local headers, at = {}, 2
   while lines[at] ~= "" do
-    -- It ended before its head did.
+    -- The response ended within its head.
     if not lines[at] then return nil end
     local name, value = lines[at]:match("^([^:]+):%s*(.*)$")
     if name then headers[name:lower()] = value end
@@ -83,7 +83,7 @@ local function parsed(lines)
   return { status = tonumber(status), headers = headers, body = table.concat(lines, "\n", at + 1) }
 end
 
--- The decider's response; nil where there is none in time.
+-- The response of the decider; nil where there is none in time.
 local function exchange(txn, url)
   local ends_at = now_ms() + TIMEOUT_MS
   local host, port, path = url:match("^http://([^/]+):(%d+)(/.*)$")
@@ -101,7 +101,7 @@ local function exchange(txn, url)
   return lines and parsed(lines)
 end
 
--- The same while the decider is taken for away: one request at a time asks, and the others get nil at once.
+-- The same while the decider counts as away: one request at a time tries it, and the others get nil at once.
 local function ask(txn, url)
   if is_away then
     local now = now_ms()
@@ -114,7 +114,7 @@ local function ask(txn, url)
   return response
 end
 
--- haproxy.cfg refuses what is not marked so.
+-- haproxy.cfg refuses requests without this mark.
 local function admit(txn)
   txn:set_var("txn.sluice_admitted", "1")
 end
@@ -129,7 +129,7 @@ end
 core.register_action("sluice", { "http-req" }, function(txn, url, mode)
   local response = ask(txn, url)
   if not response and mode == "open" then return admit(txn) end
-  -- What is no decision, such as an answer that the configuration is wrong, refuses in both modes.
+  -- A response without a decision, such as an error of the configuration, refuses in both modes.
   if not response or not response.headers["x-sluice-decided-by"] then
     local body = '{"type":"about:blank","title":"Service Unavailable","status":503}'
     local headers = { ["content-type"] = "application/problem+json", ["cache-control"] = "no-store", ["retry-after"] = "1" }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Request describes what is to be decided on.
+// Request describes the request to decide.
 type Request struct {
 	Method  string            `json:"method,omitempty"`
 	Path    string            `json:"path"`
@@ -25,7 +25,7 @@ type Request struct {
 	Cost *int `json:"cost,omitempty"`
 }
 
-// Decision says what becomes of a request.
+// Decision is the outcome for a request.
 type Decision struct {
 	Allowed bool `json:"allowed"`
 	// Status for the client, where it is refused: 429, 403, 503 or 400.
@@ -56,7 +56,7 @@ func NewClient(url, token string) *Client {
 	return &Client{url: url + "/v1/decide", token: token, http: client}
 }
 
-// Decide decides on one request. An error says that there is no decision: the caller chooses what becomes of the request.
+// Decide decides on one request. An error means that there is no decision, and the caller chooses whether to admit the request.
 func (client *Client) Decide(ctx context.Context, request Request) (Decision, error) {
 	var decision Decision
 	err := client.ask(ctx, request, &decision)
