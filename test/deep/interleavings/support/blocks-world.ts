@@ -84,8 +84,8 @@ export class BlocksWorld implements World {
     const steps = this.#network.steps()
     const { decisions, beside = 0, deeds, ends, forgets, losesScripts } = this.#options
     for (const [i, most] of [decisions, beside].entries()) {
-      const asked = this.#requested[i] as number
-      if (asked < most) steps.push({ name: `store ${i + 1} is asked`, take: () => this.#ask(i) })
+      const made = this.#requested[i] as number
+      if (made < most) steps.push({ name: `store ${i + 1} receives a request`, take: () => this.#ask(i) })
     }
     const deed = deeds[this.#deeds]
     if (deed) steps.push({ name: `store 2 is to ${deed}`, take: () => this.#do(deed) })

@@ -78,7 +78,7 @@ export class EndsWorld implements World {
   readonly #stores: readonly RedisStore[]
   readonly #limiters: readonly Limiter[]
   #now = 1e12
-  #deed: 'open' | 'under way' | 'done' = 'open'
+  #deed: 'open' | 'running' | 'done' = 'open'
   #flushes = 0
   #seconds = 0
   #hasLeft = false
@@ -153,7 +153,7 @@ export class EndsWorld implements World {
 
   /** Once every process has looked, the block holds nowhere. */
   async end(): Promise<void> {
-    while (this.#deed === 'under way') await this.#all()
+    while (this.#deed === 'running') await this.#all()
     for (let looks = 0; looks < 2; looks++) {
       this.#pass()
       await this.#all()
@@ -202,7 +202,7 @@ export class EndsWorld implements World {
   }
 
   #do(): void {
-    this.#deed = 'under way'
+    this.#deed = 'running'
     this.#now++
     const [, store] = this.#stores as [RedisStore, RedisStore]
     const [, limiter] = this.#limiters as [Limiter, Limiter]

@@ -101,7 +101,8 @@ export class LeasesWorld implements World {
     for (const process of this.#processes) {
       const { name, requests, state } = process
       if (state !== 'open') continue
-      if (requests.length > 0) steps.push({ name: `${name} is asked`, take: () => void this.#askAgain(process) })
+      if (requests.length > 0)
+        steps.push({ name: `${name} receives a request`, take: () => void this.#askAgain(process) })
       else steps.push({ name: `${name} closes`, take: () => this.#close(process) })
     }
     const { refunds, resets, dies, sweeps, passMs } = this.#options
@@ -200,7 +201,7 @@ export class LeasesWorld implements World {
   async #askAgain(process: Process): Promise<void> {
     const [cost, ...rest] = process.requests
     process.requests = rest
-    this.#network.note(process.name, 'is asked')
+    this.#network.note(process.name, 'receives a request')
     this.#waiting++
     try {
       await this.#ask(process, cost as number)

@@ -97,9 +97,9 @@ export class Network {
       const connection = `${client} ${server}`
       if (state === 'ran') {
         if (this.#isBehind(answered, connection)) continue
-        steps.push({ name: `${name} is answered`, take: () => this.#answer(call) })
+        steps.push({ name: `the reply to ${name} arrives`, take: () => this.#answer(call) })
         if (this.#faults > 0)
-          steps.push({ name: `the answer to ${name} is lost`, take: () => this.#fail(call, 'unreported') })
+          steps.push({ name: `the reply to ${name} is lost`, take: () => this.#fail(call, 'unreported') })
         continue
       }
       // A reply comes after those to earlier calls.
@@ -108,14 +108,17 @@ export class Network {
       const isLate = state === 'late'
       const runs = `${server} runs ${name}`
       if (this.#lateReplies || isLate) steps.push({ name: runs, take: () => this.#run(call) })
-      else steps.push({ name: `${runs} and answers`, take: () => this.#run(call).then(() => this.#answer(call)) })
+      else steps.push({ name: `${runs} and replies`, take: () => this.#run(call).then(() => this.#answer(call)) })
       if (!isLate && this.#faults > 0) {
         if (!this.#lateReplies) {
           const take = () => this.#run(call).then(() => this.#fail(call, 'unreported'))
-          steps.push({ name: `${runs} and the answer is lost`, take })
+          steps.push({ name: `${runs} and the reply is lost`, take })
         }
         steps.push({ name: `${name} is lost`, take: () => this.#fail(call, 'lost') })
-        steps.push({ name: `${name} is given up and still under way`, take: () => this.#fail(call, 'late') })
+        steps.push({
+          name: `the caller of ${name} gives up, and the call continues`,
+          take: () => this.#fail(call, 'late'),
+        })
       }
     }
     return steps

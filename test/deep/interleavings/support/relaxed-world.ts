@@ -120,7 +120,7 @@ export class RelaxedWorld implements World {
       const key = requests[i]?.[process.requested - (this.#options.counted ?? 0)]
       if (key !== undefined) {
         const take = () => void this.#decide(process, key)
-        steps.push({ name: `${process.name} is asked for ${key}`, take })
+        steps.push({ name: `${process.name} receives a request for ${key}`, take })
       } else if (process.state === 'open' && this.#deeds === deeds.length && !this.#isDoing) {
         steps.push({ name: `${process.name} closes`, take: () => this.#close(process) })
       }
@@ -279,7 +279,7 @@ export class RelaxedWorld implements World {
       isRefunded: false,
     }
     this.#decisions.push(decision)
-    if (this.#isReady) this.#network.note(process.name, `is asked for ${key}`)
+    if (this.#isReady) this.#network.note(process.name, `receives a request for ${key}`)
     try {
       decision.verdict = await process.limiter.consume(key)
     } catch (error) {

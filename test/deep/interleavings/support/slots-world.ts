@@ -36,7 +36,7 @@ export interface SlotsOptions {
   readonly decide?: typeof decideAcrossSlots
 }
 
-interface Asked {
+interface SentRequest {
   readonly name: string
   readonly request: Request
   outcome: 'waits' | 'admitted' | 'refused' | 'failed'
@@ -47,7 +47,7 @@ interface Asked {
 
 /** The state of one request on one slot. */
 interface Stay {
-  readonly asked: Asked
+  readonly sent: SentRequest
   readonly slot: number
   /** Units charged on its admission here, otherwise 0. */
   taken: number
@@ -67,7 +67,7 @@ export class SlotsWorld implements World {
   readonly #options: SlotsOptions
   readonly #network: Network
   readonly #stores: readonly Store[]
-  readonly #asked: readonly Asked[]
+  readonly #sent: readonly SentRequest[]
   readonly #stays: Stay[] = []
   #passed = 0
   #isBlocked = false
@@ -79,24 +79,24 @@ export class SlotsWorld implements World {
     const { storeOf = (_, clock) => memoryStore({ clock }) } = options
     // The clocks of all slots differ.
     this.#stores = options.limits.map((_, slot) => storeOf(slot, () => 1e12 + slot * 12_345 + this.#passed))
-    this.#asked = options.requests.map((request, i) => ({
+    this.#sent = options.requests.map((request, i) => ({
       name: `request ${i + 1}`,
       request,
       outcome: 'waits',
       verdict: undefined,
       isLeaving: false,
     }))
-    for (const asked of this.#asked) {
+    for (const sent of this.#sent) {
       for (const slot of this.#stores.keys()) {
         const rest = { taken: 0, fined: 0, isOver: false, wasBlocked: false, isRefunded: false }
-        this.#stays.push({ asked, slot, ...rest })
+        this.#stays.push({ sent, slot, ...rest })
       }
-      this.#run(asked).catch((error) => {
+      this.#run(sent).catch((error) => {
         this.#broken = error
       })
     }
     if (options.blocks) {
-      const [{ request }] = this.#asked as [Asked]
+      const [{ request }] = this.#sent as [SentRequest]
       const block = this.#network.call('admin', 'slot 1', 'block', () => {
         this.#isBlocked = true
         return this.#stores[0]?.block('across', `user-name=${request.user}`, 1e9, 'scraping')
@@ -124,10 +124,10 @@ export class SlotsWorld implements World {
     for (const [slot, capacity] of this.#options.capacities.entries()) {
       for (const user of new Set(this.#keysOf(slot))) {
         const inside = this.#stays.filter(
-          ({ asked, ...stay }) =>
-            stay.slot === slot && this.#keyOf(asked.request, slot) === user && this.#isIn(asked, slot) && !stay.isOver,
+          ({ sent, ...stay }) =>
+            stay.slot === slot && this.#keyOf(sent.request, slot) === user && this.#isIn(sent, slot) && !stay.isOver,
         )
-        const admitted = inside.reduce((sum, { asked }) => sum + (asked.request.cost ?? 1), 0)
+        const admitted = inside.reduce((sum, { sent }) => sum + (sent.request.cost ?? 1), 0)
         if (admitted > capacity) {
           throw new Error(`limit ${slot + 1} admitted ${admitted} units of ${user} at once, and may admit ${capacity}`)
         }
@@ -137,15 +137,15 @@ export class SlotsWorld implements World {
 
   async end(): Promise<void> {
     for (const stay of this.#stays) {
-      const { asked, slot, wasBlocked } = stay
-      const description = `${asked.name}, which is ${asked.outcome}, on slot ${slot + 1}`
-      expect(asked.outcome, description).not.toBe('waits')
-      if (wasBlocked) expect(asked.outcome, description).not.toBe('admitted')
+      const { sent, slot, wasBlocked } = stay
+      const description = `${sent.name}, which is ${sent.outcome}, on slot ${slot + 1}`
+      expect(sent.outcome, description).not.toBe('waits')
+      if (wasBlocked) expect(sent.outcome, description).not.toBe('admitted')
       // A later fault does not change its refusal.
-      if (this.#isDecided(asked)) expect(asked.outcome, `${description}, though all slots decided`).not.toBe('failed')
+      if (this.#isDecided(sent)) expect(sent.outcome, `${description}, though all slots decided`).not.toBe('failed')
       if (this.#isUncertain(stay)) continue
-      const stays = this.#isIn(asked, slot)
-      const isCharged = this.#options.onDeny === 'charge' && this.#isRefusedByLimits(asked)
+      const stays = this.#isIn(sent, slot)
+      const isCharged = this.#options.onDeny === 'charge' && this.#isRefusedByLimits(sent)
       const hasPermits = this.#hasPermits(slot)
       if (stays || (isCharged && !hasPermits)) expect(stay.isRefunded, `${description} refunded`).toBe(false)
       else expect(stay.isRefunded ? 0 : stay.taken, `${description} is charged`).toBe(0)
@@ -161,13 +161,13 @@ export class SlotsWorld implements World {
   }
 
   /** Whether it is admitted here, and has not begun its refund. */
-  #isIn({ outcome, isLeaving, request }: Asked, slot: number): boolean {
+  #isIn({ outcome, isLeaving, request }: SentRequest, slot: number): boolean {
     return outcome === 'admitted' && !(isLeaving && (request.after === 'refund' || this.#hasPermits(slot)))
   }
 
   /** Whether a call that charges or refunds was lost, so that units may remain. */
-  #isUncertain({ asked, slot }: Stay): boolean {
-    return OPS.some((op) => this.#network.fate(`${asked.name}: ${op} on slot ${slot + 1}`)?.failed)
+  #isUncertain({ sent, slot }: Stay): boolean {
+    return OPS.some((op) => this.#network.fate(`${sent.name}: ${op} on slot ${slot + 1}`)?.failed)
   }
 
   #hasPermits(slot: number): boolean {
@@ -175,16 +175,16 @@ export class SlotsWorld implements World {
   }
 
   /** Whether every slot replied. */
-  #isDecided(asked: Asked): boolean {
-    return this.#firstFates(asked).every((fate) => fate?.failed === false)
+  #isDecided(sent: SentRequest): boolean {
+    return this.#firstFates(sent).every((fate) => fate?.failed === false)
   }
 
-  #isRefusedByLimits(asked: Asked): boolean {
-    const isBlocked = this.#firstFates(asked).some((fate) => (fate?.answer as StoreResult | undefined)?.block)
-    return asked.outcome !== 'admitted' && this.#isDecided(asked) && !isBlocked
+  #isRefusedByLimits(sent: SentRequest): boolean {
+    const isBlocked = this.#firstFates(sent).some((fate) => (fate?.answer as StoreResult | undefined)?.block)
+    return sent.outcome !== 'admitted' && this.#isDecided(sent) && !isBlocked
   }
 
-  #firstFates({ name }: Asked): (Fate | undefined)[] {
+  #firstFates({ name }: SentRequest): (Fate | undefined)[] {
     return this.#stores.map((_, slot) => this.#network.fate(`${name}: consume on slot ${slot + 1}`))
   }
 
@@ -198,7 +198,7 @@ export class SlotsWorld implements World {
       for (const [slot, { remaining }] of limits.entries()) {
         const there = this.#stays.filter(
           (stay) =>
-            stay.slot === slot && this.#keyOf(stay.asked.request, slot) === this.#keyOf(request, slot) && !stay.isOver,
+            stay.slot === slot && this.#keyOf(stay.sent.request, slot) === this.#keyOf(request, slot) && !stay.isOver,
         )
         const used = (capacities[slot] as number) - remaining
         const held = units(there.filter(({ isRefunded }) => !isRefunded))
@@ -212,39 +212,38 @@ export class SlotsWorld implements World {
     }
   }
 
-  async #run(asked: Asked): Promise<void> {
-    const { name, request } = asked
+  async #run(sent: SentRequest): Promise<void> {
+    const { name, request } = sent
     const limiter = this.#limiterOn((part, slot) =>
       this.#network.call(name, `slot ${slot + 1}`, `${name}: ${OPS[part.op]} on slot ${slot + 1}`, () =>
-        this.#decideOn(slot, part, asked),
+        this.#decideOn(slot, part, sent),
       ),
     )
     try {
       const verdict = await limiter.consume(request, { cost: request.cost ?? 1 })
-      asked.verdict = verdict
-      asked.outcome = verdict.allowed ? 'admitted' : 'refused'
+      sent.verdict = verdict
+      sent.outcome = verdict.allowed ? 'admitted' : 'refused'
       if (!verdict.allowed || !request.after) return
-      asked.isLeaving = true
+      sent.isLeaving = true
       if (request.after === 'refund') await limiter.refund(request, verdict)
       else await limiter.release(verdict)
     } catch (error) {
       if (!/: (lost|late|unreported)$/.test(String(error))) throw error
-      if (asked.outcome === 'waits') asked.outcome = 'failed'
+      if (sent.outcome === 'waits') sent.outcome = 'failed'
     }
   }
 
-  async #decideOn(slot: number, part: StoreRequest, asked: Asked): Promise<StoreResult> {
+  async #decideOn(slot: number, part: StoreRequest, sent: SentRequest): Promise<StoreResult> {
     const answer = await (this.#stores[slot] as Store).decide(part)
-    const stay = this.#stays.find((stay) => stay.asked === asked && stay.slot === slot) as Stay
+    const stay = this.#stays.find((stay) => stay.sent === sent && stay.slot === slot) as Stay
     const hasPermits = part.plan.cells.some(({ kernel }) => kernel === 'concurrency')
     if (part.op === CONSUME || part.op === CHARGE) {
-      if (slot === 0 && this.#isBlocked && asked.request.user === this.#options.requests[0]?.user)
-        stay.wasBlocked = true
+      if (slot === 0 && this.#isBlocked && sent.request.user === this.#options.requests[0]?.user) stay.wasBlocked = true
       if (answer.allowed) stay.taken = part.costs[0] as number
       else if (part.op === CHARGE && !answer.block && !hasPermits) stay.fined = part.costs[0] as number
     }
     if (part.op === REFUND || (part.op === RELEASE && hasPermits)) {
-      expect(stay.isRefunded, `${asked.name} had refunded on slot ${slot + 1} already`).toBe(false)
+      expect(stay.isRefunded, `${sent.name} had refunded on slot ${slot + 1} already`).toBe(false)
       stay.isRefunded = true
     }
     return answer
