@@ -291,7 +291,7 @@ fuzz('policies', 'one invalid or missing value among valid ones is INVALID_POLIC
 /** `refill` and `every` of a bucket are its limit and window, and errors may use either name. */
 function named(message: string, field: string): boolean {
   const also = { refill: 'limit', leak: 'limit', every: 'window' }[field]
-  return new RegExp(`: (${field}${also ? `|${also}` : ''})\\b[^:]*: expected `).test(message)
+  return new RegExp(`: (${field}${also ? `|${also}` : ''})\\b[^:]*(: options)?: expected `).test(message)
 }
 
 fuzz('policies', 'an unknown option is rejected by name, and so are options that are no object', {
