@@ -361,7 +361,9 @@ test('invalid unavailable options are rejected', () => {
     'policy "api": unavailable: decide: expected "local" or "allow" or "deny", got "error"',
   )
   for (const share of [0, -1, 1.1, Number.NaN, '1']) {
-    expect(make({ unavailable: { share } })).toThrow('policy "api": unavailable: share: expected a number above 0, up to 1')
+    expect(make({ unavailable: { share } })).toThrow(
+      'policy "api": unavailable: share: expected a number above 0, up to 1',
+    )
   }
   expect(make({ unavailable: { share: 0.5, decide: 'deny' } })).toThrow(
     'policy "api": unavailable: share: expected none beside decide "deny"',

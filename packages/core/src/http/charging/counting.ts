@@ -49,30 +49,18 @@ export function countFor(
   const where = `${ofPolicy}: count`
   knownOptions(where, count, ['only', 'within'])
   const { only, within = 5000 } = count as CountOptions
-  const counts = countBy(where, 'only', only, warnings)
-  if (!counts) return invalidPolicy(where, 'only', 'a function, "success" or "failure"', only)
-  return { counts, withinMs: waitOrNever(where, 'within', within) }
-}
-
-/**
- * Whether a request counts: one whose outcome is not known does.
- *
- * @throws SluiceError `INVALID_POLICY`
- */
-export function countBy(
-  where: string,
-  field: 'only' | 'count',
-  count: unknown,
-  warnings: Warnings<LimiterWarning>,
-): CountFunction | undefined {
-  if (count === undefined) return undefined
-  if (count === 'success' || count === 'failure') return COUNTS[count]
-  if (typeof count !== 'function') return invalidPolicy(where, field, 'a function, "success" or "failure"', count)
+  // A request whose outcome is not known counts.
   const failed = (what: string) => {
     warnings.emit('SLUICE_COUNT_FAILED', `count: ${what}; the request counts`)
     return true
   }
-  return withoutErrors(count as CountFunction, failed)
+  if (only !== 'success' && only !== 'failure' && typeof only !== 'function') {
+    return invalidPolicy(where, 'only', 'a function, "success" or "failure"', only)
+  }
+  return {
+    counts: typeof only === 'function' ? withoutErrors(only, failed) : COUNTS[only],
+    withinMs: waitOrNever(where, 'within', within),
+  }
 }
 
 /**
