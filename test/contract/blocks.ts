@@ -123,8 +123,8 @@ export function blocksContract(under: StoreUnderTest): void {
       const names = Array.from({ length: 37 }, (_, n) => `n${String(n).padStart(2, '0')}`)
       for (const user of names) await blocks.add({ user }, { policy, for: '1h' })
       await blocks.add({ ip: '2001:db8::7' }, { policy, for: '1h' })
-      for (const most of [1, 5, 1000]) {
-        const found = await all(blocks, policy, { most, kind: 'user' })
+      for (const max of [1, 5, 1000]) {
+        const found = await all(blocks, policy, { max, kind: 'user' })
         expect(found.map(({ value }) => value).sort()).toEqual(names)
       }
       expect((await all(blocks, policy, { prefix: 'n1' })).map(({ value }) => value).sort()).toEqual(

@@ -142,8 +142,8 @@ export function listsContract(under: StoreUnderTest): void {
       for (const account of names) await list.add({ account })
       await list.add({ ip: '192.0.2.7' })
       await list.add({ 'header:x-api-key': 'secret' })
-      for (const most of [1, 5, 1000]) {
-        expect((await all(list, { most, kind: 'account' })).map(({ value }) => value).sort()).toEqual(names)
+      for (const max of [1, 5, 1000]) {
+        expect((await all(list, { max, kind: 'account' })).map(({ value }) => value).sort()).toEqual(names)
       }
       expect((await all(list, { prefix: 'n1' })).map(({ value }) => value).sort()).toEqual(names.slice(10, 20))
       expect(JSON.stringify(await all(list))).not.toContain('secret')

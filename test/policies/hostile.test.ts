@@ -98,7 +98,12 @@ describe('YAML that looks like something else', () => {
     ['infinity', '    limits: [{ limit: .inf, window: 1s }]\n', '4:23', 'got Infinity'],
     ['no number', '    limits: [{ limit: .nan, window: 1s }]\n', '4:23', 'got NaN'],
     ['a field twice, once escaped', `${LIMITS}    "\\u006cimits": []\n`, '5:5', 'once, got it twice'],
-    ['lines that end in CRLF', '    mode: on\n'.replace('\n', '\r\n'), '4:11', '"enforce" or "report", got "on"'],
+    [
+      'lines that end in CRLF',
+      '    enforce: { mode: on }\n'.replace('\n', '\r\n'),
+      '4:22',
+      '"enforce" or "report", got "on"',
+    ],
   ])('a document with %s is rejected with the place', (_what, text, at, message) => {
     const problem = problemsIn(policy(text), 'a.yaml', 'any').find((each) => each.message.includes(message))
     expect(`${problem?.line}:${problem?.column}`).toBe(at)

@@ -156,7 +156,10 @@ test('an error at the start of the workers is reported once', async () => {
   const redis = await startRedis()
   try {
     const file = join(mkdtempSync(join(tmpdir(), 'sluice-')), 'policies.yaml')
-    writeFileSync(file, 'version: 1\npolicies: { a: { count: failure, limits: [{ limit: 1, window: 1m }] } }\n')
+    writeFileSync(
+      file,
+      'version: 1\npolicies: { a: { count: { only: failure }, limits: [{ limit: 1, window: 1m }] } }\n',
+    )
     const env = { REDIS_URL: redis.url }
     const args = ['--document', file, '--dialect', 'json', '--workers', '3']
     const output = String(await startDecider(await freePort(), args, env).then(() => 'the decider serves', String))
