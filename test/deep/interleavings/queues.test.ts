@@ -18,11 +18,11 @@ const limits = { slidingLog: slidingLog({ limit: 1, window: 300 }), gcra: gcra({
 
 describe.each(Object.entries(limits))('waiters for a %s', (_, limit) => {
   test('waiters are admitted by refunded units, however late the store replies', async () => {
-    await exploreWaiters({ limit, taken: 1, waiters: [{}, {}] }, 5000)
+    await exploreWaiters({ limit, taken: 1, waiters: [{}, {}] }, 2000)
   })
 
   test('a waiter that leaves at any moment is charged nothing', async () => {
-    await exploreWaiters({ limit, taken: 0, waiters: [{}, { leaves: true }] }, 100)
+    await exploreWaiters({ limit, taken: 0, waiters: [{}, { leaves: true }] }, 80)
   })
 
   test('a waiter waits for at most its maxWait', async () => {
