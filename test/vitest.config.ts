@@ -145,6 +145,8 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+const LONGEST_MS = process.env.SLUICE_EFFORT === 'full' ? 3_600_000 : 600_000
+
 export default defineConfig({
   test: {
     projects: parts.flatMap(projectsOf),
@@ -156,8 +158,8 @@ export default defineConfig({
     // Tests check the warnings that they expect; printed, they would hide everything else.
     execArgv: ['--disable-warning=SluiceWarning'],
     // Only a hanging test takes so long, also on a busy machine.
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
+    testTimeout: LONGEST_MS,
+    hookTimeout: LONGEST_MS,
     expect: { poll: { timeout: 15_000 } },
     // Built packages are loaded by Node itself, as for users.
     server: { deps: { external: [/\/packages\/[^/]+\/dist\//] } },
