@@ -7,31 +7,32 @@ import type { WaitOptions } from './waiter.js'
 export interface AcquireOptions {
   /** Units: whole, 0 or more. @default 1 */
   readonly cost?: number
-  /** Longest wait. @default no bound */
+  /** Maximum wait. @default no bound */
   readonly maxWait?: Duration
   /** Ends the wait; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal
   /**
-   * The client, where several wait for one key: any non-empty text. Those who wait for the same key are served in turn, by
+   * The client, where several wait for one key: any non-empty text. Clients that wait for the same key are served in turn, by
    * units, however many calls each of them has waiting. Calls without it count as one client. @default first in, first out
    */
   readonly fairBy?: string
-  /** The class of this call, any finite number: higher goes first. `reserve` goes by it, too. @default by the policy's `priority`, else 0 */
+  /** The class of this call, any finite number: higher goes first. `reserve` uses it too. @default by the policy's `priority`, else 0 */
   readonly priority?: number
   /**
-   * Waiting for this long raises a call by one class, so that none starves: one of class 2 counts as if it had been made twice
-   * this time earlier. `Infinity`: never, so that a lower class waits for as long as there are calls of a higher one. @default '2s'
+   * Waiting for this long raises a call by one class, so that none starves. A call of class 2 counts as if it had been made twice
+   * this time earlier. `Infinity`: no call is raised, and a lower class waits for as long as there are calls of a higher one.
+   * @default '2s'
    */
   readonly ageEvery?: Duration
   /**
-   * Most calls that wait for one key in this process, this one included: whole, 1 or more. One that finds as many rejects with
-   * `WAIT_EXCEEDED`. With `fairBy` the newest call of the client that has the most leaves instead, for one of a client that has
-   * fewer, unless it is of a higher class. @default 10_000
+   * Maximum of calls that wait for one key in this process, this one included: whole, 1 or more. A call beyond it rejects with
+   * `WAIT_EXCEEDED`. With `fairBy`, a call of a client with fewer calls replaces the newest call of the client that has the most,
+   * unless that is of a higher class. @default 10_000
    */
   readonly size?: number
 }
 
-const MOST_WAITERS = 10_000
+const MAX_WAITERS = 10_000
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function acquireOptions(
@@ -39,7 +40,7 @@ export function acquireOptions(
   options: AcquireOptions,
 ): WaitOptions & { readonly priority: number | undefined } {
   knownOptions(`${where}: acquire`, options, ['cost', 'maxWait', 'signal', 'fairBy', 'priority', 'ageEvery', 'size'])
-  const { cost = 1, maxWait, signal, fairBy: client, priority, ageEvery, size = MOST_WAITERS } = options
+  const { cost = 1, maxWait, signal, fairBy: client, priority, ageEvery, size = MAX_WAITERS } = options
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     invalidPolicy(where, 'signal', 'an AbortSignal', signal)
   }

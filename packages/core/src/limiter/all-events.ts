@@ -5,8 +5,8 @@ import { listen } from './near-limit.js'
 /** The events of every limiter, store and policies of this process. */
 export interface ProcessEvents {
   /**
-   * Calls back with each event, synchronously. What a listener throws, or rejects with, becomes a warning of the process
-   * (`SLUICE_LISTENER_FAILED`). Returns what ends it.
+   * Calls back with each event, synchronously. A listener that throws or rejects causes a warning of the process
+   * (`SLUICE_LISTENER_FAILED`). Returns a function that stops listening.
    *
    * @throws SluiceError `INVALID_POLICY`
    */

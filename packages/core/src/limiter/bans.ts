@@ -15,25 +15,25 @@ import { isUnavailable, type LocalFallback } from './fallback.js'
 import type { LimiterEmitter } from './limiter-emitter.js'
 import type { StrikeOptions } from './options.js'
 
-/** An identity to strike, with the policy that counts it and its kind there. */
+/** An identity to strike, with the policy that counts it and its kind in that policy. */
 export interface StruckIdentity<Subject> {
   readonly policy: Policy<Subject>
   readonly kind: string
   readonly text: string
 }
 
-/** The strikes of one limiter, beside those that the store makes with its decisions. */
+/** Counts the strikes of one limiter, except those that the store counts with its decisions. */
 export class BanKeeper<Subject> {
   readonly #name: string
   readonly #where: string
   readonly #store: Store
   readonly #fallback: LocalFallback
   readonly #emitter: LimiterEmitter
-  /** By the name of the tier. */
+  /** The policies by the names of their tiers. */
   readonly #policies: ReadonlyMap<string | undefined, Policy<Subject>>
   readonly #isOfStore: boolean
 
-  /** @throws SluiceError `INVALID_POLICY` for a store that does not ban */
+  /** @throws SluiceError `INVALID_POLICY` for a store without bans */
   constructor(policy: PolicyChoice<Subject>, store: Store, fallback: LocalFallback, emitter: LimiterEmitter) {
     const { name, where, all } = policy
     if (typeof store.strike !== 'function') invalidPolicy(where, 'ban', 'a store that has strike()', store)
@@ -47,12 +47,12 @@ export class BanKeeper<Subject> {
     if (this.#isOfStore) store.enforceBansOfEveryPolicy?.()
   }
 
-  /** The strike that a refusal in this tier counts as; undefined where it is none. */
+  /** The weight of the strike for a refusal in this tier; undefined where it is no strike. */
   strikeOf(tier: string | undefined, terms: BanTerms, identities: readonly string[]): number | undefined {
     return strikeOf(this.#banOf(tier), terms, identities)
   }
 
-  /** Strikes identities by hand. `kind`: what each counts as; only that which the policy bans is struck. */
+  /** Strikes identities by hand. `kind`: the kind of each; only an identity of the kind that the policy bans is struck. */
   async strike(
     identities: readonly StruckIdentity<Subject>[],
     { weight, reason }: Required<StrikeOptions>,
@@ -78,7 +78,7 @@ export class BanKeeper<Subject> {
   }
 
   async strikeRefusal(verdict: Verdict): Promise<Verdict> {
-    // It is refused because other requests come first: no limit refused it.
+    // Otherwise other requests come first: no limit refused it.
     const isByLimit = verdict.reason === 'limited' && verdict.limits.some(({ allowed }) => !allowed)
     if (!isByLimit || !this.#banOf(verdict.tier).countsRefusals) return verdict
     return barredBy(await this.#strikeFor(verdict), verdict)
@@ -92,13 +92,13 @@ export class BanKeeper<Subject> {
     await this.#strikeFor(verdict)
   }
 
-  /** Ends a ban of an outage. */
+  /** Ends a ban that started during an outage. */
   end(identity: string): void {
     this.#fallback.unblock(this.#name, identity)
     if (this.#isOfStore) this.#fallback.unblock(EVERY_POLICY, identity)
   }
 
-  /** Strikes for the request of a verdict; undefined where that is no strike. */
+  /** Counts the strike of a verdict's request; undefined where it is no strike. */
   async #strikeFor(
     verdict: Verdict,
     { weight = 1, reason = '' }: StrikeOptions = {},
@@ -114,7 +114,7 @@ export class BanKeeper<Subject> {
     return this.#send(store, plan.ban, identity, { weight, jitterMs: drawJitter(ban), reason })
   }
 
-  /** A strike whose reply is lost may count or not: it is not sent again. */
+  /** A strike whose reply is lost may have counted, so it is not sent again. */
   async #send(store: Store, terms: BanTerms, identity: string, strike: Strike): Promise<StrikeResult | undefined> {
     let isLocal = store !== this.#store
     let result: StrikeResult | undefined
@@ -134,7 +134,7 @@ export class BanKeeper<Subject> {
   }
 }
 
-/** The same request, refused by the block or ban that came of a strike; the verdict itself where none did. */
+/** The same request, refused by the block or ban that followed a strike; the verdict itself where there is none. */
 function barredBy(struck: StrikeResult | undefined, verdict: Verdict): Verdict {
   if (!struck?.block) return verdict
   const { request, by } = verdict[DECISION]

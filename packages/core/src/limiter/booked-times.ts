@@ -1,10 +1,10 @@
-/** Units whose times were booked together: the first, by the performance clock, and the others `unitMs` apart. */
+/** Units whose times were booked together: the first at `at`, by the performance clock, and the others `unitMs` apart. */
 export interface Booked {
   readonly at: number
   readonly units: number
 }
 
-/** The times of units that a store has given out, in order. */
+/** The times of units that a store has booked, in order. */
 export class BookedTimes {
   readonly #unitMs: number
   readonly #booked: Booked[] = []
@@ -19,13 +19,13 @@ export class BookedTimes {
     this.#units += booked.units
   }
 
-  /** Takes back what was added, if nothing has changed since. */
+  /** Removes times that were added, if nothing has changed since. */
   remove(booked: Booked): void {
     this.#booked.splice(this.#booked.lastIndexOf(booked), 1)
     this.#units -= booked.units
   }
 
-  /** When units that come after `before` others may start, so that none of them comes before its time. */
+  /** The earliest start of units that come after `before` others, so that none of them comes before its time. */
   startOf(before: number, units: number): number {
     const unitMs = this.#unitMs
     let start = Number.NEGATIVE_INFINITY
@@ -60,10 +60,10 @@ export class BookedTimes {
     }
   }
 
-  /** Which of those booked together hold the unit that comes after so many, and how many units come before these. */
+  /** The index of the booking that holds the unit after `before` others, and the number of units before that booking. */
   #findUnit(before: number): { index: number; from: number } {
     const booked = this.#booked
-    // From the end that is nearer.
+    // From the nearer end.
     if (before > this.#units / 2) {
       let from = this.#units
       for (let index = booked.length; index > 0; ) {

@@ -8,25 +8,25 @@ import { BookedTimes } from './booked-times.js'
 import { FairQueue, type Turn } from './fair-queue.js'
 import { WaitExceeded, type WaitOptions } from './waiter.js'
 
-/** A turn that the queueing limits of a policy have given to a request, and charged. */
+/** A turn that the queueing limits of a policy have booked and charged for a request. */
 export interface Booking {
-  /** These limits, of these keys: turns of the same may be exchanged. */
+  /** The limits and their keys: turns with equal ids may be exchanged. */
   readonly id: string
-  /** When it comes, in ms from now. */
+  /** Time until the turn, in ms. */
   readonly inMs: number
-  /** Units that were charged, at least 1. */
+  /** Charged units, at least 1. */
   readonly units: number
-  /** How long after a unit the next may come. */
+  /** Minimum time from a unit to the next. */
   readonly unitMs: number
 }
 
-/** How long a request waits for a turn that it has been given. */
+/** The wait of a request for a booked turn. */
 export type BookedWait = Pick<WaitOptions, 'client' | 'maxWaitMs' | 'signal'>
 
-/** How much later than its last moment a wait ends by itself. */
+/** Delay after the end of its maximum wait until a wait ends by itself. */
 const SLACK_MS = 5
 
-/** The turn that queueing limits have given for what was charged; undefined where none has to be waited for. */
+/** The turn that queueing limits have booked for a charge; undefined where there is none to wait for. */
 export function bookingOf({ delayMs, [DECISION]: decision }: Verdict): Booking | undefined {
   if (delayMs === 0 || !isCharged(decision)) return undefined
   const { plan, identities, costs } = decision.request
@@ -45,25 +45,25 @@ export function bookingOf({ delayMs, [DECISION]: decision }: Verdict): Booking |
 
 interface BookedQueue {
   readonly turns: FairQueue
-  /** Of all turns. Together they hold as many units as the turns ask for. */
+  /** The times of all turns. They hold as many units as the turns need. */
   readonly times: BookedTimes
   readonly starts: Map<Turn, () => void>
   timer: NodeJS.Timeout | undefined
 }
 
 /**
- * Turns that a store has given out ahead of their time, exchanged between the clients that wait for them in this process: one that came
- * later than twenty requests of another client need not wait for all of these.
+ * Turns that a store has booked ahead of time. The clients that wait for them in this process exchange them: a client that
+ * came after twenty requests of another client need not wait for all of these.
  *
- * What is exchanged is the time of units, so no unit comes before one was booked, whatever order requests are served in and
- * whatever they cost: the first unit of a request may not come before the first one that is left, the second not before the second, and so on.
+ * The exchange is by times of units, so no unit comes before one was booked, in any order of requests and for any costs. The
+ * first unit of a request may not come before the first time left, the second not before the second, and so on.
  */
 export class BookedTurns {
   readonly #queues = new Map<string, BookedQueue>()
 
   /**
-   * In how many ms its turn would come if it was exchanged, and no other came. If it comes within `enoughMs` in any case, that is
-   * not worked out: then the latest that it may come.
+   * The time until its exchanged turn, in ms, if no other request came. Where every possible turn comes within `enoughMs`, that is
+   * not computed, and the latest possible turn counts.
    */
   delayOf(booking: Booking, client: string | undefined, enoughMs: number): number {
     const queue = this.#queues.get(booking.id)
@@ -83,20 +83,20 @@ export class BookedTurns {
     return Math.max(0, Math.ceil(start - now))
   }
 
-  /** Waits for the turn of a verdict, or for another that this process exchanges it for. Rejects with the signal's reason. */
+  /** Waits for the turn of a verdict, or for one exchanged for it in this process. Rejects with the signal's reason. */
   async wait(verdict: Verdict, client: string | undefined, signal: AbortSignal | undefined): Promise<void> {
     const booking = bookingOf(verdict)
     await (booking ? this.#wait(booking, client, signal) : pause(verdict.delayMs, signal))
   }
 
-  /** The same for at most `maxWaitMs`, as others may come before it meanwhile: rejects with `WaitExceeded` once that has passed. */
+  /** Waits for at most `maxWaitMs`, as others may overtake meanwhile. Rejects with `WaitExceeded` after that. */
   async waitWithin(where: string, verdict: Verdict, { client, maxWaitMs, signal }: BookedWait): Promise<void> {
     const overtaken = new AbortController()
     const late = () => {
       const message = `${where}: acquire: others came before it, and the wait would exceed what it may take`
       overtaken.abort(new WaitExceeded(message, undefined, undefined))
     }
-    // A turn that comes in time comes before this.
+    // A turn that comes in time comes before this timer.
     const lateMs = Math.ceil(maxWaitMs) + SLACK_MS
     const timer = lateMs < LONGEST_TIMER_MS ? setTimeout(late, lateMs) : undefined
     try {
@@ -106,7 +106,7 @@ export class BookedTurns {
     }
   }
 
-  /** Resolves when its turn has come. Rejects with the signal's reason when aborted: then its units are free again. */
+  /** Resolves when its turn has come. Rejects with the signal's reason when aborted, which frees its units. */
   async #wait(booking: Booking, client: string | undefined, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted()
     await new Promise<void>((resolve, reject) => {
@@ -117,7 +117,7 @@ export class BookedTurns {
         ignoreAbort?.()
         queue.turns.remove(turn, false)
         queue.starts.delete(turn)
-        // The store takes what is refunded from the end, so the others move up.
+        // The store refunds units from the end, so the others move up.
         queue.times.takeLast(turn.cost)
         this.#advance(booking.id, queue)
         reject(signal?.reason)
@@ -142,7 +142,7 @@ export class BookedTurns {
     return queue
   }
 
-  /** Starts whose turn it is, and looks again when the next one's comes. */
+  /** Starts the turns that are due, and again when the next one is. */
   #advance(id: string, queue: BookedQueue): void {
     clearTimeout(queue.timer)
     const { turns, starts, times } = queue

@@ -16,17 +16,20 @@ import { Resets } from './resets.js'
 import { activeCounter } from './watching.js'
 
 /**
- * What happens to the charges of a limiter after its decisions: refunds, settlements, releases and renewals, each
- * charge refunded once at most, and not at all after a reset.
+ * Changes the charges of a limiter after its decisions: refunds, settlements, releases and renewals. Each
+ * charge is refunded once at most, and never after a reset.
  */
 export class ChargeLedger {
   readonly #where: string
   readonly #onRoom: (request: StoreRequest) => void
   readonly #onChange: (store: Store, request: StoreRequest, result: StoreResult) => void
-  /** Of keys: what was charged before is not refunded any more. */
+  /** The resets of keys: earlier charges are not refunded. */
   readonly resets = new Resets()
 
-  /** `onRoom`: called with a request whose limits may have room again; `onChange`: called with the result of a changed charge, where the store returns promises. */
+  /**
+   * `onRoom`: called with a request whose limits may have room again. `onChange`: called with the result of a changed charge, where
+   * the store returns promises.
+   */
   constructor(
     where: string,
     onRoom: (request: StoreRequest) => void,
@@ -37,26 +40,26 @@ export class ChargeLedger {
     this.#onChange = onChange
   }
 
-  /** Refunds what was charged, and releases its permits. Resolves to whether this call refunded anything. */
+  /** Refunds a charge and releases its permits. Resolves to whether this call refunded anything. */
   async refund(decision: Decision): Promise<boolean> {
     if (!isHeld(decision)) return false
-    // A charge that was settled still holds its permits.
+    // A settled charge still holds its permits.
     if (decision.returned === 0) decision.returned = REFUNDED
     return this.#reduce(decision, SETTLED_COST | SETTLED_BYTES, () => 0)
   }
 
   /**
-   * Replaces the cost that was charged by the actual one, once. Resolves to whether anything was refunded.
+   * Replaces the charged cost with the actual one, once. Resolves to whether anything was refunded.
    *
-   * @param most what the verdict says was charged; undefined where that was nothing
+   * @param max the verdict's charge; undefined where nothing was charged
    * @throws SluiceError `INVALID_COST`
    */
-  async settle(decision: Decision, actualCost: number, most: number | undefined): Promise<boolean> {
-    checkActualCost(this.#where, actualCost, most)
+  async settle(decision: Decision, actualCost: number, max: number | undefined): Promise<boolean> {
+    checkActualCost(this.#where, actualCost, max)
     return isCharged(decision) && this.#reduce(decision, SETTLED_COST, () => actualCost)
   }
 
-  /** Replaces the bytes that were charged by those received, once; by no more than were charged. */
+  /** Replaces the charged bytes with those received, once; never with more than were charged. */
   async settleBytes(decision: Decision, received: number): Promise<boolean> {
     return isCharged(decision) && this.#reduce(decision, SETTLED_BYTES, (charged) => Math.min(received, charged))
   }
@@ -72,7 +75,7 @@ export class ChargeLedger {
     if (isHeld(decision) && request.permitId) await this.#send(decision, { ...request, op: RENEW })
   }
 
-  /** Refunds what exceeds `actual`, in the cells of these units that have not been settled yet. */
+  /** Refunds the excess over `actual` in the cells of these units that are not settled. */
   async #reduce(decision: Decision, units: number, actual: (charged: number) => number): Promise<boolean> {
     const open = units & ~decision.returned
     decision.returned |= units
@@ -89,20 +92,20 @@ export class ChargeLedger {
   }
 
   #isForgotten({ request, by: { resets, tier } }: Decision, { kernel, identity }: Cell): boolean {
-    // Permits are released by their id, whatever was reset.
+    // Permits are released by their id, even after a reset.
     if (CELL_KINDS[kernel].hasPermits) return false
     return this.resets.wasResetAfter(resets, tier, request.identities[identity] as string)
   }
 
   /**
-   * Sends a change of a charge to the store that made it, once: a store that fails may have applied it all the same.
-   * Resolves to whether it was applied for sure; if not, the charge expires by itself.
+   * Sends a change of a charge to the store that made it, once: a store that fails may still have applied it.
+   * Resolves to whether it was certainly applied; if not, the charge expires by itself.
    */
   async #send({ by, result }: Decision, request: StoreRequest): Promise<boolean> {
     const store = by.store as Store
     try {
       const decided = store.decide({ ...request, charge: result })
-      // A store that decides at once is in this process and has no outages, so its results are not remembered for one.
+      // A store that decides synchronously is in this process and has no outages, so its results are not recorded.
       if (decided instanceof Promise) this.#onChange(store, request, await decided)
       if (request.permitId !== '') activeCounter()?.changedPermits(request)
       return true

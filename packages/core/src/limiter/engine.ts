@@ -18,16 +18,16 @@ import { WaitQueues } from './wait-queue.js'
 import type { Waiter, WaitOptions } from './waiter.js'
 import { Waiting } from './waiting.js'
 
-/** Permit ids are unique over processes and restarts: the id of this process, and a number. */
+/** A counter. Permit ids are unique over processes and restarts: the id of this process, and a number. */
 let permits = 0
 const holder = crypto.randomUUID().slice(-12)
 
-/** Resolves what waits, each time that it asks. */
+/** Resolves the keys and limits of a waiting request, before each decision. */
 export type Resolver<Subject> = () => Later<Resolved<Subject>>
 
 /**
- * Decides by one policy on one store, beneath the limiter that users call and the guard of requests. It takes what the policy
- * has resolved, and knows neither subjects nor lists.
+ * Decides by one policy on one store, beneath the limiter that users call and the guard of requests. It takes the resolved
+ * policy, and knows neither requests nor lists.
  */
 export class Engine<Subject> {
   readonly policy: PolicyChoice<Subject>
@@ -36,12 +36,12 @@ export class Engine<Subject> {
   readonly charges: ChargeLedger
   /** Undefined where the policy has no `ban`. */
   readonly bans: BanKeeper<Subject> | undefined
-  /** The turns that queueing limits have given. */
+  /** The turns that queueing limits have booked. */
   readonly booked = new BookedTurns()
   readonly #fallback: LocalFallback
   readonly #queues = new WaitQueues()
   #storeAnswersLater = false
-  /** Of the last decision: the next one nearly always has the same. */
+  /** The last decision's: the next one is nearly always the same. */
   #by: DecidedBy | undefined
 
   /** @throws SluiceError `INVALID_POLICY` */
@@ -59,18 +59,18 @@ export class Engine<Subject> {
       where,
       ({ plan, identities }) => this.#queues.wake(queuesOf(plan as ReadablePlan, identities)),
       (by, request, result) => {
-        if (by === store) this.#fallback.hear(request, result)
+        if (by === store) this.#fallback.record(request, result)
       },
     )
     this.bans = policy.ban && new BanKeeper(policy, store, this.#fallback, emitter)
   }
 
-  /** Decides, and charges every limit if all have room. `op`: another than the policy's own, for a peek. */
+  /** Decides, and charges every limit if all have room. `op` replaces the policy's own, for a peek. */
   decide(resolved: Resolved<Subject>, cost: number, options: DecisionOptions, op?: Op): Verdict | Promise<Verdict> {
     const { policy, plan, identities, values, priority } = resolved
     const costs = cost === 1 && !plan.byteUnits ? plan.ones : costsOf(policy.where, plan, cost, options, op)
-    const kept = plan.reserves && keptFor(plan, plan.reserves, priority)
-    const needs = kept || plan.byteUnits ? needsOf(plan, costs, kept) : undefined
+    const reserved = plan.reserves && keptFor(plan, plan.reserves, priority)
+    const needs = reserved || plan.byteUnits ? needsOf(plan, costs, reserved) : undefined
     const charge: StoreRequest = {
       op: op ?? (costs !== plan.ones && takesNothing(needs ?? costs) ? PEEK : policy.consume),
       plan,
@@ -89,13 +89,13 @@ export class Engine<Subject> {
     const request = more
       ? { ...charge, ...(needs && { needs }), ...(turn && { turn }), ...(strike !== undefined && { strike }) }
       : charge
-    const by = this.#decidedBy(cost, policy.tier, priority, kept)
+    const by = this.#decidedBy(cost, policy.tier, priority, reserved)
     const verdict =
       isWatched() && this.emitter.isMeasured ? this.#measure(request, by) : this.#decideByStore(request, by)
-    return strike === undefined || !this.emitter.hearsStrikes ? verdict : this.#emitStrike(request, verdict)
+    return strike === undefined || !this.emitter.hasStrikeListeners ? verdict : this.#emitStrike(request, verdict)
   }
 
-  /** A method of its own, as those that make closures are: V8 would allocate for them in each call of `decide`. */
+  /** A separate method, because it makes a closure: V8 would allocate for that in each call of `decide`. */
   #emitStrike(request: StoreRequest, verdict: Later<Verdict>): Later<Verdict> {
     return whenKnown(verdict, (known) => {
       this.emitter.struckByRefusal(request, known)
@@ -103,20 +103,36 @@ export class Engine<Subject> {
     })
   }
 
-  /** What a decision has beside its request and result. */
-  #decidedBy(cost: number, tier: string | undefined, priority: number, kept: readonly number[] | undefined): DecidedBy {
+  /** The properties of a decision beside its request and result. */
+  #decidedBy(
+    cost: number,
+    tier: string | undefined,
+    priority: number,
+    reserved: readonly number[] | undefined,
+  ): DecidedBy {
     const by = this.#by
     const { charges, store } = this
     const resets = charges.resets.count
-    const isAlike = by?.cost === cost && by.tier === tier && by.priority === priority && by.kept === kept
+    const isAlike = by?.cost === cost && by.tier === tier && by.priority === priority && by.reserved === reserved
     if (isAlike && by.resets === resets) return by
-    this.#by = { charges, kind: 'decided', store, cost, tier, priority, kept, resets, list: undefined, took: undefined }
+    this.#by = {
+      charges,
+      kind: 'decided',
+      store,
+      cost,
+      tier,
+      priority,
+      reserved,
+      resets,
+      list: undefined,
+      took: undefined,
+    }
     return this.#by
   }
 
   /**
-   * Charges bytes of a response that have been sent since its request was decided on, as far as each limit can hold
-   * them. The verdict says whether they had room.
+   * Charges bytes of a response that were sent after its request was decided on, up to the capacity of each limit.
+   * The verdict says whether they had room.
    */
   chargeSent(verdict: Verdict, bytes: number): Verdict | Promise<Verdict> {
     const { plan: decided, identities } = verdict[DECISION].request
@@ -124,11 +140,11 @@ export class Engine<Subject> {
     const costs = plan.cells.map((_, c) => (plan.byteUnits?.[c] === 'response-bytes' ? bytes : 0))
     const { tier, priority } = verdict
     const by = { ...this.#decidedBy(0, tier, priority, undefined), isOfResponse: true as const }
-    // Not measured: most of them send no event.
+    // Not measured: most of these decisions send no event.
     return this.#decideByStore({ op: CHARGE, plan, identities, costs, permitId: '', fresh: true }, by)
   }
 
-  /** Waits in the queues of what is resolved until admitted. The caller still waits for `delayMs` of a queueing limit. */
+  /** Waits in the queues of the resolved limits until admitted. The caller still waits for `delayMs` of a queueing limit. */
   async waitTurn(
     resolve: Resolver<Subject>,
     wait: WaitOptions,
@@ -137,7 +153,7 @@ export class Engine<Subject> {
     const first = resolve()
     const { plan, identities, priority } = first instanceof Promise ? await first : first
     const headStartMs = wait.headStartMs ?? priority * (wait.ageEveryMs ?? 0)
-    // Another process may have refunded, which a cached refusal does not show. What waits is not refused yet.
+    // Another process may have refunded, which a cached refusal does not show. A waiting request is not refused yet.
     const fresh: DecisionOptions = { ...options, fresh: true, strikes: false }
     const { store } = this
     const turns = plan.sharesTurns
@@ -170,35 +186,35 @@ export class Engine<Subject> {
     return new Waiting(this.#queues, this.policy.where, waiter, { ...wait, headStartMs }).admission()
   }
 
-  /** Whether the store has returned promises, as those do that processes share. */
+  /** Whether the store has returned promises, as stores shared by processes do. */
   get storeAnswersLater(): boolean {
     return this.#storeAnswersLater
   }
 
-  /** Whether any request waits, in this process. */
+  /** Whether any request waits in this process. */
   get hasQueues(): boolean {
     return this.#queues.size > 0
   }
 
-  /** Whether others wait for one of these limits, in this process. */
+  /** Whether other requests wait for one of these limits in this process. */
   hasWaitersFor(plan: ReadablePlan, identities: readonly string[]): boolean {
     return this.#queues.hasAny(queuesOf(plan, identities))
   }
 
-  /** Wakes all that wait, as there may be room. */
+  /** Wakes all waiters, as there may be room. */
   wake(): void {
     this.#queues.wake()
   }
 
-  /** Forgets what was charged on these identities in one tier. */
+  /** Forgets the charges on these identities in one tier. */
   async reset(tier: string | undefined, plan: ReadablePlan, identities: readonly string[]): Promise<void> {
-    // Stores take requests in the order in which they come: charges from before are forgotten, later ones stay.
+    // Stores process requests in order: earlier charges are forgotten, later ones stay.
     this.charges.resets.note(tier, identities)
     this.#fallback.reset(plan, identities)
     await this.store.reset(plan, identities)
   }
 
-  /** Tells all that watch of a verdict that is final. `isRefused`: whether what was asked for does not happen. */
+  /** Notifies the listeners of a final verdict. `isRefused`: whether the request does not proceed. */
   conclude(verdict: Verdict, isRefused: boolean): void {
     const { noteRefusal } = this.store
     if (isRefused && noteRefusal && verdict.kind === 'decided') {
@@ -207,7 +223,7 @@ export class Engine<Subject> {
     if (isWatched()) this.emitter.decided(verdict, isRefused)
   }
 
-  /** As `#decideByStore`, and notes how long it takes. */
+  /** Measures the duration of `#decideByStore`. */
   #measure(request: StoreRequest, by: DecidedBy): Verdict | Promise<Verdict> {
     const took = { ms: 0 }
     const began = performance.now()
@@ -232,21 +248,21 @@ export class Engine<Subject> {
     this.#storeAnswersLater = true
     return result.then(
       (late) => {
-        this.#fallback.hear(request, late)
+        this.#fallback.record(request, late)
         return new Verdict(decisionOn(request, late, by))
       },
       (error) => this.#decideWithout(request, by, error),
     )
   }
 
-  /** The verdict where the store could not decide. */
+  /** The verdict when the store could not decide. */
   #decideWithout(request: StoreRequest, by: DecidedBy, error: unknown): Verdict {
     if (isUnavailable(error)) return this.#fallback.decide(request, by)
     throw error
   }
 }
 
-/** The name of the queue of each limit: by the state that it is counted in. */
+/** The names of the queues of each limit, by the state that counts it. */
 function queuesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[]): string[] {
   return cellOf.map((c) => {
     const { id, identity } = cells[c] as Cell

@@ -6,48 +6,48 @@ import type { RefusalReason, Verdict } from '../verdict/verdict.js'
 
 export type DecisionOutcome = 'admitted' | RefusalReason
 
-/** A decision that is final: once for each verdict that `onVerdict` gets, so not for a peek. */
+/** A final decision: one for each verdict that `onVerdict` gets, so not for a peek. */
 export interface DecisionEvent {
   readonly policy: string
   readonly allowed: boolean
-  /** `admitted`, or why it was refused; `left`: the client left while the request waited. */
+  /** `admitted`, or the reason of the refusal; `left`: the client left while the request waited. */
   readonly outcome: DecisionOutcome
-  /** The limit that refuses for longest; undefined where no limit refuses. */
+  /** The limit with the longest refusal; undefined where no limit refuses. */
   readonly limit: string | undefined
   readonly source: DecisionSource
   /**
-   * Milliseconds, with fractions, from when the store was asked until it had decided; of a request that waited, of its last
+   * The duration of the store's decision in milliseconds, with fractions. For a request that waited, the duration of its last
    * decision. 0 where a list decided.
    */
   readonly durationMs: number
-  /** How much of a limit is in use after it, 0 to 1: of several limits the most. Undefined where no limit was asked. */
+  /** The used fraction of the fullest limit after it, 0 to 1. Undefined where no limit decided. */
   readonly used: number | undefined
-  /** Whether it is not enforced: `enforce: { mode: 'report' }`, or a key that `enforce.percent` leaves out. */
+  /** Whether it is not enforced: `enforce: { mode: 'report' }`, or a key outside of `enforce.percent`. */
   readonly reported: boolean
-  /** Has the keys: keep them out of metric labels, and out of logs unless that is allowed. */
+  /** Contains the keys: keep them out of metric labels, and out of logs unless that is allowed. */
   readonly verdict: Verdict
 }
 
-/** An admitted request has taken the use of a limit beyond the fraction that was asked for; before this decision it was below. */
+/** An admitted request has raised the use of a limit above the requested fraction; before, it was below. */
 export interface NearLimitEvent {
   readonly policy: string
   readonly limit: string
-  /** The fraction that was crossed, as `on` was given it. */
+  /** The crossed fraction, as given to `on`. */
   readonly at: number
-  /** How much of the limit is in use now, 0 to 1. */
+  /** The used fraction of the limit, 0 to 1. */
   readonly used: number
   readonly verdict: Verdict
 }
 
-/** A strike that counted. */
+/** A counted strike. */
 export interface StrikeEvent {
   readonly policy: string
   readonly identity: Identity
-  /** How many it counts for. */
+  /** The number of strikes that it counts for. */
   readonly weight: number
-  /** As `strike` or a trap gave it; else ''. */
+  /** The reason that `strike` or a trap gave; else ''. */
   readonly reason: string
-  /** Whether it counts in this process only, as the store is away. */
+  /** Whether it counts only in this process, as the store is away. */
   readonly isLocal: boolean
 }
 
@@ -55,42 +55,42 @@ export interface StrikeEvent {
 export interface BanEvent {
   readonly policy: string
   readonly identity: Identity
-  /** Which step of the ladder it is, from 1. */
+  /** The step of the ladder, from 1. */
   readonly rung: number
-  /** How many strikes started it. */
+  /** The number of strikes that started it. */
   readonly strikes: number
-  /** How long it lasts, in ms. */
+  /** Its duration, in ms. */
   readonly forMs: number
-  /** Of the strike that started it; '' where there was none. */
+  /** The reason of the strike that started it; '' where there was none. */
   readonly reason: string
-  /** Whether it holds in this process only, as the store is away. */
+  /** Whether it holds only in this process, as the store is away. */
   readonly isLocal: boolean
 }
 
-/** A request or an `acquire` has waited in a queue of this process, and waits no more. */
+/** A request or an `acquire` has ended its wait in a queue of this process. */
 export interface WaitedEvent {
   readonly policy: string
-  /** How long, in ms, with fractions. */
+  /** The duration of the wait, in ms, with fractions. */
   readonly waitedMs: number
   /** `left`: the client has left, or the call was aborted. */
   readonly outcome: 'admitted' | 'refused' | 'left'
 }
 
-/** Policies that are data have changed: the next request is decided by them. */
+/** Policies that are data have changed, and decide the next request. */
 export interface PoliciesReloadedEvent {
-  /** Of the source, such as the path of a file. */
+  /** The name of the source, such as the path of a file. */
   readonly source: string
-  /** Of the document in force, and of the one before. */
+  /** The versions of the document in force, and of the one before. */
   readonly version: string
   readonly previous: string
-  /** How many policies there are now. */
+  /** The number of policies in force. */
   readonly policies: number
 }
 
 /** The events of `limiter.on()`. */
 export interface LimiterEvents {
   readonly decision: DecisionEvent
-  /** The decisions by which a request was refused, without those that are only reported or served all the same. */
+  /** Decisions that refused a request. Excludes refusals that were only reported, and requests served in spite of them. */
   readonly refused: DecisionEvent
   readonly 'near-limit': NearLimitEvent
   readonly strike: StrikeEvent
@@ -108,7 +108,7 @@ export interface SluiceEvents extends LimiterEvents, StoreEvents {
 
 /** Options of `on`. */
 export interface ListenOptions {
-  /** For `near-limit`: which fraction of a limit, above 0 and up to 1. @default 0.8 */
+  /** For `near-limit`: the fraction of a limit, above 0 and up to 1. @default 0.8 */
   readonly at?: number
 }
 

@@ -3,36 +3,36 @@ import { countWhile, removeAt, SortedList } from '../util/sorted-list.js'
 /** The turn of one waiter in a queue. */
 export interface Turn {
   readonly cost: number
-  /** Waiters of a higher class count as if they had come so many ms earlier. A class of its own for each number. */
+  /** Waiters of a higher class count as if they had come so many ms earlier. Each number is a class. */
   readonly headStartMs: number
-  /** When the waiter came, less its head start. */
+  /** The arrival of the waiter, less its head start. */
   readonly since: number
-  /** Whose turn it is: clients of one class are served in turn. Turns without a client share one. */
+  /** The client: clients of one class are served in turn. Turns without a client share one. */
   readonly client: string | undefined
-  /** Ends its pause, if it is in one. */
+  /** Ends the waiter's pause, if there is one. */
   wake: (() => void) | undefined
-  /** It had to leave a full queue, for a client that has fewer turns in it. */
+  /** Whether it had to leave a full queue, for a client that has fewer turns in it. */
   isDisplaced: boolean
 }
 
 /** A place in the order in which the turns of a class are served. */
 interface Place {
-  /** The start tag of the turn: what its client will have been served until then, in units, from that of the class. */
+  /** The start tag of the turn: the units that its client will have been served by then, relative to the class. */
   readonly tag: number
   readonly since: number
-  /** Of the client. */
+  /** The client's number. */
   readonly number: number
 }
 
 /** The turns of one client in a class, first come first served. */
 class ClientQueue {
   readonly client: string | undefined
-  /** Of clients that are equal otherwise, the lower number goes first. */
+  /** Decides between equal clients: the lower number goes first. */
   readonly number: number
   readonly turns: Turn[] = []
-  /** Units that its turns ask for. */
+  /** Units that its turns need. */
   units = 0
-  /** The start tag of its first turn; without turns, that which its next one would get. */
+  /** The start tag of its first turn; without turns, the tag of its next one. */
   start: number
 
   constructor(client: string | undefined, number: number, start: number) {
@@ -41,12 +41,12 @@ class ClientQueue {
     this.start = start
   }
 
-  /** When its first turn began. */
+  /** The time at which its first turn began. */
   get since(): number {
     return (this.turns[0] as Turn).since
   }
 
-  /** How many of its turns came before an instant, or with `orAt` until then. */
+  /** The number of its turns that came before an instant; with `orAt`, also at it. */
   countBefore(since: number, orAt: boolean): number {
     return countWhile(this.turns, (turn) => turn.since < since || (orAt && turn.since === since))
   }
@@ -75,11 +75,11 @@ class ClientQueue {
     return this.start > place.tag || (this.start === place.tag && this.#isAfter(place, this.start, this.since))
   }
 
-  /** How many of its turns are served up to a place, and their units. */
+  /** The number of its turns that are served up to a place, and their units. */
   upTo(place: Place): { readonly count: number; readonly units: number } {
     const { start, turns, units } = this
     if (start + units < place.tag) return { count: turns.length, units }
-    // From the end that is nearer.
+    // From the nearer end.
     if (place.tag - start > units / 2) {
       let tag = start + units
       for (let i = turns.length - 1; i >= 0; i--) {
@@ -114,14 +114,14 @@ class ClientQueue {
 /** The clients of one class, by start-time fair queueing. */
 export class FairClass {
   readonly headStartMs: number
-  /** Of classes that are equal otherwise, the lower number goes first. */
+  /** Decides between equal classes: the lower number goes first. */
   readonly number: number
   readonly #clients = new Map<string | undefined, ClientQueue>()
-  /** Those with turns, in the order in which they are served next. */
+  /** The clients with turns, in the order in which they are served next. */
   readonly #next = new SortedList<ClientQueue>((a, b) => a.start < b.start || (a.start === b.start && isEarlier(a, b)))
-  /** The same, by when their first turns began. */
+  /** The same clients, by the time at which their first turns began. */
   readonly #earliest = new SortedList<ClientQueue>(isEarlier)
-  /** Clients without turns that have had more than their share, the least first. */
+  /** The clients without turns that have had more than their share, the least first. */
   readonly #ahead = new SortedList<ClientQueue>(
     (a, b) => a.start < b.start || (a.start === b.start && a.number < b.number),
   )
@@ -134,12 +134,12 @@ export class FairClass {
     this.number = number
   }
 
-  /** Its next turn; undefined where it is empty. */
+  /** The next turn; undefined where the class is empty. */
   get first(): Turn | undefined {
     return this.#next.first?.turns[0]
   }
 
-  /** When the earliest of its turns began; infinite where it is empty. */
+  /** The time at which the earliest of its turns began; infinite where it is empty. */
   get since(): number {
     return this.#earliest.first?.since ?? Number.POSITIVE_INFINITY
   }
@@ -151,14 +151,14 @@ export class FairClass {
     return Math.min(own, second?.since ?? Number.POSITIVE_INFINITY)
   }
 
-  /** Those of a client, in the order in which they came. */
+  /** The turns of a client, in order of arrival. */
   turnsOf(client: string | undefined): readonly Turn[] {
     return this.#clients.get(client)?.turns ?? []
   }
 
   add(turn: Turn): void {
     const queue = this.#clients.get(turn.client) ?? this.#newClient(turn.client)
-    // A waiter that waited meanwhile for another limit came earlier than those before it.
+    // A waiter that waited for another limit meanwhile may have come earlier than those before it.
     const index = queue.countBefore(turn.since, true)
     if (index > 0) {
       queue.insert(turn, index)
@@ -170,7 +170,7 @@ export class FairClass {
     this.#putIn(queue)
   }
 
-  /** Of one that leaves without having been served, the client's next takes the place. Returns whether it was here. */
+  /** Removes a turn. If it was not served, the client's next turn takes its place. Returns whether it was here. */
   remove(turn: Turn, isServed: boolean): boolean {
     const queue = this.#clients.get(turn.client)
     const index = queue?.indexOf(turn) ?? -1
@@ -186,7 +186,7 @@ export class FairClass {
     return true
   }
 
-  /** The place of a turn that is here. */
+  /** The place of a turn in this class. */
   placeOf(turn: Turn): Place {
     const queue = this.#clients.get(turn.client) as ClientQueue
     return queue.placeOf(queue.indexOf(turn))
@@ -197,7 +197,7 @@ export class FairClass {
     let units = 0
     for (const queues of this.#next.arrays) {
       for (const queue of queues) {
-        // Those behind it have their first turns later.
+        // The clients behind it have later first turns.
         if (queue.isAfter(place)) return units
         units += queue.turns.length === 1 ? queue.units : queue.upTo(place).units
       }
@@ -205,7 +205,7 @@ export class FairClass {
     return units
   }
 
-  /** When the earliest turn began of those that are served at a place or later. */
+  /** The time at which the earliest turn served at a place or later began. */
   sinceFrom(place: Place): number {
     let earliest = place.since
     for (const queue of this.#clients.values()) {
@@ -215,7 +215,7 @@ export class FairClass {
     return earliest
   }
 
-  /** The place of the turn that is served last of those that came before an instant, or with `orAt` until then; undefined without any. */
+  /** The place of the last-served turn that came before an instant, or with `orAt` at it; undefined without any. */
   lastPlaceBefore(since: number, orAt: boolean): Place | undefined {
     let last: Place | undefined
     for (const queue of this.#clients.values()) {
@@ -233,7 +233,7 @@ export class FairClass {
     return queue
   }
 
-  /** Call it before the first turn of a client changes. */
+  /** Takes a client out of the lists. Call it before its first turn changes. */
   #takeOut(queue: ClientQueue): void {
     if (queue.turns.length > 0) {
       this.#next.remove(queue)
@@ -247,7 +247,7 @@ export class FairClass {
       this.#earliest.add(queue)
     } else this.#ahead.add(queue)
     this.#virtual = this.#next.first?.start ?? this.#virtual
-    // A client that has had no more than its share by now is as good as new.
+    // A client with no more than its share is like a new one.
     for (let { first } = this.#ahead; first && first.start <= this.#virtual; first = this.#ahead.first) {
       this.#ahead.remove(first)
       this.#clients.delete(first.client)
@@ -255,7 +255,7 @@ export class FairClass {
   }
 }
 
-/** Both have turns. */
+/** Whether the first turn of one client began before that of another. Both have turns. */
 function isEarlier(a: ClientQueue, b: ClientQueue): boolean {
   const [first, second] = [a.since, b.since]
   return first < second || (first === second && a.number < b.number)

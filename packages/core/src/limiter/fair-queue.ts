@@ -4,30 +4,31 @@ import { FairClass, type Turn } from './fair-class.js'
 
 export type { Turn } from './fair-class.js'
 
-/** How many turns a client has, in all classes. */
+/** The number of turns of a client, in all classes. */
 interface ClientCount {
   readonly client: string | undefined
-  /** Of clients with as many turns, the lower number goes first. */
+  /** Decides between clients with as many turns: the lower number goes first. */
   readonly number: number
   turns: number
 }
 
 /**
- * The waiters for one limit of one key. The class whose earliest waiter came first, less its head start, is served next. Within
- * a class clients take turns by units: start-time fair queueing (Goyal, Vin, Cheng 1996), where a turn starts when its client's
- * last one ends, in units served, and the earliest start is next. The turns of one client keep their order.
+ * The waiters for one limit of one key. The next class is the one whose earliest waiter came first, less its head start.
+ *
+ * Within a class clients take turns by units: start-time fair queueing (Goyal, Vin, Cheng 1996). A turn starts when its client's
+ * last one ends, in units served, and the earliest start is next. The turns of one client stay in order.
  *
  * A turn is added and removed in the time of a few binary searches, however many there are.
  */
 export class FairQueue {
   readonly #classes = new Map<number, FairClass>()
-  /** In the order in which they are served next. */
+  /** The classes in the order in which they are served next. */
   readonly #next = new SortedList<FairClass>(
     (a, b) => a.since < b.since || (a.since === b.since && a.number < b.number),
   )
   readonly #counts = new Map<string | undefined, ClientCount>()
-  /** Those with the most turns first. */
-  readonly #most = new SortedList<ClientCount>(
+  /** The clients with the most turns first. */
+  readonly #busiest = new SortedList<ClientCount>(
     (a, b) => a.turns > b.turns || (a.turns === b.turns && a.number < b.number),
   )
   #numbers = 0
@@ -42,7 +43,7 @@ export class FairQueue {
     return this.#length
   }
 
-  /** Units that all turns ask for. */
+  /** Units that all turns need. */
   get units(): number {
     return this.#units
   }
@@ -78,27 +79,27 @@ export class FairQueue {
     return true
   }
 
-  /** The classes in the order in which they are served, without one turn or with all, up to so many. */
-  classes(most: number, without?: Turn): WaitingClass[] {
+  /** Up to `max` classes in the order in which they are served, with all turns or without one. */
+  classes(max: number, without?: Turn): WaitingClass[] {
     const classes: WaitingClass[] = []
     for (const one of this.#next) {
-      // Without the turn one class is later than it is in the list.
-      if (classes.length > most) break
+      // Without the turn, one class is later than in the list.
+      if (classes.length > max) break
       classes.push({ headStartMs: one.headStartMs, since: one.sinceWithout(without) })
     }
     return classes
       .filter(({ since }) => since < Number.POSITIVE_INFINITY)
       .sort((a, b) => a.since - b.since)
-      .slice(0, most)
+      .slice(0, max)
   }
 
-  /** Units that are served until this turn, which is in the queue, has been, if no other came. */
+  /** Units that are served up to the end of this turn, if no other came. The turn is in the queue. */
   unitsThrough(turn: Turn): number {
     const own = this.#classes.get(turn.headStartMs) as FairClass
     const place = own.placeOf(turn)
     let units = own.unitsUpTo(place)
     if (this.#classes.size === 1) return units
-    // Others go first as long as they have a turn that came before all that are left of its own class.
+    // Other classes go first as long as they have a turn that came before the remaining turns of its own class.
     const since = own.sinceFrom(place)
     for (const other of this.#classes.values()) {
       if (other === own) continue
@@ -109,19 +110,19 @@ export class FairQueue {
   }
 
   /**
-   * Which turn leaves a full queue for one that is not in it: the newest of the client with the most turns, in classes that are
-   * not above its own. Undefined where the newcomer's own client would have as many, or where no client is known.
+   * The turn that leaves a full queue for one outside of it: the newest turn of the client with the most turns, in classes that
+   * are not above its own. Undefined where the newcomer's client would have as many, or where no client is known.
    */
   displacedBy({ client, headStartMs }: Turn): Turn | undefined {
     if (client === undefined) return undefined
     const classes = [...this.#classes.values()].filter((one) => one.headStartMs <= headStartMs)
     const turnsIn = (of: string | undefined) => classes.reduce((sum, one) => sum + one.turnsOf(of).length, 0)
-    let most = turnsIn(client) + 1
+    let largest = turnsIn(client) + 1
     let from: ClientCount | undefined
-    for (const one of this.#most) {
-      if (one.turns <= most) break
+    for (const one of this.#busiest) {
+      if (one.turns <= largest) break
       const turns = turnsIn(one.client)
-      if (turns > most) [most, from] = [turns, one]
+      if (turns > largest) [largest, from] = [turns, one]
     }
     if (!from) return undefined
     const { client: leaving } = from
@@ -131,13 +132,13 @@ export class FairQueue {
 
   #count(client: string | undefined, change: number): void {
     let count = this.#counts.get(client)
-    if (count) this.#most.remove(count)
+    if (count) this.#busiest.remove(count)
     else {
       count = { client, number: this.#numbers++, turns: 0 }
       this.#counts.set(client, count)
     }
     count.turns += change
-    if (count.turns > 0) this.#most.add(count)
+    if (count.turns > 0) this.#busiest.add(count)
     else this.#counts.delete(client)
   }
 }

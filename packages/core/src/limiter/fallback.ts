@@ -11,11 +11,11 @@ import { type DecidedBy, decisionOn } from '../verdict/decision.js'
 import { Verdict } from '../verdict/verdict.js'
 import { LastKnown, type LocalStore } from './last-known.js'
 
-/** What decides while the store cannot be reached. */
+/** The decisions while the store cannot be reached. */
 export interface UnavailableOption {
   /**
-   * `local` applies the same limits in this process, from what the store last
-   * said of clients that had used more than half of a limit; `allow` admits and `deny` refuses every request. Such verdicts are of kind `unavailable`.
+   * `local` applies the same limits in this process. It starts from the store's last results for clients that had used more than
+   * half of a limit. `allow` admits and `deny` refuses every request. Such verdicts are of kind `unavailable`.
    * @default 'local'
    */
   readonly decide?: 'local' | 'allow' | 'deny'
@@ -27,13 +27,13 @@ export interface UnavailableOption {
 }
 
 export interface UnavailableOptions {
-  /** What decides while the store cannot be reached: `{ decide: 'deny' }`, `{ share: 0.25 }`. @default this process, by the whole limits */
+  /** The decisions while the store cannot be reached: `{ decide: 'deny' }`, `{ share: 0.25 }`. @default this process, by the whole limits */
   readonly unavailable?: UnavailableOption
 }
 
 export const UNAVAILABLE_OPTIONS = ['unavailable'] as const
 
-/** The wait in ms that clients get while no limit decides. A store that recovers meanwhile is in use again by then. */
+/** The wait in ms that clients get while no limit decides. A store that recovers meanwhile is in use by then. */
 const TRY_AGAIN_MS = 2000
 
 /** Decides during an outage of the store: by a memory store of this process, or by the fixed verdict of `unavailable`. */
@@ -58,9 +58,9 @@ export class LocalFallback {
     this.#store = store
   }
 
-  /** Call it with every decision of the store: during an outage counting goes on from there. */
-  hear(request: StoreRequest, result: StoreResult): void {
-    if (this.#mode === 'local') localBeside(this.#store).known.hear(request, result)
+  /** Records a result of the store. Call it with each: during an outage, counting continues from there. */
+  record(request: StoreRequest, result: StoreResult): void {
+    if (this.#mode === 'local') localBeside(this.#store).known.record(request, result)
   }
 
   /** The verdict on a request that the store did not decide. */
@@ -69,26 +69,26 @@ export class LocalFallback {
     const { store, known } = localBeside(this.#store)
     const plan = this.#planOf(request.plan as ReadablePlan)
     const counted = this.#store.lastKnown?.(request)
-    if (counted) known.hear(request, counted)
+    if (counted) known.record(request, counted)
     known.charge(store as unknown as LocalStore, request, plan)
     if (plan === request.plan) return decideLocally(store, request, { ...from, kind: 'unavailable', store })
-    const kept = from.kept && keptShare(plan, from.kept, this.#share)
-    const needs = request.needs && needsOf(plan, request.costs, kept)
+    const reserved = from.reserved && keptShare(plan, from.reserved, this.#share)
+    const needs = request.needs && needsOf(plan, request.costs, reserved)
     const { needs: _, ...rest } = request
     const local: StoreRequest = { ...rest, plan, ...(needs && { needs }) }
-    // The cost exceeds this share alone: `impossible` would be wrong, as the whole limit can hold it.
+    // The cost exceeds only this share: `impossible` would be wrong, as the whole limit can hold it.
     if (isImpossible(local) && !isImpossible(request)) return undecided(request, from, false)
-    return decideLocally(store, local, { ...from, kind: 'unavailable', store, kept })
+    return decideLocally(store, local, { ...from, kind: 'unavailable', store, reserved })
   }
 
-  /** Forgets what was charged in this process during an outage. */
+  /** Forgets the charges of this process during an outage. */
   reset(plan: ReadablePlan, identities: readonly string[]): void {
     const local = locals.get(this.#store)
     local?.known.forget(plan, identities)
     void local?.store.reset(this.#planOf(plan), identities)
   }
 
-  /** Strikes during an outage stay in this process. */
+  /** Counts a strike during an outage, which stays in this process. */
   strike(terms: BanTerms, identity: string, strike: Strike): StrikeResult | undefined {
     return this.#mode === 'local'
       ? (localBeside(this.#store).store.strike?.(terms, identity, strike) as StrikeResult)
@@ -111,7 +111,7 @@ export class LocalFallback {
     return scaled
   }
 
-  /** The plan of which one is a share; the same for one that is no share. */
+  /** The plan that a share was made from; the plan itself where it is no share. */
   wholeOf(plan: Plan): ReadablePlan {
     return this.#wholes.get(plan) ?? (plan as ReadablePlan)
   }
@@ -129,9 +129,8 @@ interface Local {
 const locals = new WeakMap<Store, Local>()
 
 /**
- * One memory store for all limiters on a store, as limiters of one name share their state, and what the store said of
- * clients. It is kept after the outage
- * until its states expire: a store that fails repeatedly must not hand out a fresh quota each time.
+ * The memory store and the known results for all limiters on a store, as limiters of one name share their state.
+ * It remains after the outage until its states expire: a store that fails repeatedly must not grant a fresh quota each time.
  */
 function localBeside(store: Store): Local {
   let local = locals.get(store)

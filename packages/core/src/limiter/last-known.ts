@@ -1,25 +1,25 @@
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import { type Cell, CONSUME, PEEK, type Plan, STRIDE, type StoreRequest, type StoreResult } from '../store/store.js'
 
-/** Most states remembered, of all limiters on a store. */
-const MOST = 10_000
+/** Maximum of states remembered, for all limiters on a store. */
+const MAX_STATES = 10_000
 
 /** A store in this process, which can also decide as of an earlier instant. */
 export interface LocalStore {
   decide(request: StoreRequest, now?: number): StoreResult
 }
 
-/** What the store said of a cell, and when, by the clock of this process. */
+/** The store's last result for a cell, with its time by the clock of this process. */
 interface Known {
   readonly at: number
-  /** Of the limit with the least left: its units left, its capacity, and after how many ms it is as good as new. */
+  /** The limit with the least left: its remaining units, its capacity, and the time in ms until it is full again. */
   readonly remaining: number
   readonly capacity: number
   readonly resetMs: number
 }
 
 /**
- * What the store said last of clients that had used more than half of a limit, blocks aside. In an outage counting goes on
+ * The store's last results for clients that had used more than half of a limit, without blocks. In an outage counting continues
  * from there, and not from a full quota.
  */
 export class LastKnown {
@@ -33,8 +33,8 @@ export class LastKnown {
     this.#isStores = isStores
   }
 
-  /** Call it with every decision of the store. */
-  hear({ plan, identities }: StoreRequest, { now, values, offset, block }: StoreResult): void {
+  /** Records a result of the store. Call it with each. */
+  record({ plan, identities }: StoreRequest, { now, values, offset, block }: StoreResult): void {
     if (block) return
     let at = offset
     for (let c = 0; c < plan.cells.length; c++) {
@@ -51,7 +51,7 @@ export class LastKnown {
       }
       if (fullest < 0 && this.#known.size === 0) continue
       const key = keyOf(plan, cell, identities)
-      // Deleted first, so that the newest are last: a map keeps the order of insertion.
+      // Deleted first, so that the newest entries are last: a map is in order of insertion.
       this.#known.delete(key)
       if (fullest < 0 || CELL_KINDS[cell.kernel].hasPermits) continue
       const from = at - (cell.limits.length - fullest) * STRIDE
@@ -60,7 +60,7 @@ export class LastKnown {
       this.#known.set(key, { at: this.#isStores ? now : this.#clock(), remaining, capacity, resetMs })
     }
     for (const key of this.#known.keys()) {
-      if (this.#known.size <= MOST) break
+      if (this.#known.size <= MAX_STATES) break
       this.#known.delete(key)
     }
   }
@@ -69,7 +69,7 @@ export class LastKnown {
     for (const cell of plan.cells) this.#known.delete(keyOf(plan, cell, identities))
   }
 
-  /** Charges a local store what is known of the cells of a decision, once: as `local` counts it, by its plan at a share. */
+  /** Charges a local store, once, for the known use of a decision's cells. `scaled`: the local plan, which may be a share. */
   charge(local: LocalStore, { plan, identities }: StoreRequest, scaled: Plan): void {
     if (this.#known.size === 0) return
     for (let c = 0; c < plan.cells.length; c++) {
@@ -94,15 +94,15 @@ function chargeCell(
   { at, remaining, capacity, resetMs }: Known,
 ): void {
   const cell = plan.cells[c] as Cell
-  const most = Math.min(...cell.limits.map((limit) => limit.capacity))
-  const used = Math.min(most, Math.ceil(((capacity - remaining) * most) / capacity))
+  const max = Math.min(...cell.limits.map((limit) => limit.capacity))
+  const used = Math.min(max, Math.ceil(((capacity - remaining) * max) / capacity))
   const request = { plan, identities, permitId: '' }
   const costs = (units: number) => plan.cells.map((_, i) => (i === c ? units : 0))
-  // What an earlier outage left here counts already.
+  // The charges of an earlier outage in this store count already.
   const before = local.decide({ ...request, op: PEEK, costs: costs(0) })
   const offset = before.offset + STRIDE * plan.cells.slice(0, c).reduce((sum, { limits }) => sum + limits.length, 0)
   const room = Math.min(...cell.limits.map((_, l) => before.values[offset + l * STRIDE] as number))
-  const units = used - (most - room)
+  const units = used - (max - room)
   if (units <= 0) return
   const windowMs = cell.limits[0]?.windowMs ?? 0
   const chargedAt = CELL_KINDS[cell.kernel].chargedAt(cell.params, { windowMs, used, at, resetMs })

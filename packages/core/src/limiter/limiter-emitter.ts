@@ -9,28 +9,28 @@ import { type DecisionEvent, LIMITER_EVENTS, type LimiterEvents, type WaitedEven
 import type { LimitUse } from './near-limit.js'
 import { activeCounter } from './watching.js'
 
-/** Sends all that a limiter does to its listeners, those of the process, diagnostics channels, and counters of metrics. */
+/** Sends the events of a limiter to its listeners, those of the process, diagnostics channels, and counters of metrics. */
 export class LimiterEmitter {
   readonly listeners: Listeners<LimiterEvents>
 
-  /** `where`: how warnings name the limiter. */
+  /** `where`: the name of the limiter in warnings. */
   constructor(where: string) {
     this.listeners = new Listeners<LimiterEvents>(where, LIMITER_EVENTS)
   }
 
-  /** Whether to measure the decision that comes. */
+  /** Whether to measure the next decision. */
   get isMeasured(): boolean {
     const { listeners } = this
     if (activeCounter()?.measuresNext()) return true
     return hearsOfDecisions() && (listeners.hears('decision') || listeners.hears('refused'))
   }
 
-  /** Whether a listener hears strikes or bans. */
-  get hearsStrikes(): boolean {
+  /** Whether there is a listener for strikes or bans. */
+  get hasStrikeListeners(): boolean {
     return this.listeners.hears('strike') || this.listeners.hears('ban')
   }
 
-  /** Call it with a verdict that is final. `isRefused`: whether the request does not go on. Call it where decisions are watched. */
+  /** Takes a final verdict. `isRefused`: whether the request does not proceed. Call it where decisions are watched. */
   decided(verdict: Verdict, isRefused: boolean): void {
     activeCounter()?.decided(verdict)
     if (!hearsOfDecisions()) return
@@ -38,15 +38,15 @@ export class LimiterEmitter {
     if (verdict.allowed && listeners.hears('near-limit')) {
       for (const use of usesOf(verdict)) listeners.send('near-limit', use as never)
     }
-    const isHeard = listeners.hears('decision')
-    const isRefusalHeard = isRefused && listeners.hears('refused')
-    if (!isHeard && !isRefusalHeard) return
+    const isObserved = listeners.hears('decision')
+    const isRefusalObserved = isRefused && listeners.hears('refused')
+    if (!isObserved && !isRefusalObserved) return
     const event = decisionEvent(verdict)
-    if (isHeard) listeners.send('decision', event)
-    if (isRefusalHeard) listeners.send('refused', event)
+    if (isObserved) listeners.send('decision', event)
+    if (isRefusalObserved) listeners.send('refused', event)
   }
 
-  /** Call it with the verdict of a request whose refusal is a strike. */
+  /** Takes the verdict of a request whose refusal is a strike. */
   struckByRefusal({ plan: { ban }, identities }: StoreRequest, verdict: Verdict): void {
     const { result } = verdict[DECISION]
     if (!ban || !(verdict.reason === 'limited' || result.block?.hasBegun)) return
@@ -54,7 +54,7 @@ export class LimiterEmitter {
     this.struck(verdict.policy, identities[ban.identity] as string, strike, result, verdict.kind === 'unavailable')
   }
 
-  /** Call it with each strike. */
+  /** Takes each strike. */
   struck(
     policy: string,
     text: string,
@@ -63,7 +63,7 @@ export class LimiterEmitter {
     isLocal: boolean,
   ): void {
     // While a block or ban holds, strikes do not count.
-    if (!this.hearsStrikes || (block && !block.hasBegun)) return
+    if (!this.hasStrikeListeners || (block && !block.hasBegun)) return
     const { listeners } = this
     const identity = identityIn(text)
     listeners.send('strike', { policy, identity, weight, reason, isLocal })
@@ -72,16 +72,16 @@ export class LimiterEmitter {
     listeners.send('ban', { policy, identity, rung, strikes, forMs: block.remainingMs, reason: block.reason, isLocal })
   }
 
-  /** Call it before a wait in a queue. Returns what to call once it is over; undefined without listeners. */
+  /** Takes the start of a wait in a queue. Returns the function to call at its end; undefined without listeners. */
   waits(policy: string): ((outcome: WaitedEvent['outcome']) => void) | undefined {
     const counted = activeCounter()?.waits(policy)
-    const isHeard = this.listeners.hears('waited')
-    if (!counted && !isHeard) return undefined
+    const isObserved = this.listeners.hears('waited')
+    if (!counted && !isObserved) return undefined
     const began = performance.now()
     return (outcome) => {
       const waitedMs = performance.now() - began
       counted?.(outcome, waitedMs)
-      if (isHeard) this.listeners.send('waited', { policy, waitedMs, outcome })
+      if (isObserved) this.listeners.send('waited', { policy, waitedMs, outcome })
     }
   }
 }
@@ -95,27 +95,27 @@ function decisionEvent(verdict: Verdict): DecisionEvent {
     limit: refusingLimit(verdict),
     source: sourceOf(verdict[DECISION]),
     durationMs: verdict[DECISION].by.took?.ms ?? 0,
-    used: mostUsed(verdict),
+    used: largestUse(verdict),
     reported,
     verdict,
   }
 }
 
-/** The name of the limit that refuses for longest. */
+/** The name of the limit with the longest refusal. */
 export function refusingLimit(verdict: Verdict): string | undefined {
   if (verdict.allowed || verdict.reason === 'left') return undefined
   const { limits } = verdict
   return limits[longestRefusal(limits)]?.name
 }
 
-function mostUsed(verdict: Verdict): number | undefined {
+function largestUse(verdict: Verdict): number | undefined {
   const decision = verdict[DECISION]
   if (!isOfLimits(decision)) return undefined
   const { resolved } = decision.request.plan as ReadablePlan
-  return resolved.reduce((most, _, i) => Math.max(most, useOf(decision, i)), 0)
+  return resolved.reduce((largest, _, i) => Math.max(largest, useOf(decision, i)), 0)
 }
 
-/** How the charge of a verdict has changed the use of each limit. */
+/** The change that a verdict's charge made in the use of each limit. */
 function usesOf(verdict: Verdict): readonly LimitUse[] {
   const decision = verdict[DECISION]
   if (!isOfLimits(decision) || !isHeld(decision)) return []

@@ -56,7 +56,7 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
   return makeLimiter(options).limiter
 }
 
-/** The limiter, and what it decides by. */
+/** The limiter, and its engine. */
 export function makeLimiter<Subject = string>(
   options: LimiterOptions<Subject> & LimitForm,
 ): { readonly limiter: Limiter<Subject>; readonly engine: Engine<Subject> } {
@@ -72,7 +72,7 @@ export function makeLimiter<Subject = string>(
   }
   const emitter = new LimiterEmitter(policy.where)
   const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings, emitter.listeners)
-  // Without key functions a subject is the key as text; with them it is whatever they take.
+  // Without key functions the argument is the key as text; with them it is their argument.
   const areTexts = policy.all.every(({ keys }) => keys.every((key) => key === undefined))
   const namesIdentity = areTexts ? isPlainObject : () => false
   const { onVerdict } = options
@@ -96,7 +96,7 @@ const TEXTS: ListSources<unknown> = {
   moreKinds: [],
   denyOptions: [],
 }
-/** Subjects that are objects, without HTTP: their address is `ip`. */
+/** Lists for arguments that are objects, without HTTP: their address is `ip`. */
 const OBJECTS: ListSources<unknown> = {
   ...TEXTS,
   addressOf: (subject) => (subject as { ip?: unknown } | null | undefined)?.ip,
@@ -131,14 +131,14 @@ export class Limiter<Subject = string> {
     return this.#engine.policy.name
   }
 
-  /** The limits as they were made; a plain `{ limit, window }` shows here which algorithm it became. */
+  /** The limits as they were made. Shows the algorithm that a plain `{ limit, window }` selects. */
   get limits(): readonly Limit<Subject>[] {
     return this.#engine.policy.limits
   }
 
   /**
    * Decides, and charges every limit if all have room. Never rejects for a refusal, nor because the
-   * store is away: then `unavailable` decides.
+   * store is away: `unavailable` decides then.
    *
    * @throws SluiceError `INVALID_KEY`, `INVALID_COST`, `INVALID_POLICY` (options, or a limit function's result)
    */
@@ -161,8 +161,8 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * Refunds what an allowed verdict charged, once, less what time has restored already. Releases its permits, too.
-   * Resolves to whether this call refunded anything. During an outage nothing that the store charged is
+   * Refunds the charge of an allowed verdict, once, less the units that time has already restored. Releases its permits too.
+   * Resolves to whether this call refunded anything. During an outage, charges of the store are not
    * refunded, then or later.
    */
   async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
@@ -179,32 +179,32 @@ export class Limiter<Subject = string> {
     return this.#engine.charges.refund(decision)
   }
 
-  /** The same as `verdict.settle(actualCost)`. */
+  /** Equals `verdict.settle(actualCost)`. */
   async settle(verdict: Verdict, actualCost: number): Promise<boolean> {
     return this.#engine.charges.settle(this.#decisionOf(verdict), actualCost, maxToSettle(verdict))
   }
 
   /**
-   * Releases the permits that a verdict took in `concurrency` limits; what it charged elsewhere stays charged. A second
+   * Releases the permits that a verdict took in `concurrency` limits; its other charges stay. A second
    * call releases nothing more. Without a verdict, as for a skipped request, it does nothing.
    */
   async release(verdict: Verdict | undefined): Promise<void> {
     if (verdict) await this.#engine.charges.release(this.#decisionOf(verdict))
   }
 
-  /** Holds the permits of a verdict for another `ttl`; permits already released or expired are not taken again. */
+  /** Holds the permits of a verdict for another `ttl`. Permits already released or expired are not taken again. */
   async renew(verdict: Verdict): Promise<void> {
     await this.#engine.charges.renew(this.#decisionOf(verdict))
   }
 
   /**
-   * Waits its turn and resolves when admitted: of the calls for one key the higher `priority` first, then in turn by `fairBy`, and
-   * first in, first out; within this process, or with `sharedTurns` by priority across processes.
+   * Waits its turn and resolves when admitted. Among calls for one key, the higher `priority` is first, then clients in turn by
+   * `fairBy`, then first in, first out. The order holds within this process, or with `sharedTurns` by priority across processes.
    *
-   * @throws SluiceError `WAIT_EXCEEDED` at once when the wait would exceed `maxWait`, when it can never succeed, or when `size` calls wait;
-   * the signal's reason when aborted (a charge already made is refunded then).
+   * @throws SluiceError `WAIT_EXCEEDED` at once when the wait would exceed `maxWait`, when it can never succeed, or when `size`
+   * calls wait. The signal's reason when aborted; a charge is refunded then.
    */
-  // `async`, so that a bad key rejects as in the other methods.
+  // `async`, so that an invalid key rejects as in the other methods.
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     const began = performance.now()
     const wait = acquireOptions(this.#where, options)
@@ -230,9 +230,9 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * Calls back with each event of this limiter: see docs/events.md for what there is, and `events.on()` for those of all limiters.
-   * Synchronously, so be brief. What a listener throws, or rejects with, becomes a warning of the process
-   * (`SLUICE_LISTENER_FAILED`) and changes no decision. Returns what ends it.
+   * Calls back with each event of this limiter. docs/events.md lists them, and `events.on()` has those of all limiters.
+   * The call is synchronous, so be brief. A listener that throws or rejects causes a warning of the process
+   * (`SLUICE_LISTENER_FAILED`) and changes no decision. Returns a function that stops listening.
    *
    * @example const stop = limiter.on('refused', ({ limit, verdict }) => audit(limit, verdict.keys))
    * @throws SluiceError `INVALID_POLICY`
@@ -246,10 +246,11 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * Forgets what was charged on an identity, in every tier if it is given as text or by its kind. Blocks stay. Charges
-   * from before are not refunded any more by `refund`, `settle` or `count` of this limiter; other limiters and other
-   * processes do not see the reset, and may still refund theirs. Strikes are forgotten with the charges; a ban that holds,
-   * and its rung, stay.
+   * Forgets the charges on an identity, in every tier if it is given as text or by its kind. Blocks stay. Strikes are
+   * forgotten with the charges; a ban in force, and its rung, stay.
+   *
+   * `refund`, `settle` and `count` of this limiter do not refund earlier charges after that. Other limiters and other processes do
+   * not see the reset, and may still refund theirs.
    *
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
@@ -264,11 +265,11 @@ export class Limiter<Subject = string> {
   /**
    * Refuses an identity, in every process that shares the store, until `for` from now. A second block replaces the first.
    * Where a policy groups addresses in several ways, the smallest group of an address is refused. A network of addresses is
-   * refused as a whole: elsewhere within a second.
+   * refused as a whole; other processes refuse it within a second.
    *
    * @param identity by its kind, such as `{ ip: '192.0.2.7' }` or `{ ip: '192.0.2.0/24' }`; or its text, where the limiter counts one kind only
-   * @throws SluiceError `INVALID_KEY`, which lists the kinds; `STORE_FULL`, a memory store without room for
-   * the block, or 100,000 networks blocked on Redis;
+   * @throws SluiceError `INVALID_KEY`, which lists the kinds; `STORE_FULL` where a memory store has no room for
+   * the block, or 100,000 networks are blocked on Redis;
    * `STORE_UNAVAILABLE`, after which the block may hold or not
    */
   async block(identity: KeyValue | IdentityByKind, options: BlockOptions): Promise<void> {
@@ -285,8 +286,8 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * Ends a block or ban before its time, also one by another policy where bans are of the store. Forgets the strikes and
-   * the rung, so the next ban is of the first rung.
+   * Ends a block or ban before its time, also one by another policy where bans apply to the whole store. Forgets the strikes
+   * and the rung, so the next ban is of the first rung.
    *
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
@@ -305,8 +306,8 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * Strikes an identity for what no limit sees, such as a request for a path that only probes ask for. With the strike
-   * that is the last but none, its ban starts. While it is banned or blocked, strikes do not count. During an outage of
+   * Strikes an identity for an offence that no limit sees, such as a request for a path that only probes request. The last
+   * required strike starts the ban. While the identity is banned or blocked, strikes do not count. During an outage of
    * the store strikes stay in this process.
    *
    * @param identity of the kind that the policy bans, such as `{ ip: '192.0.2.7' }`; or its text, where it counts one kind only
@@ -321,9 +322,9 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * What a verdict is of.
+   * The decision of a verdict.
    *
-   * @throws SluiceError `INVALID_POLICY` for what is no verdict of this limiter
+   * @throws SluiceError `INVALID_POLICY` for a value that is no verdict of this limiter
    */
   #decisionOf(verdict: Verdict): Decision {
     const expected = 'a verdict of this limiter'
@@ -344,14 +345,14 @@ export class Limiter<Subject = string> {
       : listed.decide(subject, undefined as never)
   }
 
-  /** What a list allows is admitted at once; what it denies is refused at once. */
+  /** A listed argument is admitted or refused at once. Undefined where no list matches. */
   #turnByList(subject: Subject): Promise<Verdict> | undefined {
     const listed = this.#decideByList(subject)
     if (!listed || listed.allowed) return listed && Promise.resolve(listed)
     return Promise.reject(new WaitExceeded(`${this.#where}: acquire: a list denies it`, undefined, listed))
   }
 
-  /** Announces a verdict, or the refusal with which a wait ended. */
+  /** Passes a verdict, or the refusal with which a wait ended, to listeners and `onVerdict`. */
   #announced(subject: Subject, verdict: Verdict | Promise<Verdict | WaitExceeded>): Promise<Verdict> {
     if (!(verdict instanceof Promise)) {
       this.#announce(subject, verdict)

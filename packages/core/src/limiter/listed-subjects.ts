@@ -12,12 +12,12 @@ import { type DecidedBy, decisionOn } from '../verdict/decision.js'
 import { Verdict } from '../verdict/verdict.js'
 import { isAddressForgeable } from './open-proxy.js'
 
-/** Where identities come from that the policy's keys do not read. */
+/** Sources of identities that the policy's keys do not read. */
 export interface ListSources<Subject> {
   readonly addressOf: (subject: Subject, context: HttpContext<Subject>) => unknown
   readonly moreKeys: MoreKeys<Subject>
   readonly moreKinds: readonly string[]
-  /** What may stand in `deny` beside `lists`. */
+  /** The options that `deny` may contain beside `lists`. */
   readonly denyOptions: readonly string[]
 }
 
@@ -29,19 +29,19 @@ const BY_LIST: Omit<DecidedBy, 'list'> = {
   cost: 0,
   tier: undefined,
   priority: 0,
-  kept: undefined,
+  reserved: undefined,
   resets: 0,
   took: undefined,
 }
 
 const NO_LIMITS = { resolved: [], cellOf: [], byteUnits: undefined, reserves: undefined, definitions: [] }
 
-/** Whether there are lists: of a limiter itself, or of its store. */
+/** Whether a limiter or its store has lists. */
 export function hasLists({ allow, deny }: { allow?: unknown; deny?: unknown }, store: Store | undefined): boolean {
   return allow !== undefined || deny !== undefined || store?.lists !== undefined
 }
 
-/** Asks the lists of a limiter and of its store, and turns matches into verdicts. */
+/** Checks the lists of a limiter and of its store, and turns matches into verdicts. */
 export class ListedSubjects<Subject> {
   readonly #where: string
   readonly #reader: KindReader<Subject>
@@ -64,7 +64,7 @@ export class ListedSubjects<Subject> {
     this.#reader = reader
     this.#warnings = warnings
     this.#plan = readablePlan({ policy: policy.name, cells: [], starts: [''], ...NO_LIMITS })
-    this.#step = new ListStep(where, allow, deny, store, reader, (list, kind) => this.#tellUnreadable(list, kind))
+    this.#step = new ListStep(where, allow, deny, store, reader, (list, kind) => this.#warnUnreadable(list, kind))
   }
 
   /** See `ListStep`. */
@@ -72,17 +72,17 @@ export class ListedSubjects<Subject> {
     return this.#step.pending
   }
 
-  /** Undefined where no list matches the subject. */
+  /** Undefined where no list matches the argument. */
   decide(subject: Subject, context: HttpContext<Subject>): Verdict | undefined {
     return this.#verdict({
       valueOf: (kind) => this.#reader.read(kind, subject, context),
       ask: (predicate: ListPredicate<never>) => predicate(subject as never, context as never),
-      // Without HTTP there is no context, and the application says whose address it is.
+      // Without HTTP there is no context, and the application determines the address.
       hasForgeableAddress: () => context !== undefined && isAddressForgeable(context, this.#warnings.emit),
     })
   }
 
-  /** The same for an identity that is given by hand: functions of requests are not asked. */
+  /** The same for an identity that is given by hand: functions of requests are not called. */
   decideGiven(given: Given): Verdict | undefined {
     return this.#verdict({
       valueOf: (kind) => this.#reader.readGiven(kind, given),
@@ -91,7 +91,7 @@ export class ListedSubjects<Subject> {
     })
   }
 
-  /** Warns of a block that has no effect, as an allow list admits the identity. */
+  /** Warns about a block that has no effect, as an allow list admits the identity. */
   adviseOnBlock(given: Given): void {
     const list = this.decideGiven(given)?.list
     if (list?.effect !== 'allow') return
@@ -114,7 +114,7 @@ export class ListedSubjects<Subject> {
     return new Verdict(decisionOn(request, result, { ...BY_LIST, list: report }))
   }
 
-  #tellUnreadable(list: string, kind: string): void {
+  #warnUnreadable(list: string, kind: string): void {
     this.#warnings.emit(
       'SLUICE_LIST_KIND',
       `${this.#where}: ${list} has identities of the kind ${kind}, which this policy does not read from a request (it reads ` +

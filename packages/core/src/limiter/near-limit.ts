@@ -3,14 +3,14 @@ import type { Listeners } from '../util/listeners.js'
 import { knownOptions } from '../util/validate.js'
 import type { ListenOptions, NearLimitEvent } from './events.js'
 
-/** How an admission has changed the use of a limit. Each listener has a fraction of its own. */
+/** The change that an admission made in the use of a limit. Each listener has its own fraction. */
 export interface LimitUse extends Omit<NearLimitEvent, 'at'> {
-  /** How much was in use before. */
+  /** The use before it. */
   readonly before: number
 }
 
 /**
- * Listens, and for `near-limit` to what crosses a fraction alone.
+ * Adds a listener. For `near-limit`, it is called only when its fraction is crossed.
  *
  * @throws SluiceError `INVALID_POLICY`
  */

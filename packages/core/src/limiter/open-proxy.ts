@@ -3,12 +3,12 @@ import { emitWarning, type Warnings } from '../util/warnings.js'
 
 type TrustInEveryone = Extract<ProxyTrust, object>
 
-/** Apps whose setting was warned of: once each, however many limiters they have. */
+/** Apps whose setting has caused a warning: once each, however many limiters they have. */
 const warnedApps = new WeakSet<object>()
 
 /**
- * Whether any client can choose its address, as the framework trusts `X-Forwarded-For` from everyone. Then nothing may be
- * granted by address. Warns of it, once per app.
+ * Whether a client can choose its address, as the framework trusts `X-Forwarded-For` from everyone. Nothing may be
+ * granted by address then. Warns about it, once per app.
  */
 export function isAddressForgeable(
   { proxyTrust }: Pick<HttpContext, 'proxyTrust'>,
@@ -23,7 +23,7 @@ export function isAddressForgeable(
   )
 }
 
-/** The same with a warning of the caller's, which is given once for each app that is not in `warned`. */
+/** The same with a warning of the caller, which is emitted once for each app that is not in `warned`. */
 export function hasOpenProxy(
   proxyTrust: ProxyTrust | undefined,
   warned: WeakSet<object>,

@@ -9,12 +9,12 @@ import type { Verdict } from '../verdict/verdict.js'
 import type { UnavailableOptions } from './fallback.js'
 
 export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, ListOptions<Subject>, UnavailableOptions {
-  /** Where state lives. @default a memory store of this limiter's own */
+  /** The store of the state. @default a memory store of this limiter's own */
   readonly store?: Store
   /**
-   * Called with each verdict of `consume`, and the one with which `acquire` ends, before they are returned; not for a `peek`.
-   * What it throws rejects the call; what was charged stays charged. No promise is waited for: one that rejects is
-   * warned of (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
+   * Called with each verdict of `consume`, and the last verdict of an `acquire`, before they are returned; not for a `peek`.
+   * An error that it throws rejects the call; the charge stays. A returned promise is not awaited; its rejection becomes a
+   * warning (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
    */
   readonly onVerdict?: (subject: Subject, verdict: Verdict) => unknown
   /** Silences warnings of this limiter, one by one: `{ SLUICE_SAME_NAME: false }`. */
@@ -22,16 +22,16 @@ export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, ListOpt
 }
 
 export interface CostOptions {
-  /** Units this takes from every limit: whole, 0 or more; 0 peeks. @default 1 */
+  /** Units to take from every limit: whole, 0 or more; 0 peeks. @default 1 */
   readonly cost?: number
-  /** Bytes this takes from limits whose unit is `content-bytes`; needed to consume where there are such limits. */
+  /** Bytes to take from limits whose unit is `content-bytes`. Required to consume where there are such limits. */
   readonly bytes?: number
   /**
-   * Bytes this takes from limits whose unit is `response-bytes`; needed to consume where there are such limits. 0 asks for room for
+   * Bytes to take from limits whose unit is `response-bytes`. Required to consume where there are such limits. 0 requires room for
    * one. @default for a peek 0
    */
   readonly responseBytes?: number
-  /** What `reserve` goes by. @default by the policy's `priority`, else 0 */
+  /** The priority for `reserve`. @default by the policy's `priority`, else 0 */
   readonly priority?: number
   /** The tier, for a key that is given as text to a limiter of requests. @default by the policy's `tier` */
   readonly tier?: string
@@ -41,14 +41,14 @@ export interface CostOptions {
 export interface DecisionOptions extends Omit<CostOptions, 'cost'> {
   /** Whether the store itself has to decide, without the deny cache. @default false */
   readonly fresh?: boolean
-  /** Whose turn it is, where it waits for that across processes. */
+  /** The turn, where the request waits for it across processes. */
   readonly turn?: WaitingTurn | undefined
-  /** Whether a refusal is a strike, where the policy bans: not while it may still be admitted in the end. @default true */
+  /** Whether a refusal is a strike, where the policy bans. False while the request may still be admitted. @default true */
   readonly strikes?: boolean
 }
 
 export interface BlockOptions {
-  /** How long: whole milliseconds or a duration such as `'1h'`, up to 100 years, or `Infinity`: until it is removed. */
+  /** The duration: whole milliseconds or text such as `'1h'`, up to 100 years, or `Infinity`: until it is removed. */
   readonly for: Duration
   /** Shown in verdicts of blocked requests; up to 200 characters. @default '' */
   readonly reason?: string
@@ -61,19 +61,19 @@ export function checkReason(where: string, reason: unknown): string {
 }
 
 const COST_OPTIONS = ['cost', 'bytes', 'responseBytes', 'priority', 'tier'] as const
-/** Options of decisions, which are read for each, most of them in an object that names none. */
+/** Options of decisions, which are read for each. Most are read from an object that has none of them. */
 export const DECISION_OPTIONS = [...COST_OPTIONS, 'fresh', 'turn', 'strikes'] as const
-/** Each is its own, so that it inherits none. */
+/** Each is an own property, so that none is inherited. */
 export const NO_OPTIONS: DecisionOptions = Object.freeze(
   Object.fromEntries(DECISION_OPTIONS.map((name) => [name, undefined])),
 )
 
-/** @throws SluiceError `INVALID_POLICY` for an option that is none */
+/** @throws SluiceError `INVALID_POLICY` for an unknown option */
 export function checkCostOptions(where: string, method: string, options: CostOptions): void {
   if (options !== NO_OPTIONS && !isCostOptions(options)) knownOptions(`${where}: ${method}`, options, COST_OPTIONS)
 }
 
-/** The check of `knownOptions`, nearly free for the few options that callers make anew for each decision. */
+/** The check of `knownOptions`, at nearly no cost for the small objects that callers make for each decision. */
 function isCostOptions(options: unknown): boolean {
   if (typeof options !== 'object' || options === null || isPolluted()) return false
   for (const field in options) {
@@ -83,20 +83,20 @@ function isCostOptions(options: unknown): boolean {
   return !Array.isArray(options)
 }
 
-/** Whether every object has one of them. */
+/** Whether every object has one of them, by its prototype. */
 function isPolluted(): boolean {
   const all: object = Object.prototype
   return 'cost' in all || 'bytes' in all || 'responseBytes' in all || 'priority' in all || 'tier' in all
 }
 
 export interface StrikeOptions {
-  /** How many strikes it counts for: 1 to 1,000,000. @default 1 */
+  /** The number of strikes that it counts for: 1 to 1,000,000. @default 1 */
   readonly weight?: number
-  /** Shown in the verdicts of the ban that it starts, if it does; up to 200 characters. @default '' */
+  /** Shown in the verdicts of the ban that it may start; up to 200 characters. @default '' */
   readonly reason?: string
 }
 
-export const MOST_WEIGHT = 1_000_000
+export const MAX_WEIGHT = 1_000_000
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function checkedStrike(policy: string, options: StrikeOptions): Required<StrikeOptions> {
@@ -104,6 +104,6 @@ export function checkedStrike(policy: string, options: StrikeOptions): Required<
   knownOptions(where, options, ['weight', 'reason'])
   const { weight = 1, reason = '' } = options
   wholeNumber(where, 'weight', weight, 1)
-  if (weight > MOST_WEIGHT) invalidPolicy(where, 'weight', `at most ${MOST_WEIGHT}`, weight)
+  if (weight > MAX_WEIGHT) invalidPolicy(where, 'weight', `at most ${MAX_WEIGHT}`, weight)
   return { weight, reason: checkReason(policy, reason) }
 }

@@ -1,18 +1,18 @@
-/** How many reset keys a limiter remembers at most. */
-const MOST = 10_000
+/** Maximum of reset keys that a limiter remembers. */
+const MAX_RESETS = 10_000
 
 /**
- * Which keys of a limiter were reset when, so that a charge from before a reset is not refunded after it: that would
- * refund other charges. A receipt does not show the reset, as the charges since may look the same.
+ * Remembers the resets of a limiter's keys, so that a charge from before a reset is not refunded after it: that would
+ * refund other charges. A receipt does not show the reset, as later charges may look the same.
  *
- * Bounded: of keys that are forgotten all charges from before the last of those resets count as gone.
+ * The memory is bounded. For forgotten keys, all charges from before the last forgotten reset count as reset.
  */
 export class Resets {
   readonly #numbers = new Map<string, number>()
   #count = 0
   #forgottenUpTo = 0
 
-  /** How many resets there were. Charges carry the number at their decision. */
+  /** The number of resets. Charges carry the number at their decision. */
   get count(): number {
     return this.#count
   }
@@ -25,13 +25,13 @@ export class Resets {
       this.#numbers.set(name, this.#count)
     }
     for (const [name, number] of this.#numbers) {
-      if (this.#numbers.size <= MOST) break
+      if (this.#numbers.size <= MAX_RESETS) break
       this.#numbers.delete(name)
       this.#forgottenUpTo = number
     }
   }
 
-  /** Whether a key was reset after so many resets. */
+  /** Whether a key was reset after the first `count` resets. */
   wasResetAfter(count: number, tier: string | undefined, identity: string): boolean {
     return (
       count < this.#count && (count < this.#forgottenUpTo || (this.#numbers.get(nameOf(tier, identity)) ?? 0) > count)

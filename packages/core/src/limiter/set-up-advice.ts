@@ -3,18 +3,18 @@ import type { PolicyChoice } from '../policy/policy.js'
 import type { Store } from '../store/store.js'
 import type { LimiterWarning, Warnings } from '../util/warnings.js'
 
-/** Limiters with a store of their own that may be made once requests are served; more look like one per request. */
-const MOST_MADE_LATE = 100
-/** The same of limiters that have one name and the same limits. */
-const MOST_ALIKE = 2
+/** Maximum of limiters with their own store that are made after the first request; more look like one per request. */
+const MAX_MADE_LATE = 100
+/** The same for limiters that have one name and the same limits. */
+const MAX_ALIKE = 2
 
 /** Stores that an unnamed limiter uses. */
 const unnamedOn = new WeakSet<Store>()
-/** How many were made late, by their names and limits. */
+/** The numbers of limiters made late, by their names and limits. */
 const alike = new Map<string, number>()
 let madeLate = 0
 
-/** Warns of limiters that are made in a way in which they cannot limit, such as one per request. */
+/** Warns about limiters that are made in a way in which they cannot limit, such as one per request. */
 export function adviseOnSetUp(
   policy: PolicyChoice<never>,
   warnings: Warnings<LimiterWarning>,
@@ -41,14 +41,14 @@ export function adviseOnSetUp(
   }
 }
 
-/** What there are too many of by this limiter; undefined before and after, as each is reported once. */
+/** The excess that this limiter causes, as text; undefined before and after, as each is reported once. */
 function tooManyMade({ where, all }: PolicyChoice<never>): string | undefined {
-  if (madeLate > MOST_MADE_LATE) return undefined
-  // Functions are left out: one that is made for each request is another each time.
+  if (madeLate > MAX_MADE_LATE) return undefined
+  // Functions are left out: one that is made for each request differs each time.
   const limits = `${where} ${JSON.stringify(all.map((each) => each.limits))}`
   const count = (alike.get(limits) ?? 0) + 1
   alike.set(limits, count)
-  if (count > MOST_ALIKE)
-    return count === MOST_ALIKE + 1 ? `${count} limiters of this name and with the same limits` : undefined
-  return ++madeLate > MOST_MADE_LATE ? `more than ${MOST_MADE_LATE} limiters` : undefined
+  if (count > MAX_ALIKE)
+    return count === MAX_ALIKE + 1 ? `${count} limiters of this name and with the same limits` : undefined
+  return ++madeLate > MAX_MADE_LATE ? `more than ${MAX_MADE_LATE} limiters` : undefined
 }

@@ -1,50 +1,50 @@
 import type { WaitingClass, WaitingTurn } from '../store/store.js'
 import type { FairQueue, Turn } from './fair-queue.js'
 
-/** A process says again which classes wait in it after this share of the time for which it is believed. */
+/** A process repeats its report of waiting classes after this share of the report's `ttl`. */
 const RENEW_SHARE = 0.4
-/** Longest that news of waiters is held back, so that a burst of newcomers is one message. */
+/** Maximum delay of a report, so that a burst of newcomers is one message. */
 const GATHER_MS = 10
-/** Most classes that a process reports, those to be served first: reports stay small, however many priorities there are. */
-const MOST_CLASSES = 16
+/** Maximum of classes that a process reports, those to be served first. Reports stay small with any number of priorities. */
+const MAX_CLASSES = 16
 
-/** How a queue of this process is reported to the others. */
+/** The report of a queue of this process to the others. */
 export interface WaitingReport {
-  /** For how many ms they believe it. */
+  /** The time in ms for which they trust it. */
   readonly ttlMs: number
   send(process: string, classes: readonly WaitingClass[]): Promise<unknown>
 }
 
-/** What the request at the head of a queue sends with its decision, but for the cell that it waits for. */
+/** The part of a decision's turn that the request at the head of a queue sends, without the cell that it waits for. */
 export type AskingTurn = Omit<WaitingTurn, 'cell'>
 
 interface SharedQueue {
   queue: FairQueue
   readonly report: WaitingReport
-  /** What was reported last, as text; undefined where that is not known. */
+  /** The last report, as text; undefined where it is unknown. */
   reported: string | undefined
-  /** By the performance clock. */
+  /** The time of that report, by the performance clock. */
   reportedAt: number
-  /** How many reports there were, beside those that requests send. */
+  /** The number of reports, without those that requests send. */
   messages: number
   isDue: boolean
 }
 
 /**
- * Reports the waiters in the queues of this process to the others: with each decision of a waiter, at once when a class comes
- * or goes in between, and again before a report lapses. A report that failed is sent with the next one.
+ * Reports the waiters in the queues of this process to the others. It sends a report with each decision of a waiter, at once when
+ * a class appears or disappears in between, and again before a report lapses. A failed report is sent with the next one.
  */
 export class SharedTurns {
-  /** Identifies this limiter: each limiter of a process has queues of its own. */
+  /** Identifies this limiter: each limiter of a process has its own queues. */
   readonly #process = crypto.randomUUID().slice(-12)
   readonly #queues = new Map<string, SharedQueue>()
   #timer: NodeJS.Timeout | undefined
 
-  /** Call it when a queue of this process has gained or lost a turn. */
+  /** Takes a change of a queue of this process: it has gained or lost a turn. */
   changed(id: string, queue: FairQueue, report: WaitingReport): void {
     let shared = this.#queues.get(id)
     if (!shared) {
-      // A queue that is over leaves nothing behind.
+      // An empty queue leaves nothing behind.
       if (queue.length === 0) return
       shared = { queue, report, reported: textOf([]), reportedAt: 0, messages: 0, isDue: false }
       this.#queues.set(id, shared)
@@ -54,19 +54,19 @@ export class SharedTurns {
     this.#catchUp(id, shared)
   }
 
-  /** What the turn at the head of its queue sends with its decision. */
+  /** The turn that the head of its queue sends with its decision. */
   ask(queue: FairQueue, turn: Turn): AskingTurn {
-    const ifRefused = queue.classes(MOST_CLASSES)
+    const ifRefused = queue.classes(MAX_CLASSES)
     const own = ifRefused.find(({ headStartMs }) => headStartMs === turn.headStartMs)
     return {
       process: this.#process,
       class: own ?? { headStartMs: turn.headStartMs, since: turn.since },
       ifRefused,
-      ifAdmitted: queue.classes(MOST_CLASSES, turn),
+      ifAdmitted: queue.classes(MAX_CLASSES, turn),
     }
   }
 
-  /** Call it before the decision of a turn. Returns what to call with whether it was admitted, undefined where that is not known. */
+  /** Takes the start of a turn's decision. Returns a function to call with whether it was admitted, undefined if unknown. */
   asking(id: string, { ifRefused, ifAdmitted }: AskingTurn): (isAdmitted: boolean | undefined) => void {
     const shared = this.#queues.get(id)
     if (!shared) return () => {}
@@ -74,7 +74,7 @@ export class SharedTurns {
     shared.reported = textOf(ifRefused)
     shared.reportedAt = performance.now()
     return (isAdmitted) => {
-      // Reports that were sent in between reach the store later.
+      // Reports sent in between reach the store later.
       if (shared.messages === messages) {
         shared.reported = isAdmitted === undefined ? undefined : textOf(isAdmitted ? ifAdmitted : ifRefused)
       }
@@ -84,7 +84,7 @@ export class SharedTurns {
 
   #catchUp(id: string, shared: SharedQueue): void {
     if (shared.isDue) return
-    if (shared.reported === textOf(shared.queue.classes(MOST_CLASSES))) {
+    if (shared.reported === textOf(shared.queue.classes(MAX_CLASSES))) {
       if (shared.queue.length === 0) this.#forget(id, shared)
       return
     }
@@ -92,7 +92,7 @@ export class SharedTurns {
     const inMs = Math.max(0, shared.reportedAt + GATHER_MS - performance.now())
     setTimeout(() => {
       shared.isDue = false
-      const classes = shared.queue.classes(MOST_CLASSES)
+      const classes = shared.queue.classes(MAX_CLASSES)
       if (shared.reported !== textOf(classes)) this.#send(shared, classes)
       if (classes.length === 0) this.#forget(id, shared)
     }, inMs).unref()
@@ -117,7 +117,7 @@ export class SharedTurns {
   #renew(): void {
     const now = performance.now()
     for (const [id, shared] of this.#queues) {
-      const classes = shared.queue.classes(MOST_CLASSES)
+      const classes = shared.queue.classes(MAX_CLASSES)
       if (classes.length === 0) this.#catchUp(id, shared)
       else if (now - shared.reportedAt > (shared.report.ttlMs * RENEW_SHARE) / 2) this.#send(shared, classes)
     }

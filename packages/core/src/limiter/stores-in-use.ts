@@ -1,6 +1,6 @@
 import type { Store } from '../store/store.js'
 
-/** The stores of this process that limiters use, for as long as they are referenced elsewhere. */
+/** The stores of this process that limiters use, while they are referenced elsewhere. */
 const stores = new Set<WeakRef<Store>>()
 const known = new WeakSet<Store>()
 const gone = new FinalizationRegistry<WeakRef<Store>>((ref) => stores.delete(ref))
@@ -13,7 +13,7 @@ export function noteStoreInUse(store: Store): void {
   gone.register(store, ref)
 }
 
-/** In the order in which limiters took them. */
+/** The stores in the order in which limiters took them. */
 export function storesInUse(): readonly Store[] {
   return [...stores].flatMap((ref) => ref.deref() ?? [])
 }

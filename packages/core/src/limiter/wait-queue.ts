@@ -5,20 +5,25 @@ import { FairQueue, type Turn } from './fair-queue.js'
 import { SharedTurns } from './shared-turns.js'
 import type { Waiter } from './waiter.js'
 
-/** A permit is released when its holder is done, which no clock shows, so waiters for permits try this often. */
+/** Interval at which waiters for permits try: a permit is released when its holder is done, which no clock shows. */
 const POLL_MS = 50
-/** How many waiters are woken without a pause. */
+/** The number of waiters that are woken without a pause. */
 const WOKEN_AT_ONCE = 500
 
 /**
  * The waiters of one limiter in this process: one queue per limit and key, in the order of `FairQueue`.
- * A waiter stands in the queue of the limit that refuses it for longest. It asks the store when it is the first of
- * that queue, and no earlier waiter is the first of a queue of one of its other limits (see `Waiting`). The store admits, so limits
+ *
+ * A waiter is in the queue of the limit with the longest refusal. It requests a decision when it is the first of that queue, and
+ * no earlier waiter is the first of a queue of one of its other limits (see `Waiting`). The store admits, so limits
  * stay exact across processes; the order holds within a process.
  *
- * Holds for every order in which the store may reply, time may pass, and others may leave or refund
- * (`test/deep/interleavings/queues.test.ts`): each waiter gets one result, the admitted are charged and no others are, no
- * waiter sleeps while this process knows of room, and a queue is removed with its last waiter.
+ * In every order in which the store may reply, time may pass, and others may leave or refund
+ * (`test/deep/interleavings/queues.test.ts`):
+ *
+ * - Each waiter gets one result.
+ * - The admitted are charged, and no others.
+ * - No waiter sleeps while this process knows of room.
+ * - A queue is removed with its last waiter.
  */
 export class WaitQueues {
   readonly #queues = new Map<string, FairQueue>()
@@ -37,7 +42,7 @@ export class WaitQueues {
     return queues.some((id) => this.#queues.has(id))
   }
 
-  /** There may be room after a refund, a release or a reset, for these queues or for all: the first of each asks again. */
+  /** Takes the news of possible room after a refund, a release or a reset, in these queues or all. The first of each tries again. */
   wake(queues?: readonly string[]): void {
     for (const id of queues ?? this.#asking.keys()) {
       for (const ask of this.#asking.get(id) ?? []) ask.isOutdated = true
@@ -45,7 +50,7 @@ export class WaitQueues {
     for (const id of queues ?? this.#queues.keys()) this.#queues.get(id)?.first?.wake?.()
   }
 
-  /** Notes that a decision on limits of these queues is under way. */
+  /** Records that a decision on limits of these queues is under way. */
   begin(queues: readonly string[]): Ask {
     const ask: Ask = { isOutdated: false }
     for (const id of queues) {
@@ -56,7 +61,7 @@ export class WaitQueues {
     return ask
   }
 
-  /** It is over. */
+  /** Records the end of that decision. */
   end(queues: readonly string[], ask: Ask): void {
     for (const id of queues) {
       const asks = this.#asking.get(id)
@@ -64,7 +69,7 @@ export class WaitQueues {
     }
   }
 
-  /** Asks the store for the first of a queue. */
+  /** Requests a decision for the first of a queue. */
   async ask(waiter: Waiter, id: string, queue: FairQueue, turn: Turn): Promise<Verdict> {
     const { cost } = turn
     if (!waiter.reportOf || cost === 0) return waiter.decide(cost, cost === 0 ? PEEK : CONSUME)
@@ -80,7 +85,7 @@ export class WaitQueues {
     }
   }
 
-  /** Until a turn is woken, or for so many ms. `forPermits`: all who wait for permits are woken together, too, every so often. */
+  /** Waits for a turn to be woken, or for `ms`. `forPermits`: all waiters for permits are also woken together, at intervals. */
   async sleep(turn: Turn, ms: number, signal: AbortSignal | undefined, forPermits: boolean): Promise<void> {
     const polling = forPermits ? this.#polling : undefined
     await pause(ms, signal, (wake) => {
@@ -119,7 +124,7 @@ export class WaitQueues {
     return displaced !== undefined
   }
 
-  /** Units that all in a queue ask for. */
+  /** Units that all waiters in a queue need. */
   unitsIn(id: string): number {
     return this.#queues.get(id)?.units ?? 0
   }
@@ -151,7 +156,7 @@ export class WaitQueues {
   }
 }
 
-/** Wakes all who wait for permits together, so that a store looks for them together. */
+/** Wakes all waiters for permits together, so that a store checks for them together. */
 class Polling {
   readonly #wakers = new Set<() => void>()
   #timer: NodeJS.Timeout | undefined
@@ -177,7 +182,7 @@ class Polling {
   }
 }
 
-/** A decision under way, and whether there may be room since it was asked for. */
+/** A decision under way, and whether room may have appeared since its request. */
 export interface Ask {
   isOutdated: boolean
 }

@@ -13,8 +13,8 @@ import {
   whyTooLong,
 } from './waiter.js'
 
-/** After so many looks for permits a whole decision follows, as it may have been blocked meanwhile. */
-const MOST_LOOKS = 20
+/** After this many checks for permits a whole decision follows, as the request may have been blocked meanwhile. */
+const MAX_LOOKS = 20
 
 /** One request that waits in the queues of a limiter. */
 export class Waiting {
@@ -24,10 +24,10 @@ export class Waiting {
   readonly #options: WaitOptions
   readonly #deadline: number
   readonly #turn: Turn
-  /** Where it stands. */
+  /** The id of its current queue. */
   #id: string
   #hasJoined = false
-  /** What is known of its limits, while that is current. */
+  /** The last refusal, while it is current. */
   #refusal: Verdict | undefined
   #isWaiting = false
   #hasWaited: ReturnType<NonNullable<Waiter['waits']>>
@@ -53,9 +53,9 @@ export class Waiting {
   }
 
   /**
-   * Waits until admitted. A queueing limit (`leakyBucket` with `queue`) admits at once; the caller waits for `delayMs` then.
+   * Waits until admitted. A queueing limit (`leakyBucket` with `queue`) admits at once; the caller then waits for `delayMs`.
    *
-   * @throws WaitExceeded as soon as that is foreseen; the signal's reason when aborted, with nothing charged
+   * @throws WaitExceeded as soon as that is foreseeable; the signal's reason when aborted, with nothing charged
    */
   async admission(): Promise<Verdict> {
     const { signal, size = Number.POSITIVE_INFINITY } = this.#options
@@ -74,7 +74,7 @@ export class Waiting {
         }
         if (queue.first !== turn) {
           await this.#standBehind(queue)
-          // Others have been admitted since that refusal.
+          // Other requests have been admitted since that refusal.
           this.#refusal = undefined
           continue
         }
@@ -95,7 +95,7 @@ export class Waiting {
             isServed = true
             return verdict
           }
-          // A refund that came while the store decided may have made room.
+          // A refund during the decision may have made room.
           if (ask.isOutdated) continue
           const waitMs = this.#checkedWait(verdict)
           next = queueOf(this.#waiter, verdict)
@@ -120,7 +120,7 @@ export class Waiting {
     return this.#queues.join(id, this.#turn, this.#waiter)
   }
 
-  /** Waits behind others: first it looks whether they leave it any hope. */
+  /** Waits behind others, after a check whether it can be admitted in time. */
   async #standBehind(queue: FairQueue): Promise<void> {
     if (!this.#hasJoined) {
       if (this.#leftMs <= 0) throw this.#tooLong(this.#options.refusal)
@@ -136,14 +136,14 @@ export class Waiting {
     if (waitMs > this.#leftMs) throw this.#tooLong(last, waitMs)
   }
 
-  /** For how many ms a refusal lasts; 0 where only permits are missing. */
+  /** The duration of a refusal in ms; 0 where only permits are missing. */
   #checkedWait(refusal: Verdict): number {
     const waitMs = foreseen(refusal)
     if (this.#isHopeless(refusal) || waitMs > this.#leftMs || this.#leftMs <= 0) throw this.#tooLong(refusal)
     return waitMs
   }
 
-  /** Why an admission comes too late, once that has been refunded; undefined where it does not. */
+  /** Refunds an admission that comes too late, and resolves to the reason; undefined where it is in time. */
   #tooLate(verdict: Verdict): Promise<unknown> | undefined {
     const { signal } = this.#options
     const leftMs = Math.max(0, this.#leftMs)
@@ -152,7 +152,10 @@ export class Waiting {
     return this.#waiter.refund(verdict).then(() => (signal?.aborted ? signal.reason : this.#tooLong(verdict, delayMs)))
   }
 
-  /** What never ends exceeds even an infinite `maxWait`: an impossible cost, a block for ever. */
+  /**
+   * Whether a refusal never ends: an impossible cost, a block for ever, or an outage unless the caller waits for the store. That
+   * exceeds even an infinite `maxWait`.
+   */
   #isHopeless({ reason, retryAfterMs }: Verdict): boolean {
     return retryAfterMs === undefined || (reason === 'unavailable' && !this.#options.waitsForStore)
   }
@@ -177,13 +180,13 @@ export class Waiting {
     await this.#queues.sleep(this.#turn, ms, this.#options.signal, forPermits)
   }
 
-  /** Until permits may have been released. */
+  /** Waits until permits may have been released. */
   async #sleepForPermits(queue: FairQueue): Promise<void> {
     const { queues, mayHavePermits } = this.#waiter
     const look = this.#queues.begin(queues)
     const isOver = () => look.isOutdated || this.#turn.isDisplaced || queue.first !== this.#turn || this.#leftMs <= 0
     try {
-      for (let looks = 0; looks < MOST_LOOKS; looks++) {
+      for (let looks = 0; looks < MAX_LOOKS; looks++) {
         await this.#sleep(Math.max(1, this.#leftMs), true)
         if (isOver() || !mayHavePermits || (await mayHavePermits(this.#turn.cost)) || isOver()) return
       }

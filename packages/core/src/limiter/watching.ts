@@ -3,25 +3,25 @@ import { watchers } from '../util/listeners.js'
 import type { Verdict } from '../verdict/verdict.js'
 import type { WaitedEvent } from './events.js'
 
-/** Counts what limiters do, for exporters of metrics. Called directly: an event for each decision would cost several times as much. */
+/** Counts the work of limiters, for exporters of metrics. Called directly: an event for each decision would cost several times as much. */
 export interface DecisionCounter {
   /** Whether the next decision is to be measured. */
   measuresNext(): boolean
   decided(verdict: Verdict): void
-  /** Permits of a charge have been renewed, released or refunded. */
+  /** Takes a charge whose permits have been renewed, released or refunded. */
   changedPermits(request: StoreRequest): void
-  /** A request begins to wait. Returns what to call when it waits no more. */
+  /** Takes the start of a request's wait. Returns the function to call at its end. */
   waits(policy: string): (outcome: WaitedEvent['outcome'], waitedMs: number) => void
 }
 
 let counter: DecisionCounter | undefined
 
-/** Undefined while counting is off. */
+/** The counter; undefined while counting is off. */
 export function activeCounter(): DecisionCounter | undefined {
   return counter
 }
 
-/** Begins to count, or ends it. */
+/** Starts counting, or stops it. */
 export function countBy(next: DecisionCounter | undefined): void {
   if (!counter && next) watchers.total++
   if (counter && !next) watchers.total--

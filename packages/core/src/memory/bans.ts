@@ -16,21 +16,21 @@ import { StrikeRecords } from './strikes.js'
 import type { Swept } from './sweeper.js'
 import { Usage } from './usage.js'
 
-/** The part of `maxBytes` that blocks may take: a list of blocks that grows must not end all limiting. */
+/** The part of `maxBytes` that blocks may take: a growing list of blocks must not end all limiting. */
 const BLOCKS_SHARE = 1 / 2
-/** The part that bans may take at least: what blocks leave of their half, or this. */
+/** The minimum for bans, if blocks leave less of their half. */
 const LEAST_BANS_SHARE = 1 / 16
-/** The part that strikes and rungs may take: a flood of addresses that are refused must not end all limiting either. */
+/** The part that strikes and rungs may take: a flood of refused addresses must not end all limiting either. */
 const STRIKES_SHARE = 1 / 4
-/** Blocks looked at before one more is refused. */
+/** The number of blocks checked for expiry before another one is refused. */
 const SWEPT_WHEN_FULL = 64
-/** Keys looked at without a pause, where all are. */
+/** The number of keys visited without a pause. */
 const LOOKED_AT_ONCE = 2000
 
-/** What a store does when its blocks change. */
+/** Notified when the blocks of a store change. */
 export interface BanListeners {
   changed(): void
-  /** A ban goes before its time, as there is no room for it. */
+  /** A ban has ended before its time, for lack of room. */
   evicted(ban: BlockOf): void
 }
 
@@ -40,7 +40,7 @@ export class Bans implements Swept {
   readonly #strikes: StrikeRecords
   readonly #states: States
   readonly #listeners: BanListeners
-  /** Whether bans of every policy are looked for: only once there was one. */
+  /** Whether to look for bans of every policy: only once there was one. */
   #hasEveryPolicy = false
 
   constructor(states: States, listeners: BanListeners) {
@@ -56,11 +56,11 @@ export class Bans implements Swept {
     return this.blocks.size + this.#strikes.size
   }
 
-  sweep(now: number, most: number): number {
-    return this.blocks.sweep(now, most / 2) + this.#strikes.sweep(now, most / 4)
+  sweep(now: number, max: number): number {
+    return this.blocks.sweep(now, max / 2) + this.#strikes.sweep(now, max / 4)
   }
 
-  /** Of the blocks and bans that hold, the one that ends last. */
+  /** The block or ban in force that ends last. */
   holding({ policy, banningPolicy }: Banning, identities: readonly string[], now: number): Block | undefined {
     const { blocks } = this
     let last: Block | undefined
@@ -77,16 +77,16 @@ export class Bans implements Swept {
     return last
   }
 
-  /** Counts a strike toward a ban, unless a block or ban holds. */
+  /** Counts a strike toward a ban, unless a block or ban is in force. */
   strike(terms: BanTerms, identity: string, strike: Strike, now: number): StrikeResult {
     const { policy, scope } = terms
-    const held = this.holding({ policy, banningPolicy: scope }, [identity], now)
+    const inForce = this.holding({ policy, banningPolicy: scope }, [identity], now)
     if (strike.weight === 0) this.forgive(scope, identity)
-    if (!held && strike.weight > 0) return { now, block: this.struck(terms, identity, strike, now) }
-    return { now, block: held && reportOf(held, now) }
+    if (!inForce && strike.weight > 0) return { now, block: this.struck(terms, identity, strike, now) }
+    return { now, block: inForce && reportOf(inForce, now) }
   }
 
-  /** Counts a strike. Returns the ban that it starts, if it does. */
+  /** Counts a strike. Returns the ban that it starts, if any. */
   struck(
     terms: BanTerms,
     identity: string,
@@ -107,7 +107,7 @@ export class Bans implements Swept {
 
   /** Forgets strikes; the rung stays. */
   forgive(scope: string, identity: string): void {
-    this.#strikes.pardon(keyOf(scope, identity))
+    this.#strikes.forgive(keyOf(scope, identity))
   }
 
   /** @throws SluiceError `STORE_FULL` */
@@ -116,7 +116,7 @@ export class Bans implements Swept {
   }
 
   /**
-   * Takes over a block or ban that was made elsewhere: the next ban is of the next rung.
+   * Adds a block or ban that was made elsewhere: the next ban is of the next rung.
    *
    * @throws SluiceError `STORE_FULL`
    */
@@ -125,7 +125,7 @@ export class Bans implements Swept {
     this.#keepRung(policy, identity, block, now)
   }
 
-  /** Takes over those of a file. Returns for how many there was no room. */
+  /** Adds the entries of a file. Returns the number of those without room. */
   restore(entries: readonly BlockEntry[], now: number): number {
     const left = entries.filter(({ policy = EVERY_POLICY, kind, value, ...block }) => {
       this.#keepRung(policy, startOf(kind) + value, block, now)
@@ -151,7 +151,7 @@ export class Bans implements Swept {
   /** Forgets an identity under every policy. */
   async forget(identity: string): Promise<void> {
     const end = `\n${identity}`
-    // From the last to the first, as the last takes the place of one that is removed.
+    // From the last to the first, as the last replaces a removed one.
     for (const keys of [() => this.blocks.keys(), () => this.#strikes.keys()]) {
       let looked = 0
       for (const key of keys()) {
@@ -162,7 +162,7 @@ export class Bans implements Swept {
     }
   }
 
-  /** A block from now on. */
+  /** A block that begins at `now`. */
   #blockOf(
     policy: string,
     identity: string,
@@ -182,7 +182,7 @@ export class Bans implements Swept {
     )
   }
 
-  /** Whether there is room for it: for a ban there always is. */
+  /** Sets a block and returns whether there was room: for a ban there always is. */
   #set(policy: string, identity: string, block: Block, now: number): boolean {
     if (policy === EVERY_POLICY) this.#hasEveryPolicy = true
     this.blocks.sweep(now, SWEPT_PER_INSERT)

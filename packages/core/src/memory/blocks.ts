@@ -8,53 +8,53 @@ import { rowBytes, textBytes, Usage } from './usage.js'
 export interface Block {
   readonly since: number
   readonly until: number
-  /** How often, as far as is known. */
+  /** The number of times that it was blocked, as far as known. */
   readonly times: number
   readonly reason: string
-  /** Present where strikes led to it. */
+  /** Present where strikes caused it. */
   readonly ban?: NonNullable<BlockEntry['ban']>
 }
 
 export interface BlockOf {
   readonly policy: string
-  /** As text, `kind=value`. */
+  /** The identity as text, `kind=value`. */
   readonly identity: string
   readonly block: Block
 }
 
-/** A ban as it is kept, with what its order needs. */
-interface KeptBan extends Block, RankedBan {
+/** A stored ban, with the properties that determine its order. */
+interface StoredBan extends Block, RankedBan {
   readonly key: string
 }
 
 /** Bytes that blocks by hand and bans may take. */
 export interface BlockRoom {
   readonly blocks: number
-  /** What blocks by hand leave of `blocks`, but at least this. */
+  /** The minimum for bans, if blocks by hand leave less of `blocks`. */
   readonly leastBans: number
 }
 
 /** Bytes of a block beside its row and its texts: the object, its instants, and the pointer to it. */
 const BLOCK_BYTES = 68
-/** What a ban takes beside: an object of its own, its rung, key and place, and a pointer in the order. */
+/** Additional bytes of a ban: its own object, its rung, key and place, and a pointer in the order. */
 const BAN_BYTES = 80
 
 /** Blocks by policy and identity: those made by hand, and bans. */
 export class Blocks extends ExpiringValues<Block> {
   readonly #ranges = new BlockedRanges<Block>()
-  readonly #bans = new Heap<KeptBan>(goesBefore)
+  readonly #bans = new Heap<StoredBan>(goesBefore)
   readonly #banUsage = new Usage()
   readonly #room: BlockRoom
   readonly #onEvicted: (ban: BlockOf) => void
 
-  /** `onEvicted`: called with each ban that ends before its time, as there is no room for it. */
+  /** `onEvicted`: called with each ban that ends before its time, for lack of room. */
   constructor(usage: Usage, graceMs: number, room: BlockRoom, onEvicted: (ban: BlockOf) => void) {
     super(usage, graceMs)
     this.#room = room
     this.#onEvicted = onEvicted
   }
 
-  /** How many are made by hand. */
+  /** The number of blocks made by hand. */
   get sizeByHand(): number {
     return this.size - this.#bans.size
   }
@@ -67,7 +67,7 @@ export class Blocks extends ExpiringValues<Block> {
     return BLOCK_BYTES + (ban ? BAN_BYTES : 0) + rowBytes(1, key) + textBytes(reason)
   }
 
-  /** By number, below `size`. One that is removed is replaced by the last. */
+  /** The block with a number below `size`. The last one replaces a removed one. */
   at(index: number): BlockOf {
     return { ...namesIn(this.byKey.keyAt(index)), block: this.byKey.at(index) }
   }
@@ -86,27 +86,27 @@ export class Blocks extends ExpiringValues<Block> {
   }
 
   /**
-   * Whether there was room for it: for a ban there always is, as others go. A block by hand can always be replaced by another;
-   * if its new reason is longer and has no room, the earlier reason stays.
+   * Sets a block and returns whether there was room. For a ban there always is, as others are evicted. A block by hand can always be
+   * replaced by another; if its new reason is longer and has no room, the earlier reason stays.
    */
   set(policy: string, identity: string, block: Block): boolean {
     const key = keyOf(policy, identity)
     const before = this.byKey.get(key)
-    const kept = block.ban ? { ...block, key, rung: block.ban.rung, place: 0 } : this.#withRoom(key, before, block)
-    if (!kept) return false
+    const stored = block.ban ? { ...block, key, rung: block.ban.rung, place: 0 } : this.#withRoom(key, before, block)
+    if (!stored) return false
     if (before && isBan(before)) this.#forgetBan(before)
-    this.put(key, before, kept)
-    this.#ranges.set(policy, identity, kept)
-    if (isBan(kept)) this.#banUsage.add(0, this.bytesOf(key, kept))
+    this.put(key, before, stored)
+    this.#ranges.set(policy, identity, stored)
+    if (isBan(stored)) this.#banUsage.add(0, this.bytesOf(key, stored))
     const byHand = this.usage.bytes - this.#banUsage.bytes
-    const most = Math.max(this.#room.blocks - byHand, this.#room.leastBans)
-    // The new ban comes into the order last: it begins, whatever has to go for it.
-    while (this.#banUsage.bytes > most && this.#bans.first) this.#evict(this.#bans.first)
-    if (isBan(kept)) this.#bans.add(kept)
+    const max = Math.max(this.#room.blocks - byHand, this.#room.leastBans)
+    // The new ban enters the order last: it begins, whatever has to be evicted for it.
+    while (this.#banUsage.bytes > max && this.#bans.first) this.#evict(this.#bans.first)
+    if (isBan(stored)) this.#bans.add(stored)
     return true
   }
 
-  /** A block by hand as there is room for it; undefined where there is none. */
+  /** A block by hand that fits the room; undefined where there is none. */
   #withRoom(key: string, before: Block | undefined, block: Block): Block | undefined {
     const earlier = before && !isBan(before) ? before : undefined
     const more = this.bytesOf(key, block) - (earlier ? this.bytesOf(key, earlier) : 0)
@@ -115,12 +115,12 @@ export class Blocks extends ExpiringValues<Block> {
     return earlier && { ...block, reason: earlier.reason }
   }
 
-  #evict(ban: KeptBan): void {
+  #evict(ban: StoredBan): void {
     this.remove(ban.key, ban)
     this.#onEvicted({ ...namesIn(ban.key), block: ban })
   }
 
-  #forgetBan(ban: KeptBan): void {
+  #forgetBan(ban: StoredBan): void {
     this.#bans.delete(ban)
     this.#banUsage.add(0, -this.bytesOf(ban.key, ban))
   }
@@ -139,12 +139,12 @@ export class Blocks extends ExpiringValues<Block> {
   }
 }
 
-function isBan(block: Block): block is KeptBan {
+function isBan(block: Block): block is StoredBan {
   return block.ban !== undefined
 }
 
 export function keyOf(policy: string, identity: string): string {
-  // Names of policies have no line break, so no part of one can be taken for a kind.
+  // Names of policies have no line break, so their parts are never taken for a kind.
   return `${policy}\n${identity}`
 }
 

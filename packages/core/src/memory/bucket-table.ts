@@ -3,20 +3,20 @@ import { instant, isAhead } from '../kernels/clock.js'
 import { STRIDE } from '../store/store.js'
 import { Table, type TableTerms } from './table.js'
 
-/** A state's cells: the debt, and as of when. */
+/** A state's cells: the debt, and its instant. */
 const DEBT = 0
 const AT = 1
-/** While there are refunds, also: how much was refunded, for charges from which instant on, and until when that is needed. */
+/** More cells while there are refunds: the refunded amount, the instant of the first charge it is for, and the end of its use. */
 const REFUNDED = 2
 const FROM = 3
 const UNTIL = 4
 
-/** The kinds of states, and how many cells each has. */
+/** The kinds of states, and the number of cells of each. */
 const PLAIN = 0
 const COUNTED = 1
 const CELLS = [2, 5] as const
 
-/** The least limit above 0 of all tables with the same states: a state that has ended by this one has ended by all of them. */
+/** The smallest limit above 0 of all tables with the same states: a state that has ended for it has ended for all. */
 interface Slowest {
   limit: number
 }
@@ -30,11 +30,11 @@ export class BucketTable extends Table {
 
   #debt = 0
   #at = 0
-  /** What each ms pays off of the state at hand. */
+  /** The debt of the current state that each ms pays off. */
   #pace = 0
   #kind: typeof PLAIN | typeof COUNTED = PLAIN
   #from = 0
-  /** Until when the refunded amount is needed: for as long as the charges would have counted. */
+  /** The time until which the refunded amount is needed: as long as the charges would have counted. */
   #until = 0
 
   constructor([limit, windowMs, capacity, stepMs]: readonly number[], terms: TableTerms) {
@@ -69,7 +69,7 @@ export class BucketTable extends Table {
   }
 
   refund(cost: number, receipt: number, chargedAt: number, _lease: string, before: number): void {
-    if (!this.isKept) return
+    if (!this.hasState) return
     const { debt, refunded, from } = bucket.refund(
       this.#debt,
       this.refunded,
@@ -96,7 +96,7 @@ export class BucketTable extends Table {
   }
 
   heal(): void {
-    if (this.isKept && isAhead(this.#storedAt, this.now, this.#windowMs)) this.#write()
+    if (this.hasState && isAhead(this.#storedAt, this.now, this.#windowMs)) this.#write()
   }
 
   report(values: number[], from: number, admitted: boolean): number {
@@ -161,7 +161,7 @@ export class BucketTable extends Table {
 
   #write(): void {
     if (this.#kind === PLAIN && this.#wait(this.#capacity) === 0) return this.drop()
-    if (!this.isKept || this.kind !== this.#kind) this.keep(this.#kind, CELLS[this.#kind])
+    if (!this.hasState || this.kind !== this.#kind) this.keep(this.#kind, CELLS[this.#kind])
     this.cells[this.at + DEBT] = this.#debt
     this.cells[this.at + AT] = this.#at
     if (this.#kind === PLAIN) return

@@ -3,17 +3,17 @@ import { STRIDE } from '../store/store.js'
 import { KeyedValues } from './keyed-values.js'
 import { Table, type TableTerms } from './table.js'
 
-/** A state's only cell: when its last permit ends. */
+/** A state's only cell: the end of its last permit. */
 const END = 0
 const CELLS = 1
 
-/** The ids of an identity's permits, and when each ends, soonest first. A request of cost 2 holds two of one id. */
+/** The ids of an identity's permits, and the end of each, soonest first. A request of cost 2 holds two of one id. */
 interface Permits {
   readonly permitIds: string[]
   readonly ends: number[]
 }
 
-/** Bytes of an identity's permits beside its row, and of each permit: an entry of either array, and its id. */
+/** Bytes of an identity's permits beside its row, and of each permit: an entry in both arrays, and its id. */
 const PERMITS_BYTES = 440
 const PERMIT_BYTES = 90
 
@@ -22,11 +22,11 @@ const NO_PERMITS: Permits = { permitIds: [], ends: [] }
 export class ConcurrencyTable extends Table {
   readonly #limit: number
   readonly #ttlMs: number
-  /** As many as there are states. */
+  /** One entry per state. */
   readonly #byIdentity: KeyedValues<Permits>
 
   #permits = NO_PERMITS
-  /** The first permit that counts. */
+  /** The index of the first permit that counts. */
   #first = 0
 
   constructor([limit, ttlMs]: readonly number[], terms: TableTerms) {
@@ -45,7 +45,7 @@ export class ConcurrencyTable extends Table {
   charge(cost: number, permitId: string): void {
     const permits = Math.min(cost, this.#limit - this.#held)
     if (permits <= 0) return
-    if (!this.isKept) this.#open()
+    if (!this.hasState) this.#open()
     this.#permits.permitIds.splice(0, this.#first)
     this.#permits.ends.splice(0, this.#first)
     this.took(-PERMIT_BYTES * this.#first)
@@ -54,11 +54,11 @@ export class ConcurrencyTable extends Table {
 
   /** A refunded permit is released. */
   refund(cost: number, _receipt: number, chargedAt: number, permitId: string): void {
-    // Unless it was renewed it is at this index; then it is further back.
+    // It is at this index unless it was renewed, and further back otherwise.
     const likely = concurrency.firstHeld(this.#permits.ends, chargedAt + this.#ttlMs - 1)
     const released = this.#release(permitId, cost, likely)
     if (released < cost) this.#release(permitId, cost - released, 0)
-    if (this.isKept && this.#permits.ends.length === 0) this.drop()
+    if (this.hasState && this.#permits.ends.length === 0) this.drop()
   }
 
   override renew(cost: number, permitId: string): void {
@@ -112,7 +112,7 @@ export class ConcurrencyTable extends Table {
     this.#byIdentity.set(this.identity, this.#permits)
   }
 
-  /** Holds permits from now on. They end last, unless the clock has stepped back. */
+  /** Holds new permits. They end last, unless the clock has stepped back. */
   #hold(permitId: string, permits: number): void {
     const { permitIds, ends } = this.#permits
     const end = this.now + this.#ttlMs
@@ -127,11 +127,11 @@ export class ConcurrencyTable extends Table {
     this.#first = concurrency.firstHeld(ends, this.now)
   }
 
-  /** Releases up to `most` permits of an id, from index `from` on, and returns how many. */
-  #release(permitId: string, most: number, from: number): number {
+  /** Releases up to `max` permits of an id, from index `from` on, and returns their number. */
+  #release(permitId: string, max: number, from: number): number {
     const { permitIds, ends } = this.#permits
     let released = 0
-    for (let i = from; i < permitIds.length && released < most; ) {
+    for (let i = from; i < permitIds.length && released < max; ) {
       if (permitIds[i] !== permitId) i++
       else {
         permitIds.splice(i, 1)

@@ -4,7 +4,7 @@ import * as counter from '../kernels/counter.js'
 import { STRIDE } from '../store/store.js'
 import { Table, type TableTerms } from './table.js'
 
-/** A state's cells: when its window starts, and what has been counted in it. */
+/** A state's cells: the start of its window, and its count. */
 const START = 0
 const COUNT = 1
 const CELLS = 2
@@ -14,8 +14,8 @@ export class CounterTable extends Table {
   readonly #limit: number
   readonly #windowMs: number
   readonly #byClock: boolean
-  /** The most that it counts. */
-  readonly #most: number
+  /** The maximum count. */
+  readonly #max: number
 
   #start = 0
   #count = 0
@@ -25,14 +25,14 @@ export class CounterTable extends Table {
     this.#limit = limit as number
     this.#windowMs = windowMs as number
     this.#byClock = byClock === 1
-    this.#most = withRefusals === 1 ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
+    this.#max = withRefusals === 1 ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
   }
 
   look(identity: string, now: number, need: number): number {
     this.#count = 0
     if (this.find(identity, now, need)) {
       const start = this.#storedStart
-      // Nearly always: the window has begun and is not over.
+      // The common case: the current window.
       if (start <= now && now < start + this.#windowMs) this.#read(start)
       else this.#readOther(start, now)
     } else this.#start = counter.startOf(now, this.#windowMs, this.#byClock)
@@ -44,7 +44,7 @@ export class CounterTable extends Table {
     this.#count = this.cells[this.at + COUNT] as number
   }
 
-  /** A window that is over, or one that has not begun for a clock that stepped back. */
+  /** Reads a window that is over, or one that has not begun for a clock that stepped back. */
   #readOther(start: number, now: number): void {
     const at = instant(start, now, this.#windowMs)
     const isOver = at >= start + this.#windowMs
@@ -53,18 +53,18 @@ export class CounterTable extends Table {
   }
 
   charge(cost: number): void {
-    this.#count = Math.min(this.#most, this.#count + cost)
+    this.#count = Math.min(this.#max, this.#count + cost)
     this.#write()
   }
 
   refund(cost: number, receipt: number): void {
-    if (!this.isKept || this.#start !== receipt) return
+    if (!this.hasState || this.#start !== receipt) return
     this.#count = Math.max(0, this.#count - cost)
     this.#write()
   }
 
   heal(): void {
-    if (this.isKept && isAhead(this.#storedStart, this.now, this.#windowMs)) this.#write()
+    if (this.hasState && isAhead(this.#storedStart, this.now, this.#windowMs)) this.#write()
   }
 
   report(values: number[], from: number, admitted: boolean): number {
@@ -97,7 +97,7 @@ export class CounterTable extends Table {
 
   #write(): void {
     if (this.#count === 0) return this.drop()
-    if (!this.isKept) this.keep(0, CELLS)
+    if (!this.hasState) this.keep(0, CELLS)
     this.cells[this.at + START] = this.#start
     this.cells[this.at + COUNT] = this.#count
   }

@@ -1,15 +1,15 @@
 import { KeyedValues } from './keyed-values.js'
 import type { Usage } from './usage.js'
 
-/** Values by key that end by themselves, with the bytes that they take: a walk in a circle removes those that have, a few at a time. */
+/** Values by key that end by themselves, with the bytes that they take. A circular walk removes ended values, a few at a time. */
 export abstract class ExpiringValues<Value> {
   protected readonly byKey = new KeyedValues<Value>()
   protected readonly usage: Usage
   readonly #graceMs: number
-  /** Where the walk stands. */
+  /** The position of the walk. */
   protected next = 0
 
-  /** `graceMs`: how long a value is kept beyond its end, for clocks that may step back. */
+  /** `graceMs`: the time that a value stays after its end, for clocks that may step back. */
   constructor(usage: Usage, graceMs: number) {
     this.usage = usage
     this.#graceMs = graceMs
@@ -23,14 +23,14 @@ export abstract class ExpiringValues<Value> {
     return this.byKey.size
   }
 
-  /** From the last to the first: one that is removed meanwhile leaves none out. */
+  /** The keys from the last to the first: a removal meanwhile skips none. */
   keys(): Generator<string> {
     return this.byKey.keys()
   }
 
-  /** Looks at up to `most` values, removes those that have ended, and returns how many it looked at. */
-  sweep(now: number, most: number): number {
-    const visits = Math.min(most, this.size)
+  /** Visits up to `max` values, removes those that have ended, and returns the number of visits. */
+  sweep(now: number, max: number): number {
+    const visits = Math.min(max, this.size)
     for (let n = visits; n > 0; n--) {
       const value = this.visit()
       if (this.endOf(value) + this.#graceMs > now) this.next++
@@ -39,13 +39,13 @@ export abstract class ExpiringValues<Value> {
     return visits
   }
 
-  /** The value at which the walk stands. */
+  /** The value at the position of the walk. */
   protected visit(): Value {
     if (this.next >= this.size) this.next = 0
     return this.byKey.at(this.next)
   }
 
-  /** `before`: what the key has so far. */
+  /** `before`: the current value of the key. */
   protected put(key: string, before: Value | undefined, value: Value): void {
     this.byKey.set(key, value)
     this.usage.add(0, this.bytesOf(key, value) - (before ? this.bytesOf(key, before) : 0))

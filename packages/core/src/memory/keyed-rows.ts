@@ -1,13 +1,13 @@
 import { Rows } from './rows.js'
 
-/** No key is longer: long identities are hashed (`checkedKey`). Keys of blocks have the policy before the identity. */
+/** The maximum length of a key: long identities are hashed (`checkedKey`). Keys of blocks have the policy before the identity. */
 const LONGEST = 1024
 const FACTORS = crypto.getRandomValues(new Int32Array(LONGEST + 1))
 
 /**
- * 25 bits of a key: the sum of its characters, each times a secret factor of its place (multilinear hashing;
+ * 25 bits of a key: the sum of its characters, each times a secret factor of its position (multilinear hashing;
  * Lemire and Kaser, "Strongly universal string hashing is fast"). Clients choose their keys, and must not be able
- * to choose many that meet in one chain. Without the factors they cannot; the low bits, which are weaker, are dropped.
+ * to choose many that share one chain. Without the factors they cannot; the low bits, which are weaker, are dropped.
  */
 function keyHash(key: string): number {
   const length = Math.min(key.length, LONGEST)
@@ -16,22 +16,22 @@ function keyHash(key: string): number {
   return sum >>> 7
 }
 
-/** The ref of no row. Others are `row << SHELF_BITS | shelf`, for rows below 2^26 - 1, and valid until a row of that shelf is removed. */
+/** The ref of no row. Other refs are `row << SHELF_BITS | shelf`, for rows below 2^26 - 1, valid until a row of that shelf is removed. */
 export const NONE = -1
 export const SHELF_BITS = 6
 export const SHELF = (1 << SHELF_BITS) - 1
 
-/** Chains whose heads stand in one chunk; and how many there are at least. */
+/** The chains whose heads share one chunk; and the minimum number of chains. */
 const CHUNK_BITS = 12
 const CHUNK = 1 << CHUNK_BITS
 const FIRST_CHAINS = 8
 
 /**
  * Rows by key: a hash table whose rows are linked into chains, each by its first cell (hash, next ref). Rows of
- * several widths stand on a shelf per width.
+ * several widths are in one shelf per width.
  *
- * It grows by linear hashing (Litwin 1980): with each key that comes one chain is split, with each that goes up to
- * two are joined. A `Map` that doubles moves all its keys at once, and every request waits: 80 ms at a million.
+ * It grows by linear hashing (Litwin 1980): each new key splits one chain, and each removed key joins up to
+ * two. A `Map` that doubles moves all its keys at once, and every request waits: 80 ms at a million.
  */
 export class KeyedRows {
   readonly shelves: Rows[] = []
@@ -136,7 +136,7 @@ export class KeyedRows {
     ;(this.#heads[chain >>> CHUNK_BITS] as Int32Array)[chain & (CHUNK - 1)] = ref
   }
 
-  /** Adds a chain, and moves into it the rows that belong there from the chain that is split next. */
+  /** Adds a chain, and moves the rows into it that belong there from the next chain to be split. */
   #split(): void {
     const chain = this.#chains++
     const from = chain - this.#round
@@ -145,7 +145,7 @@ export class KeyedRows {
     this.#rechain(from)
   }
 
-  /** Removes the last chain: its rows go back to the chain that it was split from. */
+  /** Removes the last chain: its rows return to the chain that it was split from. */
   #join(): void {
     const chain = --this.#chains
     if (chain < this.#round) this.#round /= 2

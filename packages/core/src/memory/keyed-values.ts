@@ -1,16 +1,16 @@
 import { KeyedRows, NONE, SHELF_BITS } from './keyed-rows.js'
 
-/** Values in one chunk: as many as are copied at most when it grows. */
+/** Values in one chunk: the maximum copied when it grows. */
 const CHUNK_BITS = 10
 const MASK = (1 << CHUNK_BITS) - 1
 
 /**
  * Values by key, like a `Map`, which rehashes all its keys at once when it grows. They are dense and numbered: the
- * last one moves into the place of one that is removed, so a walk by number meets each with constant work per step.
+ * last one replaces a removed one, so a walk by number meets each with constant work per step.
  */
 export class KeyedValues<Value> {
   readonly #rows = new KeyedRows()
-  /** By row. */
+  /** The chunks, by row. */
   readonly #chunks: Value[][] = []
 
   get size(): number {
@@ -50,7 +50,7 @@ export class KeyedValues<Value> {
     return this.#rows.keyOf(row << SHELF_BITS)
   }
 
-  /** From the last to the first: one that is removed meanwhile leaves none out. */
+  /** The keys from the last to the first: a removal meanwhile skips none. */
   *keys(): Generator<string> {
     for (let row = this.size - 1; row >= 0; row--) if (row < this.size) yield this.keyAt(row)
   }

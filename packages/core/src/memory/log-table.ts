@@ -2,39 +2,40 @@ import { instant, isAhead } from '../kernels/clock.js'
 import * as log from '../kernels/log.js'
 import { Table, type TableTerms } from './table.js'
 
-/** A state's cells: how many entries there are, then the entries, oldest first, and room for more. */
+/** A state's cells: the number of entries, then the entries, oldest first, and room for more. */
 const COUNT = 0
 const ENTRIES = 1
 
-/** More than any log holds. */
-const MOST_ENTRIES = 2 ** 20
+/** A bound that no log reaches. */
+const MAX_ENTRIES = 2 ** 20
 
 const NO_ENTRIES = new Float64Array(0)
 
 interface LimitOfLog {
   readonly limit: number
   readonly windowMs: number
-  /** How many entries count for it at the decision's instant; beyond the limit they make no difference. */
+  /** The entries that count for it at the decision's instant. Beyond the limit they make no difference. */
   live: number
 }
 
 /**
- * The kinds of logs are the sizes of their rooms: 1, 2, 4, … entries, and at most an eighth more than can count. Entries that
- * no longer count are dropped only when the room is used up; the log then moves to the kind that fits what is left, with an
- * eighth of the room free, so that moving entries costs next to nothing per decision.
+ * The kinds of logs are the sizes of their rooms: 1, 2, 4, … entries, and at most an eighth more than can count.
+ *
+ * Entries that do not count are dropped only when the room is used up. The log then moves to the kind that fits the rest, with an
+ * eighth of the room free. Moving entries therefore costs next to nothing per decision.
  */
 export class LogTable extends Table {
-  /** Most entries that can count. */
-  readonly #most: number
+  /** Maximum of entries that can count. */
+  readonly #max: number
   /** The longest window of any limit of this log. */
   readonly #longestMs: number
   readonly #limits: readonly LimitOfLog[]
-  /** How many entries each kind has room for. */
+  /** The room of each kind, in entries. */
   readonly #rooms: readonly number[]
   /** Whether more may count than this table's limits admit, as another table has the same states. */
   readonly #isCarried: boolean
 
-  /** The log at the decision's instant: `#entries` from `#first` up to `#last`, those that no longer count among them. */
+  /** The log at the decision's instant: `#entries` from `#first` up to `#last`, including those that do not count. */
   #entries: Float64Array = NO_ENTRIES
   #first = 0
   #last = 0
@@ -42,15 +43,15 @@ export class LogTable extends Table {
   /** Whether the stored entries are from an impossible future, so that `#entries` differ from them. */
   #isAmended = false
 
-  constructor([most, longestMs, ...pairs]: readonly number[], terms: TableTerms) {
+  constructor([max, longestMs, ...pairs]: readonly number[], terms: TableTerms) {
     super(terms)
-    this.#most = most as number
+    this.#max = max as number
     this.#longestMs = longestMs as number
     this.#limits = pairs.flatMap((limit, i) =>
       i % 2 === 0 ? { limit, windowMs: pairs[i + 1] as number, live: 0 } : [],
     )
     this.#isCarried = terms.isCarried ?? false
-    this.#rooms = roomsFor(this.#isCarried ? MOST_ENTRIES : this.#most)
+    this.#rooms = roomsFor(this.#isCarried ? MAX_ENTRIES : this.#max)
   }
 
   look(identity: string, now: number, need: number): number {
@@ -59,7 +60,7 @@ export class LogTable extends Table {
     const newest = this.#newest(now)
     this.#at = instant(newest, now, this.#longestMs)
     this.#isAmended = isAhead(newest, now, this.#longestMs)
-    if (this.#isAmended) this.#take(this.#kept(newest).map((entry) => Math.min(entry, now)))
+    if (this.#isAmended) this.#take(this.#retained(newest).map((entry) => Math.min(entry, now)))
     this.#count()
     let longest = 0
     for (const limit of this.#limits) {
@@ -71,21 +72,21 @@ export class LogTable extends Table {
   }
 
   charge(cost: number): void {
-    const added = Math.min(cost, this.#most)
-    let most = 0
+    const added = Math.min(cost, this.#max)
+    let max = 0
     for (const limit of this.#limits) {
       limit.live = Math.min(limit.live + added, limit.limit)
-      if (limit.live > most) most = limit.live
+      if (limit.live > max) max = limit.live
     }
-    const fits = this.isKept && !this.#isAmended && this.#last - this.#first + added <= this.#roomOf(this.kind)
-    if (!fits) this.#write(this.#entries.slice(this.#last - (most - added), this.#last), added)
+    const fits = this.hasState && !this.#isAmended && this.#last - this.#first + added <= this.#roomOf(this.kind)
+    if (!fits) this.#write(this.#entries.slice(this.#last - (max - added), this.#last), added)
     else for (let n = 0; n < added; n++) this.#entries[this.#last++] = this.#at
     this.cells[this.at + COUNT] = this.#last - this.#first
   }
 
   refund(cost: number, receipt: number): void {
-    if (!this.isKept) return
-    const entries = this.#isAmended ? this.#entries.slice(this.#first, this.#last) : this.#kept(this.#newest(0))
+    if (!this.hasState) return
+    const entries = this.#isAmended ? this.#entries.slice(this.#first, this.#last) : this.#retained(this.#newest(0))
     let end = entries.length
     while (end > 0 && (entries[end - 1] as number) > receipt) end--
     let start = end
@@ -97,7 +98,7 @@ export class LogTable extends Table {
   }
 
   heal(): void {
-    if (this.isKept && this.#isAmended) this.#write(this.#entries)
+    if (this.hasState && this.#isAmended) this.#write(this.#entries)
   }
 
   report(values: number[], from: number, admitted: boolean): number {
@@ -142,14 +143,14 @@ export class LogTable extends Table {
     return this.#last - log.firstLive(this.#entries, this.#first, this.#last, at, windowMs)
   }
 
-  /** A copy of what counted when the newest came: no more may ever count again, even if the clock steps back. */
-  #kept(newest: number): Float64Array {
-    let most = 0
+  /** A copy of the entries that counted when the newest came: no more can ever count again, even if the clock steps back. */
+  #retained(newest: number): Float64Array {
+    let max = 0
     for (const limit of this.#limits) {
       const count = this.#countAt(newest, limit)
-      most = Math.max(most, this.#isCarried ? count : Math.min(count, limit.limit))
+      max = Math.max(max, this.#isCarried ? count : Math.min(count, limit.limit))
     }
-    return this.#entries.slice(this.#last - most, this.#last)
+    return this.#entries.slice(this.#last - max, this.#last)
   }
 
   #take(entries: Float64Array): void {
@@ -164,7 +165,7 @@ export class LogTable extends Table {
     this.#last = this.#first + (this.cells[this.at + COUNT] as number)
   }
 
-  /** Writes `entries`, which are not in the cells, and after them `added` entries of this instant. */
+  /** Writes `entries`, which are not in the cells, and then `added` entries of this instant. */
   #write(entries: Float64Array, added = 0): void {
     const count = entries.length + added
     if (count === 0) {
@@ -173,7 +174,7 @@ export class LogTable extends Table {
     }
     const kind = this.#kindFor(count)
     // The next smaller kind would soon be too small again.
-    if (!this.isKept || (kind !== this.kind && kind !== this.kind - 1)) this.keep(kind, ENTRIES + this.#roomOf(kind))
+    if (!this.hasState || (kind !== this.kind && kind !== this.kind - 1)) this.keep(kind, ENTRIES + this.#roomOf(kind))
     this.cells[this.at + COUNT] = count
     this.cells.set(entries, this.at + ENTRIES)
     this.#read()
@@ -185,7 +186,7 @@ export class LogTable extends Table {
     return this.#rooms[kind] as number
   }
 
-  /** The smallest kind in which an eighth stays free; the largest, if there is none. */
+  /** The smallest kind with an eighth of its room free; the largest, if there is none. */
   #kindFor(count: number): number {
     const largest = this.#rooms.length - 1
     let kind = 0
@@ -195,8 +196,8 @@ export class LogTable extends Table {
 }
 
 /** Rooms for 1, 2, 4, … entries, up to an eighth more than can count. */
-function roomsFor(most: number): number[] {
-  const largest = most + (most >>> 3)
+function roomsFor(max: number): number[] {
+  const largest = max + (max >>> 3)
   const rooms: number[] = []
   for (let room = 1; room < largest; room *= 2) rooms.push(room)
   return [...rooms, largest]

@@ -9,8 +9,8 @@ import type { Audience } from '../util/listeners.js'
 import type { Bans } from './bans.js'
 import type { BlockOf } from './blocks.js'
 
-/** Most blocks looked at for one page. */
-const MOST_VISITS = 10_000
+/** Maximum of blocks visited for one page. */
+const MAX_VISITS = 10_000
 
 /** `store.blocks` in memory. */
 export class MemoryBlocks implements StoreBlocks {
@@ -28,13 +28,13 @@ export class MemoryBlocks implements StoreBlocks {
     return this.#bans().blocks.size
   }
 
-  /** From the last to the first: the last replaces one that is removed meanwhile, so none is left out. */
+  /** Blocks from the last to the first: the last replaces one that is removed meanwhile, so none is skipped. */
   async list(query?: BlockQuery): Promise<BlockPage> {
     const { cursor, max, matches } = checkedQuery(query)
     const { blocks } = this.#bans()
     const now = this.#now()
     let next = Math.min(cursor === undefined ? blocks.size : positionOf(cursor), blocks.size)
-    const end = Math.max(0, next - MOST_VISITS)
+    const end = Math.max(0, next - MAX_VISITS)
     const entries: BlockEntry[] = []
     while (next > end && entries.length < max) {
       const found = blocks.at(--next)

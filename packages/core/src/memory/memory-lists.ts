@@ -3,8 +3,8 @@ import type { ListRow, ListsKeeper } from '../blocks/kept-list.js'
 import { type NamedEntry, NamedLists } from '../blocks/named-lists.js'
 import { invalidPolicy } from '../util/errors.js'
 
-/** Most entries looked at for one page. */
-const MOST_VISITS = 10_000
+/** Maximum of entries visited for one page. */
+const MAX_VISITS = 10_000
 
 /** The lists of a memory store. */
 export class MemoryLists implements ListsKeeper {
@@ -39,7 +39,7 @@ export class MemoryLists implements ListsKeeper {
     return this.named.get(list, identity)
   }
 
-  /** A page ends by the number of its last entry: entries that change get a new one, so none is left out. */
+  /** A page ends with the number of its last entry: changed entries get a new one, so none is skipped. */
   async page(
     list: string,
     { where, cursor, max, matches }: CheckedQuery<ListRow>,
@@ -50,7 +50,7 @@ export class MemoryLists implements ListsKeeper {
     let visits = 0
     let last = Number(cursor ?? 0)
     for (const [number, row] of this.named.of(list).from(last)) {
-      if (entries.length === max || visits++ === MOST_VISITS) return { entries, cursor: String(last) }
+      if (entries.length === max || visits++ === MAX_VISITS) return { entries, cursor: String(last) }
       last = number
       if (row.until > this.now() && matches(row)) entries.push(row)
     }
@@ -61,7 +61,7 @@ export class MemoryLists implements ListsKeeper {
     for (const { list, identity } of [...this.named]) this.named.delete(list, identity)
   }
 
-  /** All entries that hold. */
+  /** All entries in force. */
   *[Symbol.iterator](): Generator<NamedEntry> {
     for (const entry of this.named) if (entry.until > this.now()) yield entry
   }

@@ -16,10 +16,10 @@ interface Slice {
 
 const NOTHING: RefusalSlice = { counts: [], refusals: 0, error: 0 }
 
-/** How often identities were refused, in this process. Does what lua/refusals.lua does. */
+/** Counts the refusals of identities in this process. Does the same as lua/refusals.lua. */
 export class MemoryRefusals implements RefusalSlices {
   readonly now: () => number
-  /** By the name of the policy and the window, and by the number of the slice. */
+  /** The slices by the name of the policy and the window, and by the number of the slice. */
   readonly #byName = new Map<string, Map<number, Slice>>()
 
   constructor(now: () => number) {
@@ -60,7 +60,7 @@ export class MemoryRefusals implements RefusalSlices {
   }
 }
 
-/** Beyond twice as many as are kept, lowers all counts until so many are left, and returns by how much. */
+/** Beyond twice the maximum, lowers all counts until only the maximum is left, and returns by how much. */
 function trim(counts: Map<string, number>): number {
   if (counts.size <= 2 * KEPT) return 0
   const lost = [...counts.values()].sort((one, other) => other - one)[KEPT] as number

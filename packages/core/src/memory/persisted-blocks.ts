@@ -9,9 +9,9 @@ import type { BlockEntry } from '../store/blocks.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import type { StoreWarning, Warnings } from '../util/warnings.js'
 
-/** The first line of a file; the number goes up with every change of what follows. */
+/** The first line of a file. The number increases with every change of the format. */
 const HEADER = '{"sluice":"blocks","version":1}'
-/** How long changes wait, in ms, so that many are written at once. */
+/** The delay of a write, in ms, so that many changes are written at once. */
 const WRITE_AFTER_MS = 1000
 /** Characters written at once. */
 const CHUNK = 65_536
@@ -34,7 +34,7 @@ export class PersistedBlocks {
   #writing: Promise<void> = Promise.resolve()
   #isWarned = false
 
-  /** @throws SluiceError `INVALID_POLICY` for what is no path */
+  /** @throws SluiceError `INVALID_POLICY` for an invalid path */
   constructor(
     file: unknown,
     entries: () => AsyncIterable<BlockEntry>,
@@ -49,8 +49,8 @@ export class PersistedBlocks {
   }
 
   /**
-   * What the file has: nothing where there is none. One that is damaged is put aside, and the process is warned. What
-   * processes have left beside it that ended while they wrote is removed.
+   * The contents of the file; empty where there is none. A damaged file is put aside with a warning of the process. Files that
+   * other processes left beside it when they ended during a write are removed.
    *
    * @throws SluiceError `INVALID_POLICY` for a file that cannot be read
    */
@@ -78,7 +78,7 @@ export class PersistedBlocks {
     this.#timer ??= setTimeout(() => this.#writeNow(), WRITE_AFTER_MS).unref()
   }
 
-  /** Resolves once all changes are written, or it is known that they cannot be. */
+  /** Resolves once all changes are written, or are known to have failed. */
   async written(): Promise<void> {
     if (this.#isChanged) this.#writeNow()
     await this.#writing
@@ -91,11 +91,11 @@ export class PersistedBlocks {
     this.#writing = this.#writing.then(() => this.#write()).catch((error: Error) => this.warn(error.message))
   }
 
-  /** Beside the file, which is replaced at once: a process that ends meanwhile leaves the one before. */
+  /** Writes beside the file, then replaces it at once: a process that ends meanwhile leaves the earlier file. */
   async #write(): Promise<void> {
     const beside = `${this.#file}.${process.pid}.${randomBytes(8).toString('hex')}.tmp`
     try {
-      // A file of that name that there is, or a link, is another's: writing through it would overwrite what it names.
+      // An existing file or link of that name is foreign: writing through it would overwrite its target.
       await writeFile(beside, this.#chunks(), { flag: 'wx', mode: 0o600, flush: true })
       await rename(beside, this.#file)
     } catch (error) {
@@ -104,7 +104,7 @@ export class PersistedBlocks {
     }
   }
 
-  /** The text of the file, many lines at once. */
+  /** The text of the file, in chunks of many lines. */
   async *#chunks(): AsyncGenerator<string> {
     let text = `${HEADER}\n`
     for await (const entry of this.#all()) {
@@ -138,11 +138,11 @@ function removeLeftOver(file: string): void {
       if (pid !== undefined && hasEnded(Number(pid))) unlinkSync(join(folder, name))
     }
   } catch {
-    // Nothing depends on it, and a folder that cannot be written to is warned of when it is.
+    // Nothing depends on it. A folder without write access causes a warning at the next write.
   }
 }
 
-/** This one has written nothing so far: one of its number was there before it, as in containers. */
+/** Whether a process has ended. This process has written nothing so far: its number was another's before, as in containers. */
 function hasEnded(pid: number): boolean {
   if (pid === process.pid) return true
   try {
@@ -153,7 +153,7 @@ function hasEnded(pid: number): boolean {
   }
 }
 
-/** @throws for a file that holds anything else */
+/** @throws for a file with other content */
 function entriesIn(text: string): Persisted {
   const [header, ...lines] = text.split('\n')
   if (header !== HEADER) throw new Error(`line 1: expected ${HEADER}`)

@@ -1,20 +1,20 @@
-/** A chunk is no larger than this, unless one row is. */
+/** The maximum size of a chunk, unless one row is larger. */
 const CHUNK_BYTES = 32_768
-/** Rows in the first chunk to begin with: many tables never have more. */
+/** Rows in the first chunk at first: many tables never have more. */
 const FIRST_ROWS = 4
 
 /**
- * Rows of numbers, all of one width, and the key of each. They are dense: the last row moves into the place of
- * one that goes, so what a flood leaves behind takes no more room than it needs. They are stored in chunks, so that
+ * Rows of numbers, all of one width, and the key of each. They are dense: the last row replaces a removed
+ * one, so the remains of a flood take no more room than needed. They are stored in chunks, so that
  * growing never copies more than one of them; and outside of the heap, where the garbage collector does not visit them.
  */
 export class Rows {
   size = 0
-  /** By chunk. `ints` is the same memory as `cells`, two ints to a cell. */
+  /** The cells by chunk. `ints` is the same memory as `cells`, two ints to a cell. */
   readonly cells: Float64Array[] = []
   readonly ints: Int32Array[] = []
   readonly keys: string[][] = []
-  /** A row stands in chunk `row >>> shift`, `row & mask` rows from its start. */
+  /** A row is in chunk `row >>> shift`, `row & mask` rows from its start. */
   readonly shift: number
   readonly mask: number
 
@@ -27,7 +27,7 @@ export class Rows {
     this.mask = (1 << this.shift) - 1
   }
 
-  /** Adds a row at the end. Its cells hold whatever was there before. */
+  /** Adds a row at the end. Its cells contain arbitrary old values. */
   add(key: string): number {
     const row = this.size++
     const chunk = row >>> this.shift
@@ -47,7 +47,7 @@ export class Rows {
     ;(this.keys[target] as string[])[to & this.mask] = (this.keys[source] as string[])[from & this.mask] as string
   }
 
-  /** Ends the last row. One empty chunk is kept for rows that come and go at its border, unless one row fills it. */
+  /** Removes the last row. Retains one empty chunk for rows that come and go at its border, unless one row fills it. */
   pop(): void {
     const last = --this.size
     ;(this.keys[last >>> this.shift] as string[]).pop()

@@ -15,16 +15,16 @@ export class SegmentsTable extends Table {
   readonly #segmentMs: number
   readonly #edge: number
   readonly #withRefusals: boolean
-  /** The most that the counters hold. */
-  readonly #most: number
+  /** The maximum that the counters hold. */
+  readonly #max: number
   readonly #fitsInts: boolean
   readonly #cells: number
 
   #segment = 0
   #total = 0
-  /** Newest first; the last is the edge. As of the decision's instant, not as stored. */
+  /** The counts at the decision's instant, newest first; the last is the edge. They may differ from the stored ones. */
   readonly #counts: Float64Array
-  /** How far the decision's instant is into its segment. */
+  /** The time from the start of the segment to the decision's instant. */
   #offset = 0
   #at = 0
 
@@ -36,9 +36,9 @@ export class SegmentsTable extends Table {
     this.#segmentMs = this.#windowMs / this.#segments
     this.#withRefusals = ((edge as number) & window.WITH_REFUSALS) !== 0
     this.#edge = (edge as number) % window.WITH_REFUSALS
-    this.#most = this.#withRefusals ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
+    this.#max = this.#withRefusals ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
     this.#counts = new Float64Array(this.#segments + 1)
-    this.#fitsInts = this.#most <= LARGEST_INT
+    this.#fitsInts = this.#max <= LARGEST_INT
     const numbers = this.#counts.length + 1
     this.#cells = 1 + (this.#fitsInts ? Math.ceil(numbers / 2) : numbers)
   }
@@ -55,7 +55,7 @@ export class SegmentsTable extends Table {
   }
 
   charge(cost: number): void {
-    const units = Math.min(cost, this.#withRefusals ? this.#most - this.#total : this.#room())
+    const units = Math.min(cost, this.#withRefusals ? this.#max - this.#total : this.#room())
     this.#counts[0] = (this.#counts[0] as number) + units
     this.#total += units
     this.#write()
@@ -63,7 +63,7 @@ export class SegmentsTable extends Table {
 
   refund(cost: number, receipt: number): void {
     const k = this.#segment - receipt
-    if (!this.isKept || k < 0 || k > this.#segments) return
+    if (!this.hasState || k < 0 || k > this.#segments) return
     const units = Math.min(cost, this.#counts[k] as number)
     this.#counts[k] = (this.#counts[k] as number) - units
     if (k < this.#segments) this.#total -= units
@@ -71,7 +71,7 @@ export class SegmentsTable extends Table {
   }
 
   heal(): void {
-    if (this.isKept && isAhead(this.#storedSegment * this.#segmentMs, this.now, this.#windowMs)) this.#write()
+    if (this.hasState && isAhead(this.#storedSegment * this.#segmentMs, this.now, this.#windowMs)) this.#write()
   }
 
   report(values: number[], from: number, admitted: boolean): number {
@@ -97,7 +97,7 @@ export class SegmentsTable extends Table {
     return this.cells[this.at + SEGMENT] as number
   }
 
-  /** Reads the total and the counts, moved on `by` segments. */
+  /** Reads the total and the counts, moved by `by` segments. */
   #read(by: number): void {
     const counts = this.#counts
     if (by > this.#segments) {
@@ -115,19 +115,19 @@ export class SegmentsTable extends Table {
     counts.fill(0, 0, by)
   }
 
-  /** Where the total is stored, in ints or cells; the counts follow it. */
+  /** The position of the stored total, in ints or cells; the counts follow it. */
   get #totalAt(): number {
     const at = this.at + SEGMENT + 1
     return this.#fitsInts ? 2 * at : at
   }
 
   /**
-   * A state from a future that cannot be is read as if its newest segment were this one. What a weighted
-   * edge counts for depends on the instant, so there it moves into the window proper, where it counts in full.
+   * Reads a state from an impossible future as if its newest segment were this one. The value of a weighted
+   * edge depends on the instant, so it moves into the window proper, where it counts in full.
    */
   #bringBack(): void {
     if (this.#edge < window.WEIGHTED_DOWN) return
-    const units = Math.max(0, Math.min(this.#counts[this.#segments] as number, this.#most - this.#total))
+    const units = Math.max(0, Math.min(this.#counts[this.#segments] as number, this.#max - this.#total))
     this.#counts[this.#segments] = 0
     this.#counts[this.#segments - 1] = (this.#counts[this.#segments - 1] as number) + units
     this.#total += units
@@ -162,12 +162,12 @@ export class SegmentsTable extends Table {
 
   #write(): void {
     if (this.#reset() === 0) return this.drop()
-    if (!this.isKept) this.keep(0, this.#cells)
+    if (!this.hasState) this.keep(0, this.#cells)
     this.cells[this.at + SEGMENT] = this.#segment
     const stored = this.#fitsInts ? this.ints : this.cells
     const total = this.#totalAt
     stored[total] = this.#total
-    // Not by `set`, which takes longer where numbers become ints, and where they are few.
+    // `set` takes longer where numbers become ints, and where they are few.
     for (let k = 0; k <= this.#segments; k++) stored[total + 1 + k] = this.#counts[k] as number
   }
 }

@@ -5,25 +5,25 @@ import type { Table } from './table.js'
 import { type Bounds, Tables } from './tables.js'
 import { Usage } from './usage.js'
 
-/** Where the states of a request are: the table of each cell, and each identity's key in it. */
+/** The locations of a request's states: the table of each cell, and each identity's key in it. */
 export interface Places {
   readonly tables: readonly Table[]
   readonly values: readonly string[]
 }
 
-/** States, or blocks, looked at for expiry with each new one, so that memory follows traffic without waiting for the timer. */
+/** States, or blocks, checked for expiry with each new one, so that memory follows traffic without waiting for the timer. */
 export const SWEPT_PER_INSERT = 2
 
-/** The states of a memory store, and the room that these and all else of it take. */
+/** The states of a memory store, and the room of these and everything else in the store. */
 export class States implements Swept {
   readonly bounds: Bounds
-  /** Of all states and blocks. */
+  /** The usage of all states and blocks. */
   readonly usage = new Usage()
   readonly #tables: Tables
-  /** Call it when there is more that ends. */
+  /** Starts the sweeper. Call it when there are new entries that end. */
   readonly sweepLater: () => void
   #byPlan = new WeakMap<Plan, readonly Table[]>()
-  /** Most decisions are by the plan of the one before: a fixed window takes 0.21 µs with these two, and 0.25 µs without. */
+  /** The plan of the last decision, as most have the same. A fixed window takes 0.21 µs with this and the next, and 0.25 µs without. */
   #lastPlan: Plan | undefined
   #lastTables: readonly Table[] = []
 
@@ -51,7 +51,7 @@ export class States implements Swept {
     return tables
   }
 
-  /** For a request of any kinds. */
+  /** The locations for a request of any kinds. */
   placesOf(request: Pick<StoreRequest, 'plan' | 'identities' | 'values'>): Places {
     const { plan, identities } = request
     const values = valuesOf(request)
@@ -65,14 +65,14 @@ export class States implements Swept {
     return { tables, values: identities.map((text) => text.slice(afterKind(text))) }
   }
 
-  /** Each kind has a table of its own, so that equal values of two kinds never meet. */
+  /** Each kind has a separate table, so that equal values of two kinds never meet. */
   #tableOf({ policy }: Plan, cell: Cell, start: string): Table {
-    // Limits that are functions of the request make tables without end, with states or without.
+    // Limits that are functions of the request make tables without bound, with or without states.
     this.sweepLater()
     return this.#tables.find(`${policy}:${cell.id}\n${start}`, cell)
   }
 
-  /** A decision has made or dropped a state of a table. */
+  /** Takes a table in which a decision has made or dropped a state. */
   resized(table: Table, now: number): void {
     table.sweep(now, SWEPT_PER_INSERT)
     this.sweepLater()
@@ -82,14 +82,14 @@ export class States implements Swept {
     return this.#tables.areTooMany
   }
 
-  /** Evicts until there is room, as far as `Tables` does at once. */
+  /** Evicts until there is room, within the bound of `Tables` per decision. */
   makeRoom(now: number, decided: readonly Table[]): void {
     if (this.#tables.makeRoom(now, decided)) this.#forgetPlans()
   }
 
-  sweep(now: number, most: number): number {
-    if (this.#tables.sweep(now, most)) this.#forgetPlans()
-    return most
+  sweep(now: number, max: number): number {
+    if (this.#tables.sweep(now, max)) this.#forgetPlans()
+    return max
   }
 
   /** Forgets a value of a kind. */
@@ -97,7 +97,7 @@ export class States implements Swept {
     this.#tables.forget(start, value)
   }
 
-  /** Plans find their tables again, one and the same. */
+  /** Makes plans find their tables again, each the same one. */
   #forgetPlans(): void {
     this.#byPlan = new WeakMap()
     this.#lastPlan = undefined
@@ -105,7 +105,7 @@ export class States implements Swept {
 }
 
 /**
- * The values of a request, unless a store that passed it on has replaced the identities alone: their lengths show that
+ * The values of a request. A store that passed it on may have replaced only the identities: their lengths show that
  * without a read of the texts.
  */
 export function valuesOf({

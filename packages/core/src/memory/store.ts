@@ -48,31 +48,33 @@ import type { Bounds } from './tables.js'
 
 export interface MemoryStoreOptions extends StoreListOptions {
   /**
-   * The time in whole ms; for tests, and for programs with a clock of their own. One in seconds is rejected.
+   * The time in whole ms; for tests, and for programs with their own clock. A clock in seconds is rejected.
    * @default a monotonic clock aligned with UTC
    */
   readonly clock?: () => number
   /**
-   * Most states kept, over all limits. One more, and a state is forgotten: of a sample of those that have not been
-   * refused the least consumed one; where these are less than an eighth of all, of a sample of the others the one
-   * that was refused least often. 1 to 60 million. @default 100_000
+   * Maximum of states, over all limits. Each state beyond it evicts another.
+   *
+   * The evicted state is the one with the smallest use among a sample of those that have not been refused. Where these are less
+   * than an eighth of all, it is the one with the fewest refusals among a sample of the others. 1 to 60 million.
+   * @default 100_000
    */
   readonly maxKeys?: number
   /**
-   * Most memory that states and blocks take, in bytes, as estimated from the length of keys and the size of states.
-   * Beyond it states are forgotten as beyond `maxKeys`. Blocks made by hand may take half of it; one more is an error. Bans take
-   * what these leave of that half, at least a sixteenth of all; for one more, the ban of the lowest rung that ends soonest goes.
+   * Maximum memory of states and blocks, in bytes, as estimated from the length of keys and the size of states.
+   * Beyond it states are evicted as beyond `maxKeys`. Blocks made by hand may take half of it; one more is an error. Bans take
+   * the rest of that half, at least a sixteenth of all. Beyond that, the ban of the lowest rung that ends soonest is evicted.
    * At least 1,000,000. @default 268_435_456 (256 MiB)
    */
   readonly maxBytes?: number
   /**
-   * The path of a file that blocks, bans and lists are kept in, so that they hold in the next process: read at once, written a second
-   * after a change and on `close()`. A process needs a file of its own. @default none: they end with the process
+   * The path of a file that stores blocks, bans and lists for the next process. It is read at once, and written a second
+   * after a change and on `close()`. Each process needs its own file. @default none: they end with the process
    */
   readonly persist?: string
   /**
-   * Whether refusals are counted by identity, for `offenders()`: each process keeps up to a megabyte for each policy that
-   * refuses, and the store up to ten; beside `maxBytes`. @default false
+   * Whether to count refusals by identity, for `offenders()`. Each process holds up to a megabyte for each policy that
+   * refuses, and the store up to ten, in addition to `maxBytes`. @default false
    */
   readonly offenders?: boolean
   /** Silences warnings of this store, one by one: `{ SLUICE_PERSIST_FAILED: false }`. Takes the codes of every store. */
@@ -81,7 +83,7 @@ export interface MemoryStoreOptions extends StoreListOptions {
 
 const OPTIONS = ['clock', 'maxKeys', 'maxBytes', 'persist', 'offenders', 'allow', 'deny', 'warnings']
 const NO_SERVER = 'it is for redisStore, as a memory store asks no server; leave it out here'
-/** Options of the other store, as stores are exchanged for each other. */
+/** Options of the other store, for errors: stores are exchanged for each other. */
 const OF_REDIS = {
   prefix:
     'it is for redisStore, as a memory store shares its keys with nobody and names of policies keep them apart; leave it out here',
@@ -93,10 +95,10 @@ const OF_REDIS = {
   onStateChange: NO_SERVER,
 }
 
-/** Below 2^26 - 1, which a table can number; with room for what one decision adds before others go. */
-const MOST_KEYS = 60_000_000
+/** Maximum of keys. Below 2^26 - 1, which a table can number, with room for those that one decision adds before evictions. */
+const MAX_KEYS = 60_000_000
 const LEAST_BYTES = 1_000_000
-/** A clock of the user's may step back; like in Redis, states then outlive their end for this long. */
+/** A clock of the user may step back. As in Redis, states then outlive their end for this long. */
 const STRANGE_CLOCK_GRACE_MS = 3_600_000
 /**
  * A store in this process: exact, synchronous, bounded. Nothing to set up; state ends with the process.
@@ -111,7 +113,7 @@ export function memoryStore(
 
 let decided = false
 
-/** Whether any memory store of this process has decided: requests are served by then. */
+/** Whether any memory store of this process has decided: the process serves requests by then. */
 export function hasDecided(): boolean {
   return decided
 }
@@ -162,7 +164,7 @@ class MemoryStore implements Store {
     })
   }
 
-  /** Takes over what the file has, as far as there is room. */
+  /** Adds the entries of the file, as far as there is room. */
   #persistedIn(file: string): PersistedBlocks {
     const persisted = new PersistedBlocks(
       file,
@@ -179,7 +181,7 @@ class MemoryStore implements Store {
     return persisted
   }
 
-  /** `now`: an instant other than the clock's, to charge what is known as of an earlier one. */
+  /** `now`: replaces the clock's time, to charge a use that is known from an earlier instant. */
   decide(request: StoreRequest, now = this.#clock()): StoreResult {
     const { op, plan } = request
     decided = true
@@ -197,7 +199,7 @@ class MemoryStore implements Store {
     return request.strike === undefined || result.allowed ? result : this.#strikeRefused(request, result)
   }
 
-  /** A refusal by a limit is a strike; one that starts a ban is a refusal by that. */
+  /** A refusal by a limit is a strike. If that starts a ban, the ban becomes the reason. */
   #strikeRefused(request: StoreRequest, result: StoreResult): StoreResult {
     const terms = request.plan.ban
     if (!terms || request.op === PEEK || !isRefusedForNow(request.plan, result)) return result
@@ -221,9 +223,9 @@ class MemoryStore implements Store {
   ): StoreResult {
     const cost = costs[0] as number
     const wait = table.look(value, now, needs[0] as number)
-    // The decision: `look` has read the state, and nothing is written yet.
+    // The decision: `look` has read the state, and nothing is written so far.
     const allowed = wait === 0
-    const { isKept } = table
+    const { hasState } = table
     if (allowed && op !== PEEK) {
       if (cost !== 0) table.charge(cost, permitId)
     } else if (op === CHARGE && wait > 0) chargeRefused(plan.cells[0] as Cell, table, cost, permitId)
@@ -232,7 +234,7 @@ class MemoryStore implements Store {
     table.report(values, 0, allowed)
     if (wait > 0 && op !== PEEK) table.noteRefusal()
     const { refunded } = table
-    if (table.isKept !== isKept) this.#states.resized(table, now)
+    if (table.hasState !== hasState) this.#states.resized(table, now)
     if (this.#states.areTooMany) this.#states.makeRoom(now, [table])
     return refunded === 0
       ? { now, allowed, values, offset: 0 }
@@ -259,7 +261,7 @@ class MemoryStore implements Store {
     for (let i = 0, at = 0; i < tables.length; i++) {
       const table = tables[i] as Table
       const cost = costs[i] as number
-      const { isKept } = table
+      const { hasState } = table
       if (allowed && op !== PEEK) {
         if (cost !== 0) table.charge(cost, permitId)
       } else if (op === CHARGE && possible) chargeRefused(cells[i] as Cell, table, cost, permitId)
@@ -271,9 +273,9 @@ class MemoryStore implements Store {
         refunded ??= tables.map(() => 0)
         refunded[i] = table.refunded
       }
-      if (table.isKept !== isKept) this.#states.resized(table, now)
+      if (table.hasState !== hasState) this.#states.resized(table, now)
     }
-    // After every table has written: evicting must not remove a state that another table has at hand.
+    // After every table has written: an eviction must not remove the current state of another table.
     if (this.#states.areTooMany) this.#states.makeRoom(now, tables)
     return refunded ? { now, allowed, values, offset: 0, refunded } : { now, allowed, values, offset: 0 }
   }
@@ -293,7 +295,7 @@ class MemoryStore implements Store {
     this.#bans.unblock(policy, identity)
   }
 
-  /** A ban that has ended before its time. Its rung stays, as far as there is room for that. */
+  /** Takes a ban that has ended before its time. Its rung stays, as far as there is room. */
   #evicted({ policy, identity, block: { until, ban } }: BlockOf): void {
     const remainingMs = until - this.#clock()
     if (remainingMs <= 0) return
@@ -390,7 +392,7 @@ class MemoryStore implements Store {
 
 function boundsOf({ clock, maxKeys = 100_000, maxBytes = 268_435_456 }: MemoryStoreOptions): Bounds {
   wholeNumber('memoryStore', 'maxKeys', maxKeys, 1)
-  if (maxKeys > MOST_KEYS) invalidPolicy('memoryStore', 'maxKeys', `at most ${MOST_KEYS}`, maxKeys)
+  if (maxKeys > MAX_KEYS) invalidPolicy('memoryStore', 'maxKeys', `at most ${MAX_KEYS}`, maxKeys)
   wholeNumber('memoryStore', 'maxBytes', maxBytes, LEAST_BYTES)
   return { maxKeys, maxBytes, graceMs: clock ? STRANGE_CLOCK_GRACE_MS : 0 }
 }
@@ -400,13 +402,13 @@ function chargeRefused({ kernel }: Cell, table: Table, cost: number, permitId: s
   if (cost !== 0 && !CELL_KINDS[kernel].hasPermits) table.charge(cost, permitId)
 }
 
-/** Whether a cell, by its reports, is one that refused for now. */
+/** Whether a cell refuses for now, by its reports. */
 function hasToWait(values: readonly number[], from: number, to: number): boolean {
   for (let at = from; at < to; at += STRIDE) if ((values[at + 1] as number) > 0) return true
   return false
 }
 
-/** Whether a refusal ends with time: a cost that can never fit is refused whatever others do. */
+/** Whether a refusal ends with time. A cost that can never fit is refused whatever others do. */
 function isRefusedForNow({ reports }: Plan, { values }: StoreResult): boolean {
   for (let at = 0; at < STRIDE * reports; at += STRIDE) if ((values[at + 1] as number) < 0) return false
   return true

@@ -1,23 +1,23 @@
-/** Something whose entries end by themselves. */
+/** A collection whose entries end by themselves. */
 export interface Swept {
-  /** How many there are. */
+  /** The number of entries. */
   readonly size: number
-  /** Looks at up to `most` entries, removes those that have ended, and returns how many it looked at. */
-  sweep(now: number, most: number): number
+  /** Visits up to `max` entries, removes those that have ended, and returns the number of visits. */
+  sweep(now: number, max: number): number
 }
 
-/** How many the timer looks at each time, and when it comes again: sooner where many have ended. */
+/** The number of visits per tick, and the intervals of the timer: shorter where many entries have ended. */
 const SWEPT_PER_TICK = 2000
 const SWEEP_EVERY_MS = 100
 const SWEEP_SOON_MS = 10
 
-/** One timer for all that ends, only while there is any. It does not keep the process alive. */
+/** One timer for all entries that end, active only while there are any. It does not prevent the process from ending. */
 export class Sweeper {
   readonly #now: () => number
   readonly #swept: readonly (() => Swept)[]
   #timer: NodeJS.Timeout | undefined
 
-  /** `swept`: each leaves to those after it what it does not look at. */
+  /** `swept`: each collection leaves its unused visits to the next ones. */
   constructor(now: () => number, swept: readonly (() => Swept)[]) {
     this.#now = now
     this.#swept = swept
@@ -32,7 +32,7 @@ export class Sweeper {
     this.#timer = undefined
   }
 
-  /** Looks at a bounded number, so that it does not delay requests. */
+  /** Visits a bounded number of entries, so that it does not delay requests. */
   #sweep(): void {
     this.#timer = undefined
     const now = this.#now()

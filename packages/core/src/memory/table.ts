@@ -2,27 +2,27 @@ import { KeyedRows, NONE, SHELF, SHELF_BITS } from './keyed-rows.js'
 import type { Rows } from './rows.js'
 import { rowBytes, Usage } from './usage.js'
 
-/** What a table is made with: how long states outlive their end, for clocks that may step back; and what it is part of. */
+/** The terms of a table: the time that states outlive their end, for clocks that may step back; and the usage that it is part of. */
 export interface TableTerms {
   readonly id: string
   readonly graceMs: number
   readonly counted: Usage
   readonly refused: Usage
-  /** Whether tables of other amounts have the same states. */
+  /** Whether tables of other amounts share its states. */
   readonly isCarried?: boolean
-  /** A table of the same kind, whose states this one has: one that differs in amounts alone. */
+  /** A table of the same kind whose states this one shares; only the amounts differ. */
   readonly like?: Table
 }
 
-/** How many states an eviction chooses among. */
+/** The number of states among which an eviction chooses. */
 const SAMPLE = 8
 
 const NO_CELLS = new Float64Array(0)
 
-/** In the number of a shelf: whether its states have been refused. */
+/** A bit of a shelf's number: whether its states have been refused. */
 const REFUSED = 1
 
-/** Where a walk stands. It goes over the shelves `start`, `start + stride`, … in a circle. */
+/** The position of a walk over the shelves `start`, `start + stride`, … in a circle. */
 class Walk {
   row = 0
   shelf: number
@@ -37,26 +37,26 @@ class Walk {
 }
 
 /**
- * The states of one cell in memory, by identity. `look` finds a state and brings it to the present; the calls after it, until
- * the next `look`, act on what it found.
+ * The states of one cell in memory, by identity. `look` finds a state and brings it to the present. The calls after it, until
+ * the next `look`, use that state.
  *
- * States are rows by identity, which walks visit in a circle, a few at a time: no timer per key.
- * The state at hand is what `find`, `keep` or a walk came to last: `cells` from `at` on. It stays there until
+ * States are rows by identity. Walks visit them in a circle, a few at a time, so there is no timer per key.
+ * The current state is the last one that `find`, `keep` or a walk reached: `cells` from `at` on. It stays there until
  * another of the same table is made or removed.
  *
- * A state that is refused moves, once, to a shelf of those that were, where a last cell counts its refusals. There it
- * stays until it has ended: evictions choose among either, at no cost to requests that are admitted.
+ * A refused state moves, once, to a shelf of refused ones, where a last cell counts its refusals. It stays there until it has
+ * ended. Evictions choose among either kind, at no cost to admitted requests.
  */
 export abstract class Table {
   readonly id: string
-  /** What the states take of identities that have not been refused, and of those that have. */
+  /** The usage of states that have not been refused, and of those that have. */
   readonly counted: Usage
   readonly refused: Usage
-  /** What was refunded to a bucket so far, in unit·ms, while that is needed; 0 elsewhere. */
+  /** The refunds of a bucket so far, in unit·ms, while they are needed; 0 elsewhere. */
   refunded = 0
   /** Whether the last `look` found a state. */
-  isKept = false
-  /** Its arguments. */
+  hasState = false
+  /** The arguments of the last `look`. */
   protected identity = ''
   protected now = 0
   protected need = 0
@@ -69,7 +69,7 @@ export abstract class Table {
   readonly #ofCounted = new Walk(0, 2)
   readonly #ofRefused = new Walk(REFUSED, 2)
   readonly #ofAlike = new Walk(0, SHELF + 1)
-  /** The shelf that a state was last put on. */
+  /** The shelf of the state that was added last. */
   #newest = 0
 
   constructor({ id, graceMs, counted, refused, like }: TableTerms) {
@@ -87,27 +87,27 @@ export abstract class Table {
   /** Milliseconds until `need` units have room in every limit of the cell: 0 now, -1 never. */
   abstract look(identity: string, now: number, need: number): number
 
-  /** Takes `cost`; as much of it as fits, if it does not. */
+  /** Charges `cost`, or as much of it as fits. */
   abstract charge(cost: number, permitId: string): void
 
-  /** Refunds `cost` of the charge whose result at `chargedAt` had `receipt`, and `refunded` was `before`. */
+  /** Refunds `cost` of a charge. Its result at `chargedAt` had `receipt`, and `refunded` was `before`. */
   abstract refund(cost: number, receipt: number, chargedAt: number, permitId: string, before: number): void
 
-  /** Holds `cost` permits of an id for another `ttl`; does nothing where units are no permits. */
+  /** Holds `cost` permits of an id for another `ttl`. Does nothing where units are no permits. */
   renew(_cost: number, _permitId: string): void {}
 
-  /** Writes down again at `now` a state from a future that cannot be. */
+  /** Rewrites a state from an impossible future as of `now`. */
   abstract heal(): void
 
   /**
-   * Writes remaining, retry for the `need` of the last `look` (0 if `admitted`), reset and receipt of each limit, and
-   * returns where they end.
+   * Writes four values of each limit: remaining, retry for the `need` of the last `look` (0 if `admitted`), reset and receipt.
+   * Returns the end of the values.
    */
   abstract report(values: number[], from: number, admitted: boolean): number
 
-  /** Notes, for evictions only, that the identity of the last `look` was refused. After `report`. */
+  /** Records, for evictions only, that the identity of the last `look` was refused. Call it after `report`. */
   noteRefusal(): void {
-    if (!this.isKept) return
+    if (!this.hasState) return
     if ((this.#ref & REFUSED) !== 0) this.#refusals++
     else {
       this.#move(REFUSED)
@@ -120,23 +120,23 @@ export abstract class Table {
     if (ref !== NONE) this.#remove(ref)
   }
 
-  /** Visits up to `most` states, and forgets those that no longer matter. */
-  sweep(now: number, most: number): void {
-    for (let n = Math.min(most, this.size); n > 0; n--) {
+  /** Visits up to `max` states, and forgets those that have ended. */
+  sweep(now: number, max: number): void {
+    for (let n = Math.min(max, this.size); n > 0; n--) {
       this.#visit(this.#sweep)
-      // A removed row is replaced by another, so the walk stays there to see that next.
+      // Another row replaces a removed one, so the walk stays there to visit that next.
       if (this.end() + this.#graceMs <= now) this.#remove(this.#ref)
       else this.#sweep.row++
     }
   }
 
-  /** Forgets one of the next few states: the least consumed, or of refused ones that which was refused least. */
+  /** Evicts one of the next few states: the least consumed, or among refused ones the one with the fewest refusals. */
   evict(now: number, isRefused: boolean): void {
     const walk = isRefused ? this.#ofRefused : this.#ofCounted
     this.#evictOn(walk, isRefused ? this.refused.keys : this.counted.keys, now)
   }
 
-  /** Likewise, of the states that have as many cells as the one that was made last; never the only one. */
+  /** Evicts likewise among the states with as many cells as the newest one; never the only one. */
   evictAlike(now: number): void {
     const states = this.#rows.shelves[this.#newest]?.size ?? 0
     if (states < 2) return
@@ -163,10 +163,10 @@ export abstract class Table {
     if (victim !== NONE) this.#remove(victim)
   }
 
-  /** From when on forgetting the state at hand cannot be noticed. */
+  /** The time from which on nobody can notice that the current state is forgotten. */
   protected abstract end(): number
 
-  /** The share of its limit that the state at hand has used, from 0 to 1. */
+  /** The share of its limit that the current state has used, from 0 to 1. */
   protected abstract consumed(now: number): number
 
   protected find(identity: string, now: number, need: number): boolean {
@@ -174,29 +174,29 @@ export abstract class Table {
     this.now = now
     this.need = need
     const ref = this.#rows.find(identity)
-    this.isKept = ref !== NONE
+    this.hasState = ref !== NONE
     if (ref !== NONE) {
       this.#open(ref)
-      if ((ref & REFUSED) !== 0) this.#pardon()
+      if ((ref & REFUSED) !== 0) this.#clearRefusals()
     }
-    return this.isKept
+    return this.hasState
   }
 
-  /** Makes a state of so many cells for the identity: its first, or one of another kind instead of what it has. */
+  /** Makes a state of `cells` cells for the identity: its first one, or one of another kind that replaces it. */
   protected keep(kind: number, cells: number): void {
-    const refusals = this.isKept && (this.#ref & REFUSED) !== 0 ? this.#refusals : 0
-    if (this.isKept) this.#withdraw(this.#ref)
-    this.isKept = true
+    const refusals = this.hasState && (this.#ref & REFUSED) !== 0 ? this.#refusals : 0
+    if (this.hasState) this.#withdraw(this.#ref)
+    this.hasState = true
     this.#place(kind, cells, refusals > 0 ? REFUSED : 0)
     if (refusals > 0) this.#refusals = refusals
   }
 
-  /** Bytes that an identity's state takes beside its row. */
+  /** Bytes of an identity's state beside its row. */
   protected bytesBeside(_identity: string): number {
     return 0
   }
 
-  /** Counts a change of what the state at hand takes beside its row. */
+  /** Counts a change of the current state's bytes beside its row. */
   protected took(bytes: number): void {
     this.#usageOf(this.#ref).add(0, bytes)
   }
@@ -204,7 +204,7 @@ export abstract class Table {
   /** Called when the state of an identity has been forgotten. */
   protected gone(_identity: string): void {}
 
-  /** Which kind the state at hand is of. States of one kind have the same number of cells; most tables have one. */
+  /** The kind of the current state. States of one kind have the same number of cells; most tables have one kind. */
   protected get kind(): number {
     return (this.#ref & SHELF) >> 1
   }
@@ -216,11 +216,11 @@ export abstract class Table {
   }
 
   protected drop(): void {
-    if (this.isKept) this.#remove(this.#ref)
-    this.isKept = false
+    if (this.hasState) this.#remove(this.#ref)
+    this.hasState = false
   }
 
-  /** How often the state at hand has been refused, where it stands among those that have. */
+  /** The refusals of the current state, where it is in a shelf of refused ones. */
   get #refusals(): number {
     return this.cells[this.at + this.#shelfOf(this.#ref).width - 2] as number
   }
@@ -230,14 +230,14 @@ export abstract class Table {
   }
 
   /**
-   * A state that has ended counts as one that was never refused when its identity comes again. It stays: for a clock
+   * Clears the refusals of a state that had ended when its identity came again. The state stays: for a clock
    * that steps back it has not ended.
    */
-  #pardon(): void {
+  #clearRefusals(): void {
     if (this.end() + this.#graceMs <= this.now) this.#move(0)
   }
 
-  /** Moves the state at hand to the shelf of those that have been refused, or of those that have not. */
+  /** Moves the current state to the shelf of refused states, or of the others. */
   #move(refused: number): void {
     const { kind } = this
     const length = this.#shelfOf(this.#ref).width - 1 - (this.#ref & REFUSED)
@@ -247,7 +247,7 @@ export abstract class Table {
     this.cells.set(state, this.at)
   }
 
-  /** The state a walk stands at, or the next one after the end of a shelf. */
+  /** Visits the state at the position of a walk, or the next one after the end of a shelf. */
   #visit(walk: Walk): void {
     const { shelves } = this.#rows
     while (walk.row >= (shelves[walk.shelf]?.size ?? 0)) {
@@ -270,7 +270,7 @@ export abstract class Table {
     this.gone(identity)
   }
 
-  /** Takes a row away, and returns whose it was. */
+  /** Removes a row, and returns its identity. */
   #withdraw(ref: number): string {
     const identity = this.#rows.keyOf(ref)
     this.#usageOf(ref).add(-1, -this.#bytesOf(ref, identity))

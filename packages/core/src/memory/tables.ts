@@ -11,34 +11,34 @@ import { textBytes, Usage } from './usage.js'
 
 /** Bytes of a table before it has a state, with its first few rows. */
 const TABLE_BYTES = 3800
-/** Tables looked at for each eviction. */
+/** The number of tables checked for each eviction. */
 const SAMPLE = 8
-/** How many evictions one decision makes at most. */
-const MOST_EVICTIONS = 64
-/** The share of the room that is left to identities that have not been refused: new ones are limited, too. */
+/** Maximum of evictions in one decision. */
+const MAX_EVICTIONS = 64
+/** The share of the room that is reserved for identities that have not been refused, so that new ones are limited too. */
 const COUNTED_SHARE = 1 / 8
 
-/** What a store may keep, and for how long. */
+/** The bounds of a store's states in number, memory and time. */
 export interface Bounds {
   readonly maxKeys: number
   readonly maxBytes: number
-  /** For how long states outlive their end. */
+  /** The time in ms that states outlive their end. */
   readonly graceMs: number
 }
 
 /** All tables of a store, by policy and cell, and the eviction of states when they exceed their room. */
 export class Tables {
-  /** The usage of all that the store keeps, blocks included. */
+  /** The usage of the whole store, blocks included. */
   readonly #all: Usage
   readonly #counted: Usage
   readonly #refused: Usage
   readonly #bounds: Bounds
   readonly #byId = new KeyedValues<Table>()
-  /** For cells that are carried: the tables that share states, by the id of the table that keeps these. */
+  /** The tables that share states, for cells that are carried, by the id of the table that stores them. */
   #alike = new WeakMap<Cell, Map<string, Table>>()
-  /** The fullest known: of states that have not been refused, and of those that have. */
+  /** The fullest known tables: of states that have not been refused, and of those that have. */
   readonly #fullest: Record<StateKind, Table | undefined> = { counted: undefined, refused: undefined }
-  /** Where the walks stand: for the fullest table, and for states that have ended. */
+  /** The positions of the walks: for the fullest table, and for states that have ended. */
   #nextSampled = 0
   #nextSwept = 0
 
@@ -62,7 +62,7 @@ export class Tables {
     return made
   }
 
-  /** The states of one table, as a plan with other amounts looks at them. */
+  /** A table that shares the states of another, for a plan with other amounts. */
   #like(table: Table, cell: Cell): Table {
     let ofCell = this.#alike.get(cell)
     if (!ofCell) {
@@ -90,21 +90,21 @@ export class Tables {
   }
 
   /**
-   * Evicts until there is room, as far as that takes a bounded number of steps. A decision that has added more than so
-   * many small states free evicts states as large as those it added, so that no sequence of decisions outgrows the bound.
-   * Returns whether tables have gone.
+   * Evicts until there is room, within a bounded number of steps. A decision may have added more than so many small evicted states
+   * free. It then evicts states as large as those it added, so that no sequence of decisions outgrows the bound.
+   * Returns whether tables were removed.
    */
   makeRoom(now: number, decided: readonly Table[]): boolean {
     const before = this.size
-    for (let n = MOST_EVICTIONS + decided.length; n > 0 && this.areTooMany; n--) this.#evict(now)
+    for (let n = MAX_EVICTIONS + decided.length; n > 0 && this.areTooMany; n--) this.#evict(now)
     for (const table of decided) if (this.#all.bytes > this.#bounds.maxBytes) table.evictAlike(now)
     return this.size < before
   }
 
-  /** Visits up to `most` states and tables, and forgets those that no longer matter. Returns whether tables have gone. */
-  sweep(now: number, most: number): boolean {
+  /** Visits up to `max` states and tables, and removes those that have ended. Returns whether tables were removed. */
+  sweep(now: number, max: number): boolean {
     const before = this.size
-    for (let n = before, left = most; n > 0 && left > 0; n--) {
+    for (let n = before, left = max; n > 0 && left > 0; n--) {
       if (this.#nextSwept >= this.size) this.#nextSwept = 0
       const table = this.#byId.at(this.#nextSwept)
       const visits = Math.min(left - 1, table.size)
@@ -121,8 +121,8 @@ export class Tables {
   }
 
   /**
-   * Of states that have not been refused, unless those that have take more than their share; and of these from the table
-   * with the most: a table that has just begun would lose every new state at once, and limit nothing.
+   * Evicts a state that has not been refused, or a refused one if those exceed their share. It takes it from the table with the
+   * most: otherwise a new table would lose every new state at once, and limit nothing.
    */
   #evict(now: number): void {
     const byKeys = this.#all.keys > this.#bounds.maxKeys
@@ -136,16 +136,16 @@ export class Tables {
     if (table.size === 0) this.#drop(table)
   }
 
-  /** The fullest among the fullest known and the next few: within a few evictions that is the fullest of all. */
+  /** The fullest among the fullest known table and the next few. Within a few evictions that is the fullest of all. */
   #findFullest(kind: StateKind, byKeys: boolean): Table | undefined {
     let fullest = this.#fullest[kind]
-    let most = fullest ? amount(fullest[kind], byKeys) : 0
+    let largest = fullest ? amount(fullest[kind], byKeys) : 0
     for (let n = Math.min(SAMPLE, this.size); n > 0; n--) {
       if (this.#nextSampled >= this.size) this.#nextSampled = 0
       const table = this.#byId.at(this.#nextSampled++)
       const size = amount(table[kind], byKeys)
-      if (size > most) {
-        most = size
+      if (size > largest) {
+        largest = size
         fullest = table
       } else if (table.size === 0) this.#drop(table)
     }

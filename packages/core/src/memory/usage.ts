@@ -1,4 +1,4 @@
-/** Keys and bytes in use, counted for a part and for the whole it belongs to. */
+/** Keys and bytes in use, counted for a part and for the whole that it belongs to. */
 export class Usage {
   keys = 0
   bytes = 0
@@ -15,18 +15,18 @@ export class Usage {
   }
 }
 
-/** A row beside its cells and its text: a pointer to the key with what its array has to spare, and the head of a chain. */
+/** Bytes of a row beside its cells and its text: a pointer to the key with its array's spare room, and the head of a chain. */
 const ROW_BYTES = 18
-/** What V8 puts before the characters of a string. */
+/** Bytes that V8 stores before the characters of a string. */
 const TEXT_BYTES = 16
 const ONE_BYTE = 0xff
 
-/** Bytes that a row of so many cells, its link among them, takes with its key. */
+/** Bytes of a row of `cells` cells, its link included, with its key. */
 export function rowBytes(cells: number, key: string): number {
   return ROW_BYTES + 8 * cells + textBytes(key)
 }
 
-/** Bytes of a string of its own in V8: one per character, or two if one of them is beyond Latin-1; rounded up to words. */
+/** Bytes of a separate string in V8: one per character, or two if one of them is beyond Latin-1; rounded up to words. */
 export function textBytes(text: string): number {
   let bytes = text.length
   for (let i = 0; i < text.length; i++) {

@@ -1,32 +1,32 @@
 import type { ServerResponse } from 'node:http'
 
-/** A request as the core sees it, whatever the framework. Adapters make one per request. */
+/** A request of any framework, in the form that the core reads. Adapters make one per request. */
 export interface HttpContext<Request = unknown> {
-  /** What the framework hands to its handlers; the first argument of every user function. */
+  /** The framework's object that its handlers get; the first argument of every user function. */
   readonly request: Request
-  /** The raw response: shows when the client is served or has left. */
+  /** The raw response: shows when the response is complete or the client has left. */
   readonly response: RawResponse
   /** The client's address by the framework's own trusted-proxy rules. */
   readonly ip: string | undefined
-  /** How the framework trusts proxies: whose `X-Forwarded-For` `ip` is taken from; undefined where that is not known. */
+  /** The proxies that the framework trusts, whose `X-Forwarded-For` determines `ip`; undefined where unknown. */
   readonly proxyTrust?: ProxyTrust
-  /** How a proxy becomes trusted, for warnings. @default "name it in the framework's trust settings" */
+  /** The instruction to trust a proxy, for warnings. @default "name it in the framework's trust settings" */
   readonly proxyRemedy?: string
   readonly method: string
   /** The path as requested, without the query. */
   readonly path: string
   /** The request target as sent: the path with its query. */
   readonly target: string
-  /** The pattern of the route that matched, where the framework knows it. Nothing of it is chosen by the client. */
+  /** The pattern of the route that matched, where the framework knows it. The client chooses nothing of it. */
   readonly route: string | undefined
-  /** Set where `route` lacks the path at which its router is mounted: an object that stands for this route alone. */
+  /** Set where `route` lacks the path at which its router is mounted: an object that identifies this route. */
   readonly mountedRoute?: object | undefined
   /** The path at which that router is mounted, as the client wrote it. */
   readonly mountPath?: string
   /** A request header by its lower-case name; several joined by the framework's rules. */
   header(name: string): string | undefined
   /**
-   * The value of a signed cookie, once the framework has verified it; undefined where there is none, or a forged one.
+   * The value of a signed cookie, once the framework has verified it; undefined where it is missing or forged.
    *
    * @throws SluiceError `INVALID_POLICY` where the application has no support for signed cookies
    */
@@ -34,16 +34,16 @@ export interface HttpContext<Request = unknown> {
   /** A response header that is already set. */
   getResponseHeader(name: string): string | undefined
   /**
-   * Makes what the framework adds to the raw response do nothing: called when the limiter has sent the response while
+   * Makes the framework's own methods of the response do nothing. Called when the limiter has sent the response while
    * a handler may still run. The methods of the raw response are disabled already.
    */
   disableResponse?(): void
 }
 
-/** `everyone`: a setting that trusts every proxy, `remedy`: what to write instead, `app`: the app that has it. */
+/** `everyone`: a setting that trusts every proxy, `remedy`: the setting to use instead, `app`: the app that has it. */
 export type ProxyTrust = 'none' | 'named' | { readonly everyone: string; readonly remedy: string; readonly app: object }
 
-/** A context of a request with Node's fields, as every framework has them; the rest is each adapter's own. */
+/** A context of a request with Node's fields, as every framework has them. Adapters add the rest. */
 export abstract class RequestContext<Request extends NodeRequest> implements HttpContext<Request> {
   readonly request: Request
   abstract readonly response: RawResponse & Pick<ServerResponse, 'getHeader'>
@@ -68,7 +68,7 @@ export abstract class RequestContext<Request extends NodeRequest> implements Htt
 
   header(name: string): string | undefined {
     const { headers } = this.request
-    // Node keeps them in a plain object, which has a `constructor` that no client sent.
+    // Node's headers are a plain object, which has a `constructor` that no client sent.
     return Object.hasOwn(headers, name) ? headerText(headers[name]) : undefined
   }
 
@@ -87,35 +87,35 @@ interface NodeRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
 }
 
-/** What the core needs of Node's `ServerResponse`, of HTTP/1 and HTTP/2 alike. */
+/** The members of Node's `ServerResponse` that the core needs, over HTTP/1 and HTTP/2. */
 export interface RawResponse {
   readonly destroyed?: boolean
   readonly writableFinished?: boolean
   readonly headersSent?: boolean
   readonly statusCode?: number
-  /** The raw request, where the body comes from. */
+  /** The raw request, whose body is read. */
   readonly req?: unknown
-  /** Of HTTP/2. */
+  /** The stream of HTTP/2. */
   readonly stream?: { readonly closed?: boolean; readonly destroyed?: boolean }
   on(event: 'finish' | 'close', listener: () => void): unknown
   removeListener(event: 'finish' | 'close', listener: () => void): unknown
 }
 
-/** Whether nothing can be sent any more: all is sent, or the client has left. */
+/** Whether nothing can be sent: the response is complete, or the client has left. */
 export function isOver(response: RawResponse): boolean {
   const { stream } = response
   if (response.destroyed === true || stream?.destroyed === true || stream?.closed === true) return true
-  // HTTP/2 finishes the body of a response to HEAD, which has none, before it is answered.
+  // Over HTTP/2, the empty body of a response to HEAD is finished before the headers are sent.
   return response.writableFinished === true && response.headersSent !== false
 }
 
-/** Whether the client has left, also before it was its response's turn on the connection. */
+/** Whether the client has left, possibly before its response's turn on the connection. */
 export function isGone(response: RawResponse): boolean {
   if (isOver(response)) return true
   try {
     return (response.req as { socket?: { destroyed?: boolean } } | undefined)?.socket?.destroyed === true
   } catch {
-    // HTTP/2 does not let its socket be looked at once that is gone.
+    // HTTP/2 does not permit access to a socket that is gone.
     return true
   }
 }
@@ -130,12 +130,12 @@ export function headerText(value: string | number | readonly string[] | undefine
 }
 
 /**
- * `http://host`, as proxies may send it. Frameworks take other schemes and characters, and a query with a slash, for several
- * different paths.
+ * `http://host`, as proxies may send it. Frameworks derive different paths from other schemes and characters, and from a query
+ * with a slash.
  */
 const ORIGIN = /^https?:\/\/(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d*)?(?=\/|$|[?#][^/]*$)/
 
-/** The path of a request target, without the query. A target that is neither a path nor `http://host/path` is as sent. */
+/** The path of a request target, without the query. A target that is neither a path nor `http://host/path` stays as sent. */
 export function pathOf(target: string): string {
   const path = target.startsWith('/') ? target : target.replace(ORIGIN, '')
   const end = path.search(/[?#]/)

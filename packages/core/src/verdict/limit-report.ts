@@ -14,17 +14,17 @@ export const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
 /** The report of one limit. */
 export interface LimitReport {
-  /** As given to the limit; else the policy's name, or that and the window where a policy has several limits. */
+  /** The name given to the limit; else the policy's name, followed by the window where a policy has several limits. */
   readonly name: string
   /** The factory that makes such limits, such as `'slidingLog'`. */
   readonly algorithm: string
-  /** Units in `windowMs`; for `concurrency` the most permits. */
+  /** Units in `windowMs`; for `concurrency` the maximum of permits. */
   readonly limit: number
-  /** Milliseconds; for `concurrency` its `ttl`, how long a permit is held unless renewed. */
+  /** Milliseconds; for `concurrency` its `ttl`, the time that a permit is held without renewal. */
   readonly windowMs: number
-  /** Most units that can be admitted at one instant. */
+  /** Maximum of units that can be admitted at one instant. */
   readonly capacity: number
-  /** What it counts. */
+  /** The unit that it counts. */
   readonly unit: QuotaUnit
   /** Whether this limit had room; a request is allowed where all have. */
   readonly allowed: boolean
@@ -32,13 +32,13 @@ export interface LimitReport {
   readonly remaining: number
   /** Milliseconds until this limit would admit the same cost; 0 when it does; undefined when it never will. */
   readonly retryAfterMs: number | undefined
-  /** Milliseconds until the limit is as good as new. */
+  /** Milliseconds until the limit is completely restored. */
   readonly resetAfterMs: number
-  /** What it was charged on. Not in copies by `{ ...report }` and JSON, which may go to clients. */
+  /** The identity that was charged. Not in copies by `{ ...report }` and JSON, which may go to clients. */
   readonly key: Identity
 }
 
-/** A report whose key is read when it is asked for. */
+/** A report whose key is computed when it is read. */
 class Report implements LimitReport {
   readonly name: string
   readonly algorithm: string
@@ -76,13 +76,13 @@ class Report implements LimitReport {
     return identityIn(this.#identity)
   }
 
-  /** What `console.log` shows. */
+  /** The object that `console.log` shows. */
   [INSPECT](): object {
     return { ...this, key: this.key }
   }
 }
 
-/** The index of the limit that refuses for longest; -1 if none refuses. Never is longest; of equals the first counts. */
+/** The index of the limit with the longest refusal; -1 if none refuses. Never is longest, and the first wins a tie. */
 export function longestRefusal(limits: readonly LimitReport[]): number {
   let longest = -1
   let found = -1
@@ -95,12 +95,12 @@ export function longestRefusal(limits: readonly LimitReport[]): number {
   return found
 }
 
-/** Units kept for higher priorities are not available to this request. */
-export function leftOf(remaining: number, cell: number, kept: readonly number[] | undefined): number {
-  return kept ? Math.max(0, remaining - (kept[cell] as number)) : remaining
+/** The remaining units for this request, without those reserved for higher priorities. */
+export function leftOf(remaining: number, cell: number, reserved: readonly number[] | undefined): number {
+  return reserved ? Math.max(0, remaining - (reserved[cell] as number)) : remaining
 }
 
-/** How many ms are added to the wait of this identity: always the same for one identity. */
+/** The time in ms that `spread` adds to the wait of this identity: always the same for one identity. */
 export function spreadFor({ spreadMs }: ResolvedLimit, { plan, identities }: StoreRequest, cell: number): number {
   if (spreadMs === undefined) return 0
   const identity = identities[(plan.cells[cell] as Cell).identity] as string
@@ -112,7 +112,7 @@ export function later(ms: number, spread: number): number {
   return ms > 0 ? ms + spread : ms
 }
 
-/** How much of a limit is in use, less so many units: the same quotient for the same units, however they were reached. */
+/** The used fraction of a limit without `units`: the same quotient for the same units, however they were reached. */
 export function useWithout({ plan }: StoreRequest, { values, offset }: StoreResult, i: number, units: number): number {
   const { resolved, positions } = plan as ReadablePlan
   const { capacity } = resolved[i] as ResolvedLimit
@@ -125,18 +125,18 @@ export function unitsOf(units: readonly number[], { plan }: StoreRequest, i: num
   return units[(plan as ReadablePlan).cellOf[i] as number] as number
 }
 
-/** The report of each limit that was asked, in the order in which they were written. */
+/** The report of each limit, in written order. */
 export function reportsOf(
   request: StoreRequest,
   { values, offset }: StoreResult,
-  kept: readonly number[] | undefined,
+  reserved: readonly number[] | undefined,
 ): readonly LimitReport[] {
   const { plan, identities } = request
   const { cells, resolved, positions, cellOf } = plan as ReadablePlan
   return resolved.map((limit, i) => {
     const at = offset + (positions[i] as number) * STRIDE
     const cell = cellOf[i] as number
-    const remaining = leftOf(values[at] as number, cell, kept)
+    const remaining = leftOf(values[at] as number, cell, reserved)
     const identity = identities[(cells[cell] as Cell).identity] as string
     const spread = spreadFor(limit, request, cell)
     const [retryMs, resetMs] = [later(values[at + 1] as number, spread), later(values[at + 2] as number, spread)]
@@ -144,7 +144,7 @@ export function reportsOf(
   })
 }
 
-/** In a queueing limit a request leaves when what was in the bucket before it has leaked out. */
+/** The wait in a queueing limit: a request leaves when the earlier content of the bucket has leaked out. */
 export function queueDelay(debt: number, cost: number, limit: { limit: number; windowMs: number }): number {
   const ahead = debt - cost * limit.windowMs
   return ahead > 0 ? Math.ceil(ahead / limit.limit) : 0

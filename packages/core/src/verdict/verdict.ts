@@ -16,26 +16,26 @@ import {
 import { INSPECT, type LimitReport, later, leftOf, queueDelay, spreadFor } from './limit-report.js'
 
 /**
- * Why a request is refused: over a limit, never admissible at this cost, on a deny list, blocked by hand, banned for its
- * strikes, or because nothing could decide.
+ * The reason of a refusal: over a limit, never admissible at this cost, on a deny list, blocked by hand, or banned for
+ * strikes. `unavailable`: nothing could decide. `left`: the client left.
  */
 export type RefusalReason = 'limited' | 'impossible' | 'denied' | 'blocked' | 'banned' | 'unavailable' | 'left'
 
 /** The ban that refuses a request. */
 export interface BanReport {
-  /** Which step of the ladder it is, from 1. */
+  /** The step of the ladder, from 1. */
   readonly rung: number
-  /** How many strikes started it. */
+  /** The number of strikes that started it. */
   readonly strikes: number
-  /** When it ends: ms since the epoch, by the store's clock. */
+  /** Its end: ms since the epoch, by the store's clock. */
   readonly until: number
-  /** Of the strike that started it, where `strike` gave one; else ''. */
+  /** The reason that `strike` gave, where it started the ban; else ''. */
   readonly reason: string
 }
 
 const Shown = { Verdict: class {} }
 
-/** @internal Of a verdict: its decision. Under a symbol, as it is for the rest of the library alone. */
+/** @internal The decision of a verdict. A symbol hides it, as only this library reads it. */
 export const DECISION = Symbol('decision')
 
 /** The outcome of one decision. Never changes once handed out. */
@@ -45,43 +45,43 @@ export class Verdict {
   /** The name of the policy that decided. */
   readonly policy: string
   /**
-   * `decided` by the store's state; `listed`: by a list, without asking the store; `unavailable` where that could not be
-   * reached: by what this process knows alone, or by nothing. Where no limit was asked there are no `limits`, and
+   * `decided` by the store's state; `listed`: by a list, without a request to the store; `unavailable` where the store could not be
+   * reached: by this process alone, or by nothing. Where no limit decided there are no `limits`, and
    * `remaining` and `resetAfterMs` are 0.
    */
   readonly kind: VerdictKind
-  /** Why it may not; undefined when it may. `left`: the client left while the request waited, so that it was not refused. */
+  /** The reason of a refusal; undefined when allowed. `left`: the client left while the request waited, which is no refusal. */
   readonly reason: RefusalReason | undefined
-  /** Whole units that every limit would admit right now: the least over the limits. */
+  /** Whole units that every limit would admit right now: the minimum over the limits. */
   readonly remaining: number
   /**
-   * Milliseconds until this same cost would be admitted, with no other traffic; 0 when allowed;
-   * undefined when it never will be (`impossible`, or blocked for ever), or nothing says when (`denied`). Exact, not a hint, unless the reason
-   * is `unavailable`; with `spread` later, by less than that.
+   * Milliseconds until this same cost would be admitted, with no other traffic. 0 when allowed. Undefined when it never will be
+   * (`impossible`, or blocked for ever), or when the time is unknown (`denied`). Exact, not a hint, unless the reason
+   * is `unavailable`. With `spread`, later by less than that.
    */
   readonly retryAfterMs: number | undefined
-  /** Milliseconds until every limit is as good as new: the most over the limits. */
+  /** Milliseconds until every limit is completely restored: the maximum over the limits. */
   readonly resetAfterMs: number
   /**
-   * Milliseconds an admitted request has to wait for its turn in a queueing limit, else 0. The middleware and `acquire` may exchange turns
-   * between the clients that wait.
+   * Milliseconds that an admitted request has to wait for its turn in a queueing limit, else 0. The middleware and `acquire` may
+   * exchange turns between the clients that wait.
    */
   readonly delayMs: number
-  /** Why and how long, when `reason` is `blocked`. */
+  /** The reason and duration of the block, when `reason` is `blocked`. */
   readonly block: BlockReport | undefined
-  /** Which ban, when `reason` is `banned`. */
+  /** The ban, when `reason` is `banned`. */
   readonly ban: BanReport | undefined
-  /** Which list decided, when `kind` is `listed`: it allowed or denied the request, and nothing was charged. */
+  /** The list that decided, when `kind` is `listed`. It allowed or denied the request, and nothing was charged. */
   readonly list: ListReport | undefined
   /** Units charged to each limit that counts requests or permits; 0 for a peek or a refusal. */
   readonly cost: number
   /** The tier whose limits decided; undefined without tiers. */
   readonly tier: string | undefined
-  /** What the request was decided with; 0 unless `priority` says otherwise. */
+  /** The priority of the request; 0 unless `priority` sets it. */
   readonly priority: number
-  /** Whether the handler runs although this was refused, and is to do less than usual: see `degrade`. */
+  /** Whether the handler runs in spite of the refusal, and is to do less than usual: see `degrade`. */
   readonly degraded: boolean
-  /** Whether it is not enforced: `enforce: { mode: 'report' }`, or a key that `enforce.percent` leaves out. */
+  /** Whether it is not enforced: `enforce: { mode: 'report' }`, or a key outside of `enforce.percent`. */
   readonly reported: boolean
   readonly #decision: Decision
 
@@ -94,8 +94,8 @@ export class Verdict {
     let retryMs: number
     let resetMs: number
     let delayMs = 0
-    // Nearly every verdict is the report of its only limit: by `summaryOf` a decision in memory takes 6 % more CPU.
-    if (plan.isSimple && marks === NO_MARKS && !by.kept && isOfLimits(decision)) {
+    // Nearly every verdict is the report of its only limit: `summaryOf` would add 6 % of CPU to a decision in memory.
+    if (plan.isSimple && marks === NO_MARKS && !by.reserved && isOfLimits(decision)) {
       const { values, offset } = result
       remaining = values[offset] as number
       retryMs = values[offset + 1] as number
@@ -122,27 +122,27 @@ export class Verdict {
   }
 
   /**
-   * One report per limit, in the order they were written; none when blocked, or when nothing could decide.
-   * They are made when first asked for, so a copy by `{ ...verdict }` is without them; `toJSON()` is with them.
+   * One report per limit, in written order; none when blocked, or when nothing could decide.
+   * They are made at the first read, so a copy by `{ ...verdict }` lacks them; `toJSON()` has them.
    */
   get limits(): readonly LimitReport[] {
     return reportsIn(this.#decision)
   }
 
   /**
-   * The keys that it was given for, each once; those of a blocked client, too. Not in its JSON nor in copies by
+   * The keys of the request, each once; those of a blocked client too. Not in its JSON nor in copies by
    * `{ ...verdict }`, which may go to clients.
    */
   get keys(): readonly Identity[] {
     return identitiesIn(this.#decision).map(identityIn)
   }
 
-  /** Everything but the keys, as plain data. */
+  /** All properties except the keys, as plain data. */
   toJSON(): object {
     return { ...this, limits: this.limits }
   }
 
-  /** @internal What `console.log` shows: the same, under the name of this class. */
+  /** @internal The object that `console.log` shows: the same data, under the name of this class. */
   [INSPECT](): object {
     return Object.assign(new Shown.Verdict(), this.toJSON())
   }
@@ -153,11 +153,11 @@ export class Verdict {
   }
 
   /**
-   * Replaces the estimated cost with the actual one, once: the rest is refunded, less what time has restored already.
-   * The first of `settle` and `refund` counts, the second does nothing.
-   * Resolves to whether anything was refunded; for a refusal that is false.
+   * Replaces the estimated cost with the actual one, once: the rest is refunded, less the units that time has already restored.
+   * The first of `settle` and `refund` counts; the second does nothing.
+   * Resolves to whether anything was refunded; false for a refusal.
    *
-   * While the store is away nothing is, now or later.
+   * While the store is away nothing is refunded, then or later.
    *
    * @throws SluiceError `INVALID_COST` for more than was charged
    */
@@ -169,31 +169,31 @@ export class Verdict {
   }
 }
 
-/** What was charged; undefined where nothing was, because it was refused or nothing could decide. */
+/** The charged cost; undefined where nothing was charged, because the request was refused or nothing could decide. */
 export function maxToSettle({ allowed, cost, [DECISION]: decision }: Verdict): number | undefined {
   return isCharged(decision) || (allowed && decision.by.store !== undefined) ? cost : undefined
 }
 
-/** What happened to a request after its decision. */
+/** Changes of a request's verdict after its decision. */
 export interface Marks {
   readonly degraded?: boolean
   readonly reported?: boolean
-  /** Refused for at least this many ms, as other requests wait before it. */
+  /** The request is refused for at least this many ms, as other requests wait before it. */
   readonly waitMs?: number
   /** The client has left while the request waited. */
   readonly hasLeft?: boolean
-  /** It proceeds all the same, so that it is not impossible. */
+  /** The request proceeds in spite of the refusal, so that it is not impossible. */
   readonly isServed?: boolean
 }
 
 const NO_MARKS: Marks = {}
 
-/** The same verdict, marked: one that was handed out never changes. Both are of one charge, which is refunded once. */
+/** A marked copy of a verdict, which itself never changes. Both have one charge, which is refunded once. */
 export function marked(verdict: Verdict, marks: Marks): Verdict {
   return new Verdict(verdict[DECISION], marks)
 }
 
-/** The verdict of a request that is over the limit and proceeds all the same, slowed down or degraded. */
+/** The verdict of a request that is over the limit and still proceeds, slowed down or degraded. */
 export function served(verdict: Verdict): Verdict {
   if (verdict.reason !== 'impossible' || verdict.reported) return verdict
   return marked(verdict, { degraded: verdict.degraded, isServed: true })
@@ -207,12 +207,12 @@ function shownBlock(block: BlockReport): BlockReport {
   return isForEver(block.remainingMs) ? { ...block, remainingMs: Number.POSITIVE_INFINITY } : block
 }
 
-/** Whether a client is refused whatever its limits say: nothing lets such a request through. */
+/** Whether a client is refused by a list, a block or a ban. No responder admits such a request. */
 export function isBarred({ reason }: Verdict): boolean {
   return reason === 'blocked' || reason === 'banned' || reason === 'denied'
 }
 
-/** What all limits say together. */
+/** The combined result of all limits. */
 interface Summary {
   readonly allowed: boolean
   readonly remaining: number
@@ -226,7 +226,7 @@ function summaryOf(decision: Decision, marks: Marks): Summary {
   const { request, result, by } = decision
   const { block, values, offset } = result
   const plan = request.plan as ReadablePlan
-  // While others wait, a new request is not admitted, whatever room there is.
+  // While others wait, a new request is not admitted even if there is room.
   const allowed = result.allowed && marks.waitMs === undefined && !marks.hasLeft
   let retryMs = marks.waitMs ?? result.behindMs ?? 0
   if (!isOfLimits(decision)) {
@@ -244,7 +244,7 @@ function summaryOf(decision: Decision, marks: Marks): Summary {
     const limit = resolved[i] as ResolvedLimit
     const at = offset + (positions[i] as number) * STRIDE
     const cell = cellOf[i] as number
-    const left = leftOf(values[at] as number, cell, by.kept)
+    const left = leftOf(values[at] as number, cell, by.reserved)
     const spread = spreadFor(limit, request, cell)
     const retry = later(values[at + 1] as number, spread)
     // Bytes are no units of cost: `remaining` shows them only where no limit counts requests.
@@ -253,10 +253,10 @@ function summaryOf(decision: Decision, marks: Marks): Summary {
       hasUnits = true
       remaining = left
     } else if (isUnits === hasUnits && left < remaining) remaining = left
-    // One limit that never has room is enough.
+    // One limit without room for ever is enough.
     retryMs = retry < 0 || retryMs < 0 ? -1 : Math.max(retryMs, retry)
     resetMs = Math.max(resetMs, later(values[at + 2] as number, spread))
-    // A peek put nothing into the bucket, so all that is in it comes first.
+    // A peek adds nothing to the bucket, so its whole content comes first.
     const own = isCharging ? (request.costs[cell] as number) : 0
     if (limit.queue && allowed) delayMs = Math.max(delayMs, queueDelay(values[at + 3] as number, own, limit))
   }

@@ -4,19 +4,19 @@ import type { Guard } from '../guard/create-guard.js'
 import type { HandlerCall, Outcome } from '../guard/outcome.js'
 import { asFailure } from './failure.js'
 
-/** What an adapter does for `enforce`. */
+/** The functions of an adapter that `enforce` calls. */
 export interface Enforcing<Context> {
-  /** Puts an outcome on the response: its headers, and its reply if there is one. */
+  /** Writes an outcome to the response: its headers, and its reply if there is one. */
   readonly write: (outcome: Outcome, context: Context) => void
-  /** Runs a handler of the application in place of the route's. @default what it is for cannot be used: an error */
+  /** Runs a handler of the application in place of the route's. @default options that need it are an error */
   readonly handle?: (call: HandlerCall, context: Context, next: Next, outcome: Outcome) => void
-  /** What `next` gets for what a function of the application threw. @default the same, or an error about it */
+  /** Returns the value for `next` after a function of the application threw. @default the thrown object, or an error about it */
   readonly failure?: (thrown: unknown) => object
 }
 
 /**
- * Runs a guard for frameworks whose middleware takes a callback. The outcome is written to the response; then `next` is
- * called if the handler is to run. Errors go to `next`, which is called once at most.
+ * Runs a guard for frameworks whose middleware takes a callback. Writes the outcome to the response, then calls `next` if the
+ * handler is to run. Errors go to `next`, which is called once at most.
  */
 export function enforce<Request, Context extends HttpContext<Request>>(
   guard: Guard<Request>,
@@ -48,7 +48,7 @@ function apply<Context>(outcome: Outcome, context: Context, by: Enforcing<Contex
   try {
     by.write(outcome, context)
   } catch (error) {
-    // Such as a response that was sent by something else meanwhile.
+    // Such as a response that other code has sent meanwhile.
     next(asFailure(error))
     return
   }

@@ -1,8 +1,8 @@
 import { show } from '../../util/errors.js'
 
 /**
- * What was thrown, as an object that every framework takes for an error: after `next(undefined)` Express and Fastify go on,
- * after `next('route')` Express leaves the route, and Koa never answers where `undefined` was thrown.
+ * Returns a thrown value as an object that every framework takes for an error. After `next(undefined)` Express and Fastify
+ * continue, and after `next('route')` Express leaves the route. Koa never responds where `undefined` was thrown.
  */
 export function asFailure(thrown: unknown): object {
   return typeof thrown === 'object' && thrown !== null

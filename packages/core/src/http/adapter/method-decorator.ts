@@ -6,7 +6,7 @@ import { invalidPolicy, SluiceError } from '../../util/errors.js'
 type Method = (this: any, ...args: any[]) => any
 type Key = string | symbol
 
-/** A decorator for methods that fit `Handler`, in both shapes that compilers give to decorators. */
+/** A decorator for methods that fit `Handler`, in both forms that compilers support. */
 export interface HandlerDecorator<Handler extends Method> {
   /** A standard decorator. */
   <This, M extends Handler>(method: M, context: ClassMethodDecoratorContext<This, M>): M
@@ -14,16 +14,15 @@ export interface HandlerDecorator<Handler extends Method> {
   <M extends Handler>(target: object, key: Key, descriptor: TypedPropertyDescriptor<M>): void
 }
 
-/** How each decorated method finds its limiter, from an object or class that has the method. */
+/** Finds the limiter of each decorated method, from an object or class that has the method. */
 const limiters = new WeakMap<object, (holder: unknown) => Limiter<never>>()
 
 /**
- * Makes an adapter's `@RateLimited`. `make` makes its middleware from options; `enter` runs that,
- * and `method` if it lets the request through.
+ * Makes an adapter's `@RateLimited`. `make` makes its middleware from options. `enter` runs the middleware, and then
+ * `method` if the request is admitted.
  *
- * Without a name of its own the policy is called `Class-method`. A standard decorator hears of the
- * class of an instance method only from the first instance, so that is when such a limiter is made;
- * its options are checked before, where they are written.
+ * Without a name of its own the policy is called `Class-method`. A standard decorator learns the class of an instance method
+ * only from the first instance. Such a limiter is made then; its options are checked when the decorator is evaluated.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -42,7 +41,7 @@ export function decoratorFor<
     let isNamed = options?.name !== undefined
     let limiter = make(isNamed ? options : { ...options, name: policyName(short) })
 
-    /** Sets the object or class that has the method; only the first call counts. */
+    /** Names the policy after the object or class that has the method; only the first call counts. */
     const nameAfter = (owner: unknown): void => {
       if (isNamed) return
       limiter = make({ ...options, name: policyName(`${classNameOf(owner, short)}-${short}`) })
@@ -53,7 +52,7 @@ export function decoratorFor<
       if (!isNamed) nameAfter(ownerOf(wrapped, key, holder))
       return limiter
     }
-    // Without parameters: with four of them, Express would take it for an error handler.
+    // Without declared parameters: Express takes a function with four for an error handler.
     const wrapped = function (this: unknown, ...args: Parameters<Handler>): ReturnType<Handler> {
       return enter(find(this), method.bind(this) as Handler, args)
     }
@@ -82,7 +81,7 @@ export function decoratorFor<
 }
 
 /**
- * The limiter of a method with `@RateLimited`: to peek, reset, block and unblock.
+ * Returns the limiter of a method with `@RateLimited`: to peek, reset, block and unblock.
  *
  * @param holder the class's prototype or an instance; for a static method the class itself
  * @example limiterOf(UserController.prototype, 'list').block({ ip: '192.0.2.7' }, { for: '1h' })
@@ -100,11 +99,11 @@ export function limiterOf<Holder extends object>(
   invalidPolicy('limiterOf', String(key), 'a method with @RateLimited as its outermost decorator', holder[key])
 }
 
-/** What has the method: not what inherits it, which may be what the first instance is of. */
+/** The owner of the method. Not an object that inherits it, such as the first instance of a subclass. */
 function ownerOf(method: Method, key: Key, holder: unknown): object | undefined {
   const owners = [...lineage(holder)].filter((at) => Object.hasOwn(at, key))
   const owner = owners.find((at) => Object.getOwnPropertyDescriptor(at, key)?.value === method)
-  // Another decorator has wrapped the method: then what has one of the name before all that inherit it.
+  // Another decorator has wrapped the method: the owner is the last in the lineage that has a method of the name.
   return owner ?? owners.at(-1)
 }
 

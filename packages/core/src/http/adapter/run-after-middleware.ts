@@ -5,9 +5,9 @@ import { listenTo } from '../response/shared-listener.js'
 export type CallbackMiddleware = (next: (...failure: unknown[]) => void) => void
 
 /**
- * Runs `handler` after callback middleware and returns what it returns: at once if the middleware calls `next` at
- * once, else as a promise. Throws or rejects with what either does. Where the middleware sends the response, the
- * promise resolves to undefined once that is sent.
+ * Runs `handler` after callback middleware. Returns the handler's result: directly if the middleware calls `next` at
+ * once, else as a promise. Throws or rejects with the error of either. Where the middleware sends the response, the
+ * promise resolves to undefined once the response is sent.
  */
 export function runAfterMiddleware<T>(
   middleware: CallbackMiddleware,
@@ -20,11 +20,11 @@ export function runAfterMiddleware<T>(
     proceed = failure.length === 0 ? handler : () => fail(failure[0])
     wake?.()
   })
-  // Not from inside the middleware, which must not take the handler's error for its own.
+  // Outside of the middleware, which must not take the handler's error for its own.
   if (proceed !== undefined) return (proceed as () => T)()
   return new Promise<void>((resolve) => {
     wake = resolve
-    // Not `close`: the handler of a client that has left meanwhile runs, as it does behind any other middleware.
+    // Not `close`: the handler runs even if its client has left, as behind any other middleware.
     const ignoreFinish = listenTo(response, 'finish', () => {
       ignoreFinish()
       resolve()

@@ -7,8 +7,8 @@ type Next = (...failure: unknown[]) => void
 
 /**
  * Runs a handler of the application on Node's own response, for frameworks whose handlers take a callback. The response
- * begins with `status`, so that a handler that sets none does not answer 200; what goes on by `next` begins with the
- * status from before. What the handler throws or rejects with goes to `next`, which is called once at most.
+ * begins with `status`, so that a handler that sets none does not send 200. A handler that calls `next` restores the earlier
+ * status. Errors and rejections of the handler go to `next`, which is called once at most.
  */
 export function runHandler(
   response: ServerResponse,

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream'
 import type { Outcome } from '../guard/outcome.js'
 
-/** Puts an outcome on Node's own response, and sends its reply where there is one. */
+/** Writes an outcome to Node's own response, and sends its reply where there is one. */
 export function writeOutcome({ headers, reply }: Outcome, response: ServerResponse): void {
   for (const [name, value] of headers) response.setHeader(name, value)
   if (!reply) return

@@ -20,22 +20,25 @@ import {
 import { type CheckedCount, type CountFunction, type CountOptions, countFor } from './counting.js'
 import { Outcomes } from './outcomes.js'
 
-/** What a request takes by its outcome and its body. */
+/** Options for charging a request by its outcome and its body. */
 export interface ChargingOptions<Request> {
   /**
-   * The requests that count, by the status of their response, such as `{ only: 'failure' }`. A request is charged first and gets that back after the
-   * response if it does not count, so that parallel requests cannot slip through; meanwhile others that find no
-   * room wait for it. A connection that ends without a response counts. A function is called for every status that is
-   * sent, another limiter's refusal included, with the verdict and `{ request, response }`. It has to return at once.
+   * The requests that count, by the status of their response, such as `{ only: 'failure' }`.
+   *
+   * Every request is charged first, so that parallel requests cannot slip through. One that does not count is refunded after the
+   * response; meanwhile requests that find no room wait for it. A connection that ends without a response counts.
+   *
+   * A function is called for every status that is sent, another limiter's refusal included, with the verdict and
+   * `{ request, response }`. It has to return at once.
    * @default all count
    */
   readonly count?: CountOptions<Request>
-  /** The bound of a request's body: `{ max: 100_000 }`. Needed beside limits of `content-bytes`. @default none */
+  /** The bound of a request's body: `{ max: 100_000 }`. Required with limits of `content-bytes`. @default none */
   readonly body?: BodyOptions
 }
 
 /**
- * Counting by outcome and by body: a request is charged first, and refunded or settled when its outcome and its body
+ * Returns charging by outcome and by body: a request is charged first, and refunded or settled when its outcome and its body
  * are known. Undefined where requests count by neither.
  *
  * @throws SluiceError `INVALID_POLICY`
@@ -79,7 +82,7 @@ export class Charging<Request> {
     this.#by = by
   }
 
-  /** The reply to a request that announces too large a body, or none where it has to. Otherwise the body is metered from now on. */
+  /** The reply to a request whose announced body is too large, or that lacks a required length. Otherwise meters the body. */
   receive(context: HttpContext<Request>): Reply | undefined {
     const raw = rawRequest(context)
     const { body, countsBytes } = this.#by
@@ -88,20 +91,20 @@ export class Charging<Request> {
     const length = announcedLength(raw)
     if (length !== undefined && length > max) return tooLargeReply(raw, max)
     if (length === undefined && requireLength) return lengthRequiredReply(raw)
-    // Node itself lets no body be longer than announced.
+    // Node rejects a body that is longer than announced.
     if (length === undefined) BodyMeter.of(raw).limitTo(max, () => rejectBody(context, raw, max))
     else if (length > 0 && countsBytes) BodyMeter.of(raw)
     return undefined
   }
 
-  /** Bytes to reserve for a request: as many as it announces, or as it may send. Undefined where no limit counts them. */
+  /** The bytes to reserve for a request: its announced length, or the maximum. Undefined where no limit counts bytes. */
   bytesOf(context: HttpContext<Request>): number | undefined {
     if (!this.#by.countsBytes) return undefined
     const raw = rawRequest(context)
     return raw ? (announcedLength(raw) ?? this.#by.body?.max) : 0
   }
 
-  /** The verdict that a refusal turns into once the outcome of other requests is known; undefined if that cannot matter. */
+  /** Decides a refusal again when the outcomes of other requests are known. Undefined if they cannot change it. */
   reconsider(
     context: HttpContext<Request>,
     refusal: Verdict,
@@ -143,8 +146,8 @@ export class Charging<Request> {
 }
 
 /**
- * Whether a request counts. One that ended without a response of its handler counts: a client must not go free that
- * hangs up first, or that sends too large a body while the handler works.
+ * Whether a request counts. One that ended without a response of its handler counts. Otherwise a client could avoid the charge
+ * when it hangs up first, or sends too large a body while the handler works.
  */
 function outcome<Request>(count: CountFunction, context: HttpContext<Request>, verdict: Verdict): boolean {
   const { response } = context

@@ -6,8 +6,8 @@ import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import type { Verdict } from '../../verdict/verdict.js'
 
 /**
- * Whether a request counts, by the status of its response. `context` has the framework's `request`, and the `response`, of
- * which `context.getResponseHeader(name)` reads the header fields that were sent.
+ * Whether a request counts, by the status of its response. `context` has the framework's `request` and `response`;
+ * `context.getResponseHeader(name)` reads the header fields that were sent.
  */
 // biome-ignore lint/suspicious/noExplicitAny: a function that does not look at the request fits every kind of request
 export type CountFunction<Request = any> = (status: number, verdict: Verdict, context: HttpContext<Request>) => boolean
@@ -15,9 +15,9 @@ export type CountFunction<Request = any> = (status: number, verdict: Verdict, co
 /** The requests that count, by the status of their response. */
 // biome-ignore lint/suspicious/noExplicitAny: as above
 export interface CountOptions<Request = any> {
-  /** `'success'` counts those below 400, `'failure'` 4xx but 429, a function those for which it returns true. */
+  /** `'success'` counts statuses below 400, `'failure'` 4xx except 429, a function those for which it returns true. */
   readonly only: keyof typeof COUNTS | CountFunction<Request>
-  /** Longest a request waits for the outcome of others; then it is refused. `Infinity`: no bound. @default '5s' */
+  /** Maximum time that a request waits for the outcome of others; then it is refused. `Infinity`: no bound. @default '5s' */
   readonly within?: Duration
 }
 
@@ -30,7 +30,7 @@ export interface CheckedCount {
 export const COUNTS = {
   /** Below 400: 206 and 304 are successes as well, so no `Range` and no `If-None-Match` makes a request free. */
   success: (status: number) => status < 400,
-  /** The client's own: 4xx but 429, which another limiter sends. What fails in the server, 5xx, is not the client's doing. */
+  /** Errors of the client: 4xx except 429, which another limiter sends. A 5xx is an error of the server. */
   failure: (status: number) => status >= 400 && status < 500 && status !== 429,
 } satisfies Record<string, CountFunction>
 
@@ -41,7 +41,7 @@ export function countFor(
   warnings: Warnings<LimiterWarning>,
 ): CheckedCount | undefined {
   if (count === undefined) return undefined
-  // The forms of other options for outcomes, such as `ban.count`.
+  // These are the forms of other options for outcomes, such as `ban.count`.
   if (typeof count === 'string' || typeof count === 'function') {
     const shown = typeof count === 'string' ? show(count) : 'status => boolean'
     invalidPolicy(ofPolicy, 'count', `{ only, within }, such as { only: ${shown} }`, count)
@@ -49,7 +49,7 @@ export function countFor(
   const where = `${ofPolicy}: count`
   knownOptions(where, count, ['only', 'within'])
   const { only, within = 5000 } = count as CountOptions
-  // A request whose outcome is not known counts.
+  // A request whose outcome is unknown counts.
   const failed = (what: string) => {
     warnings.emit('SLUICE_COUNT_FAILED', `count: ${what}; the request counts`)
     return true
@@ -64,8 +64,8 @@ export function countFor(
 }
 
 /**
- * A function that never throws: the response is sent by then, so no error handler can take what a user's function throws.
- * `failed`: what counts then.
+ * Wraps a function so that it never throws: the response is sent by then, so no error handler could take the error.
+ * `failed` says whether the request counts then.
  */
 export function withoutErrors(count: CountFunction, failed: (what: string) => boolean): CountFunction {
   return (status, verdict, context) => {

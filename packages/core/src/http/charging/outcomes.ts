@@ -6,16 +6,16 @@ import { type Decision, identitiesIn, isCharged, refusingIdentities } from '../.
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import { listenTo } from '../response/shared-listener.js'
 
-/** What is reserved on one identity by requests whose outcome is open, and the waiters for that. */
+/** The open reservations on one identity, and the requests that wait for their outcomes. */
 interface OutcomeQueue {
   inFlight: number
-  /** Woken in the order in which they came. */
+  /** In order of arrival, in which they are woken. */
   readonly waiters: Set<Waiter>
 }
 
 interface Waiter {
   isWoken: boolean
-  /** Ends its pause. */
+  /** Ends the waiter's pause. */
   resume?: () => void
 }
 
@@ -24,31 +24,33 @@ function wake(waiter: Waiter): void {
   waiter.resume?.()
 }
 
-/** A request that waits on a store that others share looks again this often, and for this long. */
+/** Interval, and below it duration, of the polls of a request that waits on a shared store. */
 const POLL_MS = 50
 const POLL_FOR_MS = 1000
-/** Most requests that wait on one identity; further ones are refused at once. */
-const MOST_WAITING = 1000
-/** Most identities remembered as used up for good. */
-const MOST_USED_UP = 10_000
+/** Maximum of requests that wait on one identity; further ones are refused at once. */
+const MAX_WAITING = 1000
+/** Maximum of identities remembered as used up. */
+const MAX_USED_UP = 10_000
 
 /**
- * Reservations whose outcome is open: requests that are counted by outcome hold their charge until they
- * end. A request that finds no room because of them waits, in this process, until they end: then there is
- * room, or they have become charges and it is refused for good.
+ * Reservations whose outcome is open: requests that are counted by outcome reserve their charge until they end. A request that
+ * finds no room because of them waits, in this process, until they end. Then there is room, or the reservations have become
+ * charges and the refusal is final.
  *
- * Limiters of one name on one store object share this. Reservations of other processes are not
- * known here: where the store is shared, a refused request looks again for a second before it believes that
- * the limit is used up, and later ones believe it from then on.
+ * Limiters of one name on one store object share this. Reservations of other processes are not known here. Where the store is
+ * shared, a refused request therefore polls for a second before it takes the limit as used up. Later requests take it so at
+ * once.
  *
- * Not a queue of `WaitQueues`, whose waiters ask the store one after the other until time makes room, for as long as
- * `maxWait`. These give up once no outcome is open, however much time is left; the last outcome decides for all of them, so
- * they ask together (1,000 decisions on Redis took some 150 ms one after the other, and 5 ms together); and a request waits
- * on each identity that refuses it, for the outcomes of several limiters.
+ * This is not a queue of `WaitQueues`, whose waiters ask the store one after the other until time makes room, up to `maxWait`:
+ *
+ * - Waiters here give up once no outcome is open, however much time is left.
+ * - The last outcome decides for all of them, so they ask together. 1,000 decisions on Redis took some 150 ms one after the
+ *   other, and 5 ms together.
+ * - A request waits on each identity that refuses it, for the outcomes of several limiters.
  */
 export class Outcomes {
   readonly #queues = new Map<string, OutcomeQueue>()
-  /** Until when an identity was found to be used up, by the performance clock. */
+  /** The time until which an identity counts as used up, by the performance clock. */
   readonly #usedUp = new Map<string, number>()
   readonly #opened = new WeakMap<Decision, () => void>()
 
@@ -66,7 +68,7 @@ export class Outcomes {
     return outcomes
   }
 
-  /** An admitted request holds its charge from now on, until the returned function is called; the same one for one charge. */
+  /** Reserves the charge of an admitted request until the returned function is called. One charge has one such function. */
   open(verdict: Verdict): () => void {
     const decision = verdict[DECISION]
     let close = this.#opened.get(decision)
@@ -87,7 +89,7 @@ export class Outcomes {
       for (const identity of identities) {
         const queue = this.#queueOf(identity)
         queue.inFlight--
-        // The last outcome decides for all waiters; before that, refunded units are for the first of them.
+        // The last outcome decides for all waiters; earlier, refunded units go to the first waiter.
         if (queue.inFlight === 0) queue.waiters.forEach(wake)
         else this.#wakeFirst(identity)
         this.#forget(identity)
@@ -95,13 +97,13 @@ export class Outcomes {
     }
   }
 
-  /** Whether a refusal may turn into an admission by the outcome of other requests. */
+  /** Whether the outcome of other requests may turn a refusal into an admission. */
   mayChange(verdict: Verdict, isShared: boolean): boolean {
     if (verdict.allowed || verdict.reason !== 'limited') return false
     // A request that is refused because too many are in flight must not count as in flight itself.
     if (verdict.limits.some(({ algorithm, allowed }) => !allowed && hasPermits(algorithm))) return false
     const refusing = refusingIdentities(verdict[DECISION])
-    // Where no limit refuses, it waits for something other than room.
+    // Where no limit refuses, the request waits for something other than room.
     if (refusing.length === 0) return false
     return refusing.every((identity) => {
       if ((this.#queues.get(identity)?.inFlight ?? 0) > 0) return true
@@ -110,7 +112,7 @@ export class Outcomes {
   }
 
   /**
-   * Waits for outcomes, asking `again` whenever one may have made room, for up to `maxWaitMs`. Resolves to
+   * Waits up to `maxWaitMs` for outcomes, and calls `again` whenever one may have made room. Resolves to
    * the last verdict; to undefined when the client has left.
    */
   async wait(
@@ -138,7 +140,7 @@ export class Outcomes {
           return verdict
         }
         if (!waiter.isWoken) {
-          // Time makes room as well. The first waiter that looks does so for all.
+          // Time makes room too. The first waiter polls for all.
           const isFirst = refusing.every((identity) => this.#first(identity) === waiter)
           const ms = Math.min(leftMs, verdict.retryAfterMs as number, isPolling && isFirst ? POLL_MS : leftMs)
           await pause(Math.max(1, ms), undefined, (resume) => {
@@ -151,11 +153,11 @@ export class Outcomes {
         const asked = again()
         verdict = asked instanceof Promise ? await asked : asked
         if (verdict.allowed) {
-          // At once: the next waiter must not find that no request is in flight.
+          // Opened at once: the next waiter must see a request in flight.
           if (isCharged(verdict[DECISION])) this.open(verdict)
           return verdict
         }
-        // Requests that have ended since it was decided may have made room.
+        // Requests that ended since the decision may have made room.
         if (!waiter.isWoken && !this.mayChange(verdict, isShared)) return verdict
       }
     } finally {
@@ -164,7 +166,7 @@ export class Outcomes {
     }
   }
 
-  /** Joins the queues that it is not in yet, and keeps its turn in the others. Returns those that it is in: fewer if one is full. */
+  /** Joins the queues that it is not in yet, and retains its turn in the others. Returns its queues: fewer if one is full. */
   #join(waiter: Waiter, before: readonly string[], now: readonly string[]): readonly string[] {
     this.#leave(
       waiter,
@@ -172,7 +174,7 @@ export class Outcomes {
     )
     return now.filter((identity) => {
       const { waiters } = this.#queueOf(identity)
-      if (!waiters.has(waiter) && waiters.size >= MOST_WAITING) {
+      if (!waiters.has(waiter) && waiters.size >= MAX_WAITING) {
         this.#forget(identity)
         return false
       }
@@ -184,14 +186,14 @@ export class Outcomes {
   #leave(waiter: Waiter, identities: readonly string[]): void {
     for (const identity of identities) {
       this.#queues.get(identity)?.waiters.delete(waiter)
-      // There may be room for more than one.
+      // There may be room for another waiter.
       this.#wakeFirst(identity)
       this.#forget(identity)
     }
   }
 
   #believe(identities: readonly string[], forMs: number): void {
-    if (this.#usedUp.size >= MOST_USED_UP) this.#usedUp.clear()
+    if (this.#usedUp.size >= MAX_USED_UP) this.#usedUp.clear()
     for (const identity of identities) this.#usedUp.set(identity, performance.now() + forMs)
   }
 

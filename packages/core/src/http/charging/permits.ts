@@ -11,32 +11,32 @@ import { listenTo } from '../response/shared-listener.js'
 import { whenOver } from '../response/when-over.js'
 import { wasRejectedUnread } from './body.js'
 
-/** Milliseconds. */
+/** Times in milliseconds. */
 export interface PermitTimes {
-  /** Shortest time for which a permit is held without being renewed. */
+  /** Shortest `ttl`: the time that a permit is held without renewal. */
   readonly shortestTtlMs: number
-  /** Longest such time, of limits that are decided together. */
+  /** Longest `ttl` of limits that are decided together. */
   readonly longestTtlMs: number
-  /** Longest time in which bytes of a response wait and none leave. */
+  /** Maximum time in which bytes of a response wait and none leave. */
   readonly maxHoldMs: number
 }
 
-/** Whether a handler that has returned this is done; if not, it is done when it sends the response. */
+/** Whether the result of a handler shows that it is done. If not, it is done when it sends the response. */
 type IsDone = (result: unknown) => boolean | Promise<boolean>
 
 /** The permits that one verdict took for one request. */
-class Held {
+class HeldPermits {
   readonly permits: Permits
   readonly verdict: Verdict
   readonly response: RawResponse
-  /** Whether the client left before the response began: then held until the handler is done, but not renewed. */
+  /** Whether the client left before the response began: the permits are held until the handler is done, without renewal. */
   hasLeft = false
   /** Whether the handler has sent a response after that. */
   hasResponded = false
-  /** What the handler returned, where the framework shows it. */
+  /** The handler's return value, where the framework shows it. */
   result: PromiseLike<unknown> | undefined
   isDone: IsDone | undefined
-  /** Ticks since the client has left, or since bytes have waited and none have left. */
+  /** Ticks since the client left, or since waiting bytes stopped leaving. */
   ticks = 0
   sent: number | undefined
 
@@ -46,12 +46,12 @@ class Held {
     this.response = response
   }
 
-  /** Stops listening for the end of the response. */
+  /** Removes the listeners for the end of the response. */
   ignore = () => {}
 }
 
 /**
- * What holds the permits of a limiter's `concurrency` limits; undefined where it has none.
+ * Returns the holder of permits of a limiter's `concurrency` limits; undefined where it has none.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -59,7 +59,7 @@ export function permitsFor<Request>(where: string, limiter: Limiter<Request>): P
   const limits = limiter.limits.filter(({ algorithm }) => hasPermits(algorithm))
   if (limits.length === 0) return undefined
   const ttls = limits.map(({ window }) => Number(window))
-  // Checked again: a copy of a limit may have something changed.
+  // Checked again: a copy of a limit may have been changed.
   const maxHolds = limits.map(({ maxHold }) => durationMs(where, 'maxHold', maxHold))
   return new Permits(limiter, {
     shortestTtlMs: Math.min(...ttls),
@@ -68,31 +68,31 @@ export function permitsFor<Request>(where: string, limiter: Limiter<Request>): P
   })
 }
 
-const heldBy = new WeakMap<RawResponse, Held[]>()
+const heldBy = new WeakMap<RawResponse, HeldPermits[]>()
 
 /**
- * The permits of `concurrency` limits that requests of one guard hold, each released once: when a response that has
- * begun is finished or its connection closes, else when the handler is seen to be done. They are renewed for as
- * long as the client is there, and lapse by themselves after that.
+ * The permits of `concurrency` limits that requests of one guard hold. Each is released once: when a response that has begun is
+ * finished or its connection closes, else when the handler is done. They are renewed while the client is connected, and lapse
+ * by themselves after that.
  */
 export class Permits {
   readonly #limiter: Pick<Limiter, 'release' | 'renew'>
   readonly #tickMs: number
   readonly #ticksToLapse: number
   readonly #ticksToStall: number
-  readonly #held = new Set<Held>()
+  readonly #held = new Set<HeldPermits>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(limiter: Pick<Limiter, 'release' | 'renew'>, { shortestTtlMs, longestTtlMs, maxHoldMs }: PermitTimes) {
     this.#limiter = limiter
     this.#tickMs = Math.min(Math.max(1, Math.floor(shortestTtlMs / 3)), LONGEST_TIMER_MS)
-    // The first tick may come right after what it is counted from.
+    // The first tick may follow at once after the start of its interval.
     this.#ticksToLapse = Math.ceil(longestTtlMs / this.#tickMs) + 1
     this.#ticksToStall = Math.ceil(maxHoldMs / this.#tickMs)
   }
 
   hold(verdict: Verdict, response: RawResponse): void {
-    const held = new Held(this, verdict, response)
+    const held = new HeldPermits(this, verdict, response)
     this.#held.add(held)
     this.#timer ??= setInterval(() => this.tick(), this.#tickMs).unref()
     const others = heldBy.get(response)
@@ -100,7 +100,7 @@ export class Permits {
     else heldBy.set(response, [held])
     const over = () => this.#over(held)
     const stream = isOver(response) ? undefined : http2Stream(response)
-    // Over HTTP/2 the end of a response waits for that of the request, which a client may keep open.
+    // Over HTTP/2 a response ends only after its request, which a client may hold open.
     const ignoreStream = stream && listenTo(stream, 'finish', over)
     const ignoreOver = whenOver(response, over)
     held.ignore = () => {
@@ -109,7 +109,7 @@ export class Permits {
     }
   }
 
-  /** @internal Every `ttl / 3`, while permits are held. */
+  /** @internal Runs every `ttl / 3`, while permits are held. */
   tick(): void {
     for (const held of this.#held) {
       if (held.hasLeft) {
@@ -121,24 +121,24 @@ export class Permits {
     }
   }
 
-  async release(held: Held): Promise<void> {
+  async release(held: HeldPermits): Promise<void> {
     if (this.#forget(held)) await this.#limiter.release(held.verdict).catch(ignoreFailure)
   }
 
-  /** Where the client has left, what the handler returned shows when it is done. */
-  holdUntil(held: Held, result: PromiseLike<unknown>, isDone: IsDone | undefined): void {
+  /** Takes the handler's result. If the client leaves, that shows when the handler is done. */
+  holdUntil(held: HeldPermits, result: PromiseLike<unknown>, isDone: IsDone | undefined): void {
     held.result = result
     held.isDone = isDone
     if (held.hasLeft) this.#awaitResult(held)
   }
 
-  #over(held: Held): void {
+  #over(held: HeldPermits): void {
     held.ignore()
     if (hasBegun(held.response)) void this.release(held)
     else this.#awaitHandler(held)
   }
 
-  #awaitHandler(held: Held): void {
+  #awaitHandler(held: HeldPermits): void {
     held.hasLeft = true
     held.ticks = 0
     handlerEnd(held.response).then(() => {
@@ -148,7 +148,7 @@ export class Permits {
     if (held.result) this.#awaitResult(held)
   }
 
-  #awaitResult(held: Held): void {
+  #awaitResult(held: HeldPermits): void {
     const { isDone = () => true } = held
     Promise.resolve(held.result)
       .then(isDone, () => true)
@@ -158,16 +158,16 @@ export class Permits {
       })
   }
 
-  #isStalled(held: Held): boolean {
+  #isStalled(held: HeldPermits): boolean {
     const sent = sentBytes(held.response)
-    // Counted in ticks and not by a clock: a process that was suspended has sent nothing meanwhile.
+    // Counted in ticks and not by a clock: a suspended process sent nothing meanwhile.
     if (sent !== undefined && sent === held.sent) return ++held.ticks >= this.#ticksToStall
     held.sent = sent
     held.ticks = 0
     return false
   }
 
-  #forget(held: Held): boolean {
+  #forget(held: HeldPermits): boolean {
     if (!this.#held.delete(held)) return false
     held.ignore()
     if (this.#held.size === 0) {
@@ -179,9 +179,9 @@ export class Permits {
 }
 
 /**
- * Releases every permit of `concurrency` limits that a request holds, given its raw response: for a handler that has
- * stopped its work because the client has left, or that needs no permit for the rest of it. Does nothing where
- * none is held. Resolves when the stores have released them; while a store is away, they lapse after their `ttl`.
+ * Releases every permit of `concurrency` limits that a request holds. For a handler that has stopped its work because the
+ * client has left, or that needs no permit for the rest of it. Takes the raw response. Does nothing where no permit is held.
+ * Resolves when the stores have released the permits; while a store is away, they lapse after their `ttl`.
  *
  * @example Express: `releasePermits(res)`, Koa: `releasePermits(ctx.res)`, Fastify: `releasePermits(reply.raw)`
  */
@@ -190,8 +190,8 @@ export async function releasePermits(response: RawResponse): Promise<void> {
 }
 
 /**
- * Holds the permits of a request until the promise that its handler returned has settled, if the client leaves before
- * the response begins. If `isDone` says that the handler is not done then, they are held until it sends the response.
+ * Holds the permits of a request until the promise that its handler returned is settled, if the client leaves before
+ * the response begins. If `isDone` returns false then, they are held until the handler sends the response.
  * `verdict`: the one that took the permits; without it, all permits of the request.
  */
 export function holdPermitsUntil(response: RawResponse, result: unknown, isDone?: IsDone, verdict?: Verdict): void {
@@ -201,7 +201,7 @@ export function holdPermitsUntil(response: RawResponse, result: unknown, isDone?
   }
 }
 
-/** Whether the handler has begun to respond: not where a 413 was sent in its place, which it may not notice. */
+/** Whether the handler has begun to respond. Not where a 413 was sent in its place, which it may not notice. */
 function hasBegun(response: RawResponse): boolean {
   return response.headersSent === true && !wasRejectedUnread(response)
 }

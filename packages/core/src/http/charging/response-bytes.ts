@@ -9,25 +9,25 @@ import type { Responders } from '../responders/choice.js'
 import { addGate, type Gate } from '../response/gated-response.js'
 import { abortResponse } from '../response/sent-bytes.js'
 
-/** Most bytes of a response that have been sent and are not known to have had room. */
+/** Maximum of bytes of a response that are sent before the limit has confirmed room for them. */
 const STEP_BYTES = 64 * 1024
-/** Longest time until bytes that have been sent are charged. */
+/** Maximum time until sent bytes are charged. */
 const CHARGE_EVERY_MS = 1000
 
-/** What becomes of a response in whose middle a quota of its bytes is used up. */
+/** The treatment of a response that uses up a quota of its bytes. */
 export type OnExhausted = 'cut' | 'finish'
 
 export interface ResponseBytesOptions {
   /**
-   * What becomes of a response in whose middle a limit of `response-bytes` is used up, unless its responder slows it down or
-   * lets it go on (`throttle`, `degrade`): `'cut'` ends its connection (over HTTP/2 its stream), which no client takes for the
-   * end of the body, after 64 kB more at most; `'finish'` sends all of it, beyond the quota. @default 'cut'
+   * The treatment of a response that uses up a limit of `response-bytes`, unless its responder slows it down or lets it continue
+   * (`throttle`, `degrade`). `'cut'` ends its connection (over HTTP/2 its stream) after 64 kB more at most; no client takes
+   * that for the end of the body. `'finish'` sends all of it, beyond the quota. @default 'cut'
    */
   readonly onExhausted?: OnExhausted
 }
 
 /**
- * What charges bodies of responses; undefined where no limit counts them.
+ * Returns the charging of response bodies; undefined where no limit counts them.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -53,16 +53,16 @@ export function responseBytesFor<Request>(
   return { engine, responders, whenCut, onExhausted: onExhausted ?? 'cut' }
 }
 
-/** What the bodies of responses are charged by. */
+/** The parts that charge response bodies. */
 export interface ResponseBytes<Request> {
   readonly engine: Engine<Request>
   readonly responders: Responders<Request>
-  /** Called once for each response that is cut, with the refusal that cuts it. */
+  /** Called once for each response that is cut, with the refusal. */
   readonly whenCut: (context: HttpContext<Request>, refusal: Verdict) => void
   readonly onExhausted: OnExhausted
 }
 
-/** Charges the body of a response as it is sent, and holds it to the quota unless the verdict is a refusal or only reported. */
+/** Charges the body of a response as it is sent. Enforces the quota unless the verdict is a refusal or only reported. */
 export function meterResponse<Request>(
   by: ResponseBytes<Request>,
   context: HttpContext<Request>,
@@ -71,23 +71,23 @@ export function meterResponse<Request>(
   const { resolved } = verdict[DECISION].request.plan as ReadablePlan
   const counting = resolved.filter(({ unit }) => unit === 'response-bytes')
   if (counting.length === 0 || verdict.kind === 'listed' || isOver(context.response)) return
-  const most = Math.min(...counting.map(({ capacity }) => capacity))
-  const meter = new ResponseMeter(by, context, verdict, most)
+  const max = Math.min(...counting.map(({ capacity }) => capacity))
+  const meter = new ResponseMeter(by, context, verdict, max)
   meter.whenOpen = addGate(context.response as unknown as ServerResponse, meter)
 }
 
 class ResponseMeter<Request> implements Gate {
-  /** Lets go on what waits. */
+  /** Sends the waiting bytes. */
   whenOpen: () => void = () => {}
   readonly #by: ResponseBytes<Request>
   readonly #context: HttpContext<Request>
   readonly #verdict: Verdict
-  /** Most that the limits can hold at all: a charge of more would be none. */
-  readonly #most: number
+  /** The smallest capacity of the limits: a larger charge would be impossible. */
+  readonly #max: number
   readonly #step: number
   /** Whether bytes wait for room. */
   #isGated: boolean
-  /** Sent in all; since the last charge; and charged without knowing yet whether there was room. */
+  /** Bytes sent in all; since the last charge; and in a charge under way. */
   #sent = 0
   #open = 0
   #asked = 0
@@ -95,17 +95,17 @@ class ResponseMeter<Request> implements Gate {
   #isOver = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(by: ResponseBytes<Request>, context: HttpContext<Request>, verdict: Verdict, most: number) {
+  constructor(by: ResponseBytes<Request>, context: HttpContext<Request>, verdict: Verdict, max: number) {
     this.#by = by
     this.#context = context
     this.#verdict = verdict
-    this.#most = most
-    this.#step = Math.min(STEP_BYTES, most)
+    this.#max = max
+    this.#step = Math.min(STEP_BYTES, max)
     this.#isGated = verdict.allowed && !verdict.reported
   }
 
   room(): number {
-    // Not before more is to be sent: the body may have ended where the quota did.
+    // Only when more is to be sent: the body may have ended where the quota did.
     if (this.#isGated && this.#refusal) this.#isGated = !this.#goesOn(this.#refusal)
     if (!this.#isGated) return Number.POSITIVE_INFINITY
     return this.#refusal ? 0 : Math.max(0, this.#step - this.#asked - this.#open)
@@ -116,7 +116,7 @@ class ResponseMeter<Request> implements Gate {
     this.#open += bytes
     if (isLast) this.#end()
     else if (this.#open >= this.#step) this.#charge()
-    // A stream of few bytes is counted as well.
+    // A stream of few bytes is charged by the timer.
     else if (this.#open > 0) this.#timer ??= setTimeout(() => this.#charge(), CHARGE_EVERY_MS).unref()
   }
 
@@ -129,12 +129,12 @@ class ResponseMeter<Request> implements Gate {
     this.#charge()
   }
 
-  /** One charge at a time: what is sent meanwhile comes with the next. */
+  /** One charge at a time: bytes sent meanwhile are part of the next. */
   #charge(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
     if (this.#asked > 0) return
-    const bytes = Math.min(this.#open, this.#most)
+    const bytes = Math.min(this.#open, this.#max)
     this.#open = 0
     if (bytes === 0) return
     this.#asked = bytes
@@ -147,7 +147,7 @@ class ResponseMeter<Request> implements Gate {
     }
   }
 
-  /** A store that is broken and not away fails the requests that come, too: there it shows. */
+  /** An error that is not an outage is ignored here: it fails the next requests, which show it. */
   readonly #failed = () => this.#charged(undefined)
 
   #charged(verdict: Verdict | undefined): void {
@@ -157,7 +157,7 @@ class ResponseMeter<Request> implements Gate {
     if (!this.#isOver && this.#isGated) this.whenOpen()
   }
 
-  /** Whether the response goes on without room for it. If not, its connection ends. */
+  /** Whether the response continues without room. If not, its connection ends. */
   #goesOn(refusal: Verdict): boolean {
     const { engine, responders, whenCut, onExhausted } = this.#by
     const context = this.#context

@@ -11,18 +11,18 @@ import { isDisabled } from '../response/disabled-response.js'
 import { whenOver } from '../response/when-over.js'
 import type { Trap } from './trap.js'
 
-/** Which outcomes are strikes: a status, `'failure'` (4xx but 429), or a function. */
+/** The outcomes that are strikes: a status, `'failure'` (4xx but 429), or a function. */
 export type BanCountOption = number | 'failure' | CountFunction
 
 declare module '../../policy/ban.js' {
   interface BanOptions<Subject> {
     /**
-     * Which outcomes are strikes, by the status of the response to an admitted request: a status such as `401`, `'failure'` (4xx
-     * but 429), or a function `(status, verdict, context)` that returns whether it is one. Refusals are none then. A request whose
-     * client leaves before the response is none. @default refusals are strikes
+     * The outcomes that are strikes, by the status of the response to an admitted request. A status such as `401`, `'failure'`
+     * (4xx except 429), or a function `(status, verdict, context)` that returns true for a strike. With this option, refusals are
+     * no strikes. A request whose client leaves before the response is no strike either. @default refusals are strikes
      */
     readonly count?: BanCountOption
-    /** Paths that only probes ask for: `trap(['/wp-login.php', '/.env'])`. A request for one is a strike. @default none */
+    /** Paths that only probes request: `trap(['/wp-login.php', '/.env'])`. A request for one is a strike. @default none */
     readonly trap?: Trap
   }
 }
@@ -31,7 +31,7 @@ interface BanParts<Request> {
   readonly where: string
   readonly engine: Engine<Request>
   readonly keeper: BanKeeper<Request>
-  /** Whether the store strikes with the decision, where the address is not forgeable. */
+  /** Whether the store counts the strike with the decision, where the address cannot be forged. */
   readonly atOnce: boolean
   /** Whether addresses are banned. */
   readonly byAddress: boolean
@@ -40,37 +40,37 @@ interface BanParts<Request> {
   readonly warnings: Warnings<LimiterWarning>
 }
 
-/** How the requests of a limiter are struck, beside what the store strikes by itself. */
+/** Counts strikes of a limiter's requests, except those that the store counts by itself. */
 export class RequestBans<Request> {
   readonly #by: BanParts<Request>
-  /** Apps whose setting was warned of. */
+  /** Apps whose setting has caused a warning. */
   readonly #openApps = new WeakSet<object>()
 
   constructor(by: BanParts<Request>) {
     this.#by = by
   }
 
-  /** Whether the store strikes with the decision. */
+  /** Whether the store counts the strike with the decision. */
   strikesAtOnce(context: HttpContext<Request>): boolean {
     return this.#by.atOnce && !this.#isForgeable(context)
   }
 
-  /** Strikes for a refusal that has become final. Undefined where the store has done so, and for what is no strike. */
+  /** Counts the strike of a final refusal. Undefined where the store has counted it, or where it is no strike. */
   strike(context: HttpContext<Request>, refusal: Verdict): Promise<Verdict> | undefined {
     const { atOnce, count, keeper } = this.#by
     if (atOnce || count || refusal.reason !== 'limited' || this.#isForgeable(context)) return undefined
     return keeper.strikeRefusal(refusal)
   }
 
-  /** Strikes for a response that is cut: its request had been admitted. */
+  /** Counts the strike of a response that is cut: its request had been admitted. */
   strikeLater(context: HttpContext<Request>, refusal: Verdict): void {
     if (this.#by.count || this.#isForgeable(context)) return
-    // Where the store is away, the strike is one of this process.
+    // While the store is away, this process counts the strike.
     this.#by.keeper.strikeRefusal(refusal).catch(() => {})
   }
 
   /**
-   * Whether a trap catches a request. Asked before anything is charged.
+   * Whether a trap catches a request. Called before anything is charged.
    *
    * @throws RequestFault where its path cannot be read
    */
@@ -78,18 +78,18 @@ export class RequestBans<Request> {
     return this.#by.trap?.catches(context) === true
   }
 
-  /** Strikes for a request that a trap catches. The verdict is that of a ban where one holds; undefined for one that is no strike. */
+  /** Counts the strike of a request that a trap catches. The verdict is that of a ban in force; undefined where there is no strike. */
   strikeTrapped(context: HttpContext<Request>, verdict: Verdict): Promise<Verdict> | undefined {
     const { trap, keeper, engine } = this.#by
     if (!trap || isBarred(verdict) || this.#isForgeable(context)) return undefined
     return keeper.strikeCaught(verdict, trap).then(async (last) => {
-      // It is refused by the ban now: what it was charged before is refunded, and permits are released.
+      // The ban refuses it now: its earlier charge is refunded, and its permits are released.
       if (last !== verdict && verdict.allowed) await engine.charges.refund(verdict[DECISION])
       return last
     })
   }
 
-  /** Strikes for the outcome of an admitted request, once that is known, if it is one that counts. */
+  /** Counts the strike of an admitted request, once its outcome is known, if that is a strike. */
   countLater(context: HttpContext<Request>, verdict: Verdict): void {
     const { count, keeper } = this.#by
     // Allowed clients get no strikes.
@@ -98,12 +98,12 @@ export class RequestBans<Request> {
     whenOver(response, () => {
       const { statusCode } = response
       if (!response.headersSent || statusCode === undefined || isDisabled(response)) return
-      // Where the store is away, the strike is one of this process.
+      // While the store is away, this process counts the strike.
       if (count(statusCode, verdict, context)) keeper.strikeOutcome(verdict).catch(() => {})
     })
   }
 
-  /** Whether any client can choose the address that would be banned, and so have others banned. Then no address is banned. */
+  /** Whether a client can choose its address, and so have others banned. No address is banned then. */
   #isForgeable(context: HttpContext<Request>): boolean {
     const { byAddress, warnings, where } = this.#by
     if (!byAddress) return false
@@ -134,7 +134,7 @@ export function bansFor<Request>(
   return new RequestBans({ where, engine, keeper, atOnce: atOnce && !count, byAddress, count, trap, warnings })
 }
 
-/** Which outcomes are strikes: one that is not known is none. */
+/** The outcomes that are strikes. An unknown outcome is none. */
 function banCount(where: string, option: unknown, warnings: Warnings<LimiterWarning>): CountFunction | undefined {
   if (option === undefined) return undefined
   if (option === 'failure') return COUNTS.failure

@@ -8,14 +8,14 @@ import { guardParts } from './parts.js'
 import { guardByPolicies } from './policies-guard.js'
 
 /**
- * Decides on requests, whatever the framework. Returns without a promise where nothing has to be
- * awaited; throws or rejects with what user functions and the store do, having charged nothing.
+ * Decides on requests of any framework. Returns a promise only where it has to wait. Throws or rejects with the error of a user
+ * function or the store; nothing is charged then.
  */
 export interface Guard<Request> {
   (context: HttpContext<Request>): Outcome | Promise<Outcome>
-  /** The limiter behind it: to peek, reset, block and unblock. */
+  /** The guard's limiter: to peek, reset, block and unblock. */
   readonly limiter: Limiter<Request | string | IdentityByKind>
-  /** Where verdicts are put: the option `requestProperty`. */
+  /** The property that holds verdicts: the option `requestProperty`. */
   readonly requestProperty: string
   /** Whether its verdicts take permits of `concurrency` limits, which are held until the handler is done. */
   readonly holdsPermits: boolean

@@ -15,7 +15,7 @@ const FRESH: DecisionOptions = Object.freeze({ ...NO_OPTIONS, fresh: true })
 const UNSTRUCK: DecisionOptions = Object.freeze({ ...NO_OPTIONS, strikes: false })
 const FRESH_UNSTRUCK: DecisionOptions = Object.freeze({ ...NO_OPTIONS, fresh: true, strikes: false })
 
-/** What a decider is made of, beside its engine. */
+/** The parts of a decider, beside its engine. */
 export interface DeciderParts<Request> {
   /** Undefined where a missing key is an error. */
   readonly anonymous: AnonymousRequests<Request> | undefined
@@ -23,11 +23,11 @@ export interface DeciderParts<Request> {
   readonly bans: RequestBans<Request> | undefined
   /** Whether requests wait for a turn. */
   readonly queues: boolean
-  /** Whether refusals that were remembered a moment ago do not count. */
+  /** Whether to bypass the deny cache. */
   readonly fresh: boolean
 }
 
-/** Decides on requests by what the policy counts of them: with the bytes that they may send, and behind requests that already wait. */
+/** Decides on requests by the policy's identities, with the bytes that they may send, and behind requests that already wait. */
 export class Decider<Request> {
   readonly #engine: Engine<Request>
   readonly #by: DeciderParts<Request>
@@ -40,9 +40,9 @@ export class Decider<Request> {
   }
 
   /**
-   * Undefined for a request without a key, where such requests are not limited. Without a promise where nothing needs one.
+   * Undefined for a request without a key, where such requests are not limited. Returns a promise only where it has to wait.
    *
-   * @param choice that of the request, where it is another than the limiter's: the same but for the numbers of its limits
+   * @param choice the request's own policy, where it differs from the limiter's in the numbers of its limits
    */
   decide(
     context: HttpContext<Request>,
@@ -63,11 +63,11 @@ export class Decider<Request> {
     if (!mayWait || !engine.hasWaitersFor(resolved.plan, resolved.identities)) {
       return engine.decide(resolved, cost, options)
     }
-    // Requests that wait are first: any room belongs to them.
+    // Waiting requests are first: any room belongs to them.
     return whenKnown(engine.decide(resolved, cost, options, PEEK), behindWaiters)
   }
 
-  /** Waits in the queue of the request's key until admitted. `choice`: as `decide` takes it. */
+  /** Waits in the queue of the request's key until admitted. `choice`: as for `decide`. */
   async waitTurn(
     context: HttpContext<Request>,
     wait: WaitOptions,
@@ -107,7 +107,7 @@ export class Decider<Request> {
     const bytes = charging?.bytesOf(context)
     const strikes = bans === undefined || bans.strikesAtOnce(context)
     if (this.#countsResponses) {
-      // What is sent is charged when it is.
+      // Bytes of the response are charged when they are sent.
       return { ...(bytes !== undefined && { bytes }), responseBytes: 0, fresh, strikes }
     }
     if (bytes !== undefined) return { bytes, fresh, strikes }
@@ -116,7 +116,7 @@ export class Decider<Request> {
   }
 }
 
-/** What would be admitted by itself waits its turn behind the others. */
+/** Turns an admission into a wait for the request's turn behind the others. */
 function behindWaiters(verdict: Verdict): Verdict {
   return verdict.allowed ? marked(verdict, { waitMs: 1 }) : verdict
 }

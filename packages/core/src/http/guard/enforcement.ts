@@ -4,27 +4,27 @@ import { shareOf } from '../../util/hash.js'
 import { knownOptions, oneOf } from '../../util/validate.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
 
-/** The keys for which a limiter is enforced, and what the others see of it. */
+/** The keys for which a limiter is enforced, and the headers that other requests get. */
 export interface EnforceOptions {
   /**
-   * `report` decides and charges, and acts on nothing: every request goes on, with a verdict that reports
-   * the decision and is marked `reported`. `body.max`, which is no limit of quota, holds all the same.
+   * `report` decides and charges but enforces nothing: every request proceeds, with a verdict that reports
+   * the decision and is marked `reported`. `body.max`, which is no quota, is enforced all the same.
    * @default 'enforce'
    */
   readonly mode?: 'enforce' | 'report'
   /**
-   * For how many of 100 keys the limiter is enforced, the others being reported on: 0 to 100, with
-   * fractions. Policy name and key alone choose them, so they are the same in every process and
-   * at every start, and a key that is enforced stays so when the share grows. Not beside `mode: 'report'`. @default 100
+   * The percentage of keys for which the limiter is enforced; other keys are only reported. 0 to 100, with fractions. Only the
+   * policy name and the key choose them, so they are the same in every process and at every start. A key that is enforced stays
+   * so when the share grows. Not beside `mode: 'report'`. @default 100
    */
   readonly percent?: number
   /**
-   * Beside `percent`: a secret text of 1 character or more that chooses these keys, in place of the policy's name. Without one,
-   * a client that knows the name can pick keys that are left out. Policies of one salt are enforced for the same keys. Equal
-   * in all processes. @default none
+   * Beside `percent`: a secret text of 1 character or more that chooses these keys, in place of the policy's name. Without it,
+   * a client that knows the name can pick keys that are not enforced. Policies with one salt are enforced for the same keys. Use
+   * the same in all processes. @default none
    */
   readonly salt?: string
-  /** Whether responses to requests that are only reported on have quota headers. @default false */
+  /** Whether responses to requests that are only reported have quota headers. @default false */
   readonly headers?: boolean
 }
 
@@ -35,11 +35,11 @@ export interface EnforcementOptions {
   readonly enforce?: EnforceOptions
 }
 
-/** Whose verdicts are acted on. */
+/** The verdicts that are enforced. */
 export interface Enforcement {
-  /** Whether no verdict is acted on. */
+  /** Whether no verdict is enforced. */
   readonly onlyReports: boolean
-  /** Whether every verdict is acted on. */
+  /** Whether every verdict is enforced. */
   readonly coversAll: boolean
   readonly covers: (verdict: Verdict) => boolean
   readonly showsQuota: (verdict: Verdict) => boolean
@@ -60,7 +60,7 @@ export function enforcementBy(ofPolicy: string, policy: string, { enforce = {} }
     throw new SluiceError('INVALID_POLICY', `${where}: salt: expected none without percent`)
   }
   if (salt !== undefined && (typeof salt !== 'string' || salt === '')) {
-    // Not shown: it is a secret.
+    // The value is not shown: it is a secret.
     throw new SluiceError('INVALID_POLICY', `${where}: salt: expected a string of 1 character or more`)
   }
   if (typeof headers !== 'boolean') invalidPolicy(where, 'headers', 'true or false', headers)
@@ -77,7 +77,7 @@ export function enforcementBy(ofPolicy: string, policy: string, { enforce = {} }
   }
 }
 
-/** As `shareOf`, of which a client could work out the rest from the keys that it has tried. */
+/** A share like that of `shareOf`, which a client could predict from the keys that it has tried. */
 function saltedShare(salt: string, text: string): number {
   return createHmac('sha256', salt).update(text).digest().readUIntBE(0, 6) / 2 ** 48
 }

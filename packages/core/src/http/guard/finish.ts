@@ -9,7 +9,7 @@ import { isDisabled } from '../response/disabled-response.js'
 import type { GuardedRequest } from './guarded-request.js'
 import { checkReply, ENDED, type Outcome, quotaHeaders, refusalOutcome } from './outcome.js'
 
-/** The outcome of a request whose verdict and ending are known. Tells all that watch. */
+/** The outcome of a request whose verdict and ending are known. Notifies listeners and `onVerdict`. */
 export function finish<Request>(request: GuardedRequest<Request>): Outcome {
   const { guard, context } = request
   const { where, warn, onVerdict, engine, enforcement, responders, writers } = guard
@@ -20,7 +20,7 @@ export function finish<Request>(request: GuardedRequest<Request>): Outcome {
   engine.conclude(verdict, !verdict.allowed && ending !== 'proceed' && verdict.reason !== 'left')
   if (onVerdict) warnOnRejection(`${where}: onVerdict`, onVerdict(context.request, verdict, context), warn)
   if (ending === 'gone') return end(context, verdict)
-  // A limiter, this one or another, has replied 413 meanwhile.
+  // This limiter or another has replied 413 meanwhile.
   if (isDisabled(context.response)) return discard(request, verdict, ending)
   if (ending !== 'proceed') return refusalOutcome(ending, context, verdict, writers)
   if (guard.responseBytes) meterResponse(guard.responseBytes, context, verdict)
@@ -30,7 +30,7 @@ export function finish<Request>(request: GuardedRequest<Request>): Outcome {
 }
 
 function discard<Request>({ guard, context }: GuardedRequest<Request>, verdict: Verdict, ending: Ending): Outcome {
-  // Where the store cannot be reached, the charge stays.
+  // While the store cannot be reached, the charge stays.
   void guard.engine.charges.refund(verdict[DECISION]).catch(() => {})
   const body = typeof ending === 'object' && !isHandover(ending) ? ending.body : undefined
   if (body instanceof Readable) body.destroy()
@@ -39,7 +39,7 @@ function discard<Request>({ guard, context }: GuardedRequest<Request>, verdict: 
 
 /** No handler runs, and this limiter sends nothing. */
 export function end({ response }: HttpContext<unknown>, verdict?: Verdict): Outcome {
-  // Limiters before this one have no handler to wait for either.
+  // Earlier limiters have no handler to wait for either.
   void releasePermits(response)
   return verdict ? { ...ENDED, verdict } : ENDED
 }

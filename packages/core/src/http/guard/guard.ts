@@ -10,10 +10,10 @@ import { type Outcome, replyOutcome, SKIPPED } from './outcome.js'
 import type { GuardParts } from './parts.js'
 import { respond } from './respond.js'
 
-/** A step on the way of a request. One that returns an outcome is the last. */
+/** A step of the guard. One that returns an outcome is the last. */
 type Step = <Request>(request: GuardedRequest<Request>) => Later<Outcome | undefined>
 
-/** The way of a request, in the order in which the steps run. `finish` makes the outcome of all that get to its end. */
+/** The steps of the guard, in order. `finish` makes the outcome of all requests that complete them. */
 const STEPS: readonly Step[] = [
   skip,
   checkLists,
@@ -27,8 +27,7 @@ const STEPS: readonly Step[] = [
 ]
 
 /**
- * The way of a request through a guard. `choice`: the limits of this request, where they differ in numbers from those that the
- * guard was made with.
+ * Passes a request through a guard. `choice`: the limits of this request, where their numbers differ from those of the guard.
  */
 export function pass<Request>(
   guard: GuardParts<Request>,
@@ -38,7 +37,7 @@ export function pass<Request>(
   return runSteps(new GuardedRequest(guard, context, choice), 0)
 }
 
-/** Without a promise where nothing has to be awaited. */
+/** Returns a promise only where a step does. */
 function runSteps<Request>(request: GuardedRequest<Request>, from: number): Later<Outcome> {
   for (let i = from; i < STEPS.length; i++) {
     const outcome = (STEPS[i] as Step)(request)
@@ -52,7 +51,7 @@ function skip<Request>({ guard, context }: GuardedRequest<Request>): Later<Outco
   const { skip, advice } = guard
   advice.request(context)
   ensureCloseEvent(context.response)
-  // Any thenable is awaited: taken for a boolean it would be truthy, and skip every request.
+  // Any thenable is awaited: as a boolean it would be truthy, and skip every request.
   return skip && whenKnown<unknown, Outcome | undefined>(skip(context.request, context), toSkipped)
 }
 
@@ -60,7 +59,7 @@ function toSkipped(isSkipped: unknown): Outcome | undefined {
   return isSkipped ? SKIPPED : undefined
 }
 
-/** Before anything else is read from the request: a client on a list needs no key, and has no cost. */
+/** Runs before anything else is read from the request: a client on a list needs no key, and has no cost. */
 function checkLists<Request>(request: GuardedRequest<Request>): Later<Outcome | undefined> {
   const { guard, context } = request
   const { listed, enforcement, handleInvalid } = guard
@@ -109,13 +108,13 @@ function decide<Request>(request: GuardedRequest<Request>): Later<Outcome | unde
     request.isCaught = guard.bans?.catches(context) ?? false
     verdict = guard.decider.decide(context, units, choice)
   } catch (error) {
-    // The request cannot be counted, for what it lacks or gets wrong: there is no verdict.
+    // The request cannot be counted, because of a missing or invalid key or cost: there is no verdict.
     return guard.handleInvalid(error, units, context)
   }
   if (!(verdict instanceof Promise)) return noteVerdict(request, verdict)
   return verdict.then(
     (late) => {
-      // What was waited for may have been a function of the application.
+      // The promise may be that of a function of the application.
       request.isShared = late?.kind === 'decided' && guard.engine.storeAnswersLater
       return noteVerdict(request, late)
     },
@@ -132,7 +131,7 @@ function noteVerdict<Request>(request: GuardedRequest<Request>, verdict: Verdict
   return undefined
 }
 
-/** A refusal may turn into an admission by the outcome of other requests. */
+/** A refusal may become an admission by the outcome of other requests. */
 function reconsider<Request>(request: GuardedRequest<Request>): Later<undefined> {
   const { guard, context, verdict, units, choice, isShared } = request
   const { charging, decider } = guard
@@ -145,7 +144,7 @@ function reconsider<Request>(request: GuardedRequest<Request>): Later<undefined>
   })
 }
 
-/** A request that a trap catches is a strike, and a refusal where that begins a ban. */
+/** A request that a trap catches is a strike. If that begins a ban, the request is refused. */
 function strikeTrapped<Request>(request: GuardedRequest<Request>): Later<undefined> {
   const { guard, context, verdict, isCaught, isEnforced, ending } = request
   if (!isCaught || !verdict || !isEnforced || ending) return undefined
@@ -155,11 +154,11 @@ function strikeTrapped<Request>(request: GuardedRequest<Request>): Later<undefin
   })
 }
 
-/** A refusal that is final is a strike, unless the store has made it one. It may start a ban, and is one by that then. */
+/** A final refusal is a strike, unless the store has counted it. A ban that it starts becomes its reason. */
 function strikeRefusal<Request>(request: GuardedRequest<Request>): Later<undefined> {
   const { guard, context, verdict, isEnforced, ending } = request
   if (!guard.bans || !verdict || verdict.allowed || !isEnforced || ending) return undefined
-  // One that waits may be admitted yet.
+  // A request that waits may still be admitted.
   if (guard.responders.for(verdict).queues) return undefined
   return guard.bans.strike(context, verdict)?.then((last) => {
     request.verdict = last

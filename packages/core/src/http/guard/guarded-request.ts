@@ -4,21 +4,21 @@ import { marked, type Verdict } from '../../verdict/verdict.js'
 import type { Ending } from '../responders/responder.js'
 import type { GuardParts } from './parts.js'
 
-/** A request on its way through a guard: what the steps so far have found out. */
+/** A request within a guard: the results of the steps so far. */
 export class GuardedRequest<Request> {
   readonly guard: GuardParts<Request>
   readonly context: HttpContext<Request>
-  /** The limits of this request, where they differ in numbers from those that the guard was made with. */
+  /** The limits of this request, where their numbers differ from those of the guard. */
   readonly choice: PolicyChoice<Request> | undefined
   units = 1
-  /** Whether a trap is for its path. */
+  /** Whether its path is in a trap. */
   isCaught = false
   /** Whether the store that decided may hold charges of other processes. */
   isShared = false
-  /** Whether the verdict is acted on: one for one key, whatever it says. */
+  /** Whether the verdict is enforced: the same for every verdict of one key. */
   isEnforced = true
   verdict: Verdict | undefined
-  /** What becomes of it, once that is known: then only its outcome is left to be made. */
+  /** The ending, once that is known: then only the outcome is to be made. */
   ending: Ending | undefined
 
   constructor(guard: GuardParts<Request>, context: HttpContext<Request>, choice: PolicyChoice<Request> | undefined) {
@@ -27,14 +27,14 @@ export class GuardedRequest<Request> {
     this.choice = choice
   }
 
-  /** From now on the request holds its permits, and its charge is corrected when its outcome is known. */
+  /** Holds the request's permits from now on, and corrects its charge when its outcome is known. */
   holdCharges(verdict: Verdict): void {
     const { permits, charging } = this.guard
     permits?.hold(verdict, this.context.response)
     charging?.applyOutcomeLater(this.context, verdict)
   }
 
-  /** The client has left before its request was admitted, or before its turn came: it was not refused, and holds no charge. */
+  /** The client left before its request was admitted, or before its turn came. The request was not refused, and holds no charge. */
   leave(verdict: Verdict): void {
     this.verdict = marked(verdict, { hasLeft: true })
     this.ending = 'gone'

@@ -11,17 +11,17 @@ import type { HeaderField } from '../headers/writer.js'
 import { problemReply } from '../responders/problem.js'
 import { ENDED, type Outcome, replyOutcome, SKIPPED } from './outcome.js'
 
-/** What answers requests that lack a key, or get one or their cost wrong: the limiter, or the framework's error handler. */
+/** The responder to requests with a missing or invalid key or an invalid cost: the limiter, or the framework's error handler. */
 export type InvalidOption = 'reject' | 'pass'
 
 const WARN_AGAIN_MS = 60_000
 const TITLES = { 400: 'Bad Request', 401: 'Unauthorized' } as const
 
-/** For the framework's error handler: says nothing to clients that they may not know. What was wrong is its cause. */
+/** An error for the framework's error handler. Its message may be sent to clients; the fault is its cause. */
 class InvalidRequest extends SluiceError {
   readonly status: number
   readonly statusCode: number
-  /** As Express and Koa know it: the message may be sent. */
+  /** Read by Express and Koa: the message may be sent. */
   readonly expose = true
   readonly headers: Readonly<Record<string, string>>
 
@@ -33,13 +33,13 @@ class InvalidRequest extends SluiceError {
   }
 }
 
-/** What becomes of a request that could not be counted: `thrown` says why. */
+/** Returns the outcome of a request that could not be counted, given the thrown error. */
 export type HandleInvalid<Request> = (thrown: unknown, units: unknown, context: HttpContext<Request>) => Outcome
 
 /**
- * What a limiter does about requests that cannot be counted since they lack something, or get it wrong. The returned function
- * throws what was thrown, if the request is not to blame; else, with `onInvalid: 'pass'`, an error of status 400 or 401.
- * `reports`: whether it refuses nothing.
+ * Handles requests that cannot be counted because of something missing or invalid. The returned function throws the given error
+ * if the request did not cause it. Otherwise, with `onInvalid: 'pass'`, it throws an error of status 400 or 401.
+ * `reports`: whether the limiter refuses nothing.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -62,9 +62,9 @@ export function invalidRequests<Request>(
     const fault = faultIn(error, units)
     const isUnrouted = needsRoute && context.route === undefined
     if (!fault || (isUnrouted && fault.fault === 'missing key')) throw error
-    // Reporting refuses nothing, and what cannot be counted is not counted.
+    // A limiter that only reports refuses nothing, and does not count these requests.
     if (!reports && isGone(context.response)) {
-      // Limiters before this one have no handler to wait for either.
+      // Earlier limiters have no handler to wait for either.
       void releasePermits(context.response)
       return ENDED
     }
@@ -78,16 +78,16 @@ export function invalidRequests<Request>(
   }
 }
 
-/** What a request is to blame for; undefined where that is something else. */
+/** The request's fault; undefined where the request did not cause the error. */
 function faultIn(error: unknown, units: unknown): RequestFault | undefined {
-  // A number is what a function made of the request; anything else is a function that forgot to make one.
+  // A number was computed from the request. Any other value is a mistake in the function.
   if (error instanceof SluiceError && error.code === 'INVALID_COST' && typeof units === 'number') {
     return new RequestFault('wrong cost', error.message, { cause: error })
   }
   return error instanceof RequestFault ? error : undefined
 }
 
-/** A key function does not know which limiter calls it. */
+/** Adds the limiter's name, which a key function does not know. */
 function named(thrown: unknown, where: string): unknown {
   if (!(thrown instanceof SluiceError) || thrown.message.startsWith(where)) return thrown
   const message = `${where}: ${thrown.message}`
@@ -96,7 +96,7 @@ function named(thrown: unknown, where: string): unknown {
     : new SluiceError(thrown.code, message, { cause: thrown })
 }
 
-/** Warns once for each fault and minute, or clients would fill the log. */
+/** Warns once for each fault and minute, so that clients cannot fill the log. */
 function warnEachMinute(warnings: Warnings<LimiterWarning>, what: string): (fault: RequestFault) => void {
   /** By a monotonic clock. */
   const warnedAt = new Map<Fault, number>()

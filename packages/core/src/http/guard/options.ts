@@ -15,7 +15,7 @@ import type { EnforcementOptions } from './enforcement.js'
 import type { InvalidOption } from './invalid.js'
 import type { PolicySource } from './policy-source.js'
 
-/** What `rateLimit` takes in every framework; `Request` is what the framework hands to its handlers. */
+/** The options of `rateLimit` in every framework. `Request` is the framework's object that its handlers get. */
 export interface RateLimitOptions<Request>
   extends PolicyOptions<Request>,
     ListOptions<Request>,
@@ -24,42 +24,43 @@ export interface RateLimitOptions<Request>
     EnforcementOptions,
     UnavailableOptions {
   /**
-   * Policies that are data, as `policies.from()` of `@sluice/policies` makes them, instead of limits in code: all that match a
+   * Policies that are data, as `policies.from()` of `@sluice/policies` makes them, instead of limits in code. All that match a
    * request are decided together, all or none. See docs/policies.md. @default none
    */
   readonly policies?: PolicySource<Request>
-  /** Where state lives. @default a memory store of this limiter's own */
+  /** The store of the state. @default a memory store of this limiter's own */
   readonly store?: Store
-  /** Units a request takes: whole, 0 or more; 0 takes none but shows the quota. May be async. @default 1 */
+  /** Units of a request: whole, 0 or more. 0 takes none but shows the quota. May be async. @default 1 */
   readonly cost?: number | ((request: Request, context: HttpContext<Request>) => number | Promise<number>)
   /** Requests that are not limited: no charge, no headers. May be async. */
   readonly skip?: (request: Request, context: HttpContext<Request>) => boolean | Promise<boolean>
-  /** What happens to a refused request, unless the limit that refuses has its own `respond`. @default reject() */
+  /** Responds to a refused request, unless the limit that refuses has its own `respond`. @default reject() */
   readonly respond?: Responder<Request>
   /**
-   * What becomes of requests whose key is undefined, null or empty: invalid (see `onInvalid`), counted by address apart from
+   * The treatment of requests whose key is undefined, null or empty: invalid (see `onInvalid`), counted by address apart from
    * all keys, or not limited at all. Other wrong keys are always invalid. @default 'error'
    */
   readonly anonymous?: AnonymousOption
   /**
-   * What answers requests that cannot be counted because of what they lack or get wrong, such as a missing key: this limiter,
-   * with 400 (401 for `byUser` with a `challenge`), or the framework's error handler, which gets an error of that status.
-   * Nothing is charged, and `onVerdict` is not called. With `enforce: { mode: 'report' }` they go on without being limited. In any case
-   * the process warns, once for each fault and minute (`SluiceWarning`, code `SLUICE_INVALID_REQUEST`). @default 'reject'
+   * Responds to requests that cannot be counted because of something missing or invalid, such as a missing key. `'reject'`: this
+   * limiter, with 400 (401 for `byUser` with a `challenge`). `'pass'`: the framework's error handler, which gets an error of that
+   * status. Nothing is charged, and `onVerdict` is not called. With `enforce: { mode: 'report' }` they proceed without being
+   * limited. In any case the process warns, once for each fault and minute (`SluiceWarning`, code `SLUICE_INVALID_REQUEST`).
+   * @default 'reject'
    */
   readonly onInvalid?: InvalidOption
-  /** The form of the quota headers: one, several whose fields differ, or `false` for none. @default 'draft-11' */
+  /** The form of the quota headers: one, several with different fields, or `false` for none. @default 'draft-11' */
   readonly headers?: HeadersOption
   /**
-   * Called once for every request that a verdict was given for, so neither of skipped ones nor of those answered
-   * 413 before they were decided on: the verdict that decided what became of it, before
-   * anything is sent. What it throws reaches the framework's error handler; what was charged stays charged. No
-   * promise is waited for: one that rejects is warned of (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
+   * Called once for every request with a verdict, before anything is sent. It gets the verdict that decided the response. It is
+   * not called for skipped requests, nor for those refused with 413 before the decision. Errors that it throws reach the
+   * framework's error handler; charges stay. A returned promise is not awaited; its rejection becomes a warning
+   * (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
    */
   readonly onVerdict?: (request: Request, verdict: Verdict, context: HttpContext<Request>) => unknown
   /**
-   * Where the verdict is put: a property of Express's and Fastify's request, of Koa's `ctx.state`. Of several limiters with
-   * one name the last is found there. A letter, `_` or `$`, then those and digits, up to 64; no property of Node's requests,
+   * The property that holds the verdict: of Express's and Fastify's request, of Koa's `ctx.state`. The last of several limiters
+   * with one name determines it. A letter, `_` or `$`, then those and digits, up to 64; no property of Node's requests,
    * such as `headers`. Declare another name in your types. @default 'rateLimit'
    */
   readonly requestProperty?: string

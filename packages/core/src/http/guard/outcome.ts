@@ -5,13 +5,13 @@ import { type HeaderField, type HeaderWriter, retryAfter } from '../headers/writ
 import { RateLimitError } from '../responders/rate-limit-error.js'
 import { type Handover, isHandover, type NativeHandler, type Reply } from '../responders/responder.js'
 
-/** What an adapter does with a request. */
+/** The instructions of a guard to an adapter. */
 export interface Outcome {
   /** Whether the handler runs. If it does not and there is no reply, nothing is left to send. */
   readonly proceed: boolean
   /** The verdict on the request; undefined when none was given, as for a skipped request. */
   readonly verdict: Verdict | undefined
-  /** To set on the response, in place of fields of the same name: what was there is merged in. */
+  /** Fields to set on the response. They replace fields of the same name, and include the earlier values. */
   readonly headers: readonly HeaderField[]
   /** The response instead of the handler's. Its headers are among `headers`. */
   readonly reply: Reply | undefined
@@ -26,7 +26,7 @@ export interface HandlerCall {
   readonly status: number
 }
 
-/** No handler runs and nothing is sent: another limiter has replied already, or the client has left. */
+/** No handler runs and nothing is sent: another limiter has already replied, or the client has left. */
 export const ENDED: Outcome = Object.freeze({
   proceed: false,
   verdict: undefined,
@@ -39,12 +39,12 @@ export const ENDED: Outcome = Object.freeze({
 /** The handler runs, and the limiter adds nothing. */
 export const SKIPPED: Outcome = Object.freeze({ ...ENDED, proceed: true })
 
-/** The outcome of a request that is answered without a verdict. */
+/** The outcome of a request that gets a reply without a verdict. */
 export function replyOutcome(reply: Reply): Outcome {
   return { ...ENDED, headers: sizedHeaders(reply), reply }
 }
 
-/** The outcome of a refused request: a responder's reply, or the application's own. */
+/** The outcome of a refused request: a responder's reply, or a response of the application. */
 export function refusalOutcome<Request>(
   ending: Reply | Handover,
   context: HttpContext<Request>,
@@ -72,7 +72,7 @@ export function quotaHeaders<Request>(
   verdict: Verdict,
 ): HeaderField[] {
   const fields: HeaderField[] = []
-  // A block has no quota to report. What this process counts alone, while the store is away, is not the quota.
+  // A block has no quota to report. A count of this process alone, while the store is away, is not the quota.
   if (verdict.limits.length > 0 && verdict.kind === 'decided')
     for (const writer of writers) writer.write(verdict, context, fields)
   return fields
@@ -87,7 +87,7 @@ function sizedHeaders({ status, headers, body }: Reply): readonly HeaderField[] 
   return [...headers, ['Content-Length', String(Buffer.byteLength(body))]]
 }
 
-/** @throws SluiceError `INVALID_POLICY` where a responder returned anything else */
+/** @throws SluiceError `INVALID_POLICY` where a responder returned another value */
 export function checkReply(where: string, reply: unknown): void {
   const { to } = (reply ?? {}) as Partial<Handover>
   if (to === 'error-handler' || typeof to === 'function') return

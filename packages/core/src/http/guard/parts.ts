@@ -27,13 +27,13 @@ import { invalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { RequestAdvice } from './request-advice.js'
 
-/** What a guard is made of, one for all its requests. */
+/** The parts of a guard, shared by all its requests. */
 export type GuardParts<Request> = ReturnType<typeof guardParts<Request>>
 
-/** What the guards of one `rateLimit` share, where that has several. */
+/** The state that several guards of one `rateLimit` share. */
 export interface SharedByGuards {
   readonly emitter: LimiterEmitter
-  /** Whether none of them has warned of it so far. */
+  /** Whether none of them has emitted this warning so far. */
   readonly isNew: (code: LimiterWarning, message: string) => boolean
 }
 
@@ -71,9 +71,9 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   const charging = chargingFor(where, options, engine, warnings)
   const handleInvalid = invalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports, warnings)
   const permits = permitsFor(where, limiter)
-  // A request that waits for room, or for the outcome of others, needs the state of now.
+  // A request that waits for room, or for the outcome of others, needs the current state.
   const fresh = responders.queues || options.count !== undefined
-  // Until then a refusal may still turn into an admission, or is none that is enforced.
+  // Otherwise a refusal may still become an admission, or may not be enforced.
   const atOnce = !responders.queues && options.count === undefined && enforcement.coversAll
   const bans = bansFor(where, options, engine, warnings, atOnce)
   const responseBytes = responseBytesFor(where, options, engine, responders, (context, refusal) =>
@@ -81,17 +81,17 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   )
   const decider = new Decider(engine, { anonymous, charging, bans, queues: responders.queues, fresh })
   const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
-  // The store is one by now.
+  // The options are valid, and the store is a store.
   adviseOnSetUp(policy, warnings, options)
   return {
-    /** How errors name the limiter. */
+    /** The name of the limiter in errors. */
     where,
     warn: warnings.emit,
     advice: new RequestAdvice<Request>(where, warnings, isByAddress),
     skip,
     cost,
     onVerdict,
-    /** Where adapters put verdicts. */
+    /** The property in which adapters store verdicts. */
     requestProperty: requestProperty(where, options.requestProperty ?? 'rateLimit'),
     limiter,
     engine,
@@ -114,7 +114,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
 }
 
 /**
- * The limiter of requests that users see. What its methods are given beside requests, a text or plain data, names an identity.
+ * The limiter that users see. An argument of its methods that is a text or plain data, and no request, names an identity.
  */
 export function requestLimiter<Request>(
   engine: Engine<Request>,
@@ -125,7 +125,7 @@ export function requestLimiter<Request>(
   return new Limiter(new Subjects(engine.policy, { namesIdentity: isData, replacement }), engine, listed)
 }
 
-/** What requests have beside what Node's prototype has: of frameworks, and of what signs users in. */
+/** Properties of requests beyond those of Node's prototype: of frameworks, and of packages for authentication. */
 const TAKEN = new Set(
   (
     'socket connection rawHeaders complete aborted url method body params query route routeOptions app server res req raw next baseUrl originalUrl ip ips path host ' +
@@ -134,9 +134,9 @@ const TAKEN = new Set(
 )
 
 /**
- * Where verdicts are put.
+ * The property that holds verdicts.
  *
- * @throws SluiceError `INVALID_POLICY` for a name under which something else would be lost
+ * @throws SluiceError `INVALID_POLICY` for a name that would replace something else
  */
 function requestProperty(where: string, name: unknown): string {
   const isName = typeof name === 'string' && /^[A-Za-z_$][\w$]{0,63}$/.test(name)

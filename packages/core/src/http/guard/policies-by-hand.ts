@@ -3,7 +3,7 @@ import { SluiceError, show } from '../../util/errors.js'
 import { byIp } from '../identity/ip.js'
 import type { PolicySource } from './policy-source.js'
 
-/** Policies that are data, as methods of a limiter see them: a policy where another limiter has a tier. */
+/** Policies that are data, for the methods of a limiter: they name a policy where another limiter names a tier. */
 export function policiesByHand<Request>(
   where: string,
   name: string,
@@ -11,7 +11,7 @@ export function policiesByHand<Request>(
 ): PolicyChoice<Request> {
   let made: PolicySource<Request>['byName'] | undefined
   let policies: ReadonlyMap<string, Policy<Request>> = new Map()
-  /** Made anew once there are others. */
+  /** Rebuilt once the policies have changed. */
   const byName = () => {
     if (made === source.byName) return policies
     const all = [...source.byName].map(([policy, { options }]): [string, Policy<Request>] => {

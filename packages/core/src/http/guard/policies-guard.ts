@@ -20,15 +20,15 @@ import { type GuardParts, guardParts, requestLimiter } from './parts.js'
 import { policiesByHand } from './policies-by-hand.js'
 import type { MatchedPolicies, OptionsOfPolicies } from './policy-source.js'
 
-/** What policies say themselves. */
+/** Options that the policies themselves define. */
 const OF_POLICIES = [
   ...POLICY_OPTIONS.filter((option) => option !== 'name' && option !== 'consistency'),
   ...(['count', 'enforce'] as const),
 ]
 
 /**
- * The guard behind policies that are data. For each set of policies that match a request together it makes a limiter once, on
- * one store and under one name: what such limiters have in common they count together.
+ * The guard for policies that are data. It makes one limiter for each set of policies that match a request together. These
+ * limiters have one store and one name, and count their common policies together.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -51,7 +51,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>) {
   const limiters = new LimitersOfPolicies(own, emitter)
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
   const handleInvalid = invalidRequests<Request>({ where, all: [] }, own.onInvalid ?? 'reject', false, warnings)
-  // What is wrong with an option shows now, and not with the first request.
+  // Invalid options fail now, and not at the first request.
   for (const matched of policies.byName.values()) limiters.of(matched)
   const guard = (context: HttpContext<Request>): Later<Outcome> => {
     const refuse = (error: unknown) => handleInvalid(error, undefined, context)
@@ -69,12 +69,12 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>) {
   return Object.assign(guard, {
     limiter: requestLimiter(engine, undefined, anonymous),
     requestProperty: own.requestProperty ?? 'rateLimit',
-    // Some of the policies may take permits, now or once they have changed.
+    // Some policies may take permits, now or after a change.
     holdsPermits: true,
   })
 }
 
-/** How requests of a match are decided. `choice`: by which limits, where the guard was made with other numbers. */
+/** The guard of a match. `choice`: the limits of the match, where the guard has other numbers. */
 interface Made<Request> {
   readonly parts: GuardParts<Request>
   readonly choice: PolicyChoice<Request> | undefined
@@ -102,12 +102,12 @@ class LimitersOfPolicies<Request> {
 
   #make({ options, base }: MatchedPolicies<Request>): Made<Request> {
     if (!base || !differInNumbers(base.options, options)) {
-      // Said for those of the policies that count bytes of responses.
+      // Set only for policies that count bytes of responses.
       const countsResponses = options.limits?.some(({ unit }) => unit === 'response-bytes')
       const onExhausted = countsResponses ? this.#own.onExhausted : undefined
       const shared = { emitter: this.#emitter, isNew: this.#isNew }
       const parts = guardParts({ ...this.#own, onExhausted, ...options }, shared)
-      // Requests of a few clients say nothing of the set-up.
+      // Requests of a few clients are no evidence of the set-up.
       return { parts: base ? { ...parts, advice: this.of(base).parts.advice } : parts, choice: undefined }
     }
     const { limits = [] } = options
@@ -118,7 +118,7 @@ class LimitersOfPolicies<Request> {
   run(matched: MatchedPolicies<Request> | undefined, context: HttpContext<Request>): Later<Outcome> {
     if (!matched) return SKIPPED
     const { reported, next } = matched
-    // Asked first, in the same turn of the event loop: a refusal of the others does not keep it from counting.
+    // Decided first, in the same turn of the event loop, so that a refusal of the others does not prevent its count.
     const aside = reported && this.run(reported, context)
     const { parts, choice } = this.of(matched)
     const own = pass(parts, context, choice)
@@ -139,10 +139,10 @@ class LimitersOfPolicies<Request> {
     const { verdict, headers } = first
     return whenKnown(this.run(next, withHeaders(context, headers)), (second) => {
       const names = new Set(second.headers.map(([name]) => name.toLowerCase()))
-      const kept = headers.filter(([name]) => !names.has(name.toLowerCase()))
-      const both = { ...second, verdict: second.verdict ?? verdict, headers: [...kept, ...second.headers] }
+      const others = headers.filter(([name]) => !names.has(name.toLowerCase()))
+      const both = { ...second, verdict: second.verdict ?? verdict, headers: [...others, ...second.headers] }
       if (second.proceed || !verdict) return both
-      // Where the store cannot be reached, the charge stays.
+      // While the store cannot be reached, the charge stays.
       return whenKnown(
         engine.charges.refund(verdict[DECISION]).catch(() => false),
         () => both,
@@ -152,8 +152,7 @@ class LimitersOfPolicies<Request> {
 }
 
 /**
- * Whether two sets of options say nothing but limits, and those are the same but for their algorithms and numbers: one guard serves
- * both.
+ * Whether two sets of options contain only limits, and those differ only in algorithms and numbers. One guard serves both then.
  */
 function differInNumbers<Request>(one: OptionsOfPolicies<Request>, other: OptionsOfPolicies<Request>): boolean {
   const { limits: some = [], ...rest } = one
@@ -162,7 +161,7 @@ function differInNumbers<Request>(one: OptionsOfPolicies<Request>, other: Option
   return some.every((limit, i) => isLike(limit, others[i] as Limit))
 }
 
-/** What a guard has of a limit beside its plan. */
+/** The properties of a limit that a guard reads, beside its plan. */
 const OF_GUARD = ['name', 'policy', 'key', 'respond', 'unit', 'lease', 'reserve'] as const
 
 function isLike(one: Limit, other: Limit): boolean {
@@ -171,7 +170,7 @@ function isLike(one: Limit, other: Limit): boolean {
   )
 }
 
-/** A request on whose response these headers are by now. */
+/** A request whose response has these headers already. */
 function withHeaders<Request>(context: HttpContext<Request>, headers: Outcome['headers']): HttpContext<Request> {
   if (headers.length === 0) return context
   const sent = new Map(headers.map(([name, value]) => [name.toLowerCase(), value]))
@@ -179,7 +178,7 @@ function withHeaders<Request>(context: HttpContext<Request>, headers: Outcome['h
   return Object.create(context, { getResponseHeader: { value: getResponseHeader } })
 }
 
-/** Of the set-up, which is one for all of them. */
+/** Warnings about the set-up, which all guards share. */
 const OF_SET_UP: ReadonlySet<LimiterWarning> = new Set([
   'SLUICE_BAN_OPEN_PROXY',
   'SLUICE_LIST_KIND',
@@ -192,11 +191,11 @@ const OF_SET_UP: ReadonlySet<LimiterWarning> = new Set([
 ])
 /** Each guard warns of invalid requests once a minute. */
 const AGAIN_MS = 60_000
-const MOST_KEPT = 1000
+const MAX_WARNINGS = 1000
 
 /**
- * Says whether a warning is new among those of many guards that are made of the same options and see the same requests: what is
- * wrong with the set-up is reported once, and what is wrong with requests once a minute.
+ * Returns a function that says whether a warning is new. Many guards have the same options and see the same requests. Faults of
+ * the set-up are reported once, and faults of requests once a minute.
  */
 function warnedOnce(): (code: LimiterWarning, message: string) => boolean {
   const warnedAt = new Map<string, number>()
@@ -206,7 +205,7 @@ function warnedOnce(): (code: LimiterWarning, message: string) => boolean {
     const now = performance.now()
     const last = warnedAt.get(text)
     if (last !== undefined && (OF_SET_UP.has(code) || now - last < AGAIN_MS)) return false
-    if (warnedAt.size >= MOST_KEPT) warnedAt.clear()
+    if (warnedAt.size >= MAX_WARNINGS) warnedAt.clear()
     warnedAt.set(text, now)
     return true
   }

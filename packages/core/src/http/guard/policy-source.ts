@@ -7,7 +7,7 @@ import type { AnonymousOption } from '../identity/anonymous.js'
 import type { Responder } from '../responders/responder.js'
 import type { EnforcementOptions } from './enforcement.js'
 
-/** What policies say in place of the options of a limiter. */
+/** The options of a limiter that policies define. */
 export interface OptionsOfPolicies<Request>
   extends Omit<PolicyOptions<Request>, 'name'>,
     ListOptions<Request>,
@@ -18,28 +18,28 @@ export interface OptionsOfPolicies<Request>
   readonly cost?: number | ((request: Request, context: HttpContext<Request>) => number | Promise<number>)
 }
 
-/** Policies that apply to one request, as one limiter. A limiter is made of each object once, so equal matches are one object. */
+/** Policies that apply to one request, as one limiter. One limiter is made of each object, so equal matches are one object. */
 export interface MatchedPolicies<Request> {
-  /** What the limiter has of them, beside its own options: the limits of all, each with the name of its policy. */
+  /** The limiter's options from the policies: the limits of all, each with the name of its policy. */
   readonly options: OptionsOfPolicies<Request>
   /**
-   * The same without what is different for some clients. Where that is numbers of limits alone, one limiter decides on both: to
-   * make one for each client would take memory and time.
+   * The same without the differences for some clients. Where those are only numbers of limits, one limiter decides on both: one
+   * limiter per client would take memory and time.
    */
   readonly base?: MatchedPolicies<Request> | undefined
-  /** What is decided next, where they admit the request; where that refuses it, what they charged is refunded. */
+  /** The match to decide next, if these policies admit the request. If that refuses it, their charges are refunded. */
   readonly next?: MatchedPolicies<Request> | undefined
-  /** What is decided apart from them and acted on by nothing. */
+  /** The match to decide separately, without enforcement. */
   readonly reported?: MatchedPolicies<Request> | undefined
 }
 
-/** Policies that are data: which of them apply to a request. */
+/** Policies that are data, and the selection of those that apply to a request. */
 export interface PolicySource<Request> {
   /**
-   * Undefined where none applies. Asked once for each request, before anything is charged. A promise only where something has
-   * to be awaited.
+   * Undefined where no policy applies. Called once for each request, before anything is charged. Returns a promise only where it
+   * has to wait.
    */
   match(context: HttpContext<Request>): Later<MatchedPolicies<Request> | undefined>
-  /** Each policy in force by itself, by its name: what is asked and reset by hand. The same map until they change. */
+  /** Each policy in force by its name, for methods such as `peek` and `reset`. The same map until the policies change. */
   readonly byName: ReadonlyMap<string, MatchedPolicies<Request>>
 }

@@ -9,12 +9,12 @@ import { identitiesIn } from '../../verdict/decision.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import { hasLongChain, remedyFor } from '../identity/ip.js'
 
-/** Requests that are looked at: enough for mistakes in the set-up to show, too few to cost anything. */
+/** The number of requests that are inspected: enough to show mistakes in the set-up, too few to cost anything. */
 const LOOKED_AT = 1000
 
 /**
- * Looks at the first thousand requests of a limiter for mistakes in the set-up that no option shows, and warns of each
- * kind once. Changes nothing.
+ * Inspects the first thousand requests of a limiter for mistakes in the set-up that no option shows. Warns once about each
+ * kind. Changes nothing.
  */
 export class RequestAdvice<Request> {
   readonly #where: string
@@ -93,12 +93,12 @@ export class RequestAdvice<Request> {
   }
 }
 
-/** The address that the connection comes from, whatever headers say. */
+/** The address of the connection, whatever the headers say. */
 function peerOf({ response }: HttpContext<unknown>): string | undefined {
   try {
     return (response.req as { socket?: { remoteAddress?: string } } | undefined)?.socket?.remoteAddress
   } catch {
-    // HTTP/2 does not let its socket be looked at once that is gone.
+    // HTTP/2 does not permit access to a socket that is gone.
     return undefined
   }
 }

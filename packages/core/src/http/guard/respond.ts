@@ -5,7 +5,7 @@ import { waitWithClient } from '../response/wait.js'
 import type { GuardedRequest } from './guarded-request.js'
 import { LEFT, waitBookedInTime, waitTurn, whileThere } from './wait-turn.js'
 
-/** Finds out what becomes of a request that was decided on, and waits for its turn. Without a promise where nothing has to be awaited. */
+/** Determines the ending of a request after its decision, and waits for its turn. Returns a promise only where it has to wait. */
 export function respond<Request>(request: GuardedRequest<Request>): Later<undefined> {
   const { guard, verdict, isEnforced, ending } = request
   if (!verdict || ending) return undefined
@@ -17,7 +17,7 @@ export function respond<Request>(request: GuardedRequest<Request>): Later<undefi
   return slownessMs > 0 ? waitSlowly(request, verdict, slownessMs) : undefined
 }
 
-/** The verdict is not enforced: the request proceeds, whatever it says. */
+/** The verdict is not enforced: the request proceeds in any case. */
 function report<Request>(request: GuardedRequest<Request>, decided: Verdict): undefined {
   const verdict = marked(decided, { reported: true })
   if (verdict.allowed) admit(request, verdict)
@@ -25,7 +25,7 @@ function report<Request>(request: GuardedRequest<Request>, decided: Verdict): un
   request.ending = 'proceed'
 }
 
-/** It has been admitted for good. */
+/** The request is admitted for good. */
 function admit<Request>(request: GuardedRequest<Request>, verdict: Verdict): void {
   request.holdCharges(verdict)
   proceed(request, verdict)
@@ -71,7 +71,7 @@ async function waitInQueue<Request>(
   return turn.delayMs > 0 ? waitBookedInTime(request, turn, refusal, wait) : turn
 }
 
-/** Does what a responder says. It may have waited until the limiter admitted the request after all. */
+/** Applies a responder's ending. The limiter may have admitted the request while the responder waited. */
 function carryOut<Request>(
   request: GuardedRequest<Request>,
   action: Action,
@@ -85,7 +85,7 @@ function carryOut<Request>(
     proceed(request, verdict)
     // The wait in the queue counts as part of the slowness, or later requests would overtake this one.
     const slownessMs = responders.slowness(verdict) - (performance.now() - arrivedAt)
-    // Also with nothing left to wait for: if the client has left meanwhile, the handler must not run.
+    // Called even when no time is left: if the client has left meanwhile, the handler must not run.
     return waitSlowly(request, verdict, Math.max(0, slownessMs))
   }
   request.verdict = verdict
@@ -95,7 +95,7 @@ function carryOut<Request>(
   return struck?.then((last) => (isBarred(last) ? refuse(request, last) : undefined))
 }
 
-/** Waits for the turn that a queueing limit has given, and at least for so many ms. */
+/** Waits for the turn that a queueing limit has booked, and at least for so many ms. */
 async function waitForTurn<Request>(
   request: GuardedRequest<Request>,
   verdict: Verdict,
@@ -105,7 +105,7 @@ async function waitForTurn<Request>(
   const { engine, responders } = guard
   const began = performance.now()
   try {
-    // A client may leave while it is found out which one it is.
+    // A client may leave while it is being identified.
     await whileThere(context, async (signal) =>
       engine.booked.wait(verdict, await responders.clientOf(context, verdict), signal),
     )

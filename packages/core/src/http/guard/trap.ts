@@ -1,27 +1,27 @@
-import { checkReason, MOST_WEIGHT } from '../../limiter/options.js'
+import { checkReason, MAX_WEIGHT } from '../../limiter/options.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { PathTree } from '../identity/path-tree.js'
 
 export interface TrapOptions {
-  /** How many strikes a request counts for, 1 to 1,000,000: with that of `after`, the first one starts a ban. @default 1 */
+  /** The number of strikes of one request, 1 to 1,000,000. With that of `after`, the first request starts a ban. @default 1 */
   readonly weight?: number
-  /** In verdicts of the ban that it starts; up to 200 characters. @default 'trap' */
+  /** The reason in verdicts of the ban that it starts; up to 200 characters. @default 'trap' */
   readonly reason?: string
   /**
-   * Whether a request without `Sec-Fetch-Site` is a strike that has what every browser sends: a page elsewhere may have made it
-   * ask. Browsers leave that header out without TLS, and older ones always. @default false
+   * Whether a request without `Sec-Fetch-Site` is a strike although it has the headers of a browser: a page of another site may
+   * have caused it. Browsers omit that header without TLS, and old ones always. @default false
    */
   readonly browsers?: boolean
 }
 
-/** What requests for some paths are struck with. */
+/** The strikes for requests of some paths. */
 export interface Trap {
   readonly weight: number
   readonly reason: string
   /**
-   * Whether a request is one that clients make on purpose only.
+   * Whether a client made the request on purpose.
    *
    * @throws RequestFault where its path cannot be read
    */
@@ -29,13 +29,13 @@ export interface Trap {
 }
 
 /**
- * Strikes clients for paths that only probes ask for, for `ban: { trap }`. A path is struck in every spelling that some router
- * reads so, as `/.ENV`, `//.env`, `/%2eenv`, `/.env;a` and `/x/../.env` for `/.env`; `/.git/*` is all that is
- * below `/.git`.
+ * Counts strikes for paths that only probes request, for `ban: { trap }`. A path is caught in every spelling that some router
+ * accepts for it, as `/.ENV`, `//.env`, `/%2eenv`, `/.env;a` and `/x/../.env` for `/.env`. `/.git/*` is every path below
+ * `/.git`.
  *
- * Requests that another page may have made a browser send are no strikes, as an image that points at a trap would ban its
- * viewers: by `Sec-Fetch-Site`. Where that is missing, those with `Referer`, and those with `Accept-Language` and a `User-Agent`
- * as browsers have it. What a browser fetches ahead is no strike either.
+ * Requests that another page may have caused in a browser are no strikes: an image that points at a trap would ban its
+ * viewers. `Sec-Fetch-Site` shows them. Where that is missing, requests with `Referer` are no strikes, nor those with
+ * `Accept-Language` and a browser's `User-Agent`. Requests that a browser makes ahead of time are no strikes either.
  *
  * @example ban: { by: 'ip', after: 10, within: '1h', for: ['1h', '1d'], trap: trap(['/wp-login.php', '/.env'], { weight: 5 }) }
  * @throws SluiceError `INVALID_POLICY`
@@ -44,7 +44,7 @@ export function trap(paths: readonly string[], options: TrapOptions = {}): Trap 
   knownOptions('trap', options, ['weight', 'reason', 'browsers'])
   const { weight = 1, reason = 'trap', browsers = false } = options
   wholeNumber('trap', 'weight', weight, 1)
-  if (weight > MOST_WEIGHT) invalidPolicy('trap', 'weight', `at most ${MOST_WEIGHT}`, weight)
+  if (weight > MAX_WEIGHT) invalidPolicy('trap', 'weight', `at most ${MAX_WEIGHT}`, weight)
   checkReason('trap', reason)
   if (typeof browsers !== 'boolean') invalidPolicy('trap', 'browsers', 'true or false', browsers)
   if (!Array.isArray(paths) || paths.length === 0) invalidPolicy('trap', 'paths', 'an array of paths', paths)
@@ -53,7 +53,7 @@ export function trap(paths: readonly string[], options: TrapOptions = {}): Trap 
     if (typeof path !== 'string' || !/^\/[^*]+(\/\*)?$/.test(path)) {
       return invalidPolicy('trap', `paths[${i}]`, 'a path such as "/.env" or "/.git/*"', path)
     }
-    // A name after a colon is one of its own here.
+    // A segment that begins with a colon is literal here.
     tree.add(path.replaceAll('/:', '/%3a') + (path.endsWith('/*') ? '/**' : ''), 0)
   })
   return {
@@ -65,7 +65,7 @@ export function trap(paths: readonly string[], options: TrapOptions = {}): Trap 
   }
 }
 
-/** Whether a person or a program asked for it, rather than another page, or a browser ahead of time. */
+/** Whether a person or a program requested it, rather than another page, or a browser ahead of time. */
 function isMeant(context: HttpContext<unknown>, browsers: boolean): boolean {
   for (const name of ['sec-purpose', 'purpose', 'x-moz'])
     if (/prefetch|preview/i.test(context.header(name) ?? '')) return false
@@ -75,7 +75,7 @@ function isMeant(context: HttpContext<unknown>, browsers: boolean): boolean {
   return context.header('referer') === undefined && (browsers || !isBrowser(context))
 }
 
-/** Whether it has what every browser sends with every request, and tools mostly do not. */
+/** Whether it has the headers that every browser sends with every request, and few tools send. */
 function isBrowser(context: HttpContext<unknown>): boolean {
   return /^Mozilla\//.test(context.header('user-agent') ?? '') && context.header('accept-language') !== undefined
 }

@@ -6,7 +6,7 @@ import type { TurnOptions, TurnResult } from '../responders/responder.js'
 import { listenTo } from '../response/shared-listener.js'
 import type { GuardedRequest } from './guarded-request.js'
 
-/** Why a wait ends early. */
+/** The reason of a wait that ends early. */
 export const LEFT = new Error('the client has left')
 
 /** Queues a refused request until it is admitted, the wait is too long, or the client leaves. */
@@ -17,7 +17,7 @@ export async function waitTurn<Request>(
 ): Promise<TurnResult> {
   // No turn comes for a client that a list denies.
   if (refusal.reason === 'denied') return refusal
-  // No limit refused it, only requests before it: it may be admitted now.
+  // No limit refused it, only earlier requests: it may be admitted now.
   const last = refusal.limits.every(({ allowed }) => allowed) && !isBarred(refusal) ? undefined : refusal
   try {
     return await whileThere(context, (signal) =>
@@ -31,8 +31,8 @@ export async function waitTurn<Request>(
 }
 
 /**
- * Waits for a turn that a queueing limit has given, as a request that a responder has queued: no longer than that allows, however
- * many come before it. Resolves to what has become of it; nothing is charged where it was not admitted.
+ * Waits for a turn that a queueing limit has booked, as a request that a responder has queued: no longer than that limit allows,
+ * however many requests come before it. Resolves to the result; nothing is charged where the request was not admitted.
  */
 export async function waitBookedInTime<Request>(
   { guard, context }: GuardedRequest<Request>,
@@ -52,7 +52,7 @@ export async function waitBookedInTime<Request>(
   }
 }
 
-/** `signal` is aborted when the client leaves; then it rejects with `LEFT`, whatever the wait ends with. */
+/** `signal` is aborted when the client leaves. Then the function rejects with `LEFT`, whatever the wait ends with. */
 export async function whileThere<Request, T>(
   { response }: HttpContext<Request>,
   wait: (signal: AbortSignal) => Promise<T>,

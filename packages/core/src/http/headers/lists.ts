@@ -12,10 +12,10 @@ import {
   seconds,
 } from './writer.js'
 
-/** Names are of letters, digits, `_` and `-` by construction, so quoting them is all their serialization takes. */
+/** Names consist of letters, digits, `_` and `-` by construction, so their serialization only needs quotes. */
 function policyMember(limit: LimitReport): string {
   const { q, w } = quota(limit)
-  // Of bytes the draft knows one unit.
+  // The draft has one unit for bytes.
   const name = limit.unit === 'response-bytes' ? 'content-bytes' : limit.unit
   const unit = name === 'requests' ? '' : `;qu="${name}"`
   return `"${limit.name}";q=${q}${unit}${w === undefined ? '' : `;w=${w}`}`
@@ -24,8 +24,8 @@ function policyMember(limit: LimitReport): string {
 const policies = oncePerPlan((limits) => limits.map(policyMember).join(', '))
 
 /**
- * Both fields as Lists of Strings with parameters: drafts 8 and later, which differ in what `t` is.
- * `timeOf` is that, in seconds; undefined where it cannot be said. `waitMs`: `Retry-After` of the limit that it is of.
+ * Both fields as Lists of Strings with parameters: drafts 8 and later, which differ in the meaning of `t`.
+ * `timeOf` returns `t` in seconds; undefined where it is unknown. `waitMs`: the `Retry-After` of the binding limit.
  */
 function listWriter(timeOf: (limit: LimitReport, waitMs: number | undefined) => number | undefined): HeaderWriter {
   return {
@@ -44,8 +44,8 @@ function listWriter(timeOf: (limit: LimitReport, waitMs: number | undefined) => 
 }
 
 /**
- * `t` is the effective window, in which a client that uses no more than `r` is not refused: until all is as good as new. Where units
- * come back one by one more can be used in it; when the next does is not known of a log without reading it.
+ * `t` is the effective window, until the limit is completely restored: a client that uses no more than `r` in it is not refused.
+ * Where units return one by one, more can be used in it. The time of the next unit in a log is unknown without reading the log.
  */
 export const draft11 = listWriter((limit, waitMs) => {
   if (waitMs !== undefined) return retryAfterSeconds(waitMs)

@@ -1,7 +1,7 @@
 import type { LimitReport } from '../../verdict/limit-report.js'
 import { appended, type HeaderWriter, integer, oncePerPlan, type Present, quota, seconds, tightest } from './writer.js'
 
-/** What `Reset` counts: seconds or milliseconds since 1970, or seconds from now. */
+/** The meaning of `Reset`: seconds or milliseconds since 1970, or seconds from now. */
 export type LegacyReset = 'epoch-seconds' | 'epoch-ms' | 'delta-seconds'
 
 /** Quotas as bare numbers, `100;w=60`. */
@@ -13,7 +13,7 @@ const policies = oncePerPlan((limits) => {
   return members.join(', ')
 })
 
-/** These forms have room for one limit, so of several limiters on a route the tightest is shown. */
+/** These forms have room for one limit, so the tightest limit of several limiters on a route is shown. */
 function isTighter(limit: LimitReport, allowed: boolean, shown: string | undefined): boolean {
   return !allowed || shown === undefined || !(Number(shown) <= limit.remaining)
 }
@@ -52,7 +52,7 @@ const RESET: Record<LegacyReset, (resetAfterMs: number) => number> = {
 
 export const LEGACY_RESETS = Object.keys(RESET) as LegacyReset[]
 
-/** What the fields of the legacy form are called; `false` leaves one out. */
+/** The names of the fields of the legacy form; `false` omits a field. */
 export interface LegacyNames {
   /** @default 'X-RateLimit-Limit' */
   readonly limit?: string | false
@@ -62,7 +62,7 @@ export interface LegacyNames {
   readonly reset?: string | false
 }
 
-/** Three fields from before any draft, as many services still send them. */
+/** Three fields from before the drafts, as many services still send them. */
 export function legacy(reset: LegacyReset, names: LegacyNames = {}): HeaderWriter {
   const {
     limit: quotaName = 'X-RateLimit-Limit',
@@ -73,7 +73,7 @@ export function legacy(reset: LegacyReset, names: LegacyNames = {}): HeaderWrite
     fields: [quotaName, remainingName, resetName].filter((name) => name !== false),
     write(verdict, present: Present, out) {
       const limit = tightest(verdict)
-      // Without the field nothing shows which was tighter: the last limiter wins.
+      // Without the field it is unknown which limit was tighter: the last limiter wins.
       const shown = remainingName === false ? undefined : present.getResponseHeader(remainingName.toLowerCase())
       if (!isTighter(limit, verdict.allowed, shown)) return
       if (quotaName !== false) out.push([quotaName, String(quota(limit).q)])

@@ -15,10 +15,10 @@ const WRITERS = {
 
 export type HeaderFormat =
   | keyof typeof WRITERS
-  /** `X-RateLimit-*` with a dialect of Reset other than seconds since 1970, or under names of your own. */
+  /** `X-RateLimit-*` with another format of Reset than seconds since 1970, or under your own names. */
   | { readonly format: 'legacy'; readonly reset?: LegacyReset; readonly names?: LegacyNames }
 
-/** One form, several whose fields differ, or none. */
+/** One form, several forms with different fields, or none. */
 export type HeadersOption = HeaderFormat | readonly HeaderFormat[] | false
 
 /** @throws SluiceError `INVALID_POLICY` */
@@ -42,7 +42,7 @@ function writerFor(where: string, format: unknown): HeaderWriter {
   return WRITERS[oneOf(where, 'headers', format, Object.keys(WRITERS) as (keyof typeof WRITERS)[])]
 }
 
-/** Fields that say how a response is to be read, of which a number would make another one. */
+/** Fields that define how a response is to be read. A number in them would change that. */
 const MEANING =
   /^(connection|content-.*|cookie|date|etag|keep-alive|location|retry-after|set-cookie|te|trailer|transfer-encoding|upgrade|vary|www-authenticate|cache-control)$/i
 

@@ -6,25 +6,25 @@ import { DECISION, type Verdict } from '../../verdict/verdict.js'
 
 export type HeaderField = readonly [name: string, value: string]
 
-/** What is on the response already. */
+/** The header fields that the response already has. */
 export type Present = Pick<HttpContext, 'getResponseHeader'>
 
-/** One wire form of the quota: which fields it owns, and their values for a verdict. */
+/** One wire form of the quota: the fields that it owns, and their values for a verdict. */
 export interface HeaderWriter {
   readonly fields: readonly string[]
-  /** Adds fields that replace what is on the response, with what was there merged in. */
+  /** Adds fields that replace those of the response, merged with the earlier values. */
   write(verdict: Verdict, present: Present, out: HeaderField[]): void
 }
 
-/** Structured fields (RFC 9651 §3.3.1) know no larger integer. */
+/** Structured fields (RFC 9651 §3.3.1) allow no larger integer. */
 const LARGEST_INTEGER = 999_999_999_999_999
 
-/** A value for an Integer of a structured field; the given number is whole and not negative. */
+/** A value for an Integer of a structured field. The given number is whole and not negative. */
 export function integer(value: number): number {
   return Math.min(value, LARGEST_INTEGER)
 }
 
-/** Time left, in whole seconds, rounded up: never a second short. */
+/** Remaining time, in whole seconds, rounded up: never a second short. */
 export function seconds(ms: number): number {
   return integer(Math.ceil(ms / 1000))
 }
@@ -35,9 +35,9 @@ export function retryAfterSeconds(retryAfterMs: number): number {
 }
 
 /**
- * What a limit allows, as clients understand it: `q` units in `w` seconds. A bucket that holds more
- * than its limit shows its capacity and the time in which that comes back. No `w` for requests in
- * flight, which time does not restore, nor below a second.
+ * The quota of a limit in the terms of the fields: `q` units in `w` seconds. A bucket that holds more
+ * than its limit shows its capacity and the time that restores it. `w` is undefined for requests in
+ * flight, which time does not restore, and below a second.
  */
 export function quota({ algorithm, limit, windowMs, capacity }: LimitReport): { q: number; w: number | undefined } {
   const isBucket = capacity > limit && limit > 0
@@ -46,13 +46,13 @@ export function quota({ algorithm, limit, windowMs, capacity }: LimitReport): { 
   return { q: integer(q), w: hasPermits(algorithm) || ms < 1000 ? undefined : seconds(ms) }
 }
 
-/** The limit that keeps a refused request waiting longest; undefined where no wait helps, and where only others are before it. */
+/** The limit with the longest wait of a refused request; undefined where no wait helps, or where only other waiters are ahead. */
 export function binding({ allowed, retryAfterMs, limits }: Verdict): LimitReport | undefined {
   if (allowed || retryAfterMs === undefined) return undefined
   return limits[longestRefusal(limits)]
 }
 
-/** The limit that forms with room for one show: what refused, else what has the fewest units left. */
+/** The limit shown by forms with room for one: the one that refused, else the one with the fewest units left. */
 export function tightest(verdict: Verdict): LimitReport {
   const refusing = binding(verdict) ?? verdict.limits.find((limit) => !limit.allowed)
   if (refusing) return refusing
@@ -64,12 +64,12 @@ export function tightest(verdict: Verdict): LimitReport {
   )
 }
 
-/** A list field with `members` behind those of another limiter on the route. */
+/** A list field with `members` after those of another limiter on the route. */
 export function appended(present: string | undefined, members: string): string {
   return present ? `${present}, ${members}` : members
 }
 
-/** A text about limits that does not change with what is left of them: made once per plan, not per request. */
+/** A text about limits that does not depend on their remaining units. It is made once per plan, not per request. */
 export function oncePerPlan(textOf: (limits: readonly LimitReport[]) => string): (verdict: Verdict) => string {
   const texts = new WeakMap<Plan, string>()
   return (verdict) => {
@@ -83,7 +83,7 @@ export function oncePerPlan(textOf: (limits: readonly LimitReport[]) => string):
   }
 }
 
-/** `Retry-After`, unless what is there already asks for as long a wait: it is only ever raised. */
+/** `Retry-After`, unless the field already requests as long a wait: it is only ever raised. */
 export function retryAfter(retryAfterMs: number, present: Present, out: HeaderField[]): void {
   const wait = retryAfterSeconds(retryAfterMs)
   const there = present.getResponseHeader('retry-after')

@@ -10,10 +10,10 @@ import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { ignorePromises, type Later, whenAllKnown } from '../../util/when-known.js'
 import { byIp } from './ip.js'
 
-/** What happens to requests whose key function returns undefined, null or an empty text. */
+/** The treatment of requests whose key function returns undefined, null or an empty text. */
 export type AnonymousOption = 'error' | 'by-ip' | 'skip'
 
-/** How requests without a key of their own are counted. */
+/** Counts requests without a key of their own. */
 export class AnonymousRequests<Request> {
   /** The key that is counted instead; undefined if such requests are not limited. */
   readonly key: KeyFunction<Request> | undefined
@@ -33,7 +33,7 @@ export class AnonymousRequests<Request> {
     const values: unknown[] = []
     try {
       for (const key of keys) values.push(key ? key(request, context) : request)
-      // Asked for now as well, while the request is as it came.
+      // Called before the promises resolve, while the request is unchanged.
       const anonymous = values.some(isThenable) ? this.#identityOf(policy, context) : undefined
       return whenAllKnown(values, (known) => {
         this.#look(context, keys, known)
@@ -51,7 +51,7 @@ export class AnonymousRequests<Request> {
     }
   }
 
-  /** What a request without a key is counted under; undefined where such requests are not limited. */
+  /** The identity of a request without a key; undefined where such requests are not limited. */
   #identityOf({ where }: Policy<Request>, context: HttpContext<Request>): string | undefined {
     return this.key && this.#start + checkedKey(where, this.key(context.request, context), true)
   }
@@ -81,27 +81,27 @@ export function anonymousBy<Request>(
   return new AnonymousRequests(key, look)
 }
 
-/** Every request has keys of these kinds, so no other key is counted instead of them. */
+/** Every request has keys of these kinds, so no other key replaces them. */
 const NEVER_MISSING = ['ip', 'everyone', 'path', 'method']
 
 export function mayBeMissing(kind: string): boolean {
   return !NEVER_MISSING.includes(kind)
 }
 
-/** Requests after which a function that has found no user is one that never does. */
+/** A function that finds no user in this many requests is taken to find none ever. */
 const LOOKED_AT = 100
 
-/** Looks at what the keys of a request have yielded. */
+/** Inspects the keys of a request and their values. */
 type Look = (context: object, keys: readonly (KeyFunction<never> | undefined)[], values: readonly unknown[]) => void
 
 /**
- * Looks at the first requests of a limiter for key functions of the application that find no user in any of them. `warn`: called
- * with the kind of each, once.
+ * Watches the first requests of a limiter for key functions of the application that never find a user. Calls `warn` once,
+ * with the kind of each.
  */
 function missingUsers(warn: (kind: string) => void): Look {
   const asked = new Set<string>()
   const found = new Set<string>()
-  /** One that waits for its turn is asked for its keys again. */
+  /** Requests seen: the keys of a request that waits for its turn are read again. */
   const counted = new WeakSet<object>()
   let left = LOOKED_AT
   return (context, keys, values) => {
@@ -121,7 +121,7 @@ function missingUsers(warn: (kind: string) => void): Look {
   }
 }
 
-/** Of `byUser(fn)`, or a function by itself. That clients send no header or cookie says nothing of the application. */
+/** Whether a kind is `byUser(fn)` or a plain function. A missing header or cookie proves nothing about the application. */
 function isOfUsers(kind: string): boolean {
   const parts = kind.split('+')
   return parts.some((part) => part === 'user' || part === 'key') && !isSecretKind(kind)

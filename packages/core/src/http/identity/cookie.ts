@@ -1,23 +1,25 @@
 import { percentDecoded } from '../../util/percent.js'
 import { RequestFault } from '../../util/request-fault.js'
 
-/** Most pairs of one name: every parser takes the first, unless blanks are where no browser writes them. */
-const MOST_PAIRS = 16
-/** Most characters of what may be JSON. Browsers keep no longer cookies. */
+/** Maximum of pairs of one name. Every parser takes the first, unless there are blanks that no browser writes. */
+const MAX_PAIRS = 16
+/** Maximum of characters of a value that may be JSON. Browsers store no longer cookies. */
 const LONGEST_JSON = 4096
 
 /**
- * Reads a cookie's value, unquoted and percent-decoded: of the first pair of its name, as the parsers of the frameworks read it.
- * Where those differ (`cookie` from 0.4 to 2, Koa's `cookies`, `@fastify/cookie`), a client could write one session in many
- * ways and get a budget for each. So one value here is one value to every parser, or it is an error.
+ * Returns a reader of a cookie's value, unquoted and percent-decoded. It reads the first pair of the name, as the parsers of
+ * the frameworks do.
+ *
+ * Where those parsers differ (`cookie` from 0.4 to 2, Koa's `cookies`, `@fastify/cookie`), a client could write one session
+ * in many ways and get a budget for each. A value that they read differently is therefore an error.
  *
  * Several pairs of one name are no error: a browser sends one for each path and domain, and every parser takes the first.
- * More than 16 that may be the first are an error.
+ * More than 16 pairs that may be the first are an error.
  *
  * The reader throws a SluiceError `INVALID_KEY` where parsers read different values.
  */
 export function cookieReader(name: string): (header: string | undefined) => string | undefined {
-  // With the most that any parser takes for white space: older ones trim as JavaScript does, newer ones SP and HTAB.
+  // The widest white space of any parser: older ones trim as JavaScript does, newer ones SP and HTAB.
   const pair = new RegExp(`(?:^|;)(\\s*)${name.replace(/[$*+.^|()[\]{}?\\]/g, '\\$&')}(\\s*)=`, 'g')
   return (header) => {
     if (!header?.includes(name)) return undefined
@@ -29,12 +31,12 @@ export function cookieReader(name: string): (header: string | undefined) => stri
       const semicolon = header.indexOf(';', pair.lastIndex)
       const end = semicolon < 0 ? header.length : semicolon
       const value = readValue(header.slice(pair.lastIndex, end), found)
-      if (value === undefined || ++pairs > MOST_PAIRS) {
+      if (value === undefined || ++pairs > MAX_PAIRS) {
         const expected = `one value of "${name}" that every parser of cookies reads`
         throw new RequestFault('differing cookies', `byCookie: expected ${expected}`)
       }
       found = value
-      // Koa takes no other white space before a name, and none behind it. No parser looks beyond such a pair.
+      // Koa accepts only spaces before a name, and none behind it. No parser reads beyond such a pair.
       if (behind === '' && /^ *$/.test(before)) break
       pair.lastIndex = end
     }
@@ -42,7 +44,7 @@ export function cookieReader(name: string): (header: string | undefined) => stri
   }
 }
 
-/** The value that each parser's value stands for; undefined where one parser's may stand for several, or where it is not `known`. */
+/** The value that every parser reads. Undefined where a parser may read another value, or where it is not `known`. */
 function readValue(text: string, known: string | undefined): string | undefined {
   const trimmed = text.trim()
   const start = text.indexOf(trimmed)
@@ -52,17 +54,17 @@ function readValue(text: string, known: string | undefined): string | undefined 
   if (bare === undefined) return undefined
   const value = percentDecoded(bare) ?? bare
   if (known !== undefined) return value === known ? known : undefined
-  // A quote that was encoded stands where newer parsers leave a quote that was not.
+  // Here the quote was encoded; newer parsers leave quotes that were not.
   return value.startsWith('"') || mayBeJson(value) ? undefined : value
 }
 
-/** Quotes that all parsers see as quotes: Koa and older ones cut off the last character, whatever it is, and newer ones none. */
+/** Removes quotes that all parsers recognize. Koa and older parsers cut off the last character, whatever it is; newer ones none. */
 function unquoted(trimmed: string, text: string): string | undefined {
   const inner = trimmed.slice(1, -1)
   return trimmed === text && trimmed.length > 1 && trimmed.endsWith('"') && inner.trim() === inner ? inner : undefined
 }
 
-/** What Express' cookie-parser takes for JSON, in which one value has any number of spellings: `j:"a"`, `j:"\u0061"`. */
+/** Whether Express' cookie-parser reads a value as JSON, which has many spellings of one value: `j:"a"`, `j:"\u0061"`. */
 function mayBeJson(value: string): boolean {
   if (!value.startsWith('j:')) return false
   if (value.length > LONGEST_JSON) return true

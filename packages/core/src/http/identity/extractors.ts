@@ -11,27 +11,28 @@ import { foldedPath } from './folded-path.js'
 import { needsContext } from './needs-context.js'
 
 export interface SecretOptions {
-  /** Whether the value is a secret, of which only the SHA-256 hash may leave the process. @default true */
+  /** Whether the value is a secret: only its SHA-256 hash leaves the process then. @default true */
   readonly secret?: boolean
 }
 
 export interface CookieOptions extends SecretOptions {
   /**
-   * Whether to take the value that the framework has verified by the cookie's signature, without the signature: in Express
-   * by cookie-parser, in Koa by `app.keys`, in Fastify by @fastify/cookie. A forged cookie counts as a missing one.
+   * Whether to take the value that the framework has verified by the cookie's signature, without the signature. Express
+   * verifies by cookie-parser, Koa by `app.keys`, Fastify by @fastify/cookie. A forged cookie counts as a missing one.
    * @default false
    */
   readonly signed?: boolean
 }
 
-/** A secret as `byHeader` and `byCookie` count it, for key functions of your own: 256 bits of SHA-256, in base64url. */
+/** Hashes a secret as `byHeader` and `byCookie` do, for your own key functions: 256 bits of SHA-256, in base64url. */
 export function hashedKey(value: string): string {
   return sha256Of(value)
 }
 
 export interface UserOptions {
   /**
-   * What `WWW-Authenticate` says to a request without such a key, such as `'Bearer'`: it is answered 401 then, else 400.
+   * The value of `WWW-Authenticate` in the response to a request without such a key, such as `'Bearer'`. The status is 401
+   * then, else 400.
    * @default none
    */
   readonly challenge?: string
@@ -46,8 +47,8 @@ export interface CredentialsOptions extends UserOptions {
 }
 
 /**
- * The user that the application knows the client as. A request without a user is invalid (see `anonymous` and `onInvalid`): it never
- * becomes one bucket for all.
+ * The user that the application has identified. A request without a user is invalid (see `anonymous` and `onInvalid`): such
+ * requests never share one bucket.
  *
  * @example byUser((req) => req.user?.id)
  * @throws SluiceError `INVALID_POLICY`
@@ -59,7 +60,7 @@ export function byUser<Subject>(user: KeyFunction<Subject>, options: UserOptions
 
 /**
  * The credentials in `Authorization`, hashed: the token of `Bearer` and other schemes, the user-id of `Basic`. One credential
- * is one key in all its spellings. What differs between verifiers, such as a second token, is an invalid request.
+ * is one key in all its spellings. A request that verifiers may read differently, such as one with a second token, is invalid.
  *
  * @example byCredentials({ schemes: ['bearer'], challenge: 'Bearer' })
  * @throws SluiceError `INVALID_POLICY`
@@ -82,8 +83,8 @@ export function byCredentials<Subject>(options: CredentialsOptions = {}): KeyFun
 }
 
 /**
- * A request header, such as an API key; hashed unless `secret: false`. Of `authorization` the token counts, without its scheme;
- * to read it as verifiers do, use `byCredentials`.
+ * A request header, such as an API key; hashed unless `secret: false`. The key of `authorization` is its token, without the
+ * scheme. `byCredentials` reads that header as verifiers do.
  */
 export function byHeader<Subject>(name: string, options: SecretOptions = {}): KeyFunction<Subject> {
   const lower = checkedName('byHeader', name).toLowerCase()
@@ -99,7 +100,7 @@ export function byHeader<Subject>(name: string, options: SecretOptions = {}): Ke
 }
 
 /**
- * A cookie, such as a session; hashed unless `secret: false`. It is the first of its name, unquoted and percent-decoded.
+ * A cookie, such as a session; hashed unless `secret: false`. The first pair of the name counts, unquoted and percent-decoded.
  *
  * @throws SluiceError per request `INVALID_KEY` where the parsers of the frameworks read different values; with `signed`,
  * `INVALID_POLICY` where the application has no support for signed cookies
@@ -134,13 +135,13 @@ const all = withTraits<unknown>(() => EVERYONE, {
 })
 
 export interface PathOptions {
-  /** Whether to take the path as the client wrote it, with each spelling a key by itself. @default false */
+  /** Whether to take the path as the client wrote it. Each spelling is a key of its own then. @default false */
   readonly exact?: boolean
 }
 
 /**
  * The path without the query, in one spelling in every framework: `/Items`, `/items/`, `//items`, `/%69tems`, `/items;a=b` and
- * `/x/../items` count as `/items`. Clients choose what stands in it, so where paths have parameters prefer `byRoute`.
+ * `/x/../items` count as `/items`. Clients choose the parameters in a path, so prefer `byRoute` where there are any.
  *
  * @throws SluiceError `INVALID_POLICY`; per request `INVALID_KEY` for paths that routers read differently, such as `/a%2fb/../c`
  */
@@ -152,10 +153,10 @@ export function byPath<Subject>(options: PathOptions = {}): KeyFunction<Subject>
 /** The method; HEAD counts as GET. */
 export const byMethod = <Subject>(): KeyFunction<Subject> => method as KeyFunction<Subject>
 
-/** One bucket for all, on purpose. Its one identity is `{ everyone: 'everyone' }`. */
+/** One bucket for all requests. Its one identity is `{ everyone: 'everyone' }`. */
 export const everyone = <Subject>(): KeyFunction<Subject> => all as KeyFunction<Subject>
 
-/** A name of a header, a cookie or a scheme (RFC 9110, 5.6.2). */
+/** The name of a header, a cookie or a scheme (RFC 9110, 5.6.2). */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
 function keyOf(value: string | undefined, secret: boolean): string | undefined {

@@ -12,19 +12,19 @@ import { needsContext } from './needs-context.js'
 
 export interface IpOptions {
   /**
-   * Leading bits of an IPv6 address that make one client, 1 to 128. Providers hand out a /64 or more
+   * Leading bits of an IPv6 address that identify one client, 1 to 128. Providers assign a /64 or more
    * to each customer, who can use every address in it. @default 64
    */
   readonly ipv6Prefix?: number
   /**
-   * NAT64 prefixes of 96 bits (RFC 6052) under which IPv4 clients appear; such an address counts as the
+   * NAT64 prefixes of 96 bits (RFC 6052) under which IPv4 clients appear. Such an address counts as the
    * IPv4 address in its last 32 bits. `false` for none: their clients then share buckets by `ipv6Prefix`.
    * @default ['64:ff9b::/96'], the well-known prefix
    */
   readonly nat64?: readonly string[] | false
 }
 
-/** What the options say, once checked. */
+/** The checked options. */
 interface Grouping {
   readonly prefix: number
   /** The first three of the four words of each NAT64 prefix. */
@@ -32,10 +32,10 @@ interface Grouping {
 }
 
 /**
- * The client's address by the framework's own trusted-proxy answer, never a raw header. An IPv4-mapped or NAT64
+ * The client's address as the framework resolves it by its trusted proxies, never a raw header. An IPv4-mapped or NAT64
  * IPv6 address counts as its IPv4 address; IPv6 is grouped by prefix.
  *
- * @throws SluiceError `INVALID_POLICY`; per request `INVALID_KEY` where the address is missing or none.
+ * @throws SluiceError `INVALID_POLICY`; per request `INVALID_KEY` where the address is missing or invalid.
  */
 export function byIp<Subject>(options: IpOptions = {}): KeyFunction<Subject> {
   knownOptions('byIp', options, ['ipv6Prefix', 'nat64'])
@@ -60,33 +60,33 @@ function nat64Words(text: unknown): readonly number[] {
   return words.slice(0, 3)
 }
 
-/** Most addresses in `X-Forwarded-For`, and most characters of it, where the application trusts proxies. */
-const MOST_ADDRESSES = 64
+/** Maximum of addresses in `X-Forwarded-For`, and of its characters, where the application trusts proxies. */
+const MAX_ADDRESSES = 64
 const LONGEST_CHAIN = 4096
 
 /**
- * The client's address as the framework has it. Frameworks read `X-Forwarded-For` as far as its proxies are trusted: a client that
- * names trusted ones by the thousand would cost milliseconds for each reading.
+ * The client's address as the framework resolves it. Frameworks read `X-Forwarded-For` as far as its proxies are trusted. A
+ * client that names thousands of trusted ones would cost milliseconds for each reading.
  *
- * @throws RequestFault where it has more than 64 addresses, or 4,096 characters
+ * @throws RequestFault where the header has more than 64 addresses, or 4,096 characters
  */
 export function addressOf<Subject>(context: HttpContext<Subject>): string | undefined {
   if (hasLongChain(context)) {
-    const message = `byIp: expected X-Forwarded-For with at most ${MOST_ADDRESSES} addresses and ${LONGEST_CHAIN} characters`
+    const message = `byIp: expected X-Forwarded-For with at most ${MAX_ADDRESSES} addresses and ${LONGEST_CHAIN} characters`
     throw new RequestFault('no address', message)
   }
   return context.ip
 }
 
-/** Whether the framework would read more of `X-Forwarded-For` than that. */
+/** Whether the framework would read more of `X-Forwarded-For` than these bounds. */
 export function hasLongChain<Subject>(context: HttpContext<Subject>): boolean {
   const chain = context.header('x-forwarded-for')
-  if (chain === undefined || chain.length <= MOST_ADDRESSES || !isTooLong(chain)) return false
+  if (chain === undefined || chain.length <= MAX_ADDRESSES || !isTooLong(chain)) return false
   const { proxyTrust = 'none' } = context
   return proxyTrust !== 'none'
 }
 
-/** What to do about a proxy that is not trusted, in a clause. */
+/** The remedy for a proxy that is not trusted, as a clause. */
 export function remedyFor({
   proxyRemedy = "name it in the framework's trust settings",
 }: Pick<HttpContext, 'proxyRemedy'>): string {
@@ -97,7 +97,7 @@ function isTooLong(chain: string): boolean {
   if (chain.length > LONGEST_CHAIN) return true
   let addresses = 1
   for (let at = chain.indexOf(','); at >= 0; at = chain.indexOf(',', at + 1)) addresses++
-  return addresses > MOST_ADDRESSES
+  return addresses > MAX_ADDRESSES
 }
 
 function keyOfClient<Subject>(context: HttpContext<Subject>, grouping: Grouping): string {
@@ -107,15 +107,15 @@ function keyOfClient<Subject>(context: HttpContext<Subject>, grouping: Grouping)
   const message =
     `byIp: expected the client's address, got ${show(given)} (behind a proxy, ${remedyFor(context)}; ` +
     'for connections without addresses, use another key)'
-  // A connection that is closed has no address any more. One that has none while it is open, such as a Unix socket, never had.
+  // A closed connection has lost its address. An open one without an address, such as a Unix socket, never had one.
   if (given || isGone(context.response)) throw new RequestFault('no address', message)
   throw new SluiceError('INVALID_KEY', message)
 }
 
-/** Undefined where it is no address. */
+/** Undefined where the text is no address. */
 function keyOfAddress(given: string, grouping: Grouping): string | undefined {
   if (isIPv4(given)) return given
-  // What a socket that listens on both families says of nearly every client.
+  // A socket that listens on both families reports nearly every client in this form.
   if (given.startsWith('::ffff:') && isIPv4(given.slice(7))) return given.slice(7)
   const address = bare(given)
   if (isIPv4(address)) return address

@@ -3,7 +3,7 @@ import type { KeyFunction } from '../../policy/limits/limit.js'
 import { byCookie, byHeader } from './extractors.js'
 import { addressOf, byIp } from './ip.js'
 
-/** What lists may be of, beside what a policy counts: every request has an address, and may have headers and cookies. */
+/** Further kinds of identities that lists may hold: every request has an address, and may have headers and cookies. */
 export const REQUEST_LISTS: ListSources<unknown> = {
   addressOf: (_request, context) => addressOf(context),
   moreKeys: keyOfKind,
@@ -23,9 +23,9 @@ function makeKey(kind: string): KeyFunction<unknown> | undefined {
   const [, source, name] = /^(header|cookie):(.+)$/s.exec(kind) ?? []
   if (source === undefined || name === undefined) return undefined
   try {
-    // The name without what a kind may not hold, as `kindOfName` escapes it.
+    // The decoded name, as `kindOfName` escapes characters that a kind may not contain.
     const key = source === 'header' ? byHeader(decodeURIComponent(name)) : byCookie(decodeURIComponent(name))
-    // A kind in another spelling is none that a request has.
+    // A kind in another spelling never occurs in a request.
     return key.kind === kind ? key : undefined
   } catch {
     return undefined

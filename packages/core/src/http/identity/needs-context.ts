@@ -1,7 +1,7 @@
 import type { HttpContext } from '../../request/context.js'
 import { SluiceError } from '../../util/errors.js'
 
-/** Key functions of HTTP requests say so themselves when a limiter without requests calls them. */
+/** The context of a key function for HTTP requests. Throws where a limiter without requests calls the function. */
 export function needsContext<Subject>(name: string, context: HttpContext<Subject> | undefined): HttpContext<Subject> {
   if (context) return context
   throw new SluiceError(

@@ -4,38 +4,38 @@ interface Node {
   readonly index: number
   readonly parent: Node | undefined
   readonly next: Map<string, Node>
-  /** Of a segment that may be any. */
+  /** The node of a segment that may be anything. */
   any: Node | undefined
   /** The values of patterns that end here. */
   readonly ends: number[]
-  /** The values of patterns that go on with anything, or nothing. */
+  /** The values of patterns that end in `**`. */
   readonly rest: number[]
 }
 
 /**
- * Most steps in which one path is read. A usual one takes a few for each segment; twenty `..` take a thousand, as each may take
- * another segment away.
+ * Maximum of steps to read one path. A usual path takes a few for each segment. Twenty `..` take a thousand, as each may remove
+ * another segment.
  */
 const MAX_STEPS = 1000
-/** How many bits tell how far below a node a place is. A path has fewer pieces. */
+/** The bits that encode how far below a node a place is. A path has fewer pieces. */
 const BELOW_BITS = 10
 
-/** Where a reading of a path is: at a node, or so many segments below it, where no pattern goes. */
+/** The position of a reading: at a node, or a number of segments below it, where no pattern continues. */
 type Place = number
 
 const placeAt = ({ index }: Node): Place => index * 2 ** BELOW_BITS
 
 /**
- * Patterns of paths as a tree of segments: `*` and `:name` are any segment, `**` at the end is any number of them.
+ * Patterns of paths as a tree of segments: `*` and `:name` match any segment, `**` at the end any number of segments.
  *
  * Routers, containers and proxies differ in whether `/A/b`, `/a//b`, `/a/b/`, `/%61/b`, `/a;x/b`, `/a%2fb`, `/a\b` and `/x/../a/b` are
- * `/a/b`. None shows how it is set, and one may stand behind another. So each odd piece of a path is read in each of these ways,
- * whatever the others are read as, and a pattern matches if it does in any reading.
+ * `/a/b`. None shows its settings, and one may stand behind another. Each odd piece of a path is therefore read in each of these
+ * ways, independently of the others. A pattern matches if it does in any reading.
  */
 export class PathTree {
   readonly #nodes: Node[] = []
   readonly #root = this.#newNode(undefined)
-  /** Most segments of a pattern, and most characters of one that is not any. */
+  /** Maximum of segments of a pattern, and of characters of a segment that is not a wildcard. */
   #depth = 0
   #longest = 0
 
@@ -59,11 +59,11 @@ export class PathTree {
   /**
    * The values of the patterns that match a path, in order, each once.
    *
-   * @throws RequestFault where there is too much to read
+   * @throws RequestFault where the path has too many readings
    */
   find(path: string): readonly number[] {
     const found: number[] = []
-    // One segment more shows that a pattern ends too early.
+    // One more segment shows that a pattern ends too early.
     const plain = plainSegments(path, this.#depth + 1)
     if (plain) collect(this.#root, plain, 0, found)
     else this.#collectReadings(pathPieces(path), found)
@@ -71,9 +71,9 @@ export class PathTree {
     return [...new Set(found)].sort((a, b) => a - b)
   }
 
-  /** Piece by piece, from the places where any reading of those before may be. */
+  /** Reads the path piece by piece, from every place that a reading of the earlier pieces may have reached. */
   #collectReadings(given: readonly PathPiece[], found: number[]): void {
-    // Paths with capital letters take 0.4 µs by this, and 0.9 µs by the rest.
+    // Paths with capital letters take 0.4 µs here, and 0.9 µs by the code below.
     if (given.every(hasOneReading)) {
       const segments = given.map(({ text }) => text)
       return collect(this.#root, segments, 0, found)
@@ -86,12 +86,12 @@ export class PathTree {
       places[i] ??= []
       return places[i] as Place[]
     }
-    // Without `..` no way leads back from where no pattern goes.
+    // Without `..`, no reading returns to a place where patterns continue.
     const climbs = pieces.some(({ text }) => text === '..')
     let steps = 0
     for (let start = 0; start < pieces.length; start++) {
       const from = places[start]
-      // Such as within a segment that no reading ends there.
+      // No reading ends here, for example within a segment.
       if (!from?.length) continue
       const read = (segment: string, end: number) => {
         steps += from.length
@@ -108,7 +108,7 @@ export class PathTree {
           if (withoutParameters !== undefined) read(withoutParameters, i + 1)
         } else if (withoutParameters === undefined) {
           withoutParameters = segment
-          // Some take what follows for a query.
+          // Some routers take the rest for a query.
           read(segment, pieces.length)
         }
         if (endsSegment) break
@@ -122,9 +122,9 @@ export class PathTree {
     }
   }
 
-  /** Adds to `to` where a segment may lead from each of some places. */
+  /** Adds to `to` every place to which a segment may lead from the given places. */
   #read(from: readonly Place[], segment: string, climbs: boolean, to: Place[], reached: Set<Node>): void {
-    // They are few.
+    // The places are few.
     const add = (place: Place) => to.includes(place) || to.push(place)
     for (const place of from) {
       const node = this.#nodes[place >>> BELOW_BITS] as Node

@@ -9,15 +9,15 @@ import { needsContext } from './needs-context.js'
 
 export interface RouteOptions {
   /**
-   * Where the router is mounted, such as `'/api/v1'`: put before the route's pattern. For Express, which gives a request
-   * what the client wrote there, but not the pattern. @default ''
+   * The path at which the router is mounted, such as `'/api/v1'`. It precedes the route's pattern. For Express, which gives a
+   * request the path that the client wrote there, but not the pattern. @default ''
    */
   readonly mount?: string
 }
 
 /**
- * The pattern of the route, such as `/users/:id`; nothing of it is chosen by the client. In Express it is known only to
- * middleware on the route itself, and without what the router is mounted at: that is for `mount` to say.
+ * The pattern of the route, such as `/users/:id`; the client chooses nothing of it. In Express, only middleware on the route
+ * itself knows the pattern, and it lacks the path at which the router is mounted: `mount` adds that.
  *
  * Where routes of several Express routers have one name and share its counts, the process warns once (`SluiceWarning`,
  * code `SLUICE_AMBIGUOUS_ROUTE`).
@@ -43,16 +43,16 @@ export function byRoute<Subject>(options: RouteOptions = {}): KeyFunction<Subjec
   )
 }
 
-/** Finds routes of different routers that have one name, and warns of the first. */
+/** Finds routes of different routers that have one name, and warns about the first. */
 function mountedRoutes() {
   const seen = new WeakSet<object>()
-  /** Where the first route of each method and name was reached. As many as the application has routes. */
+  /** The mount path of the first route of each method and name. As many entries as the application has routes. */
   const mounts = new Map<string, string>()
   let hasWarned = false
   return (handle: object, route: string, { method, mountPath = '' }: Pick<HttpContext, 'method' | 'mountPath'>) => {
     if (hasWarned || seen.has(handle)) return
     seen.add(handle)
-    // Routes of two methods of one path are two routes with one name, as they should be.
+    // Two methods of one path are two routes with one name, which is correct.
     const name = `${method} ${route}`
     const mount = mountPath.toLowerCase()
     const first = mounts.get(name)
@@ -63,7 +63,7 @@ function mountedRoutes() {
     emitWarning(
       'SLUICE_AMBIGUOUS_ROUTE',
       `byRoute: routes of several routers are all called ${JSON.stringify(route)} and share their counts, as Express does not ` +
-        "tell where a router is mounted; give each a limiter with byRoute({ mount: '/where' })",
+        "show where a router is mounted; give each a limiter with byRoute({ mount: '/where' })",
     )
   }
 }

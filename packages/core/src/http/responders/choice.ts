@@ -8,27 +8,27 @@ import { fairClient } from './fair-client.js'
 import { checkedResponder, checkedWithoutQueue, whenUnavailableOf } from './fallback.js'
 import type { Responder } from './responder.js'
 
-/** The client of a request where no responder says it. */
+/** Identifies the client of a request where no responder does. */
 const clientByAddress = fairClient<unknown>('respond', undefined)
 
 /**
- * The responders of one limiter: its own, and those of single limits. Where several limits refuse, the one that
- * refuses for longest chooses, as no request passes before it has room again (never is longest; of equals the first
- * written). The limiter's own responds to blocks, and to bans and to what lists deny unless these have one of their own.
+ * The responders of one limiter: its own, and those of single limits. Where several limits refuse, the one with the longest
+ * wait chooses, as no request passes before it has room again; never is longest, and the first written wins a tie. The
+ * limiter's own responds to blocks. It also responds to bans and to list denials, unless these have one of their own.
  */
 export class Responders<Request> {
   /** Whether refused requests wait in a queue, so that later ones queue behind them. */
   readonly queues: boolean
-  /** Whether admitted requests get no quota headers: a reply without them would stand out. */
+  /** Whether admitted requests get no quota headers: a reply without them would differ from the others. */
   readonly hidesQuota: boolean
   readonly #slows: boolean
   readonly #own: Responder<Request>
-  /** Where these refuse and no limit does. */
+  /** Used where a refusal has such a reason and no limit refuses. */
   readonly #byReason: Readonly<Partial<Record<RefusalReason, Responder<Request>>>>
   readonly #all: readonly Responder<Request>[]
 
   /**
-   * `denied`, `banned`: the responders of requests that no limit has refused, where these are not the limiter's own.
+   * `denied`, `banned`: the responders of requests that no limit has refused, where they differ from the limiter's own.
    *
    * @throws SluiceError `INVALID_POLICY`
    */
@@ -61,17 +61,17 @@ export class Responders<Request> {
     for (const { onAdmitted } of this.#all) warnOnRejection('onAdmitted', onAdmitted?.(context))
   }
 
-  /** Milliseconds by which to delay a request that was just admitted. */
+  /** The delay of a request that was just admitted, in ms. */
   slowness(verdict: Verdict): number {
-    let most = 0
+    let longest = 0
     for (let i = 0; this.#slows && i < verdict.limits.length; i++) {
       const report = verdict.limits[i] as LimitReport
-      most = Math.max(most, this.#of(verdict, i).slowness?.(report) ?? 0)
+      longest = Math.max(longest, this.#of(verdict, i).slowness?.(report) ?? 0)
     }
-    return most
+    return longest
   }
 
-  /** Whose turn a request waits for that a queueing limit has admitted. */
+  /** The client of a request that a queueing limit has admitted: clients take turns. */
   clientOf(context: HttpContext<Request>, verdict: Verdict): Promise<string | undefined> {
     const i = verdict.limits.findIndex((_, i) => this.#of(verdict, i).clientOf !== undefined)
     return (i >= 0 ? this.#of(verdict, i).clientOf : undefined)?.(context, verdict) ?? clientByAddress(context, verdict)

@@ -5,13 +5,12 @@ import { fallback } from './fallback.js'
 import { type Responder, withTraits } from './responder.js'
 
 export interface DegradeOptions<Request> {
-  /** What happens to blocked, banned and denied requests, which are not let through. @default reject() */
+  /** Responds to blocked, banned and denied requests, which never pass. @default reject() */
   readonly otherwise?: Responder<Request>
 }
 
 /**
- * Lets a request over the limit through, uncharged, for the handler to do less: its verdict is
- * `degraded`.
+ * Passes a request over the limit to its handler, uncharged. Its verdict is `degraded`, so that the handler can do less.
  *
  * @example app.get('/search', rateLimit({ limit: 10, window: '1s', respond: degrade() }), (req, res) => res.json(req.rateLimit.degraded ? cached : search()))
  * @throws SluiceError `INVALID_POLICY`
@@ -25,7 +24,7 @@ export function degrade<Request>(options: DegradeOptions<Request> = {}): Respond
       return { verdict: marked(refused.verdict, { degraded: true }), ending: 'proceed' }
     },
     otherwise,
-    // Its handler has begun, and knows nothing of it.
+    // The handler has begun, and does not know of the limit.
     { whenExhausted: () => true },
   )
 }

@@ -10,27 +10,26 @@ import { type Refused, type Responder, withTraits } from './responder.js'
 import { Semaphore } from './semaphore.js'
 
 export interface DelayOptions<Request> extends FairOptions<Request> {
-  /** Longest delay: a request that would wait longer is refused at once. `Infinity`: no bound. @default '10s' */
+  /** Maximum delay: a request that would wait longer is refused at once. `Infinity`: no bound. @default '10s' */
   readonly max?: Duration
   /**
-   * Units of the limit in use from which on admitted requests are slowed down as well, each by `by`
-   * for every unit beyond: with `from: 5` the fifth unit passes at once, the sixth waits for `by`, the
-   * seventh twice that. Whole, 0 or more; at or above what the limit can hold it changes nothing.
-   * @default none are
+   * Units in use beyond which admitted requests are delayed as well, each by `by` for every unit beyond. With `from: 5`
+   * the fifth unit passes at once, the sixth waits for `by`, the seventh twice that. A whole number, 0 or more. At or above
+   * the capacity of the limit it has no effect.
+   * @default no admitted request is delayed
    */
   readonly from?: number
-  /** Beside `from`. @default the time in which the limit restores one unit */
+  /** Delay for each unit beyond `from`. @default the time in which the limit restores one unit */
   readonly by?: Duration
-  /** Most requests delayed at once, over all keys; beyond, they are refused. @default 1000 */
+  /** Maximum of requests delayed at the same time, over all keys; further ones are refused. @default 1000 */
   readonly maxConnections?: number
-  /** What responds to requests that would wait for too long. @default reject() */
+  /** Responds to requests that would wait for too long. @default reject() */
   readonly otherwise?: Responder<Request>
 }
 
 /**
- * Delays a request over the limit until the limit has room for it, in order of arrival, or
- * clients in turn, see `fairBy`, and charges it then.
- * The handler never runs more often than the limit admits.
+ * Delays a request over the limit until the limit has room for it, and charges it then. Requests are served in order of
+ * arrival, or clients in turn (see `fairBy`). The handler never runs more often than the limit admits.
  *
  * @example gcra({ limit: 2, window: '10s', respond: delay({ max: '20s' }) })
  * @throws SluiceError `INVALID_POLICY`

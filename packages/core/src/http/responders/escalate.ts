@@ -6,8 +6,8 @@ import { reject } from './reject.js'
 import type { Refused, Responder } from './responder.js'
 
 /**
- * Responds to each ban by its rung: the first responder to bans of the first rung, and so on; the last to all beyond.
- * What is refused without a ban gets the first. For `ban: { respond }`.
+ * Responds to each ban by its rung: the first responder to bans of the first rung, and so on; the last to all further rungs.
+ * The first also responds to refusals without a ban. For `ban: { respond }`.
  *
  * @example ban: { after: 10, within: '10m', for: ['10m', '1h', '1d'], respond: escalate([reject(), tarpit(), shadow()]) }
  * @throws SluiceError `INVALID_POLICY`

@@ -8,8 +8,8 @@ import { byIp } from '../identity/ip.js'
 
 export interface FairOptions<Request> {
   /**
-   * What identifies clients, where many wait for one key: a key function such as `byIp()`. Clients are served in turn by units,
-   * however many requests each has waiting; requests without such a key count as one client. `false`: first come, first served.
+   * Identifies clients where many wait for one key: a key function such as `byIp()`. Clients are served in turn by units,
+   * however many requests each has waiting. Requests without such a key count as one client. `false`: first come, first served.
    * @default `byIp()` where a limit counts many clients together (`everyone()`, `byRoute()`, `byPath()`, `byMethod()`), else `false`
    */
   readonly fairBy?: KeyFunction<Request> | false
@@ -20,7 +20,7 @@ const SHARED = ['everyone', 'route', 'path', 'method']
 const isShared = (kind: string) => kind.split('+').every((part) => SHARED.includes(part))
 
 /**
- * The client whose turn a request waits for.
+ * Returns a function that identifies the client of a waiting request.
  *
  * @throws SluiceError `INVALID_POLICY`
  */

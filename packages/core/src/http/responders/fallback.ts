@@ -5,7 +5,7 @@ import { type RejectOptions, reject } from './reject.js'
 import { type Action, isLater, type Refused, type Responder, type TurnOptions } from './responder.js'
 import type { Semaphore } from './semaphore.js'
 
-/** Checks an option that is another responder; where there is none, it is `reject`. */
+/** Checks an option that is another responder; `reject` is its default. */
 export function fallback<Request>(
   where: string,
   field: string,
@@ -29,12 +29,12 @@ export function checkedWithoutQueue<Request>(where: string, field: string, respo
   invalidPolicy(where, field, 'a responder that does not queue, such as reject()', responder)
 }
 
-/** What responds in place of a responder while the store is away. */
+/** The responder that replaces another while the store is away. */
 export function whenUnavailableOf<Request>({ whenUnavailable }: Responder<Request>): Responder<Request> {
   return whenUnavailable ?? reject<Request>()
 }
 
-/** Responds with another responder, under another verdict. */
+/** Calls another responder with another verdict. */
 async function respondWith<Request>(
   responder: Responder<Request>,
   refused: Refused<Request>,
@@ -45,7 +45,7 @@ async function respondWith<Request>(
   return isLater(action) || verdict === refused.verdict ? action : { verdict, ending: action }
 }
 
-/** Has a refused request wait for its turn, holding `semaphore`. What is not admitted then is for `otherwise`. */
+/** Makes a refused request wait for its turn, holding `semaphore`. `otherwise` responds to requests that stay refused. */
 export async function waitOr<Request>(
   otherwise: Responder<Request>,
   semaphore: Semaphore,

@@ -5,14 +5,17 @@ import { type RefusalStatus, refusalStatus } from './problem.js'
 import type { Handover, NativeHandler, Refused, Responder } from './responder.js'
 
 export interface PassOptions {
-  /** As for `reject`: what a list denies is always 403; blocks, and costs that can never fit, are always 429; a refusal since nothing could decide is always 503. @default 429 */
+  /**
+   * As for `reject`. List denials are always 403. Blocks, and costs that can never fit, are always 429. A refusal because
+   * nothing could decide is always 503. @default 429
+   */
   readonly status?: RefusalStatus
 }
 
 /**
- * Hands a refused request to the framework's error handling, so that refusals look like the application's other errors: a
- * `RateLimitError` goes to `next` in Express and to `setErrorHandler` in Fastify, and is thrown in Koa. Quota headers,
- * `Retry-After` and `Cache-Control: no-store` are on the response by then, and in the error's `headers`.
+ * Passes a refused request to the framework's error handling, so that refusals look like the application's other errors. A
+ * `RateLimitError` goes to `next` in Express and to `setErrorHandler` in Fastify, and is thrown in Koa. The response has
+ * quota headers, `Retry-After` and `Cache-Control: no-store` by then; they are also in the error's `headers`.
  *
  * @example app.use(rateLimit({ limit: 100, window: '1m', respond: pass() }))
  * @throws SluiceError `INVALID_POLICY`
@@ -25,8 +28,8 @@ export function pass<Request>(options: PassOptions = {}): Responder<Request> {
 }
 
 /**
- * What an adapter's `handler` returns: a responder that has the adapter call `handler` with what its framework hands to
- * handlers, and the verdict.
+ * The return value of an adapter's `handler`: a responder that makes the adapter call `handler` with the arguments of the
+ * framework's handlers, and the verdict.
  *
  * @throws SluiceError `INVALID_POLICY`
  */

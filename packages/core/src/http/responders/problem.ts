@@ -7,14 +7,14 @@ const TYPES = 'https://iana.org/assignments/http-problem-types'
 export type RefusalStatus = 429 | 503
 export type SentStatus = RefusalStatus | 403
 
-/** The status of a refusal; `status` is that of one over the limit. */
+/** The status of a refusal; `status` is that of a request over the limit. */
 export function refusalStatus({ reason }: Verdict, status: RefusalStatus): SentStatus {
   if (reason === 'denied') return 403
   if (reason === 'unavailable') return 503
   return reason === 'limited' ? status : 429
 }
 
-/** A refusal of a request for what it is, whatever its quota. `detail`: undefined for none. */
+/** The refusal of a request for its content, whatever its quota. `detail`: undefined for none. */
 export function problemReply(
   status: number,
   title: string,
@@ -52,7 +52,7 @@ const IMPOSSIBLE = 'This request costs more than its quota ever holds, so repeat
 
 const BARRED = { blocked: 'Blocked', banned: 'Banned' } as const
 
-/** The same in a line, for clients that do not read JSON. */
+/** The same in one line of text, for clients that do not read JSON. */
 export function plainProblem(verdict: Verdict, status: SentStatus): string {
   if (verdict.reason === 'denied') return 'Forbidden\n'
   if (verdict.reason === 'impossible') return `Too many requests: ${IMPOSSIBLE}\n`

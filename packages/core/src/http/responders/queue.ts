@@ -10,34 +10,34 @@ import { Semaphore } from './semaphore.js'
 
 export interface QueueOptions<Request> extends FairOptions<Request> {
   /**
-   * Longest wait: a request that would wait longer is refused as soon as that is known. `Infinity`: until the client
+   * Maximum wait: a request that would wait longer is refused as soon as that is known. `Infinity`: until the client
    * leaves. @default '10s'
    */
   readonly maxWait?: Duration
   /**
-   * Most requests that wait for one key. Of a full queue the newest request of the client that has the most leaves, for
-   * one of a client that has fewer, unless it is of a higher class; see `fairBy`. @default 100
+   * Maximum of requests that wait for one key. In a full queue, a request of a client with fewer requests replaces the newest
+   * request of the client that has the most, unless that is of a higher class; see `fairBy`. @default 100
    */
   readonly size?: number
-  /** Most requests that wait at once, over all keys. @default 1000 */
+  /** Maximum of requests that wait at the same time, over all keys. @default 1000 */
   readonly maxConnections?: number
-  /** A request's class, any finite number, or a function that returns it, which may be async: higher goes first. @default the limiter's `priority` */
+  /** A request's class, any finite number, or a function that returns it, which may be async. Higher goes first. @default the limiter's `priority` */
   readonly priority?: number | ((request: Request, context: HttpContext<Request>) => number | Promise<number>)
   /**
-   * Waiting for this long raises a request by one class, so that none starves: a request of class 2 counts as if
-   * it had arrived twice this time earlier than it did. `Infinity`: never, so that a lower class waits for as long as
+   * Waiting for this long raises a request by one class, so that none starves. A request of class 2 counts as if
+   * it had arrived twice this time earlier. `Infinity`: no request is raised, and a lower class waits for as long as
    * there are requests of a higher one. @default '2s'
    */
   readonly ageEvery?: Duration
-  /** What responds to requests that find the queue full, or would wait for too long. @default reject({ status: 503 }) */
+  /** Responds to requests that find the queue full, or would wait for too long. @default reject({ status: 503 }) */
   readonly otherwise?: Responder<Request>
 }
 
 /**
- * Queues a request over the limit until the limit has room: higher priority first, then clients in turn, see `fairBy`, and
+ * Queues a request over the limit until the limit has room: higher priority first, then clients in turn (see `fairBy`), then
  * first come, first served.
- * Each process has a queue of its own; the limiter admits each request, so processes that share a store share the
- * limit exactly.
+ *
+ * Each process has its own queue. The limiter admits each request, so processes that share a store share the limit exactly.
  *
  * @example rateLimit({ limit: 2, window: '1s', key: everyone(), respond: queue({ priority: (req) => (req.user?.pays ? 1 : 0) }) })
  * @throws SluiceError `INVALID_POLICY`

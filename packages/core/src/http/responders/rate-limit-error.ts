@@ -1,19 +1,19 @@
 import type { Verdict } from '../../verdict/verdict.js'
 
 /**
- * A refusal, for the application's own error handler: what `pass()` hands over. It has the status and the headers of the
- * response that `reject()` would send, a message that may be sent to the client, and no stack trace, so that it costs
- * little. Nothing is broken: it is no `SluiceError`.
+ * A refusal for the application's own error handler, passed by `pass()`. It has the status and the headers of the response
+ * that `reject()` would send. Its message may be sent to the client. It has no stack trace, so that it costs little. Nothing
+ * is broken: it is no `SluiceError`.
  */
 export class RateLimitError extends Error {
   readonly code = 'RATE_LIMITED'
-  /** 429, 503, or 403 for what a list denies, as Express and Koa read it. */
+  /** 429, 503, or 403 for a list denial, as Express and Koa read it. */
   readonly status: number
   /** The same, as Fastify reads it. */
   readonly statusCode: number
-  /** As Express and Koa know it: the message may be sent. */
+  /** Read by Express and Koa: the message may be sent. */
   readonly expose = true
-  /** Quota headers, `Retry-After` and `Cache-Control`; Koa removes those that are on a response before it sends an error. */
+  /** Quota headers, `Retry-After` and `Cache-Control`. Koa removes those of the response before it sends an error. */
   readonly headers: Readonly<Record<string, string>>
   readonly #verdict: Verdict
 
@@ -29,18 +29,18 @@ export class RateLimitError extends Error {
     this.#verdict = verdict
   }
 
-  /** Not among the fields that loggers and `JSON.stringify` copy, which may reach clients. */
+  /** A getter: loggers and `JSON.stringify` copy fields, which may reach clients. */
   get verdict(): Verdict {
     return this.#verdict
   }
 }
 
-// On the prototype, as those of Node's own errors are: no field of each error.
+// On the prototype, as in Node's own errors, so that it is no field of each error.
 Object.defineProperty(RateLimitError.prototype, 'name', { value: 'RateLimitError', configurable: true, writable: true })
 
 const MESSAGES = { 403: 'Forbidden', 429: 'Too Many Requests', 503: 'Service Unavailable' } as const
 
-/** Frozen where the process runs with frozen intrinsics: then errors have their traces. */
+/** Sets `Error.stackTraceLimit`. Frozen intrinsics prevent that: errors have their traces then. */
 function limitStackTo(frames: number): void {
   if (Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit')?.writable) Error.stackTraceLimit = frames
 }

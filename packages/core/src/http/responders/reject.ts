@@ -11,14 +11,17 @@ import type { Refused, Reply, Responder } from './responder.js'
 export type RejectBody = string | object
 
 export interface RejectOptions<Request> {
-  /** 429 says that the client asks too much, 503 that the server has little to give. What a list denies is always 403; blocks, and costs that can never fit, are always 429; a refusal since nothing could decide is always 503. @default 429 */
+  /**
+   * 429 means that the client sends too much, 503 that the server has little capacity. List denials are always 403. Blocks, and
+   * costs that can never fit, are always 429. A refusal because nothing could decide is always 503. @default 429
+   */
   readonly status?: RefusalStatus
   /** @default problem details as JSON, or a line of text for clients that do not accept JSON */
   readonly body?: RejectBody | ((request: Request, verdict: Verdict) => RejectBody | Promise<RejectBody>)
 }
 
 /**
- * Refuses at once, and says how long.
+ * Refuses at once, and reports the wait.
  *
  * @example reject({ status: 503, body: { error: 'busy' } })
  * @throws SluiceError `INVALID_POLICY`

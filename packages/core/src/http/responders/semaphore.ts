@@ -6,7 +6,7 @@ export class Semaphore {
     this.#free = size
   }
 
-  /** Whether the caller holds it now; if so, it calls `release` once. */
+  /** Whether the caller holds it now. If it does, it calls `release` once. */
   tryAcquire(): boolean {
     if (this.#free === 0) return false
     this.#free--

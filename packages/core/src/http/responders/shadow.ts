@@ -8,29 +8,28 @@ import type { Action, Refused, Responder } from './responder.js'
 type Fields = Readonly<Record<string, string>>
 
 export interface ShadowOptions<Request> {
-  /** 200 to 599. @default 200 */
+  /** Status of the reply, 200 to 599. @default 200 */
   readonly status?: number
   /** Text, bytes, or an object that is sent as JSON; or a function of the request. @default 'OK' */
   readonly body?: ShadowBody | ((request: Request) => ShadowBody | Promise<ShadowBody>)
   /** @default by `body`: JSON for an object, text for a text */
   readonly contentType?: string
-  /** What the handler sets beside `Content-Type`. */
+  /** Header fields that the handler would set beside `Content-Type`. */
   readonly headers?: Fields | ((request: Request) => Fields | Promise<Fields>)
 }
 
 const BODY = 'use body, an answer or a function of the request'
-/** Options of early versions, which learned answers from handlers. */
+/** Options of early versions, which learned replies from handlers. */
 const GONE = { learn: BODY, otherwise: BODY, delayLike: 'use body, a function that waits' }
 
 export type ShadowBody = string | Uint8Array | object
 
 /**
- * Answers a refused request with what looks like success; the handler does not run, and nothing says
- * why. Since the lack of quota fields would show it, a limiter with a shadow among its responders sends
- * none with what it admits either.
+ * Replies to a refused request with an apparent success. The handler does not run, and nothing shows the reason. Missing quota
+ * fields would reveal it, so a limiter with a shadow among its responders sends none with admitted requests either.
  *
- * What it cannot hide: how long the handler takes, what it does to the world, what
- * it answers to a request that it would not have liked, and headers that differ with each response.
+ * It cannot hide the handler's duration and side effects, the handler's response to an invalid request, or headers that differ
+ * with each response.
  *
  * @example app.post('/login', rateLimit({ limit: 5, window: '15m', respond: shadow({ body: { ok: true } }) }))
  * @throws SluiceError `INVALID_POLICY`

@@ -1,14 +1,14 @@
 import type { ServerResponse } from 'node:http'
 import { addGate } from '../response/gated-response.js'
 
-/** Slices leave this often: seldom enough to be cheap, often enough to look like a steady stream. */
+/** Interval of the slices: long enough to be cheap, short enough to look like a steady stream. */
 const SLICE_EVERY_MS = 50
 
 /** Slows a response down: after the first `after` bytes, `bytesPerSecond` leave. */
 export function slowDown(response: ServerResponse, bytesPerSecond: number, after: number): void {
   const sliceBytes = Math.max(1, Math.floor((bytesPerSecond * SLICE_EVERY_MS) / 1000))
   let free = after
-  /** When the next slice may leave; 0 before the first. */
+  /** The time at which the next slice may leave; 0 before the first. */
   let dueAt = 0
   let timer: NodeJS.Timeout | undefined
 
@@ -32,7 +32,7 @@ export function slowDown(response: ServerResponse, bytesPerSecond: number, after
         return
       }
       const now = performance.now()
-      // A late timer is caught up with, by a slice at most, and idle time is not saved up.
+      // A late timer is compensated by one slice at most, and idle time is not saved up.
       dueAt = Math.max(dueAt || now, now - SLICE_EVERY_MS) + (bytes * 1000) / bytesPerSecond
     },
     closed: () => clearTimeout(timer),

@@ -8,17 +8,20 @@ import { type Refused, type Responder, withTraits } from './responder.js'
 import { Semaphore } from './semaphore.js'
 
 export interface TarpitOptions<Request> {
-  /** How long to hold the connection before it is answered. @default '10s' */
+  /** Duration for which the connection is held before the response. @default '10s' */
   readonly for?: Duration
-  /** Most connections held at once, over all keys; further requests are answered at once. 0 or more. @default 100 */
+  /**
+   * Maximum of connections held at the same time, over all keys; further requests get their response at once. 0 or more.
+   * @default 100
+   */
   readonly maxConnections?: number
-  /** What answers in the end. @default reject() */
+  /** Responds after the wait. @default reject() */
   readonly answer?: Responder<Request>
 }
 
 /**
- * Keeps a refused client waiting before it is refused, so that a flood costs it time. Held
- * connections are open connections: a server that closes waits for them like for any other request,
+ * Makes a refused client wait before it is refused, so that a flood costs it time. Held
+ * connections are open connections. A server that closes waits for them as for any other request,
  * up to `for`, or ends them with `closeAllConnections()`.
  *
  * @throws SluiceError `INVALID_POLICY`

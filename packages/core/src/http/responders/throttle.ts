@@ -10,19 +10,19 @@ import { Semaphore } from './semaphore.js'
 import { slowDown } from './slow-stream.js'
 
 export interface ThrottleOptions<Request> {
-  /** Bytes of the body per second, 1 or more; of each response, not of all together. */
+  /** Bytes of the body per second, 1 or more; per response. */
   readonly bytesPerSecond: number
   /** Bytes of each response that leave at full speed, 0 or more. @default 0 */
   readonly after?: number
-  /** Most responses slowed down at once, over all keys; requests beyond are refused. 1 or more. @default 1000 */
+  /** Maximum of responses slowed down at the same time, over all keys; further requests are refused. 1 or more. @default 1000 */
   readonly maxConnections?: number
-  /** What happens to blocked, banned and denied requests, which are not let through, and to those beyond `maxConnections`. @default reject() */
+  /** Responds to blocked, banned and denied requests, which never pass, and to those beyond `maxConnections`. @default reject() */
   readonly otherwise?: Responder<Request>
 }
 
 /**
- * Lets a request over the limit through, uncharged, and slows its response down. Counts the bytes
- * that are written to the response: those of headers and chunk marks are not among them.
+ * Passes a request over the limit to its handler, uncharged, and slows its response down. Counts the bytes
+ * that are written to the response, without those of headers and chunk marks.
  *
  * @example rateLimit({ limit: 3, window: '1h', respond: throttle({ bytesPerSecond: 64 * 1024, after: 1024 * 1024 }) })
  * @throws SluiceError `INVALID_POLICY`
@@ -34,7 +34,7 @@ export function throttle<Request>(options: ThrottleOptions<Request>): Responder<
   const { maxConnections = 1000 } = options
   const semaphore = new Semaphore(wholeNumber('throttle', 'maxConnections', maxConnections, 1))
   const otherwise = fallback<Request>('throttle', 'otherwise', options.otherwise)
-  /** Whether it is one of those that may be slowed down. */
+  /** Slows a response down, unless too many are slowed already; returns whether it does. */
   const slowed = ({ response }: HttpContext<Request>, free: number) => {
     if (!semaphore.tryAcquire()) return false
     whenOver(response, () => semaphore.release())

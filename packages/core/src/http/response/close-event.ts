@@ -10,9 +10,9 @@ const behindOthers = new WeakMap<Socket, Set<ServerResponse>>()
 const heads = new WeakSet<ServerHttp2Stream>()
 
 /**
- * Makes sure that a response emits `close` when its client leaves. Node does so except where the response is behind
- * another on its connection (HTTP/1 pipelining), or belongs to a HEAD request over HTTP/2: those never emit `close`,
- * and what is held until their end would be held for ever.
+ * Ensures that a response emits `close` when its client leaves. Node fails to emit it where the response is behind another on
+ * its connection (HTTP/1 pipelining), or belongs to a HEAD request over HTTP/2. Permits held until their end would
+ * stay held for ever.
  */
 export function ensureCloseEvent(raw: RawResponse): void {
   const response = raw as unknown as ServerResponse
@@ -40,7 +40,7 @@ export function ensureCloseEvent(raw: RawResponse): void {
 function emitCloseOnReset(response: ServerResponse, stream: ServerHttp2Stream): void {
   if (heads.has(stream)) return
   heads.add(stream)
-  // Where the response has ended, Node emits it.
+  // Where the response has ended, Node emits the event.
   stream.once('close', () => response.writableEnded || response.emit('close'))
 }
 

@@ -5,9 +5,9 @@ import type { RawResponse } from '../../request/context.js'
 const disabled = new WeakSet<RawResponse>()
 
 /**
- * Makes the methods of a response do nothing, for a handler that still runs although the limiter has sent the
- * response: they neither throw nor emit `error`, they call their callbacks, and streams that are piped into the
- * response are released. Patches this one response, so that others pay nothing.
+ * Makes the methods of a response do nothing, for a handler that still runs although the limiter has sent the response. They
+ * neither throw nor emit `error`, and they call their callbacks. Streams that are piped into the response are released. Only
+ * this response is patched, so that others pay nothing.
  */
 export function disableResponse(response: ServerResponse): void {
   disabled.add(response)
@@ -29,7 +29,7 @@ export function isDisabled(response: RawResponse): boolean {
 function releaseSource(source: Readable & Partial<Writable>, response: ServerResponse): void {
   const isRead = source.listenerCount('data') > 0 || source.listenerCount('readable') > 0
   if (isRead || (source as unknown) === response.req) return
-  // A transform is drained, so that streams that are piped into it end.
+  // A transform is drained, so that streams piped into it end.
   if (typeof source.write === 'function') source.resume()
   else source.destroy?.()
 }

@@ -2,13 +2,13 @@ import { EventEmitter } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { listenTo } from './shared-listener.js'
 
-/** Something that says when bytes of a response may leave. */
+/** Controls when bytes of a response may leave. */
 export interface Gate {
-  /** How many may leave now. Where it is 0 although bytes wait, the gate calls the function that `addGate` returned, once it is not. */
+  /** Bytes that may leave now. After 0 with bytes waiting, the gate calls the function that `addGate` returned when it opens. */
   room(): number
-  /** So many have left. `isLast`: the body ends with them. */
+  /** Reports bytes that have left. `isLast`: the body ends with them. */
   passed(bytes: number, isLast: boolean): void
-  /** The response is sent, or its client has left: nothing passes any more. */
+  /** The response is sent, or its client has left: no more bytes pass. */
   closed(): void
 }
 
@@ -19,16 +19,17 @@ interface Piece {
   readonly done: Done | undefined
 }
 
-/** Of `write` and `end`, which leave out what they do not need. */
+/** The arguments of `write` and `end`, which leave out those they do not need. */
 type Args = [chunk?: unknown, encoding?: unknown, callback?: unknown]
 
 const gatedBy = new WeakMap<ServerResponse, GatedResponse>()
 
 /**
- * Sends the body of a response through a gate, whichever code writes it and however. Writers see an ordinary response:
- * `write` says false when they should wait, `drain` says when to go on, `end` ends it once all has left. Holds what was
- * written and has not left, no copies; a writer that minds `drain` has no more than one write held. Several gates are
- * passed together. Returns what to call when the gate opens.
+ * Sends the body of a response through a gate, whichever code writes it. Writers see an ordinary response: `write` returns
+ * false when they should wait, `drain` asks them to continue, `end` ends the response once all bytes have left.
+ *
+ * Bytes that have not left are held without copies; a writer that respects `drain` has one write held at most. Bytes pass
+ * several gates together. Returns the function to call when the gate opens.
  */
 export function addGate(response: ServerResponse, gate: Gate): () => void {
   let gated = gatedBy.get(response)
@@ -41,14 +42,14 @@ export function addGate(response: ServerResponse, gate: Gate): () => void {
 
 class GatedResponse {
   readonly #response: ServerResponse
-  /** The response's own, which this stands before. */
+  /** The original methods of the response. */
   readonly #below: {
     readonly write: (...args: Args) => boolean
     readonly end: (...args: Args) => ServerResponse
   }
   readonly #gates: Gate[] = []
   readonly #pieces: Piece[] = []
-  /** Whether a call of the response below is under way: what that calls itself passes. */
+  /** Whether a call of an original method is under way: calls within it pass. */
   #isPassing = false
   #isSending = false
   #isFull = false
@@ -57,7 +58,7 @@ class GatedResponse {
   #hasEnded = false
   #isClosed = false
   #onEnd: Done | undefined
-  /** Where writers listen for `drain`. */
+  /** Emits `drain` to the writers. */
   readonly #writers = new EventEmitter()
 
   constructor(response: ServerResponse) {
@@ -66,8 +67,8 @@ class GatedResponse {
     this.#below = { write, end } as never
     response.write = (...args: unknown[]) => this.#gatedWrite(...(args as Args))
     response.end = (...args: unknown[]) => this.#gatedEnd(...(args as Args))
-    // Middleware in front of the limiter that compresses bodies (`compression`) has a stream between writers and the response.
-    // That stream says when writers may go on: then this listens to it, as they would.
+    // Middleware in front of the limiter that compresses bodies (`compression`) puts a stream between writers and the response.
+    // That stream emits the `drain` that writers wait for, so this class listens to it.
     response.on('drain', this.#drained)
     this.#listenForWriters()
     const ignoreClose = listenTo(response, 'close', () => {
@@ -92,7 +93,7 @@ class GatedResponse {
     for (const gate of [...this.#gates]) gate.passed(bytes, isLast)
   }
 
-  /** Sends what may leave by now. A gate that opens calls again. */
+  /** Sends the bytes that may leave now. A gate that opens calls this again. */
   #send(): void {
     if (this.#isSending) return
     this.#isSending = true
@@ -144,14 +145,14 @@ class GatedResponse {
   #gatedWrite(...args: Args): boolean {
     const response = this.#response
     const { chunk, encoding, done } = given(args)
-    // Mistakes, and writes that are too late, are the response's own to complain about. HTTP/2 ends by a write.
+    // The response itself reports errors and writes that come too late. HTTP/2 ends by a write.
     if (this.#isPassing || this.#isClosed || !isBytes(chunk) || (!this.#isEnding && hasNoBody(response))) {
       return this.#below.write.apply(response, args)
     }
     if (this.#isEnding) {
       const error = failure('ERR_STREAM_WRITE_AFTER_END', 'write after end')
       if (done) process.nextTick(done, error)
-      // Without a gate the response would be closed by now, and would say nothing.
+      // Without a gate the response would be closed by now, and would emit no error.
       if (response.listenerCount('error') > 0) process.nextTick(() => response.emit('error', error))
       return false
     }
@@ -187,13 +188,13 @@ class GatedResponse {
     return response
   }
 
-  /** The response below has room again. Writers wait for what is held here as well. */
+  /** The original response has room again. Writers also wait for the bytes held here. */
   readonly #drained = () => {
     this.#isFull = false
     this.#send()
   }
 
-  /** Writers listen here from now on, and this in their place where they listened so far. */
+  /** Takes over the listeners of writers for `drain`, present and future. */
   #listenForWriters(): void {
     const response = this.#response
     const writers = this.#writers
@@ -215,18 +216,18 @@ class GatedResponse {
   }
 }
 
-/** Whether what is written goes nowhere (RFC 9110 §6.4.1). */
+/** Whether a written body is discarded (RFC 9110 §6.4.1). */
 function hasNoBody({ req, statusCode }: ServerResponse): boolean {
   return req?.method === 'HEAD' || statusCode === 204 || statusCode === 304
 }
 
-/** A body that ends with its first write has a length by which Node would have known it. */
+/** Sets the length of a body that ends with its first write, as Node would. */
 function knowLength(response: ServerResponse, bytes: number): void {
   if (response.headersSent || response.hasHeader('Content-Length') || response.hasHeader('Transfer-Encoding')) return
   response.setHeader('Content-Length', bytes)
 }
 
-/** As Node's own streams say it. */
+/** An error in the form of Node's own streams. */
 function failure(code: string, message: string): Error {
   return Object.assign(new Error(message), { code })
 }

@@ -2,17 +2,17 @@ import type { ServerResponse } from 'node:http'
 import { finished, type Readable } from 'node:stream'
 import type { RawResponse } from '../../request/context.js'
 
-/** What a handler answers with, over HTTP/1 and HTTP/2. */
+/** The methods with which a handler responds, over HTTP/1 and HTTP/2. */
 const ANSWERING = ['writeHead', 'flushHeaders', 'write', 'end'] as const
 
 const ends = new WeakMap<RawResponse, Promise<void>>()
 
 /**
- * For a response whose client has left before it began, or that was answered in its handler's place: resolves when the
- * handler answers all the same, or when a stream that it pipes into the response has ended or closed. Never resolves if
- * the handler does neither.
+ * Watches the handler of a response whose client left before it began, or that was sent in the handler's place. Resolves when the
+ * handler responds all the same, or when a stream that it pipes into the response has ended or closed. Never resolves if the
+ * handler does neither.
  *
- * Replaces methods of this one response, so it is called for no response that a client still waits for.
+ * Replaces methods of this one response. Never call it for a response that a client still waits for.
  */
 export function handlerEnd(response: RawResponse): Promise<void> {
   let end = ends.get(response)
@@ -38,7 +38,7 @@ function watch(response: ServerResponse): Promise<void> {
     }
     const awaitSource = (source: Readable) => streamEnd(source).then(resolve)
     response.on('pipe', awaitSource)
-    // A response that closes takes off what was piped into it before. That may still work for its first byte.
+    // A response that closes unpipes earlier sources. A source may still wait for its first byte.
     response.on('unpipe', awaitSource)
   })
 }

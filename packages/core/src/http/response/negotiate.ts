@@ -1,11 +1,11 @@
 /**
- * A client's list of preferences is read this far and no further: it may be as long as the server lets headers be, and a
- * refusal must not cost more for it.
+ * Bounds of the part of a client's preference list that is read. The list may be as long as the server's limit for headers,
+ * and a refusal must not cost more for it.
  */
-const MOST_CHARACTERS = 1000
-const MOST_ENTRIES = 32
+const MAX_CHARACTERS = 1000
+const MAX_ENTRIES = 32
 
-/** Whether a client would rather have JSON than plain text (RFC 9110 §12.5.1); with no preference it gets JSON. */
+/** Whether a client prefers JSON to plain text (RFC 9110 §12.5.1); without a preference it gets JSON. */
 export function prefersJson(accept: string | undefined): boolean {
   if (!accept || accept === '*/*') return true
   const ranges = preferences(accept)
@@ -13,10 +13,10 @@ export function prefersJson(accept: string | undefined): boolean {
   return json > 0 && json >= quality(ranges, 'text/plain')
 }
 
-/** The entries of a list by their qualities, as far as it is read. */
+/** The entries of a list with their qualities, within the bounds. */
 function preferences(list: string): ReadonlyMap<string, number> {
-  const read = list.length > MOST_CHARACTERS ? list.slice(0, list.lastIndexOf(',', MOST_CHARACTERS) + 1) : list
-  return new Map(read.split(',', MOST_ENTRIES).map(parseEntry))
+  const read = list.length > MAX_CHARACTERS ? list.slice(0, list.lastIndexOf(',', MAX_CHARACTERS) + 1) : list
+  return new Map(read.split(',', MAX_ENTRIES).map(parseEntry))
 }
 
 function parseEntry(text: string): [entry: string, quality: number] {
@@ -25,7 +25,7 @@ function parseEntry(text: string): [entry: string, quality: number] {
   return [entry, q === undefined ? 1 : Number(q.slice(2)) || 0]
 }
 
-/** The most specific range that names a type decides. */
+/** The quality of a type: the most specific range that names it decides. */
 function quality(ranges: ReadonlyMap<string, number>, type: string): number {
   return ranges.get(type) ?? ranges.get(`${type.split('/')[0]}/*`) ?? ranges.get('*/*') ?? 0
 }

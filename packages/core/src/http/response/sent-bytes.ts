@@ -12,8 +12,8 @@ export function http2Stream(raw: object): ServerHttp2Stream | undefined {
 }
 
 /**
- * A number that changes whenever bytes of a response leave while others wait; undefined while none wait. It says
- * nothing by itself: compare it with an earlier one.
+ * A number that changes whenever bytes of a response leave while others wait; undefined while none wait. It has no
+ * meaning by itself: compare it with an earlier one.
  */
 export function sentBytes(response: RawResponse): number | undefined {
   const waiting = (response as unknown as ServerResponse).writableLength
@@ -23,8 +23,8 @@ export function sentBytes(response: RawResponse): number | undefined {
 }
 
 /**
- * `bytesWritten` and `writableLength` of a socket count a write as a whole when it is made and when it is done, which
- * for a large body may be minutes. Its handle counts the parts; Node's own socket timeouts use it as well.
+ * Bytes sent by a socket's handle. The socket's own `bytesWritten` and `writableLength` count a write as a whole when it begins
+ * and ends, which may take minutes for a large body. The handle counts its parts; Node's socket timeouts use it as well.
  */
 function sentBySocket(socket: Socket): number {
   const { _handle: handle } = socket as { _handle?: { bytesWritten?: number; writeQueueSize?: number } | null }
@@ -36,7 +36,7 @@ function sentBySocket(socket: Socket): number {
 
 const accepted = new WeakMap<ServerHttp2Stream, { bytes: number }>()
 
-/** Bytes written to a stream since this was first called. Streams over HTTP/2 do not count them. */
+/** Bytes written to a stream since the first call. HTTP/2 streams do not count them. */
 function acceptedBytes(stream: ServerHttp2Stream): number {
   let count = accepted.get(stream)
   if (!count) {
@@ -62,7 +62,7 @@ export function abortResponse(response: RawResponse): void {
   const stream = http2Stream(response)
   if (!stream) {
     const { socket } = (response as unknown as ServerResponse).req
-    // A body that ends with its connection would look whole.
+    // A body that ends with its connection would look complete.
     if (endsWithConnection(response as unknown as ServerResponse)) resetOnDestroy(socket)
     socket.destroy()
     return
@@ -71,13 +71,13 @@ export function abortResponse(response: RawResponse): void {
   stream.destroy()
 }
 
-/** `resetAndDestroy` would first end the socket as usual, and with writes under way clients see that alone. */
+/** Sends a reset. `resetAndDestroy` would first end the socket as usual, and with writes under way clients see only that. */
 function resetOnDestroy(socket: Socket): void {
   const { _handle: handle } = socket as { _handle?: { reset?: unknown } | null }
   if (typeof handle?.reset === 'function') (socket as { resetAndClosing?: boolean }).resetAndClosing = true
 }
 
-/** Whether nothing else says where the body ends: neither its length nor a last chunk. */
+/** Whether only the connection's end marks the body's end: it has neither a length nor a last chunk. */
 function endsWithConnection(response: ServerResponse): boolean {
   const { chunkedEncoding, _header: header } = response as { chunkedEncoding?: boolean; _header?: string | null }
   return chunkedEncoding !== true && !/^content-length:/im.test(header ?? '')

@@ -1,4 +1,4 @@
-/** What emits the end of a response: the response itself, or its stream over HTTP/2. */
+/** The emitter of the end of a response: the response itself, or its stream over HTTP/2. */
 export interface EndEmitter {
   on(event: EndEvent, listener: () => void): unknown
   removeListener(event: EndEvent, listener: () => void): unknown
@@ -15,7 +15,7 @@ const sharedBy = { finish: new WeakMap<EndEmitter, Shared>(), close: new WeakMap
 
 /**
  * Listens for the end of a response until the returned function is called. Every limiter of a request needs several such
- * listeners. They share one listener on the response, or Node would warn of a leak (`MaxListenersExceededWarning`).
+ * listeners. They share one listener on the response, as Node would warn about a leak (`MaxListenersExceededWarning`).
  */
 export function listenTo(emitter: EndEmitter, event: EndEvent, listener: () => void): () => void {
   const shared = sharedBy[event].get(emitter) ?? share(emitter, event)

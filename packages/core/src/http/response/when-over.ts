@@ -2,8 +2,8 @@ import { isOver, type RawResponse } from '../../request/context.js'
 import { listenTo } from './shared-listener.js'
 
 /**
- * Calls back once, when the response is sent or the client has left; at once where that is so already. It does not call back
- * once the returned function was called.
+ * Calls back once, when the response is sent or the client has left; at once if it has already. Never calls back after the
+ * returned function was called.
  */
 export function whenOver(response: RawResponse, listener: () => void): () => void {
   if (isOver(response)) {
