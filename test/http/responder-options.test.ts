@@ -36,12 +36,12 @@ describe('options of responders', () => {
     [
       'an earlier option of shadow, learn',
       () => shadow({ learn: true } as never),
-      /shadow: learn: unknown option: use body, an answer or a function of the request, got true/,
+      /shadow: learn: unknown option: use body, a reply or a function of the request, got true/,
     ],
     [
       'an earlier option of shadow, otherwise',
       () => shadow({ otherwise: reject() } as never),
-      /shadow: otherwise: unknown option: use body, an answer or a function of the request/,
+      /shadow: otherwise: unknown option: use body, a reply or a function of the request/,
     ],
     [
       'a maxConnections of 0 of throttle',

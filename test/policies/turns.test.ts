@@ -65,6 +65,6 @@ test('with sharedTurns in a document, a request waiting in one process comes bef
 test('sharedTurns beside policies is rejected, as the document sets it', async () => {
   const loaded = await policies.from({ object: { version: 1, policies: {} } })
   expect(() => rateLimit({ policies: loaded, sharedTurns: true })).toThrow(
-    'sharedTurns: expected none beside policies, which say it themselves',
+    'sharedTurns: expected none beside policies, which define it themselves',
   )
 })

@@ -177,7 +177,7 @@ test('a standard decorator needs a name if the class is not known yet', async ()
   })
   expect((await request(app).get('/')).status).toBe(500)
   expect(String(errors)).toBe(
-    'SluiceError: RateLimited: name: expected one, as the class cannot be told before it is made with new (the method is "list")',
+    'SluiceError: RateLimited: name: expected one, as the class is unknown until the first new (the method is "list")',
   )
   // After the first instance the class is known.
   new Base()

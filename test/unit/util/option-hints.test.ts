@@ -101,8 +101,8 @@ describe('hints for misspelt options', () => {
 
 describe('hints for options of the other store', () => {
   test.each([
-    ['prefix', /it is for redisStore, as a memory store shares its keys with nobody .*; leave it out here/],
-    ['timeout', /it is for redisStore, as a memory store asks no server; leave it out here/],
+    ['prefix', /it is for redisStore, as a memory store does not share its keys .*; leave it out here/],
+    ['timeout', /it is for redisStore, as a memory store has no server; leave it out here/],
   ])('the error of an option of redisStore explains why memoryStore has none: %s', (option, hint) => {
     expect(hintOf(() => memoryStore({ [option]: 5 } as Anything))).toMatch(hint)
   })

@@ -93,7 +93,7 @@ export class BookedTurns {
   async waitWithin(where: string, verdict: Verdict, { client, maxWaitMs, signal }: BookedWait): Promise<void> {
     const overtaken = new AbortController()
     const late = () => {
-      const message = `${where}: acquire: others came before it, and the wait would exceed what it may take`
+      const message = `${where}: acquire: others came before it, and the wait would exceed maxWait`
       overtaken.abort(new WaitExceeded(message, undefined, undefined))
     }
     // A turn that comes in time comes before this timer.

@@ -40,7 +40,7 @@ export class Engine<Subject> {
   readonly booked = new BookedTurns()
   readonly #fallback: LocalFallback
   readonly #queues = new WaitQueues()
-  #storeAnswersLater = false
+  #isStoreAsync = false
   /** The last decision's: the next one is nearly always the same. */
   #by: DecidedBy | undefined
 
@@ -161,8 +161,8 @@ export class Engine<Subject> {
     const waiter: Waiter = {
       queues: queuesOf(plan, identities),
       decide: (cost, op, turn, queue = 0) => {
-        const asking = turn ? { ...fresh, turn: { ...turn, cell: cellOf(queue) } } : fresh
-        return whenKnown(resolve(), (known) => this.decide(known, cost, asking, op))
+        const withTurn = turn ? { ...fresh, turn: { ...turn, cell: cellOf(queue) } } : fresh
+        return whenKnown(resolve(), (known) => this.decide(known, cost, withTurn, op))
       },
       reportOf:
         turns &&
@@ -187,8 +187,8 @@ export class Engine<Subject> {
   }
 
   /** Whether the store has returned promises, as stores shared by processes do. */
-  get storeAnswersLater(): boolean {
-    return this.#storeAnswersLater
+  get isStoreAsync(): boolean {
+    return this.#isStoreAsync
   }
 
   /** Whether any request waits in this process. */
@@ -245,7 +245,7 @@ export class Engine<Subject> {
   }
 
   #decideLater(request: StoreRequest, result: Promise<StoreResult>, by: DecidedBy): Promise<Verdict> {
-    this.#storeAnswersLater = true
+    this.#isStoreAsync = true
     return result.then(
       (late) => {
         this.#fallback.record(request, late)

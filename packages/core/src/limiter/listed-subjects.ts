@@ -97,8 +97,8 @@ export class ListedSubjects<Subject> {
     if (list?.effect !== 'allow') return
     this.#warnings.emit(
       'SLUICE_BLOCK_ALLOWED',
-      `${this.#where}: block: an identity of the kind ${given.kind} was blocked that ${list.list} allows: it goes on to be ` +
-        'admitted, as allow lists are asked before blocks',
+      `${this.#where}: block: an identity of the kind ${given.kind} was blocked that ${list.list} allows: it is still ` +
+        'admitted, as allow lists come before blocks',
     )
   }
 

@@ -16,7 +16,7 @@ export interface WaitingReport {
 }
 
 /** The part of a decision's turn that the request at the head of a queue sends, without the cell that it waits for. */
-export type AskingTurn = Omit<WaitingTurn, 'cell'>
+export type HeadTurn = Omit<WaitingTurn, 'cell'>
 
 interface SharedQueue {
   queue: FairQueue
@@ -55,7 +55,7 @@ export class SharedTurns {
   }
 
   /** The turn that the head of its queue sends with its decision. */
-  ask(queue: FairQueue, turn: Turn): AskingTurn {
+  headTurn(queue: FairQueue, turn: Turn): HeadTurn {
     const ifRefused = queue.classes(MAX_CLASSES)
     const own = ifRefused.find(({ headStartMs }) => headStartMs === turn.headStartMs)
     return {
@@ -67,7 +67,7 @@ export class SharedTurns {
   }
 
   /** Takes the start of a turn's decision. Returns a function to call with whether it was admitted, undefined if unknown. */
-  asking(id: string, { ifRefused, ifAdmitted }: AskingTurn): (isAdmitted: boolean | undefined) => void {
+  begin(id: string, { ifRefused, ifAdmitted }: HeadTurn): (isAdmitted: boolean | undefined) => void {
     const shared = this.#queues.get(id)
     if (!shared) return () => {}
     const messages = shared.messages

@@ -30,7 +30,7 @@ export class WaitQueues {
   readonly #shared = new SharedTurns()
   readonly #polling = new Polling()
   /** The decisions under way, by the queues of their limits. */
-  readonly #asking = new Map<string, Set<Ask>>()
+  readonly #pending = new Map<string, Set<PendingDecision>>()
 
   /** The number of queues. */
   get size(): number {
@@ -44,43 +44,43 @@ export class WaitQueues {
 
   /** Takes the news of possible room after a refund, a release or a reset, in these queues or all. The first of each tries again. */
   wake(queues?: readonly string[]): void {
-    for (const id of queues ?? this.#asking.keys()) {
-      for (const ask of this.#asking.get(id) ?? []) ask.isOutdated = true
+    for (const id of queues ?? this.#pending.keys()) {
+      for (const decision of this.#pending.get(id) ?? []) decision.isOutdated = true
     }
     for (const id of queues ?? this.#queues.keys()) this.#queues.get(id)?.first?.wake?.()
   }
 
   /** Records that a decision on limits of these queues is under way. */
-  begin(queues: readonly string[]): Ask {
-    const ask: Ask = { isOutdated: false }
+  begin(queues: readonly string[]): PendingDecision {
+    const decision: PendingDecision = { isOutdated: false }
     for (const id of queues) {
-      const asks = this.#asking.get(id)
-      if (asks) asks.add(ask)
-      else this.#asking.set(id, new Set([ask]))
+      const decisions = this.#pending.get(id)
+      if (decisions) decisions.add(decision)
+      else this.#pending.set(id, new Set([decision]))
     }
-    return ask
+    return decision
   }
 
   /** Records the end of that decision. */
-  end(queues: readonly string[], ask: Ask): void {
+  end(queues: readonly string[], decision: PendingDecision): void {
     for (const id of queues) {
-      const asks = this.#asking.get(id)
-      if (asks?.delete(ask) && asks.size === 0) this.#asking.delete(id)
+      const decisions = this.#pending.get(id)
+      if (decisions?.delete(decision) && decisions.size === 0) this.#pending.delete(id)
     }
   }
 
   /** Requests a decision for the first of a queue. */
-  async ask(waiter: Waiter, id: string, queue: FairQueue, turn: Turn): Promise<Verdict> {
+  async decide(waiter: Waiter, id: string, queue: FairQueue, turn: Turn): Promise<Verdict> {
     const { cost } = turn
     if (!waiter.reportOf || cost === 0) return waiter.decide(cost, cost === 0 ? PEEK : CONSUME)
-    const asking = this.#shared.ask(queue, turn)
-    const asked = this.#shared.asking(id, asking)
+    const head = this.#shared.headTurn(queue, turn)
+    const finish = this.#shared.begin(id, head)
     try {
-      const verdict = await waiter.decide(cost, CONSUME, asking, waiter.queues.indexOf(id))
-      asked(verdict.kind === 'decided' ? verdict.allowed : undefined)
+      const verdict = await waiter.decide(cost, CONSUME, head, waiter.queues.indexOf(id))
+      finish(verdict.kind === 'decided' ? verdict.allowed : undefined)
       return verdict
     } catch (error) {
-      asked(undefined)
+      finish(undefined)
       throw error
     }
   }
@@ -183,6 +183,6 @@ class Polling {
 }
 
 /** A decision under way, and whether room may have appeared since its request. */
-export interface Ask {
+export interface PendingDecision {
   isOutdated: boolean
 }

@@ -3,7 +3,7 @@ import { type Op, PEEK } from '../store/store.js'
 import { SluiceError } from '../util/errors.js'
 import { longestRefusal } from '../verdict/limit-report.js'
 import { isBarred, type Verdict } from '../verdict/verdict.js'
-import type { AskingTurn, WaitingReport } from './shared-turns.js'
+import type { HeadTurn, WaitingReport } from './shared-turns.js'
 
 /** Options of one request's wait. */
 export interface WaitOptions {
@@ -31,7 +31,7 @@ export interface Waiter {
   /** The queue of each limit, in the order of a verdict's reports. Equal limits of equal keys share a queue. */
   readonly queues: readonly string[]
   /** `turn` and `queue`: the turn and the number of its queue, where requests wait for their turn across processes. */
-  decide(cost: number, op: Op, turn?: AskingTurn, queue?: number): Verdict | Promise<Verdict>
+  decide(cost: number, op: Op, turn?: HeadTurn, queue?: number): Verdict | Promise<Verdict>
   /** The report of a queue, by its number, to other processes; undefined where they need none. */
   readonly reportOf?: ((queue: number) => WaitingReport) | undefined
   /** Whether there may be room for permits; undefined where a decision costs no more. Never rejects. */

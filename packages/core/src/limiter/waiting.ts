@@ -81,12 +81,12 @@ export class Waiting {
         const { queues } = this.#waiter
         let next = queues.find((id) => id !== this.#id && this.#queues.isLedBefore(id, turn))
         if (next === undefined) {
-          const ask = this.#queues.begin(queues)
+          const pending = this.#queues.begin(queues)
           let verdict: Verdict
           try {
-            verdict = this.#refusal ?? (await this.#queues.ask(this.#waiter, this.#id, queue, turn))
+            verdict = this.#refusal ?? (await this.#queues.decide(this.#waiter, this.#id, queue, turn))
           } finally {
-            this.#queues.end(queues, ask)
+            this.#queues.end(queues, pending)
           }
           this.#refusal = undefined
           if (verdict.allowed) {
@@ -96,7 +96,7 @@ export class Waiting {
             return verdict
           }
           // A refund during the decision may have made room.
-          if (ask.isOutdated) continue
+          if (pending.isOutdated) continue
           const waitMs = this.#checkedWait(verdict)
           next = queueOf(this.#waiter, verdict)
           if (next === undefined || next === this.#id) {

@@ -68,7 +68,7 @@ export class PersistedBlocks {
     } catch (error) {
       const aside = `${this.#file}.damaged`
       renameSync(this.#file, aside)
-      this.warn(`${(error as Error).message}: begun anew; what it had is in ${aside}`)
+      this.warn(`${(error as Error).message}: a new file was begun; the old content is in ${aside}`)
       return NOTHING
     }
   }

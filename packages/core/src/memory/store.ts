@@ -82,11 +82,11 @@ export interface MemoryStoreOptions extends StoreListOptions {
 }
 
 const OPTIONS = ['clock', 'maxKeys', 'maxBytes', 'persist', 'offenders', 'allow', 'deny', 'warnings']
-const NO_SERVER = 'it is for redisStore, as a memory store asks no server; leave it out here'
+const NO_SERVER = 'it is for redisStore, as a memory store has no server; leave it out here'
 /** Options of the other store, for errors: stores are exchanged for each other. */
 const OF_REDIS = {
   prefix:
-    'it is for redisStore, as a memory store shares its keys with nobody and names of policies keep them apart; leave it out here',
+    'it is for redisStore, as a memory store does not share its keys and policy names separate them; leave it out here',
   timeout: NO_SERVER,
   connectTimeoutMs: NO_SERVER,
   batch: NO_SERVER,

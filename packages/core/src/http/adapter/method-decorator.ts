@@ -114,7 +114,7 @@ function* lineage(holder: unknown): Generator<object> {
 function classNameOf(owner: unknown, method: string): string {
   const named: unknown = typeof owner === 'function' ? owner : (owner as object | undefined)?.constructor
   if (typeof named === 'function' && named.name !== '') return named.name
-  const expected = owner ? 'one, as the class has none' : 'one, as the class cannot be told before it is made with new'
+  const expected = owner ? 'one, as the class has none' : 'one, as the class is unknown until the first new'
   throw new SluiceError('INVALID_POLICY', `RateLimited: name: expected ${expected} (the method is "${method}")`)
 }
 

@@ -41,10 +41,10 @@ const MAX_USED_UP = 10_000
  * shared, a refused request therefore polls for a second before it takes the limit as used up. Later requests take it so at
  * once.
  *
- * This is not a queue of `WaitQueues`, whose waiters ask the store one after the other until time makes room, up to `maxWait`:
+ * This is not a queue of `WaitQueues`, whose waiters request decisions one after the other until time makes room, up to `maxWait`:
  *
  * - Waiters here give up once no outcome is open, however much time is left.
- * - The last outcome decides for all of them, so they ask together. 1,000 decisions on Redis took some 150 ms one after the
+ * - The last outcome decides for all of them, so they decide together. 1,000 decisions on Redis took some 150 ms one after the
  *   other, and 5 ms together.
  * - A request waits on each identity that refuses it, for the outcomes of several limiters.
  */
@@ -150,8 +150,8 @@ export class Outcomes {
         }
         waiter.isWoken = false
         if (isOver(response)) return undefined
-        const asked = again()
-        verdict = asked instanceof Promise ? await asked : asked
+        const result = again()
+        verdict = result instanceof Promise ? await result : result
         if (verdict.allowed) {
           // Opened at once: the next waiter must see a request in flight.
           if (isCharged(verdict[DECISION])) this.open(verdict)

@@ -90,7 +90,7 @@ class ResponseMeter<Request> implements Gate {
   /** Bytes sent in all; since the last charge; and in a charge under way. */
   #sent = 0
   #open = 0
-  #asked = 0
+  #charging = 0
   #refusal: Verdict | undefined
   #isOver = false
   #timer: NodeJS.Timeout | undefined
@@ -108,7 +108,7 @@ class ResponseMeter<Request> implements Gate {
     // Only when more is to be sent: the body may have ended where the quota did.
     if (this.#isGated && this.#refusal) this.#isGated = !this.#goesOn(this.#refusal)
     if (!this.#isGated) return Number.POSITIVE_INFINITY
-    return this.#refusal ? 0 : Math.max(0, this.#step - this.#asked - this.#open)
+    return this.#refusal ? 0 : Math.max(0, this.#step - this.#charging - this.#open)
   }
 
   passed(bytes: number, isLast: boolean): void {
@@ -133,11 +133,11 @@ class ResponseMeter<Request> implements Gate {
   #charge(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    if (this.#asked > 0) return
+    if (this.#charging > 0) return
     const bytes = Math.min(this.#open, this.#max)
     this.#open = 0
     if (bytes === 0) return
-    this.#asked = bytes
+    this.#charging = bytes
     try {
       const verdict = this.#by.engine.chargeSent(this.#verdict, bytes)
       if (verdict instanceof Promise) verdict.then((late) => this.#charged(late), this.#failed)
@@ -151,7 +151,7 @@ class ResponseMeter<Request> implements Gate {
   readonly #failed = () => this.#charged(undefined)
 
   #charged(verdict: Verdict | undefined): void {
-    this.#asked = 0
+    this.#charging = 0
     if (verdict && !verdict.allowed) this.#refusal ??= verdict
     if (this.#open > 0 && (this.#isOver || this.#open >= this.#step)) this.#charge()
     if (!this.#isOver && this.#isGated) this.whenOpen()

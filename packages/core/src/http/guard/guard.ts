@@ -115,7 +115,7 @@ function decide<Request>(request: GuardedRequest<Request>): Later<Outcome | unde
   return verdict.then(
     (late) => {
       // The promise may be that of a function of the application.
-      request.isShared = late?.kind === 'decided' && guard.engine.storeAnswersLater
+      request.isShared = late?.kind === 'decided' && guard.engine.isStoreAsync
       return noteVerdict(request, late)
     },
     (error) => guard.handleInvalid(error, units, context),

@@ -40,7 +40,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>) {
     if (given[option] === undefined) continue
     throw new SluiceError(
       'INVALID_POLICY',
-      `${where}: ${option}: expected none beside policies, which say it themselves`,
+      `${where}: ${option}: expected none beside policies, which define it themselves`,
     )
   }
   if (typeof policies?.match !== 'function') {

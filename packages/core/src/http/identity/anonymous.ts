@@ -74,7 +74,7 @@ export function anonymousBy<Request>(
     warnings.emit(
       'SLUICE_NO_USER',
       `${where}: the key function of the kind ${kind} found nothing in any of the first requests, which ${becomes}, by ` +
-        `anonymous: ${choice}: let the limiter run after what authenticates requests`,
+        `anonymous: ${choice}: run the limiter after the authentication`,
     ),
   )
   const key = choice === 'skip' ? undefined : ofKind('anonymous', 'key', 'anonymous', byIp<Request>())
@@ -99,25 +99,25 @@ type Look = (context: object, keys: readonly (KeyFunction<never> | undefined)[],
  * with the kind of each.
  */
 function missingUsers(warn: (kind: string) => void): Look {
-  const asked = new Set<string>()
+  const called = new Set<string>()
   const found = new Set<string>()
   /** Requests seen: the keys of a request that waits for its turn are read again. */
   const counted = new WeakSet<object>()
   let left = LOOKED_AT
   return (context, keys, values) => {
     if (left === 0) return
-    let isAsked = false
+    let hasCalled = false
     for (const [i, key] of keys.entries()) {
       const kind = kindOf(key)
       if (!isOfUsers(kind)) continue
-      isAsked = true
-      asked.add(kind)
+      hasCalled = true
+      called.add(kind)
       if (!isMissing(values[i])) found.add(kind)
     }
-    if (!isAsked || counted.has(context)) return
+    if (!hasCalled || counted.has(context)) return
     counted.add(context)
     if (--left > 0) return
-    for (const kind of asked) if (!found.has(kind)) warn(kind)
+    for (const kind of called) if (!found.has(kind)) warn(kind)
   }
 }
 

@@ -18,7 +18,7 @@ export interface ShadowOptions<Request> {
   readonly headers?: Fields | ((request: Request) => Fields | Promise<Fields>)
 }
 
-const BODY = 'use body, an answer or a function of the request'
+const BODY = 'use body, a reply or a function of the request'
 /** Options of early versions, which learned replies from handlers. */
 const GONE = { learn: BODY, otherwise: BODY, delayLike: 'use body, a function that waits' }
 

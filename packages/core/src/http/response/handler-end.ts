@@ -26,13 +26,13 @@ export function handlerEnd(response: RawResponse): Promise<void> {
 function watch(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     for (const name of ANSWERING) {
-      const answer = response[name] as (...args: unknown[]) => unknown
+      const method = response[name] as (...args: unknown[]) => unknown
       Object.defineProperty(response, name, {
         configurable: true,
         writable: true,
         value: (...args: unknown[]) => {
           resolve()
-          return answer.apply(response, args)
+          return method.apply(response, args)
         },
       })
     }
