@@ -3,7 +3,7 @@ import { watchers } from '../util/listeners.js'
 import type { Verdict } from '../verdict/verdict.js'
 import type { WaitedEvent } from './events.js'
 
-/** Counts the work of limiters, for exporters of metrics. Called directly: an event for each decision would cost several times as much. */
+/** Counts the work of limiters, for exporters of metrics. Called directly, as events would cost several times as much. */
 export interface DecisionCounter {
   /** Whether the next decision is to be measured. */
   measuresNext(): boolean

@@ -16,7 +16,10 @@ function keyHash(key: string): number {
   return sum >>> 7
 }
 
-/** The ref of no row. Other refs are `row << SHELF_BITS | shelf`, for rows below 2^26 - 1, valid until a row of that shelf is removed. */
+/**
+ * The ref of no row. Other refs are `row << SHELF_BITS | shelf`, for rows below 2^26 - 1. They are valid until a row of that shelf
+ * is removed.
+ */
 export const NONE = -1
 export const SHELF_BITS = 6
 export const SHELF = (1 << SHELF_BITS) - 1

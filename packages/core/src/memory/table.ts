@@ -163,7 +163,7 @@ export abstract class Table {
     if (victim !== NONE) this.#remove(victim)
   }
 
-  /** The time from which on nobody can notice that the current state is forgotten. */
+  /** The time after which the loss of the current state cannot be noticed. */
   protected abstract end(): number
 
   /** The share of its limit that the current state has used, from 0 to 1. */
