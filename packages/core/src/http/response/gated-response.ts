@@ -26,7 +26,7 @@ const gatedBy = new WeakMap<ServerResponse, GatedResponse>()
 
 /**
  * Sends the body of a response through a gate, whichever code writes it. Writers see an ordinary response: `write` returns
- * false when they should wait, `drain` asks them to continue, `end` ends the response once all bytes have left.
+ * false when they should wait, `drain` is the signal to continue, `end` ends the response once all bytes have left.
  *
  * Bytes that have not left are held without copies; a writer that respects `drain` has one write held at most. Bytes pass
  * several gates together. Returns the function to call when the gate opens.
