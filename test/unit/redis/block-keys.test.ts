@@ -13,7 +13,7 @@ const ENTRY: IndexEntry = {
   since: SINCE,
   times: 1,
   isEnded: false,
-  kept: '',
+  encoded: '',
 }
 const FIELD = fieldOf(ENTRY.policy, ENTRY.identity)
 

@@ -6,7 +6,7 @@ import { EVERY_POLICY, type Plan } from '../../../packages/core/src/store/store.
 const NOW = 1_000_000
 const HOUR = 3_600_000
 const blocked = (identity: string, until = NOW + HOUR): IndexEntry => {
-  return { policy: 'api', identity, until, since: NOW, times: 1, isEnded: false, kept: '' }
+  return { policy: 'api', identity, until, since: NOW, times: 1, isEnded: false, encoded: '' }
 }
 
 test('a full mirror still takes networks, which Redis does not decide', () => {
@@ -29,7 +29,7 @@ test('a full mirror evicts bans of the lowest rung that end soonest, and keeps b
   let fulls = 0
   const mirror = new Mirror(() => fulls++)
   const banned = (identity: string, rung: number, until: number, policy = 'api'): IndexEntry => {
-    return { ...blocked(identity, until), policy, kept: `\0${rung}/1000 3 ` }
+    return { ...blocked(identity, until), policy, encoded: `\0${rung}/1000 3 ` }
   }
   const knows = (...identities: string[]) => identities.filter((identity) => mirror.get('api', identity))
   mirror.set(banned('user=second-rung', 2, NOW + HOUR), NOW)
@@ -67,7 +67,7 @@ test('a full mirror evicts bans of the lowest rung that end soonest, and keeps b
 
 test('evicting a ban from every policy makes the mirror partial', () => {
   const mirror = new Mirror()
-  mirror.set({ ...blocked('user=banned'), policy: EVERY_POLICY, kept: '\x001/1000 3 ' }, NOW)
+  mirror.set({ ...blocked('user=banned'), policy: EVERY_POLICY, encoded: '\x001/1000 3 ' }, NOW)
   for (let n = 0; n < 100_000; n++) mirror.set(blocked(`user=u${n}`), NOW)
   expect(mirror.isPartial).toBe(true)
 })

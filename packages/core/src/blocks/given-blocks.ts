@@ -66,7 +66,7 @@ export function checkedPage(
   if (typeof prefix !== 'string') invalidPolicy(where, 'prefix', 'a string', prefix)
   if (cursor !== undefined && typeof cursor !== 'string')
     invalidPolicy(where, 'cursor', 'the cursor of the page before', cursor)
-  if (wholeNumber(where, 'max', max, 1) > MOST_OF_PAGE) invalidPolicy(where, 'max', `at most ${MOST_OF_PAGE}`, max)
+  if (wholeNumber(where, 'max', max, 1) > MAX_PAGE) invalidPolicy(where, 'max', `at most ${MAX_PAGE}`, max)
   return {
     where,
     cursor,
@@ -75,7 +75,7 @@ export function checkedPage(
   }
 }
 
-const MOST_OF_PAGE = 1000
+const MAX_PAGE = 1000
 const LONGEST_REASON = 200
 
 /**
@@ -99,7 +99,7 @@ export function checkedEntry(index: number, entry: BlockEntry): BlockEntry {
   if (ban !== undefined) {
     knownOptions(`${where}: ban`, ban, ['rung', 'strikes', 'forgetAfterMs'])
     const { rung, strikes, forgetAfterMs } = ban
-    wholeNumber(`${where}: ban`, 'rung', rung, 1, MOST_RUNGS)
+    wholeNumber(`${where}: ban`, 'rung', rung, 1, MAX_RUNGS)
     wholeNumber(`${where}: ban`, 'strikes', strikes, 1)
     if (forgetAfterMs !== undefined) wholeNumber(`${where}: ban`, 'forgetAfterMs', forgetAfterMs, 1, FOREVER)
   }
@@ -109,7 +109,7 @@ export function checkedEntry(index: number, entry: BlockEntry): BlockEntry {
 /** Leading bits of an IPv6 address without a prefix, as `byIp()` groups them. */
 export const CLIENT_BITS = 64
 /** As many as a ladder has at most. */
-const MOST_RUNGS = 32
+const MAX_RUNGS = 32
 
 /** @throws SluiceError `INVALID_POLICY` */
 function checkedPolicy(where: string, policy: unknown = EVERY_POLICY): string {

@@ -4,7 +4,7 @@ import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { ipRange, RANGE_FORMS, rangeText } from '../util/ip-range.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { CLIENT_BITS, checkedReason, identityText, invalidIdentity } from './given-blocks.js'
-import { FOREVER, MOST_LISTED, type NamedEntry } from './named-lists.js'
+import { FOREVER, MAX_LISTED, type NamedEntry } from './named-lists.js'
 
 const NAME = /^[A-Za-z0-9_.:-]{1,64}$/
 
@@ -65,10 +65,10 @@ export function checkedNamedEntry(entry: NamedEntry): NamedEntry {
 
 /** @throws SluiceError `STORE_FULL` */
 export function checkRoom(where: string, size: number): void {
-  if (size < MOST_LISTED) return
+  if (size < MAX_LISTED) return
   throw new SluiceError(
     'STORE_FULL',
-    `${where}: the lists of this store have ${MOST_LISTED} entries: keep long ones in files`,
+    `${where}: the lists of this store have ${MAX_LISTED} entries: keep long ones in files`,
   )
 }
 

@@ -19,7 +19,7 @@ export interface NamedEntry {
 /** In place of the end of an entry that has none: what six bytes hold. */
 export const FOREVER = 2 ** 48 - 1
 /** Most entries that the lists of a store have. */
-export const MOST_LISTED = 100_000
+export const MAX_LISTED = 100_000
 /** How many entries are checked for their end with each one that is added. */
 const SWEPT_PER_ENTRY = 2
 
@@ -67,8 +67,8 @@ export class NamedLists {
   }
 
   /** A walk in a circle, a few at a time. */
-  #sweep(most: number): void {
-    for (let n = 0; n < most; n++) {
+  #sweep(max: number): void {
+    for (let n = 0; n < max; n++) {
       const { value, done } = this.#walk.next()
       if (done) {
         this.#walk = this[Symbol.iterator]()

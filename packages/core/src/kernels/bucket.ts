@@ -54,7 +54,7 @@ export function remaining(debt: number, windowMs: number, capacity: number): num
 }
 
 /** The count of refunds starts again here, before it could round. */
-const MOST_REFUNDED = Number.MAX_SAFE_INTEGER
+const MAX_REFUNDED = Number.MAX_SAFE_INTEGER
 
 /**
  * The debt after a refund of `cost` units, and the count of refunds: `refunded` (unit·ms) for charges from the instant
@@ -89,7 +89,7 @@ export function refund(
   const left = drain(receipt, paidFrom, at, limit, stepMs)
   const owed = Math.min(debt, own, Math.max(left - Math.max(0, since), drain(own, paidFrom, at, limit, stepMs)))
   if (owed === 0 || (since === 0 && debt === left)) return { debt: debt - owed, refunded, from }
-  if (refunded + owed < MOST_REFUNDED) return { debt: debt - owed, refunded: refunded + owed, from }
+  if (refunded + owed < MAX_REFUNDED) return { debt: debt - owed, refunded: refunded + owed, from }
   return { debt: debt - owed, refunded: 0, from: at + 1 }
 }
 

@@ -67,7 +67,7 @@ export function struck(
 }
 
 /** The record without its strikes: bans are remembered. Undefined where nothing is left. */
-export function pardoned(record: StrikeRecord): StrikeRecord | undefined {
+export function forgiven(record: StrikeRecord): StrikeRecord | undefined {
   return record.rung > 0 ? { ...record, strikes: [] } : undefined
 }
 

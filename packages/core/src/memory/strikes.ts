@@ -1,4 +1,4 @@
-import { type BanRules, type BanStart, endOf, pardoned, type StrikeRecord, struck } from '../kernels/strikes.js'
+import { type BanRules, type BanStart, endOf, forgiven, type StrikeRecord, struck } from '../kernels/strikes.js'
 import { ExpiringValues } from './expiring-values.js'
 import { rowBytes, type Usage } from './usage.js'
 
@@ -61,7 +61,7 @@ export class StrikeRecords extends ExpiringValues<StoredRecord> {
   forgive(key: string): void {
     const before = this.byKey.get(key)
     if (!before) return
-    const record = pardoned(before.record)
+    const record = forgiven(before.record)
     if (record) this.put(key, before, { record, rules: before.rules })
     else this.forget(key)
   }

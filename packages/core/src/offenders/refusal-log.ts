@@ -19,8 +19,8 @@ const EVERY_MS = 1000
 /** A sketch starts afresh after it has handed on counts so many times. */
 const TIMES = 60
 /** Most policies that are counted: each takes up to a megabyte. */
-const MOST_POLICIES = 100
-const MOST_LISTED = 1000
+const MAX_POLICIES = 100
+const MAX_LISTED = 1000
 
 /** What refusals of a policy add to what is known of it. */
 export interface RefusalCounts {
@@ -71,7 +71,7 @@ export class RefusalLog {
   readonly note = (policy: string, identities: readonly string[]): void => {
     let counted = this.#byPolicy.get(policy)
     if (!counted) {
-      if (this.#byPolicy.size >= MOST_POLICIES) return
+      if (this.#byPolicy.size >= MAX_POLICIES) return
       counted = { sketch: new SpaceSaving(SKETCHED), seen: 0, refusals: 0, error: 0, lost: 0, times: 0 }
       this.#byPolicy.set(policy, counted)
     }
@@ -177,7 +177,7 @@ function checkedQuery(query: OffendersQuery): { policy: string; top: number; win
   knownOptions(where, query, ['policy', 'top', 'in'])
   const { policy, top = 20, in: window = '1h' } = query
   if (typeof policy !== 'string' || policy === '') invalidPolicy(where, 'policy', 'the name of a policy', policy)
-  wholeNumber(where, 'top', top, 1, MOST_LISTED)
+  wholeNumber(where, 'top', top, 1, MAX_LISTED)
   if (!Object.hasOwn(WINDOWS, window)) invalidPolicy(where, 'in', "'10m', '1h' or '1d'", window)
   return { policy, top, window }
 }

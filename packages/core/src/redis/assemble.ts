@@ -9,8 +9,8 @@ import { KnownWaiters } from './batching/known-waiters.js'
 import { Outbox } from './batching/outbox.js'
 import { Asked, PlanTexts } from './batching/plan-texts.js'
 import { BlockKeys } from './blocks/block-keys.js'
-import { HeldBlocks } from './blocks/held-blocks.js'
-import { MOST } from './blocks/mirror.js'
+import { MAX_BLOCKS } from './blocks/mirror.js'
+import { MirroredBlocks } from './blocks/mirrored-blocks.js'
 import { RedisBlocks } from './blocks/redis-blocks.js'
 import { RedisLists } from './blocks/redis-lists.js'
 import { StoreTime } from './blocks/store-time.js'
@@ -43,20 +43,20 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
   const options = optionsOf(given)
   const connection = connect(client, options.timeoutMs, options.connectTimeoutMs)
   const base = withBlocks(baseOf(connection, options))
-  const { held, keys, outbox } = base
+  const { mirrored, keys, outbox } = base
   // Filled below, as layers are told of changes that others make.
   const layers: Layer[] = []
   const changes = new Changes(layers, outbox)
   const strikes = new Strikes({ ...base, changes })
   const { known, relaxed, batches, waiters } = addLayers(layers, base, strikes, options)
-  const blockChanges = new BlockChanges(held, keys, changes)
+  const blockChanges = new BlockChanges(mirrored, keys, changes)
   const lists = new RedisLists({
     ...base,
     onRestored: (entries) => base.warnings.restored(entries, 'an entry of a list', 'entries of lists'),
   })
   const refusalSlices = new RedisRefusals(base)
   const refusals = refusalLog('redisStore', options.offenders, refusalSlices)
-  watchMasters(base, [held, lists])
+  watchMasters(base, [mirrored, lists])
   return {
     ...base,
     listeners: options.listeners,
@@ -69,7 +69,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     waiters,
     blockChanges,
     blocks: new RedisBlocks({
-      held,
+      mirrored,
       now: base.now,
       block: (policy, identity, forMs, reason) => blockChanges.block(policy, identity, forMs, reason),
       unblock: (policy, identity) => blockChanges.unblock(policy, identity),
@@ -157,35 +157,35 @@ function baseOf(connection: Connection, options: StoreOptions) {
 /** The same with the blocks and bans that this process knows, and what scripts are sent because of them. */
 function withBlocks(base: ReturnType<typeof baseOf>) {
   const keys = new BlockKeys(base)
-  const held = new HeldBlocks({
+  const mirrored = new MirroredBlocks({
     ...base,
     name: 'blocks',
-    onFull: () => base.warnings.blocksFull(MOST),
+    onFull: () => base.warnings.blocksFull(MAX_BLOCKS),
     keysOf: (policy, identity) => (isRange(identity) ? undefined : keys.of(policy, identity)),
     onRestored: (entries) => {
       base.warnings.restored(entries, 'a block or ban', 'blocks and bans')
       // What cannot be written now, this process refuses all the same.
-      keys.write(entries, held.index).catch(() => {})
+      keys.write(entries, mirrored.index).catch(() => {})
     },
     // Of a cluster, whose block keys are on other servers than their ends in the index.
-    onDoubted: (ends) => {
-      keys.write(ends, held.index).catch(() => {})
+    onUnconfirmed: (ends) => {
+      keys.write(ends, mirrored.index).catch(() => {})
     },
   })
-  const texts = new PlanTexts({ ...base, knowsBlocks: () => held.isWhole })
-  return { ...base, held, keys, texts }
+  const texts = new PlanTexts({ ...base, knowsBlocks: () => mirrored.isWhole })
+  return { ...base, mirrored, keys, texts }
 }
 
 /** Looks at a master that is connected: it may be another one, which evicts, or has lost blocks. */
 function watchMasters(
   { connection, warnings }: ReturnType<typeof baseOf>,
-  held: readonly Pick<HeldBlocks | RedisLists, 'doubt'>[],
+  mirrored: readonly Pick<MirroredBlocks | RedisLists, 'suspect'>[],
 ): void {
   // After the decisions that waited for the connection.
   connection.onMaster((node, info) =>
     setImmediate(() => {
       warnings.connected(node, info)
-      for (const each of held) each.doubt()
+      for (const each of mirrored) each.suspect()
     }),
   )
 }

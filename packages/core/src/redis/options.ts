@@ -59,7 +59,7 @@ export interface RedisStoreOptions extends StoreListOptions {
 const PREFIX = /^[^{}]*(\{[^{}]+\}[^{}]*)?$/
 
 /** Lua can hand no more than some thousand keys to one command. */
-const MOST_IN_BATCH = 1000
+const MAX_IN_BATCH = 1000
 
 /** Options of which those of the connection and the decisions are checked, and have their defaults. */
 export type CheckedOptions = Omit<RedisStoreOptions, 'timeout' | 'connectTimeout'> &
@@ -100,7 +100,7 @@ export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
   const timeoutMs = durationMs('redisStore', 'timeout', timeout)
   const connectTimeoutMs = durationMs('redisStore', 'connectTimeout', connectTimeout)
   const batch = wholeNumber('redisStore', 'batch', max, 1)
-  if (batch > MOST_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MOST_IN_BATCH}`, batch)
+  if (batch > MAX_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MAX_IN_BATCH}`, batch)
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
     invalidPolicy('redisStore', 'prefix', 'a string without braces but those of one hash tag, such as "{app}:"', prefix)
   }

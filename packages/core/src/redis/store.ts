@@ -174,11 +174,11 @@ export class RedisStore implements Store {
   }
 
   stats(): StoreStats | undefined {
-    const { readiness, breaker, batches, held } = this.#parts
+    const { readiness, breaker, batches, mirrored } = this.#parts
     if (readiness.closed) return undefined
     const { state, since } = breaker
     const { pending, sizes } = batches
-    return { kind: 'redis', state, since, pending, blocked: held.size, batches: sizes }
+    return { kind: 'redis', state, since, pending, blocked: mirrored.size, batches: sizes }
   }
 
   /**

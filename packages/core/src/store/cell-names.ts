@@ -46,7 +46,7 @@ function cellNamed(id: string): NamedCell | undefined {
   const plain = relaxed === undefined ? exact : (countInFull?.(exact) ?? exact)
   // Where units are leased, the parameters are tighter.
   const tightened = lease === undefined ? undefined : rules.tighten('kept', plain, Number(lease))
-  const { params = plain, capacity: most = Number.POSITIVE_INFINITY } = tightened ?? {}
+  const { params = plain, capacity: max = Number.POSITIVE_INFINITY } = tightened ?? {}
   const algorithm = soleAlgorithmOf(kernel) ?? kernel
   const unit = hasPermits ? 'concurrent-requests' : 'requests'
   const limits = form.limits(numbers).map(
@@ -55,7 +55,7 @@ function cellNamed(id: string): NamedCell | undefined {
       algorithm,
       limit,
       windowMs,
-      capacity: Math.min(capacity, most),
+      capacity: Math.min(capacity, max),
       unit,
       queue: queue !== undefined,
     }),

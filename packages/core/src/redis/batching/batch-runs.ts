@@ -8,7 +8,7 @@ import { isTryAgain, type Pulse, run } from '../scripts/run.js'
 import { decideOnMovingSlot } from '../slots/moving-slot.js'
 import type { Batch, Destination, Pending } from './batch.js'
 import { type BatchScript, BatchScripts, type BatchScriptsOptions } from './batch-scripts.js'
-import { InFlight, MOST_UNSENT } from './in-flight.js'
+import { InFlight, MAX_UNSENT } from './in-flight.js'
 
 export interface BatchRunsOptions extends BatchScriptsOptions {
   /** Called with every reply, in the order of decisions, before its caller gets it; `sentAt` is by the performance clock. */
@@ -72,7 +72,7 @@ export class BatchRuns {
   }
 
   #pulseOf(node: string): Pulse {
-    const pulse = this.#pulses.get(node) ?? { heardAt: 0 }
+    const pulse = this.#pulses.get(node) ?? { lastReplyAt: 0 }
     this.#pulses.set(node, pulse)
     return pulse
   }
@@ -154,4 +154,4 @@ export class BatchRuns {
   }
 }
 
-const TOO_MANY = new SluiceError('STORE_UNAVAILABLE', `redis: ${MOST_UNSENT} decisions wait for a connection already`)
+const TOO_MANY = new SluiceError('STORE_UNAVAILABLE', `redis: ${MAX_UNSENT} decisions wait for a connection already`)

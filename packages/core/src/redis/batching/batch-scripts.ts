@@ -29,7 +29,7 @@ const ASSUME_BLOCKED_MS = 1000
 const ASSUME_STRIKES_MS = 1000
 
 /** Scripts of one plan alone, per store: newer servers keep some hundreds of scripts, and forget the others. */
-const MOST_ONES = 64
+const MAX_ONES = 64
 
 /** Chooses the script for a batch: the smallest that can decide it, as far as is known. */
 export class BatchScripts {
@@ -115,7 +115,7 @@ export class BatchScripts {
     let script = this.#onesByPlan.get(plan)
     if (script === undefined) {
       const params = `${cell.kernel} ${cell.limits.length} ${cell.params}`
-      script = this.#ones.get(params) ?? (this.#ones.size < MOST_ONES ? oneScriptFor(cell) : null)
+      script = this.#ones.get(params) ?? (this.#ones.size < MAX_ONES ? oneScriptFor(cell) : null)
       if (script) this.#ones.set(params, script)
       this.#onesByPlan.set(plan, script)
     }

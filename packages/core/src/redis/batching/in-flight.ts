@@ -4,7 +4,7 @@ import { watchers } from '../../util/listeners.js'
 import type { Batch } from './batch.js'
 
 /** So many decisions may wait for a connection. More would be answered too late to be of use, and all at once. */
-export const MOST_UNSENT = 10_000
+export const MAX_UNSENT = 10_000
 
 /** The batches that wait: for a connection, or for their replies. */
 export class InFlight {
@@ -30,7 +30,7 @@ export class InFlight {
   begin({ entries }: Batch): boolean {
     this.#decisions += entries.length
     if (watchers.isCounting) this.#sizes.add(entries.length)
-    if (this.#unsent >= MOST_UNSENT) return false
+    if (this.#unsent >= MAX_UNSENT) return false
     this.#unsent += entries.length
     return true
   }

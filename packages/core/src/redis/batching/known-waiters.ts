@@ -14,7 +14,7 @@ export interface KnownWaitersOptions extends RedisBase {
 /** How long after none was seen to wait decisions do not look again: they may see a waiter as much later. */
 const ASSUME_UNWAITED_MS = 50
 /** Queues that are over go when there are so many. */
-const MOST_UNWAITED = 1000
+const MAX_UNWAITED = 1000
 /** In a cluster the marker is looked for so often: before what was seen is out of date, so that under a steady load it is always known. */
 const LOOK_EVERY_MS = 0.6 * ASSUME_UNWAITED_MS
 /** In a cluster the marker is set again once less than this share of its time is left. */
@@ -129,7 +129,7 @@ class UnwaitedQueues {
 
   /** A command that was sent at an instant by the performance clock has found none. */
   add(key: string, sentAt: number): void {
-    if (this.#until.size > MOST_UNWAITED) this.#until.clear()
+    if (this.#until.size > MAX_UNWAITED) this.#until.clear()
     this.#until.set(key, sentAt + ASSUME_UNWAITED_MS)
   }
 

@@ -23,7 +23,7 @@ export interface Change extends BlockPlace {
   readonly op: 'BLOCK' | 'KEEP' | 'END' | 'ERASE'
   readonly numbers: readonly [number, number, number]
   /** Of `ERASE` the field that it stands under from then on. */
-  readonly kept: string
+  readonly encoded: string
   /** The block key and that of strikes, where the same script may write them. */
   readonly keys: readonly [string, string] | undefined
 }
@@ -58,7 +58,7 @@ export interface BlockIndexOptions extends Server {
 
 /** Most entries of one page, and of one script that writes: Redis does nothing else meanwhile. */
 export const PAGE = 500
-export const MOST_CHANGES = 100
+export const MAX_CHANGES = 100
 
 /** The index of blocks in Redis, or that of lists: reads and writes shards, and knows nothing of what is in them. */
 export class BlockIndex {
@@ -101,15 +101,15 @@ export class BlockIndex {
   }
 
   /** What has changed after a version. `tail`: the field that had this version. */
-  async page(shard: number, after: number, tail = '', most = PAGE): Promise<Page> {
-    const reply = await this.#run(indexPageScript, this.#keys(shard), [String(after), String(most), tail])
+  async page(shard: number, after: number, tail = '', max = PAGE): Promise<Page> {
+    const reply = await this.#run(indexPageScript, this.#keys(shard), [String(after), String(max), tail])
     const [now, head, isContinued, ...rest] = reply
     const entries: Page['entries'][number][] = []
     for (let i = 0; i + 2 < rest.length; i += 3) {
       const [version, field, value] = rest.slice(i, i + 3) as [string, string, string]
       entries.push({ version: Number(version), field, entry: parsedEntry(field, value) })
     }
-    return { now: this.#hear(now), head: headOf(head), isContinued: isContinued === '1', entries }
+    return { now: this.#observe(now), head: headOf(head), isContinued: isContinued === '1', entries }
   }
 
   /** `epoch`: as far as this process knows it. */
@@ -118,17 +118,17 @@ export class BlockIndex {
     const keys = this.#keys(shard)
     const isBeside = marker !== undefined && changes.every((change) => change.keys !== undefined)
     if (isBeside) keys.push(marker, ...changes.flatMap((change) => change.keys as readonly string[]))
-    const args = changes.flatMap(({ policy, identity, op, numbers, kept }) => [
+    const args = changes.flatMap(({ policy, identity, op, numbers, encoded }) => [
       fieldOf(policy, identity),
       op,
       ...numbers.map(String),
-      kept,
+      encoded,
     ])
     const [now, before, head, ...values] = await this.#run(indexScript, keys, [incarnation(), String(epoch), ...args])
     const known = headOf(head)
     if (!known || values.length !== changes.length) throw unreadable('expected the index of blocks')
     return {
-      now: this.#hear(now),
+      now: this.#observe(now),
       before: Number(before),
       head: known,
       entries: changes.map((change, i) => {
@@ -145,7 +145,7 @@ export class BlockIndex {
   /** Takes some entries out of a shard, and makes void what is known of it. Resolves to their fields and the epoch. */
   async clear(shard: number): Promise<{ readonly epoch: number; readonly fields: readonly string[] }> {
     const [now, ...fields] = await this.#run(indexClearScript, this.#keys(shard), [incarnation(), String(PAGE)])
-    return { epoch: this.#hear(now), fields }
+    return { epoch: this.#observe(now), fields }
   }
 
   #read(fields: readonly (readonly [shard: number, field: string])[]): Promise<(string | undefined)[]> {
@@ -169,9 +169,9 @@ export class BlockIndex {
     return [`${start}index`, `${start}changes`]
   }
 
-  #hear(now: string | undefined): number {
+  #observe(now: string | undefined): number {
     if (!(Number(now) >= 0)) throw unreadable('expected a time')
-    this.#options.time.hear(Number(now))
+    this.#options.time.observe(Number(now))
     return Number(now)
   }
 }
@@ -190,8 +190,8 @@ export function groupsOf(changes: readonly Change[]): Iterable<{ readonly shard:
 }
 
 /** What the entry of a change that was made stands under. */
-export function fieldAfter({ policy, identity, op, kept }: Change): string {
-  return op === 'ERASE' ? kept : fieldOf(policy, identity)
+export function fieldAfter({ policy, identity, op, encoded }: Change): string {
+  return op === 'ERASE' ? encoded : fieldOf(policy, identity)
 }
 
 function headOf(text: string | undefined): Head | undefined {

@@ -3,7 +3,7 @@ import type { BlockPlace } from '../../blocks/given-blocks.js'
 import { blockSuffix, keyStart, strikesSuffix } from '../scripts/keys.js'
 import { deleteKeys, runAt, type Server } from '../scripts/run.js'
 import { blockScript } from '../scripts/scripts.generated.js'
-import { type BlockIndex, MOST_CHANGES } from './block-index.js'
+import { type BlockIndex, MAX_CHANGES } from './block-index.js'
 import type { IndexEntry } from './entry.js'
 
 /**
@@ -23,11 +23,11 @@ export class BlockKeys {
     return [start + blockSuffix(policy), start + strikesSuffix(policy)]
   }
 
-  /** `kept`: the reason, as `keptReason` writes it. */
-  async set(policy: string, identity: string, forMs: number, kept: string): Promise<void> {
+  /** `kept`: the reason, as `encodeReason` writes it. */
+  async set(policy: string, identity: string, forMs: number, encoded: string): Promise<void> {
     if (!this.#server.connection.isCluster || isRange(identity)) return
     const [block] = this.of(policy, identity)
-    await runAt(this.#server, blockScript, [block], [String(forMs), kept])
+    await runAt(this.#server, blockScript, [block], [String(forMs), encoded])
   }
 
   async delete(policy: string, identity: string): Promise<void> {
@@ -45,8 +45,8 @@ export class BlockKeys {
   async write(entries: readonly IndexEntry[], index: BlockIndex): Promise<void> {
     if (!this.#server.connection.isCluster) return
     const single = entries.filter(({ identity }) => !isRange(identity))
-    for (let i = 0; i < single.length; i += MOST_CHANGES) {
-      await Promise.all(single.slice(i, i + MOST_CHANGES).map((entry) => this.#write(entry, index)))
+    for (let i = 0; i < single.length; i += MAX_CHANGES) {
+      await Promise.all(single.slice(i, i + MAX_CHANGES).map((entry) => this.#write(entry, index)))
     }
   }
 
@@ -61,7 +61,7 @@ export class BlockKeys {
     } else if (known ? known.isEnded : await index.hasEnded(entry)) await this.delete(policy, identity)
   }
 
-  async #set({ policy, identity, until, kept }: IndexEntry): Promise<void> {
-    await runAt(this.#server, blockScript, this.of(policy, identity), ['0', kept, String(until)])
+  async #set({ policy, identity, until, encoded }: IndexEntry): Promise<void> {
+    await runAt(this.#server, blockScript, this.of(policy, identity), ['0', encoded, String(until)])
   }
 }

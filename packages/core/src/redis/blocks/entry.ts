@@ -3,7 +3,7 @@ import type { BlockPlace } from '../../blocks/given-blocks.js'
 import type { BlockEntry } from '../../store/blocks.js'
 import { textValue } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
-import { readKept } from '../scripts/decode.js'
+import { decodeBlock } from '../scripts/decode.js'
 
 /** A block or ban, or the end of one, as the index has it. */
 export interface IndexEntry extends BlockPlace {
@@ -14,8 +14,8 @@ export interface IndexEntry extends BlockPlace {
   readonly times: number
   /** Ended by hand before its time. */
   readonly isEnded: boolean
-  /** The reason as it is kept, see `keptText`. Of the end of an identity that was forgotten, under its name: the field that the index has it under. */
-  readonly kept: string
+  /** The reason as it is kept, see `encodeBlock`. Of the end of an identity that was forgotten, under its name: the field that the index has it under. */
+  readonly encoded: string
   /** Began in this process and was not in the index so far: the index cannot have lost it. */
   readonly isUnwritten?: true
 }
@@ -62,7 +62,7 @@ export function isNewer(known: IndexEntry, entry: IndexEntry): boolean {
 
 /** Undefined for what is none. */
 export function parsedEntry(field: string, value: string): IndexEntry | undefined {
-  const [, until, since, times, ended, kept = ''] = /^(\d+) (\d+) (\d+) ([01]) (.*)$/s.exec(value) ?? []
+  const [, until, since, times, ended, encoded = ''] = /^(\d+) (\d+) (\d+) ([01]) (.*)$/s.exec(value) ?? []
   if (until === undefined) return undefined
   try {
     const [policy, identity] = JSON.parse(field) as [string, string]
@@ -74,7 +74,7 @@ export function parsedEntry(field: string, value: string): IndexEntry | undefine
       since: Number(since),
       times: Number(times),
       isEnded: ended === '1',
-      kept,
+      encoded,
     }
   } catch {
     return undefined
@@ -82,9 +82,9 @@ export function parsedEntry(field: string, value: string): IndexEntry | undefine
 }
 
 /** As users see it. */
-export function blockEntry({ policy, identity, until, since, times, kept }: IndexEntry): BlockEntry {
+export function blockEntry({ policy, identity, until, since, times, encoded }: IndexEntry): BlockEntry {
   const { kind, value } = textValue(identity)
-  const { reason, ban } = readKept(kept)
+  const { reason, ban } = decodeBlock(encoded)
   return {
     ...(policy !== EVERY_POLICY && { policy }),
     kind,

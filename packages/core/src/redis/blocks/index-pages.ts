@@ -4,7 +4,7 @@ import { type BlockIndex, PAGE } from './block-index.js'
 import { type IndexEntry, SHARDS } from './entry.js'
 
 /** So many pages of the index are read for one page at most. */
-const MOST_PAGES = 64
+const MAX_PAGES = 64
 
 /** A page of what an index has. `shown`: an entry as users see it; undefined for what is no part of this. */
 export async function pageOf<Entry>(
@@ -14,7 +14,7 @@ export async function pageOf<Entry>(
 ): Promise<{ readonly entries: readonly Entry[]; readonly cursor?: string }> {
   let [shard, version] = positionOf(where, cursor)
   const entries: Entry[] = []
-  for (let n = 0; shard < SHARDS && entries.length < max && n < MOST_PAGES; n++) {
+  for (let n = 0; shard < SHARDS && entries.length < max && n < MAX_PAGES; n++) {
     const wanted = Math.min(PAGE, max - entries.length)
     const page = await index.page(shard, version, '', wanted)
     for (const { entry } of page.entries) {

@@ -1,93 +1,389 @@
+import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { fieldOf, type IndexEntry, isNewer, SHARDS, shardOf } from './entry.js'
-import { Shard } from './shards.js'
+import type { BlockPlace } from '../../blocks/given-blocks.js'
+import type { BanTerms, BlockReport } from '../../store/store.js'
+import { encodeBlock } from '../scripts/decode.js'
+import {
+  BlockIndex,
+  type BlockIndexOptions,
+  type Change,
+  fieldAfter,
+  groupsOf,
+  MAX_CHANGES,
+  PAGE,
+  type Page,
+  type Written,
+} from './block-index.js'
+import { erasedField, fieldOf, type IndexEntry, isNewer, SHARDS, saltOf, shardOf } from './entry.js'
+import { type EntryMirror, IndexCopy } from './index-copy.js'
+import { Looks } from './looks.js'
+import { ShardReads } from './shard-reads.js'
+import type { Shard } from './shards.js'
 import type { StoreTime } from './store-time.js'
+import { UnwrittenBans } from './unwritten-bans.js'
 
-/** What this process holds of the index. */
-export interface EntryMirror extends Iterable<IndexEntry> {
-  readonly size: number
-  get(policy: string, identity: string): IndexEntry | undefined
-  /** Takes over what the index says of an identity: also that something has ended. */
-  set(entry: IndexEntry, now: number): void
-  delete(policy: string, identity: string): void
-  /** Whether the whole index is to be read again. */
-  readsAgain?(now: () => number): boolean
+export interface KnownEntriesOptions extends BlockIndexOptions {
+  readonly mirror: EntryMirror
+  /** The block key of an identity, and that of its strikes; undefined of what only mirrors know. */
+  readonly keysOf?: (policy: string, identity: string) => readonly [string, string] | undefined
+  readonly isAway: () => boolean
+  /** Called when Redis had lost entries or ends that this process knew, and has them again. */
+  readonly onRestored: (entries: readonly IndexEntry[]) => void
+  /** Called with ends that this process knows, when another server answers: it may have keys of before. */
+  readonly onUnconfirmed?: (ends: readonly IndexEntry[]) => void
+  /** Called when the index could not be read, or bans could not be written to it. */
+  readonly onFailed: (error: Error) => void
 }
 
-/** How many entries are looked at without a pause. */
-const LOOKED_AT_ONCE = 2000
+/** A look that finds entries of longer ago, in ms, which were not there before, shows that others write again what Redis has lost. */
+const RECENT_MS = 5000
+/** So many looks without a loss show the whole index: what others know and Redis had lost, they have written again by then. */
+const CALM_LOOKS = 3
+/** So often the first read may fail at the same place. */
+const FIRST_TRIES = 3
+/** For how long an end is remembered of a block that this process does not know: others may, and write it again. */
+const END_MS = 3_600_000
 
-/** What this process knows of an index: the entries in its mirror, and in its shards what has ended. */
+/**
+ * Keeps entries of an index, whatever becomes of Redis, as long as a process lives that knew them. The truth is the index in
+ * Redis. This process mirrors it, goes by the mirror while Redis is away, and writes to Redis again what it has lost.
+ */
 export class KnownEntries {
-  readonly mirror: EntryMirror
-  readonly shards: readonly Shard[] = Array.from({ length: SHARDS }, () => new Shard())
+  readonly index: BlockIndex
+  readonly #options: KnownEntriesOptions
   readonly #time: StoreTime
+  readonly #copy: IndexCopy
+  readonly #reads = new ShardReads((shard) => this.#readAll(shard))
+  readonly #bans = new UnwrittenBans((changes) => this.#write(changes))
+  readonly #looks = new Looks(() => this.#look())
+  /** The salt of hashes that stand in place of names: the first that was found in the index, or a new one. */
+  #salt: string | undefined
+  /** The next shard to read although its head shows no change. */
+  #turn = 0
+  #isLoaded = false
+  /** Looks at the index in a row that found no loss. */
+  #calmLooks = 0
 
-  constructor(mirror: EntryMirror, time: StoreTime) {
-    this.mirror = mirror
-    this.#time = time
+  constructor(options: KnownEntriesOptions) {
+    this.#options = options
+    this.#copy = new IndexCopy(options.mirror, options.time)
+    this.#time = options.time
+    this.index = new BlockIndex(options)
   }
 
-  /** The shard of a field, or by its number. */
-  shard(of: string | number): Shard {
-    return this.shards[typeof of === 'number' ? of : shardOf(of)] as Shard
+  /** Resolves after the first look at the index, whether it could be read or not. */
+  get looked(): Promise<void> {
+    return this.#looks.first
   }
 
-  /** Takes over what the index says. */
-  take(shard: Shard, field: string, entry: IndexEntry, now: number): void {
-    const end = shard.endOf(field, entry)
-    if (end && isNewer(end, entry)) {
+  /** Resolves once this process holds of an entry what Redis does, and Redis what this process held. */
+  confirm(entry: IndexEntry): Promise<void> {
+    return this.#reads.read(shardOf(fieldOf(entry.policy, entry.identity)))
+  }
+
+  /**
+   * Resolves once this process has known all of the index.
+   *
+   * @throws SluiceError `STORE_UNAVAILABLE`
+   */
+  async loaded(): Promise<void> {
+    if (!this.#isLoaded) await this.#readChanged()
+  }
+
+  /** Whether this process holds the whole index, as far as it can know. */
+  get isWhole(): boolean {
+    return this.#calmLooks >= CALM_LOOKS
+  }
+
+  /** As `loaded`, again where that fails while Redis is there: from a busy server a page may come too late. */
+  async load(): Promise<void> {
+    for (let tries = 1, known = 0; ; tries++) {
+      try {
+        return await this.loaded()
+      } catch (error) {
+        const isDenied = /\bNOPERM\b/.test((error as Error).message)
+        if (isDenied || tries === FIRST_TRIES || this.#looks.isClosed || this.#options.isAway()) throw error
+        // What was read so far is not read again.
+        if (this.#copy.mirror.size > known) tries = 0
+        known = this.#copy.mirror.size
+      }
+    }
+  }
+
+  /** Begins to look for what others change. */
+  start(): void {
+    this.#looks.start()
+  }
+
+  /** Another server answers, or the same one after a while: it may have lost what was written last. */
+  suspect(): void {
+    for (const shard of this.#copy.shards) shard.isUnconfirmed = shard.incarnation !== ''
+    this.#calmLooks = 0
+    this.#looks.lookNow()
+  }
+
+  /** Until so many ms from now, or until an instant. */
+  async add(
+    policy: string,
+    identity: string,
+    end: { forMs: number } | { until: number },
+    encoded: string,
+  ): Promise<void> {
+    const numbers: Change['numbers'] = 'until' in end ? [0, end.until, 0] : [end.forMs, 0, 0]
+    await this.#write([this.#change(policy, identity, 'BLOCK', numbers, encoded)])
+  }
+
+  /** Notes that something has ended, for as long as a process can still know it. */
+  async end(policy: string, identity: string): Promise<void> {
+    const until = this.#copy.mirror.get(policy, identity)?.until ?? this.#time.now() + END_MS
+    this.#bans.delete(fieldOf(policy, identity))
+    await this.#write([this.#change(policy, identity, 'END', [until, 0, 0], '')])
+  }
+
+  /** Notes for so many ms that entries have ended, whenever they would have. */
+  async endAll(entries: readonly BlockPlace[], forMs: number): Promise<void> {
+    const until = this.#time.now() + forMs
+    await this.#write(entries.map(({ policy, identity }) => this.#change(policy, identity, 'END', [until, 1, 0], '')))
+  }
+
+  /**
+   * Notes that an entry has ended as `end` does, or for so many ms, with a hash in place of its names. Call `namesOf` before it.
+   */
+  async erase(policy: string, identity: string, forMs?: number): Promise<void> {
+    const field = fieldOf(policy, identity)
+    const known = this.#copy.mirror.get(policy, identity) ?? this.#copy.shard(field).ends.get(field)
+    const until = forMs === undefined ? (known?.until ?? this.#time.now() + END_MS) : this.#time.now() + forMs
+    this.#salt ??= randomBytes(16).toString('base64url')
+    this.#bans.delete(field)
+    const numbers: Change['numbers'] = [until, forMs === undefined ? 0 : 1, 0]
+    await this.#write([this.#change(policy, identity, 'ERASE', numbers, erasedField(field, this.#salt))])
+  }
+
+  /** A ban that began just now, which Redis has under its block key alone. */
+  began({ scope: policy, forgetAfterMs }: BanTerms, identity: string, now: number, block: BlockReport): void {
+    const { remainingMs, reason, ban } = block
+    const until = now + remainingMs
+    const encoded = encodeBlock(ban ? { reason, ban: { ...ban, forgetAfterMs } } : { reason })
+    const known = this.#copy.mirror.get(policy, identity)
+    if (known && known.until >= until) return
+    const times = (known?.times ?? 0) + 1
+    const entry: IndexEntry = { policy, identity, until, since: now, times, isEnded: false, encoded, isUnwritten: true }
+    this.#copy.mirror.set(entry, this.#time.now())
+    if (!this.#bans.add({ policy, identity, op: 'KEEP', numbers: [until, now, 0], encoded, keys: undefined })) return
+    this.#copy.shard(fieldOf(policy, identity)).isKnown = true
+    setImmediate().then(() => this.#writeBans())
+  }
+
+  /** Writes down what is known from before, where the index knows nothing later. Resolves to what was written. */
+  async keep(entries: readonly IndexEntry[]): Promise<readonly IndexEntry[]> {
+    return this.#write(
+      entries.map(({ policy, identity, until, since, times, isEnded, encoded }) =>
+        isEnded
+          ? this.#change(policy, identity, encoded === '' ? 'END' : 'ERASE', [until, 0, since], encoded)
+          : this.#change(policy, identity, 'KEEP', [until, since, times], encoded),
+      ),
+    )
+  }
+
+  /** The names under which an identity has entries, or ends of entries, in the index or in this process. */
+  async namesOf(identity: string): Promise<ReadonlySet<string>> {
+    const names = new Set<string>()
+    const note = (entry: BlockPlace) => {
+      if (entry.identity === identity) names.add(entry.policy)
+    }
+    for (const entry of this.#copy.mirror) note(entry)
+    for (const change of this.#bans.values()) note(change)
+    for (const { ends } of this.#copy.shards) for (const end of ends.values()) note(end)
+    for await (const entry of this.#everything()) note(entry)
+    return names
+  }
+
+  /** What the index has and was not ended by hand. */
+  async *all(): AsyncGenerator<IndexEntry> {
+    for await (const entry of this.#everything()) if (!entry.isEnded) yield entry
+  }
+
+  async *#everything(): AsyncGenerator<IndexEntry> {
+    for (let shard = 0; shard < SHARDS; shard++) {
+      for (let after = 0; ; ) {
+        const { head, entries } = await this.index.page(shard, after)
+        this.#salt ??= head?.salt
+        for (const { entry } of entries) if (entry) yield entry
+        if (entries.length < PAGE) break
+        after = entries.at(-1)?.version as number
+      }
+    }
+  }
+
+  /** Takes all out of the index, and resolves to whose block keys are left. */
+  async *clear(): AsyncGenerator<readonly BlockPlace[]> {
+    this.#bans.clear()
+    for (let shard = 0; shard < SHARDS; shard++) {
+      for (;;) {
+        const { epoch, fields } = await this.index.clear(shard)
+        await this.#copy.forgetUntil(shard, epoch)
+        yield fields.map((field) => {
+          const [policy, identity] = JSON.parse(field) as [string, string]
+          return { policy, identity }
+        })
+        if (fields.length < PAGE) break
+      }
+      await this.#reads.read(shard)
+    }
+  }
+
+  close(): void {
+    this.#looks.close()
+  }
+
+  #change(policy: string, identity: string, op: Change['op'], numbers: Change['numbers'], encoded: string): Change {
+    return { policy, identity, op, numbers, encoded, keys: this.#options.keysOf?.(policy, identity) }
+  }
+
+  /** Resolves to the entries of the changes that were made. */
+  async #write(changes: readonly Change[]): Promise<IndexEntry[]> {
+    const made: IndexEntry[] = []
+    for (const { shard, all } of groupsOf(changes)) {
+      for (let i = 0; i < all.length; i += MAX_CHANGES) {
+        const some = all.slice(i, i + MAX_CHANGES)
+        const own = this.#copy.shard(shard)
+        const written = await this.index.write(shard, some, own.epoch)
+        own.wrote(written, fieldAfter(some.at(-1) as Change))
+        some.forEach((change, n) => {
+          const { policy, identity } = change
+          const { isMade, entry } = written.entries[n] as Written['entries'][number]
+          const field = fieldOf(policy, identity)
+          this.#reads.noteChange(field, entry?.since ?? written.now)
+          if (isMade && entry) made.push({ ...entry, policy, identity })
+          if (isMade && change.op === 'ERASE') own.forget(field)
+          if (!entry || change.op === 'ERASE') this.#copy.mirror.delete(policy, identity)
+          if (entry) this.#copy.take(own, isMade ? fieldAfter(change) : field, entry, written.now)
+        })
+      }
+    }
+    return made
+  }
+
+  /** What cannot be written now is tried again with the next look. */
+  async #writeBans(): Promise<void> {
+    if (this.#looks.isClosed) return
+    try {
+      await this.#bans.write()
+    } catch (error) {
+      // Redis is away. The mirror has them.
+      this.#options.onFailed(error as Error)
+    }
+  }
+
+  async #look(): Promise<void> {
+    if (this.#options.isAway()) return
+    try {
+      if (this.#copy.mirror.readsAgain?.(() => this.#time.now())) {
+        this.#calmLooks = 0
+        for (const shard of this.#copy.shards) shard.readsAgain = true
+      }
+      await (this.#isLoaded ? this.#readChanged() : this.load())
+      this.#calmLooks++
+      // Evicted as a whole, and no process writes it again.
+      if (this.#copy.shards.every(({ incarnation }) => incarnation === '') && (await this.index.hasMarker())) {
+        this.#calmLooks = 0
+      }
+      await this.#writeBans()
+    } catch (error) {
+      // Redis is away, which decisions report, or does not permit it.
+      this.#options.onFailed(error as Error)
+      this.#calmLooks = 0
+    }
+  }
+
+  async #readChanged(): Promise<void> {
+    const heads = await this.index.heads()
+    this.#turn = (this.#turn + 1) % SHARDS
+    for (const [n, head] of heads.entries()) {
+      const shard = this.#copy.shard(n)
+      // A head does not show that the other key of its shard was evicted.
+      const isInTurn = n === this.#turn && shard.isKnown
+      if (!this.#looks.isClosed && (isInTurn || !shard.isAt(head))) await this.#reads.read(n)
+    }
+    this.#isLoaded = true
+  }
+
+  async #readAll(number: number): Promise<void> {
+    const shard = this.#copy.shard(number)
+    shard.begin()
+    const { isUnconfirmed } = shard
+    /** Names that are known from before, of which a hash may tell that they are forgotten. */
+    const { isKnown } = shard
+    let page = await this.index.page(number, shard.version, shard.tail)
+    const since = page.head?.version ?? 0
+    const seen = new Set<string>()
+    let hasErased = false
+    /** What this process knows and Redis does not. */
+    let lost = new Map<string, IndexEntry>()
+    if (!shard.isContinuedBy(page)) {
+      // A shard that is new to this process has lost nothing.
+      if (shard.isKnown) this.#calmLooks = 0
+      lost = await this.#copy.in(number)
+      if (shard.version > 0) page = await this.index.page(number, 0)
+      const epoch = shard.lostEpoch(page.head, page.now)
+      shard.restart(lost.size === 0 && epoch === undefined ? page.head : undefined)
+      if (lost.size === 0 && epoch === undefined && !page.head) shard.isKnown = false
+    }
+    for (;;) {
+      if (page.head && page.head.epoch > shard.epoch) await this.#copy.forgetUntil(number, page.head.epoch, lost)
+      for (const { version, field, entry } of page.entries) {
+        seen.add(field)
+        if (entry && saltOf(entry) && (isKnown || version > since)) hasErased = true
+      }
+      this.#takePage(shard, page, lost)
+      const isLast = page.entries.length < PAGE
+      shard.read(page, isLast)
+      if (isLast) break
+      page = await this.index.page(number, shard.version)
+    }
+    if (hasErased) {
+      this.#bans.deleteErased(shard)
+      await this.#copy.dropErased(number, seen, lost)
+    }
+    await this.#restore(number, page, lost)
+    // A process that has not seen such an end may have written the name that it stands for, after this read.
+    if (shard.isAhead && [...lost.values()].some(saltOf)) await this.#readAll(number)
+    if (isUnconfirmed && shard.ends.size > 0) this.#options.onUnconfirmed?.([...shard.ends.values()])
+  }
+
+  #takePage(shard: Shard, { entries, now }: Page, lost: Map<string, IndexEntry>): void {
+    for (const { field, entry } of entries) {
+      if (!entry) continue
+      const known = lost.get(field) ?? shard.endOf(field, entry)
+      // From an older state of Redis, or of a process that did not know it.
+      if (known && isNewer(known, entry)) {
+        lost.set(field, known)
+        continue
+      }
+      lost.delete(field)
+      const isOld = !entry.isEnded && entry.since < now - RECENT_MS
+      if (isOld && this.#isLoaded && !this.#copy.mirror.get(entry.policy, entry.identity)) this.#calmLooks = 0
+      if (this.#reads.isOutdated(field, entry.since)) continue
+      this.#copy.take(shard, field, entry, now)
+    }
+  }
+
+  /** Writes again what Redis has lost. `page`: the last that was read of it. */
+  async #restore(number: number, { head, now }: Page, lost: ReadonlyMap<string, IndexEntry>): Promise<void> {
+    const shard = this.#copy.shard(number)
+    // What was ended meanwhile is not known any more.
+    const entries = [...lost.values()].filter(
+      ({ policy, identity, isEnded }) => isEnded || this.#copy.mirror.get(policy, identity),
+    )
+    try {
+      const epoch = shard.lostEpoch(head, now)
+      if (entries.length === 0 && epoch !== undefined) await this.index.write(number, [], epoch)
+      const written = await this.keep(entries)
+      const restored = written.filter(({ policy, identity }) => !lost.get(fieldOf(policy, identity))?.isUnwritten)
+      if (restored.length > 0) this.#options.onRestored(restored)
+    } catch (error) {
       shard.startAnew()
-      return
+      throw error
     }
-    shard.take(field, entry)
-    this.mirror.set(entry, now)
-  }
-
-  /** Drops what is known of identities that were forgotten. `seen`: the fields that the index has. */
-  async dropErased(number: number, seen: ReadonlySet<string>, lost: Map<string, IndexEntry>): Promise<void> {
-    const shard = this.shard(number)
-    for (const [field, entry] of await this.in(number)) {
-      const end = shard.erasedEnd(field, entry)
-      if (!end || entry.since > end.since) continue
-      this.mirror.delete(entry.policy, entry.identity)
-      shard.forget(field)
-      // A process that did not know has written it again.
-      if (seen.has(field)) lost.set(field, end)
-      else lost.delete(field)
-    }
-  }
-
-  /** What this process knows of a shard, by field: entries, and what has ended. */
-  async in(shard: number): Promise<Map<string, IndexEntry>> {
-    const known = new Map<string, IndexEntry>()
-    const own = this.shard(shard)
-    if (!own.isKnown) return known
-    const now = this.#time.now()
-    for (const [field, entry] of own.ends) {
-      if (entry.until > now) known.set(field, entry)
-      else own.forget(field)
-    }
-    let looked = 0
-    for (const entry of this.mirror) {
-      // Lets requests run in between.
-      if (++looked % LOOKED_AT_ONCE === 0) await setImmediate()
-      const field = fieldOf(entry.policy, entry.identity)
-      if (entry.until > now && shardOf(field) === shard) known.set(field, entry)
-    }
-    return known
-  }
-
-  /** All was made void up to an instant. */
-  async forgetUntil(number: number, epoch: number, lost?: Map<string, IndexEntry>): Promise<void> {
-    const shard = this.shard(number)
-    for (const [field, { policy, identity, since }] of await this.in(number)) {
-      if (since > epoch) continue
-      this.mirror.delete(policy, identity)
-      shard.forget(field)
-      lost?.delete(field)
-    }
-    shard.epoch = Math.max(shard.epoch, epoch)
-    shard.isKnown = true
   }
 }

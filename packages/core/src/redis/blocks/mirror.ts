@@ -2,15 +2,15 @@ import { goesBefore, type RankedBan } from '../../blocks/ban-order.js'
 import { BlockedRanges } from '../../blocks/blocked-ranges.js'
 import { type Banning, EVERY_POLICY } from '../../store/store.js'
 import { Heap } from '../../util/heap.js'
-import { readKept } from '../scripts/decode.js'
+import { decodeBlock } from '../scripts/decode.js'
 import type { IndexEntry } from './entry.js'
 
 /** Most blocks and bans that a process knows, without networks. */
-export const MOST = 100_000
+export const MAX_BLOCKS = 100_000
 /** Most networks that can be blocked: Redis decides of the others, but of networks only processes know. */
-export const MOST_NETWORKS = 100_000
+export const MAX_NETWORKS = 100_000
 /** Most networks that a process knows: several processes may add the last ones at once. */
-const MOST_KNOWN_NETWORKS = 2 * MOST_NETWORKS
+const MAX_KNOWN_NETWORKS = 2 * MAX_NETWORKS
 /** Of IPv4, or a shorter prefix than that of any one client of IPv6. */
 const NETWORK = /^ip=(?:[\d.]+\/\d+|.+\/(?:[1-5]?\d|6[0-3]))$/
 /** How many entries are checked for their end with each one that is added, and with each look for room. */
@@ -66,7 +66,7 @@ export class Mirror {
     if (!this.#isFull) return false
     this.#sweep(now(), SWEPT_PER_LOOK)
     const at = performance.now()
-    if (this.#size - this.#networks > 0.9 * MOST || at < this.#readAgainAt) return false
+    if (this.#size - this.#networks > 0.9 * MAX_BLOCKS || at < this.#readAgainAt) return false
     this.#readAgainAt = at + READ_AGAIN_MS
     this.#isFull = false
     this.#isPartial = false
@@ -150,7 +150,7 @@ export class Mirror {
   }
 
   #hasRoom({ identity }: Known): boolean {
-    return isNetwork(identity) ? this.#networks < MOST_KNOWN_NETWORKS : this.#size - this.#networks < MOST
+    return isNetwork(identity) ? this.#networks < MAX_KNOWN_NETWORKS : this.#size - this.#networks < MAX_BLOCKS
   }
 
   #count(identity: string, by: 1 | -1): void {
@@ -159,8 +159,8 @@ export class Mirror {
   }
 
   /** A walk in a circle, a few at a time. */
-  #sweep(now: number, most: number): void {
-    for (let n = 0; n < most; n++) {
+  #sweep(now: number, max: number): void {
+    for (let n = 0; n < max; n++) {
       const { value, done } = this.#walk.next()
       if (done) {
         this.#walk = this.#byIdentity.values()
@@ -174,7 +174,7 @@ export class Mirror {
 }
 
 function knownOf(entry: IndexEntry): Known {
-  const { ban } = readKept(entry.kept)
+  const { ban } = decodeBlock(entry.encoded)
   return ban && !isNetwork(entry.identity) ? { ...entry, rung: ban.rung, place: 0 } : entry
 }
 

@@ -5,14 +5,14 @@ import type { StoreEvents } from '../../store/events.js'
 import { type IdentityByKind, startOf } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
 import type { Audience } from '../../util/listeners.js'
-import { keptText } from '../scripts/decode.js'
-import { MOST_CHANGES, PAGE } from './block-index.js'
+import { encodeBlock } from '../scripts/decode.js'
+import { MAX_CHANGES, PAGE } from './block-index.js'
 import { blockEntry, type IndexEntry } from './entry.js'
-import type { HeldBlocks } from './held-blocks.js'
 import { pageOf } from './index-pages.js'
+import type { MirroredBlocks } from './mirrored-blocks.js'
 
 export interface RedisBlocksOptions {
-  readonly held: HeldBlocks
+  readonly mirrored: MirroredBlocks
   readonly now: () => number
   readonly block: (policy: string, identity: string, forMs: number, reason: string) => Promise<void>
   readonly unblock: (policy: string, identity: string) => Promise<void>
@@ -31,16 +31,16 @@ export class RedisBlocks implements StoreBlocks {
   }
 
   get known(): number {
-    return this.#options.held.size
+    return this.#options.mirrored.size
   }
 
   async list(query?: BlockQuery): Promise<BlockPage> {
-    return pageOf(this.#options.held.index, checkedQuery(query), blockEntry)
+    return pageOf(this.#options.mirrored.index, checkedQuery(query), blockEntry)
   }
 
   async get(identity: IdentityByKind, scope?: BlockScope): Promise<BlockEntry | undefined> {
     const place = placeOf('blocks.get', identity, checkedScope('blocks.get', scope))
-    const entry = await this.#options.held.index.get(place.policy, place.identity)
+    const entry = await this.#options.mirrored.index.get(place.policy, place.identity)
     return entry && !entry.isEnded && entry.until > this.#options.now() ? blockEntry(entry) : undefined
   }
 
@@ -71,7 +71,7 @@ export class RedisBlocks implements StoreBlocks {
     let some: IndexEntry[] = []
     for await (const entry of entries) {
       some.push(indexEntry(checkedEntry(index++, entry)))
-      if (some.length < MOST_CHANGES) continue
+      if (some.length < MAX_CHANGES) continue
       added += await this.#options.keep(some)
       some = []
     }
@@ -81,5 +81,5 @@ export class RedisBlocks implements StoreBlocks {
 
 function indexEntry(entry: BlockEntry): IndexEntry {
   const { policy = EVERY_POLICY, kind, value, since, until, times } = entry
-  return { policy, identity: startOf(kind) + value, since, until, times, isEnded: false, kept: keptText(entry) }
+  return { policy, identity: startOf(kind) + value, since, until, times, isEnded: false, encoded: encodeBlock(entry) }
 }

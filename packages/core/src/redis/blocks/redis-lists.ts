@@ -2,11 +2,11 @@ import type { CheckedQuery } from '../../blocks/given-blocks.js'
 import type { ListRow, ListsKeeper } from '../../blocks/kept-list.js'
 import { type NamedEntry, NamedLists } from '../../blocks/named-lists.js'
 import { startOf, textValue } from '../../store/identity.js'
-import { keptReason } from '../scripts/decode.js'
+import { encodeReason } from '../scripts/decode.js'
 import { blockEntry, type IndexEntry } from './entry.js'
-import { HeldEntries, type HeldEntriesOptions } from './held-entries.js'
+import type { EntryMirror } from './index-copy.js'
 import { pageOf } from './index-pages.js'
-import type { EntryMirror } from './known-entries.js'
+import { KnownEntries, type KnownEntriesOptions } from './known-entries.js'
 
 /** For how long it is remembered that an entry was removed: a process that is cut off for longer writes it again. */
 const END_MS = 30 * 86_400_000
@@ -15,14 +15,14 @@ const END_MS = 30 * 86_400_000
 export class RedisLists implements ListsKeeper {
   readonly named: NamedLists
   readonly now: () => number
-  readonly #held: HeldEntries
+  readonly #known: KnownEntries
   #isStarted = false
   #pending: Promise<void> | undefined
 
-  constructor(options: Omit<HeldEntriesOptions, 'mirror' | 'name' | 'marker'>) {
+  constructor(options: Omit<KnownEntriesOptions, 'mirror' | 'name' | 'marker'>) {
     this.now = () => options.time.now()
     this.named = new NamedLists(this.now)
-    this.#held = new HeldEntries({
+    this.#known = new KnownEntries({
       ...options,
       name: 'lists',
       mirror: mirrorOf(this.named),
@@ -31,7 +31,7 @@ export class RedisLists implements ListsKeeper {
   }
 
   loaded(): Promise<void> {
-    return this.#held.loaded()
+    return this.#known.loaded()
   }
 
   get pending(): Promise<void> | undefined {
@@ -45,24 +45,24 @@ export class RedisLists implements ListsKeeper {
     const over = () => {
       this.#pending = undefined
     }
-    this.#pending = this.#held.load().then(over, over)
-    this.#held.start()
+    this.#pending = this.#known.load().then(over, over)
+    this.#known.start()
   }
 
-  doubt(): void {
-    if (this.#isStarted) this.#held.doubt()
+  suspect(): void {
+    if (this.#isStarted) this.#known.suspect()
   }
 
   close(): void {
-    this.#held.close()
+    this.#known.close()
   }
 
   add(list: string, { identity, until, reason }: ListRow): Promise<void> {
-    return this.#held.add(list, identity, { until }, keptReason(reason))
+    return this.#known.add(list, identity, { until }, encodeReason(reason))
   }
 
   remove(policy: string, identities: readonly string[]): Promise<void> {
-    return this.#held.endAll(
+    return this.#known.endAll(
       identities.map((identity) => ({ policy, identity })),
       END_MS,
     )
@@ -70,7 +70,7 @@ export class RedisLists implements ListsKeeper {
 
   /** Removes an identity from every list. */
   async forget(identity: string): Promise<void> {
-    for (const name of await this.#held.namesOf(identity)) await this.#held.erase(name, identity, END_MS)
+    for (const name of await this.#known.namesOf(identity)) await this.#known.erase(name, identity, END_MS)
   }
 
   /** The lists that have an identity or its address, as far as they have not ended. */
@@ -78,7 +78,7 @@ export class RedisLists implements ListsKeeper {
     const { kind, value } = textValue(identity)
     const found = new NamedLists(this.now)
     const names = new Set<string>()
-    for await (const entry of this.#held.all()) {
+    for await (const entry of this.#known.all()) {
       if (!entry.identity.startsWith(startOf(kind)) || (kind !== 'ip' && entry.identity !== identity)) continue
       found.set(namedEntry(entry))
       names.add(entry.policy)
@@ -89,12 +89,12 @@ export class RedisLists implements ListsKeeper {
   }
 
   async get(list: string, identity: string): Promise<ListRow | undefined> {
-    const entry = await this.#held.index.get(list, identity)
+    const entry = await this.#known.index.get(list, identity)
     return entry && !entry.isEnded ? namedEntry(entry) : undefined
   }
 
   page(list: string, query: CheckedQuery<ListRow>) {
-    return pageOf(this.#held.index, query, (entry) => (entry.policy === list ? namedEntry(entry) : undefined))
+    return pageOf(this.#known.index, query, (entry) => (entry.policy === list ? namedEntry(entry) : undefined))
   }
 }
 
@@ -125,5 +125,5 @@ function namedEntry(entry: IndexEntry): NamedEntry {
 }
 
 function indexEntry({ list, identity, reason, since, until }: NamedEntry): IndexEntry {
-  return { policy: list, identity, until, since, times: 1, isEnded: false, kept: keptReason(reason) }
+  return { policy: list, identity, until, since, times: 1, isEnded: false, encoded: encodeReason(reason) }
 }

@@ -3,7 +3,7 @@ import type { Head, Page, Written } from './block-index.js'
 import { erasedField, type IndexEntry, isNewer, saltOf } from './entry.js'
 
 /** Most ends that are known of a shard, 100,000 in all; the oldest go first. */
-const MOST_ENDS = 6250
+const MAX_ENDS = 6250
 /** For how long all that was made void is written again where Redis has lost it, as long as the index has it. */
 const EPOCH_MS = 86_400_000
 
@@ -18,7 +18,7 @@ export class Shard {
   /** How many of these have a hash in place of names, by its salt: mostly one, as processes use one that they know. */
   readonly #salts = new Map<string, number>()
   /** Whether Redis may have lost changes since, without a new incarnation: another server answers, which had not all of them. */
-  isInDoubt = false
+  isUnconfirmed = false
   /** Whether this process may know entries of it. */
   isKnown = false
   /** Whether the next read is of all entries, as some had no room. */
@@ -30,7 +30,7 @@ export class Shard {
 
   /** The end that is known of what the index has an entry of: what was there when all was made void has ended, too. */
   endOf(field: string, entry: IndexEntry): IndexEntry | undefined {
-    if (entry.since <= this.epoch) return { ...entry, isEnded: true, since: this.epoch, kept: '' }
+    if (entry.since <= this.epoch) return { ...entry, isEnded: true, since: this.epoch, encoded: '' }
     const [end, erased] = [this.ends.get(field), this.erasedEnd(field, entry)]
     return end && erased ? (isNewer(end, erased) ? end : erased) : (end ?? erased)
   }
@@ -39,9 +39,9 @@ export class Shard {
   erasedEnd(field: string, { policy, identity }: BlockPlace): IndexEntry | undefined {
     let last: IndexEntry | undefined
     for (const salt of this.#salts.keys()) {
-      const kept = erasedField(field, salt)
-      const end = this.ends.get(kept)
-      if (end && (!last || isNewer(end, last))) last = { ...end, policy, identity, kept }
+      const encoded = erasedField(field, salt)
+      const end = this.ends.get(encoded)
+      if (end && (!last || isNewer(end, last))) last = { ...end, policy, identity, encoded }
     }
     return last
   }
@@ -50,7 +50,7 @@ export class Shard {
   take(field: string, entry: IndexEntry): void {
     this.forget(field)
     if (!entry.isEnded) return
-    if (this.ends.size >= MOST_ENDS) this.forget(this.ends.keys().next().value as string)
+    if (this.ends.size >= MAX_ENDS) this.forget(this.ends.keys().next().value as string)
     this.ends.set(field, entry)
     this.#countSalt(entry, 1)
   }
@@ -77,18 +77,18 @@ export class Shard {
 
   /** What the next page is asked for. */
   get tail(): string {
-    return this.isInDoubt && !this.isAhead && this.#tail.version === this.version ? this.#tail.field : ''
+    return this.isUnconfirmed && !this.isAhead && this.#tail.version === this.version ? this.#tail.field : ''
   }
 
   isAt(head: Head | undefined): boolean {
-    if (this.isInDoubt || this.readsAgain) return false
+    if (this.isUnconfirmed || this.readsAgain) return false
     return head ? head.incarnation === this.incarnation && head.version === this.version : !this.isKnown
   }
 
   /** Whether Redis has all that is known here, and later changes on top of it. */
   isContinuedBy({ head, isContinued }: Page): boolean {
     if (!head || head.incarnation !== this.incarnation || head.version < this.version) return false
-    return isContinued && (!this.isInDoubt || this.tail !== '')
+    return isContinued && (!this.isUnconfirmed || this.tail !== '')
   }
 
   /** `head`: of what is read from now on, where nothing is known that it could lack. A read that fails then goes on where it was. */
@@ -96,7 +96,7 @@ export class Shard {
     this.#rewind()
     if (!head) return
     this.incarnation = head.incarnation
-    this.isInDoubt = false
+    this.isUnconfirmed = false
   }
 
   /** Call it before each read. */
@@ -127,7 +127,7 @@ export class Shard {
       this.version = head?.version ?? 0
       this.incarnation = head?.incarnation ?? ''
       this.epoch = Math.max(this.epoch, head?.epoch ?? 0)
-      this.isInDoubt = false
+      this.isUnconfirmed = false
       this.isAhead = false
     } else if (last) this.version = last.version
   }
@@ -135,7 +135,7 @@ export class Shard {
   /** Call it with every change that this process makes. Changes of others in between still have to be read. */
   wrote({ before, head }: Written, field: string): void {
     this.isKnown = true
-    if (head.incarnation !== this.incarnation || before !== this.version || this.isInDoubt) {
+    if (head.incarnation !== this.incarnation || before !== this.version || this.isUnconfirmed) {
       this.isAhead = true
       return
     }

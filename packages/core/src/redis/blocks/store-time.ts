@@ -9,7 +9,7 @@ export class StoreTime {
   }
 
   /** Counted from when the reply came, so that no reported wait is too short. */
-  hear(now: number): void {
+  observe(now: number): void {
     this.#ahead = now - performance.now()
   }
 

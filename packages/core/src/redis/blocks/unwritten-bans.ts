@@ -1,9 +1,9 @@
-import { type Change, MOST_CHANGES } from './block-index.js'
+import { type Change, MAX_CHANGES } from './block-index.js'
 import { fieldOf } from './entry.js'
 import type { Shard } from './shards.js'
 
 /** Most bans that wait to be written to the index. */
-const MOST_UNWRITTEN = 10_000
+const MAX_UNWRITTEN = 10_000
 
 /** Bans that began just now, which Redis has under their block keys alone, by field: those that are not in the index yet. */
 export class UnwrittenBans extends Map<string, Change> {
@@ -17,7 +17,7 @@ export class UnwrittenBans extends Map<string, Change> {
 
   /** Whether there was room for it. */
   add(change: Change): boolean {
-    if (this.size >= MOST_UNWRITTEN) return false
+    if (this.size >= MAX_UNWRITTEN) return false
     this.set(fieldOf(change.policy, change.identity), change)
     return true
   }
@@ -36,7 +36,7 @@ export class UnwrittenBans extends Map<string, Change> {
     this.#isWriting = true
     try {
       while (this.size > 0) {
-        const some = [...this].slice(0, MOST_CHANGES)
+        const some = [...this].slice(0, MAX_CHANGES)
         await this.#write(some.map(([, change]) => change))
         for (const [field, change] of some) if (this.get(field) === change) this.delete(field)
       }

@@ -10,8 +10,8 @@ import {
   type StrikeResult,
 } from '../../store/store.js'
 import type { Outbox } from '../batching/outbox.js'
-import type { HeldBlocks } from '../blocks/held-blocks.js'
-import { stillHeld } from '../layers/block-checks.js'
+import type { MirroredBlocks } from '../blocks/mirrored-blocks.js'
+import { confirmedBlock } from '../layers/block-checks.js'
 import { strikeResult } from '../scripts/decode.js'
 import { termsText } from '../scripts/encode.js'
 import { blockSuffix, keyStart, strikesSuffix } from '../scripts/keys.js'
@@ -22,7 +22,7 @@ import type { Changes } from './changes.js'
 
 export interface StrikesOptions extends RedisBase {
   readonly outbox: Outbox
-  readonly held: HeldBlocks
+  readonly mirrored: MirroredBlocks
   readonly changes: Changes
 }
 
@@ -38,12 +38,12 @@ export class Strikes {
   }
 
   async strike(terms: BanTerms, identity: string, strike: Strike): Promise<StrikeResult> {
-    const { connection, prefix, timeoutMs, clock, marker, slots, outbox, held, changes } = this.#options
+    const { connection, prefix, timeoutMs, clock, marker, slots, outbox, mirrored, changes } = this.#options
     const { policy, scope } = terms
     const question = { plan: { policy, banningPolicy: scope }, identities: [identity] }
     // Networks that are blocked are known here alone.
-    const known = strike.weight > 0 ? await stillHeld(this.#options, question) : undefined
-    if (known) return held.report(known.entry)
+    const known = strike.weight > 0 ? await confirmedBlock(this.#options, question) : undefined
+    if (known) return mirrored.report(known.entry)
     const start = keyStart(prefix, identity)
     const blockKeys = [...new Set([policy, scope, EVERY_POLICY])].map((name) => start + blockSuffix(name))
     const keys = [start + strikesSuffix(scope), ...blockKeys]
@@ -62,7 +62,7 @@ export class Strikes {
       ],
     }))
     const result = strikeResult(reply)
-    if (result.block?.hasBegun) held.began(terms, identity, result.now, result.block)
+    if (result.block?.hasBegun) mirrored.began(terms, identity, result.now, result.block)
     // Refusals from before the block are not repeated.
     if (result.block) changes.note({ kind: 'ban', policy: scope, identity })
     return result

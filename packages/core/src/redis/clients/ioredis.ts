@@ -66,12 +66,12 @@ export function ioredis(client: Client, silenceMs: number, events: WireEvents): 
 function silenceWatches(silenceMs: number): (node: Client) => void {
   const watchOf = perClient((node) => {
     let connects = 0
-    const heard = () => {
+    const observed = () => {
       const { stream, commandQueue } = node
       const isDue = stream && !stream.destroyed && commandQueue.length > 0
       return isDue ? `${connects} ${stream.bytesRead}` : undefined
     }
-    const watch = silenceWatch(silenceMs, heard, (error) => node.stream.destroy(error))
+    const watch = silenceWatch(silenceMs, observed, (error) => node.stream.destroy(error))
     // Its greeting is due, too: a server may accept a connection and say nothing.
     node.on('connect', () => {
       connects++

@@ -23,18 +23,18 @@ function replyWatch(
   let due = 0
   let replies = 0
   const watch = silenceWatch(silenceMs, () => (due === 0 ? undefined : replies), onSilence)
-  const heard = () => {
+  const noteReply = () => {
     due--
     replies++
   }
   const failed = (error: Error) => {
-    heard()
+    noteReply()
     onError(error)
   }
   const watched: Watched = (reply) => {
     due++
     watch()
-    reply.then(heard, failed)
+    reply.then(noteReply, failed)
     return reply
   }
   // A greeting is due, too: a server may accept a connection and say nothing.

@@ -6,7 +6,7 @@ import type { IdentityByKind } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
 import type { Outbox } from '../batching/outbox.js'
 import { blockEntry, type IndexEntry } from '../blocks/entry.js'
-import type { HeldBlocks } from '../blocks/held-blocks.js'
+import type { MirroredBlocks } from '../blocks/mirrored-blocks.js'
 import type { RedisLists } from '../blocks/redis-lists.js'
 import type { BlockChanges } from '../changes/block-changes.js'
 import type { Changes } from '../changes/changes.js'
@@ -45,7 +45,7 @@ interface IdentityParts extends RedisBase {
   readonly now: () => number
   readonly outbox: Outbox
   readonly changes: Changes
-  readonly held: HeldBlocks
+  readonly mirrored: MirroredBlocks
   readonly blockChanges: BlockChanges
   readonly lists: RedisLists
   readonly refusals: RefusalLog | undefined
@@ -69,7 +69,7 @@ export async function forget(state: IdentityParts, given: IdentityByKind): Promi
 
 /** What Redis keeps of an identity: looks through all keys of the server. */
 export async function kept(state: IdentityParts, given: IdentityByKind): Promise<KeptState> {
-  const { connection, prefix, timeoutMs, now, held, lists } = state
+  const { connection, prefix, timeoutMs, now, mirrored, lists } = state
   const identity = identityText('kept', given)
   const { counts, strikes } = namesIn(await restsOfKeys(connection, timeoutMs, startOfKeys(state, identity)))
   const keys = strikes.map((policy) => keyStart(prefix, identity) + strikesSuffix(policy))
@@ -78,7 +78,7 @@ export async function kept(state: IdentityParts, given: IdentityByKind): Promise
     identity,
     counts,
     strikes: strikes.flatMap((policy, i) => strikesIn(policy, records[i]) ?? []),
-    blocks: await blocksFor(identity, now(), held.all()),
+    blocks: await blocksFor(identity, now(), mirrored.all()),
     lists: await lists.namesFor(identity),
   }
 }

@@ -16,10 +16,10 @@ import type { RedisBase } from '../slots/base.js'
 import type { Change, Layer } from './layer.js'
 
 /** Longest that a refusal is repeated, in ms: room that is made elsewhere may go unnoticed for so long. */
-const MOST_MS = 1000
+const MAX_MS = 1000
 /** Most refusals kept, and most of them for one key: other costs, other policies. */
-const MOST = 10_000
-const MOST_PER_KEY = 8
+const MAX_REFUSALS = 10_000
+const MAX_PER_KEY = 8
 
 interface Refusal {
   readonly request: StoreRequest
@@ -56,7 +56,7 @@ class Generation {
     this.size++
     if (!others) this.#byKey.set(key, [refusal])
     // The newest first, since that is what is asked for next.
-    else if (others.unshift(refusal) > MOST_PER_KEY) others.pop()
+    else if (others.unshift(refusal) > MAX_PER_KEY) others.pop()
     if (request.identities.length === 1) return
     for (const identity of refusedOn) {
       const id = `${request.plan.policy}\n${identity}`
@@ -213,13 +213,13 @@ export class DenyCache implements Layer {
     if (!refusal || (block ? request.identities : refusal.refusedOn).some(isStale)) return
     const from = this.#now()
     if (this.#isSteppedBack(from) || (this.#clock && from < result.now)) return
-    const holdsMs = Math.min(MOST_MS, refusal.holdsMs)
+    const holdsMs = Math.min(MAX_MS, refusal.holdsMs)
     // Redis's ms may be about to end when it decides, and it decides after the request was sent.
     const until = this.#clock ? result.now + holdsMs : sentAt + holdsMs - 1
     if (from >= until) return
     // One timer for all generations, only while there are any. It does not keep the process alive.
-    this.#timer ??= setInterval(() => this.#turn(), MOST_MS).unref()
-    if (this.#young.size >= MOST / 2) this.#turn()
+    this.#timer ??= setInterval(() => this.#turn(), MAX_MS).unref()
+    if (this.#young.size >= MAX_REFUSALS / 2) this.#turn()
     const { refusedOn } = refusal
     this.#young.add({ request, result: copyOf(request.plan, result), refusedOn, from, until, isOver: false })
   }
@@ -340,8 +340,8 @@ function refusalOf(request: StoreRequest, result: StoreResult) {
 function copyOf({ reports }: Plan, { now, values, offset, block }: StoreResult): StoreResult {
   const source = 'deny-cache'
   if (block) {
-    const { hasBegun: _, ...held } = block
-    return { ...refusalBy(held, now), source }
+    const { hasBegun: _, ...rest } = block
+    return { ...refusalBy(rest, now), source }
   }
   return { now, allowed: false, values: values.slice(offset, offset + reports * STRIDE), offset: 0, source }
 }

@@ -1,14 +1,14 @@
 import { CHARGE, CONSUME, refusalBy, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
 import type { IndexEntry } from '../blocks/entry.js'
-import type { HeldBlocks } from '../blocks/held-blocks.js'
+import type { MirroredBlocks } from '../blocks/mirrored-blocks.js'
 import type { RedisBase } from '../slots/base.js'
-import { stillHeld } from './block-checks.js'
+import { confirmedBlock } from './block-checks.js'
 import type { Layer } from './layer.js'
 import { UnderWay } from './under-way.js'
 
 export interface KnownBlocksOptions extends RedisBase {
-  readonly held: HeldBlocks
+  readonly mirrored: MirroredBlocks
   readonly connectTimeoutMs: number
   /** Whether a block that Redis has confirmed refuses for a moment without asking again. */
   readonly remembers: boolean
@@ -52,8 +52,8 @@ export class KnownBlocks implements Layer {
         return this.decide(request)
       })
     }
-    const { held, slots } = this.#options
-    const entry = held.find(request)
+    const { mirrored, slots } = this.#options
+    const entry = mirrored.find(request)
     if (!entry) return this.#next.decide(request)
     if (this.#isConfirmed(request, entry)) return this.#refused(entry, 'deny-cache')
     return slots.causeFor(request.identities)
@@ -64,22 +64,22 @@ export class KnownBlocks implements Layer {
   onResult({ plan, identities }: StoreRequest, result: StoreResult, _slot: number, sentAt: number): void {
     const { block, now } = result
     if (!block) return
-    const { held, clock } = this.#options
-    if (plan.ban && block.hasBegun) held.began(plan.ban, identities[plan.ban.identity] as string, now, block)
-    const entry = held.find({ plan, identities })
+    const { mirrored, clock } = this.#options
+    if (plan.ban && block.hasBegun) mirrored.began(plan.ban, identities[plan.ban.identity] as string, now, block)
+    const entry = mirrored.find({ plan, identities })
     // Of several blocks only the one by which Redis refuses is confirmed.
     if (entry?.until === now + block.remainingMs) this.#confirmedAt.set(entry, clock ? now : sentAt)
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#options.held.close()
+    this.#options.mirrored.close()
     await this.#asking.over()
   }
 
   async #decideByRedis(request: StoreRequest): Promise<StoreResult> {
     const at = this.#now()
-    const still = await stillHeld(this.#options, request)
+    const still = await confirmedBlock(this.#options, request)
     if (!still) return this.#next.decide(request)
     if (!still.source) this.#confirmedAt.set(still.entry, at)
     return this.#refused(still.entry, still.source)
@@ -94,12 +94,12 @@ export class KnownBlocks implements Layer {
   }
 
   #refused(entry: IndexEntry, source?: 'mirror' | 'deny-cache'): StoreResult {
-    const { now, block } = this.#options.held.report(entry)
+    const { now, block } = this.#options.mirrored.report(entry)
     return { ...refusalBy(block, now), ...(source && { source }) }
   }
 
   async #start(): Promise<void> {
-    const { held, connection, connectTimeoutMs } = this.#options
+    const { mirrored, connection, connectTimeoutMs } = this.#options
     let timer: NodeJS.Timeout | undefined
     let isOver = () => {}
     const over = new Promise<void>((resolve) => {
@@ -109,7 +109,7 @@ export class KnownBlocks implements Layer {
         () => resolve(),
       )
     })
-    await Promise.race([held.looked, over])
+    await Promise.race([mirrored.looked, over])
     clearTimeout(timer)
     isOver()
   }

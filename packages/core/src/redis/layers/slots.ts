@@ -48,7 +48,7 @@ export class Slots implements Layer {
   }
 
   onResult(request: StoreRequest, result: StoreResult, slot: number): void {
-    if (request.permitId !== '') this.#permits.heard(request, result, slot)
+    if (request.permitId !== '') this.#permits.record(request, result, slot)
   }
 
   /** Releases the permits that this process holds. Those whose server is away lapse by themselves. */

@@ -28,7 +28,7 @@ export class HeldPermits {
   #sweptAt = 0
 
   /** Call it with every result of a request that names permits. */
-  heard(request: StoreRequest, result: StoreResult, slot: number): void {
+  record(request: StoreRequest, result: StoreResult, slot: number): void {
     const { op, permitId, costs } = request
     // The parts of one decision on several slots share a permit id. One that was made whole is released by its first slot.
     const id = slot === 0 ? permitId : `${slot} ${permitId}`

@@ -11,12 +11,12 @@ interface Look {
   /** Of a cluster, a master that takes undeclared keys. */
   readonly node: string | undefined
   /** How many may be held so that there is room. */
-  readonly most: number
+  readonly maxHeld: number
   readonly resolve: (mayBeFree: boolean) => void
 }
 
 /** Most keys of one script: Redis does nothing else meanwhile. */
-const MOST_KEYS = 500
+const MAX_KEYS = 500
 const NONE = '0'.charCodeAt(0)
 
 /** Whether permits may be free: all that is asked in one turn of the event loop is one script for each master. */
@@ -37,10 +37,10 @@ export class PermitLooks {
       const slot = slots.of(identity)
       const node = crossSlots?.nodeFor(slot, identity)
       if (breaker.causeFor(slot) || (slots.isCluster && node === undefined)) return true
-      const most = Math.min(...cell.limits.map(({ capacity }) => capacity)) - cost
+      const maxHeld = Math.min(...cell.limits.map(({ capacity }) => capacity)) - cost
       const key = keyStart(prefix, identity) + cellSuffix(plan.policy, cell)
       return new Promise<boolean>((resolve) => {
-        if (this.#waiting.push({ key, node, most, resolve }) === 1) setImmediate(() => this.#flush())
+        if (this.#waiting.push({ key, node, maxHeld, resolve }) === 1) setImmediate(() => this.#flush())
       })
     })
     return (await Promise.all(looks)).every((mayBeFree) => mayBeFree)
@@ -50,14 +50,14 @@ export class PermitLooks {
     const waiting = this.#waiting
     this.#waiting = []
     for (const [node, looks] of groupBy(waiting, (look) => look.node)) {
-      for (let i = 0; i < looks.length; i += MOST_KEYS) this.#send(looks.slice(i, i + MOST_KEYS), node)
+      for (let i = 0; i < looks.length; i += MAX_KEYS) this.#send(looks.slice(i, i + MAX_KEYS), node)
     }
   }
 
   async #send(looks: readonly Look[], node: string | undefined): Promise<void> {
     const { connection, timeoutMs, clock } = this.#options
     const keys = looks.map(({ key }) => key)
-    const args = [clock ? String(clock()) : '', ...looks.map(({ most }) => String(most))]
+    const args = [clock ? String(clock()) : '', ...looks.map(({ maxHeld }) => String(maxHeld))]
     const encoded = node === undefined ? { keys, args } : { keys: [], args: [...args, ...keys] }
     // What fails is left to decisions, which find out why.
     const found = await run(connection, timeoutMs, permitsScript, () => encoded, { node }).catch(() => undefined)

@@ -120,28 +120,28 @@ export class ResultReader {
   }
 }
 
-/** A block as it is kept, see `keptText`. */
-export function blockReport(kept: string, remainingMs: number): BlockReport {
-  const { reason, ban } = readKept(kept)
+/** A block as it is kept, see `encodeBlock`. */
+export function blockReport(encoded: string, remainingMs: number): BlockReport {
+  const { reason, ban } = decodeBlock(encoded)
   return ban ? { reason, remainingMs, ban: { rung: ban.rung, strikes: ban.strikes } } : { reason, remainingMs }
 }
 
 /** What is kept of a block: its reason, and of a ban, which rung it is of and how many strikes there were. */
-export type Kept = Pick<BlockEntry, 'reason' | 'ban'>
+export type BlockReason = Pick<BlockEntry, 'reason' | 'ban'>
 
 /**
  * The reason of a block as it is kept: of a ban it begins with a byte 0, the rung and how many strikes there were. In the index of
  * blocks, for how many ms the rung is remembered stands behind it: so it can be written again. See shared/rung.lua.
  */
-export function keptText({ reason, ban }: Kept): string {
-  if (!ban) return keptReason(reason)
+export function encodeBlock({ reason, ban }: BlockReason): string {
+  if (!ban) return encodeReason(reason)
   const { rung, strikes, forgetAfterMs } = ban
   return `\0${rung}${forgetAfterMs === undefined ? '' : `/${forgetAfterMs}`} ${strikes} ${reason}`
 }
 
-export function readKept(kept: string): Kept {
-  const [, rung, forgetAfterMs, strikes, reason = ''] = /^\0(\d+)(?:\/(\d+))? (\d+) (.*)$/s.exec(kept) ?? []
-  if (rung === undefined) return { reason: kept.startsWith('\0') ? kept.slice(1) : kept }
+export function decodeBlock(encoded: string): BlockReason {
+  const [, rung, forgetAfterMs, strikes, reason = ''] = /^\0(\d+)(?:\/(\d+))? (\d+) (.*)$/s.exec(encoded) ?? []
+  if (rung === undefined) return { reason: encoded.startsWith('\0') ? encoded.slice(1) : encoded }
   const ban = { rung: Number(rung), strikes: Number(strikes) }
   return { reason, ban: forgetAfterMs === undefined ? ban : { ...ban, forgetAfterMs: Number(forgetAfterMs) } }
 }
@@ -152,7 +152,7 @@ export function reportsOf(cells: readonly Cell[]): readonly ReadReport[] {
 }
 
 /** A reason by hand, as it is kept: never like that of a ban. */
-export function keptReason(reason: string): string {
+export function encodeReason(reason: string): string {
   return reason.startsWith('\0') ? `\0${reason}` : reason
 }
 

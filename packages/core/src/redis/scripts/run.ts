@@ -22,7 +22,7 @@ export interface Server {
 
 /** When a server was last heard, by the performance clock. */
 export interface Pulse {
-  heardAt: number
+  lastReplyAt: number
 }
 
 export interface RunOptions {
@@ -186,7 +186,7 @@ class Attempt extends Timed implements Wait {
       send(this).then(
         (reply) => {
           deadlines.end(this)
-          if (pulse) pulse.heardAt = performance.now()
+          if (pulse) pulse.lastReplyAt = performance.now()
           this.#resolve(reply)
         },
         (error: Error) => this.#fail(error.message, error),
@@ -230,9 +230,9 @@ class Attempt extends Timed implements Wait {
     const { timeoutMs, pulse } = this.#terms
     const now = performance.now()
     const since = this.#sentAt || this.dueAt - timeoutMs
-    const mostMs = since + SLOWEST * timeoutMs - now
-    const heardAt = this.#sentAt > 0 && pulse && pulse.heardAt > this.#sentAt ? pulse.heardAt : 0
-    return Math.min(mostMs, Math.max(stalledMs, heardAt + timeoutMs - now))
+    const maxMs = since + SLOWEST * timeoutMs - now
+    const lastReplyAt = this.#sentAt > 0 && pulse && pulse.lastReplyAt > this.#sentAt ? pulse.lastReplyAt : 0
+    return Math.min(maxMs, Math.max(stalledMs, lastReplyAt + timeoutMs - now))
   }
 
   #dueIn(ms: number): void {

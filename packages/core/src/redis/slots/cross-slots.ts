@@ -4,7 +4,7 @@ import { run } from '../scripts/run.js'
 import { crossSlotsScript } from '../scripts/scripts.generated.js'
 
 /** After so many failures in a row, or scripts without any of their keys, a master that passed the test is left out for a while. */
-const MOST_DOUBTS = 3
+const MAX_FAILURES = 3
 /** For how long a server that refuses undeclared keys is not asked again. */
 const REFUSED_MS = 60_000
 /** For how long a master that did not have the keys is not asked again: the client's table of slots was out of date. */
@@ -18,7 +18,7 @@ interface Master {
   isSupported: boolean
   /** Until when it is not tried again, by the performance clock. */
   until: number
-  doubts: number
+  failures: number
 }
 
 /**
@@ -60,14 +60,14 @@ export class CrossSlots {
     const known = this.#masters.get(node)
     if (known && (known.isSupported || performance.now() < known.until)) return
     if (!this.#connection.isConnectedTo?.(node)) return
-    const master = { isSupported: false, until: performance.now() + this.#timeoutMs, doubts: known?.doubts ?? 0 }
+    const master = { isSupported: false, until: performance.now() + this.#timeoutMs, failures: known?.failures ?? 0 }
     this.#masters.set(node, master)
     run(this.#connection, this.#timeoutMs, crossSlotsScript, () => ({ keys: [], args: [...keys] }), { node }).then(
       (reply) => {
         if (reply === READ) master.isSupported = true
         else this.#giveUp(master, reply === NOT_HERE ? MOVED_MS : REFUSED_MS)
       },
-      () => this.#doubt(master),
+      () => this.#noteFailure(master),
     )
   }
 
@@ -75,14 +75,14 @@ export class CrossSlots {
   note(node: string, wasOfUse: boolean): void {
     const master = this.#masters.get(node)
     if (!master) return
-    if (wasOfUse) master.doubts = 0
-    else this.#doubt(master)
+    if (wasOfUse) master.failures = 0
+    else this.#noteFailure(master)
   }
 
-  #doubt(master: Master): void {
-    master.doubts++
-    const isRefused = master.doubts >= MOST_DOUBTS
-    if (isRefused) master.doubts = 0
+  #noteFailure(master: Master): void {
+    master.failures++
+    const isRefused = master.failures >= MAX_FAILURES
+    if (isRefused) master.failures = 0
     this.#giveUp(master, isRefused ? REFUSED_MS : 0)
   }
 

@@ -4,7 +4,7 @@ import { emitWarning, type StoreWarning, type Warnings } from '../../util/warnin
 const EVERY_MS = 60_000
 
 /** How many levels of `cause` are read. */
-const MOST_CAUSES = 5
+const MAX_CAUSES = 5
 
 interface Reason {
   /** How errors of this kind read, up to the first quote: what comes after may be a key or a name. */
@@ -135,7 +135,7 @@ export class OutageWarnings {
 function textsOf(error: Error): string[] {
   const texts: string[] = []
   let at: unknown = error
-  for (let depth = 0; at instanceof Error && depth < MOST_CAUSES; depth++, at = at.cause) {
+  for (let depth = 0; at instanceof Error && depth < MAX_CAUSES; depth++, at = at.cause) {
     const { code } = at as NodeJS.ErrnoException
     const [text = ''] = at.message.split(/['"`]/, 1)
     texts.unshift(text.slice(0, 120).trim() || String(code ?? ''))

@@ -12,11 +12,11 @@ export class RedisWarnings {
     this.#emit = emit
   }
 
-  /** `most`: how many blocks and bans a process knows. */
-  blocksFull(most: number): void {
+  /** `max`: how many blocks and bans a process knows. */
+  blocksFull(max: number): void {
     this.#emit(
       'SLUICE_BLOCKS_FULL',
-      `redisStore: there are more blocks and bans than the ${most} that a process knows: those beyond end where Redis ` +
+      `redisStore: there are more blocks and bans than the ${max} that a process knows: those beyond end where Redis ` +
         'loses them. Block networks, or end blocks that are not needed',
     )
   }

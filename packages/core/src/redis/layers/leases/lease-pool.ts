@@ -60,7 +60,7 @@ export class Pool {
     return units <= this.#room
   }
 
-  hear({ plan }: StoreRequest, { values, offset, block }: StoreResult): void {
+  observe({ plan }: StoreRequest, { values, offset, block }: StoreResult): void {
     const rooms = Array.from({ length: plan.reports }, (_, i) => values[offset + i * STRIDE] as number)
     this.#room = block ? 0 : Math.min(...rooms)
   }

@@ -22,10 +22,10 @@ export class Lease {
   #returned = 0
   /** What the store said when it was charged, and how long after `began` it was heard. */
   readonly now: number
-  readonly answeredAfterMs: number
+  readonly repliedAfterMs: number
   readonly #values: readonly number[]
 
-  constructor(request: StoreRequest, result: StoreResult, began: Moment, answeredAfterMs: number) {
+  constructor(request: StoreRequest, result: StoreResult, began: Moment, repliedAfterMs: number) {
     const { plan, costs } = request
     this.request = request
     this.began = began
@@ -33,7 +33,7 @@ export class Lease {
     this.lifeMs = lifeOf(plan, result)
     this.now = result.now
     this.#values = result.values.slice(result.offset, result.offset + plan.reports * STRIDE)
-    this.answeredAfterMs = answeredAfterMs
+    this.repliedAfterMs = repliedAfterMs
   }
 
   /** The report of a decision made `sinceMs` after the result. What others took meanwhile is not known here. */
@@ -86,7 +86,7 @@ export class Spent implements StoreResult {
 
   constructor(lease: Lease, elapsedMs: number, isFirst: boolean) {
     // Both are infinite where the clock stepped back under way.
-    const sinceMs = elapsedMs > lease.answeredAfterMs ? Math.floor(elapsedMs - lease.answeredAfterMs) : 0
+    const sinceMs = elapsedMs > lease.repliedAfterMs ? Math.floor(elapsedMs - lease.repliedAfterMs) : 0
     this.now = lease.now + sinceMs
     this.lease = lease
     this.values = lease.report(sinceMs)

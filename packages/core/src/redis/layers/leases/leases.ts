@@ -23,7 +23,7 @@ export interface LeasesOptions {
 }
 
 /** Most keys with a lease, or that may soon have one; what comes beyond is decided by the store. */
-const MOST_POOLS = 10_000
+const MAX_POOLS = 10_000
 /** How often leases are looked for that are over. */
 const SWEEP_EVERY_MS = 100
 
@@ -97,13 +97,13 @@ export class Leases implements Layer {
     this.#end(pool)
     const cost = request.costs[0] as number
     const units = pool.unitsFor(cost, cost, this.#clock)
-    if (units === cost) return this.#askPlainly(pool, request)
+    if (units === cost) return this.#decidePlainly(pool, request)
     return new Promise((resolve, reject) => this.#refill(pool, [{ request, resolve, reject }], units))
   }
 
-  #askPlainly(pool: Pool, request: StoreRequest): StoreResult | Promise<StoreResult> {
+  #decidePlainly(pool: Pool, request: StoreRequest): StoreResult | Promise<StoreResult> {
     return whenKnown(this.#next.decide(request), (result) => {
-      pool.hear(request, result)
+      pool.observe(request, result)
       if (result.allowed) pool.admitted += request.costs[0] as number
       else pool.cool()
       return result
@@ -132,7 +132,7 @@ export class Leases implements Layer {
     } finally {
       pool.waiting = undefined
     }
-    pool.hear(charge, result)
+    pool.observe(charge, result)
     if (result.allowed) this.#serve(pool, new Lease(charge, result, began, this.#clock.since(began)), waiting)
     else {
       // A refusal of more than was asked for refuses no request.
@@ -142,14 +142,14 @@ export class Leases implements Layer {
   }
 
   #serve(pool: Pool, lease: Lease, waiting: readonly Waiting[]): void {
-    const { answeredAfterMs } = lease
-    const isAlive = answeredAfterMs < lease.lifeMs
+    const { repliedAfterMs } = lease
+    const isAlive = repliedAfterMs < lease.lifeMs
     let served = 0
     for (const { request, resolve } of waiting) {
       const cost = request.costs[0] as number
       // The first was decided by the store, however long ago.
       if (served > 0 && !(isAlive && cost <= lease.left)) break
-      resolve(spend(pool, lease, cost, answeredAfterMs, served === 0))
+      resolve(spend(pool, lease, cost, repliedAfterMs, served === 0))
       served++
     }
     pool.lease = lease
@@ -166,7 +166,7 @@ export class Leases implements Layer {
   #serveEach(pool: Pool, waiting: readonly Waiting[]): void {
     for (const { request, resolve } of waiting) {
       // What is thrown rejects.
-      resolve(new Promise((decided) => decided(this.#askPlainly(pool, request))))
+      resolve(new Promise((decided) => decided(this.#decidePlainly(pool, request))))
     }
   }
 
@@ -227,7 +227,7 @@ export class Leases implements Layer {
     const { plan, identities } = request
     if (this.#isClosed || !this.#options.slots.areOne(identities)) return undefined
     let pools = this.#byPlan.get(plan)
-    if (this.#pools >= MOST_POOLS) {
+    if (this.#pools >= MAX_POOLS) {
       if (!pools?.evict()) return undefined
       this.#pools--
     }
@@ -270,7 +270,7 @@ export class Leases implements Layer {
       }
       if (pools.size === 0) this.#byPlan.delete(plan)
       // While there is room, nothing is evicted.
-      else if (this.#pools < MOST_POOLS) pools.rewind()
+      else if (this.#pools < MAX_POOLS) pools.rewind()
     }
     if (this.#pools > 0) return
     clearInterval(this.#timer)

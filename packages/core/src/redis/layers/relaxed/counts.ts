@@ -5,7 +5,7 @@ import { LocalCounter } from './local-counter.js'
 import { LocalSegments } from './local-segments.js'
 
 /** What Redis's clock said in a reply, and when that was here: by the performance clock. */
-export interface Heard {
+export interface ObservedTime {
   readonly now: number
   readonly at: number
   /** By how much more, in ms, Redis's clock may be ahead of what was read. */
@@ -54,7 +54,7 @@ export class Count {
   readonly #clock: (() => number) | undefined
   /** Whether decisions are made here: once Redis has said what it counts. */
   isOpen = false
-  heard: Heard | undefined
+  observed: ObservedTime | undefined
   /** Whether anything was decided here since it was sent last. */
   isUsed = false
   /** Whether it was dropped: nothing of it is to be sent any more. */
@@ -83,7 +83,7 @@ export class Count {
 
   /** The time of Redis, once a reply has named it. Milliseconds are rounded down: what has not surely come, has not. */
   nowAt(performanceNow: number): number {
-    const { now, at } = this.heard as Heard
+    const { now, at } = this.observed as ObservedTime
     return this.#clock ? this.#clock() : now + Math.floor(performanceNow - at)
   }
 
@@ -93,7 +93,7 @@ export class Count {
 
   /** Charges what is to be sent to Redis, by its clock. */
   charge(cost: number, now: number): void {
-    this.local.charge(cost, now, now + (this.heard as Heard).spreadMs)
+    this.local.charge(cost, now, now + (this.observed as ObservedTime).spreadMs)
   }
 
   /** Whether anything waits for a reply. */

@@ -10,7 +10,7 @@ import { kindNumber } from '../../scripts/script.js'
 import { ADMITTED, BLOCKED, ELSEWHERE, exchangeScript } from '../../scripts/scripts.generated.js'
 import type { RedisBase } from '../../slots/base.js'
 import type { ChargesByWindow } from './charges-by-window.js'
-import type { Count, CountTable, Heard } from './counts.js'
+import type { Count, CountTable, ObservedTime } from './counts.js'
 
 export interface ExchangeOptions extends RedisBase {
   readonly texts: PlanTexts
@@ -46,7 +46,7 @@ export async function exchange(
   }
   try {
     const reply = await run(connection, timeoutMs, exchangeScript, encoded, { node: to.node, onSent })
-    hear(all, reply, order, sentAt, clock)
+    observe(all, reply, order, sentAt, clock)
     breaker.succeeded(to.slot)
   } catch (error) {
     const isMoving = isTryAgain(error as Error)
@@ -96,7 +96,7 @@ function encodeExchange(
   return { keys: [], args: [...args, ...keys] }
 }
 
-function hear(
+function observe(
   all: readonly Carried[],
   bytes: unknown,
   order: number,
@@ -108,7 +108,7 @@ function hear(
   const now = clock ? clock() : saidAt
   const at = performance.now()
   // Redis's ms may be about to end when it is read, and it was read after this was sent.
-  const heard: Heard = { now: saidAt, at, spreadMs: clock ? 0 : Math.ceil(at - sentAt) + 1 }
+  const observed: ObservedTime = { now: saidAt, at, spreadMs: clock ? 0 : Math.ceil(at - sentAt) + 1 }
   for (const carried of all) {
     const { count, unsent } = carried
     const outcome = reply.uint8()
@@ -119,9 +119,9 @@ function hear(
       continue
     }
     if (outcome !== ADMITTED && outcome !== BLOCKED) throw unreadable(`expected an outcome, got ${outcome}`)
-    count.heard = heard
+    count.observed = observed
     count.isAlone = false
-    count.local.hear(reply, now, count.underWay)
+    count.local.observe(reply, now, count.underWay)
     // By their order: replies that came in one go reach their callers in any.
     if (count.asked.length > 0) {
       count.asked = count.asked.filter((asked) => asked.order > order)

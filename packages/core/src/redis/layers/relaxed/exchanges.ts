@@ -13,15 +13,15 @@ export interface ExchangesOptions extends ExchangeOptions {
 }
 
 /** Most counts in one script: Redis is held for about a millisecond. */
-const MOST_IN_SCRIPT = 128
+const MAX_IN_SCRIPT = 128
 /** From so many counts under way on, no more are sent in a round: their replies may come in one turn of the event loop. */
-const MOST_UNDER_WAY = 256
+const MAX_UNDER_WAY = 256
 /** For how long a round holds the event loop at a time, in ms, and then by one more script. */
 const SLICE_MS = 1
 /** Of how many counts at a time those are put together that go in one script. */
-const MOST_AT_ONCE = 1024
+const MAX_AT_ONCE = 1024
 /** Most identities of a round that are remembered for having been asked of Redis, about 10 MB. Then all are forgotten early. */
-const MOST_ASKED_ONCE = 100_000
+const MAX_ASKED_ONCE = 100_000
 
 /** The counts of one `syncEvery`: one timer for all of them, while there are any, or identities that were asked once. */
 class Round {
@@ -56,7 +56,7 @@ export class Exchanges {
   noteAsked(table: CountTable, identity: string, syncEveryMs: number): void {
     if (this.#isClosed) return
     const round = this.#roundOf(syncEveryMs)
-    if (round.askedOnce >= MOST_ASKED_ONCE) forgetAsked(round)
+    if (round.askedOnce >= MAX_ASKED_ONCE) forgetAsked(round)
     const { askedOnce } = table
     const before = askedOnce.size
     askedOnce.set(identity, this.#options.outbox.orderOfDue)
@@ -123,7 +123,7 @@ export class Exchanges {
       if (isAway ? !isNeededWhileAway(count) : count.isIdle) this.#options.onIdle(count)
       if (count.isGone) round.counts.delete(count)
       else if (!isAway && (count.isUsed || count.local.hasUnsent) && count.underWay.length === 0) used.push(count)
-      if (used.length < MOST_AT_ONCE) continue
+      if (used.length < MAX_AT_ONCE) continue
       await this.#sendAll(used)
       used = []
       await slice.next()
@@ -152,7 +152,7 @@ export class Exchanges {
       for (const count of wanted) count.isUsed = false
       sent.push(this.#send(wanted, to, outbox.order))
       underWay += some.length
-      if (underWay >= MOST_UNDER_WAY) {
+      if (underWay >= MAX_UNDER_WAY) {
         await Promise.all(sent)
         sent = []
         underWay = 0
@@ -177,8 +177,8 @@ export class Exchanges {
     const scripts: { some: readonly Count[]; to: Destination }[] = []
     for (const [place, group] of byPlace) {
       const node = typeof place === 'string' ? place : undefined
-      for (let i = 0; i < group.length; i += MOST_IN_SCRIPT) {
-        const some = group.slice(i, i + MOST_IN_SCRIPT)
+      for (let i = 0; i < group.length; i += MAX_IN_SCRIPT) {
+        const some = group.slice(i, i + MAX_IN_SCRIPT)
         scripts.push({ some, to: { slot: (some[0] as Count).slot, node } })
       }
     }
@@ -202,7 +202,7 @@ class Slice {
 
 /** While Redis is away the fallback goes on from what was counted, as long as that counts for anything. */
 function isNeededWhileAway(count: Count): boolean {
-  return count.isAsked || (count.heard !== undefined && count.local.resetAfter(count.now()) > 0)
+  return count.isAsked || (count.observed !== undefined && count.local.resetAfter(count.now()) > 0)
 }
 
 function forgetAsked(round: Round): void {

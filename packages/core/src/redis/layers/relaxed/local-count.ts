@@ -23,7 +23,7 @@ export abstract class LocalCount {
   /** Counts (or with a negative cost takes back) what Redis has been asked for meanwhile, and counts itself. */
   abstract assume(cost: number, now: number): void
   /** Takes the receipt of a charge that Redis has made. */
-  hearReceipt?(receipt: number): void
+  observeReceipt?(receipt: number): void
   /** Refunds units of a charge that was made here. */
   abstract refund(cost: number, receipt: number, now: number): void
   /** Milliseconds until it is as good as new. */
@@ -46,7 +46,7 @@ export abstract class LocalCount {
   }
 
   /** Goes on from what Redis has said, with what it did not know: what is under way, and what is still to be sent. */
-  hear(reply: ReplyReader, now: number, underWay: readonly ChargesByWindow[]): void {
+  observe(reply: ReplyReader, now: number, underWay: readonly ChargesByWindow[]): void {
     this.nextCount = 0
     this.read(reply, now)
     for (const charges of [...underWay, this.unsent]) {

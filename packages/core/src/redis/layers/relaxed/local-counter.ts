@@ -36,7 +36,7 @@ export class LocalCounter extends LocalCount {
   }
 
   /** The window of a first request may have begun a little later than this process took it for. */
-  override hearReceipt(start: number): void {
+  override observeReceipt(start: number): void {
     if (!this.#byClock && this.#count > 0) this.#start = start
   }
 

@@ -21,10 +21,10 @@ export interface RelaxedOptions extends Omit<ExchangesOptions, 'onIdle'> {
 }
 
 /** Most numbers kept, which are about 32 MB: what comes beyond is decided by Redis, exactly. */
-const MOST_NUMBERS = 4_000_000
+const MAX_NUMBERS = 4_000_000
 
 /** Tables are looked through for empty ones from here on. */
-const MOST_TABLES = 1000
+const MAX_TABLES = 1000
 
 /**
  * Decides for plans whose counts are relaxed. The first decision on an identity is Redis's, and so is a second one in the same round,
@@ -93,7 +93,7 @@ export class Relaxed implements Layer {
   lastKnown(request: StoreRequest): StoreResult | undefined {
     if (!request.plan.relaxed) return undefined
     const counts = this.#countsOf(request)
-    if (counts.some((count) => !count?.heard)) return undefined
+    if (counts.some((count) => !count?.observed)) return undefined
     return this.#decideHere({ ...request, op: PEEK }, counts as Count[]) as StoreResult
   }
 
@@ -188,13 +188,13 @@ export class Relaxed implements Layer {
       const cost = costs[c] as number
       if (result.block) count.isOpen = false
       if (result.allowed) {
-        if (cost > 0) count.local.hearReceipt?.(receipts[c] as number)
+        if (cost > 0) count.local.observeReceipt?.(receipts[c] as number)
         return
       }
       // Unless an exchange has said so already.
       const i = count.asked.indexOf(entries[c] as Asked)
       if (i >= 0) count.asked.splice(i, 1)
-      if (!count.heard) return
+      if (!count.observed) return
       const now = count.now()
       if (i >= 0) count.local.assume(-cost, now)
       if (isCharged && cost > 0) count.charge(cost, now)
@@ -234,7 +234,7 @@ export class Relaxed implements Layer {
   #tablesOf(plan: Plan): readonly CountTable[] {
     let tables = this.#byPlan.get(plan)
     if (!tables) {
-      if (this.#tables.size >= MOST_TABLES) this.#dropEmptyTables()
+      if (this.#tables.size >= MAX_TABLES) this.#dropEmptyTables()
       tables = plan.cells.map((cell) => {
         // Limits that plans have in common are one count.
         const name = `${plan.policy}\n${cell.id}`
@@ -250,7 +250,7 @@ export class Relaxed implements Layer {
   /** A new count; undefined where it is asked for the first time in this round: mostly there is no second time soon. */
   #countAskedBefore(table: CountTable, identity: string, { relaxed }: Plan): Count | undefined {
     if (!this.#exchanges.wasAsked(table, identity)) return undefined
-    if (this.#isClosed || this.#numbers + table.numbers > MOST_NUMBERS) return undefined
+    if (this.#isClosed || this.#numbers + table.numbers > MAX_NUMBERS) return undefined
     const { slots, clock } = this.#options
     const count = new Count(table, identity, slots.of(identity), relaxed?.syncEveryMs ?? 0, clock)
     table.counts.set(identity, count)

@@ -3,8 +3,8 @@ import type { Banning, BlockReport } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
 import { blockReport } from '../scripts/decode.js'
 import type { IndexEntry } from './entry.js'
-import { HeldEntries, type HeldEntriesOptions } from './held-entries.js'
-import { isNetwork, Mirror, MOST_NETWORKS } from './mirror.js'
+import { KnownEntries, type KnownEntriesOptions } from './known-entries.js'
+import { isNetwork, MAX_NETWORKS, Mirror } from './mirror.js'
 
 /** Whose blocks and bans are looked for: a request, or what a strike is for. */
 export interface BlockQuestion {
@@ -13,12 +13,12 @@ export interface BlockQuestion {
 }
 
 /** The blocks and bans that this process knows: those that Redis refuses by, or would if it had lost nothing. */
-export class HeldBlocks extends HeldEntries {
+export class MirroredBlocks extends KnownEntries {
   readonly #mirror: Mirror
   readonly #now: () => number
 
   /** `onFull`: called when this process has no room for all blocks and bans. */
-  constructor(options: Omit<HeldEntriesOptions, 'mirror'> & { readonly onFull: () => void }) {
+  constructor(options: Omit<KnownEntriesOptions, 'mirror'> & { readonly onFull: () => void }) {
     const mirror = new Mirror(options.onFull)
     super({ ...options, mirror })
     this.#mirror = mirror
@@ -44,10 +44,10 @@ export class HeldBlocks extends HeldEntries {
     if (networks.length === 0) return
     await this.loaded()
     const added = networks.filter(({ policy, identity }) => !this.#mirror.get(policy, identity)).length
-    if (added === 0 || this.#mirror.networks + added <= MOST_NETWORKS) return
+    if (added === 0 || this.#mirror.networks + added <= MAX_NETWORKS) return
     throw new SluiceError(
       'STORE_FULL',
-      `redisStore: at most ${MOST_NETWORKS} networks can be blocked, and there are ${this.#mirror.networks}: ` +
+      `redisStore: at most ${MAX_NETWORKS} networks can be blocked, and there are ${this.#mirror.networks}: ` +
         'end some of their blocks, or use a list',
     )
   }
@@ -58,8 +58,8 @@ export class HeldBlocks extends HeldEntries {
   }
 
   /** The block that a request refused by an entry gets. */
-  report({ kept, until }: IndexEntry): { readonly now: number; readonly block: BlockReport } {
+  report({ encoded, until }: IndexEntry): { readonly now: number; readonly block: BlockReport } {
     const now = this.#now()
-    return { now, block: blockReport(kept, Math.max(1, until - now)) }
+    return { now, block: blockReport(encoded, Math.max(1, until - now)) }
   }
 }

@@ -1,0 +1,93 @@
+import { setImmediate } from 'node:timers/promises'
+import { fieldOf, type IndexEntry, isNewer, SHARDS, shardOf } from './entry.js'
+import { Shard } from './shards.js'
+import type { StoreTime } from './store-time.js'
+
+/** What this process holds of the index. */
+export interface EntryMirror extends Iterable<IndexEntry> {
+  readonly size: number
+  get(policy: string, identity: string): IndexEntry | undefined
+  /** Takes over what the index says of an identity: also that something has ended. */
+  set(entry: IndexEntry, now: number): void
+  delete(policy: string, identity: string): void
+  /** Whether the whole index is to be read again. */
+  readsAgain?(now: () => number): boolean
+}
+
+/** How many entries are looked at without a pause. */
+const LOOKED_AT_ONCE = 2000
+
+/** What this process knows of an index: the entries in its mirror, and in its shards what has ended. */
+export class IndexCopy {
+  readonly mirror: EntryMirror
+  readonly shards: readonly Shard[] = Array.from({ length: SHARDS }, () => new Shard())
+  readonly #time: StoreTime
+
+  constructor(mirror: EntryMirror, time: StoreTime) {
+    this.mirror = mirror
+    this.#time = time
+  }
+
+  /** The shard of a field, or by its number. */
+  shard(of: string | number): Shard {
+    return this.shards[typeof of === 'number' ? of : shardOf(of)] as Shard
+  }
+
+  /** Takes over what the index says. */
+  take(shard: Shard, field: string, entry: IndexEntry, now: number): void {
+    const end = shard.endOf(field, entry)
+    if (end && isNewer(end, entry)) {
+      shard.startAnew()
+      return
+    }
+    shard.take(field, entry)
+    this.mirror.set(entry, now)
+  }
+
+  /** Drops what is known of identities that were forgotten. `seen`: the fields that the index has. */
+  async dropErased(number: number, seen: ReadonlySet<string>, lost: Map<string, IndexEntry>): Promise<void> {
+    const shard = this.shard(number)
+    for (const [field, entry] of await this.in(number)) {
+      const end = shard.erasedEnd(field, entry)
+      if (!end || entry.since > end.since) continue
+      this.mirror.delete(entry.policy, entry.identity)
+      shard.forget(field)
+      // A process that did not know has written it again.
+      if (seen.has(field)) lost.set(field, end)
+      else lost.delete(field)
+    }
+  }
+
+  /** What this process knows of a shard, by field: entries, and what has ended. */
+  async in(shard: number): Promise<Map<string, IndexEntry>> {
+    const known = new Map<string, IndexEntry>()
+    const own = this.shard(shard)
+    if (!own.isKnown) return known
+    const now = this.#time.now()
+    for (const [field, entry] of own.ends) {
+      if (entry.until > now) known.set(field, entry)
+      else own.forget(field)
+    }
+    let looked = 0
+    for (const entry of this.mirror) {
+      // Lets requests run in between.
+      if (++looked % LOOKED_AT_ONCE === 0) await setImmediate()
+      const field = fieldOf(entry.policy, entry.identity)
+      if (entry.until > now && shardOf(field) === shard) known.set(field, entry)
+    }
+    return known
+  }
+
+  /** All was made void up to an instant. */
+  async forgetUntil(number: number, epoch: number, lost?: Map<string, IndexEntry>): Promise<void> {
+    const shard = this.shard(number)
+    for (const [field, { policy, identity, since }] of await this.in(number)) {
+      if (since > epoch) continue
+      this.mirror.delete(policy, identity)
+      shard.forget(field)
+      lost?.delete(field)
+    }
+    shard.epoch = Math.max(shard.epoch, epoch)
+    shard.isKnown = true
+  }
+}
