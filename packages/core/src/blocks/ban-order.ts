@@ -1,14 +1,14 @@
-/** A ban among those that one table has room for: a heap of them, by `goesBefore`. */
+/** A ban in the heap of a table with limited room, ordered by `goesBefore`. */
 export interface RankedBan {
-  /** Which step of its ladder it is, from 1. */
+  /** Its rung, from 1. */
   readonly rung: number
   /** When it ends, in ms. */
   readonly until: number
-  /** Where it stands in the heap of them. */
+  /** Its place in the heap. */
   place: number
 }
 
-/** Which of two goes first where there is no room for all: that of the lower rung, and of one rung the one that ends sooner. */
+/** Whether `one` is evicted before `other`: the lower rung first, and within a rung the ban that ends sooner. */
 export function goesBefore(one: RankedBan, other: RankedBan): boolean {
   return one.rung === other.rung ? one.until < other.until : one.rung < other.rung
 }

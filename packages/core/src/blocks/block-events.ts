@@ -5,7 +5,7 @@ import { isForEver } from '../util/duration.js'
 import type { Audience } from '../util/listeners.js'
 import type { BlockPlace } from './given-blocks.js'
 
-/** Emits a block by hand. */
+/** Emits the event of a manual block. */
 export function emitBlock(
   listeners: Audience<{ block: BlockEvent }>,
   place: BlockPlace,
@@ -16,12 +16,12 @@ export function emitBlock(
   listeners.send('block', { ...shown(place), forMs: isForEver(forMs) ? Number.POSITIVE_INFINITY : forMs, reason })
 }
 
-/** Emits the end of a block by hand. */
+/** Emits the event of a manual unblock. */
 export function emitUnblock(listeners: Audience<{ unblock: UnblockEvent }>, place: BlockPlace): void {
   if (listeners.hears('unblock')) listeners.send('unblock', shown(place))
 }
 
-/** Emits the end of a ban before its time. */
+/** Emits the event of a ban that ends early. */
 export function emitBanEvicted(
   listeners: Audience<{ 'ban-evicted': BanEvictedEvent }>,
   place: BlockPlace,

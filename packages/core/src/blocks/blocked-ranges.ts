@@ -5,7 +5,10 @@ import { RangeMap } from '../util/range-map.js'
 
 const START = startOf('ip')
 
-/** Whether an identity is a network that nothing is counted by: those of IPv6 are what clients are grouped by. */
+/**
+ * Whether an identity is a network without counts of its own. IPv6 networks are excluded, as clients are grouped by
+ * them.
+ */
 export function isRange(identity: string): boolean {
   return identity.startsWith(START) && identity.includes('/') && !identity.includes(':')
 }
@@ -15,7 +18,7 @@ interface OfPolicy<Value> {
   readonly value: Value
 }
 
-/** What is known of networks, by policy: found for every address in them. */
+/** Values of networks, by policy. A search finds the values of all networks that contain an address. */
 export class BlockedRanges<Value> {
   readonly #byRange = new RangeMap<readonly OfPolicy<Value>[]>()
 
@@ -23,7 +26,7 @@ export class BlockedRanges<Value> {
     return this.#byRange.size
   }
 
-  /** Does nothing for an identity that is no network. */
+  /** Does nothing if the identity is not a network. */
   set(policy: string, identity: string, value: Value): void {
     const range = networkIn(identity)
     if (range) this.#byRange.set(range, [...this.#others(range, policy), { policy, value }])
@@ -37,7 +40,7 @@ export class BlockedRanges<Value> {
     else this.#byRange.delete(range)
   }
 
-  /** What is known of some policies' networks that hold an identity. */
+  /** The values of these policies' networks that contain an identity. */
   find(policies: readonly string[], identity: string): Value[] {
     const found: Value[] = []
     const range = this.size > 0 ? rangeIn(identity) : undefined
@@ -58,7 +61,7 @@ function networkIn(identity: string): IpRange | undefined {
   return identity.includes('/') ? rangeIn(identity) : undefined
 }
 
-/** The addresses of an identity; undefined where it is none of `ip`. */
+/** The addresses of an identity; undefined if its kind is not `ip`. */
 export function rangeIn(identity: string): IpRange | undefined {
   return identity.startsWith(START) ? ipRange(identity.slice(START.length)) : undefined
 }

@@ -10,7 +10,7 @@ import { ipRange, rangeText } from '../util/ip-range.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { FOREVER } from './named-lists.js'
 
-/** Whose block is meant, as stores name it. */
+/** The policy and identity of a block, as stores name them. */
 export interface BlockPlace {
   readonly policy: string
   /** As text, `kind=value`. */
@@ -37,7 +37,7 @@ export function checkedAdd(
   return { forMs: spanOrForEver(where, 'for', options.for), reason: checkedReason(where, options.reason) }
 }
 
-/** What a page is asked for. */
+/** A validated request for a page. */
 export interface CheckedQuery<Entry> {
   readonly where: string
   readonly cursor: string | undefined
@@ -79,7 +79,7 @@ const MAX_PAGE = 1000
 const LONGEST_REASON = 200
 
 /**
- * An entry that comes from elsewhere.
+ * Validates an imported entry.
  *
  * @throws SluiceError `INVALID_POLICY`, which names the field
  */
@@ -108,7 +108,7 @@ export function checkedEntry(index: number, entry: BlockEntry): BlockEntry {
 
 /** Leading bits of an IPv6 address without a prefix, as `byIp()` groups them. */
 export const CLIENT_BITS = 64
-/** As many as a ladder has at most. */
+/** Maximum rungs of a ladder. */
 const MAX_RUNGS = 32
 
 /** @throws SluiceError `INVALID_POLICY` */
@@ -123,7 +123,7 @@ export function checkedReason(where: string, reason: unknown = ''): string {
 }
 
 /**
- * An identity by its kind as stores keep it: as keys count it that are given no options.
+ * The text of an identity by kind, as stores have it and as keys without options count it.
  *
  * @throws SluiceError `INVALID_KEY`
  */
@@ -164,7 +164,7 @@ function bounded(value: string): string {
   return value.length > LONGEST_VALUE || isHash(value) ? hashOf(value) : value
 }
 
-/** All entries of a store, asked for in pages of so many. */
+/** All entries of a store, read in pages of `max`. */
 export async function* entriesOf(blocks: StoreBlocks, max: number): AsyncGenerator<BlockEntry> {
   let cursor: string | undefined
   do {

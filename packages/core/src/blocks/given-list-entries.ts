@@ -15,7 +15,7 @@ export function checkedListName(where: string, name: unknown): string {
 }
 
 /**
- * An identity as lists of stores keep it.
+ * The text of an identity in a store's lists.
  *
  * @throws SluiceError `INVALID_KEY`
  */
@@ -46,7 +46,7 @@ export function checkedDetails(
 }
 
 /**
- * An entry that was written down earlier.
+ * Validates an entry that was saved earlier.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -72,7 +72,7 @@ export function checkRoom(where: string, size: number): void {
   )
 }
 
-/** As users see it. */
+/** The entry as users see it. */
 export function listEntry({ identity, reason, since, until }: Omit<NamedEntry, 'list'>): StoreListEntry {
   return { ...textValue(identity), reason, since, ...(until !== FOREVER && { expiresAt: until }) }
 }

@@ -8,14 +8,17 @@ import type { NamedEntry, NamedList, NamedLists } from './named-lists.js'
 /** An entry without the name of its list. */
 export type ListRow = Omit<NamedEntry, 'list'>
 
-/** Where a store keeps its lists. */
+/** A store's lists: reads and writes. */
 export interface ListsKeeper {
-  /** Those that this process holds, which are what is matched. */
+  /** The lists that this process knows. Identities are matched against these. */
   readonly named: NamedLists
   now(): number
-  /** While they are read for the first time: resolves when that is over, or the store is away. Undefined from then on. */
+  /**
+   * Set during the first read of the lists. Resolves when that is over or the store is unavailable; undefined
+   * afterwards.
+   */
   readonly pending?: Promise<void> | undefined
-  /** Resolves once this process knows all of them. */
+  /** Resolves once this process knows all lists. */
   loaded(): Promise<void>
   add(list: string, row: ListRow): Promise<void>
   remove(list: string, identities: readonly string[]): Promise<void>

@@ -8,19 +8,19 @@ import { rangeIn } from './blocked-ranges.js'
 /** An entry of one of a store's lists. */
 export interface NamedEntry {
   readonly list: string
-  /** As text, `kind=value`; of `ip` a range as `rangeText` writes it. */
+  /** As text, `kind=value`; for `ip`, a range as `rangeText` writes it. */
   readonly identity: string
   readonly reason: string
   readonly since: number
-  /** By the store's clock; `FOREVER` for one that does not end. */
+  /** By the store's clock; `FOREVER` for an entry without an end. */
   readonly until: number
 }
 
-/** In place of the end of an entry that has none: what six bytes hold. */
+/** The end of an entry without one: the largest number of six bytes. */
 export const FOREVER = 2 ** 48 - 1
-/** Most entries that the lists of a store have. */
+/** Maximum entries of a store's lists. */
 export const MAX_LISTED = 100_000
-/** How many entries are checked for their end with each one that is added. */
+/** Number of entries checked for their end with each entry that is added. */
 const SWEPT_PER_ENTRY = 2
 
 /** The lists of a store as one process knows them. */
@@ -28,7 +28,7 @@ export class NamedLists {
   readonly #byName = new Map<string, NamedList>()
   readonly #now: () => number
   #size = 0
-  /** Where the walk for ended ones stands. */
+  /** Position of the walk that removes ended entries. */
   #walk: Iterator<NamedEntry> = this[Symbol.iterator]()
 
   constructor(now: () => number) {
@@ -39,7 +39,7 @@ export class NamedLists {
     return this.#size
   }
 
-  /** One list, which may be empty. */
+  /** The list of this name, which may be empty. */
   of(name: string): NamedList {
     let list = this.#byName.get(name)
     if (!list) {
@@ -66,7 +66,7 @@ export class NamedLists {
     for (const list of this.#byName.values()) yield* list
   }
 
-  /** A walk in a circle, a few at a time. */
+  /** Walks in a circle, a few entries at a time. */
   #sweep(max: number): void {
     for (let n = 0; n < max; n++) {
       const { value, done } = this.#walk.next()
@@ -84,12 +84,12 @@ interface Listed {
   readonly size: number | bigint
 }
 
-/** One list of a store: finds the smallest entry that holds an identity, without a rebuild at every change. */
+/** One list of a store. Finds the smallest entry that contains an identity, without a rebuild on every change. */
 export class NamedList {
-  /** Raised with every change. */
+  /** Increases with every change. */
   version = 1
   kinds: readonly string[] = []
-  /** Each with the number of its last change: they stand in the order of these. */
+  /** Entries with the number of their last change, in the order of these numbers. */
   readonly #entries = new Map<string, readonly [number: number, entry: NamedEntry]>()
   readonly #ranges = new RangeMap<Listed>()
   readonly #counts = new Map<string, number>()
@@ -111,7 +111,7 @@ export class NamedList {
     for (const [, entry] of this.#entries.values()) yield entry
   }
 
-  /** What has changed after a number, with the number of its change. */
+  /** Entries that changed after a number, each with the number of its change. */
   *from(after: number): Generator<readonly [number: number, entry: NamedEntry]> {
     for (const numbered of this.#entries.values()) if (numbered[0] > after) yield numbered
   }
@@ -132,7 +132,7 @@ export class NamedList {
     return known && this.#ranges.find(known, this.#holds)
   }
 
-  /** Whether it is a new one. The one that it replaces moves to the end. */
+  /** Returns whether the entry is new. A replaced entry moves to the end. */
   set(entry: NamedEntry): boolean {
     const isNew = !this.#entries.delete(entry.identity)
     this.version++
@@ -143,7 +143,7 @@ export class NamedList {
     return isNew
   }
 
-  /** Whether there was one. */
+  /** Returns whether the entry existed. */
   delete(identity: string): boolean {
     if (!this.#entries.delete(identity)) return false
     const range = rangeIn(identity)

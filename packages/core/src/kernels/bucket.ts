@@ -1,8 +1,8 @@
 import { atLeastNone, type ReadReport } from './reply.js'
 
 /**
- * Leaky bucket as a meter, in exact integers: GCRA (ITU-T I.371), the token bucket and both leaky
- * buckets are this one kernel under other names.
+ * Leaky bucket as a meter, in exact integers. GCRA (ITU-T I.371), the token bucket and both leaky buckets are this one
+ * kernel under other names.
  *
  * State: `debt` (unit·ms) as of `at` (ms). One unit of cost adds `windowMs`, each ms pays off `limit`.
  * Invariant: 0 <= debt <= capacity * windowMs < 2^53, so no step below can round.
@@ -11,15 +11,15 @@ import { atLeastNone, type ReadReport } from './reply.js'
  */
 
 /**
- * How much of a debt that was written as `debt` each ms pays off. Mostly `limit`. A debt beyond the capacity was charged by a
- * larger limit on the same state. So much is paid off within a window that a unit has room: at the pace of a smaller limit a
- * client would be refused for many.
+ * Units·ms of a stored `debt` that each ms pays off, usually `limit`. A debt beyond the capacity was charged by a
+ * larger limit on the same state. It is paid off fast enough that a unit has room within one window. At the pace of a
+ * smaller limit, a client would be refused for many windows.
  */
 export function paceOf(debt: number, limit: number, windowMs: number, capacity: number): number {
   return debt <= capacity * windowMs ? limit : Math.max(limit, Math.ceil(debt / windowMs) - capacity + 1)
 }
 
-/** What is left of `debt` at the instant `at`, having been written at `since`. */
+/** The part of a `debt`, written at `since`, that is left at the instant `at`. */
 export function drain(debt: number, since: number, at: number, limit: number, stepMs: number): number {
   const elapsed = Math.floor(at / stepMs) * stepMs - Math.floor(since / stepMs) * stepMs
   return Math.max(0, debt - elapsed * limit)
@@ -53,18 +53,20 @@ export function remaining(debt: number, windowMs: number, capacity: number): num
   return Math.floor((capacity * windowMs - debt) / windowMs)
 }
 
-/** The count of refunds starts again here, before it could round. */
+/** The count of refunds restarts here, before it could round. */
 const MAX_REFUNDED = Number.MAX_SAFE_INTEGER
 
 /**
  * The debt after a refund of `cost` units, and the count of refunds: `refunded` (unit·ms) for charges from the instant
- * `from` on. The charge left the debt `receipt` at `chargedAt`; the count was `before` then.
+ * `from` on. The charge left the debt `receipt` at `chargedAt`, when the count was `before`.
  *
- * Only what is sure to be still owed is refunded: the debt is never less than if the refunded units had never been
- * charged. Why: suppose that all units refunded so far were never charged. Without this charge as well, the debt would
- * be less by the charge, but by no more than the least debt since, as a debt does not go below 0. That least debt is
- * not known, but it is at least what time leaves of the charge alone, and at least what time leaves of the receipt
- * less all refunds since: time paid off no more, and no more of the receipt can have been for refunded units.
+ * Only units that are certainly still owed are refunded. The debt is never less than if the refunded units had never
+ * been charged.
+ *
+ * Proof: suppose that no unit refunded so far had been charged. Without this charge too, the debt would be lower by the
+ * charge, but by no more than the least debt since, as a debt is never below 0. The least debt is unknown, but it has
+ * two lower bounds. One is the part of this charge alone that time has not paid off. The other is the part of the
+ * receipt that time has not paid off, minus all refunds since: no more of the receipt can belong to refunded units.
  *
  * A refund with no charge in between restores the state before, and is not counted.
  */
@@ -82,7 +84,7 @@ export function refund(
   capacity: number,
   stepMs: number,
 ): { debt: number; refunded: number; from: number } {
-  // A charge from before the count began: assume that as much was refunded since as the bucket can hold.
+  // The charge is older than the count. Assume that refunds since then equal the bucket's capacity.
   const since = chargedAt < from ? capacity * windowMs : refunded - before
   const own = cost * windowMs
   const paidFrom = Math.min(chargedAt, at)

@@ -1,14 +1,17 @@
 import type { ReadReport } from './reply.js'
 
 /**
- * Permits in flight. Each permit ends at its own instant unless it is renewed or released before, so that the permits
- * of a crashed holder free themselves.
+ * Permits in flight. Each permit ends at its own instant unless it is renewed or released before. The permits of a
+ * crashed holder therefore expire by themselves.
  *
- * State: the instants at which permits end, in ms, soonest first. A permit counts while its end lies ahead of now, and
- * for no longer than the `ttlMs` that it was taken for.
+ * State: the instants at which permits end, in ms, soonest first. A permit counts until its end, and for at most the
+ * `ttlMs` that it was taken for.
  *
- * Holds in every order of taking, renewing, releasing, expiring and crashing (`test/deep/interleavings/concurrency.test.ts`):
- * never more permits are held than the limit, each is released once, and releasing an expired permit releases no other.
+ * Invariants in every order of taking, renewing, releasing, expiring and crashing
+ * (`test/deep/interleavings/concurrency.test.ts`):
+ * - at most `limit` permits are held;
+ * - each permit is released once;
+ * - releasing an expired permit releases no other.
  */
 
 /** The index of the first permit that counts. */
@@ -41,7 +44,7 @@ export function waitFor(
 export const readReport: ReadReport = (reply, values, _, __, need) => {
   const free = reply.uint56()
   const reset = reply.uint56()
-  // The permit id names its permits, so there is no receipt.
+  // The permit id identifies the permits, so there is no receipt.
   if (need === undefined) values.push(free, 0, reset, 0)
   else values.push(free, reply.uint56() - 1, reset, reply.uint56() - 1)
 }

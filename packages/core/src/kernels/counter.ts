@@ -3,10 +3,10 @@ import { atLeastNone, type ReadReport } from './reply.js'
 /**
  * A fixed window: one counter, in a window that starts at a clock multiple or with a key's first unit.
  *
- * State: `count`, and the `start` of its window in ms. Invariant: count <= limit, or the ceiling where refusals count.
+ * State: `count`, and the `start` of its window in ms. Invariant: count <= limit, or the ceiling if refusals count.
  */
 
-/** When the window starts that `at` falls into, for a key without one. */
+/** The start of the window that contains `at`, for a key without a window. */
 export function startOf(at: number, windowMs: number, byClock: boolean): number {
   return byClock ? Math.floor(at / windowMs) * windowMs : at
 }
@@ -14,7 +14,7 @@ export function startOf(at: number, windowMs: number, byClock: boolean): number 
 /** Milliseconds until `cost` units have room in a window that ends `endsIn` ms from now: 0 now, -1 never. */
 export function waitFor(count: number, endsIn: number, cost: number, limit: number): number {
   if (cost > limit) return -1
-  // A cost of 0 has room even where refusals have gone beyond the limit.
+  // A cost of 0 has room even if refusals exceed the limit.
   return count + cost <= limit || cost === 0 ? 0 : endsIn
 }
 
@@ -24,7 +24,7 @@ export const readReport: ReadReport = (reply, values, params, now, need, later) 
   const start = reply.uint48()
   const endsIn = start + windowMs - now
   if (endsIn <= 0) throw reply.unreadable('expected a window that has not ended')
-  // Refusals that count, and larger limits that count in the same state, may go beyond the limit.
+  // Counted refusals, and larger limits on the same state, may exceed the limit.
   const remaining = Math.max(0, limit - count)
   const reset = count === 0 ? 0 : endsIn
   const wait = (cost: number) => waitFor(count, endsIn, cost, limit)

@@ -1,16 +1,16 @@
 import { atLeastNone, type ReadReport } from './reply.js'
 
 /**
- * The exact log: one instant per admitted unit. Never more than `limit` units in any window,
- * wherever the window starts. An entry exactly one window old no longer counts.
+ * The exact log: one instant per admitted unit. Never more than `limit` units in any window, wherever the window
+ * starts. An entry exactly one window old does not count.
  *
- * State: `entries`, instants in ms, oldest first, and `total`, how many there are.
+ * State: `entries`, instants in ms, oldest first, and `total`, their number.
  */
 export type Entries = ArrayLike<number>
 
 /**
- * The index of the first entry that counts at `at`, `total` if none does. Gallops from `from`, before
- * which nothing counts: from one decision to the next few entries lapse.
+ * The index of the first entry that counts at `at`, or `total` if none does. Gallops from `from`, before which nothing
+ * counts: few entries lapse between two decisions.
  */
 export function firstLive(entries: Entries, from: number, total: number, at: number, windowMs: number): number {
   let low = from
@@ -40,14 +40,14 @@ export function waitFor(
 ): number {
   if (cost > limit) return -1
   if (live + cost <= limit) return 0
-  // With `cost` more, the entry that would be one too many stands this far from the newest.
+  // With `cost` more units, the first entry beyond the limit is this far from the newest.
   return (entries[total - (limit - cost + 1)] as number) + windowMs - at
 }
 
 export const readReport: ReadReport = (reply, values, params, now, need, later) => {
   const at = reply.uint48()
   const newest = reply.uint48() - 1
-  // After the most entries and the longest window, each limit and its window.
+  // The first two parameters are the largest limit and the longest window; then come each limit and its window.
   for (let i = 2; i < params.length; i += 2) {
     const count = atLeastNone(reply, reply.uint32() - later)
     const remaining = atLeastNone(reply, (params[i] as number) - count)

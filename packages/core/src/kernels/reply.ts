@@ -3,14 +3,16 @@ export interface Reply {
   uint32(): number
   uint48(): number
   uint56(): number
-  /** The error for a reply that says what cannot be. */
+  /** The error for an impossible reply. */
   unreadable(why: string): Error
 }
 
 /**
- * Appends to `values` what each limit of a cell reports, from what the cell's `report` wrote in Lua; in a refusal, which has
- * no receipt, the ms until there are more units instead (-1 never). `need`: what was asked about, in units; undefined where it
- * was admitted. `later`: how many of the units that the state has were charged after the decision, at the same instant.
+ * Appends the report of each limit of a cell to `values`, read from the output of the cell's `report` in Lua. A refusal
+ * has no receipt; its last value is the ms until there are more units (-1 never).
+ *
+ * `need`: the requested units; undefined if they were admitted. `later`: the units in the state that were charged after
+ * the decision, at the same instant.
  */
 export type ReadReport = (
   reply: Reply,

@@ -1,28 +1,30 @@
 import type { ReadReport } from './reply.js'
 
 /**
- * A sliding window of segments. Time is cut at clock multiples of `segmentMs`, one counter each; the
- * window proper is the current segment and the `segments - 1` before it, and the segment before those
- * is the edge, of which only a part still lies in the window. What the edge counts for is `edge`.
+ * A sliding window of segments. Time is cut at clock multiples of `segmentMs`, with one counter per segment. The window
+ * proper is the current segment and the `segments - 1` before it. The segment before those is the edge, which lies only
+ * partly in the window. `edge` says how the edge counts.
  *
- * State: the number of the newest segment (instant / segmentMs), `total` (units in the window proper),
- * and one counter per segment, newest first; `counts[segments]` is the edge.
- * Invariant: counters and total <= limit, or the ceiling where refusals count; that times windowMs is below 2^53, so no
- * step below can round.
+ * State: the number of the newest segment (instant / segmentMs), `total` (units in the window proper), and one counter
+ * per segment, newest first; `counts[segments]` is the edge. Invariant: counters and total <= limit, or the ceiling if
+ * refusals count. That bound times windowMs is below 2^53, so no step below can round.
  */
 
 /** The edge counts in full: never more than `limit` in any window. */
 export const STRICT = 0
-/** The edge counts for nothing: quota returns a segment at a time, early. */
+/** The edge does not count: quota returns early, a segment at a time. */
 export const DROPPED = 1
-/** The edge counts for the share of it that lies in the window, rounded down or up. */
+/** The edge counts by its share in the window, rounded down or up. */
 export const WEIGHTED_DOWN = 2
 export const WEIGHTED_UP = 3
 
-/** Added to what an edge counts for, where refusals count as well. */
+/** Added to the edge mode if refusals count, too. */
 export const WITH_REFUSALS = 4
 
-/** Added as well, where other limits count in the same state: the width of counters then does not depend on the limit. */
+/**
+ * Added to the edge mode if other limits count in the same state. The width of counters then does not depend on the
+ * limit.
+ */
 export const WIDE = 8
 
 /** Units of `total` that a shift by `by` segments moves out of the window proper. */
@@ -32,7 +34,7 @@ export function leaving(counts: ArrayLike<number>, by: number, segments: number)
   return units
 }
 
-/** What the edge segment counts for, `offset` ms into the current segment. */
+/** Units that the edge segment counts as, `offset` ms into the current segment. */
 export function edgeUnits(count: number, offset: number, segmentMs: number, edge: number): number {
   if (edge === STRICT) return count
   if (edge === DROPPED) return 0
@@ -40,7 +42,10 @@ export function edgeUnits(count: number, offset: number, segmentMs: number, edge
   return edge === WEIGHTED_DOWN ? Math.floor(share) : Math.ceil(share)
 }
 
-/** The least offset into a segment at which an edge of `count` counts for `room` or less; `segmentMs` if none. */
+/**
+ * The least offset into a segment at which an edge of `count` units counts as `room` or less; `segmentMs` if there is
+ * none.
+ */
 function offsetFor(count: number, room: number, segmentMs: number, edge: number): number {
   if (edge === DROPPED || count <= room) return 0
   if (edge === STRICT) return segmentMs
@@ -60,7 +65,7 @@ export function waitFor(
   edge: number,
 ): number {
   if (cost > limit) return -1
-  // A cost of 0 has room even where refusals have gone beyond the limit.
+  // A cost of 0 has room even if refusals exceed the limit.
   if (cost === 0) return 0
   let inside = total
   for (let by = 0; by <= segments; by++) {
@@ -73,7 +78,7 @@ export function waitFor(
   return (segments + 1) * segmentMs - offset
 }
 
-/** Milliseconds until nothing counted so far counts for anything. */
+/** Milliseconds until no unit counted so far has any effect. */
 export function resetAfter(
   counts: ArrayLike<number>,
   offset: number,

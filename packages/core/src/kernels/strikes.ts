@@ -1,15 +1,18 @@
 import { instant } from './clock.js'
 
 /**
- * Strikes of one identity, and the ladder of its bans: exact, never more than `after` strikes short of a ban in any window
- * of `withinMs`, wherever that starts. A strike exactly one window old no longer counts.
+ * Strikes of one identity, and the ladder of its bans. Exact: `after` strikes in any window of `withinMs` start a ban,
+ * wherever the window starts. A strike exactly one window old does not count.
  */
 export interface StrikeRecord {
-  /** How many bans there were, up to the number of rungs: 0 for none that is remembered. */
+  /** Number of remembered bans, up to the number of rungs; 0 if there is none. */
   readonly rung: number
-  /** The last strike or the end of the last ban, whichever is later: from here on the time runs after which the rung is forgotten. */
+  /** The last strike or the end of the last ban, whichever is later. `forgetAfterMs` runs from here. */
   readonly since: number
-  /** Instant and weight of each strike, oldest first: less than `after` in all, as the one that starts a ban clears them. */
+  /**
+   * Instant and weight of each strike, oldest first. The sum of weights is less than `after`, as the strike that starts
+   * a ban clears them.
+   */
   readonly strikes: readonly number[]
 }
 
@@ -17,9 +20,9 @@ export interface BanRules {
   /** Strikes that start a ban. */
   readonly after: number
   readonly withinMs: number
-  /** How long after the last strike and the end of the last ban the next ban is of the first rung again. */
+  /** Ms after the last strike and the end of the last ban until the ladder starts again at the first rung. */
   readonly forgetAfterMs: number
-  /** How long a ban of each rung lasts, in ms. The last rung repeats. */
+  /** Duration of a ban per rung, in ms. The last rung repeats. */
   readonly rungs: readonly number[]
 }
 
@@ -27,7 +30,7 @@ export interface BanRules {
 export interface BanStart {
   /** From 1. */
   readonly rung: number
-  /** The strikes that led to it, the last one included. */
+  /** The strikes that led to the ban, including the last one. */
   readonly strikes: number
   readonly forMs: number
 }
@@ -35,7 +38,7 @@ export interface BanStart {
 /** Numbers per entry of `strikes`. */
 const ENTRY = 2
 
-/** The record after a strike at `now`, and the ban that this starts, if it does. `jitterMs` makes such a ban longer. */
+/** The record after a strike at `now`, and the ban that it starts, if any. `jitterMs` is added to such a ban. */
 export function struck(
   record: StrikeRecord | undefined,
   now: number,
@@ -45,7 +48,7 @@ export function struck(
 ): { readonly record: StrikeRecord; readonly ban: BanStart | undefined } {
   const before = record?.strikes ?? []
   const last = before.length > 0 ? (before[before.length - ENTRY] as number) : now
-  // A clock that steps back must not bring lapsed strikes back, nor make others last.
+  // A clock that steps back must neither revive lapsed strikes nor prolong others.
   const at = instant(last, now, withinMs)
   let rung = record?.rung ?? 0
   if (record !== undefined && at - record.since >= forgetAfterMs) rung = 0
@@ -66,12 +69,12 @@ export function struck(
   return { record: { rung, since: now + forMs, strikes: [] }, ban: { rung, strikes: count, forMs } }
 }
 
-/** The record without its strikes: bans are remembered. Undefined where nothing is left. */
+/** The record without its strikes; it still has the rung. Undefined if nothing is left. */
 export function forgiven(record: StrikeRecord): StrikeRecord | undefined {
   return record.rung > 0 ? { ...record, strikes: [] } : undefined
 }
 
-/** From when on forgetting a record cannot be noticed. */
+/** The instant from which forgetting a record has no effect. */
 export function endOf({ rung, since, strikes }: StrikeRecord, { withinMs, forgetAfterMs }: BanRules): number {
   const lapse = strikes.length > 0 ? (strikes[strikes.length - ENTRY] as number) + withinMs : 0
   return rung > 0 ? Math.max(since + forgetAfterMs, lapse) : lapse

@@ -4,42 +4,47 @@ import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { SpaceSaving } from './space-saving.js'
 
-/** The windows that can be asked for, in ms. Each is counted in slices of a sixth. */
+/** The windows of reports, in ms. Each is counted in slices of a sixth. */
 export const WINDOWS: Readonly<Record<OffendersWindow, number>> = { '10m': 600_000, '1h': 3_600_000, '1d': 86_400_000 }
 export const SLICES = 6
-/** A slice keeps this many identities, or up to twice as many. Its counts are too low by at most its refusals divided by this. */
+/**
+ * Number of identities in a slice; at times up to twice as many. Its counts are too low by at most its refusals divided
+ * by this number.
+ */
 export const KEPT = 2000
 
-/** Identities in the sketch of a process. Its counts are too low by at most its refusals divided by this. */
+/**
+ * Number of identities in a process's sketch. Its counts are too low by at most its refusals divided by this number.
+ */
 const SKETCHED = 4096
-/** A sketch hands on counts above its refusals divided by the first; the second is the most at once, the third the interval in ms. */
+/** Every `EVERY_MS`, a sketch hands on counts above its refusals divided by `WORTH`, at most `AT_ONCE` per call. */
 const WORTH = 5000
 const AT_ONCE = 200
 const EVERY_MS = 1000
-/** A sketch starts afresh after it has handed on counts so many times. */
+/** A sketch restarts after it has handed on counts this many times. */
 const TIMES = 60
-/** Most policies that are counted: each takes up to a megabyte. */
+/** Maximum counted policies. Each takes up to a megabyte. */
 const MAX_POLICIES = 100
 const MAX_LISTED = 1000
 
-/** What refusals of a policy add to what is known of it. */
+/** New refusals of a policy, to be added to its slices. */
 export interface RefusalCounts {
   readonly policy: string
   readonly counts: readonly (readonly [identity: string, count: number])[]
-  /** How many refusals there were, also of those that `counts` leaves out. */
+  /** Number of refusals, including identities that `counts` omits. */
   readonly refusals: number
-  /** By how much more counts may be too low. */
+  /** The amount by which counts may additionally be too low. */
   readonly error: number
 }
 
-/** What is known of a slice. */
+/** The counts of a slice. */
 export interface RefusalSlice {
   readonly counts: Iterable<readonly [identity: string, count: number]>
   readonly refusals: number
   readonly error: number
 }
 
-/** Where refusals of all processes are put together. */
+/** The refusals of all processes, in slices of time. */
 export interface RefusalSlices {
   now(): number
   add(counts: RefusalCounts): Promise<void>
@@ -48,16 +53,16 @@ export interface RefusalSlices {
 
 interface Counted {
   readonly sketch: SpaceSaving
-  /** In the sketch, and those that were not handed on. */
+  /** Refusals since the sketch began, and refusals since the last hand-on. */
   seen: number
   refusals: number
   error: number
-  /** What could not be handed on. */
+  /** The error due to counts that could not be handed on. */
   lost: number
   times: number
 }
 
-/** The identities that each policy refuses most: counted in this process, and handed on each second. */
+/** Counts the identities that each policy refuses most often in this process, and hands the counts on every second. */
 export class RefusalLog {
   readonly #slices: RefusalSlices
   readonly #byPolicy = new Map<string, Counted>()
@@ -67,7 +72,7 @@ export class RefusalLog {
     this.#slices = slices
   }
 
-  /** Bound, as stores hand it out. */
+  /** Bound, because stores pass it on without `this`. */
   readonly note = (policy: string, identities: readonly string[]): void => {
     let counted = this.#byPolicy.get(policy)
     if (!counted) {
@@ -125,11 +130,11 @@ export class RefusalLog {
     this.#timer = this.#byPolicy.size > 0 ? setTimeout(() => this.#tick(), EVERY_MS).unref() : undefined
   }
 
-  /** What was refused more often than `least` since the last time; all of it where a sketch has been in use for long. */
+  /** Hands on counts above `least` since the last time. A sketch at the end of its use hands on all counts. */
   async #handOn(least: (counted: Counted) => number): Promise<void> {
     for (const [policy, counted] of [...this.#byPolicy]) {
       const isOver = ++counted.times >= TIMES
-      // What comes while this waits is the next one's.
+      // Refusals during the waits below belong to the next sketch.
       if (isOver) this.#byPolicy.delete(policy)
       const { sketch, refusals } = counted
       const counts = sketch.take(isOver ? 0 : least(counted))
@@ -142,7 +147,7 @@ export class RefusalLog {
           await this.#slices.add({ policy, counts: some, refusals: i === 0 ? refusals : 0, error })
           error = 0
         } catch {
-          // Redis is away. These counts are lost: sent again, they could count twice.
+          // Redis is unavailable. These counts are lost: sent again, they could count twice.
           counted.lost = error + Math.max(0, ...counts.slice(i).map(([, count]) => count))
           break
         }
@@ -152,7 +157,7 @@ export class RefusalLog {
 }
 
 /**
- * Undefined where the option of a store is not set.
+ * Undefined if the store's option is not set.
  *
  * @throws SluiceError `INVALID_POLICY`
  */

@@ -2,7 +2,7 @@ import { Heap } from '../util/heap.js'
 
 interface Seen {
   name: string
-  /** How often it was seen at most, by how much that may be too high, and how much of it was taken. */
+  /** Upper bound of its occurrences, the most by which that is too high, and the part already taken. */
   count: number
   error: number
   taken: number
@@ -10,9 +10,9 @@ interface Seen {
 }
 
 /**
- * The names that were seen most, in room for `capacity` of them: the sketch of Metwally, Agrawal and El Abbadi, "Efficient
- * computation of frequent and top-k elements in data streams" (2005). A name without room takes the place of the one that
- * was seen least, and with it its count, as it may have been seen as often before.
+ * The most frequent names, in room for `capacity` of them. This is the sketch of Metwally, Agrawal and El Abbadi,
+ * "Efficient computation of frequent and top-k elements in data streams" (2005). A name without room replaces the least
+ * frequent name and takes over its count, as it may have occurred as often before.
  */
 export class SpaceSaving {
   readonly #capacity: number
@@ -23,7 +23,7 @@ export class SpaceSaving {
     this.#capacity = capacity
   }
 
-  /** By how much the sum of what is taken of a name may be too low. */
+  /** The most by which the sum of a name's taken counts may be too low. */
   get error(): number {
     return this.#byName.size < this.#capacity ? 0 : (this.#byCount.first as Seen).count
   }
@@ -47,8 +47,8 @@ export class SpaceSaving {
   }
 
   /**
-   * What was seen for certain since it was taken last, where that is more than `least`: what is taken of a name is never more
-   * than there was.
+   * The certain occurrences of each name since the last call, if they exceed `least`. The sum taken of a name never
+   * exceeds its occurrences.
    */
   take(least: number): [name: string, count: number][] {
     const taken: [name: string, count: number][] = []
@@ -61,7 +61,7 @@ export class SpaceSaving {
     return taken
   }
 
-  /** Drops what is counted of a name so far. */
+  /** Drops the occurrences of a name so far. */
   forget(name: string): void {
     const seen = this.#byName.get(name)
     if (seen) seen.taken += untaken(seen)

@@ -38,13 +38,13 @@ import { RedisWarnings } from './warnings/redis-warnings.js'
 
 type StoreOptions = ReturnType<typeof optionsOf>
 
-/** Makes the parts of a store, and puts them together. */
+/** Makes the parts of a store and connects them. */
 export function assemble(client: RedisClient, given: RedisStoreOptions) {
   const options = optionsOf(given)
   const connection = connect(client, options.timeoutMs, options.connectTimeoutMs)
   const base = withBlocks(baseOf(connection, options))
   const { mirrored, keys, outbox } = base
-  // Filled below, as layers are told of changes that others make.
+  // Filled below: layers are notified of changes by other parts.
   const layers: Layer[] = []
   const changes = new Changes(layers, outbox)
   const strikes = new Strikes({ ...base, changes })
@@ -95,8 +95,8 @@ function optionsOf(given: RedisStoreOptions) {
 }
 
 /**
- * The order in which a decision may be made without Redis, down to what sends it there: that of `layers.push` below. They are made
- * from the last to the first, as each is made with the next.
+ * Adds the layers in the order in which they may decide, ending with the one that sends decisions to Redis. That is the
+ * order of `layers.push` below. They are constructed from last to first, as each takes the next.
  */
 function addLayers(layers: Layer[], base: ReturnType<typeof withBlocks>, strikes: Strikes, options: StoreOptions) {
   const strikeAfter = strikes.after.bind(strikes)
@@ -121,7 +121,7 @@ function addLayers(layers: Layer[], base: ReturnType<typeof withBlocks>, strikes
   return { known, relaxed, batches, waiters }
 }
 
-/** What all parts have in common. */
+/** Makes the state that all parts share. */
 function baseOf(connection: Connection, options: StoreOptions) {
   const { timeoutMs, clock } = options
   const prefix = prefixOf(connection.keyPrefix, options.prefix)
@@ -154,7 +154,7 @@ function baseOf(connection: Connection, options: StoreOptions) {
   }
 }
 
-/** The same with the blocks and bans that this process knows, and what scripts are sent because of them. */
+/** Adds the blocks and bans that this process knows, and the texts of plans, which depend on them. */
 function withBlocks(base: ReturnType<typeof baseOf>) {
   const keys = new BlockKeys(base)
   const mirrored = new MirroredBlocks({
@@ -164,10 +164,10 @@ function withBlocks(base: ReturnType<typeof baseOf>) {
     keysOf: (policy, identity) => (isRange(identity) ? undefined : keys.of(policy, identity)),
     onRestored: (entries) => {
       base.warnings.restored(entries, 'a block or ban', 'blocks and bans')
-      // What cannot be written now, this process refuses all the same.
+      // If the write fails, this process still enforces the blocks.
       keys.write(entries, mirrored.index).catch(() => {})
     },
-    // Of a cluster, whose block keys are on other servers than their ends in the index.
+    // For clusters, where block keys and their ends in the index are on different servers.
     onUnconfirmed: (ends) => {
       keys.write(ends, mirrored.index).catch(() => {})
     },
@@ -176,12 +176,12 @@ function withBlocks(base: ReturnType<typeof baseOf>) {
   return { ...base, mirrored, keys, texts }
 }
 
-/** Looks at a master that is connected: it may be another one, which evicts, or has lost blocks. */
+/** Checks each newly connected master. It may be a different one that evicts keys or has lost blocks. */
 function watchMasters(
   { connection, warnings }: ReturnType<typeof baseOf>,
   mirrored: readonly Pick<MirroredBlocks | RedisLists, 'suspect'>[],
 ): void {
-  // After the decisions that waited for the connection.
+  // Decisions that waited for the connection go first.
   connection.onMaster((node, info) =>
     setImmediate(() => {
       warnings.connected(node, info)

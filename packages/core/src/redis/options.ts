@@ -8,60 +8,67 @@ import type { StateListener } from './health/breaker.js'
 
 export interface RedisStoreOptions extends StoreListOptions {
   /**
-   * The time in whole ms, the same for every process. For tests, and for applications with a clock of their own. One in
-   * seconds is rejected.
+   * Returns the time in whole ms, the same for every process. For tests, and for applications with their own clock. A
+   * clock in seconds is rejected.
    * @default Redis's own clock
    */
   readonly clock?: () => number
   /**
-   * How long a decision that was sent waits for its reply, in ms or as a duration; while replies to others keep coming, up
-   * to ten times as long. @default 100
+   * How long a sent decision waits for its reply, in ms or as a duration. Up to ten times as long while replies to
+   * other decisions keep coming. @default 100
    */
   readonly timeout?: Duration
   /**
-   * How long decisions wait for the first connection, in ms or as a duration, from when the store was made; in a cluster
-   * also for that to each master, from when it is first needed. Not at all once it was refused. Decisions on addresses wait
-   * as long for the first look at the index of blocks. @default 5000
+   * How long decisions wait for the first connection, in ms or as a duration, from when the store is made. In a
+   * cluster, also for the first connection to each master, from when it is first needed. They do not wait once a
+   * connection is refused. Decisions on IP addresses wait as long for the first read of the index of blocks. @default
+   * 5000
    */
   readonly connectTimeout?: Duration
-  /** Most decisions sent in one script run, 1 to 1,000. @default 64 */
+  /** Maximum decisions per script execution, 1 to 1,000. @default 64 */
   readonly batch?: number
-  /** What every key starts with; one hash tag may be in it, such as `{limits}:`, and puts all keys on one slot. @default 'sluice:' */
+  /**
+   * The start of every key. It may contain one hash tag, such as `{limits}:`, which puts all keys on one slot. @default
+   * 'sluice:'
+   */
   readonly prefix?: string
   /**
-   * Whether this process repeats a refusal, until its retry time and for a second at most: a flood
-   * of requests that are refused then costs Redis next to nothing. What this store changes counts at once;
-   * room made by other processes is noticed within that second. @default true
+   * Whether this process repeats a refusal until its retry time, for at most a second. A flood of refused requests then
+   * costs Redis almost nothing. Changes by this store take effect at once; room made by other processes is noticed
+   * within that second. @default true
    */
   readonly denyCache?: boolean
   /**
-   * Whether one script may decide keys of several slots of a cluster's master, which takes a fraction of the time that a
-   * script per slot does. Needs Redis 7.0 or later, as is tried first; `false` is for proxies and services that want all
-   * keys of a script declared. Without a cluster it changes nothing. @default true
+   * Whether one script may decide keys of several slots of a cluster's master. That takes a fraction of the time of a
+   * script per slot. It needs Redis 7.0 or later, which the store tests first. Set `false` for proxies and services
+   * that require declared keys. No effect without a cluster. @default true
    */
   readonly undeclaredKeys?: boolean
   /**
-   * Called when decisions are no longer asked of Redis (`'unavailable'`), with the error that decided it, and when
-   * they are again (`'available'`): `(state, cause, node)`. In a cluster it is called for each master, by address.
-   * What it throws becomes a warning of the process.
+   * Called as `(state, cause, node)` when the store stops using Redis (`'unavailable'`, with the error that caused it)
+   * and when it resumes (`'available'`). In a cluster, it is called for each master, by address. An error that it
+   * throws becomes a process warning.
    */
   readonly onStateChange?: StateListener
   /**
-   * Whether refusals are counted by identity, for `offenders()`: each process keeps up to a megabyte for each policy that
-   * refuses, and Redis up to eight. @default false
+   * Whether refusals are counted by identity, for `offenders()`. For each policy that refuses, each process uses up to
+   * 1 MB and Redis up to 8 MB. @default false
    */
   readonly offenders?: boolean
-  /** Silences warnings of this store, one by one: `{ SLUICE_EVICTION: false }`. */
+  /** Silences individual warnings of this store: `{ SLUICE_EVICTION: false }`. */
   readonly warnings?: StoreWarningsOption
 }
 
-/** A key's slot is that of its first hash tag: any other brace before the identity's own would set keys of one identity apart. */
+/**
+ * A key's slot is that of its first hash tag. Any other brace before the identity's own tag would put keys of one
+ * identity on different slots.
+ */
 const PREFIX = /^[^{}]*(\{[^{}]+\}[^{}]*)?$/
 
-/** Lua can hand no more than some thousand keys to one command. */
+/** Lua can pass at most a few thousand keys to one command. */
 const MAX_IN_BATCH = 1000
 
-/** Options of which those of the connection and the decisions are checked, and have their defaults. */
+/** Options after validation; those of the connection and of decisions have their defaults. */
 export type CheckedOptions = Omit<RedisStoreOptions, 'timeout' | 'connectTimeout'> &
   Required<Pick<RedisStoreOptions, 'batch' | 'prefix' | 'denyCache' | 'undeclaredKeys'>> & {
     readonly timeoutMs: number
@@ -83,7 +90,7 @@ const OPTIONS = [
   'warnings',
 ]
 const NO_ROOM = 'it is for memoryStore; the room of Redis is its maxmemory'
-/** Options of the other store, as stores are exchanged for each other. */
+/** Hints for options of `memoryStore`, since stores are exchanged for each other. */
 const OF_MEMORY = {
   maxKeys: NO_ROOM,
   maxBytes: NO_ROOM,

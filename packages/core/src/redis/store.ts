@@ -35,9 +35,9 @@ import { deleteKeys } from './scripts/run.js'
 /**
  * A store in Redis, shared by every process and machine that uses the same server or cluster.
  *
- * Takes a client of `ioredis` (single, Sentinel or Cluster; 5.4 or later) or of `redis` (single or cluster;
- * 5 or later) and opens a connection of its own beside it, which ends with `close()` or with the client.
- * All decisions of one turn of the event loop go in one EVALSHA. Needs Redis 6.2 or later.
+ * Takes a client of `ioredis` (single, Sentinel or Cluster; 5.4 or later) or of `redis` (single or cluster; 5 or
+ * later). The store opens its own connection beside the client, which ends with `close()` or with the client. All
+ * decisions of one turn of the event loop go in one EVALSHA. Needs Redis 6.2 or later.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -63,14 +63,14 @@ export class RedisStore implements Store {
     this.noteRefusal = parts.refusals?.note
   }
 
-  /** `'unavailable'` while decisions are not asked of Redis, or in a cluster of one of its masters. */
+  /** `'unavailable'` while the store does not use Redis, or one of the masters of a cluster. */
   get state(): StoreState {
     return this.#parts.breaker.state
   }
 
   decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
-    // Refunds and releases still go out, as long as there is a connection: there are no more of them than requests were
-    // admitted before.
+    // Refunds and releases are still sent while there is a connection. Their number is bounded by the requests admitted
+    // before.
     const { closed } = this.#parts.readiness
     if (closed && request.op !== REFUND && request.op !== RELEASE) throw closed
     return this.#parts.firstLayer.decide(request)
@@ -102,8 +102,8 @@ export class RedisStore implements Store {
   }
 
   /**
-   * What Redis keeps of an identity: which counts there are, strikes, blocks and bans, and lists that it is on. Identities are
-   * read as `blocks` reads them. Looks through all keys of the server, as `forget` does, and needs the same permission.
+   * Returns the data of an identity in Redis: names of its counts, strikes, blocks and bans, and the lists that contain
+   * it. Identities are read as in `blocks`. Scans all keys of the server like `forget`, and needs the same permission.
    *
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
@@ -112,8 +112,8 @@ export class RedisStore implements Store {
   }
 
   /**
-   * What a key of counts is: the cells that it holds, by the `cell` of `kept`. Undefined where its name does not say so, as that
-   * of many limits that share a key is a hash.
+   * Returns the cells in a key of counts, given a `cell` from `kept`. Undefined if the name does not contain them, such
+   * as the hash that replaces the names of many limits.
    */
   cellsOf(cell: string): readonly NamedCell[] | undefined {
     return cellsNamed(cell)
@@ -157,17 +157,17 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Resolves once decisions are asked of Redis, in a cluster of every master, or it is known that they cannot be: at the latest
-   * `connectTimeout` after the store was made. Never rejects, for a Redis that is away is no reason not to start: limiters
-   * then decide by their `unavailable`, until it is there.
+   * Resolves once the store uses Redis (in a cluster, every master) or Redis is known to be unavailable. That takes at
+   * most `connectTimeout` from when the store was made. Never rejects, as an outage is no reason not to start: until
+   * Redis is available, limiters decide by their `unavailable` option.
    */
   ready(): Promise<Readiness> {
     return this.#parts.readiness.ready()
   }
 
   /**
-   * How the store is now, for a `/ready` route: see docs/redis.md. Never rejects; asks Redis at most once a second, however often
-   * it is called, and waits for `timeout` at most.
+   * Returns the store's present state, for a `/ready` route: see docs/redis.md. Never rejects. It contacts Redis at
+   * most once a second, however often it is called, and waits for at most `timeout`.
    */
   health(): Promise<StoreHealth> {
     return this.#parts.readiness.health()
@@ -182,8 +182,8 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Returns leases, sends Redis what was counted here, waits for what is in flight, releases the permits that this process holds, and ends the store's own
-   * connections and timers. Decisions that come after this call are those of an outage.
+   * Returns leases, sends pending counts to Redis, and waits for requests in flight. Then it releases this process's
+   * permits and ends the store's connections and timers. Decisions after this call are those of an outage.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close()

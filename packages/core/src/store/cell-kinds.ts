@@ -7,7 +7,7 @@ import * as segments from '../kernels/segments.js'
 import { SluiceError } from '../util/errors.js'
 import { exactProduct } from '../util/validate.js'
 
-/** The algorithms by the kind of cell that counts them: they are names and parameters of it. */
+/** The algorithms by kind of cell. An algorithm is a name and a set of parameters for a kind. */
 export interface Algorithms {
   bucket: 'gcra' | 'tokenBucket' | 'leakyBucket'
   counter: 'fixedWindow'
@@ -16,7 +16,7 @@ export interface Algorithms {
   concurrency: 'concurrency'
 }
 
-/** The kinds of cells: one kind of state each. */
+/** The kinds of cells. Each has its own kind of state. */
 export type KernelName = keyof Algorithms
 
 export type Algorithm = Algorithms[KernelName]
@@ -31,24 +31,29 @@ const KIND_OF: { readonly [Kind in KernelName as Algorithms[Kind]]: Kind } = {
   concurrency: 'concurrency',
 }
 
-/** How a limit of the kind is counted when units are spent later than they are counted (see `policy/limits/lease.ts`). */
+/**
+ * Rules for limits of this kind with a lease, where units are spent after they are counted (see
+ * `policy/limits/lease.ts`).
+ */
 export interface LeaseRules {
   /**
-   * The parameters and the capacity with which the limit holds for the instants at which units are spent, up to `ttlMs`
-   * after they are counted. Undefined where nothing changes.
+   * The parameters and the capacity that enforce the limit at the instants when units are spent, up to `ttlMs` after
+   * they are counted. Undefined if nothing changes.
    *
-   * @throws SluiceError `INVALID_POLICY` where that leaves no unit
+   * @throws SluiceError `INVALID_POLICY` if no unit is left
    */
   tighten(where: string, params: readonly number[], ttlMs: number): TightenedLimit | undefined
-  /** Length in ms of the windows, segments or intervals within which a unit must be spent; infinite where there are none. */
+  /**
+   * Length in ms of the window, segment or interval within which a unit must be spent; infinite if the kind has none.
+   */
   windowLength(params: readonly number[]): number
-  /** When, by the store's clock, the one ends that a charge at `now` with this receipt was counted in. */
+  /** The end, by the store's clock, of the window that counts a charge made at `now` with this receipt. */
   windowEnd(params: readonly number[], receipt: number, now: number): number
-  /** The receipt of a charge as it would be if it had been for `units` alone, in an empty cell. */
+  /** The receipt that a charge of `units` alone would have in an empty cell. */
   receiptAlone(params: readonly number[], receipt: number, units: number): number
 }
 
-/** What a store has said of a limit: how many units were used at `at`, and that all of them are gone `resetMs` later. */
+/** A store's last report of a limit: `used` units at `at`, all of which are gone `resetMs` later. */
 interface KnownUse {
   readonly windowMs: number
   readonly used: number
@@ -61,51 +66,60 @@ export interface TightenedLimit {
   readonly capacity: number
 }
 
-/** What the numbers in the id of a cell say, which keys have: `fixed.100.60000`. */
+/** The meaning of the numbers in a cell's id, which is part of its key: `fixed.100.60000`. */
 interface IdForm {
-  /** How many numbers there are at least; more than these distinguish equal limits, but in logs. */
+  /** Minimum count of numbers. Further numbers distinguish equal limits, except in logs. */
   readonly numbers: number
   readonly params: (numbers: readonly number[]) => readonly number[]
-  /** The limits that it counts: limit, window in ms and capacity of each. */
+  /** The limits that the cell counts: limit, window in ms and capacity of each. */
   readonly limits: (numbers: readonly number[]) => readonly LimitInId[]
 }
 
 type LimitInId = readonly [limit: number, windowMs: number, capacity: number]
 
 /**
- * What the rest of the library needs of a kind of cell. Beside it there are its arithmetic in `kernels/`, its table in
- * `memory/`, and its Lua in `lua/cells/`.
+ * A kind of cell, as the rest of the library sees it. Its arithmetic is in `kernels/`, its table in `memory/`, and its
+ * Lua in `lua/cells/`.
  */
 export interface CellKind {
-  /** Whether a parameter is an amount of units, which a share of the limit scales; else a time, a number of segments or a mode. */
+  /**
+   * Whether a parameter is an amount of units, which scales with a share of the limit. Other parameters are a time, a
+   * number of segments or a mode.
+   */
   readonly isUnits: (param: number) => boolean
-  /** Whether its units are permits: in flight until they are released or expire, renewed and released by their id. */
+  /**
+   * Whether its units are permits: they are in flight until they are released or expire, and are renewed and released
+   * by id.
+   */
   readonly hasPermits: boolean
   readonly lease: LeaseRules
-  /** What the ids of its cells say, by the word that they begin with. */
+  /** The forms of its cells' ids, by their first word. */
   readonly ids: Readonly<Record<string, IdForm>>
-  /** Whether its states are small enough to be read and written together, where several limits are on one key. */
+  /** Whether states are small enough for one read and one write when several limits share a key. */
   readonly canBeJoint: boolean
-  /** @internal The parameters of a limit that counts refusals as well. None where refusals need not be counted apart. */
+  /** @internal The parameters of a limit that counts refusals too. Absent if refusals need no separate count. */
   readonly countRefusals?: (params: readonly number[]) => readonly number[]
   /**
-   * The parameters of a limit that also counts what processes admit beyond it. None where processes do not count by
+   * The parameters of a limit that also counts units admitted beyond it. Absent if processes never count this kind by
    * themselves.
    */
   readonly countInFull?: (params: readonly number[]) => readonly number[]
-  /** @internal The instant at which `used` units have to be charged at once so that all are gone at `at + resetMs`; later where that is impossible. */
+  /**
+   * @internal The instant at which one charge of `used` units would be gone by `at + resetMs`; a later instant if that
+   * is impossible.
+   */
   readonly chargedAt: (params: readonly number[], use: KnownUse) => number
-  /** @internal Reads what its Lua reports. */
+  /** @internal Reads the report of its Lua. */
   readonly readReport: ReadReport
 }
 
 const first = (param: number) => param === 0
 
-/** For kinds with one limit a cell, whose capacity is that limit. */
+/** For kinds with one limit per cell, whose capacity is that limit. */
 const oneLimit: IdForm['limits'] = ([limit = 0, windowMs = 0]) => [[limit, windowMs, limit]]
 const asTheyAre: IdForm['params'] = (numbers) => numbers
 
-/** For kinds without windows, whose receipt does not depend on what else is in the cell. */
+/** For kinds without windows, whose receipts do not depend on the rest of the cell. */
 const NO_RULES: LeaseRules = {
   tighten: () => undefined,
   windowLength: () => Number.POSITIVE_INFINITY,
@@ -139,7 +153,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     lease: {
       tighten(where, params, ttlMs) {
         const [limit, windowMs, capacity, stepMs] = params as BucketParams
-        // Leases of buckets that refill at intervals end with the interval, within which nothing comes back.
+        // Leases of buckets that refill at intervals end with the interval, so nothing refills during a lease.
         if (stepMs !== 1 || capacity === 0) return undefined
         const left = capacity - Math.ceil((ttlMs * limit) / windowMs)
         if (left >= 1) return { params: [limit, windowMs, left, stepMs], capacity: left }
@@ -149,13 +163,13 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
         )
       },
       windowLength: intervalLength,
-      // Without intervals infinite, too.
+      // Infinite without intervals.
       windowEnd: (params, _, now) => (Math.floor(now / intervalLength(params)) + 1) * intervalLength(params),
       receiptAlone: (params, receipt, units) => Math.min(receipt, units * (params as BucketParams)[1]),
     },
   },
 
-  // Parameters: limit, windowMs, whether refusals count (1 or 0), whether windows start by the clock.
+  // Parameters: limit, windowMs, whether refusals count (1 or 0), whether windows start at clock multiples (1 or 0).
   counter: {
     isUnits: first,
     hasPermits: false,
@@ -167,7 +181,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     readReport: counter.readReport,
     countRefusals: countAllOfWindow,
     countInFull: countAllOfWindow,
-    // Windows by the clock begin by the clock of this process, too.
+    // Clock-aligned windows begin by this process's clock, too.
     chargedAt: (params, use) => (params[3] === 1 ? use.at : windowBefore(params, use)),
     lease: {
       ...NO_RULES,
@@ -177,7 +191,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     },
   },
 
-  // Parameters: limit, windowMs, segments, how the edge counts (`WITH_REFUSALS` more where refusals count).
+  // Parameters: limit, windowMs, segments, edge mode (plus `WITH_REFUSALS` if refusals count).
   segments: {
     isUnits: first,
     hasPermits: false,
@@ -225,7 +239,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
   },
 }
 
-/** Of each limit of the log its amount and its window, after the largest of both. */
+/** The largest limit and the longest window, then limit and window of each limit of the log. */
 function paramsOfLog(numbers: readonly number[]): readonly number[] {
   const limits = limitsOfLog(numbers)
   return [Math.max(...limits.map(([limit]) => limit)), Math.max(...limits.map(([, windowMs]) => windowMs)), ...numbers]
@@ -242,23 +256,23 @@ const KINDS_BY_ALGORITHM: ReadonlyMap<string, CellKind> = new Map(
   Object.entries(KIND_OF).map(([algorithm, kind]) => [algorithm, CELL_KINDS[kind]]),
 )
 
-/** The kind of cell that counts an algorithm; undefined for a name that is none. */
+/** The kind of cell that counts an algorithm; undefined for an unknown name. */
 export function kindOf(algorithm: string): CellKind | undefined {
   return KINDS_BY_ALGORITHM.get(algorithm)
 }
 
-/** The algorithm that a kind counts, where that is one. */
+/** The algorithm that a kind counts, if it counts exactly one. */
 export function soleAlgorithmOf(kind: KernelName): Algorithm | undefined {
   const algorithms = Object.entries(KIND_OF).flatMap(([algorithm, its]) => (its === kind ? [algorithm] : []))
   return algorithms.length === 1 ? (algorithms[0] as Algorithm) : undefined
 }
 
-/** Whether limits of an algorithm hand out permits, which no time restores. */
+/** Whether limits of an algorithm hand out permits. Time alone never restores those. */
 export function hasPermits(algorithm: unknown): boolean {
   return KINDS_BY_ALGORITHM.get(algorithm as string)?.hasPermits === true
 }
 
-/** At how many ms a bucket refills; infinite where it drains greedily. */
+/** The refill interval of a bucket in ms; infinite if it drains greedily. */
 function intervalLength([, , , stepMs]: readonly number[]): number {
   return stepMs === 1 ? Number.POSITIVE_INFINITY : (stepMs as number)
 }

@@ -1,9 +1,9 @@
 import { CELL_KINDS, type KernelName, soleAlgorithmOf } from './cell-kinds.js'
 import type { Cell, ResolvedLimit } from './store.js'
 
-/** A cell by the name that its key has, and whose it is. */
+/** A cell parsed from the name in its key, and its owner. */
 export interface NamedCell {
-  /** Of policies that are data, and of tiers: which one's limit it is. Empty where the limiter has neither. */
+  /** The policy document or tier that the limit belongs to. Empty if the limiter has neither. */
   readonly of: string
   readonly cell: Cell
 }
@@ -14,14 +14,14 @@ const FORMS = new Map(
   ),
 )
 
-/** Whose limit, the word, its numbers, whether it is a queue, for how long units are leased, and whether processes count it. */
+/** Owner, word, numbers, whether the limit queues, lease ttl in ms, and whether processes count it by themselves. */
 const ID = new RegExp(
   `^(?:(.+[./]))??(${[...FORMS.keys()].join('|')})((?:\\.\\d+)+)(\\.queue)?(?:\\.leased\\.(\\d+))?(\\.relaxed)?(?:\\.\\d+)?$`,
 )
 
 /**
- * The cells that a key is of, by its name: the `id` of a cell, or the `joint` of several. Undefined where that does not say it, as
- * that of many limits that share a key is a hash.
+ * The cells that a name in a key stands for: the `id` of a cell, or the `joint` of several. Undefined if the name does
+ * not contain them, such as the hash that replaces the names of many limits.
  */
 export function cellsNamed(name: string): readonly NamedCell[] | undefined {
   const ids = name.split('+')
@@ -38,13 +38,13 @@ function cellNamed(id: string): NamedCell | undefined {
   if (!named) return undefined
   const { kernel, form } = named
   const all = text.slice(1).split('.').map(Number)
-  // The last of an odd number distinguishes equal limits on different keys.
+  // In an odd count, the last number distinguishes equal limits on different keys.
   const numbers = kernel === 'log' ? all.slice(0, all.length - (all.length % 2)) : all.slice(0, form.numbers)
   if (numbers.length < form.numbers) return undefined
   const { countInFull, hasPermits, lease: rules } = CELL_KINDS[kernel]
   const exact = form.params(numbers)
   const plain = relaxed === undefined ? exact : (countInFull?.(exact) ?? exact)
-  // Where units are leased, the parameters are tighter.
+  // Leases tighten the parameters.
   const tightened = lease === undefined ? undefined : rules.tighten('kept', plain, Number(lease))
   const { params = plain, capacity: max = Number.POSITIVE_INFINITY } = tightened ?? {}
   const algorithm = soleAlgorithmOf(kernel) ?? kernel

@@ -4,15 +4,15 @@ import type { Identity } from './identity.js'
 /** A store has become unavailable, or available again. */
 export interface StoreEvent {
   readonly state: 'available' | 'unavailable'
-  /** What decided it; undefined where the store is available. */
+  /** The error that led to the state; undefined if the store is available. */
   readonly cause: Error | undefined
-  /** The server, by address: in a cluster each master has events of its own. */
+  /** The server's address. In a cluster, each master has its own events. */
   readonly node: string
 }
 
 /** An identity was blocked by hand, in this process. */
 export interface BlockEvent {
-  /** Undefined where it is blocked by every policy of the store. */
+  /** Undefined if every policy of the store blocks it. */
   readonly policy: string | undefined
   readonly identity: Identity
   /** Milliseconds from now; `Infinity` for a block without an end. */
@@ -27,18 +27,21 @@ export interface UnblockEvent {
   readonly identity: Identity
 }
 
-/** A ban ended before its time, as a memory store had no room for all bans. */
+/** A memory store ended a ban early because it had no room for all bans. */
 export interface BanEvictedEvent {
   /** Undefined where it was of every policy of the store. */
   readonly policy: string | undefined
   readonly identity: Identity
   /** Which step of the ladder it was, from 1. */
   readonly rung: number
-  /** How much longer it would have lasted, in ms. */
+  /** Remaining duration of the ban, in ms. */
   readonly remainingMs: number
 }
 
-/** The events of `store.on()`. Blocks: those of `store.blocks.add` and `remove`; limiters send those of their own methods. */
+/**
+ * The events of `store.on()`. `block` and `unblock` come from `store.blocks.add` and `remove`; limiters emit those of
+ * their own methods.
+ */
 export interface StoreEvents {
   readonly store: StoreEvent
   readonly block: BlockEvent

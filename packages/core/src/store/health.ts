@@ -1,12 +1,15 @@
-/** How a store is now. */
+/** The present state of a store. */
 export interface StoreHealth {
-  /** `unavailable` while limiters decide by their `unavailable`; in a cluster for keys of one master at least. */
+  /**
+   * `unavailable` while limiters decide by their `unavailable` option; in a cluster, for the keys of at least one
+   * master.
+   */
   readonly state: 'available' | 'unavailable'
-  /** Since when: ms since the epoch, by the clock of this machine. */
+  /** When this state began: ms since the epoch, by this machine's clock. */
   readonly since: number
   /**
-   * How long a script took to the store and back, in ms; in a cluster to the slowest master. Asked at most once a second. 0 in
-   * memory; undefined where no reply came.
+   * Round trip of a script in ms; in a cluster, that of the slowest master. Measured at most once a second. 0 in
+   * memory; undefined without a reply.
    */
   readonly roundTripMs: number | undefined
   /** Decisions that wait for a reply. */
@@ -15,7 +18,10 @@ export interface StoreHealth {
   readonly cause: Error | undefined
 }
 
-/** Counts by value. `counts[i]` is of values up to `bounds[i]` and above the bound before; the last is of those above all bounds. */
+/**
+ * Counts by value. `counts[i]` counts values up to `bounds[i]` and above the previous bound; the last counts values
+ * above all bounds.
+ */
 export interface Histogram {
   readonly bounds: readonly number[]
   /** One more than `bounds`. */
@@ -27,17 +33,17 @@ export interface Histogram {
 /** The bounds of `StoreStats.batches`, in decisions. */
 export const BATCH_BOUNDS: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
-/** What a store can say of itself at once, in plain numbers, to be exported. */
+/** Statistics of a store that are available at once, as plain numbers, for exporters. */
 export interface StoreStats extends Pick<StoreHealth, 'state' | 'since' | 'pending'> {
   /** Such as `'memory'` or `'redis'`. */
   readonly kind: string
-  /** States kept, and the bytes that they and blocks take, with the most of both; where the store is in this process. */
+  /** Number of states, the bytes of states and blocks, and the maximum of both. Only for stores in this process. */
   readonly keys?: number
   readonly bytes?: number
   readonly maxKeys?: number
   readonly maxBytes?: number
-  /** Blocks and bans that this process holds. */
+  /** Blocks and bans that this process knows. */
   readonly blocked?: number
-  /** Decisions per script execution, of those while counting was on. */
+  /** Decisions per script execution while counting was on. */
   readonly batches?: Histogram
 }

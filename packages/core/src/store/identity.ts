@@ -1,10 +1,10 @@
-/** What a limit counts: a value, and the kind of thing it is a value of. Equal values of two kinds are two identities. */
+/** An identity that a limit counts: a value and its kind. Equal values of two kinds are two identities. */
 export interface Identity {
   /** Such as `ip`, `user`, `header:x-api-key`, or `ip+route` of a composed key. */
   readonly kind: string
   /**
-   * As it is counted: normalised, and hashed where it is secret or long. Of a composed kind one value per part,
-   * unless they are so long together that only their hash is kept.
+   * The value as it is counted: normalised, and hashed if it is secret or long. A composed kind has one value per part,
+   * or one hash if the parts are too long together.
    */
   readonly value: string | readonly string[]
 }
@@ -13,18 +13,18 @@ export interface Identity {
 export type KeyValue = string | number | bigint
 
 /**
- * An identity given by hand: an object of exactly one kind and its raw value, such as `{ account: 'ann' }`; of a
- * composed kind an array of values, such as `{ 'ip+route': ['192.0.2.7', '/login'] }`.
+ * An identity given by hand: an object with exactly one kind and its raw value, such as `{ account: 'ann' }`. A
+ * composed kind takes an array of values, such as `{ 'ip+route': ['192.0.2.7', '/login'] }`.
  */
 export type IdentityByKind = Readonly<Record<string, KeyValue | readonly KeyValue[]>>
 
-/** Most characters of a kind, and of a value: a longer value is replaced by its hash. */
+/** Maximum characters of a kind and of a value. A hash replaces a longer value. */
 export const LONGEST_KIND = 256
 export const LONGEST_VALUE = 256
 
 /**
- * A kind by itself; a composed one is several, joined by `+`. Neither `=` nor `+` can be in one, so nothing forges another. No key
- * function has the kind `__proto__`, so that a block of it would refuse nobody.
+ * A simple kind; a composed kind joins several by `+`. A simple kind contains neither `=` nor `+`, so no kind can
+ * imitate another. `__proto__` is excluded: no key function has that kind, so a block of it would refuse nothing.
  */
 const SIMPLE_KIND = /^(?!__proto__$)[A-Za-z0-9_.:~%-]+$/
 
@@ -42,23 +42,25 @@ function escaped(char: string): string {
   return `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
 }
 
-/** Whether values of a kind are secrets, of which only the hash is kept, by what they are of; of a composed kind any part. */
+/**
+ * Whether values of a kind are secrets, so that only their hash is stored. A composed kind is secret if any part is.
+ */
 export function isSecretKind(kind: string): boolean {
   return /(^|\+)(credentials($|\+)|header:|cookie:)/.test(kind)
 }
 
-/** An identity as stores get it is one text: this, and the value. */
+/** The start of an identity's text. Stores receive an identity as one text: this start, then the value. */
 export function startOf(kind: string): string {
   return `${kind}=`
 }
 
-/** Where the value starts in an identity's text; 0 where the text has no kind. */
+/** The index of the value in an identity's text; 0 if the text has no kind. */
 export function valueStart(identity: string): number {
   const end = identity.indexOf('=')
   return end > 0 && isKind(identity.slice(0, end)) ? end + 1 : 0
 }
 
-/** Where the value starts in a text that stores get; 0 where it has no kind. */
+/** The index of the value in a text that stores receive; 0 if it has no kind. */
 export function afterKind(text: string): number {
   return text.indexOf('=') + 1
 }
@@ -69,16 +71,17 @@ export function identityIn(text: string): Identity {
   return { kind, value: kind.includes('+') && !isHash(value) ? split(value) : value }
 }
 
-/** The kind of an identity, and its value as one text, also of a composed kind. */
+/** The kind of an identity, and its value as one text, even for a composed kind. */
 export function textValue(text: string): { readonly kind: string; readonly value: string } {
   const end = text.indexOf('=')
   return { kind: text.slice(0, end), value: text.slice(end + 1) }
 }
 
-/** The values of a composed key as one: different ones never as the same. */
+/** The values of a composed key as one text. Different values never give the same text. */
 export function joined(values: readonly string[]): string {
   const lengths = values.map(({ length }) => length)
-  // Only its hash is kept: nothing has to be escaped. No value is empty, so that nothing else begins with `|`.
+  // Only the hash of this text is stored, so nothing needs escaping. No value is empty, so no other text begins with
+  // `|`.
   if (lengths.reduce((sum, length) => sum + length, 0) > LONGEST_VALUE) return `|${lengths.join()}|${values.join('')}`
   return values.map((value) => value.replace(/[\\|]/g, '\\$&')).join('|')
 }
@@ -91,7 +94,7 @@ function split(text: string): string[] {
 const HASH_START = '#'
 const HASH_LENGTH = 23
 
-/** Whether a text reads like one of `hashOf`. */
+/** Whether a text has the form of a `hashOf` result. */
 export function isHash(text: string): boolean {
   return text.length === HASH_LENGTH && text.startsWith(HASH_START)
 }

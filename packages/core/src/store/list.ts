@@ -1,61 +1,65 @@
 import type { IpRange } from '../util/ip-address.js'
 import type { KeyValue } from './identity.js'
 
-/** What a list is asked for: one identity of a request. */
+/** One identity of a request, to look up in a list. */
 export interface ListedIdentity {
   readonly kind: string
-  /** As it is counted: normalised, and hashed where it is secret or long. Of the kind `ip`, the whole address as text. */
+  /**
+   * The value as it is counted: normalised, and hashed if it is secret or long. For the kind `ip`, the whole address as
+   * text.
+   */
   readonly value: string
-  /** @internal The same address, where the caller has read it already. */
+  /** @internal The same address, if the caller has already parsed it. */
   readonly address?: IpRange
 }
 
 /** An entry of a list that an identity matches. */
 export interface ListMatch {
-  /** What the entry says of itself; empty where it says nothing. */
+  /** The entry's reason; empty if it has none. */
   readonly reason: string
   /** When the entry ends, in ms since 1970; undefined where it does not. */
   readonly expiresAt: number | undefined
-  /** How many addresses it holds: of entries that allow and deny, the smallest wins. 1 for what is no range. */
+  /**
+   * The number of addresses in the entry; 1 if it is not a range. Between entries that allow and deny, the smallest
+   * wins.
+   */
   readonly size: number | bigint
 }
 
-/** How the keys of a policy make values of what is written by hand. */
+/** How a policy's keys turn handwritten values into counted ones. */
 export interface ListKeys {
   /**
-   * The value that is counted for a raw one of a kind, of a composed kind for several; undefined where nothing is counted
-   * by the kind.
+   * The counted value for a raw value of a kind, or for several values of a composed kind. Undefined if nothing is
+   * counted by the kind.
    *
-   * @throws SluiceError `INVALID_KEY` for a value that is none of that kind
+   * @throws SluiceError `INVALID_KEY` for a value that does not fit the kind
    */
   readonly valueOf: (kind: string, raw: KeyValue | readonly KeyValue[]) => string | undefined
-  /** Leading bits of an IPv6 address that make one client. */
+  /** Leading bits of an IPv6 address that identify one client. */
   readonly ipv6Prefix: number
 }
 
 /** Identities to allow or to deny. */
 export interface List {
-  /** What verdicts and warnings call it. */
+  /** The list's name in verdicts and warnings. */
   readonly name: string
-  /** The kinds of identities that it holds at present; it is asked for no others. */
+  /** The kinds of identities that the list holds at present. Only those are looked up. */
   readonly kinds: readonly string[]
-  /** Raised with every change of `kinds`, and of what is in it. */
+  /** Increases with every change of `kinds` or of an entry. */
   readonly version: number
-  /** The entry for an identity now; undefined where there is none. Does not throw, whatever the value. */
+  /** The current entry for an identity; undefined if there is none. Never throws, whatever the value. */
   match(identity: ListedIdentity): ListMatch | undefined
-  /**
-   * Resolves when the list has been loaded once, and rejects where that has failed. Until then it matches nothing.
-   */
+  /** Resolves when the list has been loaded once, and rejects if that fails. Until then it matches nothing. */
   ready(): Promise<void>
-  /** Ends what keeps the list up to date. What it holds by then, it goes on to match. */
+  /** Stops updates of the list. Its present entries continue to match. */
   close(): Promise<void>
-  /** @internal Resolves when decisions may go by the list, which wait for it; undefined from then on. Never rejects. */
+  /** @internal Decisions wait for this promise before they use the list; undefined afterwards. Never rejects. */
   readonly pending?: Promise<void> | undefined
-  /** @internal The same list, with its values made by the keys of a policy. Absent where they do not depend on them. */
+  /** @internal The same list, with values made by a policy's keys. Absent if values do not depend on keys. */
   forKeys?(keys: ListKeys): List
   /**
-   * @internal The list that it stands for on a store. Absent where that does not depend on the store. Kinds of such a list
-   * come and go, so that none of them is an error.
+   * @internal The list that this one refers to on a store. Absent if the list does not depend on the store. Kinds of
+   * such a list come and go, so no kind is an error.
    */
   forStore?(where: string, store: ListKeeper): List
 }
@@ -65,13 +69,13 @@ export interface ListKeeper {
   list?(name: string): List
 }
 
-/** Lists of a store: every policy on it asks them. */
+/** Lists of a store. They apply to every policy on it. */
 export interface StoreLists {
   readonly allow: readonly StoreListItem[]
   readonly deny: readonly StoreListItem[]
 }
 
-/** A list, or a function that returns whether a request, or what else the limiter is asked for, is on it. */
+/** A list, or a function that returns whether a request, or the limiter's other input, is on it. */
 // biome-ignore lint/suspicious/noExplicitAny: a store serves policies of any kind of request
 export type StoreListItem = List | ((subject: any) => boolean)
 
@@ -86,11 +90,11 @@ export interface StoreListOptions {
 /** Why a verdict was given by a list. */
 export interface ListReport {
   readonly effect: 'allow' | 'deny'
-  /** Of the identity that is listed; `predicate` where a function of yours decided. */
+  /** The kind of the listed identity; `predicate` if a function of yours decided. */
   readonly kind: string
-  /** The list's name; that of the function, where it has one. */
+  /** The name of the list, or of the function if it has one. */
   readonly list: string
-  /** What the entry says of itself; empty where it says nothing. */
+  /** The entry's reason; empty if it has none. */
   readonly reason: string
   /** When the entry ends, in ms since 1970; undefined where it does not. */
   readonly expiresAt: number | undefined

@@ -1,12 +1,12 @@
-/** How far back it is asked for. */
+/** The time span of a report. */
 export type OffendersWindow = '10m' | '1h' | '1d'
 
 export interface OffendersQuery {
   /** The name of a policy. */
   readonly policy: string
-  /** Most to return, 1 to 1,000. @default 20 */
+  /** Maximum number of offenders, 1 to 1,000. @default 20 */
   readonly top?: number
-  /** In the last 10 minutes, hour or day, and up to a sixth more. @default '1h' */
+  /** The last 10 minutes, hour or day, plus up to a sixth of that. @default '1h' */
   readonly in?: OffendersWindow
 }
 
@@ -14,19 +14,22 @@ export interface OffendersQuery {
 export interface Offender {
   /** Such as `ip`. */
   readonly kind: string
-  /** As it is counted: normalised, and hashed where it is secret or long. */
+  /** The value as it is counted: normalised, and hashed if it is secret or long. */
   readonly value: string
-  /** How often it was refused: never too high, and too low by `error` at most. */
+  /** The number of refusals. Never too high, and at most `error` too low. */
   readonly refusals: number
 }
 
 export interface OffendersReport {
-  /** Those that were refused most, the first most of all. */
+  /** The identities with the most refusals, in descending order. */
   readonly offenders: readonly Offender[]
-  /** How often all were refused, those that are not listed among them. */
+  /** All refusals, including those of identities that are not listed. */
   readonly refusals: number
-  /** By how much any count may be too low: less than 0.1 % of `refusals`. Identities that are not kept were not refused more often. */
+  /**
+   * The most by which a count may be too low: less than 0.1 % of `refusals`. Identities without a count had no more
+   * refusals than this.
+   */
   readonly error: number
-  /** From when on refusals are counted, in ms since 1970 by the store's clock. */
+  /** The start of the counted span, in ms since 1970 by the store's clock. */
   readonly since: number
 }

@@ -10,126 +10,134 @@ import type { StoreList } from './store-list.js'
 export type { KernelName } from './cell-kinds.js'
 
 /**
- * The port between policies and state. A store knows kernels, keys and its own clock; it knows no
- * policy, no request and no HTTP. Adding a store is implementing `Store` and passing `storeContract` of `@sluice/testing`.
+ * The port between policies and state. A store knows kernels, keys and its own clock, but no policies, requests or
+ * HTTP. To add a store, implement `Store` and pass `storeContract` of `@sluice/testing`.
  */
 
 /**
- * What a limit counts: the quota units of draft-ietf-httpapi-ratelimit-headers, which calls bytes of requests and of
- * responses `content-bytes` alike.
+ * The unit that a limit counts. The names are quota units of draft-ietf-httpapi-ratelimit-headers, which uses
+ * `content-bytes` for bytes of both requests and responses.
  */
 export type QuotaUnit = 'requests' | 'content-bytes' | 'response-bytes' | 'concurrent-requests'
 
-/** Units of bytes: a request takes them by the size of its body or response, not by its cost. */
+/** Byte units. A request consumes them by the size of its body or response, not by its cost. */
 export type ByteUnit = Extract<QuotaUnit, `${string}-bytes`>
 
 /** One limit with every option resolved to a number. */
 export interface ResolvedLimit {
-  /** Unique within its policy; what headers and problem details call it. */
+  /** Unique within its policy; the name in headers and problem details. */
   readonly name: string
   readonly algorithm: string
   /** Units per window. */
   readonly limit: number
   /** Milliseconds. For `concurrency`, how long a permit is held without being renewed. */
   readonly windowMs: number
-  /** Most units that can be admitted at one instant. */
+  /** Maximum units that can be admitted at one instant. */
   readonly capacity: number
-  /** What it counts. */
+  /** The unit that the limit counts. */
   readonly unit: QuotaUnit
-  /** Whether an admitted request has to wait for its turn (`delayMs`). */
+  /** Whether an admitted request waits for its turn (`delayMs`). */
   readonly queue: boolean
-  /** Over how many ms waits are spread, by identity. Verdicts add the spread; stores report exact times. */
+  /** Ms over which waits are spread, by identity. Verdicts add the spread; stores report exact times. */
   readonly spreadMs?: number
 }
 
-/** Units that a store in several processes may take at once for one key, to spend them in this one. */
+/** Terms for units that a process may take ahead for one key and spend by itself. */
 export interface LeaseTerms {
-  /** Most units. */
+  /** Maximum units per lease. */
   readonly size: number
-  /** How long they may be spent, in ms from before the request for them was sent. */
+  /** How long the units may be spent, in ms from before the lease request was sent. */
   readonly ttlMs: number
 }
 
-/** How a store in several processes may count a plan by itself in each of them for a while. */
+/** Terms under which each process may count a plan by itself between exchanges. */
 export interface RelaxedTerms {
-  /** How often, in ms, a process exchanges its counts with the others. */
+  /** Interval in ms at which a process exchanges its counts with the others. */
   readonly syncEveryMs: number
 }
 
-/** One piece of state: what one kernel keeps under one key. */
+/** One piece of state: one kernel's state under one key. */
 export interface Cell {
   readonly kernel: KernelName
   /**
-   * Kernel and parameters as text, part of the key: a changed limit starts fresh
-   * instead of misreading old state. Equal ids mean equal parameters, but for the amounts of cells that are carried.
+   * Kernel and parameters as text, part of the key: a changed limit starts fresh instead of misreading old state. Equal
+   * ids mean equal parameters, except for the amounts of carried cells.
    */
   readonly id: string
   /**
-   * Present where other cells of the plan have the same: they are on one identity, next to each other, and whatever plan has one
-   * of them has all, in this order. So a store may keep their states as one, under this id.
+   * The id that adjacent cells on one identity share. Every plan with one of these cells has all of them, in this
+   * order. A store may therefore store their states together, under this id.
    */
   readonly joint?: string
   /** The kernel's parameters, in the order the kernel names them. */
   readonly params: readonly number[]
-  /** Which of the identities of a `StoreRequest` this cell is charged on. */
+  /** Index of the identity of a `StoreRequest` that this cell is charged on. */
   readonly identity: number
-  /** What is reported: one limit, or several that share one log. */
+  /** The reported limits: one, or several that share a log. */
   readonly limits: readonly ResolvedLimit[]
   /**
-   * Whether its id leaves out the amounts among `params`: cells of several plans with other amounts are one state then. What
-   * another plan has charged may be more than this one admits; it is never charged by `CHARGE`.
+   * Whether the id leaves out the amounts among `params`. Cells of several plans with different amounts then share one
+   * state. Another plan may have charged more than this one admits. `CHARGE` never charges such a cell.
    */
   readonly isCarried?: boolean
-  /** Present where units are leased: `params` then allow for units that are spent later than they are counted. Equal for all cells of a plan. */
+  /**
+   * Present if units are leased. `params` then allow for units that are spent after they are counted. Equal for all
+   * cells of a plan.
+   */
   readonly lease?: LeaseTerms
 }
 
 export interface SharesTurns {
-  /** For how many ms a process is believed that requests wait in it. */
+  /** Other processes trust a report of waiting requests for this many ms. */
   readonly ttlMs: number
 }
 
-/** Which identity refusals ban, after how many, and for how long. */
+/** The terms of a ban: the identity, the number of strikes, and the durations. */
 export interface BanTerms {
-  /** Which of the identities of a `StoreRequest` is banned. */
+  /** Index of the identity of a `StoreRequest` that is banned. */
   readonly identity: number
-  /** The name of the policy that it is banned from; `EVERY_POLICY` for all of the store. */
+  /** The name of the policy that the ban applies to; `EVERY_POLICY` for all policies of the store. */
   readonly scope: string
-  /** The policy that strikes it: while a block of that holds, strikes do not count either. */
+  /** The policy that strikes. Strikes do not count while a block of this policy is in force. */
   readonly policy: string
   /** Strikes that start a ban. */
   readonly after: number
   /** How long a strike counts, in ms. */
   readonly withinMs: number
-  /** How long after the last strike and the end of the last ban the next ban is of the first rung again, in ms. */
+  /** Ms after the last strike and the end of the last ban until the ladder starts again at the first rung. */
   readonly forgetAfterMs: number
-  /** How long a ban of each rung lasts, in ms. The last rung repeats. */
+  /** Duration of a ban per rung, in ms. The last rung repeats. */
   readonly rungs: readonly number[]
 }
 
-/** In place of the name of a policy: blocks and bans of all of them. No policy can have this name. */
+/** Stands for every policy, in place of a policy's name. No policy can have this name. */
 export const EVERY_POLICY = '.store'
 
-/** The policies whose blocks and bans refuse, beside those of `EVERY_POLICY`. */
+/** The policies whose blocks and bans refuse requests, in addition to `EVERY_POLICY`. */
 export type Banning = Pick<Plan, 'policy' | 'banningPolicy'>
 
-/** What is decided together, all or none. Plans are made once and compared by identity. */
+/** Cells that are decided together, all or none. Plans are made once and compared by reference. */
 export interface Plan {
   readonly policy: string
   readonly cells: readonly Cell[]
-  /** How many identities a `StoreRequest` for this plan carries. */
+  /** Number of identities in a `StoreRequest` for this plan. */
   readonly identities: number
-  /** The prefix of each as text, its kind and `=`, unless a request counts another kind in its place. */
+  /** The prefix of each identity's text: its kind and `=`. A request may count another kind instead. */
   readonly starts: readonly string[]
-  /** How many limits all cells report. */
+  /** Number of limits that all cells report. */
   readonly reports: number
-  /** Present where refusals may ban. */
+  /** Present if refusals may lead to a ban. */
   readonly ban?: BanTerms | undefined
-  /** Present where requests wait for their turn across processes: see `StoreRequest.turn`. */
+  /** Present if requests wait for their turn across processes: see `StoreRequest.turn`. */
   readonly sharesTurns?: SharesTurns
-  /** Another policy whose blocks and bans refuse it: where several are decided under one name, each may ban for itself. */
+  /**
+   * Another policy whose blocks and bans apply. Policies that are decided under one name may each ban for themselves.
+   */
   readonly banningPolicy?: string | undefined
-  /** Present where processes that share a store may exceed the limits a little, so as not to ask it; the cells count in full then. */
+  /**
+   * Present if processes may exceed the limits slightly to avoid round trips to the store. The cells then count units
+   * beyond the limit, too.
+   */
   readonly relaxed?: RelaxedTerms | undefined
 }
 
@@ -137,9 +145,12 @@ export interface Plan {
 export const CONSUME = 0
 /** Decide and change nothing. */
 export const PEEK = 1
-/** Like consume, but a refusal is charged too, as far as each limit can hold it. It takes no permits: it is not in flight. */
+/**
+ * Like consume, but also charges a refusal, as far as each limit has room. A charged refusal takes no permits, as it is
+ * not in flight.
+ */
 export const CHARGE = 2
-/** Refund `costs` of a charge, all or part of it, once. Never beyond full, and never in a state that is not there. */
+/** Refund `costs` of a charge, in full or in part, once. Never beyond full capacity, and never to a missing state. */
 export const REFUND = 3
 /** Release the permits that a charge took; cells without permits are left alone. */
 export const RELEASE = 4
@@ -154,27 +165,27 @@ export interface StoreRequest {
   readonly plan: Plan
   readonly identities: readonly string[]
   /**
-   * The identities without the prefixes of the plan, where they have these. V8 copies joined texts when they are first read:
-   * from the identities alone, a decision in memory takes 18 % more CPU (3 pairs). A store that needs the whole texts ignores
-   * these. Leave them out when you pass a request on with other identities.
+   * The identities without the plan's prefixes, if they have them. V8 copies joined texts on first read: with the
+   * identities alone, a decision in memory takes 18 % more CPU (3 pairs). A store that needs the whole texts ignores
+   * this field. Omit it when you pass a request on with other identities.
    */
   readonly values?: readonly string[] | undefined
   /** Units per cell, whole, 0 or more. */
   readonly costs: readonly number[]
-  /** Units per cell that must have room; absent where no cell needs more room than it is charged. */
+  /** Units per cell that must have room; absent if no cell needs more room than its cost. */
   readonly needs?: readonly number[]
-  /** Names the permits that are taken in `concurrency` cells; empty where the plan has none. */
+  /** The id of the permits taken in `concurrency` cells; empty if the plan has none. */
   readonly permitId: string
   /** Bypass the deny cache: a waiter needs the present state. */
   readonly fresh?: boolean
   /**
-   * Present where a refusal by a limit strikes the identity that the plan's `ban` names: by how many ms a ban that this
-   * starts is longer than its rung says.
+   * Present if a refusal by a limit strikes the identity of the plan's `ban`. The number is the jitter in ms that is
+   * added to a ban that this strike starts.
    */
   readonly strike?: number
   /**
-   * Present where a request that waits asks, of a plan that `sharesTurns`: it is refused while one of a class before its own
-   * waits in another process. A request of such a plan that does not wait is refused while any does.
+   * Present for a waiting request of a plan with `sharesTurns`. It is refused while a request of an earlier class waits
+   * in another process. A request of such a plan that is not waiting is refused while any other waits.
    */
   readonly turn?: WaitingTurn
   /** For `REFUND`, `RELEASE` and `RENEW`: the result of the charge. */
@@ -183,21 +194,24 @@ export interface StoreRequest {
 
 /** The waiters of one class in the queue of one limit and key, in one process. */
 export interface WaitingClass {
-  /** Waiters of a class count as if they had come so many ms earlier; a class for each number. */
+  /** Waiters of a class count as if they had come this many ms earlier. Each number is a class. */
   readonly headStartMs: number
-  /** When the first of them came, less the head start, by the performance clock of the process. Of two classes the earlier goes first. */
+  /**
+   * When the first waiter came, minus the head start, by the process's performance clock. The class with the earlier
+   * instant goes first.
+   */
   readonly since: number
 }
 
-/** What the request at the head of a queue sends with its decision. */
+/** Queue data that the request at the head of a queue sends with its decision. */
 export interface WaitingTurn {
-  /** Its process: 12 characters of ASCII. */
+  /** The id of its process: 12 ASCII characters. */
   readonly process: string
-  /** The cell in whose queue it waits; -1 where that is on another slot. */
+  /** Index of the cell in whose queue it waits; -1 if that cell is on another slot. */
   readonly cell: number
   /** Its own class. */
   readonly class: WaitingClass
-  /** The waiters in that queue of this process if it is refused, and if it is admitted. */
+  /** This process's waiters in that queue after a refusal, and after an admission. */
   readonly ifRefused: readonly WaitingClass[]
   readonly ifAdmitted: readonly WaitingClass[]
 }
@@ -210,25 +224,30 @@ export interface StoreResult {
   readonly now: number
   readonly allowed: boolean
   /**
-   * `STRIDE` integers per limit, in the order of cells and their limits: remaining units;
-   * ms until this cost would be admitted (0 now, -1 never); ms until the limit is as good as new;
-   * the receipt that a refund needs, which means nothing in a refusal.
+   * `STRIDE` integers per limit, in the order of cells and their limits:
+   * - remaining units;
+   * - ms until this cost would be admitted (0 now, -1 never);
+   * - ms until the limit is unused again;
+   * - the receipt that a refund needs; meaningless in a refusal.
    */
   readonly values: readonly number[]
-  /** Where in `values` this result starts. */
+  /** Index in `values` where this result starts. */
   readonly offset: number
-  /** Per cell, what had been refunded to its bucket so far, in unit·ms; absent where nothing had. Part of the receipt. */
+  /** Per cell, the sum of earlier refunds to its bucket, in unit·ms; absent if there were none. Part of the receipt. */
   readonly refunded?: readonly number[]
-  /** Present when an identity is blocked; nothing was charged then. */
+  /** Present if an identity is blocked; nothing was charged then. */
   readonly block?: BlockReport
   /**
-   * Present where a request waits before this one in another process: for how many ms more that is believed. Then nothing is charged,
-   * and `values` say what a peek would.
+   * Present if a request in another process waits before this one: the remaining ms for which that report is trusted.
+   * Nothing is charged then, and `values` are those of a peek.
    */
   readonly behindMs?: number
   /**
-   * What decided, where that was not the store's state: a refusal from a moment ago (`deny-cache`), units taken ahead (`lease`),
-   * what this process counts between two exchanges (`relaxed`), or the blocks that it holds while the store is away (`mirror`).
+   * The source of a decision that was not made by the store's state:
+   * - `deny-cache`: a recent refusal;
+   * - `lease`: units taken ahead;
+   * - `relaxed`: this process's counts between two exchanges;
+   * - `mirror`: the blocks that this process knows, during an outage.
    */
   readonly source?: 'deny-cache' | 'lease' | 'relaxed' | 'mirror'
 }
@@ -248,7 +267,7 @@ export function receiptsOf({ cells }: Plan, { values, offset }: StoreResult): nu
   })
 }
 
-/** Whether the cost exceeds what a limit can ever hold. */
+/** Whether the cost exceeds the capacity of a limit. */
 export function isImpossible({ plan, costs, needs }: StoreRequest): boolean {
   return plan.cells.some((cell: Cell, c) =>
     cell.limits.some(({ capacity }) => (needs?.[c] ?? (costs[c] as number)) > capacity),
@@ -257,19 +276,22 @@ export function isImpossible({ plan, costs, needs }: StoreRequest): boolean {
 
 export interface BlockReport {
   readonly reason: string
-  /** Milliseconds until the block ends; exact. In verdicts `Infinity` for one without an end, which JSON shows as `null`. */
+  /**
+   * Milliseconds until the block ends; exact. Verdicts have `Infinity` for a block without an end, which JSON shows as
+   * `null`.
+   */
   readonly remainingMs: number
-  /** Present where strikes led to it: which rung it is of, from 1, and how many strikes there were. */
+  /** Present if strikes led to the ban: its rung, from 1, and the number of strikes. */
   readonly ban?: { readonly rung: number; readonly strikes: number }
   /** @internal Whether the ban began with this decision. */
   readonly hasBegun?: boolean
 }
 
-/** Strikes that no decision makes by itself. */
+/** Strikes made apart from a decision. */
 export interface Strike {
-  /** How many strikes it counts for, 1 or more; 0 forgets all strikes so far, but neither rung nor ban. */
+  /** The number of strikes that it counts as, 1 or more. 0 clears all strikes so far, but neither rung nor ban. */
   readonly weight: number
-  /** By how many ms a ban that it starts is longer than its rung says. */
+  /** Jitter in ms, added to a ban that this strike starts. */
   readonly jitterMs: number
   readonly reason: string
 }
@@ -277,35 +299,35 @@ export interface Strike {
 export interface StrikeResult {
   /** The store's clock, in ms. */
   readonly now: number
-  /** The block or ban that holds now, if one does. */
+  /** The block or ban in force, if any. */
   readonly block: BlockReport | undefined
 }
 
 export interface Store {
-  /** The clock that it was given, in ms. The fallback during an outage uses the same. */
+  /** The clock given to the store, in ms. The fallback during an outage uses the same clock. */
   readonly clock?: (() => number) | undefined
-  /** The lists that allow and deny identities for every policy of this store; limiters ask them before the store. */
+  /** The lists that allow and deny identities for every policy of this store. Limiters check them before the store. */
   readonly lists?: StoreLists | undefined
   /**
-   * Decides at one instant of the store's clock. A store in this process returns no promise. One
-   * that cannot be reached throws or rejects with `STORE_UNAVAILABLE`, and the limiter's `unavailable` decides.
+   * Decides at one instant of the store's clock. A store in this process returns no promise. An unreachable store
+   * throws or rejects with `STORE_UNAVAILABLE`, and the limiter's `unavailable` decides.
    */
   decide(request: StoreRequest): StoreResult | Promise<StoreResult>
-  /** Forgets the state of these identities under this plan, strikes among it. Blocks, bans and their rungs stay. */
+  /** Forgets the state of these identities under this plan, including strikes. Blocks, bans and their rungs remain. */
   reset(plan: Plan, identities: readonly string[]): void | Promise<void>
-  /** Refuses an identity, as text `kind=value`, under a policy name until `forMs` from now, by the store's clock. */
+  /** Blocks an identity, as text `kind=value`, under a policy name for `forMs`, by the store's clock. */
   block(policy: string, identity: string, forMs: number, reason: string): void | Promise<void>
   /** Ends a block or ban, and forgets the strikes and rungs that led to it. */
   unblock(policy: string, identity: string): void | Promise<void>
   /**
-   * Strikes an identity, as text `kind=value`. While a block or ban holds, of the policy, the scope or every policy, strikes do not
-   * count, and the one that ends last is the result. Absent from
-   * stores that do not ban: a policy with `ban` is refused on them.
+   * Strikes an identity, as text `kind=value`. Strikes do not count while a block or ban of the policy, the scope or
+   * every policy is in force; the result is then the one that ends last. Absent on stores that do not ban, which reject
+   * policies with `ban`.
    */
   strike?(terms: BanTerms, identity: string, strike: Strike): StrikeResult | Promise<StrikeResult>
   /**
-   * Reports the waiters in a queue of this process, of a plan that `sharesTurns`, to the others; none when it is empty. They believe it for
-   * the plan's `ttlMs`. Absent from stores that no other process uses.
+   * Reports this process's waiters in a queue to other processes, for a plan with `sharesTurns`. An empty queue reports
+   * no classes. The others trust the report for the plan's `ttlMs`. Absent on stores that no other process uses.
    */
   reportWaiting?(
     plan: Plan,
@@ -314,61 +336,67 @@ export interface Store {
     classes: readonly WaitingClass[],
   ): Promise<void>
   /**
-   * Whether the permits of a plan may have room for a cost: true where that is not known. Requests that wait for permits ask it every
-   * 50 ms, all of them at once, and ask for a decision only then. Absent from stores where a decision costs as little.
+   * Whether a plan's permits may have room for a cost; true if that is not known. Waiting requests check this every 50
+   * ms, all at once, and request a decision only if it is true. Absent on stores where a decision costs as little.
    */
   mayHavePermits?(plan: Plan, identities: readonly string[], cost: number): Promise<boolean>
-  /** Called when a policy is made whose bans hold for `EVERY_POLICY`: decisions of this store enforce them from now on. */
+  /**
+   * Called when a policy is made whose bans apply to `EVERY_POLICY`. Decisions of this store enforce such bans from
+   * then on.
+   */
   enforceBansOfEveryPolicy?(): void
-  /** Resolves when decisions can be asked of it, or it is known that they cannot; never rejects. Absent where they always can. */
+  /**
+   * Resolves when the store can decide, or is known to be unavailable; never rejects. Absent on stores that can always
+   * decide.
+   */
   ready?(): Promise<{ readonly state: 'available' | 'unavailable'; readonly cause: Error | undefined }>
-  /** Forgets everything, blocks too: for tests. Absent where that could reach what others keep there. */
+  /** Forgets everything, including blocks; for tests. Absent on stores where that could affect other users' data. */
   clear?(): void | Promise<void>
-  /** The blocks and bans, to see and to change. Absent from stores that cannot list them. */
+  /** The blocks and bans, to read and change. Absent on stores that cannot list them. */
   readonly blocks?: StoreBlocks
   /**
-   * Erases what is kept of an identity: what limits have counted, strikes, rungs, blocks, bans, entries of lists by that
-   * identity, and how often it was refused. Identities are read as `blocks` reads them. Resolves once it is gone;
-   * see docs/blocks.md for what this cannot find. Absent from stores that cannot.
+   * Erases all data of an identity: counts, strikes, rungs, blocks, bans, its list entries and its number of refusals.
+   * Identities are read as in `blocks`. Resolves once the data is gone; docs/blocks.md says which data it cannot find.
+   * Absent on stores that cannot do this.
    *
-   * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`, after which a part may be gone
+   * @throws SluiceError `INVALID_KEY`, or `STORE_UNAVAILABLE`, after which a part may be gone
    */
   forget?(identity: IdentityByKind): Promise<void>
   /**
-   * Called with every request that was refused in the end, by the identities that had no room or are blocked, for each policy that
-   * refuses it: of a document its own policies, not the limiter that decides on them. Absent from stores that do not count refusals.
-   * Called without `this`.
+   * Called for every finally refused request, once for each policy that refuses it, with the identities that had no
+   * room or are blocked. For a policy document, the policies are its own, not the limiter that decides on them. Absent
+   * on stores that do not count refusals. Called without `this`.
    */
   readonly noteRefusal?: ((policy: string, identities: readonly string[]) => void) | undefined
   /**
-   * The identities that a policy refused most. Absent from stores that do not know.
+   * The identities that a policy refused most often. Absent on stores that do not count them.
    *
    * @throws SluiceError `INVALID_POLICY`, `STORE_UNAVAILABLE`
    */
   offenders?(query: OffendersQuery): Promise<OffendersReport>
   /**
-   * A list that this store keeps, by its name of 1 to 64 letters, digits and `_.:-`; one that has no entries where there
-   * was none. Absent from stores that keep none.
+   * The store's list of this name: 1 to 64 letters, digits and `_.:-`. A new list has no entries. Absent on stores
+   * without lists.
    *
    * @throws SluiceError `INVALID_POLICY`
    */
   list?(name: string): StoreList
-  /** How it is now. Never rejects. Absent from stores that do not say. */
+  /** The store's present state. Never rejects. Absent on stores that do not report it. */
   health?(): Promise<StoreHealth>
-  /** The same without asking anything of a server, and what exporters of metrics read; undefined once it is closed. */
+  /** Statistics for metrics exporters, read without contacting a server; undefined once the store is closed. */
   stats?(): StoreStats | undefined
   /**
-   * Calls back with each event of this store, synchronously. What a listener throws, or rejects with, becomes a warning of the
-   * process (`SLUICE_LISTENER_FAILED`). Returns what ends it. See docs/events.md.
+   * Calls the listener with each event of this store, synchronously. An error or rejection of the listener becomes a
+   * process warning (`SLUICE_LISTENER_FAILED`). Returns a function that removes the listener. See docs/events.md.
    *
    * @throws SluiceError `INVALID_POLICY`
    */
   on?<Name extends keyof StoreEvents>(event: Name, listener: (event: StoreEvents[Name]) => unknown): () => void
   /**
-   * @internal What is counted in this process of what a request asks for, as a peek would say it, while the store is away.
-   * Undefined where nothing is. Absent from stores that never decide by themselves.
+   * @internal This process's own counts for a request during an outage, as the result of a peek. Undefined if there are
+   * none. Absent on stores whose processes never decide by themselves.
    */
   lastKnown?(request: StoreRequest): StoreResult | undefined
-  /** Waits for what is in flight and closes what the store itself opened. */
+  /** Waits for requests in flight and closes connections that the store opened. */
   close(): Promise<void>
 }

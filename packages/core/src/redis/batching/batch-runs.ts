@@ -11,16 +11,19 @@ import { type BatchScript, BatchScripts, type BatchScriptsOptions } from './batc
 import { InFlight, MAX_UNSENT } from './in-flight.js'
 
 export interface BatchRunsOptions extends BatchScriptsOptions {
-  /** Called with every reply, in the order of decisions, before its caller gets it; `sentAt` is by the performance clock. */
+  /**
+   * Called with every result, in the order of decisions, before its caller receives it. `sentAt` is by the performance
+   * clock.
+   */
   readonly onResult: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
 }
 
-/** Sends batches, each as one script, and hands out their results. */
+/** Sends each batch as one script and resolves its decisions. */
 export class BatchRuns {
   readonly #options: BatchRunsOptions
   readonly #scripts: BatchScripts
   readonly inFlight = new InFlight()
-  /** Of each server, by address. */
+  /** The last reply of each server, by address. */
   readonly #pulses = new Map<string, Pulse>()
 
   constructor(options: BatchRunsOptions) {
@@ -91,7 +94,7 @@ export class BatchRuns {
     this.inFlight.end(batch)
   }
 
-  /** Nothing was decided: the slot is on the move, and some of the keys are still here. */
+  /** Nothing was decided: the slot is migrating, and only some of the keys are here. Decides each request by itself. */
   #decideEach(batch: Batch): void {
     const { entries, slot, sentAt } = batch
     const { connection, prefix, clock, texts, onResult, breaker } = this.#options
@@ -100,7 +103,7 @@ export class BatchRuns {
     const decisions = entries.map(async ({ request, resolve, reject }) => {
       try {
         const result = await decideOnMovingSlot(moving, request, () => this.#leftMs(sentAt))
-        // What was put together of several results is not reported again.
+        // The deny cache must not repeat a result combined from several replies.
         onResult({ ...request, fresh: true }, result, slot, sentAt)
         resolve(result)
       } catch (error) {
@@ -133,11 +136,11 @@ export class BatchRuns {
     }
     if (elsewhere.length === 0) return
     if (node !== undefined) this.sendBySlot(elsewhere, sentAt)
-    // Of keys that were declared a server cannot say so.
+    // A server cannot reply this about declared keys.
     else for (const { reject } of elsewhere) reject(unreadable('expected all keys to be here'))
   }
 
-  /** The results of a batch in the order of its groups; undefined of keys that are elsewhere. */
+  /** The results of a batch in the order of its groups; undefined if keys are on another node. */
   #read({ groups, sentAt, looks }: Batch, results: ResultReader): (StoreResult | undefined)[] {
     const { texts, waiters } = this.#options
     const read: (StoreResult | undefined)[] = []

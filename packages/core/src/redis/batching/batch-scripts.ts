@@ -12,29 +12,32 @@ export interface BatchScriptsOptions extends RedisBase {
   readonly waiters: KnownWaiters
 }
 
-/** How a batch is decided. */
+/** The script for a batch, and how to send it. */
 export interface BatchScript {
   readonly script: LuaScript
   readonly encoded: () => Encoded
-  /** Whether it may reply that it has decided nothing, because an identity is blocked. */
+  /** Whether the reply may be empty: an identity is blocked, and nothing was decided. */
   readonly mayBeEmpty: boolean
-  /** Whether refusals that are strikes, which have charged nothing, are to be decided again by a script that strikes. */
+  /** Whether refusals that count as strikes, which have charged nothing, are decided again by a script that strikes. */
   readonly strikesApart: boolean
 }
 
-/** How long after a block was seen batches bring their block keys without asking first. */
+/** How long after a block was seen batches include their block keys at once. */
 const ASSUME_BLOCKED_MS = 1000
 
-/** For how long after a refusal that is a strike decisions are sent to a script that strikes at once, without a try of one that does not. */
+/** How long after a strike decisions go to a script that strikes at once, instead of a smaller one first. */
 const ASSUME_STRIKES_MS = 1000
 
-/** Scripts of one plan alone, per store: newer servers keep some hundreds of scripts, and forget the others. */
+/** Maximum scripts for one plan alone, per store. Newer servers cache a few hundred scripts and forget the others. */
 const MAX_ONES = 64
 
-/** Chooses the script for a batch: the smallest that can decide it, as far as is known. */
+/** Chooses the script for a batch: the smallest that is known to suffice. */
 export class BatchScripts {
   readonly #options: BatchScriptsOptions
-  /** The scripts that decide one charge alone, by their parameters; and by plan, null where there are enough without its. */
+  /**
+   * The scripts that decide one charge alone, by parameters and by plan. Null for a plan without room for its own
+   * script.
+   */
   readonly #ones = new Map<string, LuaScript>()
   readonly #onesByPlan = new WeakMap<Plan, LuaScript | null>()
   /** By the performance clock. */
@@ -45,25 +48,27 @@ export class BatchScripts {
     this.#options = options
   }
 
-  /** An identity was blocked just now. */
+  /** Notes that an identity was blocked just now. */
   sawBlock(): void {
     this.#blockedUntil = performance.now() + ASSUME_BLOCKED_MS
   }
 
-  /** A refusal was a strike just now. */
+  /** Notes that a refusal was a strike just now. */
   sawStrike(): void {
     this.#strikingUntil = performance.now() + ASSUME_STRIKES_MS
   }
 
   /**
-   * A batch is sent without block keys where a marker says that no identity is blocked; a decision alone asks for its own
-   * block key in the same way, where there is no marker. If one is blocked, nothing was decided, and it goes again with
-   * block keys; and so do the batches of the next moment. Likewise what may ban: first it is sent to a script that is smaller
-   * and cannot strike. What that refuses is charged nowhere, and is decided again, as a later decision, by one that can.
+   * A batch is first sent without block keys. Its script checks the marker, which exists while any identity is blocked;
+   * without a marker, a single decision checks its own block key. If a block may exist, nothing is decided. The batch
+   * is then sent again with block keys, and batches shortly afterwards include them at once.
    *
-   * Holds in every order in which commands of several stores reach Redis and replies come back
-   * (`test/deep/interleavings/blocks.test.ts`): while a block holds in Redis, no decision that reaches it is
-   * admitted, and each is charged at most once. That takes a marker that lives as long as any block.
+   * Decisions that may ban first go to a smaller script that cannot strike. A refusal of that script charges nothing,
+   * and a script that can strike decides the request again, as a later decision.
+   *
+   * Invariants in every order of commands and replies of several stores (`test/deep/interleavings/blocks.test.ts`):
+   * while a block is in force in Redis, no decision that reaches Redis is admitted, and each is charged at most once.
+   * This requires a marker that lives as long as any block.
    */
   choose(batch: Batch, bringsBlockKeys = batch.sentAt < this.#blockedUntil): BatchScript {
     const { prefix, clock, marker, waiters, texts } = this.#options
@@ -97,17 +102,20 @@ export class BatchScripts {
     return { script: decideScriptFor(parts), encoded, mayBeEmpty: byMarker !== undefined, strikesApart }
   }
 
-  /** Whether refusals that are strikes can be decided again: not if they are charged. Where there was one a moment ago, none is tried without. */
+  /**
+   * Whether refusals that count as strikes can be decided again: not if they are charged. False shortly after a strike,
+   * when the smaller script is not tried.
+   */
   #canStrikeApart({ entries, looks }: Batch): boolean {
     if (looks || performance.now() < this.#strikingUntil) return false
     return entries.every(({ request }) => request.strike === undefined || request.op === CONSUME)
   }
 
-  /** The script for this decision alone, if it is a plain charge of one cell, and that script one of those that are made. */
+  /** The script for this decision alone, if it is a plain charge of one cell and there is room for its script. */
   #oneFor({ node }: Batch, { request }: Pending): LuaScript | undefined {
     const { op, costs, needs, plan } = request
     const { marker, texts } = this.#options
-    // It knows one block key.
+    // The script has one block key.
     if (marker === undefined && texts.of(plan).blockSuffixes.length > 1) return undefined
     const isPlain = op === CONSUME && !needs && plan.cells.length === 1 && plan.identities === 1 && costs[0] !== 0
     if (node !== undefined || !isPlain) return undefined

@@ -6,20 +6,23 @@ import { BatchRuns, type BatchRunsOptions } from './batch-runs.js'
 import type { Outbox } from './outbox.js'
 
 export interface BatchesOptions extends BatchRunsOptions {
-  /** Most decisions in one script. */
+  /** Maximum decisions in one script. */
   readonly batch: number
-  /** What sends decisions at the end of a turn of the event loop. */
+  /** Sends decisions at the end of a turn of the event loop. */
   readonly outbox: Outbox
 }
 
 /**
- * Collects the decisions of one turn of the event loop, which are sent as one script: in a cluster one for each master, or where
- * that does not support it, for each slot that is asked for.
+ * Collects the decisions of one turn of the event loop and sends them as one script. In a cluster, there is one script
+ * per master, or per slot if the master does not support undeclared keys.
  */
 export class Batches {
   readonly #options: BatchesOptions
   readonly #runs: BatchRuns
-  /** What waits for the end of this turn, by master, or by slot where that is not known (all in one where there are no slots). */
+  /**
+   * Decisions that wait for the end of this turn, by master, or by slot if the master is unknown. Without a cluster,
+   * there is one entry.
+   */
   #waiting = new Map<string | number, Pending[]>()
 
   constructor(options: BatchesOptions) {
@@ -27,7 +30,7 @@ export class Batches {
     this.#runs = new BatchRuns(options)
   }
 
-  /** `apart`: for keys that are on one master as far as is known, of what does not look for waiters. */
+  /** `apart`: given if the keys are known to be on one master and the decision does not check for waiters. */
   decide(request: StoreRequest, slot = 0, apart?: () => Promise<StoreResult>): Promise<StoreResult> {
     return new Promise((resolve, reject) => {
       const { connection, crossSlots, waiters, outbox, batch } = this.#options
@@ -39,7 +42,7 @@ export class Batches {
       if (!entries) this.#waiting.set(at, [pending])
       else if (entries.length < batch) entries.push(pending)
       else {
-        // Full: it goes now, and this one opens the next.
+        // The batch is full: it is sent now, and this decision opens the next one.
         this.#waiting.set(at, [pending])
         outbox.sendFirst()
         this.#dispatch(entries, at)
@@ -47,7 +50,7 @@ export class Batches {
     })
   }
 
-  /** How many decisions wait for a reply. */
+  /** Number of decisions that wait for a reply. */
   get pending(): number {
     return [...this.#waiting.values()].flat().length + this.#runs.inFlight.decisions
   }
@@ -57,7 +60,7 @@ export class Batches {
     return this.#runs.inFlight.sizes
   }
 
-  /** Resolves when all that was asked has been answered or given up. */
+  /** Resolves when every decision has a result or has failed. */
   close(): Promise<void> {
     this.#options.outbox.flush()
     return this.#runs.inFlight.over()
@@ -84,7 +87,10 @@ export class Batches {
     }
   }
 
-  /** Refunds and releases go by slot: done in part it could not be undone. So does what is asked of the same slot, to stay in order. */
+  /**
+   * Refunds and releases are sent by slot, as a partial refund could not be undone. Other decisions on the same slots
+   * are sent by slot too, to preserve order.
+   */
   #sendToNode(entries: readonly Pending[], node: string): void {
     const bySlot = new Set(entries.filter(({ request }) => request.op >= REFUND).map(({ slot }) => slot))
     const together = entries.filter(({ slot }) => !bySlot.has(slot))
@@ -94,7 +100,7 @@ export class Batches {
   }
 }
 
-/** A key on each of some of the slots of these decisions. */
+/** One probe key for each of up to four slots of these decisions. */
 function probeKeys(prefix: string, entries: readonly Pending[]): string[] {
   const bySlot = new Map(entries.map(({ request, slot }) => [slot, request.identities[0]]))
   return [...bySlot.values()].slice(0, 4).map((identity) => probeKey(prefix, identity))

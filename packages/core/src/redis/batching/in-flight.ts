@@ -3,18 +3,18 @@ import { BoundedCounts } from '../../util/bounded-counts.js'
 import { watchers } from '../../util/listeners.js'
 import type { Batch } from './batch.js'
 
-/** So many decisions may wait for a connection. More would be answered too late to be of use, and all at once. */
+/** Maximum decisions that may wait for a connection. More would get their results too late, and all at once. */
 export const MAX_UNSENT = 10_000
 
-/** The batches that wait: for a connection, or for their replies. */
+/** The batches that wait for a connection or for a reply. */
 export class InFlight {
-  /** How many decisions are in batches that are neither answered nor given up. */
+  /** Number of decisions in batches without a result or failure. */
   #decisions = 0
-  /** How many decisions are in batches that wait for a connection. */
+  /** Number of decisions in batches that wait for a connection. */
   #unsent = 0
-  /** How many decisions batches have had, of those while counting was on. */
+  /** Decisions per batch while counting was on. */
   readonly #sizes = new BoundedCounts(BATCH_BOUNDS)
-  /** Callers that wait until there are none. */
+  /** Callers that wait until no decision is in flight. */
   #drained: (() => void)[] = []
 
   get decisions(): number {
@@ -26,7 +26,7 @@ export class InFlight {
     return this.#sizes.read()
   }
 
-  /** Returns whether it may be sent; else too many wait. */
+  /** Returns whether the batch may be sent; false if too many decisions wait. */
   begin({ entries }: Batch): boolean {
     this.#decisions += entries.length
     if (watchers.isCounting) this.#sizes.add(entries.length)
@@ -35,7 +35,7 @@ export class InFlight {
     return true
   }
 
-  /** It was sent, or failed before that. */
+  /** Call it when the batch is sent, or fails before that. */
   sent(batch: Batch): void {
     if (batch.isSent) return
     batch.isSent = true
@@ -43,14 +43,14 @@ export class InFlight {
     this.#unsent -= batch.entries.length
   }
 
-  /** All its decisions were answered or given up. */
+  /** Call it when all decisions of the batch have a result or have failed. */
   end({ entries }: Batch): void {
     this.#decisions -= entries.length
     if (this.#decisions > 0) return
     for (const resolve of this.#drained.splice(0)) resolve()
   }
 
-  /** Resolves when all that is in flight was answered or given up. */
+  /** Resolves when no decision is in flight. */
   over(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#decisions === 0) resolve()

@@ -11,25 +11,29 @@ export interface KnownWaitersOptions extends RedisBase {
   readonly texts: PlanTexts
 }
 
-/** How long after none was seen to wait decisions do not look again: they may see a waiter as much later. */
+/** After a check found no waiters, decisions skip the check for this long. They may notice a waiter that much later. */
 const ASSUME_UNWAITED_MS = 50
-/** Queues that are over go when there are so many. */
+/** Size from which the table of empty queues is cleared. */
 const MAX_UNWAITED = 1000
-/** In a cluster the marker is looked for so often: before what was seen is out of date, so that under a steady load it is always known. */
+/**
+ * Interval of marker checks in a cluster. It is shorter than the time for which a check is valid, so under steady load
+ * the marker's state is always known.
+ */
 const LOOK_EVERY_MS = 0.6 * ASSUME_UNWAITED_MS
-/** In a cluster the marker is set again once less than this share of its time is left. */
+/** In a cluster, the marker is renewed once less than this share of its time is left. */
 const RENEWED_FROM = 0.7
 
 /**
- * What is known of requests that wait for their turn across processes. While any waits, there is a marker. In a cluster no script
- * can look for it beside other keys, as it is on a slot of its own. So commands of their own set it and look for it, now and
- * then, and decisions look for no record while none waits. Where it cannot be asked for, they do.
+ * This process's knowledge of requests that wait for their turn across processes. A marker exists while any request
+ * waits. In a cluster, the marker is on a slot of its own, so scripts cannot check it beside other keys: separate
+ * commands set and check it from time to time. Decisions check no records while no request waits. If the marker cannot
+ * be read, they check the records.
  */
 export class KnownWaiters {
   readonly #options: KnownWaitersOptions
   readonly #marker: string
   readonly #unwaited = new UnwaitedQueues()
-  /** When the marker of a cluster is looked for again, and until when it is set: by the performance clock. */
+  /** When the marker of a cluster is next checked, and until when it is set; by the performance clock. */
   #nextLookAt = 0
   #markedUntil = 0
 
@@ -38,12 +42,12 @@ export class KnownWaiters {
     this.#marker = waitingMarker(options.prefix)
   }
 
-  /** The marker of waiters where scripts can look for it and set it. */
+  /** The marker of waiters if scripts can check and set it. */
   get markerInScripts(): string | undefined {
     return this.#options.connection.isCluster ? undefined : this.#marker
   }
 
-  /** Whether a decision has to look for waiters: not where none was found a moment ago. */
+  /** Whether a decision must check for waiters; not needed shortly after a check that found none. */
   areLookedFor(request: StoreRequest): boolean {
     const { plan, turn } = request
     if (!plan.sharesTurns) return false
@@ -52,14 +56,14 @@ export class KnownWaiters {
     return !this.#unwaited.has(this.#marker) && !this.#unwaited.hasAll(this.#recordsOf(request))
   }
 
-  /** A request that waits is about to ask. */
+  /** Notes that a waiting request is about to be sent. */
   noteAsking(request: StoreRequest): void {
     if (!request.turn) return
     for (const record of this.#recordsOf(request)) this.#unwaited.delete(record)
     this.#noteWaiting(request.plan)
   }
 
-  /** Reads what a decision has found of waiters. Returns for how long it is behind one of them. */
+  /** Reads a decision's report of waiters. Returns for how many ms one of them goes before it; 0 if none does. */
   read(request: StoreRequest, results: ResultReader, sentAt: number): number {
     const { behindMs, areForIt, areAnywhere } = results.nextWaiters()
     if (areForIt) for (const key of [this.#marker, ...this.#recordsOf(request)]) this.#unwaited.delete(key)
@@ -67,7 +71,7 @@ export class KnownWaiters {
     return behindMs
   }
 
-  /** Tells other processes which requests wait for a permit in this one. */
+  /** Reports the requests that wait in this process to other processes. */
   async report(
     plan: Plan,
     identities: readonly string[],
@@ -84,13 +88,13 @@ export class KnownWaiters {
     await run(connection, timeoutMs, turnsScript, encoded)
   }
 
-  /** Requests of this plan wait, which others are to see. */
+  /** Makes the waiting requests of this plan visible to other processes. */
   #noteWaiting({ sharesTurns }: Plan): void {
     this.#unwaited.delete(this.#marker)
     if (sharesTurns && this.#options.connection.isCluster) this.#setMarker(sharesTurns.ttlMs)
   }
 
-  /** Looks for the marker, if the last time is some time ago: for later decisions. */
+  /** Checks the marker for later decisions, unless the last check is recent. */
   #lookForMarker(): void {
     const now = performance.now()
     if (now < this.#nextLookAt) return
@@ -103,7 +107,7 @@ export class KnownWaiters {
     readKeys(connection, timeoutMs, [this.#marker]).then(found, () => {})
   }
 
-  /** Sets the marker, if it does not last for most of this time anyway. */
+  /** Sets the marker, unless it lasts for most of this time anyway. */
   #setMarker(ttlMs: number): void {
     const now = performance.now()
     if (this.#markedUntil - now > RENEWED_FROM * ttlMs) return
@@ -122,12 +126,15 @@ export class KnownWaiters {
   }
 }
 
-/** The queues in which none was seen to wait a moment ago, by the keys of their records; and so the marker of all. */
+/**
+ * The queues that were empty at a recent check, by the keys of their records. The marker of all queues is among the
+ * keys.
+ */
 class UnwaitedQueues {
-  /** Until when, by the performance clock. */
+  /** Until when the check is valid, by the performance clock. */
   readonly #until = new Map<string, number>()
 
-  /** A command that was sent at an instant by the performance clock has found none. */
+  /** Notes that a command sent at `sentAt`, by the performance clock, found no waiters. */
   add(key: string, sentAt: number): void {
     if (this.#until.size > MAX_UNWAITED) this.#until.clear()
     this.#until.set(key, sentAt + ASSUME_UNWAITED_MS)

@@ -1,7 +1,7 @@
 /**
- * What waits to be sent on a connection: until the end of this turn of the event loop, so that it goes together, or until
- * something is sent that must not overtake it. Goes in the order in which it was asked for, but for charges that decisions
- * have to find in Redis: they go first, as all decisions of a turn are one script.
+ * Commands that wait to be sent on a connection. They are sent together at the end of this turn of the event loop, or
+ * before a command that must not overtake them. They are sent in order, except for charges that decisions must find in
+ * Redis: those go first, as all decisions of a turn are one script.
  */
 export class Outbox {
   #first: ((order: number) => void)[] = []
@@ -9,12 +9,12 @@ export class Outbox {
   #isScheduled = false
   #sends = 0
 
-  /** When what is sent now is, in the order of all that is sent. */
+  /** The position of a command sent now, in the order of all that is sent. */
   get order(): number {
     return 2 * this.#sends
   }
 
-  /** When what waits is sent, in the same order: after what goes first. */
+  /** The position of the waiting commands in the same order: after those that go first. */
   get orderOfDue(): number {
     return this.order + 1
   }
@@ -24,13 +24,13 @@ export class Outbox {
     this.#schedule()
   }
 
-  /** `send` is called with its order. */
+  /** `send` is called with its position in the order. */
   addFirst(send: (order: number) => void): void {
     this.#first.push(send)
     this.#schedule()
   }
 
-  /** Sends what goes first, for something that cannot wait for the others. */
+  /** Sends the commands that go first, before a command that cannot wait for the others. */
   sendFirst(): void {
     const first = this.#first
     const { order } = this
@@ -40,7 +40,7 @@ export class Outbox {
     for (const send of first) send(order)
   }
 
-  /** Sends all that waits. */
+  /** Sends all waiting commands. */
   readonly flush = (): void => {
     this.#isScheduled = false
     this.sendFirst()

@@ -1,27 +1,27 @@
 import type { KernelName, Plan } from '../../store/store.js'
 import { type PlanText, planText } from '../scripts/encode.js'
 
-/** What decisions have asked of Redis so far. */
+/** The features of scripts that decisions have used so far. */
 export class Asked {
-  /** The kinds of their cells. */
+  /** The kinds of the decisions' cells. */
   readonly kinds = new Set<KernelName>()
-  /** Whether they may ban. */
+  /** Whether decisions may ban. */
   bans = false
 }
 
 export interface PlanTextsOptions {
   readonly marker: string | undefined
-  /** What this adds to. */
+  /** The features used so far, which this class adds to. */
   readonly asked: Asked
-  /** Whether this process knows the blocks from every policy, so that decisions need not look for them. */
+  /** Whether this process knows all blocks from every policy, so that decisions need not check for them. */
   readonly knowsBlocks: () => boolean
 }
 
-/** What scripts are sent of plans, worked out once for each. */
+/** The encoded texts of plans, computed once per plan. */
 export class PlanTexts {
   readonly #options: PlanTextsOptions
   readonly #texts = new WeakMap<Plan, PlanText>()
-  /** The same with the block keys of every policy. */
+  /** The same with block keys of every policy. */
   readonly #widerTexts = new WeakMap<Plan, PlanText>()
   #enforcesBans = false
 
@@ -43,12 +43,12 @@ export class PlanTexts {
     return text
   }
 
-  /** From now on decisions bring the block keys of every policy, where they bring block keys. */
+  /** From now on, decisions that include block keys include those of every policy. */
   enforceBansOfEveryPolicy(): void {
     this.#enforcesBans = true
   }
 
-  /** Whether decisions that bring block keys bring those of every policy. */
+  /** Whether decisions that include block keys include those of every policy. */
   get bringsKeysOfEveryPolicy(): boolean {
     return this.#enforcesBans || !this.#options.knowsBlocks()
   }

@@ -6,33 +6,33 @@ import { indexClearScript, indexPageScript, indexScript, type LuaScript } from '
 import { erasedField, fieldOf, type IndexEntry, parsedEntry, SHARDS, shardOf } from './entry.js'
 import type { StoreTime } from './store-time.js'
 
-/** What a shard says of itself. */
+/** The head of a shard: its own fields. */
 export interface Head {
-  /** Raised with every change. */
+  /** Increases with every change. */
   readonly version: number
-  /** Drawn when the shard was made: another one has lost what was there. */
+  /** A random id, drawn when the shard was made. A different id means that the earlier entries were lost. */
   readonly incarnation: string
-  /** The salt of hashes that stand in place of names, where there is any. */
+  /** The salt of hashes that replace erased names, if there is any. */
   readonly salt: string | undefined
-  /** What was known of an instant up to this is void. */
+  /** Entries up to this instant are void. */
   readonly epoch: number
 }
 
-/** A change of an entry, as index.lua takes it. */
+/** A change of an entry, in the form of index.lua. */
 export interface Change extends BlockPlace {
   readonly op: 'BLOCK' | 'KEEP' | 'END' | 'ERASE'
   readonly numbers: readonly [number, number, number]
-  /** Of `ERASE` the field that it stands under from then on. */
+  /** The encoded reason. For `ERASE`, the new field of the entry. */
   readonly encoded: string
-  /** The block key and that of strikes, where the same script may write them. */
+  /** The block key and the key of strikes, if the same script may write them. */
   readonly keys: readonly [string, string] | undefined
 }
 
 export interface Page {
   readonly now: number
-  /** Undefined of a shard that is not there. */
+  /** Undefined if the shard does not exist. */
   readonly head: Head | undefined
-  /** Whether the field that was named has the version that was named. */
+  /** Whether the given field has the given version. */
   readonly isContinued: boolean
   readonly entries: readonly {
     readonly version: number
@@ -45,22 +45,25 @@ export interface Written {
   readonly now: number
   readonly before: number
   readonly head: Head
-  /** In the order of the changes: whether each was made, and the entry as the index has it now, if it has one. One that was erased has no names. */
+  /**
+   * In the order of the changes: whether each was made, and the index's present entry, if any. An erased entry has no
+   * names.
+   */
   readonly entries: readonly { readonly isMade: boolean; readonly entry: IndexEntry | undefined }[]
 }
 
 export interface BlockIndexOptions extends Server {
-  /** What the index is of. */
+  /** The contents of the index. */
   readonly name: 'blocks' | 'lists'
   readonly marker: string | undefined
   readonly time: StoreTime
 }
 
-/** Most entries of one page, and of one script that writes: Redis does nothing else meanwhile. */
+/** Maximum entries of one page, and maximum changes of one script. Redis does nothing else meanwhile. */
 export const PAGE = 500
 export const MAX_CHANGES = 100
 
-/** The index of blocks in Redis, or that of lists: reads and writes shards, and knows nothing of what is in them. */
+/** The index of blocks, or of lists, in Redis. Reads and writes shards without interpreting their entries. */
 export class BlockIndex {
   readonly #options: BlockIndexOptions
 
@@ -68,12 +71,12 @@ export class BlockIndex {
     this.#options = options
   }
 
-  /** The heads of all shards, by number. */
+  /** Reads the heads of all shards, by number. */
   async heads(): Promise<readonly (Head | undefined)[]> {
     return (await this.#read(Array.from({ length: SHARDS }, (_, shard) => [shard, '']))).map(headOf)
   }
 
-  /** Whether any identity was blocked, as far as block keys are written beside the index. */
+  /** Whether any identity is blocked, if block keys are written beside the index. */
   async hasMarker(): Promise<boolean> {
     const { connection, timeoutMs, marker } = this.#options
     return marker !== undefined && (await readKeys(connection, timeoutMs, [marker]))[0] !== undefined
@@ -86,8 +89,8 @@ export class BlockIndex {
   }
 
   /**
-   * Whether an entry was ended that the index does not have: all were, or its identity was forgotten. One that was evicted with its
-   * shard was not, as far as Redis can know.
+   * Whether an entry that is missing from the index was ended: all entries were, or its identity was forgotten. An
+   * entry that was evicted with its shard counts as not ended.
    */
   async hasEnded({ policy, identity, since }: IndexEntry): Promise<boolean> {
     const field = fieldOf(policy, identity)
@@ -100,7 +103,7 @@ export class BlockIndex {
     return ((value && parsedEntry(erased, value)?.since) || 0) >= since
   }
 
-  /** What has changed after a version. `tail`: the field that had this version. */
+  /** Reads changes after a version. `tail`: the field that had this version. */
   async page(shard: number, after: number, tail = '', max = PAGE): Promise<Page> {
     const reply = await this.#run(indexPageScript, this.#keys(shard), [String(after), String(max), tail])
     const [now, head, isContinued, ...rest] = reply
@@ -112,7 +115,7 @@ export class BlockIndex {
     return { now: this.#observe(now), head: headOf(head), isContinued: isContinued === '1', entries }
   }
 
-  /** `epoch`: as far as this process knows it. */
+  /** `epoch`: the epoch that this process knows. */
   async write(shard: number, changes: readonly Change[], epoch: number): Promise<Written> {
     const { marker } = this.#options
     const keys = this.#keys(shard)
@@ -142,7 +145,9 @@ export class BlockIndex {
     }
   }
 
-  /** Takes some entries out of a shard, and makes void what is known of it. Resolves to their fields and the epoch. */
+  /**
+   * Removes some entries from a shard and voids all earlier knowledge of it. Resolves to their fields and the epoch.
+   */
   async clear(shard: number): Promise<{ readonly epoch: number; readonly fields: readonly string[] }> {
     const [now, ...fields] = await this.#run(indexClearScript, this.#keys(shard), [incarnation(), String(PAGE)])
     return { epoch: this.#observe(now), fields }
@@ -176,7 +181,7 @@ export class BlockIndex {
   }
 }
 
-/** Changes that one script may make: of one shard, and with block keys or without. */
+/** Groups changes that one script may make: those of one shard, and with block keys or without. */
 export function groupsOf(changes: readonly Change[]): Iterable<{ readonly shard: number; readonly all: Change[] }> {
   const groups = new Map<string, { readonly shard: number; readonly all: Change[] }>()
   for (const change of changes) {
@@ -189,7 +194,7 @@ export function groupsOf(changes: readonly Change[]): Iterable<{ readonly shard:
   return groups.values()
 }
 
-/** What the entry of a change that was made stands under. */
+/** The field of the entry after a change was made. */
 export function fieldAfter({ policy, identity, op, encoded }: Change): string {
   return op === 'ERASE' ? encoded : fieldOf(policy, identity)
 }

@@ -7,8 +7,8 @@ import { type BlockIndex, MAX_CHANGES } from './block-index.js'
 import type { IndexEntry } from './entry.js'
 
 /**
- * The keys by which decisions refuse an identity that is blocked. Written here in a cluster alone, where the index is on
- * another slot: elsewhere the scripts of the index write them. Networks have none.
+ * The keys by which decisions refuse a blocked identity. This class writes them only in a cluster, where the index is
+ * on another slot; otherwise the scripts of the index write them. Networks have no such keys.
  */
 export class BlockKeys {
   readonly #server: Server
@@ -17,13 +17,13 @@ export class BlockKeys {
     this.#server = server
   }
 
-  /** The block key of an identity, and that of its strikes. */
+  /** The block key of an identity, and the key of its strikes. */
   of(policy: string, identity: string): [string, string] {
     const start = keyStart(this.#server.prefix, identity)
     return [start + blockSuffix(policy), start + strikesSuffix(policy)]
   }
 
-  /** `kept`: the reason, as `encodeReason` writes it. */
+  /** `encoded`: the reason, as `encodeReason` writes it. */
   async set(policy: string, identity: string, forMs: number, encoded: string): Promise<void> {
     if (!this.#server.connection.isCluster || isRange(identity)) return
     const [block] = this.of(policy, identity)
@@ -34,14 +34,14 @@ export class BlockKeys {
     if (this.#server.connection.isCluster) await this.deleteAll([{ policy, identity }])
   }
 
-  /** With a cluster and without. */
+  /** Deletes keys, with or without a cluster. */
   async deleteAll(places: readonly BlockPlace[]): Promise<void> {
     const { connection, timeoutMs } = this.#server
     const keys = places.flatMap(({ policy, identity }) => this.of(policy, identity))
     await deleteKeys(connection, timeoutMs, keys)
   }
 
-  /** Of entries that the index has, and of ends. */
+  /** Writes or deletes the keys of entries in the index, and of ends. */
   async write(entries: readonly IndexEntry[], index: BlockIndex): Promise<void> {
     if (!this.#server.connection.isCluster) return
     const single = entries.filter(({ identity }) => !isRange(identity))
@@ -54,7 +54,7 @@ export class BlockKeys {
     const { policy, identity } = entry
     if (entry.isEnded) await this.delete(policy, identity)
     else await this.#set(entry)
-    // Another process may have changed the index and then the keys, just before.
+    // Another process may have changed the index and then the keys just before.
     const known = await index.get(policy, identity)
     if (entry.isEnded) {
       if (known && !known.isEnded) await this.#set(known)

@@ -1,4 +1,6 @@
-/** What scripts of the index of blocks call, each command on a key that nothing else uses. See `commandsNeeded`. */
+/**
+ * The commands that scripts of the index of blocks call, each on a key that nothing else uses. See `commandsNeeded`.
+ */
 export function commandsOfBlocks(key: string): string[][] {
   return [
     ['PTTL', key],

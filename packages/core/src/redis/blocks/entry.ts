@@ -5,44 +5,49 @@ import { textValue } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
 import { decodeBlock } from '../scripts/decode.js'
 
-/** A block or ban, or the end of one, as the index has it. */
+/** A block or ban, or the end of one, in the index. */
 export interface IndexEntry extends BlockPlace {
-  /** When it ends, by the store's clock. Of one that was ended by hand: until when others may hold it. */
+  /**
+   * When it ends, by the store's clock. For an entry that was ended by hand: until when other processes may know it.
+   */
   readonly until: number
-  /** The instant of the last change: of two that know different things of an identity, the later is right. */
+  /** The instant of the last change. If two processes have different entries of an identity, the later one is right. */
   readonly since: number
   readonly times: number
   /** Ended by hand before its time. */
   readonly isEnded: boolean
-  /** The reason as it is kept, see `encodeBlock`. Of the end of an identity that was forgotten, under its name: the field that the index has it under. */
+  /**
+   * The encoded reason, see `encodeBlock`. For the end of a forgotten identity, under its name: the field of the end in
+   * the index.
+   */
   readonly encoded: string
-  /** Began in this process and was not in the index so far: the index cannot have lost it. */
+  /** Began in this process and is not yet in the index, so the index cannot have lost it. */
   readonly isUnwritten?: true
 }
 
-/** Parts of the index, each with keys of its own: in a cluster they are on several masters. */
+/** Number of parts of the index. Each has its own keys: in a cluster, they are on several masters. */
 export const SHARDS = 16
 
-/** What the field of an erased entry begins with. An identity has a kind and `=`. */
+/** The start of an erased entry's field. An identity, in contrast, has a kind and `=`. */
 const ERASED = '["","#'
 
 /**
- * What the end of an identity that was forgotten stands under: a hash of its field, and in which shard that was. Who holds the
- * names can tell that they are meant. The salt keeps tables of hashes that were made elsewhere from being of use.
+ * The field for the end of a forgotten identity: a hash of its earlier field, and the shard of that field. A process
+ * that knows the names can recognise the end. The salt makes precomputed tables of hashes useless.
  */
 export function erasedField(field: string, salt: string): string {
   const start = `${shardOf(field)}.${salt}`
-  // As scripts of Redis can work it out.
+  // Scripts of Redis can compute this hash, too.
   const hash = createHash('sha1').update(start + field)
   return fieldOf('', `#${start}.${hash.digest('hex')}`)
 }
 
-/** The salt of an entry that stands under such a field; undefined of one that has names. */
+/** The salt of an erased entry; undefined for an entry with names. */
 export function saltOf({ policy, identity }: BlockPlace): string | undefined {
   return policy === '' ? /^#\d+\.([\w-]+)\.[\w-]+$/.exec(identity)?.[1] : undefined
 }
 
-/** What an entry stands under; texts with lone surrogates are escaped. */
+/** The field of an entry; texts with lone surrogates are escaped. */
 export function fieldOf(policy: string, identity: string): string {
   return JSON.stringify([policy, identity])
 }
@@ -55,12 +60,12 @@ export function shardOf(field: string): number {
   return (hash >>> 16) % SHARDS
 }
 
-/** Whether what is known of an identity is later than what the index says. */
+/** Whether a known entry of an identity is later than that of the index. */
 export function isNewer(known: IndexEntry, entry: IndexEntry): boolean {
   return known.since > entry.since || (known.since === entry.since && known.isEnded && !entry.isEnded)
 }
 
-/** Undefined for what is none. */
+/** Undefined if the text is not an entry. */
 export function parsedEntry(field: string, value: string): IndexEntry | undefined {
   const [, until, since, times, ended, encoded = ''] = /^(\d+) (\d+) (\d+) ([01]) (.*)$/s.exec(value) ?? []
   if (until === undefined) return undefined
@@ -81,7 +86,7 @@ export function parsedEntry(field: string, value: string): IndexEntry | undefine
   }
 }
 
-/** As users see it. */
+/** The entry as users see it. */
 export function blockEntry({ policy, identity, until, since, times, encoded }: IndexEntry): BlockEntry {
   const { kind, value } = textValue(identity)
   const { reason, ban } = decodeBlock(encoded)

@@ -3,21 +3,21 @@ import { fieldOf, type IndexEntry, isNewer, SHARDS, shardOf } from './entry.js'
 import { Shard } from './shards.js'
 import type { StoreTime } from './store-time.js'
 
-/** What this process holds of the index. */
+/** This process's copy of the entries of an index. */
 export interface EntryMirror extends Iterable<IndexEntry> {
   readonly size: number
   get(policy: string, identity: string): IndexEntry | undefined
-  /** Takes over what the index says of an identity: also that something has ended. */
+  /** Applies the index's entry of an identity, which may be an end. */
   set(entry: IndexEntry, now: number): void
   delete(policy: string, identity: string): void
-  /** Whether the whole index is to be read again. */
+  /** Whether the whole index must be read again. */
   readsAgain?(now: () => number): boolean
 }
 
-/** How many entries are looked at without a pause. */
+/** Number of entries that are scanned without a pause. */
 const LOOKED_AT_ONCE = 2000
 
-/** What this process knows of an index: the entries in its mirror, and in its shards what has ended. */
+/** This process's copy of an index: the entries in its mirror, and the ends in its shards. */
 export class IndexCopy {
   readonly mirror: EntryMirror
   readonly shards: readonly Shard[] = Array.from({ length: SHARDS }, () => new Shard())
@@ -28,12 +28,12 @@ export class IndexCopy {
     this.#time = time
   }
 
-  /** The shard of a field, or by its number. */
+  /** The shard of a field or a number. */
   shard(of: string | number): Shard {
     return this.shards[typeof of === 'number' ? of : shardOf(of)] as Shard
   }
 
-  /** Takes over what the index says. */
+  /** Applies an entry of the index. */
   take(shard: Shard, field: string, entry: IndexEntry, now: number): void {
     const end = shard.endOf(field, entry)
     if (end && isNewer(end, entry)) {
@@ -44,7 +44,7 @@ export class IndexCopy {
     this.mirror.set(entry, now)
   }
 
-  /** Drops what is known of identities that were forgotten. `seen`: the fields that the index has. */
+  /** Drops entries of forgotten identities. `seen`: the fields in the index. */
   async dropErased(number: number, seen: ReadonlySet<string>, lost: Map<string, IndexEntry>): Promise<void> {
     const shard = this.shard(number)
     for (const [field, entry] of await this.in(number)) {
@@ -52,13 +52,13 @@ export class IndexCopy {
       if (!end || entry.since > end.since) continue
       this.mirror.delete(entry.policy, entry.identity)
       shard.forget(field)
-      // A process that did not know has written it again.
+      // A process without knowledge of the end has written the entry again.
       if (seen.has(field)) lost.set(field, end)
       else lost.delete(field)
     }
   }
 
-  /** What this process knows of a shard, by field: entries, and what has ended. */
+  /** The known entries and ends of a shard, by field. */
   async in(shard: number): Promise<Map<string, IndexEntry>> {
     const known = new Map<string, IndexEntry>()
     const own = this.shard(shard)
@@ -78,7 +78,7 @@ export class IndexCopy {
     return known
   }
 
-  /** All was made void up to an instant. */
+  /** Drops all entries up to an epoch. */
   async forgetUntil(number: number, epoch: number, lost?: Map<string, IndexEntry>): Promise<void> {
     const shard = this.shard(number)
     for (const [field, { policy, identity, since }] of await this.in(number)) {

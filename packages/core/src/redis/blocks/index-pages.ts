@@ -3,10 +3,13 @@ import { invalidPolicy } from '../../util/errors.js'
 import { type BlockIndex, PAGE } from './block-index.js'
 import { type IndexEntry, SHARDS } from './entry.js'
 
-/** So many pages of the index are read for one page at most. */
+/** Maximum pages of the index that are read for one page. */
 const MAX_PAGES = 64
 
-/** A page of what an index has. `shown`: an entry as users see it; undefined for what is no part of this. */
+/**
+ * A page of an index. `shown` returns an entry as users see it, or undefined for an entry that does not belong to the
+ * page.
+ */
 export async function pageOf<Entry>(
   index: BlockIndex,
   { where, cursor, max, matches }: CheckedQuery<Entry>,

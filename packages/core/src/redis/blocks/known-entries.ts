@@ -24,29 +24,33 @@ import { UnwrittenBans } from './unwritten-bans.js'
 
 export interface KnownEntriesOptions extends BlockIndexOptions {
   readonly mirror: EntryMirror
-  /** The block key of an identity, and that of its strikes; undefined of what only mirrors know. */
+  /** The block key of an identity, and the key of its strikes; undefined for entries without keys. */
   readonly keysOf?: (policy: string, identity: string) => readonly [string, string] | undefined
   readonly isAway: () => boolean
-  /** Called when Redis had lost entries or ends that this process knew, and has them again. */
+  /** Called when this process has restored entries or ends that Redis had lost. */
   readonly onRestored: (entries: readonly IndexEntry[]) => void
-  /** Called with ends that this process knows, when another server answers: it may have keys of before. */
+  /** Called with the known ends when a different server replies: it may have older keys. */
   readonly onUnconfirmed?: (ends: readonly IndexEntry[]) => void
   /** Called when the index could not be read, or bans could not be written to it. */
   readonly onFailed: (error: Error) => void
 }
 
-/** A look that finds entries of longer ago, in ms, which were not there before, shows that others write again what Redis has lost. */
+/** A new entry that is older than this, in ms, shows that other processes are restoring entries that Redis lost. */
 const RECENT_MS = 5000
-/** So many looks without a loss show the whole index: what others know and Redis had lost, they have written again by then. */
+/** After this many reads without a loss, the index is complete: other processes have restored lost entries by then. */
 const CALM_LOOKS = 3
-/** So often the first read may fail at the same place. */
+/** Maximum failures of the first read at the same place. */
 const FIRST_TRIES = 3
-/** For how long an end is remembered of a block that this process does not know: others may, and write it again. */
+/**
+ * How long an end is remembered if this process does not know the block: another process may know it and write it
+ * again.
+ */
 const END_MS = 3_600_000
 
 /**
- * Keeps entries of an index, whatever becomes of Redis, as long as a process lives that knew them. The truth is the index in
- * Redis. This process mirrors it, goes by the mirror while Redis is away, and writes to Redis again what it has lost.
+ * Preserves the entries of an index, whatever happens to Redis, as long as a process that knows them lives. The index
+ * in Redis is authoritative. This process mirrors it, uses the mirror during an outage, and restores entries that Redis
+ * has lost.
  */
 export class KnownEntries {
   readonly index: BlockIndex
@@ -56,12 +60,12 @@ export class KnownEntries {
   readonly #reads = new ShardReads((shard) => this.#readAll(shard))
   readonly #bans = new UnwrittenBans((changes) => this.#write(changes))
   readonly #looks = new Looks(() => this.#look())
-  /** The salt of hashes that stand in place of names: the first that was found in the index, or a new one. */
+  /** The salt of hashes that replace names: the first one found in the index, or a new one. */
   #salt: string | undefined
-  /** The next shard to read although its head shows no change. */
+  /** The next shard to read even though its head shows no change. */
   #turn = 0
   #isLoaded = false
-  /** Looks at the index in a row that found no loss. */
+  /** Number of consecutive reads of the index that found no loss. */
   #calmLooks = 0
 
   constructor(options: KnownEntriesOptions) {
@@ -71,18 +75,18 @@ export class KnownEntries {
     this.index = new BlockIndex(options)
   }
 
-  /** Resolves after the first look at the index, whether it could be read or not. */
+  /** Resolves after the first attempt to read the index, even a failed one. */
   get looked(): Promise<void> {
     return this.#looks.first
   }
 
-  /** Resolves once this process holds of an entry what Redis does, and Redis what this process held. */
+  /** Resolves once this process and Redis agree on an entry. */
   confirm(entry: IndexEntry): Promise<void> {
     return this.#reads.read(shardOf(fieldOf(entry.policy, entry.identity)))
   }
 
   /**
-   * Resolves once this process has known all of the index.
+   * Resolves once this process has read the whole index.
    *
    * @throws SluiceError `STORE_UNAVAILABLE`
    */
@@ -90,12 +94,12 @@ export class KnownEntries {
     if (!this.#isLoaded) await this.#readChanged()
   }
 
-  /** Whether this process holds the whole index, as far as it can know. */
+  /** Whether this process knows the whole index, as far as it can tell. */
   get isWhole(): boolean {
     return this.#calmLooks >= CALM_LOOKS
   }
 
-  /** As `loaded`, again where that fails while Redis is there: from a busy server a page may come too late. */
+  /** Like `loaded`, but retries while Redis is available: a page of a busy server may come too late. */
   async load(): Promise<void> {
     for (let tries = 1, known = 0; ; tries++) {
       try {
@@ -103,26 +107,29 @@ export class KnownEntries {
       } catch (error) {
         const isDenied = /\bNOPERM\b/.test((error as Error).message)
         if (isDenied || tries === FIRST_TRIES || this.#looks.isClosed || this.#options.isAway()) throw error
-        // What was read so far is not read again.
+        // Pages read so far are not read again.
         if (this.#copy.mirror.size > known) tries = 0
         known = this.#copy.mirror.size
       }
     }
   }
 
-  /** Begins to look for what others change. */
+  /** Starts to poll for changes by other processes. */
   start(): void {
     this.#looks.start()
   }
 
-  /** Another server answers, or the same one after a while: it may have lost what was written last. */
+  /**
+   * Marks the copy as unconfirmed. A different server replies, or the same one after a while, and it may have lost the
+   * last changes.
+   */
   suspect(): void {
     for (const shard of this.#copy.shards) shard.isUnconfirmed = shard.incarnation !== ''
     this.#calmLooks = 0
     this.#looks.lookNow()
   }
 
-  /** Until so many ms from now, or until an instant. */
+  /** Adds an entry for `forMs` from now, or until an instant. */
   async add(
     policy: string,
     identity: string,
@@ -133,22 +140,20 @@ export class KnownEntries {
     await this.#write([this.#change(policy, identity, 'BLOCK', numbers, encoded)])
   }
 
-  /** Notes that something has ended, for as long as a process can still know it. */
+  /** Records an end, for as long as a process may still know the entry. */
   async end(policy: string, identity: string): Promise<void> {
     const until = this.#copy.mirror.get(policy, identity)?.until ?? this.#time.now() + END_MS
     this.#bans.delete(fieldOf(policy, identity))
     await this.#write([this.#change(policy, identity, 'END', [until, 0, 0], '')])
   }
 
-  /** Notes for so many ms that entries have ended, whenever they would have. */
+  /** Records for `forMs` that entries have ended, whatever their original end. */
   async endAll(entries: readonly BlockPlace[], forMs: number): Promise<void> {
     const until = this.#time.now() + forMs
     await this.#write(entries.map(({ policy, identity }) => this.#change(policy, identity, 'END', [until, 1, 0], '')))
   }
 
-  /**
-   * Notes that an entry has ended as `end` does, or for so many ms, with a hash in place of its names. Call `namesOf` before it.
-   */
+  /** Records an end like `end`, or for `forMs`, with a hash instead of names. Call `namesOf` first. */
   async erase(policy: string, identity: string, forMs?: number): Promise<void> {
     const field = fieldOf(policy, identity)
     const known = this.#copy.mirror.get(policy, identity) ?? this.#copy.shard(field).ends.get(field)
@@ -159,7 +164,7 @@ export class KnownEntries {
     await this.#write([this.#change(policy, identity, 'ERASE', numbers, erasedField(field, this.#salt))])
   }
 
-  /** A ban that began just now, which Redis has under its block key alone. */
+  /** Records a ban that began just now. Redis has only its block key so far. */
   began({ scope: policy, forgetAfterMs }: BanTerms, identity: string, now: number, block: BlockReport): void {
     const { remainingMs, reason, ban } = block
     const until = now + remainingMs
@@ -174,7 +179,7 @@ export class KnownEntries {
     setImmediate().then(() => this.#writeBans())
   }
 
-  /** Writes down what is known from before, where the index knows nothing later. Resolves to what was written. */
+  /** Writes known entries, unless the index has later ones. Resolves to the written entries. */
   async keep(entries: readonly IndexEntry[]): Promise<readonly IndexEntry[]> {
     return this.#write(
       entries.map(({ policy, identity, until, since, times, isEnded, encoded }) =>
@@ -185,7 +190,7 @@ export class KnownEntries {
     )
   }
 
-  /** The names under which an identity has entries, or ends of entries, in the index or in this process. */
+  /** The policies or lists under which an identity has entries or ends, in the index or in this process. */
   async namesOf(identity: string): Promise<ReadonlySet<string>> {
     const names = new Set<string>()
     const note = (entry: BlockPlace) => {
@@ -198,7 +203,7 @@ export class KnownEntries {
     return names
   }
 
-  /** What the index has and was not ended by hand. */
+  /** All entries of the index that were not ended by hand. */
   async *all(): AsyncGenerator<IndexEntry> {
     for await (const entry of this.#everything()) if (!entry.isEnded) yield entry
   }
@@ -215,7 +220,7 @@ export class KnownEntries {
     }
   }
 
-  /** Takes all out of the index, and resolves to whose block keys are left. */
+  /** Removes all entries from the index. Yields the places whose block keys remain. */
   async *clear(): AsyncGenerator<readonly BlockPlace[]> {
     this.#bans.clear()
     for (let shard = 0; shard < SHARDS; shard++) {
@@ -240,7 +245,7 @@ export class KnownEntries {
     return { policy, identity, op, numbers, encoded, keys: this.#options.keysOf?.(policy, identity) }
   }
 
-  /** Resolves to the entries of the changes that were made. */
+  /** Writes changes. Resolves to the entries of the changes that were made. */
   async #write(changes: readonly Change[]): Promise<IndexEntry[]> {
     const made: IndexEntry[] = []
     for (const { shard, all } of groupsOf(changes)) {
@@ -264,13 +269,13 @@ export class KnownEntries {
     return made
   }
 
-  /** What cannot be written now is tried again with the next look. */
+  /** Bans that cannot be written now are tried again after the next read. */
   async #writeBans(): Promise<void> {
     if (this.#looks.isClosed) return
     try {
       await this.#bans.write()
     } catch (error) {
-      // Redis is away. The mirror has them.
+      // Redis is unavailable. The mirror has the bans.
       this.#options.onFailed(error as Error)
     }
   }
@@ -284,13 +289,13 @@ export class KnownEntries {
       }
       await (this.#isLoaded ? this.#readChanged() : this.load())
       this.#calmLooks++
-      // Evicted as a whole, and no process writes it again.
+      // The index was evicted as a whole, and no process restores it.
       if (this.#copy.shards.every(({ incarnation }) => incarnation === '') && (await this.index.hasMarker())) {
         this.#calmLooks = 0
       }
       await this.#writeBans()
     } catch (error) {
-      // Redis is away, which decisions report, or does not permit it.
+      // Redis is unavailable, which decisions report, or does not permit the read.
       this.#options.onFailed(error as Error)
       this.#calmLooks = 0
     }
@@ -301,7 +306,7 @@ export class KnownEntries {
     this.#turn = (this.#turn + 1) % SHARDS
     for (const [n, head] of heads.entries()) {
       const shard = this.#copy.shard(n)
-      // A head does not show that the other key of its shard was evicted.
+      // A head does not show an eviction of its shard's other key.
       const isInTurn = n === this.#turn && shard.isKnown
       if (!this.#looks.isClosed && (isInTurn || !shard.isAt(head))) await this.#reads.read(n)
     }
@@ -312,16 +317,16 @@ export class KnownEntries {
     const shard = this.#copy.shard(number)
     shard.begin()
     const { isUnconfirmed } = shard
-    /** Names that are known from before, of which a hash may tell that they are forgotten. */
+    /** Whether entries are known from before. A hash may show that some of them were forgotten. */
     const { isKnown } = shard
     let page = await this.index.page(number, shard.version, shard.tail)
     const since = page.head?.version ?? 0
     const seen = new Set<string>()
     let hasErased = false
-    /** What this process knows and Redis does not. */
+    /** Entries that this process knows and Redis does not. */
     let lost = new Map<string, IndexEntry>()
     if (!shard.isContinuedBy(page)) {
-      // A shard that is new to this process has lost nothing.
+      // A shard that is new to this process cannot show a loss.
       if (shard.isKnown) this.#calmLooks = 0
       lost = await this.#copy.in(number)
       if (shard.version > 0) page = await this.index.page(number, 0)
@@ -346,7 +351,7 @@ export class KnownEntries {
       await this.#copy.dropErased(number, seen, lost)
     }
     await this.#restore(number, page, lost)
-    // A process that has not seen such an end may have written the name that it stands for, after this read.
+    // After this read, a process that has not seen such an end may have written the name that it replaces.
     if (shard.isAhead && [...lost.values()].some(saltOf)) await this.#readAll(number)
     if (isUnconfirmed && shard.ends.size > 0) this.#options.onUnconfirmed?.([...shard.ends.values()])
   }
@@ -355,7 +360,7 @@ export class KnownEntries {
     for (const { field, entry } of entries) {
       if (!entry) continue
       const known = lost.get(field) ?? shard.endOf(field, entry)
-      // From an older state of Redis, or of a process that did not know it.
+      // The entry comes from an older state of Redis, or from a process that did not know the later entry.
       if (known && isNewer(known, entry)) {
         lost.set(field, known)
         continue
@@ -368,10 +373,10 @@ export class KnownEntries {
     }
   }
 
-  /** Writes again what Redis has lost. `page`: the last that was read of it. */
+  /** Restores entries that Redis has lost. `page`: the last page that was read. */
   async #restore(number: number, { head, now }: Page, lost: ReadonlyMap<string, IndexEntry>): Promise<void> {
     const shard = this.#copy.shard(number)
-    // What was ended meanwhile is not known any more.
+    // Entries that ended meanwhile are not in the mirror.
     const entries = [...lost.values()].filter(
       ({ policy, identity, isEnded }) => isEnded || this.#copy.mirror.get(policy, identity),
     )

@@ -1,14 +1,14 @@
-/** Between two looks for what others have changed, give or take a tenth. */
+/** Interval between two reads of other processes' changes, plus or minus a tenth. */
 const LOOK_EVERY_MS = 1000
 
-/** Looks for what others have changed, one after the other. Nothing here keeps the process alive. */
+/** Polls for changes by other processes, one read at a time. Its timers do not keep the process alive. */
 export class Looks {
   readonly #look: () => Promise<void>
   #timer: NodeJS.Timeout | undefined
   #isLooking = false
   #isClosed = false
   #hasLooked: () => void = () => {}
-  /** Resolves after the first one. */
+  /** Resolves after the first read. */
   readonly first = new Promise<void>((resolve) => {
     this.#hasLooked = resolve
   })

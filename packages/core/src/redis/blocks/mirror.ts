@@ -5,32 +5,38 @@ import { Heap } from '../../util/heap.js'
 import { decodeBlock } from '../scripts/decode.js'
 import type { IndexEntry } from './entry.js'
 
-/** Most blocks and bans that a process knows, without networks. */
+/** Maximum blocks and bans that a process knows, without networks. */
 export const MAX_BLOCKS = 100_000
-/** Most networks that can be blocked: Redis decides of the others, but of networks only processes know. */
+/** Maximum blocked networks. Redis enforces other blocks by itself, but only processes know networks. */
 export const MAX_NETWORKS = 100_000
-/** Most networks that a process knows: several processes may add the last ones at once. */
+/** Maximum networks that a process knows. Several processes may add the last ones at once. */
 const MAX_KNOWN_NETWORKS = 2 * MAX_NETWORKS
-/** Of IPv4, or a shorter prefix than that of any one client of IPv6. */
+/** IPv4 networks, and IPv6 networks with a prefix shorter than that of a client. */
 const NETWORK = /^ip=(?:[\d.]+\/\d+|.+\/(?:[1-5]?\d|6[0-3]))$/
-/** How many entries are checked for their end with each one that is added, and with each look for room. */
+/** Number of entries checked for their end with each entry that is added, and with each check for room. */
 const SWEPT_PER_ENTRY = 2
 const SWEPT_PER_LOOK = 2000
-/** So often at most all of the index is read again, by the performance clock, where there is room again. */
+/** Minimum interval between two reads of the whole index when there is room again, by the performance clock. */
 const READ_AGAIN_MS = 600_000
 
-/** An entry as it is known; of a ban with its place in the order. */
+/** A known entry; a ban has its place in the eviction order. */
 type Known = IndexEntry | KnownBan
 interface KnownBan extends IndexEntry, RankedBan {}
 
-/** Whether an identity is a network that decisions look for here. */
+/** Whether an identity is a network that only processes enforce. */
 export function isNetwork(identity: string): boolean {
   return NETWORK.test(identity)
 }
 
-/** The blocks and bans that this process knows. It refuses what Redis refuses, or would refuse if it had lost nothing. */
+/**
+ * The blocks and bans that this process knows. It refuses requests that Redis refuses, or would refuse if it had lost
+ * nothing.
+ */
 export class Mirror {
-  /** By identity: mostly one, of several policies several. By policy first, a decision would take 0.13 µs more. */
+  /**
+   * By identity: usually one entry, or one per policy. With the policy as the first key, a decision would take 0.13 µs
+   * more.
+   */
   readonly #byIdentity = new Map<string, readonly Known[]>()
   readonly #bans = new Heap<KnownBan>(goesBefore)
   #onFull: () => void
@@ -40,10 +46,10 @@ export class Mirror {
   #isFull = false
   #isPartial = false
   #readAgainAt = 0
-  /** Where the walk for ended ones stands. */
+  /** Position of the walk that removes ended entries. */
   #walk: Iterator<readonly Known[]> = this.#byIdentity.values()
 
-  /** `onFull`: called once, when something has no room for the first time. */
+  /** `onFull`: called once, when an entry has no room for the first time. */
   constructor(onFull: () => void = () => {}) {
     this.#onFull = onFull
   }
@@ -56,12 +62,12 @@ export class Mirror {
     return this.#networks
   }
 
-  /** Whether a block from every policy had no room here: decisions have to look for such blocks in Redis. */
+  /** Whether a block from every policy had no room here. Decisions then check for such blocks in Redis. */
   get isPartial(): boolean {
     return this.#isPartial
   }
 
-  /** Whether all of the index is to be read again, as there is room for what had none. */
+  /** Whether the whole index must be read again, as there is room for entries that had none. */
   readsAgain(now: () => number): boolean {
     if (!this.#isFull) return false
     this.#sweep(now(), SWEPT_PER_LOOK)
@@ -73,13 +79,13 @@ export class Mirror {
     return true
   }
 
-  /** Of what refuses one of these identities at an instant, the one that ends last. */
+  /** The entry that refuses one of these identities; if there are several, the one that ends last. */
   find({ policy, banningPolicy }: Banning, identities: readonly string[], now: () => number): IndexEntry | undefined {
     const policies = [policy, banningPolicy ?? policy, EVERY_POLICY]
     let last: IndexEntry | undefined
     for (const identity of identities) {
       const known = this.#byIdentity.get(identity)
-      // In their order, so that of two with one end the first is found, as in memory.
+      // Policies in their order: of two entries with the same end, the first is found, as in memory.
       if (known)
         for (const name of policies)
           last = laterOf(
@@ -96,7 +102,7 @@ export class Mirror {
     return this.#byIdentity.get(identity)?.find((entry) => entry.policy === policy)
   }
 
-  /** Takes over what the index says of an identity. */
+  /** Applies the index's entry of an identity. */
   set(entry: IndexEntry, now: number): void {
     const { policy, identity, until, isEnded } = entry
     if (isEnded || until <= now) {
@@ -107,7 +113,7 @@ export class Mirror {
     const replaced = before?.find((other) => other.policy === policy)
     const known = knownOf(entry)
     if (!replaced && !this.#makeRoom(known, now)) return
-    // Room is made of others of this identity, too.
+    // Making room may have removed other entries of this identity.
     const others = this.#byIdentity.get(identity)?.filter((other) => other.policy !== policy) ?? []
     this.#byIdentity.set(identity, [...others, known])
     this.#ranges.set(policy, identity, known)
@@ -133,7 +139,7 @@ export class Mirror {
     for (const entries of this.#byIdentity.values()) yield* entries
   }
 
-  /** Whether there is room for one more: bans of the lowest rung that end soonest go for others. */
+  /** Returns whether there is room for one more entry. Bans of the lowest rung that end soonest are evicted first. */
   #makeRoom(entry: Known, now: number): boolean {
     if (this.#hasRoom(entry)) return true
     this.#sweep(now, 64)
@@ -158,7 +164,7 @@ export class Mirror {
     if (isNetwork(identity)) this.#networks += by
   }
 
-  /** A walk in a circle, a few at a time. */
+  /** Walks in a circle, a few identities at a time. */
   #sweep(now: number, max: number): void {
     for (let n = 0; n < max; n++) {
       const { value, done } = this.#walk.next()

@@ -6,13 +6,13 @@ import type { IndexEntry } from './entry.js'
 import { KnownEntries, type KnownEntriesOptions } from './known-entries.js'
 import { isNetwork, MAX_NETWORKS, Mirror } from './mirror.js'
 
-/** Whose blocks and bans are looked for: a request, or what a strike is for. */
+/** A search for blocks and bans, for a request or a strike. */
 export interface BlockQuestion {
   readonly plan: Banning
   readonly identities: readonly string[]
 }
 
-/** The blocks and bans that this process knows: those that Redis refuses by, or would if it had lost nothing. */
+/** The blocks and bans that this process knows: those that Redis enforces, or would enforce if it had lost nothing. */
 export class MirroredBlocks extends KnownEntries {
   readonly #mirror: Mirror
   readonly #now: () => number
@@ -29,13 +29,14 @@ export class MirroredBlocks extends KnownEntries {
     return this.#mirror.size
   }
 
-  /** Whether a block from every policy that is not known here does not hold, as far as this process can know. */
+  /** Whether this process knows all blocks from every policy, as far as it can tell. */
   override get isWhole(): boolean {
     return super.isWhole && !this.#mirror.isPartial
   }
 
   /**
-   * Checks that there is room for the networks among some entries: those that no process knows would not hold.
+   * Checks that there is room for the networks among some entries. A network that no process knows would not be
+   * enforced.
    *
    * @throws SluiceError `STORE_FULL`, `STORE_UNAVAILABLE`
    */
@@ -52,12 +53,12 @@ export class MirroredBlocks extends KnownEntries {
     )
   }
 
-  /** What refuses a request: of several the one that ends last. */
+  /** The entry that refuses a request; if there are several, the one that ends last. */
   find({ plan, identities }: BlockQuestion): IndexEntry | undefined {
     return this.#mirror.size === 0 ? undefined : this.#mirror.find(plan, identities, this.#now)
   }
 
-  /** The block that a request refused by an entry gets. */
+  /** The block report for a request that an entry refuses. */
   report({ encoded, until }: IndexEntry): { readonly now: number; readonly block: BlockReport } {
     const now = this.#now()
     return { now, block: blockReport(encoded, Math.max(1, until - now)) }

@@ -16,13 +16,13 @@ export interface RedisBlocksOptions {
   readonly now: () => number
   readonly block: (policy: string, identity: string, forMs: number, reason: string) => Promise<void>
   readonly unblock: (policy: string, identity: string) => Promise<void>
-  /** Resolves to how many were added. */
+  /** Resolves to the number of entries added. */
   readonly keep: (entries: readonly IndexEntry[]) => Promise<number>
   readonly clear: () => Promise<void>
   readonly listeners: Audience<StoreEvents>
 }
 
-/** `store.blocks` on Redis: reads the index itself, not what this process holds of it. */
+/** `store.blocks` on Redis. Reads the index itself, not this process's mirror. */
 export class RedisBlocks implements StoreBlocks {
   readonly #options: RedisBlocksOptions
 

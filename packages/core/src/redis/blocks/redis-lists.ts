@@ -8,10 +8,10 @@ import type { EntryMirror } from './index-copy.js'
 import { pageOf } from './index-pages.js'
 import { KnownEntries, type KnownEntriesOptions } from './known-entries.js'
 
-/** For how long it is remembered that an entry was removed: a process that is cut off for longer writes it again. */
+/** How long a removal is remembered. A process that is disconnected for longer writes the entry again. */
 const END_MS = 30 * 86_400_000
 
-/** The lists of a store on Redis: an index like that of blocks, where the name of a list is in the place of a policy's. */
+/** The lists of a store on Redis: an index like that of blocks, with the name of a list in place of the policy. */
 export class RedisLists implements ListsKeeper {
   readonly named: NamedLists
   readonly now: () => number
@@ -73,7 +73,7 @@ export class RedisLists implements ListsKeeper {
     for (const name of await this.#known.namesOf(identity)) await this.#known.erase(name, identity, END_MS)
   }
 
-  /** The lists that have an identity or its address, as far as they have not ended. */
+  /** The lists with an entry in force that contains an identity or its address. */
   async namesFor(identity: string): Promise<readonly string[]> {
     const { kind, value } = textValue(identity)
     const found = new NamedLists(this.now)
@@ -83,7 +83,7 @@ export class RedisLists implements ListsKeeper {
       found.set(namedEntry(entry))
       names.add(entry.policy)
     }
-    // A group of addresses is on a list with its first.
+    // A group of addresses is listed if its first address is.
     const counted = kind === 'ip' ? (value.split('/', 1)[0] as string) : value
     return [...names].filter((name) => found.of(name).match({ kind, value: counted }))
   }
@@ -98,7 +98,7 @@ export class RedisLists implements ListsKeeper {
   }
 }
 
-/** The lists of this process, as what holds the index sees them. */
+/** This process's lists as the mirror of an index. */
 function mirrorOf(named: NamedLists): EntryMirror {
   return {
     get size() {

@@ -1,18 +1,20 @@
-/** Reads of the shards of an index. */
+/** Serialises the reads of each shard of an index. */
 export class ShardReads {
   readonly #readAll: (shard: number) => Promise<void>
-  /** Those that have not begun, and those that have. */
+  /** Reads that have not begun, and reads under way. */
   readonly #waiting = new Map<number, Promise<void>>()
   readonly #reading = new Map<number, Promise<void>>()
   #count = 0
-  /** Instants of what this process changed while it reads, by field. */
+  /** Instants of changes that this process made during reads, by field. */
   readonly #changed = new Map<string, number>()
 
   constructor(readAll: (shard: number) => Promise<void>) {
     this.#readAll = readAll
   }
 
-  /** Reads what has changed in a shard. Calls during a read get the next read, which has all changes before them. */
+  /**
+   * Reads the changes of a shard. A call during a read gets the next read, which includes all changes before the call.
+   */
   read(shard: number): Promise<void> {
     let read = this.#waiting.get(shard)
     if (!read) {
@@ -35,7 +37,7 @@ export class ShardReads {
     if (this.#count > 0) this.#changed.set(field, at)
   }
 
-  /** Whether a page that has an entry of an instant may be of before a change that this process made. */
+  /** Whether an entry of this instant may predate a change that this process made. */
   isOutdated(field: string, since: number): boolean {
     return (this.#changed.get(field) ?? 0) >= since
   }

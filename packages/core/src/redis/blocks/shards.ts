@@ -2,40 +2,45 @@ import type { BlockPlace } from '../../blocks/given-blocks.js'
 import type { Head, Page, Written } from './block-index.js'
 import { erasedField, type IndexEntry, isNewer, saltOf } from './entry.js'
 
-/** Most ends that are known of a shard, 100,000 in all; the oldest go first. */
+/** Maximum known ends of a shard, 100,000 in all. The oldest are dropped first. */
 const MAX_ENDS = 6250
-/** For how long all that was made void is written again where Redis has lost it, as long as the index has it. */
+/** How long processes write an epoch again if Redis has lost it: as long as the index stores it. */
 const EPOCH_MS = 86_400_000
 
-/** What this process holds of one shard of the index. */
+/** This process's copy of one shard of the index. */
 export class Shard {
   /** Every change up to this version is known. */
   version = 0
   incarnation = ''
   epoch = 0
-  /** What was ended by hand, by field: of an identity that is here no block is known. */
+  /** Entries ended by hand, by field. No block of these identities is known. */
   readonly ends = new Map<string, IndexEntry>()
-  /** How many of these have a hash in place of names, by its salt: mostly one, as processes use one that they know. */
+  /**
+   * Number of ends with a hash instead of names, by salt. Usually there is one salt, as processes reuse a known one.
+   */
   readonly #salts = new Map<string, number>()
-  /** Whether Redis may have lost changes since, without a new incarnation: another server answers, which had not all of them. */
+  /**
+   * Whether Redis may have lost changes without a new incarnation, because a different server replies that lacked some
+   * of them.
+   */
   isUnconfirmed = false
-  /** Whether this process may know entries of it. */
+  /** Whether this process may know entries of the shard. */
   isKnown = false
-  /** Whether the next read is of all entries, as some had no room. */
+  /** Whether the next read covers all entries, as some had no room. */
   readsAgain = false
-  /** Whether this process has changed what it has not read since: it knows more than its version says. */
+  /** Whether this process has made changes that it has not read since, and so knows more than its version says. */
   isAhead = false
-  /** The field of the newest change that is known, and its version. */
+  /** The field of the newest known change, and its version. */
   #tail = { field: '', version: -1 }
 
-  /** The end that is known of what the index has an entry of: what was there when all was made void has ended, too. */
+  /** The known end of an entry in the index. Entries up to the epoch have ended, too. */
   endOf(field: string, entry: IndexEntry): IndexEntry | undefined {
     if (entry.since <= this.epoch) return { ...entry, isEnded: true, since: this.epoch, encoded: '' }
     const [end, erased] = [this.ends.get(field), this.erasedEnd(field, entry)]
     return end && erased ? (isNewer(end, erased) ? end : erased) : (end ?? erased)
   }
 
-  /** The end that is known of an identity that was forgotten, under its names. */
+  /** The known end of a forgotten identity, under its names. */
   erasedEnd(field: string, { policy, identity }: BlockPlace): IndexEntry | undefined {
     let last: IndexEntry | undefined
     for (const salt of this.#salts.keys()) {
@@ -46,7 +51,7 @@ export class Shard {
     return last
   }
 
-  /** Takes over that something has ended, or has begun again. */
+  /** Applies an end, or removes it if the entry has begun again. */
   take(field: string, entry: IndexEntry): void {
     this.forget(field)
     if (!entry.isEnded) return
@@ -55,7 +60,7 @@ export class Shard {
     this.#countSalt(entry, 1)
   }
 
-  /** Forgets that something has ended. */
+  /** Forgets an end. */
   forget(field: string): void {
     const end = this.ends.get(field)
     if (end) this.#countSalt(end, -1)
@@ -70,12 +75,14 @@ export class Shard {
     else this.#salts.delete(salt)
   }
 
-  /** The epoch that a shard with this head has lost; undefined where it has not, or where it matters to no process. */
+  /**
+   * The epoch that a shard with this head has lost; undefined if it has lost none, or if the epoch no longer matters.
+   */
   lostEpoch(head: Head | undefined, now: number): number | undefined {
     return this.epoch > (head?.epoch ?? 0) && this.epoch + EPOCH_MS > now ? this.epoch : undefined
   }
 
-  /** What the next page is asked for. */
+  /** The field that the next page must confirm; empty if there is none. */
   get tail(): string {
     return this.isUnconfirmed && !this.isAhead && this.#tail.version === this.version ? this.#tail.field : ''
   }
@@ -85,13 +92,16 @@ export class Shard {
     return head ? head.incarnation === this.incarnation && head.version === this.version : !this.isKnown
   }
 
-  /** Whether Redis has all that is known here, and later changes on top of it. */
+  /** Whether Redis has all known changes, and possibly later ones. */
   isContinuedBy({ head, isContinued }: Page): boolean {
     if (!head || head.incarnation !== this.incarnation || head.version < this.version) return false
     return isContinued && (!this.isUnconfirmed || this.tail !== '')
   }
 
-  /** `head`: of what is read from now on, where nothing is known that it could lack. A read that fails then goes on where it was. */
+  /**
+   * Restarts the read. `head`: the head of the shard, if no known entry can be missing from it. A failed read then
+   * continues where it stopped.
+   */
   restart(head: Head | undefined): void {
     this.#rewind()
     if (!head) return
@@ -110,13 +120,13 @@ export class Shard {
     this.#tail = { field: '', version: -1 }
   }
 
-  /** Notes that Redis may lack what this process knows: the next read compares all entries. */
+  /** Notes that Redis may lack known entries. The next read compares all entries. */
   startAnew(): void {
     this.restart(undefined)
     this.incarnation = ''
   }
 
-  /** Call it with every page once it is taken over. */
+  /** Call it with every page once its entries are applied. */
   read({ head, entries }: Page, isLast: boolean): void {
     const last = entries.at(-1)
     if (last) {
@@ -132,7 +142,7 @@ export class Shard {
     } else if (last) this.version = last.version
   }
 
-  /** Call it with every change that this process makes. Changes of others in between still have to be read. */
+  /** Call it with every change that this process makes. Changes by others in between remain to be read. */
   wrote({ before, head }: Written, field: string): void {
     this.isKnown = true
     if (head.incarnation !== this.incarnation || before !== this.version || this.isUnconfirmed) {

@@ -2,10 +2,10 @@ import { type Change, MAX_CHANGES } from './block-index.js'
 import { fieldOf } from './entry.js'
 import type { Shard } from './shards.js'
 
-/** Most bans that wait to be written to the index. */
+/** Maximum bans that wait to be written to the index. */
 const MAX_UNWRITTEN = 10_000
 
-/** Bans that began just now, which Redis has under their block keys alone, by field: those that are not in the index yet. */
+/** Bans that began just now, by field. Redis has their block keys, but they are not yet in the index. */
 export class UnwrittenBans extends Map<string, Change> {
   readonly #write: (changes: readonly Change[]) => Promise<unknown>
   #isWriting = false
@@ -15,14 +15,14 @@ export class UnwrittenBans extends Map<string, Change> {
     this.#write = write
   }
 
-  /** Whether there was room for it. */
+  /** Returns whether there was room. */
   add(change: Change): boolean {
     if (this.size >= MAX_UNWRITTEN) return false
     this.set(fieldOf(change.policy, change.identity), change)
     return true
   }
 
-  /** Drops those of identities that were forgotten since. */
+  /** Drops bans of identities that were forgotten since. */
   deleteErased(shard: Shard): void {
     for (const [field, change] of this) {
       const end = shard.erasedEnd(field, change)
@@ -30,7 +30,7 @@ export class UnwrittenBans extends Map<string, Change> {
     }
   }
 
-  /** Writes them all, unless that is under way. Rejects where that fails: the others wait for the next time. */
+  /** Writes all bans, unless a write is under way. Rejects on failure; the remaining bans wait for the next call. */
   async write(): Promise<void> {
     if (this.#isWriting) return
     this.#isWriting = true

@@ -4,7 +4,7 @@ import type { MirroredBlocks } from '../blocks/mirrored-blocks.js'
 import { encodeReason } from '../scripts/decode.js'
 import type { Changes } from './changes.js'
 
-/** Blocks identities, and ends their blocks and bans: in the index, and under the keys that decisions look for. */
+/** Blocks identities and ends their blocks and bans, in the index and under the keys that decisions check. */
 export class BlockChanges {
   readonly #mirrored: MirroredBlocks
   readonly #keys: BlockKeys
@@ -29,14 +29,14 @@ export class BlockChanges {
     return this.#end(policy, identity, () => this.#mirrored.end(policy, identity))
   }
 
-  /** Ends all blocks of an identity, and leaves no name of it. */
+  /** Ends all blocks of an identity and leaves no trace of its name. */
   async erase(identity: string): Promise<void> {
     for (const policy of await this.#mirrored.namesOf(identity)) {
       await this.#end(policy, identity, () => this.#mirrored.erase(policy, identity))
     }
   }
 
-  /** Adds what was exported, and resolves to how many were added. */
+  /** Adds exported entries. Resolves to the number added. */
   async add(entries: readonly IndexEntry[]): Promise<number> {
     await this.#mirrored.requireRoom(entries)
     const added = await this.#mirrored.keep(entries)
@@ -53,7 +53,7 @@ export class BlockChanges {
 
   #end(policy: string, identity: string, end: () => Promise<void>): Promise<void> {
     return this.#changes.make({ kind: 'unblock', policy, identity }, async () => {
-      // First of all, or a process that knows the block might write it again.
+      // The index comes first, or a process that knows the block might write it again.
       await end()
       await this.#keys.delete(policy, identity)
     })

@@ -1,7 +1,7 @@
 import type { Outbox } from '../batching/outbox.js'
 import type { Change, Layer } from '../layers/layer.js'
 
-/** Tells layers of changes. */
+/** Notifies layers of changes. */
 export class Changes {
   readonly #layers: readonly Layer[]
   readonly #outbox: Outbox
@@ -12,7 +12,7 @@ export class Changes {
     this.#outbox = outbox
   }
 
-  /** Makes a change by commands that do not overtake what was asked for before. */
+  /** Makes a change. Its commands do not overtake earlier requests. */
   async make<T>(change: Change, run: () => Promise<T>): Promise<T> {
     const ends = this.#begin(change)
     this.#outbox.flush()
@@ -23,7 +23,7 @@ export class Changes {
     }
   }
 
-  /** Notes a change that Redis has made already. */
+  /** Notifies layers of a change that Redis has already made. */
   note(change: Change): void {
     for (const end of this.#begin(change)) end()
   }

@@ -26,10 +26,10 @@ export interface StrikesOptions extends RedisBase {
   readonly changes: Changes
 }
 
-/** Forgets strikes. */
+/** Clears strikes. */
 export const FORGIVEN: Strike = { weight: 0, jitterMs: 0, reason: '' }
 
-/** Strikes that no script of decisions makes by itself. One of which no reply is heard may have happened. */
+/** Strikes made apart from a decision's script. A strike without a reply may have happened. */
 export class Strikes {
   readonly #options: StrikesOptions
 
@@ -41,7 +41,7 @@ export class Strikes {
     const { connection, prefix, timeoutMs, clock, marker, slots, outbox, mirrored, changes } = this.#options
     const { policy, scope } = terms
     const question = { plan: { policy, banningPolicy: scope }, identities: [identity] }
-    // Networks that are blocked are known here alone.
+    // Blocked networks have no keys in Redis: only processes know them.
     const known = strike.weight > 0 ? await confirmedBlock(this.#options, question) : undefined
     if (known) return mirrored.report(known.entry)
     const start = keyStart(prefix, identity)
@@ -63,12 +63,12 @@ export class Strikes {
     }))
     const result = strikeResult(reply)
     if (result.block?.hasBegun) mirrored.began(terms, identity, result.now, result.block)
-    // Refusals from before the block are not repeated.
+    // Earlier refusals must not be repeated.
     if (result.block) changes.note({ kind: 'ban', policy: scope, identity })
     return result
   }
 
-  /** Strikes for a refusal, where the plan bans. The refusal holds where that fails. */
+  /** Strikes for a refusal if the plan bans. The refusal stands if that fails. */
   async after(request: StoreRequest, result: StoreResult): Promise<StoreResult> {
     const { ban } = request.plan
     if (!ban || result.allowed || result.block || request.op === PEEK || isImpossible(request)) return result

@@ -1,17 +1,18 @@
 import type { Client } from './connection.js'
 
 /**
- * How to make commands of a client of ioredis that are sent as text of ours. ioredis goes through the arguments of a
- * command four times, which for a batch takes longer than all else that Node does for it. Undefined where the client has no
- * such commands: then its own are sent.
+ * Returns a function that makes ioredis commands with their text already encoded. ioredis itself processes the
+ * arguments of a command four times, which for a batch takes longer than all other work in Node. Undefined if the
+ * client does not support such commands; then its own are used.
  */
 export function commandMaker(client: Client): ((command: readonly string[]) => Client) | undefined {
   const Command = commandClass(client)
   if (typeof Command?.prototype.toWritable !== 'function') return undefined
   return (parts) => {
     const command = new Command(parts[0], [], { replyEncoding: null })
-    // What it goes by in a cluster, and what it would send by itself. Not the rest of a pattern: V8 comes to make such
-    // arrays old from birth, and all that they name would be with them, for the next full collection.
+    // A cluster finds the node by these arguments, and ioredis would send them by itself. `slice` instead of a rest
+    // pattern: V8 comes to allocate arrays of rest patterns in old space, where they and their contents wait for a full
+    // collection.
     command.args = parts.slice(1)
     const text = asText(parts)
     if (text !== undefined) command.toWritable = () => text
@@ -19,7 +20,7 @@ export function commandMaker(client: Client): ((command: readonly string[]) => C
   }
 }
 
-/** ioredis hands its class out only with the package, which is the user's and no dependency of ours. */
+/** Only the ioredis package exports its command class, and it is a dependency of the user, not of Sluice. */
 function commandClass(client: Client): Client {
   if (typeof client.sendCommand !== 'function') return undefined
   let made: Client
@@ -30,7 +31,7 @@ function commandClass(client: Client): Client {
   return made?.constructor
 }
 
-/** A command as Redis reads it; undefined if it is not ASCII, for there lengths of texts are not lengths in bytes. */
+/** A command in Redis's protocol; undefined if it is not ASCII, as text lengths would then differ from byte lengths. */
 function asText(parts: readonly string[]): string | undefined {
   let text = `*${parts.length}\r\n`
   for (let i = 0; i < parts.length; i++) {

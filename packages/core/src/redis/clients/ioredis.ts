@@ -14,7 +14,7 @@ import {
 import { commandMaker } from './ioredis-commands.js'
 import { silenceWatch } from './silence.js'
 
-/** A command that waits offline is replayed into a window it was never meant for. */
+/** A command that waits offline would be replayed into a window that it was never meant for. */
 const NO_QUEUE = { enableOfflineQueue: false, enableAutoPipelining: false, lazyConnect: false, keyPrefix: '' }
 
 const NO_RESEND = {
@@ -29,14 +29,14 @@ const NO_RESEND = {
 export function ioredis(client: Client, silenceMs: number, events: WireEvents): Wire {
   const isCluster = client.isCluster === true
   let left: unknown
-  // A master demoted by a failover says READONLY, maybe often at once: look for the new one, without sending again (that
-  // would be 2).
+  // A master demoted by a failover replies READONLY, possibly many times at once. 1 means: reconnect to find the new
+  // master, but do not resend (that would be 2).
   const own: Client = duplicateOf(client, silenceMs, (error) => {
     if (!error.message.startsWith('READONLY') || left === own.stream) return false
     left = own.stream
     return 1
   })
-  // Under Sentinel the master's address changes, its name does not.
+  // Under Sentinel, the master's address changes, but its name does not.
   const address = own.options.sentinels ? String(own.options.name) : addressOf(own.options)
   const awaitReply = silenceWatches(silenceMs)
   if (isCluster) own.on('+node', awaitReply)
@@ -49,7 +49,7 @@ export function ioredis(client: Client, silenceMs: number, events: WireEvents): 
     endEvent: 'end',
     isCluster,
     keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
-    // It calls itself ready for as long as the connection that it leaves takes to close.
+    // The client reports ready until the connection that it leaves has closed.
     isReady: () => own.status === 'ready' && (left === undefined || own.stream !== left),
     nodeOf: (slot) => (isCluster ? (own.slots[slot]?.[0] ?? '') : address),
     ...(isCluster ? sendersOfCluster(own, awaitReply) : { send: senderOf(own, awaitReply) }),
@@ -58,10 +58,11 @@ export function ioredis(client: Client, silenceMs: number, events: WireEvents): 
 }
 
 /**
- * Ends connections on which replies are due and nothing has come. ioredis's own `socketTimeout` sets and clears a timer with
- * every command, which is a tenth of the CPU time of a decision that is alone. This reads what the connection counts anyway.
+ * Ends connections on which replies are due and nothing arrives. ioredis's own `socketTimeout` sets and clears a timer
+ * with every command, a tenth of a single decision's CPU time. This watch reads counters that the connection has
+ * anyway.
  *
- * @returns what is to be called with a connection that a command is sent on
+ * @returns a function to call with a connection when a command is sent on it
  */
 function silenceWatches(silenceMs: number): (node: Client) => void {
   const watchOf = perClient((node) => {
@@ -72,7 +73,7 @@ function silenceWatches(silenceMs: number): (node: Client) => void {
       return isDue ? `${connects} ${stream.bytesRead}` : undefined
     }
     const watch = silenceWatch(silenceMs, observed, (error) => node.stream.destroy(error))
-    // Its greeting is due, too: a server may accept a connection and say nothing.
+    // The greeting is due, too: a server may accept a connection and never reply.
     node.on('connect', () => {
       connects++
       watch()
@@ -83,7 +84,7 @@ function silenceWatches(silenceMs: number): (node: Client) => void {
 }
 
 function duplicateOf(client: Client, silenceMs: number, reconnectOnError: (error: Error) => false | 1): Client {
-  // While a server loads its data it is asked again this often, not when it guesses to be done.
+  // Maximum interval of retries while a server loads its data, instead of the server's own estimate.
   const patience = { connectTimeout: silenceMs, socketTimeout: undefined, maxLoadingRetryTime: 500 }
   if (client.isCluster !== true) return client.duplicate({ ...NO_RESEND, ...patience, reconnectOnError })
   return client.duplicate([], {
@@ -96,7 +97,9 @@ function duplicateOf(client: Client, silenceMs: number, reconnectOnError: (error
   })
 }
 
-/** Calls back whenever a master is connected: the client itself, if it has an address, else nodes of its cluster. */
+/**
+ * Calls back whenever a master is connected: the client itself if it has an address, otherwise nodes of its cluster.
+ */
 function watchMasters(own: Client, address: string | undefined, callback: MasterListener): void {
   const watch = (node: Client, nodeAddress: string, isMaster: () => boolean) =>
     node.on('ready', () => {
@@ -123,7 +126,7 @@ function senderOf(own: Client, awaitReply: (node: Client) => void): Connection['
 function sendersOfCluster(own: Client, awaitReply: (node: Client) => void): ReturnType<typeof clusterSenders> {
   const made = commandMaker(own)
   const sentBy = scriptsSent()
-  /** Nodes that have been connected. */
+  /** Nodes that were connected at least once. */
   const known = new WeakSet<Client>()
   return clusterSenders({
     ofSlot: (slot) => masterAt(own, own.slots[slot]?.[0]),
@@ -147,7 +150,8 @@ function sendersOfCluster(own: Client, awaitReply: (node: Client) => void): Retu
       awaitReply(node)
       const reply: Promise<unknown> = made ? node.sendCommand(made(parts)) : node.callBuffer(parts[0], parts.slice(1))
       reply.catch((error: Error) => {
-        // The cluster hears nothing of what its nodes are sent by others, and may have to look for a new master.
+        // The cluster client does not see errors of commands sent directly to its nodes, and may need to find a new
+        // master.
         if (!error.message.startsWith('NOSCRIPT')) own.refreshSlotsCache()
       })
       return reply
@@ -155,15 +159,15 @@ function sendersOfCluster(own: Client, awaitReply: (node: Client) => void): Retu
   })
 }
 
-/** Resolves when a node that is not connected is, or has failed to be. */
+/** Resolves when a node connects or fails to connect. */
 function connected(node: Client): Promise<void> {
   if (node.status === 'wait') node.connect().catch(() => {})
   return nextOf(node, ['ready', 'end'])
 }
 
 /**
- * A cluster sends again what is refused, and later, however long ago its caller has stopped waiting. Where a command
- * belongs is the only reason to: at once, and not once it is late.
+ * Sends a command through the cluster client. By itself, that client resends refused commands later, however long ago
+ * the caller stopped waiting. Here, only a redirection is a reason to resend: at once, and not if the command is late.
  */
 function sendToCluster(
   cluster: Client,
@@ -175,27 +179,27 @@ function sendToCluster(
   const reply = cluster.sendCommand(command)
   const sendAgain = command.reject
   command.reject = (error: Error) => {
-    // A master that lost touch with the others says this for as long as it is asked: another may have its slots.
+    // A master that lost contact with the others keeps replying this. Another master may have its slots.
     if (error.message.startsWith('CLUSTERDOWN')) cluster.refreshSlotsCache()
     const [, address] = /^(?:MOVED|ASK) \d+ (\S+)/.exec(error.message) ?? []
     if (address === undefined || isLate()) return reject.call(command, error)
     const node = nodeAt(cluster, address)
     awaitReply(node)
     if (node.status === 'ready') return sendAgain.call(command, error)
-    // One that is not connected yet would refuse it.
+    // A node that is not connected yet would refuse the command.
     return connected(node).then(() => (isLate() ? reject : sendAgain).call(command, error))
   }
   return reply
 }
 
-/** The connection of a cluster to a node by the address that a redirection names, made where there is none. */
+/** A cluster's connection to the node that a redirection names; made if there is none. */
 function nodeAt(cluster: Client, address: string): Client {
   const port = address.lastIndexOf(':')
   const named = { host: address.slice(0, port), port: Number(address.slice(port + 1)) }
   return cluster.connectionPool.findOrCreate(cluster.natMapper(named))
 }
 
-/** The connection of a cluster to a master, if it has one. */
+/** A cluster's connection to a master, if there is one. */
 function masterAt(cluster: Client, address: string): Client {
   return cluster.nodes('master').find(({ options }: Client) => addressOf(options) === address)
 }

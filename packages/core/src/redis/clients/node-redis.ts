@@ -10,10 +10,10 @@ import {
 } from './connection.js'
 import { silenceWatch } from './silence.js'
 
-/** Resolves when a client that connects is ready, or an attempt has failed: it goes on trying by itself. */
+/** Resolves when a connecting client is ready or an attempt has failed. The client continues to try by itself. */
 const attempt = (client: Client) => nextOf(client, ['ready', 'error', 'end'])
 
-/** Returns what notes that a reply is due. `onError`: called with every error that is replied. */
+/** Returns a function that notes that a reply is due. `onError`: called with every error reply. */
 function replyWatch(
   client: Client,
   silenceMs: number,
@@ -37,20 +37,23 @@ function replyWatch(
     reply.then(noteReply, failed)
     return reply
   }
-  // A greeting is due, too: a server may accept a connection and say nothing.
+  // The greeting is due, too: a server may accept a connection and never reply.
   client.on('connect', () => watched(attempt(client)))
   return watched
 }
 
 type Watched = (reply: Promise<unknown>) => Promise<unknown>
 
-/** A duplicate inherits what its user wants numbers and texts turned into. By RESP type: `$` is a bulk string. */
+/** A duplicate inherits the user's type mapping of replies. Keys are RESP types: `$` is a bulk string. */
 const PLAIN_REPLIES = { typeMapping: { ['$'.charCodeAt(0)]: Buffer } }
 
-/** The library counts from 0. */
+/** The library counts attempts from 0. */
 const reconnectStrategy = (attempt: number) => reconnectAfterMs(attempt + 1)
 
-/** Connects a client of `redis`, for as long as it takes. Returns how to end that, and the client with it, for good. */
+/**
+ * Connects a client of `redis`, for as long as it takes. Returns a function that ends the attempts and the client for
+ * good.
+ */
 function keepConnected(
   client: Client,
   destroy: () => void,
@@ -59,7 +62,7 @@ function keepConnected(
 ): () => void {
   let isEnded = false
   const connect = async () => {
-    // A cluster's connect fails when no node answers, and does not try again by itself.
+    // A cluster's `connect` fails when no node replies, and does not retry by itself.
     for (let attempt = 0; !isEnded; attempt++) {
       try {
         await client.connect()
@@ -80,8 +83,9 @@ function keepConnected(
 }
 
 /**
- * How to end a client that is about to be connected. To destroy it while it opens a socket leaves that behind: it is
- * opened all the same, and keeps the process. So that is waited for, a `connectTimeout` at most.
+ * Returns a function that ends a client during or after its connection. Destroying a client while it opens a socket
+ * leaves the socket behind: it opens anyway and keeps the process alive. The function therefore waits for the socket,
+ * for at most `connectTimeout`.
  */
 function destroyer(client: Client): () => void {
   let isOpening = true
@@ -104,7 +108,7 @@ function destroyer(client: Client): () => void {
   }
 }
 
-/** Ends a cluster. Nodes that are still connecting are ended once connected, and do not keep the process alive until then. */
+/** Ends a cluster. Nodes that are still connecting end once connected, and do not keep the process alive until then. */
 function destroyCluster(cluster: Client): void {
   for (const node of [...(cluster.masters ?? []), ...(cluster.replicas ?? [])]) {
     if (!node.client || node.client.isReady) continue
@@ -133,9 +137,9 @@ export function nodeRedis(client: Client, silenceMs: number, events: WireEvents)
     current.end()
     current = openSession()
   }
-  /** Never connected again once it was ended: connecting while a socket is still being opened opens two. */
+  /** A session is never reconnected after its end: connecting while a socket is still opening would open two. */
   const openSession = () => {
-    // What a session reports that was replaced, or ended, counts for nothing.
+    // Reports of a replaced or ended session are ignored.
     const whileCurrent =
       <Args extends unknown[]>(callback: (...args: Args) => void) =>
       (...args: Args) => {
@@ -158,7 +162,7 @@ export function nodeRedis(client: Client, silenceMs: number, events: WireEvents)
       restart()
       failed(error)
     })
-    // A master demoted by a failover says READONLY: its name may lead to the new one by now.
+    // A master demoted by a failover replies READONLY. Its name may resolve to the new master by now.
     const replied = whileCurrent(({ message }: Error) => message.startsWith('READONLY') && restart())
     const session = { client: own, end, watched: replyWatch(own, silenceMs, silent, replied) }
     return session
@@ -197,7 +201,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number, events: Wire
   }
   const end = keepConnected(own, () => destroyCluster(own), ready, failed)
   const watches = new WeakMap<Client, Watched>()
-  /** Watches the connection that a master has. */
+  /** Watches the connection of a master. */
   const watchOf = (master: Client): Watched => {
     const node = master.client
     const known = watches.get(node)
@@ -213,7 +217,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number, events: Wire
     return watched
   }
   return {
-    // It says nothing of an end, as a client does.
+    // A cluster client has no `end` event, unlike a single client.
     endEvent: 'disconnect',
     isCluster: true,
     keyPrefix: '',
@@ -230,7 +234,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number, events: Wire
 function duplicateOfCluster(client: Client, silenceMs: number): Client {
   const defaults = client._self?._options?.defaults
   const socket = { ...defaults?.socket, reconnectStrategy, connectTimeout: silenceMs }
-  // Each master is connected when first needed: one that hangs must not keep the others waiting.
+  // Each master is connected when first needed: one that hangs must not delay the others.
   return client.duplicate({
     minimizeConnections: true,
     defaults: { ...defaults, disableOfflineQueue: true, socket },
@@ -247,12 +251,12 @@ function sendersOfCluster(
     ofSlot: (slot) => own.slots[slot]?.master,
     at: (address) => own.masters.find((master: Client) => master.address === address),
     isReady: ({ client }) => client?.isReady === true,
-    /** Waits for a master that never was connected; for one that is lost nothing waits. */
+    /** Waits for a master that was never connected, but not for a lost one. */
     async connect(master, wait) {
       if (!master.client) own.nodeClient(master).catch(() => {})
       if (master.connectPromise) wait.connects()
       const node = master.client
-      // The promise itself stays open until there is a connection, and keeps all that wait for it.
+      // `connectPromise` itself stays pending until there is a connection, which would block all callers.
       if (master.connectPromise) await watchOf(master)(attempt(node))
       const last = lastError()
       if (!node.isReady) throw new Error(`its node was not connected${last ? `: ${last.message}` : ''}`)
@@ -270,8 +274,8 @@ function sendersOfCluster(
 }
 
 /**
- * Ends a dead connection of a cluster; its client connects again. A client that was already connecting would connect twice,
- * so its master gets a new client when it is needed next.
+ * Ends a dead connection of a cluster. Its client reconnects. A client that was already connecting would connect twice,
+ * so its master gets a new client when it is next needed.
  */
 function giveUp(master: Client, node: Client): void {
   const wasReady = node.isReady

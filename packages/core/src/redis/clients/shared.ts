@@ -7,25 +7,29 @@ interface Waiting {
   readonly onRefused: DownListener | undefined
 }
 
-/** A server that says nothing yet may be busy with others that start; one that refuses, or cannot be found, is away. */
+/**
+ * A silent server may be busy with other clients that start. A server that refuses or cannot be found is unavailable.
+ */
 const IS_SILENCE = /time(d )?out|ETIMEDOUT|no reply/i
 
-/** A connection beside a client of the user, for all stores on it. It ends with the last of them, or with the client. */
+/**
+ * A connection beside a user's client, for all stores on that client. It ends with the last store or with the client.
+ */
 class Shared implements WireEvents {
   readonly wire: Wire
   readonly #client: Client
   users = 0
   isClosed = false
   lastError: Error | undefined
-  /** Until when the first connection is waited for. */
+  /** Deadline of the first connection; 0 once it is made or refused. */
   startsUntil: number
-  /** Whether it is known to be down, and by what. */
+  /** Present if the connection is known to be down, with the error. */
   down: { readonly error: Error | undefined } | undefined
   readonly downListeners = new Set<DownListener>()
   readonly masterListeners = new Set<MasterListener>()
-  /** Masters that have been connected, for listeners that come later. */
+  /** Masters that were connected, for listeners that are added later. */
   readonly masters = new Map<string, Parameters<MasterListener>[1]>()
-  /** One listener of the client for all, however many wait. */
+  /** All waiting callers share one listener of the client. */
   #waiting = new Set<Waiting>()
 
   constructor(client: Client, connectTimeoutMs: number, openWire: (events: WireEvents) => Wire) {
@@ -83,10 +87,10 @@ class Shared implements WireEvents {
   }
 }
 
-/** By client, and by the timeout: with another one, a connection that is dead but open would be ended later. */
+/** By client and timeout. The timeout determines when a connection that is dead but open is ended. */
 const open = new WeakMap<Client, Map<number, Shared>>()
 
-/** A store's part in the one connection of a client: it closes by itself, and ends the connection with the last. */
+/** A store's share of a client's connection. Each store closes its own share; the last one ends the connection. */
 export function sharedConnection(
   client: Client,
   timeoutMs: number,
@@ -113,7 +117,7 @@ export function sharedConnection(
     onDown(callback) {
       downListeners.add(callback)
       ends.push(() => downListeners.delete(callback))
-      // Later: the caller is still being made.
+      // Deferred, as the caller is still being constructed.
       setImmediate(() => shared.down && !isClosed && callback(shared.down.error))
     },
     onMaster(callback) {

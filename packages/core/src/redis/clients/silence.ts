@@ -1,12 +1,12 @@
-/** Silence is as many looks in a row, after a first one, between which nothing was observed. */
+/** Number of consecutive checks without a change, after a first one, that count as silence. */
 const LOOKS = 5
 
 /**
- * Calls back when replies are due and nothing has come for `silenceMs`, or up to a fifth longer: a connection can be dead and stay
- * open. Looks now and then, as a timer with every reply would cost more than the reply.
+ * Calls back when replies are due and nothing has arrived for `silenceMs`, or up to a fifth longer, as a dead
+ * connection can stay open. Checks at intervals, as a timer per reply would cost more than the reply.
  *
- * @param observed differs once something was observed; undefined while nothing is due
- * @returns what begins to look; call it when something becomes due
+ * @param observed returns a different value once something arrives; undefined while nothing is due
+ * @returns a function that starts the checks; call it when a reply becomes due
  */
 export function silenceWatch(
   silenceMs: number,
@@ -15,7 +15,7 @@ export function silenceWatch(
 ): () => void {
   let timer: NodeJS.Timeout | undefined
   let last: number | string | undefined
-  // Looks are counted, not time: while the event loop is blocked nothing can be read.
+  // Checks are counted instead of time: nothing can be read while the event loop is blocked.
   let quietLooks = 0
   const look = () => {
     timer = undefined

@@ -5,26 +5,32 @@ import { warnOfListener } from '../../util/warn-on-rejection.js'
 import type { StoreWarning, Warnings } from '../../util/warnings.js'
 import { OutageWarnings } from '../warnings/outage-warnings.js'
 
-/** Whether decisions are asked of Redis (a closed breaker) or not (an open one). */
+/** Whether the store uses Redis (a closed breaker) or not (an open one). */
 export type StoreState = 'available' | 'unavailable'
 
 /**
- * Called when a store stops asking Redis, with what went wrong, and when it asks again. In a cluster for each master: `node`
- * is its address.
+ * Called when a store stops using Redis, with the error, and when it resumes. In a cluster, called for each master;
+ * `node` is its address.
  */
 export type StateListener = (state: StoreState, cause: Error | undefined, node: string) => unknown
 
-/** So many runs in a row have to fail: one may have met a hiccup, and each costs its decisions the deadline. */
+/**
+ * Number of consecutive failures that open the breaker. One failure may be a hiccup, but each delays its decisions by
+ * the timeout.
+ */
 const FAILURES = 3
-/** Between probes, give or take a fifth: processes that lost Redis together must not come back as one. */
+/**
+ * Interval between probes, plus or minus a fifth: processes that lost Redis together must not return at the same
+ * instant.
+ */
 const PROBE_EVERY_MS = 250
 
 export interface BreakerOptions {
-  /** The master that keeps a slot; always the same without a cluster. */
+  /** The master of a slot; always the same without a cluster. */
   readonly nodeOf: (slot: number) => string
-  /** Resolves if a script that writes this key runs, which leaves nothing behind. */
+  /** Resolves if a script that writes this key succeeds. The script leaves nothing behind. */
   readonly probe: (key: string) => Promise<unknown>
-  /** Calls back when there is a connection, at once or later. Returns how to call that off. */
+  /** Calls back when there is a connection, at once or later. Returns a function that cancels the call. */
   readonly whenReady: (callback: () => void) => () => void
   readonly onStateChange: StateListener | undefined
   readonly listeners: Audience<{ store: StoreEvent }>
@@ -32,9 +38,9 @@ export interface BreakerOptions {
 }
 
 /**
- * Keeps decisions from waiting for a Redis that is known not to answer. Opens after some failures in a row, or
- * at once with the connection; then probes in the background, and closes when a probe succeeds. Each master of
- * a cluster is judged by itself. Costs nothing while all is healthy.
+ * A circuit breaker: decisions do not wait for a Redis that is known not to reply. It opens after several consecutive
+ * failures, or at once when the connection is lost. It then probes in the background and closes when a probe succeeds.
+ * Each master of a cluster has its own circuit. No overhead while all is healthy.
  */
 export class Breaker {
   readonly #options: BreakerOptions
@@ -53,18 +59,18 @@ export class Breaker {
     return this.cause ? 'unavailable' : 'available'
   }
 
-  /** Since when the state is as it is: ms since the epoch, by the clock of this machine. */
+  /** When the present state began: ms since the epoch, by this machine's clock. */
   get since(): number {
     return this.#since
   }
 
-  /** Why decisions are not asked of a master. */
+  /** Why a master is not used; undefined if all are used. */
   get cause(): SluiceError | undefined {
     for (const { cause } of this.#circuits.values()) if (cause) return cause
     return undefined
   }
 
-  /** What decisions on a slot fail with, while they need not be tried. */
+  /** The error of decisions on a slot while its circuit is open. */
   causeFor(slot: number): SluiceError | undefined {
     return this.#circuits.size === 0 ? undefined : this.#circuits.get(this.#options.nodeOf(slot))?.cause
   }
@@ -72,11 +78,11 @@ export class Breaker {
   succeeded(slot: number): void {
     if (this.#circuits.size === 0) return
     const node = this.#options.nodeOf(slot)
-    // What was sent before it opened may be answered yet. Only a probe closes it.
+    // Commands sent before the circuit opened may still get replies. Only a probe closes it.
     if (!this.#circuits.get(node)?.cause) this.#circuits.delete(node)
   }
 
-  /** `probeKey` is one on the same slot. */
+  /** `probeKey`: a key on the same slot. */
   failed(slot: number, error: Error, probeKey: string): void {
     if (this.#isEnded || isAboutOneKey(error)) return
     const node = this.#options.nodeOf(slot)
@@ -87,7 +93,7 @@ export class Breaker {
     if (circuit.failures >= FAILURES && !circuit.cause) this.#open(node, circuit, error, probeKey)
   }
 
-  /** The connection is known to be down. */
+  /** Notes that the connection is down. */
   lost(error: Error | undefined, probeKey: string): void {
     const node = this.#options.nodeOf(0)
     const before = this.#circuits.get(node)
@@ -98,12 +104,12 @@ export class Breaker {
     }
     const circuit = closedCircuit()
     this.#circuits.set(node, circuit)
-    // The last reply before the connection ended says more about the cause than its end.
+    // The last error before the connection ended says more about the cause than the end itself.
     const why = before?.last ?? error
     this.#open(node, circuit, new Error(`not connected${why ? `: ${why.message}` : ''}`, { cause: why }), probeKey)
   }
 
-  /** Ends its timers. What is open stays so. */
+  /** Ends the timers. Open circuits stay open. */
   end(): void {
     this.#isEnded = true
     for (const { stop } of this.#circuits.values()) stop()
@@ -111,9 +117,9 @@ export class Breaker {
 
   #open(node: string, circuit: Circuit, error: Error, probeKey: string): void {
     if (!this.cause) this.#since = Date.now()
-    // One error for all decisions until it closes: a stack for each would cost more than the decision.
+    // All decisions get one error until the circuit closes: a stack per decision would cost more than the decision.
     circuit.cause = new SluiceError('STORE_UNAVAILABLE', `redis: away: ${error.message}`, { cause: error })
-    // Without this pause, failures that probes do not meet would open and close it again and again.
+    // Without this pause, failures that probes do not detect would open and close the circuit repeatedly.
     if (circuit.isHalfOpen) this.#probeLater(node, circuit, probeKey)
     else this.#probe(node, circuit, probeKey)
     this.#warnings.failed(node, error)
@@ -150,7 +156,7 @@ export class Breaker {
   }
 
   #notify(state: StoreState, cause: Error | undefined, node: string): void {
-    // In a turn of its own: a listener that fails must not affect a decision.
+    // Deferred: a listener that fails must not affect a decision.
     const { onStateChange, listeners } = this.#options
     if (listeners.hears('store')) queueMicrotask(() => listeners.send('store', { state, cause, node }))
     if (onStateChange)
@@ -162,12 +168,12 @@ export class Breaker {
 
 interface Circuit {
   failures: number
-  /** Set while it is open. */
+  /** Set while the circuit is open. */
   cause: SluiceError | undefined
   last: Error | undefined
-  /** Closed by a probe, and no run has succeeded since. */
+  /** A probe has closed the circuit, and no script has succeeded since. */
   readonly isHalfOpen: boolean
-  /** Ends what waits to probe. */
+  /** Cancels the next probe. */
   stop: () => void
 }
 
@@ -176,16 +182,16 @@ function closedCircuit(): Circuit {
 }
 
 /**
- * What a script says of a value that it found: of another type (`WRONGTYPE`), or not to be calculated with, by Lua or by
- * a command. Redis 6 puts before it where that was.
+ * Errors about a stored value: it has another type (`WRONGTYPE`), or Lua or a command cannot calculate with it. Redis 6
+ * prefixes them with the position in the script.
  */
 const OF_A_VALUE =
   /^redis: (ERR (Error running script \(call to \w+\): )?(@?user_script: ?\d+: )*)?(WRONGTYPE|attempt to (?!call)|bad argument|value is not|offset is out|string exceeds)\b/
 
 /**
- * Whether it can be a failure of one key alone, which must not open the breaker for the others. Only values cause such
- * failures; other refusals, such as of a command that is unknown or not permitted, fail every run. In doubt the breaker
- * opens: the next probe closes it, while an outage that is not seen as one would go on unnoticed.
+ * Whether an error may concern one key alone and so must not open the breaker for others. Only stored values cause such
+ * errors. Other refusals, such as of an unknown or forbidden command, fail every script. Unclear errors open the
+ * breaker: the next probe closes it, whereas an unrecognised outage would go unnoticed.
  */
 function isAboutOneKey({ message }: Error): boolean {
   return OF_A_VALUE.test(message)

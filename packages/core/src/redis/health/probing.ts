@@ -4,21 +4,21 @@ import { keyStart } from '../scripts/keys.js'
 import { type Server, tryScript } from '../scripts/run.js'
 import { KIND_CALLS, probeScript } from '../scripts/scripts.generated.js'
 
-/** How many slots a cluster has. */
+/** Number of slots of a cluster. */
 const SLOTS = 16_384
 
 export interface ProbingOptions extends Server {
   readonly marker: string | undefined
-  /** What decisions have had so far. */
+  /** The features of scripts that decisions have used so far. */
   readonly asked: { readonly kinds: ReadonlySet<KernelName>; readonly bans: boolean }
 }
 
 /**
- * Resolves if Redis accepts everything that decisions may ask of it: EVAL and EVALSHA, every command that their scripts
- * call (`test/redis/acl.test.ts` compares the list with `lua/`), the keys, and writing. A probe that tried less would
- * report a Redis that is full, read-only or forbids a command as available, again and again. Leaves no key behind.
+ * Resolves if Redis accepts everything that decisions need: EVAL and EVALSHA, every command of their scripts, the keys,
+ * and writing. `test/redis/acl.test.ts` compares the list of commands with `lua/`. A probe that tried less would
+ * repeatedly report a Redis as available that is full, read-only or forbids a command. Leaves no key behind.
  *
- * @param key one that nothing else uses, on the slot of decisions that failed
+ * @param key a key that nothing else uses, on the slot of the failed decisions
  */
 export function probe({ connection, timeoutMs, clock, marker, asked }: ProbingOptions, key: string): Promise<void> {
   const keys = marker === undefined ? [key] : [key, marker]
@@ -36,7 +36,7 @@ export async function probeMasters(options: ProbingOptions): Promise<void> {
   await Promise.all(keysOfMasters(options).map((key) => probe(options, key)))
 }
 
-/** On each master a key that belongs to no identity. */
+/** A key on each master that belongs to no identity. */
 function keysOfMasters({ connection, prefix }: ProbingOptions): string[] {
   if (!connection.isCluster) return [probeKey(prefix)]
   const nodes = new Set(Array.from({ length: SLOTS }, (_, slot) => connection.nodeOf(slot)))
@@ -48,7 +48,7 @@ function keysOfMasters({ connection, prefix }: ProbingOptions): string[] {
   return [...keys.values()]
 }
 
-/** A key that belongs to no identity, on the slot of one. */
+/** A key on the slot of an identity, but not part of its data. */
 export function probeKey(prefix: string, identity = ''): string {
   return `${keyStart(prefix, identity)}}:probe`
 }
@@ -56,11 +56,12 @@ export function probeKey(prefix: string, identity = ''): string {
 const CALLS: Readonly<Record<KernelName, readonly (readonly [string, ...string[]])[]>> = KIND_CALLS
 
 /**
- * What scripts of decisions call beside TIME and EXISTS, each command on a key that nothing else uses, by the kinds of
- * cells that they have, and by whether they may ban.
+ * The commands that decision scripts call besides TIME and EXISTS, each on a key that nothing else uses. They depend on
+ * the kinds of cells and on whether decisions may ban.
  *
- * SET comes first, since a script that has written is no longer refused for want of memory. The key expires by itself
- * where DEL is refused, and only what DEL will remove is created after that. What a kind calls beside is declared in lua/cells.
+ * SET comes first: once a script has written, Redis does not refuse it for lack of memory. The key expires by itself if
+ * DEL is refused; later commands create only keys that DEL removes. Files in lua/cells declare the further commands of
+ * each kind.
  */
 export function commandsNeeded(key: string, kinds: ReadonlySet<KernelName>, bans = false): string[][] {
   const commands = [

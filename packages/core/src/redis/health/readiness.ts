@@ -4,7 +4,7 @@ import { whenConnected } from '../scripts/run.js'
 import type { Breaker, StoreState } from './breaker.js'
 import { type ProbingOptions, probeMasters } from './probing.js'
 
-/** Whether a store decides by Redis, and what keeps it from that. */
+/** Whether a store uses Redis, and the error if it does not. */
 export interface Readiness {
   readonly state: StoreState
   readonly cause: Error | undefined
@@ -12,13 +12,13 @@ export interface Readiness {
 
 export interface StoreStateOptions extends ProbingOptions {
   readonly breaker: Breaker
-  /** How many decisions wait for a reply. */
+  /** Number of decisions that wait for a reply. */
   readonly pending: () => number
-  /** Resolves once blocks are known that decisions cannot look for, or cannot be. */
+  /** Resolves once blocks without keys are known, or reading them has failed. */
   readonly started: () => Promise<void> | undefined
 }
 
-/** How long a round trip is taken for that of now, in ms: a route that any client may call must not be a load on Redis. */
+/** How long a measured round trip is reused, in ms: a route that any client may call must not put load on Redis. */
 const FRESH_MS = 1000
 
 interface RoundTrip {
@@ -26,13 +26,16 @@ interface RoundTrip {
   readonly cause?: Error
 }
 
-/** Whether Redis decides for a store, now and from when on. */
+/** Reports whether a store uses Redis, and since when. */
 export class StoreReadiness {
   readonly #options: StoreStateOptions
-  /** What decisions fail with from `close` on. One error for all: a stack for each would cost more than the decision. */
+  /**
+   * The error of decisions after `close`. All decisions get the same error: a stack per decision would cost more than
+   * the decision.
+   */
   #closed: SluiceError | undefined
   #closedAt = 0
-  /** Shared by all calls until it is no longer fresh, by the performance clock. */
+  /** Shared by all calls until `#freshUntil`, by the performance clock. */
   #trip: Promise<RoundTrip> = Promise.resolve({})
   #freshUntil = 0
 
@@ -44,7 +47,7 @@ export class StoreReadiness {
     return this.#closed
   }
 
-  /** From now on it is not ready. */
+  /** Marks the store as closed. */
   close(): void {
     this.#closed = new SluiceError('STORE_UNAVAILABLE', 'redis: the store is closed')
     this.#closedAt = Date.now()
@@ -70,7 +73,7 @@ export class StoreReadiness {
     if (closed) {
       return { state: 'unavailable', since: this.#closedAt, roundTripMs: undefined, pending: pending(), cause: closed }
     }
-    // While it is away, the breaker probes it.
+    // During an outage, the breaker probes Redis.
     const trip = breaker.cause ? {} : await this.#roundTrip()
     const { cause, state, since } = breaker
     return { state, since, roundTripMs: cause ? undefined : trip.ms, pending: pending(), cause: cause ?? trip.cause }

@@ -17,27 +17,27 @@ import { forgetKeys, restsOfKeys } from '../scripts/walk-keys.js'
 import type { RedisBase } from '../slots/base.js'
 import type { RedisRefusals } from './redis-refusals.js'
 
-/** What Redis keeps of an identity. Plain data, as JSON holds it. */
+/** The data of an identity in Redis. Plain data, as JSON holds it. */
 export interface KeptState {
-  /** The identity as it is counted, its kind, `=` and its value: what `identities` of a `StoreRequest` hold. */
+  /** The identity as it is counted: its kind, `=` and its value, as in `identities` of a `StoreRequest`. */
   readonly identity: string
-  /** Its counts: the name of a policy, and the `id` of a cell, or the `joint` of those that share a key. */
+  /** Its counts: the name of a policy, and the `id` of a cell, or the `joint` of cells that share a key. */
   readonly counts: readonly { readonly policy: string; readonly cell: string }[]
-  /** Its strikes, also those that are too old to count and have not gone yet. */
+  /** Its strikes, including old ones that do not count but are still stored. */
   readonly strikes: readonly KeptStrikes[]
-  /** Its blocks and bans, and those of networks that it is in. */
+  /** Its blocks and bans, and those of networks that contain it. */
   readonly blocks: readonly BlockEntry[]
-  /** The lists of the store that it is on, by itself or within a range. */
+  /** The store's lists that contain it, by itself or within a range. */
   readonly lists: readonly string[]
 }
 
 /** Strikes of an identity, by the policy that bans for them. */
 export interface KeptStrikes {
-  /** The policy that bans for them; absent where the ban is of the store. */
+  /** The policy that bans for these strikes; absent if the ban applies to the whole store. */
   readonly policy?: string
-  /** How many there are. */
+  /** Number of strikes. */
   readonly strikes: number
-  /** The rung of the last ban; 0 where there was none. */
+  /** The rung of the last ban; 0 if there was none. */
   readonly rung: number
 }
 
@@ -52,12 +52,12 @@ interface IdentityParts extends RedisBase {
   readonly refusalSlices: RedisRefusals
 }
 
-/** Erases what Redis keeps of an identity: looks through all keys of the server. */
+/** Erases the data of an identity in Redis. Scans all keys of the server. */
 export async function forget(state: IdentityParts, given: IdentityByKind): Promise<void> {
   const { connection, timeoutMs, outbox, changes, blockChanges, lists, refusals, refusalSlices } = state
   const identity = identityText('forget', given)
   await changes.make({ kind: 'forget', identity }, async () => {
-    // First of all, or a process that holds a block or an entry of a list might write it again.
+    // Blocks and lists come first, or a process that knows an entry might write it again.
     await blockChanges.erase(identity)
     await lists.forget(identity)
     outbox.flush()
@@ -67,7 +67,7 @@ export async function forget(state: IdentityParts, given: IdentityByKind): Promi
   })
 }
 
-/** What Redis keeps of an identity: looks through all keys of the server. */
+/** Reads the data of an identity in Redis. Scans all keys of the server. */
 export async function kept(state: IdentityParts, given: IdentityByKind): Promise<KeptState> {
   const { connection, prefix, timeoutMs, now, mirrored, lists } = state
   const identity = identityText('kept', given)
@@ -83,18 +83,18 @@ export async function kept(state: IdentityParts, given: IdentityByKind): Promise
   }
 }
 
-/** What all keys of an identity begin with. */
+/** The start of all keys of an identity. */
 function startOfKeys({ prefix }: RedisBase, identity: string): string {
   return `${keyStart(prefix, identity)}}:`
 }
 
-/** What the names of an identity's keys say, each without what all begin with. */
+/** The counts and strikes in the names of an identity's keys. `rests`: the names without their common start. */
 function namesIn(rests: readonly string[]): { counts: KeptState['counts']; strikes: readonly string[] } {
   const counts: { policy: string; cell: string }[] = []
   const strikes: string[] = []
   // SCAN may find a key twice.
   for (const rest of [...new Set(rests)].sort()) {
-    // The name of a policy holds no colon.
+    // A policy's name contains no colon.
     const end = rest.indexOf(':')
     const [policy, cell] = [rest.slice(0, end), rest.slice(end + 1)]
     if (end < 0 || cell === 'block' || cell.endsWith(WAITING)) continue
@@ -104,12 +104,12 @@ function namesIn(rests: readonly string[]): { counts: KeptState['counts']; strik
   return { counts, strikes: strikes.sort() }
 }
 
-/** A record of strikes, as `lua/strikes.lua` writes it; undefined for what is none. */
+/** Reads a record of strikes, as `lua/strikes.lua` writes it; undefined if the value is not one. */
 function strikesIn(policy: string, record: unknown): KeptStrikes | undefined {
   if (!(record instanceof Uint8Array) || record.length < 7 || (record.length - 7) % 8 !== 0) return undefined
   const reader = new ReplyReader(record)
   const rung = reader.uint8()
-  // Since when the rung is forgotten.
+  // The instant from which the time to forget the rung runs.
   reader.uint48()
   let strikes = 0
   for (let at = 7; at < record.length; at += 8) {
@@ -119,13 +119,13 @@ function strikesIn(policy: string, record: unknown): KeptStrikes | undefined {
   return { ...(policy !== EVERY_POLICY && { policy }), strikes, rung }
 }
 
-/** Those of some blocks that refuse an identity: its own, and those of networks that it is in. */
+/** The blocks that refuse an identity: its own, and those of networks that contain it. */
 async function blocksFor(identity: string, now: number, entries: AsyncIterable<IndexEntry>): Promise<BlockEntry[]> {
   const found: IndexEntry[] = []
   const networks = new BlockedRanges<IndexEntry>()
   for await (const entry of entries) {
     if (entry.until <= now) continue
-    // One tree for all: a network is in it only while it is compared.
+    // One tree for all entries: a network is in it only while it is compared.
     networks.set(entry.policy, entry.identity, entry)
     if (entry.identity === identity || networks.find([entry.policy], identity).length > 0) found.push(entry)
     networks.delete(entry.policy, entry.identity)

@@ -16,9 +16,9 @@ export interface RedisRefusalsOptions extends RedisBase {
   readonly now: () => number
 }
 
-/** How often identities were refused, by all processes. */
+/** The refusals of identities by all processes, in Redis. */
 export class RedisRefusals implements RefusalSlices {
-  /** What all keys begin with: in a cluster they are on one master. */
+  /** The start of all keys. In a cluster, they are on one master. */
   readonly start: string
   readonly now: () => number
   readonly #base: RedisBase

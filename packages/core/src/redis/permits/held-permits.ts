@@ -13,24 +13,25 @@ import {
 interface Held {
   readonly request: StoreRequest
   readonly result: StoreResult
-  /** When it expires, by the store's clock. */
+  /** When the permits expire, by the store's clock. */
   until: number
 }
 
 /**
- * The permits of `concurrency` limits that this process holds, to be released when the store is closed. Those that
- * expire without a release are forgotten together, once in the longest `ttl`.
+ * The permits of `concurrency` limits that this process holds, to be released when the store is closed. Permits that
+ * expire without a release are removed together, once per longest `ttl`.
  */
 export class HeldPermits {
   readonly #held = new Map<string, Held>()
   #longestMs = 0
-  /** When those that had expired were forgotten last, by the store's clock. */
+  /** When expired permits were last removed, by the store's clock. */
   #sweptAt = 0
 
   /** Call it with every result of a request that names permits. */
   record(request: StoreRequest, result: StoreResult, slot: number): void {
     const { op, permitId, costs } = request
-    // The parts of one decision on several slots share a permit id. One that was made whole is released by its first slot.
+    // The parts of one decision on several slots share a permit id. A decision that was not divided is released by its
+    // first slot.
     const id = slot === 0 ? permitId : `${slot} ${permitId}`
     const held = this.#held.get(id)
     if (op === CONSUME || op === CHARGE) {
@@ -40,7 +41,7 @@ export class HeldPermits {
     } else if (op === RENEW && held) held.until = result.now + ttlOf(request)
   }
 
-  /** Requests that release all permits. From then on none is held. */
+  /** Returns requests that release all permits, and forgets the permits. */
   takeAll(): StoreRequest[] {
     const all = [...this.#held.values()]
     this.#held.clear()

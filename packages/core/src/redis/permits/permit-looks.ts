@@ -8,18 +8,18 @@ import type { RedisBase } from '../slots/base.js'
 
 interface Look {
   readonly key: string
-  /** Of a cluster, a master that takes undeclared keys. */
+  /** In a cluster, a master that accepts undeclared keys. */
   readonly node: string | undefined
-  /** How many may be held so that there is room. */
+  /** Maximum held permits that leave room for the cost. */
   readonly maxHeld: number
   readonly resolve: (mayBeFree: boolean) => void
 }
 
-/** Most keys of one script: Redis does nothing else meanwhile. */
+/** Maximum keys of one script. Redis does nothing else meanwhile. */
 const MAX_KEYS = 500
 const NONE = '0'.charCodeAt(0)
 
-/** Whether permits may be free: all that is asked in one turn of the event loop is one script for each master. */
+/** Checks whether permits may be free. The checks of one turn of the event loop are one script per master. */
 export class PermitLooks {
   readonly #options: RedisBase
   #waiting: Look[] = []
@@ -28,7 +28,7 @@ export class PermitLooks {
     this.#options = options
   }
 
-  /** Whether the permits of a plan may have room for a cost: true where that is not known. Never rejects. */
+  /** Whether a plan's permits may have room for a cost; true if that is not known. Never rejects. */
   async mayHave(plan: Plan, identities: readonly string[], cost: number): Promise<boolean> {
     const { prefix, slots, breaker, crossSlots } = this.#options
     const looks = plan.cells.map((cell) => {
@@ -59,7 +59,7 @@ export class PermitLooks {
     const keys = looks.map(({ key }) => key)
     const args = [clock ? String(clock()) : '', ...looks.map(({ maxHeld }) => String(maxHeld))]
     const encoded = node === undefined ? { keys, args } : { keys: [], args: [...args, ...keys] }
-    // What fails is left to decisions, which find out why.
+    // Failures count as room: the decision that follows finds the cause.
     const found = await run(connection, timeoutMs, permitsScript, () => encoded, { node }).catch(() => undefined)
     for (const [i, { resolve }] of looks.entries()) resolve(!(found instanceof Uint8Array && found[i] === NONE))
   }

@@ -1,17 +1,19 @@
 import { emitWarning, type StoreWarning, type Warnings } from '../../util/warnings.js'
 
-/** Least time between two warnings of one store about the same cause, in ms: a Redis that comes and goes stays readable in a log. */
+/**
+ * Minimum ms between two warnings of one store about the same cause, so that an unstable Redis does not flood the log.
+ */
 const EVERY_MS = 60_000
 
-/** How many levels of `cause` are read. */
+/** Maximum levels of `cause` that are read. */
 const MAX_CAUSES = 5
 
 interface Reason {
-  /** How errors of this kind read, up to the first quote: what comes after may be a key or a name. */
+  /** Matches messages of this kind up to the first quote: a key or a name may follow. */
   readonly pattern: RegExp
   readonly what: string
   readonly remedy: string
-  /** Whether it can pass without a change of settings, as a lost connection can. */
+  /** Whether the cause can pass without a change of settings, as a lost connection can. */
   readonly passes?: boolean
 }
 
@@ -22,7 +24,7 @@ const REASONS: readonly Reason[] = [
     remedy: 'Do not rename or disable the commands that SECURITY.md lists',
   },
   {
-    // Scripts of Redis 6.2 and 7.0, of later ones, and commands.
+    // Messages of scripts of Redis 6.2 and 7.0, of later scripts, and of commands.
     pattern: /The user executing the script can|ACL failure|NOPERM/,
     what: 'NOPERM, its user may not run a command or touch a key that Sluice needs',
     remedy: 'Grant the user what SECURITY.md lists',
@@ -89,25 +91,25 @@ const REASONS: readonly Reason[] = [
 ]
 
 /**
- * Says on the process's warnings that a store is away, with the cause and what to do, once per outage. A cause that only a
- * change of settings ends is said even if another was said before: a Redis that was not started may turn out to refuse the
- * password. No cause is repeated within a minute. Texts of Redis are never passed on past the first quote, since keys of
+ * Emits a process warning that a store is unavailable, with the cause and a remedy, once per outage. A cause that only
+ * a change of settings can end is reported even after another one: a Redis that was not started may turn out to refuse
+ * the password. No cause is repeated within a minute. Messages of Redis are cut at the first quote, since keys of
  * clients may follow.
  */
 export class OutageWarnings {
   readonly #emit: Warnings<StoreWarning>['emit']
   readonly #now: () => number
-  /** What was said of this outage. */
+  /** Causes reported during this outage. */
   readonly #said = new Set<Reason | undefined>()
   readonly #saidAt = new Map<Reason | undefined, number>()
 
-  /** `now` in ms, by any clock that goes forward. */
+  /** `now` in ms, by any monotonic clock. */
   constructor(emit: Warnings<StoreWarning>['emit'] = emitWarning, now: () => number = () => performance.now()) {
     this.#emit = emit
     this.#now = now
   }
 
-  /** An outage began, or goes on, for this error. */
+  /** Notes an error of an outage, which begins or continues. */
   failed(node: string, error: Error): void {
     const texts = textsOf(error)
     const reason = REASONS.find(({ pattern }) => texts.some((text) => pattern.test(text)))
@@ -125,13 +127,13 @@ export class OutageWarnings {
     )
   }
 
-  /** The outage is over. */
+  /** Notes the end of the outage. */
   ended(): void {
     this.#said.clear()
   }
 }
 
-/** The messages of an error and its causes, the root first, without what may be data of clients. */
+/** The messages of an error and its causes, the root cause first, without possible client data. */
 function textsOf(error: Error): string[] {
   const texts: string[] = []
   let at: unknown = error

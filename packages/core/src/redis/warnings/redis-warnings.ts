@@ -1,9 +1,9 @@
 import type { StoreWarning, Warnings } from '../../util/warnings.js'
 
-/** How Redis 6.2, 7.0 and later ones refuse a command, in a script and outside. */
+/** Refusals of a command by Redis 6.2, 7.0 and later, in a script and outside. */
 const REFUSED = /NOPERM|ACL failure|The user executing the script can|unknown command/i
 
-/** The warnings of one store on Redis, but those of outages. */
+/** The warnings of one store on Redis, except those of outages. */
 export class RedisWarnings {
   readonly #emit: Warnings<StoreWarning>['emit']
   readonly #warned = new Set<StoreWarning>()
@@ -12,7 +12,7 @@ export class RedisWarnings {
     this.#emit = emit
   }
 
-  /** `max`: how many blocks and bans a process knows. */
+  /** `max`: the maximum blocks and bans that a process knows. */
   blocksFull(max: number): void {
     this.#emit(
       'SLUICE_BLOCKS_FULL',
@@ -21,7 +21,7 @@ export class RedisWarnings {
     )
   }
 
-  /** Ends that were lost go unmentioned: with blocks that still hold. */
+  /** Warns of restored entries. Lost ends alone cause no warning. */
   restored(entries: readonly { readonly isEnded: boolean }[], one: string, several: string): void {
     const count = entries.filter(({ isEnded }) => !isEnded).length
     if (count === 0) return
@@ -33,8 +33,8 @@ export class RedisWarnings {
   }
 
   /**
-   * Warns, once, of a Redis that decides but does not let this process keep the index of blocks: no decision fails because of
-   * that, so nothing else would show it.
+   * Warns once of a Redis that decides but does not let this process write the index of blocks. No decision fails
+   * because of that, so nothing else would show it.
    */
   indexFailed(error: Error): void {
     if (!REFUSED.test(`${error.message} ${(error.cause as Error | undefined)?.message}`)) return
@@ -46,16 +46,16 @@ export class RedisWarnings {
   }
 
   /**
-   * Warns, once, of a Redis that may evict: a client that makes up identities then decides which counts and blocks of others are
-   * lost. Does not warn where Redis does not show its settings. Call it whenever a master is connected: it may be another one, or
-   * have other settings.
+   * Warns once of a Redis that may evict keys: a client that makes up identities could then push out counts and blocks
+   * of others. Does not warn if Redis does not show its settings. Call it whenever a master is connected, as it may be
+   * a different one or have different settings.
    */
   async connected(node: string, info: (section: string) => Promise<unknown>): Promise<void> {
     if (this.#warned.has('SLUICE_EVICTION')) return
-    // Not permitted, or not connected any more: it is not needed for anything else.
+    // The command may be forbidden or the connection lost. Nothing else needs the reply.
     const memory = String(await info('memory').catch(() => ''))
     const [, policy] = /^maxmemory_policy:([a-z-]+)/m.exec(memory) ?? []
-    // Without a maximum nothing is evicted.
+    // Without maxmemory, nothing is evicted.
     if (!/^maxmemory:[1-9]/m.test(memory) || !policy || policy === 'noeviction') return
     this.#once(
       'SLUICE_EVICTION',
