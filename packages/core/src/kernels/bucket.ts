@@ -37,7 +37,7 @@ export function waitFor(
 ): number {
   if (cost > capacity) return -1
   const excess = debt + cost * windowMs - capacity * windowMs
-  // A cost of 0 has room even where the debt exceeds the capacity.
+  // A cost of 0 has room even if the debt exceeds the capacity.
   if (excess <= 0 || cost < Math.min(1, capacity)) return 0
   const steps = Math.ceil(excess / (limit * stepMs))
   return (Math.floor(at / stepMs) + steps) * stepMs - at

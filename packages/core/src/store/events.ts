@@ -22,14 +22,14 @@ export interface BlockEvent {
 
 /** A block or ban was ended by hand, in this process. */
 export interface UnblockEvent {
-  /** Undefined where it was of every policy of the store. */
+  /** Undefined if it applied to every policy of the store. */
   readonly policy: string | undefined
   readonly identity: Identity
 }
 
 /** A memory store ended a ban early because it had no room for all bans. */
 export interface BanEvictedEvent {
-  /** Undefined where it was of every policy of the store. */
+  /** Undefined if it applied to every policy of the store. */
   readonly policy: string | undefined
   readonly identity: Identity
   /** Which step of the ladder it was, from 1. */

@@ -17,7 +17,7 @@ export interface ListedIdentity {
 export interface ListMatch {
   /** The entry's reason; empty if it has none. */
   readonly reason: string
-  /** When the entry ends, in ms since 1970; undefined where it does not. */
+  /** When the entry ends, in ms since 1970; undefined if it does not. */
   readonly expiresAt: number | undefined
   /**
    * The number of addresses in the entry; 1 if it is not a range. Between entries that allow and deny, the smallest
@@ -96,6 +96,6 @@ export interface ListReport {
   readonly list: string
   /** The entry's reason; empty if it has none. */
   readonly reason: string
-  /** When the entry ends, in ms since 1970; undefined where it does not. */
+  /** When the entry ends, in ms since 1970; undefined if it does not. */
   readonly expiresAt: number | undefined
 }

@@ -7,16 +7,16 @@ interface Known extends RedisBase {
   readonly mirrored: MirroredBlocks
 }
 
-/** A block that holds. */
+/** A block in force. */
 export interface HoldingBlock {
   readonly entry: IndexEntry
-  /** Present where Redis could not be asked. */
+  /** Present if Redis could not confirm the block. */
   readonly source?: 'mirror'
 }
 
 /**
- * Which block that this process knows refuses, once Redis was asked, which may know better, or have lost it; by what this
- * process knows alone where Redis is away.
+ * Finds the known block that refuses a request, after Redis has confirmed it: Redis may have a later state, or may have
+ * lost the block. During an outage, this process's mirror decides alone.
  */
 export async function confirmedBlock(known: Known, question: BlockQuestion): Promise<HoldingBlock | undefined> {
   const { mirrored } = known
@@ -30,7 +30,7 @@ export async function confirmedBlock(known: Known, question: BlockQuestion): Pro
   return undefined
 }
 
-/** Whether Redis could be asked for an entry. */
+/** Confirms an entry with Redis. Returns whether that was possible. */
 async function isAsked({ mirrored, slots, breaker, prefix }: Known, entry: IndexEntry): Promise<boolean> {
   const slot = slots.of(entry.identity)
   if (breaker.causeFor(slot)) return false

@@ -15,18 +15,18 @@ import { areEqual } from '../../util/are-equal.js'
 import type { RedisBase } from '../slots/base.js'
 import type { Change, Layer } from './layer.js'
 
-/** Longest that a refusal is repeated, in ms: room that is made elsewhere may go unnoticed for so long. */
+/** How long a refusal is repeated at most, in ms. Room made by other processes may go unnoticed for as long. */
 const MAX_MS = 1000
-/** Most refusals kept, and most of them for one key: other costs, other policies. */
+/** Maximum cached refusals, and maximum per key, which may differ in costs or policy. */
 const MAX_REFUSALS = 10_000
 const MAX_PER_KEY = 8
 
 interface Refusal {
   readonly request: StoreRequest
   readonly result: StoreResult
-  /** The identities on which a limit had no room; none of a block. */
+  /** The identities on which a limit had no room; empty for a block. */
   readonly refusedOn: readonly string[]
-  /** When the result came, and from when on it may be untrue, by the cache's clock. */
+  /** When the result arrived, and when it expires, by the cache's clock. */
   readonly from: number
   readonly until: number
   isOver: boolean
@@ -34,12 +34,12 @@ interface Refusal {
 
 const NONE: readonly Refusal[] = []
 
-/** Refusals of about the same time, which are forgotten together. */
+/** Refusals of about the same time, which are dropped together. */
 class Generation {
   size = 0
-  /** By all identities of the decision. */
+  /** Refusals by all identities of the decision. */
   readonly #byKey = new Map<string, Refusal[]>()
-  /** Those of several identities, by policy and by each one that refused. */
+  /** Refusals of several identities, by policy and by each identity that refused. */
   readonly #byRefusing = new Map<string, Set<Refusal>>()
 
   find(key: string, request: StoreRequest): Refusal | undefined {
@@ -55,7 +55,7 @@ class Generation {
     const others = this.#byKey.get(key)
     this.size++
     if (!others) this.#byKey.set(key, [refusal])
-    // The newest first, since that is what is asked for next.
+    // The newest comes first, since it is likely to be requested next.
     else if (others.unshift(refusal) > MAX_PER_KEY) others.pop()
     if (request.identities.length === 1) return
     for (const identity of refusedOn) {
@@ -66,7 +66,7 @@ class Generation {
     }
   }
 
-  /** The state of an identity has changed: whatever refused because of it may not any more. */
+  /** The state of an identity has changed, so refusals that depend on it may be outdated. */
   changed(plan: Plan, identity: string): void {
     for (const refusal of this.#byKey.get(identity) ?? NONE) {
       if (shareState(refusal.request.plan, plan)) refusal.isOver = true
@@ -79,7 +79,7 @@ class Generation {
     }
   }
 
-  /** Blocks are rare enough to look at all there is. */
+  /** Blocks are rare enough to check all refusals. */
   changedBlock(policy: string, identity: string): void {
     for (const refusals of this.#byKey.values()) {
       for (const refusal of refusals) {
@@ -91,23 +91,23 @@ class Generation {
   }
 }
 
-/** An identity of which not every result can be taken at its word. */
+/** An identity with changes under way, whose results may be outdated. */
 interface Mark {
-  /** For how many reasons it is marked. */
+  /** Number of reasons for the mark. */
   holders: number
-  /** How many commands are on their way that make room, block or unblock. */
+  /** Number of commands under way that make room, block or unblock. */
   clears: number
-  /** How often what was known of it has become untrue. */
+  /** Number of changes that made earlier results outdated. */
   changes: number
 }
 
 /**
- * What Redis refused a moment ago, it need not be asked again: with no other traffic a refusal holds until
- * its retry time. It is repeated for the same costs under the same plan, for a second at most, and no longer than
- * nothing else comes back either: so what it reports of the keys that refused is to the ms what Redis would report.
+ * Repeats recent refusals without Redis. Without other traffic, a refusal stands until its retry time. It is repeated
+ * for the same costs under the same plan, for at most a second, and only while no other units return either. Its report
+ * of the keys that refused therefore matches Redis's to the ms.
  *
- * Whatever is charged, refunded, reset or blocked by this store is noticed at once. What other processes
- * do is noticed within the second, and so is what becomes of limits with room on keys that did not refuse.
+ * Charges, refunds, resets and blocks by this store take effect at once. Changes by other processes are noticed within
+ * that second, as are changes of limits on keys that did not refuse.
  */
 export class DenyCache implements Layer {
   readonly #next: Layer
@@ -121,7 +121,7 @@ export class DenyCache implements Layer {
   readonly #marks = new Map<string, Mark>()
   #isClosed = false
 
-  /** `clock`: the store's own, if it has one; else Redis's is followed by the performance clock. */
+  /** `clock`: the store's own clock, if it has one. Otherwise the performance clock follows Redis's clock. */
   constructor({ clock, slots }: Pick<RedisBase, 'clock' | 'slots'>, next: Layer) {
     this.#clock = clock
     this.#now = clock ?? (() => performance.now())
@@ -138,7 +138,7 @@ export class DenyCache implements Layer {
     }
     const result = this.#next.decide(request)
     if ((op !== REFUND && op !== RELEASE) || !(result instanceof Promise)) return result
-    // The room that it makes is there when it has reached Redis, whatever is on its way from before.
+    // Its room exists once it has reached Redis, whatever earlier replies say.
     return result.finally(this.#changing(plan, identities))
   }
 
@@ -148,7 +148,7 @@ export class DenyCache implements Layer {
     } else if (request.op !== PEEK && result.behindMs === undefined) this.#changed(request.plan, request.identities)
   }
 
-  /** Whether a decision may be made of several results, by slot, which others may overtake. */
+  /** Whether a decision may combine results of several slots, which other decisions may overtake. */
   #isInParts({ identities }: StoreRequest): boolean {
     return this.#isCluster && identities.length > 1
   }
@@ -186,12 +186,12 @@ export class DenyCache implements Layer {
     this.#clear()
   }
 
-  /** What Redis would answer, if that is known. */
+  /** The result that Redis would give, if known. */
   #find(request: StoreRequest): StoreResult | undefined {
     if (this.#young.size === 0 && this.#old.size === 0) return undefined
     const key = keyOf(request)
     const refusal = this.#young.find(key, request) ?? this.#old.find(key, request)
-    // A refusal that is a strike has to reach Redis; one by a block or ban is none.
+    // A refusal that counts as a strike must reach Redis. A refusal by a block or ban does not count.
     if (!refusal || (request.strike !== undefined && !refusal.result.block)) return undefined
     const now = this.#now()
     return this.#isSteppedBack(now) || now >= refusal.until ? undefined : ageRefusal(refusal, now)
@@ -205,7 +205,7 @@ export class DenyCache implements Layer {
   }
 
   #keep(request: StoreRequest, result: StoreResult, sentAt: number, hasChanged = (_identity: string) => false): void {
-    // A refusal for those that wait holds only while they do.
+    // A refusal because of waiters stands only while they wait.
     if (this.#isClosed || result.behindMs !== undefined || (request.strike !== undefined && !result.block)) return
     const isStale = (identity: string) => (this.#marks.get(identity)?.clears ?? 0) > 0 || hasChanged(identity)
     const { block } = result
@@ -214,17 +214,17 @@ export class DenyCache implements Layer {
     const from = this.#now()
     if (this.#isSteppedBack(from) || (this.#clock && from < result.now)) return
     const holdsMs = Math.min(MAX_MS, refusal.holdsMs)
-    // Redis's ms may be about to end when it decides, and it decides after the request was sent.
+    // Redis decides after the request was sent, and its ms may be about to end.
     const until = this.#clock ? result.now + holdsMs : sentAt + holdsMs - 1
     if (from >= until) return
-    // One timer for all generations, only while there are any. It does not keep the process alive.
+    // One timer for all generations, while there are any. It does not keep the process alive.
     this.#timer ??= setInterval(() => this.#turn(), MAX_MS).unref()
     if (this.#young.size >= MAX_REFUSALS / 2) this.#turn()
     const { refusedOn } = refusal
     this.#young.add({ request, result: copyOf(request.plan, result), refusedOn, from, until, isOver: false })
   }
 
-  /** Drops the generation before last: its refusals are over by now, or have to make room. */
+  /** Drops the generation before last: its refusals have expired or must make room. */
   #turn(): void {
     this.#old = this.#young
     this.#young = new Generation()
@@ -240,13 +240,16 @@ export class DenyCache implements Layer {
     }
   }
 
-  /** Room is made: refusals from before that are not believed any more, also those still on their way. Returns what ends that. */
+  /**
+   * Starts a change that makes room: earlier refusals become outdated, including those under way. Returns a function
+   * that ends the change.
+   */
   #changing(plan: Plan, identities: readonly string[]): () => void {
     this.#changed(plan, identities)
     return this.#clearing(identities)
   }
 
-  /** Until what it returns is called, no refusal of these identities is kept. */
+  /** Until the returned function is called, no refusal of these identities is cached. */
   #clearing(identities: readonly string[], over = () => {}): () => void {
     const marks = this.#mark(identities)
     for (const mark of marks) {
@@ -255,7 +258,7 @@ export class DenyCache implements Layer {
     }
     return () => {
       over()
-      // Replies that came together reach their callers in any order; by the next turn all replies before this one have.
+      // Replies that arrive together reach their callers in any order. By the next turn, all earlier replies have.
       setImmediate(() => {
         for (const mark of marks) mark.clears--
         this.#unmark(identities)
@@ -282,7 +285,7 @@ export class DenyCache implements Layer {
     }
   }
 
-  /** A clock that steps back makes Redis write states down anew, so nothing from before is certain. */
+  /** A clock that steps back makes Redis rewrite states, so earlier refusals are uncertain. */
   #isSteppedBack(now: number): boolean {
     const isBack = now < this.#latest
     if (isBack) this.#clear()
@@ -304,13 +307,13 @@ function isSame(a: StoreRequest, b: StoreRequest): boolean {
   )
 }
 
-/** Whether what is charged under one plan may count under the other. */
+/** Whether charges under one plan may count under the other. */
 function shareState(one: Plan, other: Plan): boolean {
   if (one === other) return true
   return one.policy === other.policy && one.cells.some(({ id }) => other.cells.some((cell) => cell.id === id))
 }
 
-/** The limits of a decision, each with the identity that it is charged on, and what its report says. */
+/** The limits of a decision, each with its identity and report. */
 function limitsOf({ plan, identities }: StoreRequest, { values, offset }: StoreResult) {
   let at = offset
   return plan.cells.flatMap(({ identity, kernel, limits }) =>
@@ -323,20 +326,20 @@ function limitsOf({ plan, identities }: StoreRequest, { values, offset }: StoreR
 }
 
 /**
- * The identities that refuse, and for how many ms nothing comes back to any limit of these, so that only times change. Undefined
- * where a permit is missing: it may be released at any moment.
+ * The identities that refuse, and the ms for which no units return to any of their limits, so that only times change.
+ * Undefined if a permit is missing, as it may be released at any moment.
  */
 function refusalOf(request: StoreRequest, result: StoreResult) {
   const limits = limitsOf(request, result)
   const refusing = limits.filter(({ waitMs }) => waitMs !== 0)
   if (refusing.some(({ kernel }) => CELL_KINDS[kernel].hasPermits)) return undefined
   const refusedOn = new Set(refusing.map(({ identity }) => identity))
-  // In a refusal Redis puts it where the receipt would be; negative where nothing is missing.
+  // In a refusal, Redis puts `growsAfterMs` in the receipt's place. It is negative if no units are in use.
   const growing = limits.filter(({ identity, growsAfterMs }) => growsAfterMs > 0 && refusedOn.has(identity))
   return { refusedOn: [...refusedOn], holdsMs: Math.min(...growing.map(({ growsAfterMs }) => growsAfterMs)) }
 }
 
-/** What is repeated of it: without the rest of its batch, and a ban that began with it begins once. */
+/** The part of a result to repeat: without the rest of its batch, and without `hasBegun`, as a ban begins once. */
 function copyOf({ reports }: Plan, { now, values, offset, block }: StoreResult): StoreResult {
   const source = 'deny-cache'
   if (block) {
@@ -346,7 +349,7 @@ function copyOf({ reports }: Plan, { now, values, offset, block }: StoreResult):
   return { now, allowed: false, values: values.slice(offset, offset + reports * STRIDE), offset: 0, source }
 }
 
-/** The result as it is now. Counted from when the reply came, so that no wait is too short. */
+/** The result at the present instant. Time is counted from the reply's arrival, so that no wait is too short. */
 function ageRefusal({ result, from }: Refusal, at: number): StoreResult {
   const ms = Math.floor(at - from)
   if (ms === 0) return result

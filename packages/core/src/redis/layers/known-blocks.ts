@@ -10,11 +10,11 @@ import { UnderWay } from './under-way.js'
 export interface KnownBlocksOptions extends RedisBase {
   readonly mirrored: MirroredBlocks
   readonly connectTimeoutMs: number
-  /** Whether a block that Redis has confirmed refuses for a moment without asking again. */
+  /** Whether a block that Redis has confirmed refuses for a moment without a further check. */
   readonly remembers: boolean
 }
 
-/** For how long a block that Redis has confirmed is not asked for again, in ms: its end may go unnoticed for so long. */
+/** How long a confirmed block needs no further check, in ms. Its end may go unnoticed for as long. */
 const CONFIRMED_MS = 1000
 
 /** Refuses by the blocks and bans that this process knows, once Redis has confirmed them. */
@@ -22,11 +22,11 @@ export class KnownBlocks implements Layer {
   readonly #options: KnownBlocksOptions
   readonly #next: Layer
   readonly #now: () => number
-  /** When blocks were confirmed, by the entry: one that has changed, or was made anew, is another. */
+  /** When blocks were confirmed, by entry. A changed or renewed block is a different entry. */
   readonly #confirmedAt = new WeakMap<IndexEntry, number>()
-  /** Decisions that ask Redis about a block: nothing of them is with the layers beneath. */
+  /** Decisions that check a block with Redis: the layers beneath do not know of them yet. */
   readonly #asking = new UnderWay()
-  /** Until this process has read the index: networks have no key that decisions could look for. */
+  /** Set until this process has read the index: networks have no keys that decisions could check. */
   #starting: Promise<void> | undefined
   #isClosed = false
 
@@ -39,7 +39,7 @@ export class KnownBlocks implements Layer {
     })
   }
 
-  /** Resolves once the index was read, or could not be. */
+  /** Resolves once the index was read, or reading it has failed. */
   get starting(): Promise<void> | undefined {
     return this.#starting
   }
@@ -67,7 +67,7 @@ export class KnownBlocks implements Layer {
     const { mirrored, clock } = this.#options
     if (plan.ban && block.hasBegun) mirrored.began(plan.ban, identities[plan.ban.identity] as string, now, block)
     const entry = mirrored.find({ plan, identities })
-    // Of several blocks only the one by which Redis refuses is confirmed.
+    // If there are several blocks, only the one by which Redis refuses is confirmed.
     if (entry?.until === now + block.remainingMs) this.#confirmedAt.set(entry, clock ? now : sentAt)
   }
 

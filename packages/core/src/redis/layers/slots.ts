@@ -10,15 +10,18 @@ import { UnderWay } from './under-way.js'
 
 export interface SlotsOptions extends RedisBase {
   readonly waiters: KnownWaiters
-  /** Strikes for a refusal, where the plan bans. */
+  /** Strikes for a refusal if the plan bans. */
   readonly strikeAfter: (request: StoreRequest, result: StoreResult) => Promise<StoreResult>
 }
 
-/** Sends decisions to the servers of their keys: in a cluster by slot, where one script cannot have them all. */
+/**
+ * Sends decisions to the servers of their keys. In a cluster, a decision is divided by slot if one script cannot have
+ * all its keys.
+ */
 export class Slots implements Layer {
   readonly #options: SlotsOptions
   readonly #next: Batches
-  /** Decisions across slots: between their two phases nothing of them is with the batches. */
+  /** Decisions across slots: between their two phases, the batches do not know of them. */
   readonly #across = new UnderWay()
   readonly #permits = new HeldPermits()
 
@@ -35,7 +38,7 @@ export class Slots implements Layer {
       return this.#next.decide(request, 0)
     }
     const slots = keySlots.ofAll(request.identities)
-    // Before any part is charged, as all would have to be refunded.
+    // Checked before any part is charged, as all parts would have to be refunded.
     for (const slot of slots) {
       const cause = breaker.causeFor(slot)
       if (cause) throw cause
@@ -51,7 +54,7 @@ export class Slots implements Layer {
     if (request.permitId !== '') this.#permits.record(request, result, slot)
   }
 
-  /** Releases the permits that this process holds. Those whose server is away lapse by themselves. */
+  /** Releases this process's permits. Permits on unavailable servers expire by themselves. */
   async close(): Promise<void> {
     await this.#across.over()
     await this.#next.close()
@@ -61,7 +64,7 @@ export class Slots implements Layer {
   async #decideBySlot(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
     const { strike, ...unstruck } = request
     const result = await decideAcrossSlots(unstruck, slots, (part, slot) => this.#next.decide(part, slot))
-    // In a second step, which may be lost and is not sent twice: a refusal is a strike once it is one.
+    // A refusal across slots is known only now. It strikes in a second step, which may be lost and is not sent twice.
     return strike === undefined ? result : this.#options.strikeAfter(request, result)
   }
 }

@@ -1,4 +1,4 @@
-/** What a layer does of which nothing is with the layers beneath for a while. */
+/** Work of a layer that the layers beneath do not know of for a while. */
 export class UnderWay {
   readonly #all = new Set<Promise<unknown>>()
 
@@ -9,7 +9,7 @@ export class UnderWay {
     return done
   }
 
-  /** Resolves once all of it is done, or has failed. */
+  /** Resolves once all work is done or has failed. */
   async over(): Promise<void> {
     await Promise.allSettled(this.#all)
   }

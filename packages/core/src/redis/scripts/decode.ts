@@ -5,33 +5,33 @@ import type { BlockReport, Cell, StoreRequest, StoreResult, StrikeResult } from 
 import { ReplyReader, unreadable } from './reply-reader.js'
 import { ADMITTED, BEGUN, BLOCKED, ELSEWHERE, EQUALS, REFUNDS, REFUSED } from './scripts.generated.js'
 
-/** Equal requests that were decided at once, until each has its result. */
+/** Equal requests that were decided together, until each has its result. */
 interface Equals {
-  /** How many still have no result, and how many of them were admitted. */
+  /** Number of requests without a result, and how many of them were admitted. */
   left: number
   admitted: number
-  /** Where in the reply the result of the admitted stands, and that of the others. */
+  /** Positions in the reply of the result of the admitted requests, and of the others. */
   readonly admittedAt: number
   refusedAt: number
 }
 
-/** The requests that wait for their turn across processes, as a decision finds them. */
+/** A decision's report of requests that wait for their turn across processes. */
 export interface Waiters {
-  /** For how many ms more one that goes before it is believed to wait; 0 where none does. */
+  /** Remaining ms for which the report of a request that goes before it is trusted; 0 if there is none. */
   readonly behindMs: number
-  /** Whether any waits for one of its cells. */
+  /** Whether a request waits for one of its cells. */
   readonly areForIt: boolean
-  /** Whether any may wait for anything. */
+  /** Whether any request may wait for any cell. */
   readonly areAnywhere: boolean
 }
 
-/** Reads the reply to a batch, one result after the other, in the order in which its requests were encoded. */
+/** Reads the reply to a batch, result by result, in the order in which the requests were encoded. */
 export class ResultReader {
-  /** Nothing was decided: the marker is there, and block keys are needed. */
+  /** Whether nothing was decided because the marker exists, so that block keys are needed. */
   readonly needsBlockKeys: boolean
   readonly #reply: ReplyReader
   readonly #now: number
-  /** Of all results: one array per batch. */
+  /** The values of all results: one array per batch. */
   readonly #values: number[] = []
   #equals: Equals | undefined
 
@@ -41,7 +41,7 @@ export class ResultReader {
     this.#now = this.#reply.uint48()
   }
 
-  /** Undefined where a key of the decision is not on the node that answered: nothing was charged. */
+  /** Undefined if a key of the decision is not on the node that replied. Nothing was charged then. */
   next(request: StoreRequest, reports: readonly ReadReport[]): StoreResult | undefined {
     if (this.#equals) return this.#nextOfEquals(this.#equals, request, reports)
     const outcome = this.#reply.uint8()
@@ -57,14 +57,14 @@ export class ResultReader {
     return this.#nextOfEquals(this.#equals, request, reports)
   }
 
-  /** What follows the result of a decision that looks for waiters. */
+  /** Reads the report of waiters after the result of a decision that checks for them. */
   nextWaiters(): Waiters {
     const behindMs = this.#reply.uint16()
     const found = this.#reply.uint8()
     return { behindMs, areForIt: found === 2, areAnywhere: found > 0 }
   }
 
-  /** Each gets the result that it would have got if they had been decided one after the other. */
+  /** Each request gets the result that it would have in a sequence of decisions. */
   #nextOfEquals(equals: Equals, request: StoreRequest, reports: readonly ReadReport[]): StoreResult | undefined {
     const reply = this.#reply
     const isAdmitted = equals.admitted > 0
@@ -113,25 +113,25 @@ export class ResultReader {
     return refunded ? { now, allowed, values, offset, refunded } : { now, allowed, values, offset }
   }
 
-  /** Call it after the last result and before any is passed on: a reply of another length cannot be trusted. */
+  /** Call it after the last result and before passing on any: a reply of unexpected length cannot be trusted. */
   end(): void {
     if (this.#equals) throw unreadable('expected no more decisions than were asked for')
     this.#reply.end()
   }
 }
 
-/** A block as it is kept, see `encodeBlock`. */
+/** The report of an encoded block, see `encodeBlock`. */
 export function blockReport(encoded: string, remainingMs: number): BlockReport {
   const { reason, ban } = decodeBlock(encoded)
   return ban ? { reason, remainingMs, ban: { rung: ban.rung, strikes: ban.strikes } } : { reason, remainingMs }
 }
 
-/** What is kept of a block: its reason, and of a ban, which rung it is of and how many strikes there were. */
+/** The encoded part of a block: its reason, and for a ban also its rung and number of strikes. */
 export type BlockReason = Pick<BlockEntry, 'reason' | 'ban'>
 
 /**
- * The reason of a block as it is kept: of a ban it begins with a byte 0, the rung and how many strikes there were. In the index of
- * blocks, for how many ms the rung is remembered stands behind it: so it can be written again. See shared/rung.lua.
+ * Encodes the reason of a block. For a ban, it begins with a byte 0, the rung and the number of strikes. In the index
+ * of blocks, the ms for which the rung is remembered follow the rung, so that it can be restored. See shared/rung.lua.
  */
 export function encodeBlock({ reason, ban }: BlockReason): string {
   if (!ban) return encodeReason(reason)
@@ -146,12 +146,12 @@ export function decodeBlock(encoded: string): BlockReason {
   return { reason, ban: forgetAfterMs === undefined ? ban : { ...ban, forgetAfterMs: Number(forgetAfterMs) } }
 }
 
-/** How the cells of a plan report. */
+/** The report readers of a plan's cells. */
 export function reportsOf(cells: readonly Cell[]): readonly ReadReport[] {
   return cells.map(({ kernel }) => CELL_KINDS[kernel].readReport)
 }
 
-/** A reason by hand, as it is kept: never like that of a ban. */
+/** Encodes the reason of a manual block so that it never reads as that of a ban. */
 export function encodeReason(reason: string): string {
   return reason.startsWith('\0') ? `\0${reason}` : reason
 }

@@ -26,32 +26,38 @@ import { BANS, JOINT, kindNumber, partsFor, TURNS } from './script.js'
 import { RESERVING, STRIKING, TOGETHER, TOGETHER_KINDS } from './scripts.generated.js'
 import { pushTurn, type WaitingRecord, waitingKeys } from './turns.js'
 
-/** What the store says of a plan to `decide.lua`, worked out once per plan. */
+/** The arguments for `decide.lua` that depend only on a plan, computed once per plan. */
 export interface PlanText {
-  /** ARGV of the plan, up to its runs; and the same in scripts for cells that share a key. */
+  /** ARGV of the plan up to its runs, and the same for scripts with cells that share a key. */
   readonly header: readonly string[]
   readonly jointHeader: readonly string[]
-  /** Of each key of cells: which identity it is on, and what follows that there. */
+  /** For each key of cells: the index of its identity, and the text after the identity. */
   readonly keyIdentities: readonly number[]
   readonly cellSuffixes: readonly string[]
-  /** What follows it in its block keys: of the policy, of the one whose bans are enforced beside, and of every policy where those are looked for. */
+  /**
+   * The text after the identity in its block keys: for the policy, for the other policy whose bans apply, and for every
+   * policy if such blocks are checked.
+   */
   readonly blockSuffixes: readonly string[]
-  /** ARGV of its ban, between those of its cells and its runs, in scripts that ban. */
+  /** ARGV of the ban, between the cells and the runs, in scripts that ban. */
   readonly ban: readonly string[]
-  /** Of each cell: the record of its waiters, where requests wait for their turn across processes. */
+  /** For each cell: the record of its waiters, if requests wait for their turn across processes. */
   readonly waiting: readonly WaitingRecord[]
-  /** Keys that a strike uses beside, declared in a cluster alone: what follows the identity there. */
+  /** The text after the identity in further keys of a strike, which are declared only in a cluster. */
   readonly strikeSuffixes: readonly string[]
   readonly takesPermits: boolean
-  /** Whether equal decisions on one key are made at once. */
+  /** Whether equal decisions on one key are made together. */
   readonly goesTogether: boolean
-  /** Which parts of the script it needs whatever is asked, for `decideScriptFor`. */
+  /** The parts of the script that every decision of the plan needs, for `decideScriptFor`. */
   readonly parts: number
-  /** What reads the report of each cell in a reply. */
+  /** The reader of each cell's report in a reply. */
   readonly reports: ReturnType<typeof reportsOf>
 }
 
-/** `marker`: the key that exists while any identity is blocked; none in a cluster. `everyPolicy`: whether blocks and bans of every policy are looked for. */
+/**
+ * `marker`: the key that exists while any identity is blocked; absent in a cluster. `everyPolicy`: whether blocks and
+ * bans of every policy are checked.
+ */
 export function planText(plan: Plan, marker?: string, everyPolicy = false): PlanText {
   const { policy } = plan
   const blockSuffixes = enforcedPolicies(plan, everyPolicy).map(blockSuffix)
@@ -78,7 +84,7 @@ export function planText(plan: Plan, marker?: string, everyPolicy = false): Plan
   }
 }
 
-/** The names under which blocks and bans refuse an identity of a plan. */
+/** The names of policies whose blocks and bans apply to identities of a plan. */
 export function enforcedPolicies(
   { policy, banningPolicy }: Pick<Plan, 'policy' | 'banningPolicy'>,
   everyPolicy: boolean,
@@ -96,7 +102,7 @@ function headerOf({ identities, cells }: Plan, blockKeys: number, isJoint: boole
   return header
 }
 
-/** What decide.lua needs of a plan's ban. */
+/** The arguments of decide.lua for a plan's ban. */
 function banText({ policy, cells, ban }: Plan, marker = ''): string[] {
   if (!ban) return ['0']
   const { identity, scope } = ban
@@ -107,20 +113,23 @@ function banText({ policy, cells, ban }: Plan, marker = ''): string[] {
   return [String(texts.length), ...texts]
 }
 
-/** The terms of a ban, as strikes.lua takes them. */
+/** The terms of a ban in the form of strikes.lua. */
 export function termsText({ after, withinMs, forgetAfterMs, rungs }: BanTerms): string[] {
   return [after, withinMs, forgetAfterMs, ...rungs].map(String)
 }
 
-/** How a script is given its keys: `undeclared`, for keys of several slots of one master; `cells`: those without block keys. */
+/**
+ * How a script receives its keys. `undeclared`: at the end of ARGV, for keys of several slots of one master. `cells`:
+ * cell keys without block keys.
+ */
 export type Keys = 'declared' | 'undeclared' | 'cells'
 
-/** What waits for its decision. */
+/** A request that waits for its decision. */
 interface Pending {
   readonly request: StoreRequest
 }
 
-/** A batch as `decide.lua` takes it. */
+/** A batch in the form of `decide.lua`. */
 export interface Encoded {
   readonly keys: string[]
   readonly args: string[]
@@ -131,11 +140,11 @@ export interface Sending {
   readonly prefix: string
   readonly now: number | undefined
   readonly keys: Keys
-  /** What the script has; without `BANS` no refusal is a strike, and without `TURNS` none waits. */
+  /** The parts of the script. Without `BANS`, no refusal is a strike; without `TURNS`, no waiters are checked. */
   readonly parts: number
-  /** Stands for all block keys; without it, each key brings its own. */
+  /** Stands for all block keys. Without it, each identity's block keys are sent. */
   readonly marker?: string | undefined
-  /** That of waiters; none in a cluster. */
+  /** The marker of waiters; absent in a cluster. */
   readonly waitingMarker?: string | undefined
 }
 
@@ -145,19 +154,18 @@ interface Encoding {
   readonly bans: boolean
   readonly turns: boolean
   readonly args: string[]
-  /** Those of blocks, or the marker. */
+  /** Block keys, or the marker. */
   readonly keys: string[]
-  /** The same list where there is the marker. */
+  /** Cell keys; the same list as `keys` if there is a marker. */
   readonly cellKeys: string[]
-  /** Of waiters. */
+  /** Keys of records of waiters. */
   readonly records: string[]
   readonly strikeKeys: string[]
 }
 
 /**
- * Requests grouped by plan, in order within each: neighbours that are alike form one run, so that a batch of
- * such costs one key each and nothing else. Neighbours that are alike and on one key are decided at once, and
- * cost that key.
+ * Encodes requests, grouped by plan and in order within each group. Similar neighbours form one run, in which each
+ * costs one key and nothing else. Similar neighbours on one key are decided together and cost one key in all.
  */
 export function encode(
   groups: ReadonlyMap<Plan, readonly Pending[]>,
@@ -188,7 +196,7 @@ export function encode(
     args.push(String(first))
     return { keys: [], args }
   }
-  // The script finds them by the keys of cells: they are there for the server, or a proxy, to know them.
+  // The script derives these keys from cell keys. They are declared for the server or a proxy.
   for (const key of encoding.strikeKeys) keys.push(key)
   if (turns) args.push(String(keys.length + 1), waitingMarker)
   for (const key of encoding.records) keys.push(key)
@@ -225,7 +233,7 @@ function pushRuns(encoding: Encoding, group: readonly Pending[], text: PlanText)
   args[runs] = String(runCount)
 }
 
-/** What a decision has for itself. */
+/** Appends the arguments of one decision. */
 function pushDecision(encoding: Encoding, request: StoreRequest, text: PlanText): void {
   const { args, prefix, bans, turns, keys, cellKeys, records, strikeKeys } = encoding
   if (text.takesPermits) args.push(request.permitId)
@@ -241,7 +249,7 @@ function pushDecision(encoding: Encoding, request: StoreRequest, text: PlanText)
   pushKeys(keys, cellKeys, request, text, prefix)
 }
 
-/** One charge of a plan of one cell, as `one.lua` takes it. Without `marker` it brings its block key. */
+/** Encodes one charge of a plan with one cell for `one.lua`. Without `marker`, it includes the block key. */
 export function encodeOne(
   { identities, costs, permitId }: StoreRequest,
   text: PlanText,
@@ -258,7 +266,7 @@ export function encodeOne(
   return { keys, args: cost === '1' ? [] : [cost] }
 }
 
-/** How many requests from the `first` on are equal, on one key: 1 where the next is another. */
+/** Number of equal requests on one key from `first` on: 1 if the next one differs. */
 function equalsFrom(group: readonly Pending[], first: number): number {
   const { request } = group[first] as Pending
   if (request.op !== CONSUME) return 1

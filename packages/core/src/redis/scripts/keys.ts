@@ -3,8 +3,8 @@ import type { Cell } from '../../store/store.js'
 import { hashOf } from '../../util/hash.js'
 
 /**
- * What a key looks like, and what its value does: processes whose layouts differ share nothing, instead of misreading
- * each other. To be raised with every change of either.
+ * The version of the format of keys and values. Processes with different layouts share no state, instead of misreading
+ * each other. Increase it with every change of the format.
  */
 export const KEY_LAYOUT = 'v1'
 
@@ -13,17 +13,18 @@ export function prefixOf(clientPrefix: string, prefix: string): string {
   return `${clientPrefix}${prefix}${KEY_LAYOUT}:`
 }
 
-/** Texts that can stand in a key as they are: nothing that steers a slot, a glob or a terminal. */
+/** Texts that need no escaping in a key: without characters that affect slots, globs or terminals. */
 const PLAIN = /^[A-Za-z0-9_.:@/|=+,~-]{1,64}$/
 const LONGEST_ESCAPED = 96
 
 /**
- * An identity as it stands in a Redis key: its kind as it is, and its value as it is where that is safe,
- * percent-escaped where it is short, else `#` and 132 bits of its SHA-256. Different values never get the same
- * text: plain ones hold no `%` or `#`, escaped ones at least one `%` and no `#`.
+ * An identity in a Redis key. The kind is unchanged. A safe value is unchanged, a short one is percent-escaped, and
+ * others become `#` and 132 bits of their SHA-256. Different values never give the same text: plain ones contain no `%`
+ * or `#`, escaped ones at least one `%` and no `#`.
  */
 function escapeIdentity(identity: string): string {
-  // Nearly every identity: a kind has nothing to escape but `%`, so it is parsed only where there is a `%`.
+  // This is true for nearly every identity. In a kind, only `%` would need escaping, so kinds are parsed only if there
+  // is a `%`.
   if (PLAIN.test(identity)) return identity
   const start = valueStart(identity)
   return identity.slice(0, start) + escapeValue(identity.slice(start))
@@ -31,7 +32,7 @@ function escapeIdentity(identity: string): string {
 
 function escapeValue(value: string): string {
   if (PLAIN.test(value)) return value
-  // Lone surrogates have no UTF-8, so they cannot be escaped; hashing UTF-16 keeps them apart.
+  // Lone surrogates have no UTF-8 form, so they cannot be escaped; a hash of UTF-16 distinguishes them.
   if (value.length <= LONGEST_ESCAPED && value.isWellFormed()) {
     const escaped = encodeURIComponent(value).replaceAll('*', '%2A')
     if (escaped.length <= LONGEST_ESCAPED && escaped.includes('%')) return escaped
@@ -39,12 +40,12 @@ function escapeValue(value: string): string {
   return hashOf(value)
 }
 
-/** A key up to the end of its hash tag, which is still to be closed: all keys of one identity share a slot. */
+/** A key up to the end of its hash tag, without the closing brace. All keys of one identity share a slot. */
 export function keyStart(prefix: string, identity: string): string {
   return `${prefix}{${escapeIdentity(identity)}`
 }
 
-/** What follows the identity in the key of a cell, which joint cells have in common. */
+/** The text after the identity in the key of a cell. Joint cells share it. */
 export function cellSuffix(policy: string, { id, joint = id }: Cell): string {
   return `}:${policy}:${joint}`
 }
@@ -60,30 +61,33 @@ export function firstOfKeys(cells: readonly Cell[]): Cell[] {
   return cells.filter((_, c) => !sharesKeyWithPrevious(cells, c))
 }
 
-/** What follows the identity in the key of a block. */
+/** The text after the identity in the key of a block. */
 export function blockSuffix(policy: string): string {
   return `}:${policy}:block`
 }
 
-/** What follows the identity in the key of the record of waiters for a cell. */
+/** The text after the identity in the key of a cell's record of waiters. */
 export function waitingSuffix(policy: string, { id }: Cell): string {
   return `}:${policy}:${id}${WAITING}`
 }
 
-/** How the keys of such records end, and no others. */
+/** The end of the keys of such records, and of no others. */
 export const WAITING = ':waiting'
 
-/** The key that is there while any identity is blocked; not in a cluster, where it would share a slot with few others. */
+/**
+ * The key that exists while any identity is blocked. Not used in a cluster, where it would share a slot with few other
+ * keys.
+ */
 export function blockMarker(prefix: string): string {
   return `${prefix}blocked`
 }
 
-/** The key that is there while any record of waiters is. */
+/** The key that exists while there is any record of waiters. */
 export function waitingMarker(prefix: string): string {
   return blockMarker(prefix) + WAITING
 }
 
-/** What follows the identity in the key of its strikes. */
+/** The text after the identity in the key of its strikes. */
 export function strikesSuffix(scope: string): string {
   return `}:${scope}:strikes`
 }

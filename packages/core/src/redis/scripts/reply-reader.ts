@@ -2,13 +2,13 @@ import type { Reply } from '../../kernels/reply.js'
 import { SluiceError } from '../../util/errors.js'
 
 /**
- * Reads big-endian numbers and texts one after the other, as struct.pack of Lua writes them.
+ * Reads big-endian numbers and texts in sequence, as struct.pack of Lua writes them.
  *
- * @throws SluiceError `STORE_UNAVAILABLE` where what came is no such thing
+ * @throws SluiceError `STORE_UNAVAILABLE` if the reply is not of this form
  */
 export class ReplyReader implements Reply {
   readonly #bytes: Buffer
-  /** Where it is, in bytes from the start: set to go back to what was read before. */
+  /** The position in bytes from the start. Set it to read a part again. */
   at = 0
 
   constructor(bytes: unknown) {
@@ -51,7 +51,7 @@ export class ReplyReader implements Reply {
 
   readonly unreadable = unreadable
 
-  /** To be called when all is read. */
+  /** Call it when everything is read. */
   end(): void {
     if (this.at !== this.#bytes.length) throw unreadable(`expected ${this.at} bytes, got ${this.#bytes.length}`)
   }

@@ -4,42 +4,43 @@ import type { Connection, Wait } from '../clients/connection.js'
 import type { Encoded } from './encode.js'
 import type { LuaScript } from './scripts.generated.js'
 
-/** Of all stores. */
+/** The deadlines of all stores. */
 const deadlines = new Deadlines()
 
-/** How many times `timeoutMs` a reply may take while others keep coming. */
+/** Multiple of `timeoutMs` that a reply may take while other replies keep coming. */
 const SLOWEST = 10
 
-/** What scripts are sent to, and whose clock they go by. */
+/** The destination of scripts, and their clock. */
 export interface Server {
   readonly connection: Connection
-  /** What every key begins with. */
+  /** The start of every key. */
   readonly prefix: string
   readonly timeoutMs: number
-  /** In place of that of Redis. */
+  /** Replaces Redis's clock, if given. */
   readonly clock: (() => number) | undefined
 }
 
-/** When a server was last heard, by the performance clock. */
+/** When a server last replied, by the performance clock. */
 export interface Pulse {
   lastReplyAt: number
 }
 
 export interface RunOptions {
-  /** The master of a cluster to send to; otherwise it is that of the first key. */
+  /** The master of a cluster to send to; otherwise the master of the first key. */
   readonly node?: string | undefined
-  /** Of the server that answers: one that keeps answering others is slow, and not away. */
+  /** The pulse of the server: one that keeps replying to others is slow, but available. */
   readonly pulse?: Pulse | undefined
-  /** Called when it is sent. */
+  /** Called when the script is sent. */
   readonly onSent?: () => void
 }
 
 /**
- * Runs a script once: waits until the connection is ready, encodes and sends. What could not be sent within `timeoutMs`, or
- * for a first connection until that should be there, is never sent; what was not answered `timeoutMs` later may have run.
+ * Runs a script once: waits until the connection is ready, encodes and sends. A script that cannot be sent within
+ * `timeoutMs`, or before the deadline of the first connection, is never sent. A script without a reply `timeoutMs`
+ * later may have run.
  *
- * A connection sends a script whole the first time, and by name from then on. So nothing is sent twice because a script
- * is new to Redis, and nothing that was sent later, of a script that is not, overtakes it.
+ * A connection sends a script's source the first time, and its SHA-1 from then on. A script that is new to Redis is
+ * therefore not sent twice, and later calls of known scripts do not overtake it.
  *
  * @throws SluiceError `STORE_UNAVAILABLE`
  */
@@ -66,7 +67,7 @@ export function run(
         return command
       }
       if (node === undefined) return connection.send(keys[0] as string, parts, attempt)
-      // It can be sent at once, or not at all.
+      // `sendTo` sends at once or not at all.
       return (connection.sendTo as NonNullable<Connection['sendTo']>)(node, parts)
     }
     try {
@@ -79,7 +80,7 @@ export function run(
   })
 }
 
-/** Runs a script whose first argument is the time: '' for that of Redis. */
+/** Runs a script whose first argument is the time: '' for Redis's own. */
 export function runAt(
   { connection, timeoutMs, clock }: Server,
   script: LuaScript,
@@ -90,8 +91,8 @@ export function runAt(
 }
 
 /**
- * Runs a script by EVAL and by EVALSHA: a connection needs both, one after the other. Sent together, so that both take
- * no longer than one decision.
+ * Runs a script by EVAL and by EVALSHA, as connections need both. The commands are sent together, so that both take no
+ * longer than one decision.
  *
  * @throws SluiceError `STORE_UNAVAILABLE`
  */
@@ -108,14 +109,14 @@ export async function tryScript(
   })
 }
 
-/** Deletes keys, each by itself: they may sit on different nodes. */
+/** Deletes keys one by one, as they may be on different nodes. */
 export function deleteKeys(connection: Connection, timeoutMs: number, keys: readonly string[]): Promise<unknown> {
   return within({ connection, timeoutMs }, (attempt) =>
     Promise.all(keys.map((key) => connection.send(key, () => ['DEL', key], attempt))),
   )
 }
 
-/** Reads keys, each by itself. */
+/** Reads keys one by one. */
 export async function readKeys(
   connection: Connection,
   timeoutMs: number,
@@ -127,7 +128,7 @@ export async function readKeys(
   return (values as unknown[]).map((value) => (value instanceof Uint8Array ? value : undefined))
 }
 
-/** Reads fields of hashes, each by itself, as texts. */
+/** Reads fields of hashes one by one, as texts. */
 export async function readFields(
   connection: Connection,
   timeoutMs: number,
@@ -141,7 +142,7 @@ export async function readFields(
   )
 }
 
-/** Resolves when there is a connection; rejects where there is none by the time that the first should be there. */
+/** Resolves when there is a connection; rejects if there is none by the deadline of the first connection. */
 export async function whenConnected(connection: Connection): Promise<void> {
   await within({ connection, timeoutMs: 1 }, () => Promise.resolve())
 }
@@ -156,19 +157,19 @@ function within(terms: Terms, send: (attempt: Attempt) => Promise<unknown>): Pro
   return new Promise((resolve, reject) => new Attempt(terms, resolve, reject).start(send))
 }
 
-/** Something asked of Redis, until it is answered or its time is up. */
+/** A command to Redis, until its reply or its deadline. */
 class Attempt extends Timed implements Wait {
   readonly #terms: Terms
   readonly #resolve: (reply: unknown) => void
   readonly #reject: (error: SluiceError) => void
-  /** By the performance clock; 0 while it is not sent. */
+  /** By the performance clock; 0 until it is sent. */
   #sentAt = 0
   #late = false
   #callOff = () => {}
 
   constructor(terms: Terms, resolve: (reply: unknown) => void, reject: (error: SluiceError) => void) {
     const { connection, timeoutMs } = terms
-    // The first connection is waited for, once: processes that start together must not each count alone.
+    // The first connection is awaited once: processes that start together must not each count by themselves.
     super(Math.max(performance.now() + timeoutMs, connection.startsUntil()))
     this.#terms = terms
     this.#resolve = resolve
@@ -203,12 +204,12 @@ class Attempt extends Timed implements Wait {
     this.#dueIn(Math.max(this.#terms.timeoutMs, this.#terms.connection.connectTimeoutMs))
   }
 
-  /** Its time counts from now on. */
+  /** Notes that the command is sent. Its timeout runs from now on. */
   sent(): void {
     if (this.#sentAt > 0) return
     const waitedMs = this.#terms.timeoutMs - (this.dueAt - performance.now())
     this.#sentAt = performance.now()
-    // Nearly always nothing was waited for.
+    // Nearly always, there was no wait.
     if (waitedMs > 1 || waitedMs < 0) this.#dueIn(this.#terms.timeoutMs)
   }
 
@@ -225,7 +226,7 @@ class Attempt extends Timed implements Wait {
     this.#reject(unavailable(`no answer within ${timeoutMs} ms${because(last)}`, last))
   }
 
-  /** For how many ms more it is worth waiting: while this process did not run, and while others get their replies. */
+  /** Further ms to wait: for time in which this process did not run, and while other commands get replies. */
   #moreMs(stalledMs: number): number {
     const { timeoutMs, pulse } = this.#terms
     const now = performance.now()
@@ -256,7 +257,7 @@ function because(error: Error | undefined): string {
   return error ? `: ${error.message || (error as NodeJS.ErrnoException).code}` : ''
 }
 
-/** Whether a server refused a command because it had only some of its keys: their slot is on the move. Nothing ran. */
+/** Whether a server refused a command because it had only some of its keys, as their slot is migrating. Nothing ran. */
 export function isTryAgain({ message }: Error): boolean {
   return message.startsWith('redis: TRYAGAIN')
 }

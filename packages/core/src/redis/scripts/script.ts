@@ -10,30 +10,30 @@ import {
   UNIFORM_SCRIPTS,
 } from './scripts.generated.js'
 
-/** The kinds of the port: lua/cells has no others. `KIND_CALLS` in `health/probing.ts` has them all. */
+/** The kinds of the port. lua/cells has no others, and `KIND_CALLS` in `health/probing.ts` has all of them. */
 const kinds: readonly KernelName[] = KINDS
 
-/** The number by which decide.lua knows the kind of a cell. */
+/** The number of a cell's kind in decide.lua. */
 export function kindNumber({ kernel }: Cell): number {
   return kinds.indexOf(kernel) + 1
 }
 
 const bitOf = (kind: KernelName) => 1 << kinds.indexOf(kind)
 
-/** Where a plan has several cells. */
+/** Set if a plan has several cells. */
 const SEVERAL = 1 << KINDS.length
-/** Where a cell is shared by several limits. */
+/** Set if several limits share a cell. */
 const SHARED = 1 << (KINDS.length + 1)
-/** Where something is refunded or renewed. */
+/** Set if a request is a refund, release or renewal. */
 export const REFUNDS_OR_RENEWS = 1 << (KINDS.length + 2)
 
-/** Where refusals are strikes. */
+/** Set if refusals are strikes. */
 export const BANS = 1 << (KINDS.length + 3)
 
-/** Where cells share a key. */
+/** Set if cells share a key. */
 export const JOINT = 1 << (KINDS.length + 4)
 
-/** Where decisions look for requests that wait for their turn across processes. */
+/** Set if decisions check for requests that wait for their turn across processes. */
 export const TURNS = 1 << (KINDS.length + 5)
 
 const bitsOf = (sections: readonly Section[]) =>
@@ -45,7 +45,10 @@ function isShared({ limits }: Cell): boolean {
   return limits.length > 1
 }
 
-/** What a plan needs of decide.lua, as a sum of bits; a batch needs those of its plans, and of `REFUNDS_OR_RENEWS`, `BANS` and `TURNS` what it asks for. */
+/**
+ * The parts of decide.lua that a plan needs, as a sum of bits. A batch needs the bits of its plans, and those of
+ * `REFUNDS_OR_RENEWS`, `BANS` and `TURNS` that its requests require.
+ */
 export function partsFor({ cells }: Plan): number {
   let parts = cells.length > 1 ? SEVERAL : 0
   for (const cell of cells) {
@@ -56,22 +59,22 @@ export function partsFor({ cells }: Plan): number {
   return parts
 }
 
-/** Of a batch for which there is a script of one kind. */
+/** The parts of a batch for which there is a script of one kind. */
 function uniformParts({ kind, isShared, isJoint }: KindScript): number {
   return bitOf(kind) | (isShared ? SHARED : 0) | (isJoint ? SEVERAL | JOINT : 0)
 }
 
-/** By what a batch needs: the scripts that the build makes for plans of cells of one kind. */
+/** The scripts that the build makes for plans with cells of one kind, by the parts that a batch needs. */
 const uniform = new Map(UNIFORM_SCRIPTS.map((made) => [uniformParts(made), made.script]))
 
-/** decide.lua, with what a batch must need for a piece to be needed. */
+/** The pieces of decide.lua, each with the parts that require it. */
 const pieces = DECIDE_PIECES.map((piece) => ({ bits: bitsOf(piece.sections), piece }))
 
 const variants = new Map<number, LuaScript>()
 
 /**
- * The script that decides a batch, by what it needs: one that the build has made for it, or decide.lua with only these
- * parts. Redis makes every function of a script anew on every run: one decision then costs a fraction.
+ * The script for a batch, by the parts that it needs: a script made by the build, or decide.lua with only these parts.
+ * Redis creates every function of a script again on every run, so fewer parts make a single decision much cheaper.
  */
 export function decideScriptFor(parts: number): LuaScript {
   const made = uniform.get(parts)
@@ -88,8 +91,8 @@ export function decideScriptFor(parts: number): LuaScript {
 }
 
 /**
- * The script that decides one charge of one cell and nothing else. Its parameters stand in its text, so that there is one
- * for each cell of another kind or with other parameters.
+ * The script that decides one charge of one cell and nothing else. The parameters are part of its source, so there is
+ * one script per kind and parameters.
  */
 export function oneScriptFor(cell: Cell): LuaScript {
   const shared = isShared(cell)
@@ -102,14 +105,14 @@ export function oneScriptFor(cell: Cell): LuaScript {
   return {
     name,
     sha1: sha1Of(whole()),
-    // Put together when it is sent: a store may have many of them.
+    // Built when it is sent, as a store may have many of these scripts.
     get source() {
       return whole()
     },
   }
 }
 
-/** By which Redis knows a script. */
+/** The SHA-1 by which Redis identifies a script. */
 function sha1Of(source: string): string {
   return createHash('sha1').update(source).digest('hex')
 }

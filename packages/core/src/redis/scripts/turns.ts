@@ -1,10 +1,10 @@
 import type { Plan, SharesTurns, StoreRequest, WaitingClass } from '../../store/store.js'
 import { keyStart } from './keys.js'
 
-/** Of a cell: the record of its waiters. */
+/** A cell's record of waiters. */
 export interface WaitingRecord {
   readonly identity: number
-  /** What follows the identity in its key. */
+  /** The text after the identity in its key. */
   readonly suffix: string
 }
 
@@ -17,7 +17,7 @@ export function waitingKeys(
   return waiting.map(({ identity, suffix }) => keyStart(prefix, identities[identity] as string) + suffix)
 }
 
-/** What lua/turns.lua is sent. */
+/** The keys and arguments of lua/turns.lua. */
 export function encodeWaiting(
   key: string,
   process: string,
@@ -29,7 +29,7 @@ export function encodeWaiting(
   return { keys: [key], args: [process, ttlMs, marker ?? '', ...classesText(classes)].map(String) }
 }
 
-/** What decide.lua is sent of the turn of a request. */
+/** Appends the arguments of decide.lua for the turn of a request. */
 export function pushTurn(args: string[], { turn, plan: { sharesTurns } }: StoreRequest): void {
   args.push(turn?.process ?? '')
   if (!turn) return

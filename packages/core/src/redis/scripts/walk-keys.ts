@@ -3,9 +3,9 @@ import { unreadable } from './reply-reader.js'
 import { run } from './run.js'
 import { forgetScript, keptScript, type LuaScript } from './scripts.generated.js'
 
-// Both walk through all keys of a server, in a cluster of the master that has a key which begins like `start`.
+// Both functions scan all keys of a server; in a cluster, of the master with the slot of `start`.
 
-/** What follows `start` in the names of the keys that begin with it; a name may come twice. */
+/** The remainders of key names that begin with `start`. A name may occur twice. */
 export async function restsOfKeys(connection: Connection, timeoutMs: number, start: string): Promise<string[]> {
   const rests: string[] = []
   await walk(connection, timeoutMs, keptScript, start, [], (reply) => {
@@ -16,12 +16,12 @@ export async function restsOfKeys(connection: Connection, timeoutMs: number, sta
   return rests
 }
 
-/** Deletes the keys that begin with `start`; with a `member`, only what they hold of that. */
+/** Deletes the keys that begin with `start`; with a `member`, only that member of these keys. */
 export function forgetKeys(connection: Connection, timeoutMs: number, start: string, member: string): Promise<void> {
   return walk(connection, timeoutMs, forgetScript, start, [member], (reply) => reply)
 }
 
-/** `cursorIn`: where the part of a reply ended. */
+/** `cursorIn` returns the cursor in a reply. */
 async function walk(
   connection: Connection,
   timeoutMs: number,

@@ -15,7 +15,10 @@ import {
 } from '../../store/store.js'
 import { firstOfKeys } from '../scripts/keys.js'
 
-/** A part of a plan that is decided by itself, such as the cells of one slot, and the positions of its reports in the whole. */
+/**
+ * A part of a plan that is decided separately, such as the cells of one slot, with the positions of its reports in the
+ * plan.
+ */
 interface Part {
   readonly plan: Plan
   readonly identities: readonly number[]
@@ -24,18 +27,18 @@ interface Part {
 }
 
 /**
- * Decides a plan whose keys sit on different slots, which no script may touch together: every slot
- * decides its part all or none, and if one refuses, the others refund what they charged.
+ * Decides a plan whose keys are on different slots, which no script may access together. Every slot decides its part
+ * all or none; if one refuses, the others refund their charges.
  *
- * Holds in every order in which slots may run and answer (`test/deep/interleavings/slots.test.ts`):
- * - At no instant more is admitted than any limit has room for: an admitted request is charged on every slot.
- * - What is refused, blocked or failed is charged nowhere in the end, and is refunded once. Except that a call
- *   whose answer is lost may have run: where it was a charge or a refund, its slot stays charged.
- * - What a slot has refused, when all have answered, is refused: whether the others hear of it or not.
- * - A refusal that is to be charged (`CHARGE`) is charged on every slot, when all have answered; it takes no permits.
+ * Invariants in every order in which slots may run and reply (`test/deep/interleavings/slots.test.ts`):
+ * - At no instant are more units admitted than any limit has room for: an admitted request is charged on every slot.
+ * - A request that is refused, blocked or failed ends up charged nowhere, and is refunded once. Exception: a call whose
+ *   reply is lost may have run. If that was a charge or a refund, its slot may stay charged.
+ * - Once all slots have replied, a refusal by one slot is final, whether the refunds of the others arrive or not.
+ * - A refusal that must be charged (`CHARGE`) is charged on every slot once all have replied; it takes no permits.
  *
- * For the moment between the two phases a part is charged for a request that ends up refused, so another
- * may be refused that would have had room.
+ * Between the two phases, a part may be charged for a request that is refused in the end. Another request may then be
+ * refused although it would have had room.
  */
 export function decideAcrossSlots(
   given: StoreRequest,
@@ -47,7 +50,7 @@ export function decideAcrossSlots(
 }
 
 /**
- * The same for keys of one slot while that moves to another node: some are here and some there, so no script may touch
+ * The same for the keys of a slot that is migrating to another node. The keys are on two nodes, so no script may access
  * two of them. `decide` decides each key alone, without its blocks.
  */
 export function decideByKey(
@@ -62,8 +65,8 @@ async function decideInParts(
   parts: readonly Part[],
   decide: (part: StoreRequest, i: number) => Promise<StoreResult>,
 ): Promise<StoreResult> {
-  // A refusal is charged once it is certain, as no slot knows the limits, the blocks or the failure of another; what can never
-  // fit is charged nowhere.
+  // A refusal is charged only once it is certain, as no slot knows the limits, blocks or failures of another. A cost
+  // that can never fit is charged nowhere.
   const op = given.op !== CHARGE ? given.op : isImpossible(given) ? PEEK : CONSUME
   const request = { ...given, op }
   const requests = partRequests(request, parts)
@@ -82,7 +85,7 @@ async function decideInParts(
       else if (first.allowed) results[i] = { ...(await again(REFUND)), allowed: true }
     })
     const all = Promise.allSettled(seconds)
-    // A failure is not delayed by the refunds, and a refusal stays one, whether they succeed or not.
+    // A failure does not wait for the refunds. A refusal remains a refusal, whether they succeed or not.
     if (!failure) await all
   }
   if (failure) throw failure.reason
@@ -91,7 +94,10 @@ async function decideInParts(
   return result
 }
 
-/** Charges a refusal on a slot and returns what that leaves. Takes no permits, as a refused request is not in flight. */
+/**
+ * Charges a refusal on a slot and returns the result afterwards. Takes no permits, as a refused request is not in
+ * flight.
+ */
 async function refusalCharged(
   { plan }: Part,
   first: StoreResult,
@@ -100,16 +106,18 @@ async function refusalCharged(
   const charge = first.allowed ? first : await again(CHARGE)
   if (charge.allowed && plan.cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits)) await again(RELEASE)
   const after = first.allowed ? await again(PEEK) : charge
-  // Not what decided: a block or room that came meanwhile.
+  // A block or room that appeared meanwhile did not decide the request.
   return after.block || (charge.allowed && !first.allowed) ? first : after
 }
 
-/** The results that the result of the whole was put together from: slots have clocks, and a refund needs each one's. */
+/**
+ * The results of the parts behind a combined result. Slots have their own clocks, and a refund needs the time of each.
+ */
 const resultsOf = new WeakMap<StoreResult, readonly StoreResult[]>()
 
 const partsByPlan = new WeakMap<Plan, Record<string, readonly Part[]>>()
 
-/** The same parts for the same plan and grouping, so that a store can compare plans by identity. */
+/** Returns the same parts for the same plan and grouping, so that a store can compare plans by reference. */
 function knownParts(plan: Plan, grouping: string, make: () => Part[]): readonly Part[] {
   const byGrouping = partsByPlan.get(plan) ?? {}
   partsByPlan.set(plan, byGrouping)
@@ -157,7 +165,7 @@ function partRequests(request: StoreRequest, parts: readonly Part[]): StoreReque
   const charges = charge && resultsOf.get(charge)
   return parts.map((part, i) => {
     const { plan, identities, cells } = part
-    // What was charged as a whole, such as on one master, can still be refunded by parts.
+    // A charge of the whole plan, such as on one master, can still be refunded in parts.
     const own = charges?.length === parts.length ? charges[i] : charge && partResult(part, charge)
     return {
       op,
@@ -166,7 +174,7 @@ function partRequests(request: StoreRequest, parts: readonly Part[]): StoreReque
       costs: cells.map((i) => request.costs[i] as number),
       ...(needs && { needs: cells.map((i) => needs[i] as number) }),
       permitId,
-      // A part's refusal says nothing of the whole.
+      // A part's refusal says nothing about the whole request, so the deny cache must not repeat it.
       fresh: true,
       ...(turn && { turn: { ...turn, cell: cells.indexOf(turn.cell) } }),
       ...(own && { charge: own }),
@@ -174,7 +182,7 @@ function partRequests(request: StoreRequest, parts: readonly Part[]): StoreReque
   })
 }
 
-/** What the result of the whole says of a part. */
+/** The result of a part, taken from the result of the whole. */
 function partResult({ cells, positions }: Part, { now, allowed, values, offset, refunded }: StoreResult): StoreResult {
   const startOf = (position: number) => offset + position * STRIDE
   return {

@@ -3,13 +3,13 @@ import type { Server } from '../scripts/run.js'
 import type { CrossSlots } from './cross-slots.js'
 import type { KeySlots } from './key-slots.js'
 
-/** What the parts of a store have in common. */
+/** The state that the parts of a store share. */
 export interface RedisBase extends Server {
   /** The key that exists while any identity is blocked; undefined in a cluster, where no key shares a slot with all others. */
   readonly marker: string | undefined
-  /** Gets the outcome of each script. */
+  /** Receives the outcome of each script. */
   readonly breaker: Breaker
   readonly slots: KeySlots
-  /** Which masters of a cluster decide keys of several slots in one script; undefined where none is to. */
+  /** Knows which masters of a cluster decide keys of several slots in one script; undefined if that is disabled. */
   readonly crossSlots: CrossSlots | undefined
 }

@@ -3,27 +3,30 @@ import { probeKey } from '../health/probing.js'
 import { run } from '../scripts/run.js'
 import { crossSlotsScript } from '../scripts/scripts.generated.js'
 
-/** After so many failures in a row, or scripts without any of their keys, a master that passed the test is left out for a while. */
+/**
+ * Number of consecutive failures, or scripts without any of their keys, after which a tested master is not used for a
+ * while.
+ */
 const MAX_FAILURES = 3
-/** For how long a server that refuses undeclared keys is not asked again. */
+/** How long a server that refuses undeclared keys is not tested again. */
 const REFUSED_MS = 60_000
-/** For how long a master that did not have the keys is not asked again: the client's table of slots was out of date. */
+/** How long a master without the keys is not tested again: the client's table of slots was out of date. */
 const MOVED_MS = 500
 
-/** What `cross-slots.lua` replies. */
+/** Replies of `cross-slots.lua`. */
 const READ = 1
 const NOT_HERE = 0
 
 interface Master {
   isSupported: boolean
-  /** Until when it is not tried again, by the performance clock. */
+  /** Until when it is not tested again, by the performance clock. */
   until: number
   failures: number
 }
 
 /**
- * Which masters of a cluster decide keys of several slots in one script: Redis 7.0 and later, as long as no proxy stands
- * in between that wants keys declared. Tried by a script that only reads, so that no decision is lost to find out.
+ * Knows which masters of a cluster decide keys of several slots in one script: Redis 7.0 and later, unless a proxy in
+ * between requires declared keys. Masters are tested by a script that only reads, so that no decision is lost.
  */
 export class CrossSlots {
   readonly #connection: Connection
@@ -41,7 +44,7 @@ export class CrossSlots {
     return this.#masters.get(node)?.isSupported === true && this.#connection.isConnectedTo?.(node) === true
   }
 
-  /** The master of a slot, if a script may have keys there without declaring them. Where that is not known it is tried out. */
+  /** The master of a slot, if it accepts scripts with undeclared keys. An unknown master is tested. */
   nodeFor(slot: number, identity: string): string | undefined {
     const node = this.#connection.nodeOf(slot)
     if (this.isSupported(node)) return node
@@ -49,13 +52,13 @@ export class CrossSlots {
     return undefined
   }
 
-  /** Whether keys of these slots can be decided together: on one master, by one script. Not of refunds and releases. */
+  /** Whether keys of these slots can be decided together, by one script on one master. Not for refunds and releases. */
   areTogether(slots: readonly number[]): boolean {
     const node = this.#connection.nodeOf(slots[0] as number)
     return this.isSupported(node) && slots.every((slot) => this.#connection.nodeOf(slot) === node)
   }
 
-  /** Tries a master that has not been tried, with keys of slots that it should keep. */
+  /** Tests a master that was not tested yet, with keys of slots that it should have. */
   tryOut(node: string, keys: readonly string[]): void {
     const known = this.#masters.get(node)
     if (known && (known.isSupported || performance.now() < known.until)) return
@@ -71,7 +74,10 @@ export class CrossSlots {
     )
   }
 
-  /** Notes how a script with undeclared keys went: it was of use if it succeeded and had any of its keys on that master. */
+  /**
+   * Notes the outcome of a script with undeclared keys. It was of use if it succeeded and found any of its keys on that
+   * master.
+   */
   note(node: string, wasOfUse: boolean): void {
     const master = this.#masters.get(node)
     if (!master) return

@@ -4,7 +4,7 @@ import type { Connection } from '../clients/connection.js'
 import type { Breaker } from '../health/breaker.js'
 import { keyStart } from '../scripts/keys.js'
 
-/** On which slots the keys of identities are: all on 0 without a cluster, which has none. */
+/** The slots of identities' keys. Without a cluster, all keys are on slot 0. */
 export class KeySlots {
   readonly isCluster: boolean
   readonly #prefix: string
@@ -28,7 +28,7 @@ export class KeySlots {
     return !this.isCluster || identities.length === 1 || isOne(this.ofAll(identities))
   }
 
-  /** Why the servers of these are not asked. */
+  /** Why the servers of these identities are not used; undefined if they are. */
   causeFor(identities: readonly string[]): SluiceError | undefined {
     for (const identity of identities) {
       const cause = this.#breaker.causeFor(this.of(identity))
@@ -37,7 +37,7 @@ export class KeySlots {
     return undefined
   }
 
-  /** At once, without a promise: nothing waits for a Redis that is known to be away. */
+  /** Throws if the server of an identity is known to be unavailable. Synchronous, as nothing waits for such a Redis. */
   requireServer(identity: string): void {
     const cause = this.#breaker.causeFor(this.of(identity))
     if (cause) throw cause

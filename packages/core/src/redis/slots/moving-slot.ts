@@ -13,9 +13,9 @@ interface Moving extends Pick<RedisBase, 'connection' | 'prefix' | 'clock'> {
 }
 
 /**
- * Decides on a slot that moves from one master to another. Some of a decision's keys are here, some there, and those of a
- * new client in neither place: the cluster lets no script have two of them, but redirects each alone. So blocks are read
- * first, then each key is charged by itself, and refunded if another refuses.
+ * Decides on a slot that is migrating from one master to another. A decision's keys are on either master, and those of
+ * a new client on neither. The cluster redirects single keys, but allows no script with two of them. Blocks are
+ * therefore read first. Then each key is charged separately, and refunded if another refuses.
  */
 export async function decideOnMovingSlot(
   moving: Moving,
@@ -27,12 +27,12 @@ export async function decideOnMovingSlot(
     const block = await findBlock(moving, request, leftMs)
     if (block) return block
   }
-  // A strike would touch other keys: it is lost here, as one may be that is a second step.
+  // A strike would access other keys, so it is lost here. Strikes in a second step may be lost as well.
   const { strike: _, ...unstruck } = request
   return request.plan.cells.length === 1 ? decide(unstruck) : decideByKey(unstruck, decide)
 }
 
-/** Keys without their block keys, so mostly one. */
+/** Decides cell keys without block keys, usually one. */
 async function decideKey(
   { connection, prefix, clock, textOf }: Moving,
   request: StoreRequest,
@@ -65,7 +65,7 @@ async function findBlock(
     return ends === undefined ? [] : [{ ends: Number(ends), reason }]
   })
   if (blocks.length === 0) return undefined
-  // The clock of Redis decides whether a block has ended.
+  // Redis's clock determines whether a block has ended.
   const { now } = await decideByKey({ ...request, op: PEEK }, (part) => decideKey(moving, part, leftMs()))
   const block = blocks.find(({ ends }) => ends > now)
   return block && refusalBy(blockReport(block.reason, block.ends - now), now)

@@ -1,37 +1,39 @@
 /** An instant by the clocks of this process. */
 export interface Moment {
   readonly ms: number
-  /** How far the clock on the wall was ahead of that. */
+  /** How far the wall clock was ahead of `ms`. */
   readonly aheadMs: number
-  /** How often the user's clock had stepped back. */
+  /** How often the user's clock had stepped back by then. */
   readonly steps: number
 }
 
 /**
- * How old what is known of the clock on the wall may be, in ms that the monotonic one has counted. No machine falls
- * asleep and wakes within that: it takes a thousand times as long, on either side of the time that is not counted.
+ * How long a reading of the wall clock is reused, in ms of the monotonic clock. No machine falls asleep and wakes
+ * within that: each takes a thousand times as long.
  */
 const KNOWN_FOR_MS = 0.01
 
 /**
- * What the life of leases is measured by: never less than has passed for the store.
+ * The clock for the life of leases. It never measures less time than has passed for the store.
  *
- * Whichever clock has moved further counts. The monotonic one stands still while a machine sleeps, and when a
- * frozen one goes on elsewhere; the one on the wall may be set back. A clock of the user's is asked alone,
- * since the store goes by it, too; what began before it stepped back is over.
+ * The clock that has advanced further counts. The monotonic clock stands still while a machine sleeps, and when a
+ * frozen machine resumes elsewhere; the wall clock may be set back. A user's clock is used alone, as the store uses it,
+ * too. Leases that began before it stepped back are over.
  *
- * The monotonic clock is read each time. What the wall adds to it is how far it has come ahead since: nothing, but for
- * a sleep or a step. That is read again once the other has moved on by 10 µs, so that of many decisions in a row one
- * pays for it. What a decision then does not see happened less than that before it, as what comes between its reading
- * any clock and any action on it is not seen either.
+ * The monotonic clock is read each time. The wall clock adds the time by which it has come ahead since then: none,
+ * except for a sleep or a step. It is read again once the monotonic clock has advanced by 10 µs, so that one of many
+ * consecutive decisions pays for it. A decision may miss a step less than 10 µs before it. A step between reading any
+ * clock and acting on it would be missed as well.
  */
 export class LeaseClock {
   readonly #own: (() => number) | undefined
-  // Not looked up each time: the global is an accessor of Node's, for a tenth of what a decision costs.
+  // Stored once, as the global is an accessor in Node that costs a tenth of a decision.
   readonly #performance = performance
   #latestMs = Number.NEGATIVE_INFINITY
   #steps = 0
-  /** How far the clock on the wall was ahead of the monotonic one, and until when by that one this holds. */
+  /**
+   * How far the wall clock was ahead of the monotonic clock, and until when, by the monotonic clock, this is reused.
+   */
   #aheadMs = 0
   #knownUntilMs = Number.NEGATIVE_INFINITY
 
@@ -40,13 +42,13 @@ export class LeaseClock {
   }
 
   now(): Moment {
-    // What is measured from here must not begin with a step that was not seen yet.
+    // A measurement from here must not include an earlier, unnoticed step.
     this.#knownUntilMs = Number.NEGATIVE_INFINITY
     const ms = this.#own ? this.#readOwn(this.#own) : this.#read()
     return { ms, aheadMs: this.#aheadMs, steps: this.#steps }
   }
 
-  /** Milliseconds since `began`; infinite if that is not known. */
+  /** Milliseconds since `began`; infinite if unknown. */
   since(began: Moment): number {
     if (this.#own) {
       const ms = this.#readOwn(this.#own) - began.ms

@@ -10,39 +10,41 @@ export interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** The state of one plan and its identities in this process, and the lease that it holds for them. */
+/** The state of one plan and its identities in this process, with their lease. */
 export class Pool {
   readonly identities: readonly string[]
   lease: Lease | undefined
-  /** Decisions that wait for a lease under way, in order; undefined while none is. There is no lease then. */
+  /**
+   * Decisions that wait for a requested lease, in order; undefined if none is requested. There is no lease meanwhile.
+   */
   waiting: Waiting[] | undefined
-  /** False when a block or a reset has ended it: a lease that is still under way serves its waiters and ends, too. */
+  /** False once a block or a reset has ended the pool. A requested lease still serves its waiters, then ends, too. */
   isOpen = true
   isForgotten = false
-  /** Units admitted in this period, and in the one before. */
+  /** Units admitted in this period, and in the previous one. */
   admitted = 0
   #admittedBefore = 0
   #since: Moment
   readonly #size: number
   readonly #periodMs: number
-  /** Units that were free when the store last said so. */
+  /** Free units in the store's last report. */
   #room = 0
 
   constructor({ plan, identities }: StoreRequest, clock: LeaseClock) {
     this.identities = identities
     const { size, ttlMs } = (plan.cells[0] as Cell).lease as LeaseTerms
     this.#size = size
-    // Of segments, windows or intervals; infinite for cells that have none.
+    // Lengths of segments, windows or intervals; infinite for cells without any.
     const lengths = plan.cells.map(({ kernel, params }) => CELL_KINDS[kernel].lease.windowLength(params))
     this.#periodMs = Math.min(ttlMs, ...lengths)
     this.#since = clock.now()
   }
 
   /**
-   * How many units to ask for: the `least` that are needed now, or what a period before took, or this one until
-   * now, so that leases double while traffic keeps coming and shrink with it; of what is left for all, no more
-   * than half, so that close to the limit units go to the process that needs them. A multiple of `cost`, so that nothing is left
-   * over where all ask for the same.
+   * The number of units to request. At least `least`, which are needed now. Otherwise the units that the previous
+   * period took, or this one so far: leases double under steady traffic and shrink with it. At most half of the free
+   * units, so that close to the limit units go to the process that needs them. A multiple of `cost`, so that equal
+   * requests leave no remainder.
    */
   unitsFor(least: number, cost: number, clock: LeaseClock): number {
     const elapsedMs = clock.since(this.#since)
@@ -55,7 +57,7 @@ export class Pool {
     return Math.max(least, wanted - (wanted % cost))
   }
 
-  /** Whether the store had as much room when it last said so. */
+  /** Whether the store's last report had room for these units. */
   hasRoom(units: number): boolean {
     return units <= this.#room
   }
@@ -65,7 +67,7 @@ export class Pool {
     this.#room = block ? 0 : Math.min(...rooms)
   }
 
-  /** Leases did not do: only what is admitted from now on counts as demand. */
+  /** A lease failed: only units admitted from now on count as demand. */
   cool(): void {
     this.admitted = 0
     this.#admittedBefore = 0
@@ -80,14 +82,14 @@ export class Pool {
 export class PlanPools extends Map<string, Pool> {
   #walk: Iterator<[string, Pool]> | undefined
 
-  /** Starts the walk anew. A map's iterator keeps all that was in the map when it was asked last, gone or not. */
+  /** Restarts the walk. A map's iterator retains everything that was in the map at its last step, deleted or not. */
   rewind(): void {
     this.#walk = undefined
   }
 
-  /** Makes room for another pool if the next one, in a circle, holds nothing: a key that is asked for often is soon back. */
+  /** Makes room for another pool if the next one, in a circle, holds nothing: a frequent key is soon back. */
   evict(): boolean {
-    // Map iterators survive deletions and see additions, so one iterator can walk for ever.
+    // Map iterators survive deletions and see additions, so one iterator can walk indefinitely.
     let step = this.#walk?.next()
     if (!step || step.done) {
       this.#walk = this.entries()

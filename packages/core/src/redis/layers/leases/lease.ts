@@ -3,10 +3,10 @@ import { type Plan, REFUND, receiptsOf, STRIDE, type StoreRequest, type StoreRes
 import type { Moment } from './lease-clock.js'
 
 /**
- * Units that one charge has taken from every cell of a plan, to be spent in this process while its life lasts.
+ * Units that one charge has taken from every cell of a plan, to be spent in this process during the lease's life.
  *
- * Invariants: each of the `units` is spent, left or refunded, never two of these; and none is spent when
- * `lifeMs` have passed since before the charge was sent.
+ * Invariants: each unit is spent, left or refunded, never two of these. None is spent later than `lifeMs` from before
+ * the charge was sent.
  */
 export class Lease {
   readonly request: StoreRequest
@@ -14,13 +14,13 @@ export class Lease {
   readonly lifeMs: number
   /** Units that may still be spent. */
   left: number
-  /** Whether units that come back may be spent again, as far as its life lasts. */
+  /** Whether refunded units may be spent again during its life. */
   isOpen = true
-  /** Its charge is not there any more, so nothing of it is ever refunded. */
+  /** Its charge was forgotten by the store, so no part of it is ever refunded. */
   isForgotten = false
   /** Units refunded to the store. */
   #returned = 0
-  /** What the store said when it was charged, and how long after `began` it was heard. */
+  /** The store's time at the charge, and the ms from `began` until the reply. */
   readonly now: number
   readonly repliedAfterMs: number
   readonly #values: readonly number[]
@@ -36,7 +36,7 @@ export class Lease {
     this.repliedAfterMs = repliedAfterMs
   }
 
-  /** The report of a decision made `sinceMs` after the result. What others took meanwhile is not known here. */
+  /** The report of a decision made `sinceMs` after the result. Units taken by others meanwhile are unknown here. */
   report(sinceMs: number): readonly number[] {
     const values = this.#values.slice()
     for (let i = 0; i < values.length; i += STRIDE) {
@@ -56,10 +56,10 @@ export class Lease {
   }
 
   /**
-   * The result of its charge of which `units` are not refunded yet, as a refund must see it: as if nothing else had
-   * been in its buckets, then or since. A lease returns its charge in parts, and of one charge no part may count
-   * twice: what is sure to be still in a bucket of it is what time has left of those units. Whatever is refunded
-   * in whatever order then leaves no less in a bucket than what was spent.
+   * The result of its charge for a refund, while `units` are not refunded yet. It is as if nothing else had been in its
+   * buckets, then or since. A lease returns its charge in parts, and no part may count twice. Only the part of those
+   * units that time has not paid off is certainly still in a bucket. Refunds in any order then leave no less in a
+   * bucket than was spent.
    */
   #standingAlone(units: number): StoreResult {
     const { cells } = this.request.plan
@@ -69,13 +69,16 @@ export class Lease {
       values[at] = CELL_KINDS[kernel].lease.receiptAlone(params, values[at] as number, units)
       at += STRIDE * limits.length
     }
-    // Nothing that is refunded can have been any of it.
+    // Assumes that no earlier refund was part of this charge.
     const refunded = cells.map(() => Number.MAX_SAFE_INTEGER)
     return { now: this.now, allowed: true, values, offset: 0, refunded }
   }
 }
 
-/** The result of a request that was met from a lease, or of the `isFirst`, for which the units were taken: the store has decided that. */
+/**
+ * The result of a request served from a lease. The store itself decided the first request, for which the units were
+ * taken (`isFirst`).
+ */
 export class Spent implements StoreResult {
   readonly now: number
   readonly allowed = true
@@ -85,7 +88,7 @@ export class Spent implements StoreResult {
   readonly lease: Lease
 
   constructor(lease: Lease, elapsedMs: number, isFirst: boolean) {
-    // Both are infinite where the clock stepped back under way.
+    // Both are infinite if the clock stepped back meanwhile.
     const sinceMs = elapsedMs > lease.repliedAfterMs ? Math.floor(elapsedMs - lease.repliedAfterMs) : 0
     this.now = lease.now + sinceMs
     this.lease = lease
@@ -94,12 +97,12 @@ export class Spent implements StoreResult {
   }
 }
 
-/** How long the units of a charge may be spent, from before it was sent. See `leased` in limits/lease.ts. */
+/** How long the units of a charge may be spent, in ms from before it was sent. See `leased` in limits/lease.ts. */
 function lifeOf(plan: Plan, result: StoreResult): number {
   const receipts = receiptsOf(plan, result)
   const lives = plan.cells.map(({ kernel, params, lease }, c) => {
     const end = CELL_KINDS[kernel].lease.windowEnd(params, receipts[c] as number, result.now)
-    // The store's clock was up to a ms further than it said.
+    // The store's clock was up to a ms further than its reply says.
     return Math.min(lease?.ttlMs ?? 0, end - result.now - 1)
   })
   return Math.min(...lives)

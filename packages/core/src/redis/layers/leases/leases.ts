@@ -17,21 +17,21 @@ import { LeaseClock } from './lease-clock.js'
 import { PlanPools, Pool, type Waiting } from './lease-pool.js'
 
 export interface LeasesOptions {
-  /** Says which identities one script decides for: what takes several is decided without leases. */
+  /** Determines whether one script can decide for the identities. Requests that need several scripts have no leases. */
   readonly slots: Pick<KeySlots, 'areOne'>
   readonly clock: (() => number) | undefined
 }
 
-/** Most keys with a lease, or that may soon have one; what comes beyond is decided by the store. */
+/** Maximum keys with a lease, or that may soon have one. The store decides for further keys. */
 const MAX_POOLS = 10_000
-/** How often leases are looked for that are over. */
+/** Interval of the search for expired leases. */
 const SWEEP_EVERY_MS = 100
 
 /**
- * Decides for plans with a lease: takes units of a key from the next layer, all cells at once, and spends them here
- * without a promise. What was deducted is spent, refunded or stranded until it lapses, never spent twice or
- * after its time; that the limits hold for when it is spent is up to the cells' parameters (limits/lease.ts).
- * Tried in every order of requests, results, time, resets and ends of processes by `test/deep/interleavings/leases.test.ts`.
+ * Decides for plans with a lease. Takes units of a key from the next layer, for all cells at once, and spends them here
+ * without a promise. Deducted units are spent, refunded, or stranded until they expire; they are never spent twice or
+ * too late. The cells' parameters ensure that limits hold at the time of spending (limits/lease.ts).
+ * `test/deep/interleavings/leases.test.ts` tries every order of requests, results, time, resets and ends of processes.
  */
 export class Leases implements Layer {
   readonly #options: LeasesOptions
@@ -70,16 +70,16 @@ export class Leases implements Layer {
   change(what: Change): undefined {
     if (what.kind === 'reset') {
       const { plan, identities } = what
-      // What was deducted is not in the state that comes after, and must neither be spent nor refunded.
+      // The state after a reset does not contain the deducted units, so they must neither be spent nor refunded.
       const isHit = (other: Plan) => other.cells.some(({ id }) => plan.cells.some((cell) => cell.id === id))
       this.#drop(plan.policy, identities, isHit, true)
     } else if (what.kind === 'block' || what.kind === 'unblock') {
-      // From now on Redis is asked.
+      // From now on, Redis decides.
       this.#drop(what.policy, [what.identity], () => true, false)
     }
   }
 
-  /** Returns what is left. */
+  /** Returns unspent units. */
   async close(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#timer)
@@ -115,17 +115,17 @@ export class Leases implements Layer {
     this.#underWay.note(this.#refilled(pool, waiting, units))
   }
 
-  /** Takes `units` and serves the waiters for them, in order. */
+  /** Requests `units` and serves the waiting requests, in order. */
   async #refilled(pool: Pool, waiting: Waiting[], units: number): Promise<void> {
     const { request } = waiting[0] as Waiting
     const charge: StoreRequest = { ...request, op: CONSUME, costs: request.costs.map(() => units) }
-    // Before it is sent, so that its life by the clocks here ends no later than by the store's.
+    // Taken before the charge is sent, so that the life by local clocks ends no later than by the store's.
     const began = this.#clock.now()
     let result: StoreResult
     try {
       result = await this.#next.decide(charge)
     } catch (error) {
-      // It may have been charged, so the next lease is taken only after as much traffic as the first one.
+      // The charge may have happened, so the next lease needs as much traffic as the first one.
       pool.cool()
       for (const { reject } of waiting) reject(error)
       return
@@ -135,7 +135,7 @@ export class Leases implements Layer {
     pool.observe(charge, result)
     if (result.allowed) this.#serve(pool, new Lease(charge, result, began, this.#clock.since(began)), waiting)
     else {
-      // A refusal of more than was asked for refuses no request.
+      // The charge was larger than any request, so its refusal refuses none of them.
       pool.cool()
       this.#serveEach(pool, waiting)
     }
@@ -147,13 +147,13 @@ export class Leases implements Layer {
     let served = 0
     for (const { request, resolve } of waiting) {
       const cost = request.costs[0] as number
-      // The first was decided by the store, however long ago.
+      // The store has decided the first request, however long ago.
       if (served > 0 && !(isAlive && cost <= lease.left)) break
       resolve(spend(pool, lease, cost, repliedAfterMs, served === 0))
       served++
     }
     pool.lease = lease
-    // With a life shorter than the way to the store, leases are in vain.
+    // Leases are useless if their life is shorter than the round trip.
     if (!isAlive) pool.cool()
     const rest = waiting.slice(served)
     if (!isAlive || !pool.isOpen || rest.length > 0) this.#end(pool)
@@ -165,12 +165,12 @@ export class Leases implements Layer {
 
   #serveEach(pool: Pool, waiting: readonly Waiting[]): void {
     for (const { request, resolve } of waiting) {
-      // What is thrown rejects.
+      // A thrown error rejects.
       resolve(new Promise((decided) => decided(this.#decidePlainly(pool, request))))
     }
   }
 
-  /** Ends a pool's lease: what is left goes back, before anything that is asked from now on. */
+  /** Ends a pool's lease. Unspent units are returned before any later request. */
   #end(pool: Pool): void {
     const { lease } = pool
     if (!lease) return
@@ -186,7 +186,7 @@ export class Leases implements Layer {
     if (!lease.isForgotten) await this.#next.decide(lease.refund(units))
   }
 
-  /** What a verdict refunds: to its lease while that lives, else to the store, of what the lease was charged. */
+  /** Refunds units to their lease while that lives, otherwise to the store, as a part of the lease's charge. */
   #takeBack(request: StoreRequest): StoreResult | Promise<StoreResult> {
     const { charge } = request
     if (!(charge instanceof Spent)) return this.#next.decide(request)
@@ -199,11 +199,11 @@ export class Leases implements Layer {
     return this.#returnUnits(lease, units).then(() => charge)
   }
 
-  /** The store's result, with the units that this process holds added. */
+  /** The store's result plus this process's unspent units. */
   #peek(pool: Pool | undefined, request: StoreRequest): StoreResult | Promise<StoreResult> {
     const cost = Math.max(...request.costs)
     if (!pool?.lease) return this.#next.decide(request)
-    // Neither would this request be met from it.
+    // A request of this cost would not be served from the lease either.
     if (cost > this.#leftOf(pool)) this.#end(pool)
     return whenKnown(this.#next.decide(request), (result): StoreResult => {
       const left = result.block ? 0 : this.#leftOf(pool)
@@ -269,7 +269,7 @@ export class Leases implements Layer {
         this.#pools--
       }
       if (pools.size === 0) this.#byPlan.delete(plan)
-      // While there is room, nothing is evicted.
+      // Nothing is evicted while there is room.
       else if (this.#pools < MAX_POOLS) pools.rewind()
     }
     if (this.#pools > 0) return
@@ -284,7 +284,7 @@ function spend(pool: Pool, lease: Lease, cost: number, elapsedMs: number, isFirs
   return new Spent(lease, elapsedMs, isFirst)
 }
 
-/** Identities as one text: different ones never as the same. */
+/** Identities as one text. Different identities never give the same text. */
 function nameOf(identities: readonly string[]): string {
   if (identities.length === 1) return identities[0] as string
   return identities.map((identity) => `${identity.length}:${identity}`).join('')

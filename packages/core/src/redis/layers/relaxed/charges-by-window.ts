@@ -1,4 +1,4 @@
-/** What was charged, by the window or segment that it counts in: nearly always one. */
+/** Charged units by the window or segment that counts them. Nearly always, there is one. */
 export class ChargesByWindow {
   readonly #windows: number[] = []
   readonly #units: number[] = []
@@ -15,12 +15,12 @@ export class ChargesByWindow {
     } else this.#units[known] = (this.#units[known] as number) + units
   }
 
-  /** Each window, with the units that were charged in it. */
+  /** Calls `call` for each window with its charged units. */
   forEach(call: (window: number, units: number) => void): void {
     for (const [i, units] of this.#units.entries()) if (units !== 0) call(this.#windows[i] as number, units)
   }
 
-  /** What lua/exchange.lua takes of it, after how many texts that is. */
+  /** Appends the arguments for lua/exchange.lua: their number, then the windows and units. */
   push(args: string[]): void {
     const sizeAt = args.push('') - 1
     this.forEach((window, units) => {

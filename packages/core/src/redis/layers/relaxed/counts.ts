@@ -4,27 +4,27 @@ import type { LocalCount } from './local-count.js'
 import { LocalCounter } from './local-counter.js'
 import { LocalSegments } from './local-segments.js'
 
-/** What Redis's clock said in a reply, and when that was here: by the performance clock. */
+/** Redis's time in a reply (`now`), and when the reply arrived (`at`), by the performance clock. */
 export interface ObservedTime {
   readonly now: number
   readonly at: number
-  /** By how much more, in ms, Redis's clock may be ahead of what was read. */
+  /** The ms by which Redis's clock may additionally be ahead of `now`. */
   readonly spreadMs: number
 }
 
-/** With its identity, its entry in two tables and what is to be sent of it, a count takes about so many numbers in memory. */
+/** Approximate memory of a count, in numbers: its identity, its entries in two tables and its unsent charges. */
 const NUMBERS_OF_ANY = 64
 
-/** The cell of all plans that count in one state, and what this process counts in it by identity. */
+/** The counts of this process by identity in one cell, for all plans that share the cell's state. */
 export class CountTable {
   readonly cell: Cell
   readonly policy: string
-  /** Another policy whose blocks and bans refuse its identities. */
+  /** Another policy whose blocks and bans apply to its identities. */
   readonly banningPolicy: string | undefined
-  /** How many numbers each count takes in memory, about. */
+  /** Approximate memory of each count, in numbers. */
   readonly numbers: number
   readonly counts = new Map<string, Count>()
-  /** Identities that were asked of Redis once since the last round, with the order in which that was sent: see `Outbox.order`. */
+  /** Identities that Redis decided once since the last round, with the position of that request: see `Outbox.order`. */
   readonly askedOnce = new Map<string, number>()
 
   constructor({ policy, banningPolicy }: Plan, cell: Cell) {
@@ -35,16 +35,16 @@ export class CountTable {
   }
 }
 
-/** Units that Redis was asked for, by a decision. */
+/** Units that a decision requested from Redis. */
 export interface Asked {
   readonly units: number
-  /** When it was sent, in the order of all that is: see `Outbox.order`. */
+  /** The position of the request in the order of all that is sent: see `Outbox.order`. */
   readonly order: number
-  /** Whether it waits for its reply. */
+  /** Whether the request waits for its reply. */
   isOpen: boolean
 }
 
-/** What this process counts of one identity in one cell. */
+/** This process's count of one identity in one cell. */
 export class Count {
   readonly table: CountTable
   readonly identity: string
@@ -52,18 +52,18 @@ export class Count {
   readonly syncEveryMs: number
   readonly local: LocalCount
   readonly #clock: (() => number) | undefined
-  /** Whether decisions are made here: once Redis has said what it counts. */
+  /** Whether decisions are made here, which is so once Redis has reported its count. */
   isOpen = false
   observed: ObservedTime | undefined
-  /** Whether anything was decided here since it was sent last. */
+  /** Whether a decision was made here since the count was last sent. */
   isUsed = false
-  /** Whether it was dropped: nothing of it is to be sent any more. */
+  /** Whether the count was dropped. Dropped counts are not sent. */
   isGone = false
-  /** Whether it is to be sent alone and without its block keys: its slot is on the move, or was elsewhere. */
+  /** Whether the count must be sent alone and without block keys: its slot is migrating, or was on another node. */
   isAlone = false
-  /** What may not be in what Redis says next: it was asked for after that was sent. */
+  /** Requested units that Redis's next report may lack, as they were requested after the exchange was sent. */
   asked: Asked[] = []
-  /** What exchanges carry that were not replied to, in order. */
+  /** Charges in exchanges without a reply yet, in order. */
   underWay: ChargesByWindow[] = []
 
   constructor(
@@ -81,7 +81,10 @@ export class Count {
     this.local = localCountOf(table.cell)
   }
 
-  /** The time of Redis, once a reply has named it. Milliseconds are rounded down: what has not surely come, has not. */
+  /**
+   * Redis's time, after the first reply. Rounded down to ms, so that an instant counts as reached only if it certainly
+   * is.
+   */
   nowAt(performanceNow: number): number {
     const { now, at } = this.observed as ObservedTime
     return this.#clock ? this.#clock() : now + Math.floor(performanceNow - at)
@@ -91,23 +94,23 @@ export class Count {
     return this.nowAt(performance.now())
   }
 
-  /** Charges what is to be sent to Redis, by its clock. */
+  /** Charges units that will be sent to Redis, by its clock. */
   charge(cost: number, now: number): void {
     this.local.charge(cost, now, now + (this.observed as ObservedTime).spreadMs)
   }
 
-  /** Whether anything waits for a reply. */
+  /** Whether a request or exchange waits for a reply. */
   get isAsked(): boolean {
     return this.underWay.length > 0 || this.asked.some(({ isOpen }) => isOpen)
   }
 
-  /** Whether nothing would be lost or noticed without it. */
+  /** Whether the count can be dropped without any effect. */
   get isIdle(): boolean {
     return !this.isUsed && !this.isAsked && !this.local.hasUnsent
   }
 }
 
-/** An empty count of a cell. Policies refuse the kinds that are not exchanged. */
+/** Makes an empty count of a cell. Policies reject kinds that cannot be exchanged. */
 function localCountOf({ kernel, params }: Cell): LocalCount {
   if (kernel === 'counter') return new LocalCounter(params)
   if (kernel === 'segments') return new LocalSegments(params)

@@ -16,15 +16,16 @@ export interface ExchangeOptions extends RedisBase {
   readonly texts: PlanTexts
 }
 
-/** What an exchange carries of a count. */
+/** The part of a count that an exchange carries. */
 interface Carried {
   readonly count: Count
   readonly unsent: ChargesByWindow
 }
 
 /**
- * Sends Redis what was charged on some counts, and goes on from what it replies. Sent once: what may have reached Redis is
- * not sent again, for it would count twice. Resolves when that is over, however it went. `order`: of all that is sent.
+ * Sends the charges of some counts to Redis, and continues from its reply. Charges that may have reached Redis are
+ * never sent again, as they would count twice. Resolves when the exchange has ended, whatever its outcome. `order`: its
+ * position in the order of all that is sent.
  */
 export async function exchange(
   options: ExchangeOptions,
@@ -60,7 +61,7 @@ export async function exchange(
   }
 }
 
-/** Takes what a count has to send. What is charged on it from now on goes with a later exchange. */
+/** Takes the unsent charges of a count. Later charges go with a later exchange. */
 function carry(count: Count): Carried {
   const unsent = count.local.takeUnsent()
   count.underWay.push(unsent)
@@ -71,7 +72,7 @@ function drop({ count, unsent }: Carried): void {
   count.underWay = count.underWay.filter((other) => other !== unsent)
 }
 
-/** As lua/exchange.lua takes it: by cell, in the order in which `hear` reads the reply. */
+/** Encodes the arguments of lua/exchange.lua, by cell, in the order in which `observe` reads the reply. */
 function encodeExchange(
   { prefix, clock, marker, texts }: ExchangeOptions,
   byTable: ReadonlyMap<CountTable, readonly Carried[]>,
@@ -107,7 +108,7 @@ function observe(
   const saidAt = reply.uint48()
   const now = clock ? clock() : saidAt
   const at = performance.now()
-  // Redis's ms may be about to end when it is read, and it was read after this was sent.
+  // Redis read its clock after the exchange was sent, and its ms may have been about to end.
   const observed: ObservedTime = { now: saidAt, at, spreadMs: clock ? 0 : Math.ceil(at - sentAt) + 1 }
   for (const carried of all) {
     const { count, unsent } = carried
@@ -122,12 +123,12 @@ function observe(
     count.observed = observed
     count.isAlone = false
     count.local.observe(reply, now, count.underWay)
-    // By their order: replies that came in one go reach their callers in any.
+    // Compared by position, as replies that arrive together reach their callers in any order.
     if (count.asked.length > 0) {
       count.asked = count.asked.filter((asked) => asked.order > order)
       for (const { units } of count.asked) count.local.assume(units, now)
     }
-    // Where an identity is blocked, Redis is asked: its result says why, and until when.
+    // Redis decides for a blocked identity: its result has the reason and the end.
     count.isOpen = outcome !== BLOCKED
   }
   reply.end()

@@ -8,38 +8,41 @@ import { type ExchangeOptions, exchange } from './exchange.js'
 
 export interface ExchangesOptions extends ExchangeOptions {
   readonly outbox: Outbox
-  /** Called with counts that hold nothing that would be missed. */
+  /** Called with counts that can be dropped. */
   readonly onIdle: (count: Count) => void
 }
 
-/** Most counts in one script: Redis is held for about a millisecond. */
+/** Maximum counts in one script, which occupies Redis for about a millisecond. */
 const MAX_IN_SCRIPT = 128
-/** From so many counts under way on, no more are sent in a round: their replies may come in one turn of the event loop. */
+/** Maximum counts under way in a round: their replies may arrive in one turn of the event loop. */
 const MAX_UNDER_WAY = 256
-/** For how long a round holds the event loop at a time, in ms, and then by one more script. */
+/** How long a round occupies the event loop at a time, in ms, plus one more script. */
 const SLICE_MS = 1
-/** Of how many counts at a time those are put together that go in one script. */
+/** Number of counts that are grouped into scripts at a time. */
 const MAX_AT_ONCE = 1024
-/** Most identities of a round that are remembered for having been asked of Redis, about 10 MB. Then all are forgotten early. */
+/**
+ * Maximum remembered identities of a round that Redis has decided, about 10 MB. At the maximum, all are forgotten
+ * early.
+ */
 const MAX_ASKED_ONCE = 100_000
 
-/** The counts of one `syncEvery`: one timer for all of them, while there are any, or identities that were asked once. */
+/** The counts of one `syncEvery`. One timer serves all of them, while there are counts or remembered identities. */
 class Round {
   readonly counts = new Set<Count>()
-  /** Whose `askedOnce` ends with the round, and how many identities these have. */
+  /** Tables whose `askedOnce` ends with the round, and their number of identities. */
   readonly tables = new Set<CountTable>()
   askedOnce = 0
   timer: NodeJS.Timeout | undefined
   isUnderWay = false
-  /** Whether its time came while it was. */
+  /** Whether the next round was due while this one was under way. */
   isLate = false
 }
 
-/** Sends counts to Redis: at their time, a few scripts after the other, and out of turn what a decision needs at once. */
+/** Sends counts to Redis: in rounds, a few scripts at a time, and at once if a decision needs them. */
 export class Exchanges {
   readonly #options: ExchangesOptions
   readonly #rounds = new Map<number, Round>()
-  /** What goes before the decisions that wait. */
+  /** Counts to send before the waiting decisions. */
   readonly #due = new Set<Count>()
   readonly #underWay = new UnderWay()
   #isClosed = false
@@ -52,7 +55,7 @@ export class Exchanges {
     this.#roundOf(count.syncEveryMs).counts.add(count)
   }
 
-  /** Remembers until the round ends that a decision was asked of Redis. Call it once that waits to be sent. */
+  /** Remembers until the round ends that Redis was asked to decide. Call it once the request waits to be sent. */
   noteAsked(table: CountTable, identity: string, syncEveryMs: number): void {
     if (this.#isClosed) return
     const round = this.#roundOf(syncEveryMs)
@@ -64,7 +67,9 @@ export class Exchanges {
     round.tables.add(table)
   }
 
-  /** Whether it was asked of Redis in this round, and that was sent: an exchange that comes now finds it charged. */
+  /**
+   * Whether a request for the identity was sent to Redis in this round, so that an exchange sent now finds its charge.
+   */
   wasAsked(table: CountTable, identity: string): boolean {
     const order = table.askedOnce.get(identity)
     return order !== undefined && order < this.#options.outbox.orderOfDue
@@ -77,7 +82,7 @@ export class Exchanges {
     return round
   }
 
-  /** Sends a count before the decisions that are asked from now on. */
+  /** Sends a count before all later decisions. */
   now(count: Count): void {
     if (this.#due.size === 0) this.#options.outbox.addFirst(this.#sendDue)
     this.#due.add(count)
@@ -89,7 +94,7 @@ export class Exchanges {
     for (const { some, to } of scripts) this.#send(some, to, order)
   }
 
-  /** Sends all that there is to send, and resolves once that is over, however it went. */
+  /** Sends all unsent charges. Resolves when that has ended, whatever its outcome. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#options.outbox.flush()
@@ -104,7 +109,7 @@ export class Exchanges {
   }
 
   async #pass(round: Round, syncEveryMs: number): Promise<void> {
-    // Where Redis takes longer than that, the next one waits for it.
+    // If a round takes longer than its interval, the next round waits for it.
     round.isLate = round.isUnderWay
     if (round.isUnderWay) return
     if (round.counts.size === 0 && round.askedOnce === 0) {
@@ -143,10 +148,10 @@ export class Exchanges {
     let sent: Promise<void>[] = []
     let underWay = 0
     for (const { some, to } of this.#scripts(counts)) {
-      // Since they were looked through, some may have been dropped, and the store closed.
+      // Counts may have been dropped, or the store closed, since the counts were selected.
       const wanted = some.filter(({ isGone, local }) => !isGone && (local.hasUnsent || !this.#isClosed))
       if (wanted.length === 0) continue
-      // What was asked before is sent before. What is charged from here on goes with a later exchange.
+      // Earlier requests are sent first. Later charges go with a later exchange.
       const { outbox } = this.#options
       outbox.flush()
       for (const count of wanted) count.isUsed = false
@@ -156,7 +161,7 @@ export class Exchanges {
         await Promise.all(sent)
         sent = []
         underWay = 0
-        // Replies were read in this turn.
+        // Replies were processed in this turn.
         await slice.next()
       } else if (slice.isOver) await slice.next()
     }
@@ -167,7 +172,7 @@ export class Exchanges {
     return this.#underWay.note(exchange(this.#options, counts, to, order))
   }
 
-  /** What goes in which script: by master where that can be, else by slot. */
+  /** Groups counts into scripts: by master if possible, otherwise by slot. */
   #scripts(counts: Iterable<Count>): { some: readonly Count[]; to: Destination }[] {
     const { crossSlots } = this.#options
     const wanted = [...counts].filter(({ isGone }) => !isGone)
@@ -186,7 +191,7 @@ export class Exchanges {
   }
 }
 
-/** From one turn of the event loop to the next: what has to be done is done in such pieces. */
+/** A slice of work within one turn of the event loop. */
 class Slice {
   #until = performance.now() + SLICE_MS
 
@@ -200,7 +205,7 @@ class Slice {
   }
 }
 
-/** While Redis is away the fallback goes on from what was counted, as long as that counts for anything. */
+/** During an outage, the fallback continues from this count, as long as the count has any effect. */
 function isNeededWhileAway(count: Count): boolean {
   return count.isAsked || (count.observed !== undefined && count.local.resetAfter(count.now()) > 0)
 }

@@ -2,42 +2,45 @@ import type { ReplyReader } from '../../scripts/reply-reader.js'
 import { ChargesByWindow } from './charges-by-window.js'
 
 /**
- * What this process counts in one cell of one identity: what Redis said last, and on top what was charged here, by the
- * kernels that Redis decides by. Charges are sent by the window, or segment, that they count in.
+ * This process's count in one cell of one identity: Redis's last report plus the charges made here, by the same kernels
+ * as in Redis. Charges are sent by the window or segment that counts them.
  *
- * Instants are of Redis's clock, of which a process knows a little less than it needs. `now` has surely come: what
- * turns by then, has. `latest` may have come: so a charge is noted as of then, and no window that it may have been in
- * misses it. With a user's clock both are the same.
+ * Instants are by Redis's clock, which a process knows only approximately. `now` has certainly been reached, so windows
+ * that end by then are over. `latest` may have been reached: charges are recorded as of then, so that every window that
+ * may contain the charge counts it. With a user's clock, both are equal.
  */
 export abstract class LocalCount {
-  /** Charged close to the end of a window: perhaps in the next one, which starts then. */
+  /**
+   * Units charged close to the end of a window, which may belong to the next window, and the start or number of that
+   * window.
+   */
   protected nextCount = 0
   protected next = 0
-  /** What was charged here and is not in what Redis has said. */
+  /** Charges made here that Redis's last report does not include. */
   protected unsent = new ChargesByWindow()
 
   /** Milliseconds until a cost has room: 0 now, -1 never. */
   abstract wait(cost: number, now: number): number
-  /** Charges what is to be sent to Redis. */
+  /** Charges units that will be sent to Redis. */
   abstract charge(cost: number, now: number, latest: number): void
-  /** Counts (or with a negative cost takes back) what Redis has been asked for meanwhile, and counts itself. */
+  /** Counts units requested from Redis meanwhile, which Redis counts itself. A negative cost takes them back. */
   abstract assume(cost: number, now: number): void
-  /** Takes the receipt of a charge that Redis has made. */
+  /** Observes the receipt of a charge made by Redis. */
   observeReceipt?(receipt: number): void
   /** Refunds units of a charge that was made here. */
   abstract refund(cost: number, receipt: number, now: number): void
-  /** Milliseconds until it is as good as new. */
+  /** Milliseconds until the count has no effect. */
   abstract resetAfter(now: number): number
   /** Units that have room. */
   protected abstract room(now: number): number
-  /** What a refund of a charge that is made now needs. */
+  /** The receipt of a charge made now, for its refund. */
   protected abstract get receipt(): number
-  /** Takes what Redis has said. */
+  /** Reads Redis's report. */
   protected abstract read(reply: ReplyReader, now: number): void
-  /** Counts units that were charged here, in the window that they were charged in. */
+  /** Counts units that were charged here, in the window of their charge. */
   protected abstract recount(window: number, units: number, now: number): void
 
-  /** Appends what a limit reports; `need` where it was refused. */
+  /** Appends the report of a limit; `need` is given for a refusal. */
   report(values: number[], now: number, need: number | undefined): void {
     const room = this.room(now)
     const reset = this.resetAfter(now)
@@ -45,7 +48,7 @@ export abstract class LocalCount {
     else values.push(room, this.wait(need, now), reset, this.wait(room + 1, now))
   }
 
-  /** Goes on from what Redis has said, with what it did not know: what is under way, and what is still to be sent. */
+  /** Continues from Redis's report, plus the charges that it lacks: those under way, and those not yet sent. */
   observe(reply: ReplyReader, now: number, underWay: readonly ChargesByWindow[]): void {
     this.nextCount = 0
     this.read(reply, now)
@@ -56,19 +59,19 @@ export abstract class LocalCount {
     }
   }
 
-  /** Whether there is anything to send. */
+  /** Whether there are unsent charges. */
   get hasUnsent(): boolean {
     return !this.unsent.isEmpty
   }
 
-  /** Takes what there is to send. */
+  /** Takes the unsent charges. */
   takeUnsent(): ChargesByWindow {
     const taken = this.unsent
     this.unsent = new ChargesByWindow()
     return taken
   }
 
-  /** Puts back what was not sent. */
+  /** Puts back charges that were not sent. */
   putBack(sent: ChargesByWindow): void {
     sent.forEach((window, units) => {
       this.unsent.add(window, units)

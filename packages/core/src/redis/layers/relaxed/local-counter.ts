@@ -35,7 +35,7 @@ export class LocalCounter extends LocalCount {
     this.#count = Math.max(0, this.#count + cost)
   }
 
-  /** The window of a first request may have begun a little later than this process took it for. */
+  /** The window of a first request may have begun slightly later than this process assumed. */
   override observeReceipt(start: number): void {
     if (!this.#byClock && this.#count > 0) this.#start = start
   }
@@ -73,12 +73,12 @@ export class LocalCounter extends LocalCount {
     else this.#count = Math.max(0, this.#count + units)
   }
 
-  /** What is counted in the window that an instant is in. */
+  /** Moves on to the window that contains an instant. */
   #bring(now: number): void {
     // The first unit opens a window.
     if (this.#count === 0 && this.nextCount === 0 && !this.#byClock) this.#start = now
     const at = instant(this.#start, now, this.#windowMs)
-    // A clock that stepped back further than can be does not refund.
+    // A clock that stepped back implausibly far does not refund.
     if (at < this.#start) this.#start = counter.startOf(at, this.#windowMs, this.#byClock)
     if (at < this.#start + this.#windowMs) return
     const isNext = this.nextCount > 0 && at >= this.next && at < this.next + this.#windowMs

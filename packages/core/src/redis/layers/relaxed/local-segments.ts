@@ -13,7 +13,7 @@ export class LocalSegments extends LocalCount {
   readonly #counts: number[]
   #total = 0
   #segment = 0
-  /** How far the instant at hand is into its segment, and the instant. */
+  /** The offset of the present instant in its segment, and the instant. */
   #offset = 0
   #at = 0
 
@@ -105,7 +105,7 @@ export class LocalSegments extends LocalCount {
     return ms > 0 ? ms + this.#at - now : ms
   }
 
-  /** Adds units to the `k`-th segment before the newest; never below none. */
+  /** Adds units to the `k`-th segment before the newest; never below 0. */
   #add(k: number, units: number): void {
     const before = this.#counts[k] as number
     const after = Math.max(0, before + units)
@@ -113,7 +113,7 @@ export class LocalSegments extends LocalCount {
     if (k < this.#segments) this.#total += after - before
   }
 
-  /** Moves on to the segment that an instant is in. */
+  /** Moves on to the segment that contains an instant. */
   #bring(now: number): void {
     this.#at = instant(this.#segment * this.#segmentMs, now, this.#windowMs)
     const segment = Math.floor(this.#at / this.#segmentMs)

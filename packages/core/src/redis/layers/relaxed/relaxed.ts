@@ -16,24 +16,24 @@ import { type Asked, Count, CountTable } from './counts.js'
 import { Exchanges, type ExchangesOptions } from './exchanges.js'
 
 export interface RelaxedOptions extends Omit<ExchangesOptions, 'onIdle'> {
-  /** Strikes for a refusal, where the plan bans. */
+  /** Strikes for a refusal if the plan bans. */
   readonly strikeAfter: (request: StoreRequest, result: StoreResult) => Promise<StoreResult>
 }
 
-/** Most numbers kept, which are about 32 MB: what comes beyond is decided by Redis, exactly. */
+/** Maximum memory in numbers, about 32 MB. Redis decides for further identities, exactly. */
 const MAX_NUMBERS = 4_000_000
 
-/** Tables are looked through for empty ones from here on. */
+/** Number of tables from which empty ones are dropped. */
 const MAX_TABLES = 1000
 
 /**
- * Decides for plans whose counts are relaxed. The first decision on an identity is Redis's, and so is a second one in the same round,
- * which fetches what is counted. From then on this process counts by itself, without a promise, and sends Redis in the
- * background what it has charged; the reply is what all have. A count that is not used for as long is dropped, and begins
- * with Redis again.
+ * Decides for plans with relaxed counts. Redis makes the first decision on an identity, and a second one in the same
+ * round, which fetches the count. From then on, this process counts by itself, without a promise. It sends its charges
+ * to Redis in the background; the reply is the count of all processes. A count that is unused for a round is dropped,
+ * and begins with Redis again.
  *
- * Whatever Redis says replaces what was counted here, with what Redis cannot know yet added to it: so one process alone
- * never exceeds a limit. Several exceed it by what they admit before they have exchanged.
+ * Redis's report replaces the local count, plus the charges that Redis cannot know yet. One process alone therefore
+ * never exceeds a limit. Several processes exceed it by the units that they admit before they exchange counts.
  */
 export class Relaxed implements Layer {
   readonly #options: RelaxedOptions
@@ -73,7 +73,7 @@ export class Relaxed implements Layer {
   change(what: Change): undefined {
     switch (what.kind) {
       case 'reset':
-        // What was counted is not in the state that comes after, and must not be sent any more.
+        // The state after a reset does not contain these counts, so they must not be sent.
         if (what.plan.relaxed) for (const count of this.#countsOf(what)) if (count) this.#delete(count)
         return
       case 'forget':
@@ -84,12 +84,12 @@ export class Relaxed implements Layer {
           if (what.kind === 'forget') {
             askedOnce.delete(what.identity)
             if (count) this.#delete(count)
-          } else if (count) count.isOpen = false // From now on Redis is asked.
+          } else if (count) count.isOpen = false // From now on, Redis decides.
         }
     }
   }
 
-  /** What was counted when Redis went away. */
+  /** The counts at the start of an outage, as a peek. */
   lastKnown(request: StoreRequest): StoreResult | undefined {
     if (!request.plan.relaxed) return undefined
     const counts = this.#countsOf(request)
@@ -97,7 +97,7 @@ export class Relaxed implements Layer {
     return this.#decideHere({ ...request, op: PEEK }, counts as Count[]) as StoreResult
   }
 
-  /** Sends Redis what was counted. */
+  /** Sends unsent charges to Redis. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#exchanges.close()
@@ -131,7 +131,7 @@ export class Relaxed implements Layer {
     return this.#options.strikeAfter(request, result)
   }
 
-  /** Asks Redis, once it has been sent what was counted here. */
+  /** Lets Redis decide, after it has received the charges made here. */
   #ask(request: StoreRequest, known: readonly (Count | undefined)[]): StoreResult | Promise<StoreResult> {
     const { op, plan, identities, costs } = request
     if (op === PEEK) {
@@ -142,9 +142,9 @@ export class Relaxed implements Layer {
     const counts = known.map(
       (count, c) => count ?? this.#countAskedBefore(tables[c] as CountTable, identityOf(plan, c, identities), plan),
     )
-    // A refusal that is to be charged is charged here, and sent.
+    // A refusal that must be charged is charged here and sent later.
     const askedOp = op === CHARGE && counts.every((count) => count !== undefined) ? CONSUME : op
-    // What is counted here stays out of the deny cache.
+    // Decisions on local counts bypass the deny cache.
     const result = Promise.resolve(this.#next.decide({ ...request, op: askedOp, fresh: true }))
     const entries = counts.map((count, c): Asked | undefined => {
       if (!count) {
@@ -153,7 +153,7 @@ export class Relaxed implements Layer {
         return undefined
       }
       const cost = costs[c] as number
-      // Before it is asked for: what goes to Redis first must not have it.
+      // Before the request is counted: the exchange goes to Redis first and must not include it.
       if (count.local.hasUnsent || (!count.isOpen && count.underWay.length === 0)) this.#exchanges.now(count)
       count.isUsed = true
       if (count.isOpen) count.local.assume(cost, count.now())
@@ -176,12 +176,12 @@ export class Relaxed implements Layer {
     try {
       result = await asked
     } finally {
-      // Where it failed it may have been charged. The next exchange says whether it was.
+      // A failed request may have been charged. The next exchange shows whether it was.
       for (const entry of entries) if (entry) entry.isOpen = false
     }
     const receipts = result.allowed ? receiptsOf(request.plan, result) : []
     const isCharged = op === CHARGE && !result.allowed && !result.block && !isImpossible(request)
-    // Where Redis has charged the refusal, the next exchange says how much of it the limits have held.
+    // If Redis has charged the refusal, the next exchange shows how much of it had room.
     if (isCharged && askedOp === CHARGE) return result
     counts.forEach((count, c) => {
       if (!count) return
@@ -191,7 +191,7 @@ export class Relaxed implements Layer {
         if (cost > 0) count.local.observeReceipt?.(receipts[c] as number)
         return
       }
-      // Unless an exchange has said so already.
+      // Unless an exchange has already accounted for it.
       const i = count.asked.indexOf(entries[c] as Asked)
       if (i >= 0) count.asked.splice(i, 1)
       if (!count.observed) return
@@ -200,7 +200,7 @@ export class Relaxed implements Layer {
       if (isCharged && cost > 0) count.charge(cost, now)
     })
     if (!isCharged || !counts.every((count) => count?.isOpen)) return result
-    // The report of a refusal that was charged after it.
+    // The report after the refusal was charged.
     const values: number[] = []
     counts.forEach((count, c) => {
       ;(count as Count).local.report(values, (count as Count).now(), needs[c] as number)
@@ -208,7 +208,7 @@ export class Relaxed implements Layer {
     return { now: (counts[0] as Count).now(), allowed: false, values, offset: 0 }
   }
 
-  /** What a verdict refunds: here while it is counted here, and else to Redis. */
+  /** Refunds units here if they are counted here, otherwise in Redis. */
   #refund(request: StoreRequest): StoreResult | Promise<StoreResult> {
     const { plan, costs } = request
     const charge = request.charge as StoreResult
@@ -236,7 +236,7 @@ export class Relaxed implements Layer {
     if (!tables) {
       if (this.#tables.size >= MAX_TABLES) this.#dropEmptyTables()
       tables = plan.cells.map((cell) => {
-        // Limits that plans have in common are one count.
+        // Limits that several plans share are one count.
         const name = `${plan.policy}\n${cell.id}`
         const known = this.#tables.get(name) ?? new CountTable(plan, cell)
         this.#tables.set(name, known)
@@ -247,7 +247,7 @@ export class Relaxed implements Layer {
     return tables
   }
 
-  /** A new count; undefined where it is asked for the first time in this round: mostly there is no second time soon. */
+  /** Makes a new count; undefined on the first request in this round, as most identities have no second one soon. */
   #countAskedBefore(table: CountTable, identity: string, { relaxed }: Plan): Count | undefined {
     if (!this.#exchanges.wasAsked(table, identity)) return undefined
     if (this.#isClosed || this.#numbers + table.numbers > MAX_NUMBERS) return undefined
@@ -268,15 +268,18 @@ export class Relaxed implements Layer {
     count.isGone = true
   }
 
-  /** Numbers of limits may be a request's to choose, so there may be any number of tables over time. */
+  /** Requests may determine the numbers of limits, so the number of tables over time is unbounded. */
   #dropEmptyTables(): void {
     for (const [name, { counts }] of this.#tables) if (counts.size === 0) this.#tables.delete(name)
-    // Plans find their tables anew.
+    // Plans look up their tables again.
     this.#byPlan = new WeakMap()
   }
 }
 
-/** What a cell is charged on. By the plan that is decided: another one with the same count may have other keys before it. */
+/**
+ * The identity that a cell is charged on. The plan of the request determines it: another plan with the same count may
+ * have other keys before it.
+ */
 function identityOf({ cells }: Plan, c: number, identities: readonly string[]): string {
   return identities[(cells[c] as Cell).identity] as string
 }
