@@ -1,6 +1,6 @@
 --- Blocks an identity of a cluster, whose block key is on another server than the index.
--- KEYS   1 the block key; 2 of what is written again, that of strikes
--- ARGV   1 the time in ms, or '' for Redis's own; 2 for how many ms; 3 the reason; 4 of what is written again, until when
+-- KEYS   1 the block key; 2 for a restored block, the key of strikes
+-- ARGV   1 the time in ms, or '' for Redis's own; 2 for how many ms; 3 the reason; 4 for a restored block, its end
 -- Returns the instant at which the block ends.
 local now, slack = tonumber(ARGV[1]), 0
 if now then

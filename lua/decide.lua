@@ -1,54 +1,55 @@
 --- Decides a batch of charges, each all or none, in one run.
 --
--- KEYS   the block keys of every decision, or instead of all of them the marker that any block sets;
+-- KEYS   the block keys of every decision, or instead of all of them the marker that every block sets;
 --        then the cell keys of every decision, in decision order.
---        Or none: then the same keys, of any slots of a cluster, stand at the end of ARGV, which the server does not look at.
+--        Or none: the same keys, of any slots of a cluster, are then at the end of ARGV, where the server does not check them.
 -- ARGV   1 the time in ms, or '' for Redis's own
---        2 how many KEYS are block keys; -1 where the marker stands for them
---        3 how many plans follow; for each plan:
---          how many identities, how many cells; for each cell: kernel, in scripts with the part `joint` 0 where it is alone under
---          its key, 1 where it is the first of several under one key, 2 where it is under the key of the cell before it;
+--        2 the number of block keys in KEYS; -1 if the marker replaces them
+--        3 the number of plans; for each plan:
+--          the number of identities, the number of cells; for each cell: kernel; in scripts with the part `joint`: 0 if it is
+--          alone under its key, 1 if it is the first of several, 2 if it shares the key of the cell before it;
 --          number of params, params;
---          in scripts with the part `bans`: how many terms of a ban follow, 0 for none; these are the cell whose identity is
---          banned, how many bytes its key has from the end of the hash tag on, what its keys of the ban have there, the
---          marker that blocks set ('' in a cluster), and what strikes.lua lists;
---          how many runs follow; for each run of decisions that are alike:
---            op, how many decisions, and per cell its cost;
---            if op is TOGETHER more: these are decisions on one and the same key, which is in KEYS once;
---            if op is RESERVING more than an op: per cell the units that must have room;
+--          in scripts with the part `bans`: the number of terms of a ban, 0 for none; the terms are the cell whose identity is
+--          banned, the number of bytes of its key from the end of the hash tag on, the text there in keys of the ban, the
+--          marker that blocks set ('' in a cluster), and the list of strikes.lua;
+--          the number of runs; for each run of similar decisions:
+--            op, the number of decisions, and per cell its cost;
+--            if op has TOGETHER added: these decisions are on one key, which is in KEYS once;
+--            if op has RESERVING added: per cell the units that must have room;
 --            if the plan takes permits: per decision their id;
---            if op is STRIKING more than any of these, a refusal is a strike: per decision by how many ms a ban that starts
---            is longer;
---            in scripts with the part `turns`, of decisions: the process, '' for a request that does not wait; if it waits: in the
---            queue of which cell, counted from 1, 0 for one of another slot; its class; for how long that waits, head start
---            included; for how many ms it is believed; who will wait in that queue if it is refused, and who if it is
---            admitted: see shared/turns.lua;
---            if op is REFUND: when it was charged, and per cell the receipt and, for buckets, what had been refunded
---            before (such a run is one decision).
---        Where KEYS is empty: all keys, and last of all the index of the first; only what decides, no refunds or releases.
---        In scripts with the part `turns`, last of all: from which of KEYS on there are records of waiters, one for each cell of
---        each decision; the marker of waiters, '' in a cluster.
--- A part between `@when` and `@end` is left out of scripts that do not need it, by kernel, where no plan has several
--- cells (`several`), where none shares a key (`joint`), where no refusal is a strike (`bans`), where none looks for waiters (`turns`), where nothing is refunded or renewed (`refund`), and where nothing
--- of one key is decided at once (`together`): Redis makes every function and table anew on every run. And of batches whose plans have one cell each, all of one kind, the build makes scripts that run straight on.
--- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision
--- was admitted (1 byte: 0 or 1) and what the cell says, as its `report` writes it. Mostly that is its state: what
--- follows from a state, the store works out by the same kernels, and not here, where all other clients of Redis wait for it. With 4
--- added to that byte, there comes after it what a bucket has refunded (7), of charges from when on (6).
--- Decisions that were made together are the byte 8, how many they are (2), how many of them, the first, were admitted (2);
--- then, if any were, what the cell says after the last of these, and if any were not, what it says to those.
--- A blocked decision is the byte 2, the ms until the block ends (7), the length of the reason (2), the reason. One that has
--- started a ban is the byte 16, and the same.
--- A decision of which a key is on another node, or in a slot that moves and not here, is the byte 3; it charges nothing.
--- In scripts with the part `turns` there comes behind each decision for how many ms more a waiter before it is believed, 0 for none
--- (2 bytes); and 2 where any waits for one of its cells, 1 where none does, 0 where none waits for anything (1). Where there is a
--- waiter before it, it is decided as a peek.
--- With the marker of blocks there, nothing is decided, and the string is empty.
+--            if op has STRIKING added, a refusal is a strike: per decision the jitter in ms of a ban that starts;
+--            in scripts with the part `turns`, for decisions: the process, '' for a request that is not waiting. If it waits:
+--            the cell of its queue, counted from 1, 0 for a cell of another slot; its class; how long the class has waited,
+--            including the head start; for how many ms the report is trusted; the waiters of that queue if it is refused,
+--            and if it is admitted: see shared/turns.lua;
+--            if op is REFUND: the instant of the charge, and per cell the receipt and, for buckets, the count of refunds at
+--            that time (such a run is one decision).
+--        If KEYS is empty: all keys, and last the index of the first key; only for decisions, not for refunds or releases.
+--        In scripts with the part `turns`, last: the index in KEYS of the first record of waiters, of which there is one for
+--        each cell of each decision; the marker of waiters, '' in a cluster.
+-- The build and the store omit parts between `@when` and `@end` that a script does not need: kernels of other kinds, and
+-- parts for several cells per plan (`several`), cells that share a key (`joint`), refusals that are strikes (`bans`),
+-- decisions that check for waiters (`turns`), refunds and renewals (`refund`), and decisions on one key that are made
+-- together (`together`). Redis creates every function and table again on every run. For batches whose plans have one cell
+-- each, all of one kind, the build makes scripts without loops over cells.
+-- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision was
+-- admitted (1 byte: 0 or 1) and the cell's report, usually its state. The store derives the results from the state by the
+-- same kernels, as all other clients of Redis would wait for it here. If 4 is added to that byte, the report is followed by
+-- the sum of a bucket's refunds (7) and the instant from which charges are included (6).
+-- Decisions that were made together: the byte 8, their number (2), the number of admitted ones, which come first (2); then,
+-- if any were admitted, the cell's report after the last of these, and if any were refused, the report for those.
+-- A blocked decision: the byte 2, the ms until the block ends (7), the length of the reason (2), the reason. A decision that
+-- has started a ban: the byte 16, then the same.
+-- A decision with a key on another node, or in a migrating slot and not here: the byte 3. It charges nothing.
+-- In scripts with the part `turns`, each decision is followed by the remaining ms for which a waiter before it is trusted, 0
+-- for none (2 bytes); and 2 if any request waits for one of its cells, 1 if none does, 0 if none waits for any cell (1). With
+-- a waiter before it, it is decided as a peek.
+-- If the marker of blocks exists, nothing is decided, and the string is empty.
 
 local ARGV, KEYS = ARGV, KEYS
 --- @include "shared/names"
 
---- A number of ARGV: what is computed with becomes one, at less than a call costs.
+--- A number in ARGV. Arithmetic converts it, at a lower cost than a call.
 local function number(i)
   return ARGV[i] + 0
 end
@@ -58,7 +59,8 @@ end
 local clock = ARGV[1]
 --- @include "shared/now"
 
--- What is replied: its start as a text, and all after the first piece in a table, which a decision alone does without.
+-- The reply: its start as a text, and all pieces after the first one in a table, which a single decision does not
+-- need.
 local reply, more, pieces = packBytes('>I6', now), nil, 0
 
 local function say(piece)
@@ -71,18 +73,18 @@ local function say(piece)
   pieces = pieces + 1
 end
 
--- The plan at hand: the kind of cell c; its params are in ARGV, from first[c] to last[c], as numbers.
+-- The current plan: the kind of cell c; its params are in ARGV, from first[c] to last[c], as numbers.
 local kernel, first, last = {}, {}, {}
 --- @when joint
--- Of cell c: which of the decision's keys it is under; the first of the cells that share that key, 0 where none does.
+-- By cell: the index of its key among the decision's keys; the first of the cells that share that key, 0 if none does.
 local keyIndex, head = {}, {}
 --- @end
--- The run at hand: what cell c is charged, and what must have room in it.
+-- The current run: the cost of cell c, and the units that must have room in it.
 local costs, needs = {}, {}
 
 --- @include "shared/kinds"
 --- @when bans
--- Bans that started in this run, by what their keys begin with: later decisions of it are refused by these, without block keys.
+-- Bans that started in this script, by the start of their keys: they refuse its later decisions, without block keys.
 local begun
 --- @include "strikes"
 --- @end
@@ -94,8 +96,8 @@ if clock ~= '' then
 end
 --- @include "shared/turns"
 
---- Who waits for the cells of a decision: for how many ms more one before it is believed, 0 for none; whether any does; of its
--- own queue what other processes tell, and until when the last of that is believed.
+--- Finds waiters for the cells of a decision. Returns the remaining ms for which one before it is trusted, 0 for none;
+-- whether any waits; and for its own queue the entries of other processes, and until when the last of them is trusted.
 local function turns_before(from, to, own, process, class, since)
   local behindMs, anyWaits, queueOthers, queueLatest = 0, false, '', turnsNow
   for k = from, to do
@@ -104,18 +106,19 @@ local function turns_before(from, to, own, process, class, since)
     if k == own then queueOthers, queueLatest = others, latest end
     for at = 1, #others, ENTRY do
       local otherClass, otherSince, ends = unpackBytes('>ddI6', others, at + 12)
-      -- Of one class the first to ask is served, in whichever process. One that does not wait comes after all who do.
+      -- Within a class, the first request is served, in whichever process. A request that is not waiting comes after
+      -- all waiters.
       if process == '' or (otherClass ~= class and otherSince < since) then behindMs = max(behindMs, ends - turnsNow) end
     end
   end
   return behindMs, anyWaits, queueOthers, queueLatest
 end
 
--- Nearly always no request waits for anything: one key then answers for all records. Else one command asks for all of them.
+-- Nearly always, no request waits, and one key stands for all records. Otherwise, one command checks all of them.
 local waitingMarker, record = ARGV[#ARGV], number(#ARGV - 1)
 local isMarked, anyRecord = waitingMarker == '' or call('EXISTS', waitingMarker) > 0, false
 if isMarked then
-  -- Lua can hand no more than some thousand keys to one command.
+  -- Lua can pass at most a few thousand keys to one command.
   for k = record, #KEYS, 1000 do
     if call('EXISTS', unpack(KEYS, k, min(k + 999, #KEYS))) > 0 then anyRecord = true end
   end
@@ -124,7 +127,8 @@ end
 
 local blockKeys = number(2)
 local a, block, cell = 4, 1, max(blockKeys, -blockKeys)
--- Nearly always no identity is blocked: one key then answers for the whole batch. A read, so that no eviction by use takes it.
+-- Nearly always, no identity is blocked, and one key stands for the whole batch. It is read, so that no eviction by
+-- use removes it.
 if blockKeys < 0 then
   if tryCall('GET', KEYS[1]) then return '' end
 end
@@ -185,8 +189,8 @@ for _ = 1, number(3) do
     if isStriking then op = op - STRIKING end
 --- @end
 --- @when together
-    -- Of decisions that are equal, on one key and at one instant, the first are admitted, as many as have room. So they are
-    -- one: the key is looked at once, and what all of them take is taken at once. Plans of one cell alone.
+    -- Of equal decisions on one key at one instant, the first are admitted, as many as have room. They are made
+    -- together: the key is read once, and the units of all are charged at once. Only for plans of one cell.
     local equals = 1
     if op >= TOGETHER then op, equals, decisions = op - TOGETHER, decisions, 1 end
 --- @end
@@ -216,7 +220,7 @@ for _ = 1, number(3) do
 --- @when turns
       op = asked
       local behindMs, anyWaits, isAdmitted = 0, false, false
-      -- The queue that it waits in, from 1, what others tell of that, and where its own is told.
+      -- The cell of its queue, from 1, the entries of other processes, and the position of its own classes in ARGV.
       local own, queueOthers, queueLatest, tellsAt = 0, '', 0, 0
       local process, ttlMs = '', 0
       if op <= CHARGE then
@@ -236,7 +240,7 @@ for _ = 1, number(3) do
         if behindMs > 0 then op = PEEK end
       end
 --- @end
-      -- Of the blocks and bans that hold, the one that ends last.
+      -- The block or ban in force that ends last.
       local ends, reason = 0, ''
       elsewhere = false
       if anyBlocked and op <= CHARGE then
@@ -329,7 +333,7 @@ for _ = 1, number(3) do
         end
 --- @when turns
         isAdmitted = allowed and behindMs == 0
-        -- No limit has refused it: it is no strike.
+        -- No limit has refused it, so it is not a strike.
         if behindMs > 0 then possible = false end
 --- @end
         if elsewhere then

@@ -1,16 +1,16 @@
---- Exchanges the counts of a process that decides by itself for a while: adds what it has charged, in full, also where the
--- limit has no room for it, and returns what is counted now. Decides nothing.
+--- Exchanges the counts of a process that decides by itself for a while: adds its charges in full, even beyond the limit, and
+-- returns the present counts. Decides nothing.
 --
--- KEYS   the marker that any block sets, where there is one; then of each count its block keys and its own.
---        Or none: then these, of any slots of a cluster, stand at the end of ARGV.
+-- KEYS   the marker that every block sets, if there is one; then for each count its block keys and its own key.
+--        Or none: these, of any slots of a cluster, are then at the end of ARGV.
 -- ARGV   1 the time in ms, or '' for Redis's own
---        2 the index of the first key in ARGV, 0 where they are in KEYS
+--        2 the index of the first key in ARGV, 0 if they are in KEYS
 --        3 whether the first key is the marker: 1 or 0
---        4 how many cells follow; for each cell: kernel, number of params, params, how many block keys each of its counts has,
---          how many counts; for each count how many numbers follow, 0 where nothing was charged, and these, as its `merge`
---          takes them.
--- Returns one string: the time in ms (6 bytes), then for each count one byte, ADMITTED, and its state as its `state` writes it;
--- or BLOCKED before the state, where the identity is blocked. ELSEWHERE alone where a key is on another node: nothing was added.
+--        4 the number of cells; for each cell: kernel, number of params, params, the number of block keys per count, the
+--          number of counts; for each count the number of values that follow, 0 if nothing was charged, and these values in
+--          the form of `merge`.
+-- Returns one string: the time in ms (6 bytes), then for each count one byte, ADMITTED, and its state as `state` writes it;
+-- BLOCKED before the state if the identity is blocked; ELSEWHERE alone if a key is on another node: nothing was added.
 
 local ARGV, KEYS = ARGV, KEYS
 --- @include "shared/names"
@@ -30,7 +30,7 @@ local function say(piece)
   pieces[#pieces + 1] = piece
 end
 
--- The cell at hand: its params are in ARGV, from first[1] to last[1], as numbers.
+-- The current cell: its params are in ARGV, from first[1] to last[1], as numbers.
 local first, last = {}, {}
 --- @include "shared/kinds"
 
@@ -42,7 +42,7 @@ if number(3) == 1 then
   key = key + 1
 end
 
---- Whether one of these block keys holds.
+--- Whether one of these block keys is in force.
 local function isBlocked(from, to)
   for k = from, to do
     local value = tryCall('GET', KEYS[k])
@@ -64,7 +64,7 @@ for _ = 1, number(4) do
   local blockKeys, counts = number(a), number(a + 1)
   a = a + 2
   for _ = 1, counts do
-    -- Anew for each: what cells keep for new clients is of the time at which they are charged.
+    -- Repeated for each count, as cells cache the bytes of new clients, which depend on the time of the charge.
     if prepare[kind] then prepare[kind](1) end
     open[kind](1)
     local own = KEYS[key + blockKeys]
@@ -76,7 +76,7 @@ for _ = 1, number(4) do
     if elsewhere then
       say(packBytes('B', ELSEWHERE))
     else
-      -- A state from a time that cannot be is brought back as by a decision, or it would never end.
+      -- A state from an impossible time is corrected as by a decision, or it would never end.
       if numbers > 0 then merge[kind](own, a + 1, a + numbers) else heal[kind](own) end
       say(packBytes('B', outcome) .. state[kind]())
     end

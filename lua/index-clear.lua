@@ -1,6 +1,6 @@
---- Takes entries out of a shard of the index of blocks, and makes void all that processes know from before. See index.lua.
+--- Removes entries from a shard of the index of blocks, and voids all earlier knowledge of processes. See index.lua.
 -- KEYS   1 the hash; 2 the sorted set
--- ARGV   1 the time in ms, or '' for Redis's own; 2 the incarnation of a shard that is not there; 3 how many at most
+-- ARGV   1 the time in ms, or '' for Redis's own; 2 the incarnation of a new shard; 3 the maximum number of entries
 -- Returns the time, which is the epoch from then on, and the fields.
 local call, format = redis.call, string.format
 local now = tonumber(ARGV[1])
@@ -17,7 +17,7 @@ for _, field in ipairs(fields) do
   call('ZREM', changes, field)
 end
 call('HSET', entries, '', format('%.0f %s %.0f', (version or 0) + 1, incarnation or ARGV[2], now))
--- By then every process has noticed.
+-- Every process has noticed by then.
 call('PEXPIRE', entries, math.max(86400000, call('PTTL', entries)))
 table.insert(fields, 1, format('%.0f', now))
 return fields

@@ -1,9 +1,9 @@
---- Reads what has changed in a shard of the index of blocks, the oldest change first. See index.lua.
+--- Reads changes of a shard of the index of blocks, the oldest first. See index.lua.
 -- KEYS   1 the hash; 2 the sorted set
--- ARGV   1 the time in ms, or '' for Redis's own; 2 after which version; 3 how many at most; 4 '' or the field that should
---        have that version
--- Returns the time; the head, '' of a shard that is not there or not whole; whether that field has that version, 1 or 0;
--- and of each change the version, the field and the entry.
+-- ARGV   1 the time in ms, or '' for Redis's own; 2 the version after which to read; 3 the maximum number of changes;
+--        4 '', or the field that should have that version
+-- Returns the time; the head, '' for a missing or incomplete shard; whether that field has that version, 1 or 0; and
+-- for each change the version, the field and the entry.
 local call = redis.call
 local now = ARGV[1]
 if now == '' then
@@ -11,7 +11,7 @@ if now == '' then
   now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 end
 local entries, changes = KEYS[1], KEYS[2]
--- A value of another type counts as none; what is not permitted fails.
+-- A value of another type counts as missing. A forbidden command fails.
 local first, size = redis.pcall('HMGET', entries, ''), redis.pcall('ZCARD', changes)
 for _, found in ipairs({ first, type(size) == 'table' and size or first }) do
   if found.err and not string.match(found.err, '^WRONGTYPE') then error(found.err) end

@@ -1,21 +1,21 @@
---- Changes entries of one shard of the index of blocks: which identities are blocked or banned, why, since when, until when, how often.
--- An entry is a field of a hash, `until since times ended reason`, and stands in a sorted set by the version of its last
--- change, so that a process that knows a version finds what has changed since. The field '' is the shard's head: its version, its
--- incarnation, drawn when it was made, and its epoch. Entries that are not of a later instant than that are void.
--- The end of an identity that was forgotten stands under `["","#salt.hash"]`, the hash of the salt and the field that it had. Each salt
--- that was used follows the incarnation, after a `~`.
--- KEYS   1 the hash; 2 the sorted set; where block keys are on the same server: 3 the marker that exists while any identity
+--- Changes entries of one shard of the index of blocks: the blocked or banned identities, with reason, start, end and count.
+-- An entry is a field of a hash, `until since times ended reason`. A sorted set has the version of its last change, so that
+-- a process that knows a version finds later changes. The field '' is the shard's head: its version, its incarnation, drawn
+-- when the shard was made, and its epoch. Entries up to the epoch are void.
+-- The end of a forgotten identity has the field `["","#salt.hash"]`, with the hash of the salt and the earlier field. Each
+-- salt in use follows the incarnation, after a `~`.
+-- KEYS   1 the hash; 2 the sorted set; if block keys are on the same server: 3 the marker that exists while any identity
 --        is blocked, then for each change the block key and the key of strikes
--- ARGV   1 the time in ms, or '' for Redis's own; 2 the incarnation of a shard that is not there; 3 the epoch that is known of the
---        shard, which it may have lost; then for each change:
---        the field; what to do; three numbers; the reason
+-- ARGV   1 the time in ms, or '' for Redis's own; 2 the incarnation of a new shard; 3 the known epoch of the shard, which it
+--        may have lost; then for each change:
+--        the field; the operation; three numbers; the reason
 --          BLOCK: for how many ms, 0, 0; or 0, until when, 0
---          KEEP, what is known of it from before: until when, since when, how often, 0 for once more than there.
---            What the shard has of a later instant stays.
---          END: until when a process may know the block and write it again, at least; 0, or 1 for no longer than that; 0, or of an
---            end that is known from before since when: what the shard has of a later instant stays
---          ERASE: as END, of an identity that is forgotten. The reason is the field that its end stands under.
--- Returns the time, the version before, the head, and for each change 1 if it was made, else 0, and the entry as it is now.
+--          KEEP, for a known entry: until when, since when, how often, or 0 for once more than the shard has. A later entry
+--            of the shard remains.
+--          END: until when at least a process may know the block and write it again; 0, or 1 to take that as the exact time;
+--            0, or the start of a known end: a later entry of the shard remains
+--          ERASE: like END, for a forgotten identity. The reason is the new field of the end.
+-- Returns the time, the version before, the head, and for each change 1 if it was made, else 0, and the present entry.
 local call, tryCall, format, match = redis.call, redis.pcall, string.format, string.match
 local now, slack
 if ARGV[1] ~= '' then
@@ -32,32 +32,33 @@ local function text(number)
   return format('%.0f', number)
 end
 
---- Until when, since when, how often, whether it was ended by hand (1 or 0), and the entry; nothing of what is not there.
+--- Returns the end, the start, the count, whether it was ended by hand (1 or 0), and the entry; nothing for a missing
+-- field.
 local function read(field)
   local value = call('HMGET', entries, field)[1]
   local ends, since, times, ended = match(value or '', '^(%d+) (%d+) (%d+) ([01]) ')
   return tonumber(ends), tonumber(since), tonumber(times), tonumber(ended), value
 end
 
--- As long as a process may have missed the epoch.
+-- The index lives as long as a process may have missed the epoch.
 local life = math.max(1000, ARGV[3] + 86400000 - now)
--- Nothing is written before it is known that it gets an expiry.
+-- Nothing is written before it is certain that it gets an expiry.
 for _, key in ipairs({ entries, changes }) do
   local left = call('PTTL', key)
   call('PEXPIRE', key, left > 0 and left or 86400000)
 end
--- A value of another type counts as none.
+-- A value of another type counts as missing.
 local version, incarnation, epoch = match(tryCall('HMGET', entries, '')[1] or '', '^(%d+) (%S+) (%d+)$')
 local size = tryCall('ZCARD', changes)
 if not version or type(size) == 'table' or call('HLEN', entries) ~= size + 1 then
-  -- An eviction took one of both keys. What is left is of no use, and is written again by processes that know it.
+  -- An eviction removed one of the two keys. The rest is useless; processes that know the entries write them again.
   call('DEL', entries, changes)
   version, incarnation = 0, ARGV[2]
 end
 version, epoch = tonumber(version), math.max(tonumber(epoch or 0), tonumber(ARGV[3]))
 
 local reply = { text(now), text(version), '' }
--- A walk in a circle removes what has ended, a few with each change.
+-- A walk in a circle removes ended entries, a few with each call.
 for _ = 1, 2 do
   local size = call('ZCARD', changes)
   if size > 0 then
@@ -71,7 +72,7 @@ for _ = 1, 2 do
   end
 end
 
---- Since when an entry has ended whose identity was forgotten, or 0.
+--- The instant at which an entry of a forgotten identity ended, or 0.
 local function erasedSince(field)
   local last = 0
   for salt in string.gmatch(incarnation, '~([^~]+)') do
@@ -85,7 +86,7 @@ for a = 4, #ARGV, 6 do
   local field, op = ARGV[a], ARGV[a + 1]
   local first, second, third, reason = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4]), ARGV[a + 5]
   local knownEnds, knownSince, knownTimes, knownEnded, value = read(field)
-  -- Later than all that is known, also within a ms: an end is the later of two of one instant.
+  -- Later than all known entries, even within a ms: of two entries of one instant, the end is the later one.
   local erased, under = erasedSince(field), field
   local instant = math.max(now, epoch + 1, (knownSince or 0) + (op == 'BLOCK' and knownEnded or 0), erased + 1)
   local ends, since, times, ended, applies
@@ -125,7 +126,7 @@ for a = 4, #ARGV, 6 do
   if marker then
     local block, strikes = KEYS[4 + (a - 4) / 3], KEYS[5 + (a - 4) / 3]
     if op == 'END' or op == 'ERASE' then
-      -- A block that the shard has lost may be later than an end from before.
+      -- A block that the shard has lost may be later than an earlier end.
       if third == 0 or (applies and knownSince) then call('DEL', block, strikes) end
     elseif applies then
       local ms = ends - now + slack

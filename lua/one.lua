@@ -1,18 +1,19 @@
---- Decides one charge of one cell, as most decisions of thin traffic are: `decide.lua` for a batch that is no batch.
--- The store puts a line before it that declares the cell's parameters: P1, P2 and so on, as numbers of the text, or for
--- logs of several limits a table, PARAMS. So there is one script for each plan, and nothing to be read on every run.
+--- Decides one charge of one cell, like most decisions under light traffic: `decide.lua` for a single decision. The
+-- store puts a line before it that declares the cell's parameters as literals: P1, P2 and so on, or a table PARAMS for
+-- logs of several limits. There is one script for each plan, and no parameters to read on every run.
 --
 -- KEYS   1 the block key, or the marker that any block sets; 2 the key of the cell
--- ARGV   1 the cost, above 0, none for 1; 2 the time in ms, none or '' for Redis's own; 3 the id of its permits, if it takes any
--- Returns what `decide.lua` does for one decision; with KEYS[1] there, nothing is decided, and the string is empty.
+-- ARGV   1 the cost, above 0, omitted for 1; 2 the time in ms, omitted or '' for Redis's own; 3 the id of its permits,
+--        if it takes any
+-- Returns the same as `decide.lua` for one decision. If KEYS[1] exists, nothing is decided, and the string is empty.
 
 local given, KEYS = ARGV, KEYS
 --- @include "shared/names"
 --- @include "shared/reads"
 
--- The kind of the cell, and how many parameters it has: known to the build.
+-- The kind of the cell and its number of parameters, which the build knows.
 local kind, paramCount
--- Cells look for their parameters where `decide.lua` has them, among the arguments.
+-- Cells read their parameters from the arguments, as in `decide.lua`.
 --- @when shared
 local ARGV = PARAMS
 paramCount = #PARAMS

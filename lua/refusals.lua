@@ -1,20 +1,21 @@
---- Adds to how often identities were refused by a policy, in slices of time of several windows.
--- KEYS   for each slice: a sorted set of counts by identity; a hash, `refusals` of all and by how much counts may be too low
--- ARGV   1 how many identities are kept; 2 how many refusals; 3 by how much more counts may be too low; for each slice for
---        how many ms it is kept; then identities, each with a count
+--- Adds refusals of identities by a policy, to time slices of several windows.
+-- KEYS   for each slice: a sorted set of counts by identity; a hash, `refusals` of all, and the most by which counts
+--        may be too low
+-- ARGV   1 the number of identities to store; 2 the number of refusals; 3 the most by which counts may additionally be
+--        too low; for each slice its life in ms; then identities, each with a count
 local call = redis.call
 local kept = tonumber(ARGV[1])
 local slices = #KEYS / 2
 for slice = 1, slices do
   local counts, sums, life = KEYS[2 * slice - 1], KEYS[2 * slice], ARGV[3 + slice]
-  -- Nothing is written before it is known that it gets an expiry.
+  -- Nothing is written before it is certain that it gets an expiry.
   call('PEXPIRE', counts, life)
   for a = 4 + slices, #ARGV, 2 do
     call('ZADD', counts, 'INCR', ARGV[a + 1], ARGV[a])
   end
   local size, lost = call('ZCARD', counts), 0
   if size > 2 * kept then
-    -- All counts are lowered until so many are left.
+    -- All counts are lowered until this many identities are left.
     lost = tonumber(call('ZRANGE', counts, size - kept - 1, size - kept - 1, 'WITHSCORES')[2])
     call('ZREMRANGEBYSCORE', counts, '-inf', lost)
     for _, identity in ipairs(call('ZRANGE', counts, 0, -1)) do

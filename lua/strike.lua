@@ -1,11 +1,12 @@
---- Strikes an identity beside its decisions: for a refusal that a queue or another slot has made final, for an outcome, or by
--- hand. Or forgets its strikes.
--- KEYS   1 the record of its strikes; then its block keys: that of the ban, and those whose blocks keep strikes from counting;
---        last the marker that exists while any identity is blocked, where all keys are on one server
--- ARGV   1 the time in ms, or '' for Redis's own; 2 the weight, 0 to forget all strikes; 3 by how many ms a ban is longer
---        than its rung says; 4 the reason; 5 how many block keys there are; from 6 on the terms of the ban, as in strikes.lua
--- Returns the time, the end of the block or ban that holds now and ends last, 0 if none does, its reason, and whether this strike
--- has begun it: 1 or 0.
+--- Strikes an identity apart from its decisions: for a refusal that a queue or another slot has made final, for an
+-- outcome, or by hand. Or clears its strikes.
+-- KEYS   1 the record of its strikes; then its block keys: the key of the ban, and the keys of blocks during which
+--        strikes do not count; last the marker that exists while any identity is blocked, if all keys are on one
+--        server
+-- ARGV   1 the time in ms, or '' for Redis's own; 2 the weight, 0 to clear all strikes; 3 the jitter of a ban in ms; 4
+--        the reason; 5 the number of block keys; from 6 on the terms of the ban, as in strikes.lua
+-- Returns the time, the end of the block or ban in force that ends last, 0 if there is none, its reason, and whether
+-- this strike has started it: 1 or 0.
 local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
@@ -16,7 +17,7 @@ local function number(i)
   return ARGV[i] + 0
 end
 
---- A value of another type counts as none; what is not permitted fails.
+--- A value of another type counts as missing. A forbidden command fails.
 local function requireRead(value)
   if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then error(value.err) end
 end

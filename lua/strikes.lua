@@ -1,16 +1,16 @@
 --- @include "kernels/strikes"
 
---- Strikes and bans of an identity under a policy. `base .. 'strikes'`: rung (1 byte), since when it is forgotten (6), then 8
--- bytes per strike, see kernels/strikes.lua. `base .. 'block'`: as `block.lua` writes it, with a reason of a ban: a byte 0,
--- the rung, how many strikes there were, and what was said of the last.
+--- Strikes and bans of an identity under a policy. `base .. 'strikes'`: rung (1 byte), the instant from which the time
+-- to forget it runs (6), then 8 bytes per strike, see kernels/strikes.lua. `base .. 'block'`: as `block.lua` writes
+-- it, with the reason of a ban: a byte 0, the rung, the number of strikes, and the reason of the last strike.
 -- params from p on { after, withinMs, forgetAfterMs, the ms of each rung } up to `to`.
 
---- What keys of a ban begin with: as that of a cell on the same identity, so that batches need not bring them.
+--- The start of a ban's keys, derived from the key of a cell on the same identity, so that batches need not send them.
 local function strikes_base(key, cut, names)
   return sub(key, 1, #key - cut) .. names
 end
 
---- Writes a record down for as long as it matters.
+--- Writes a record for as long as it matters.
 local function strikes_write(key, rung, since, strikes, withinMs, forgetAfterMs)
   local life = strikes_end(rung, since, strikes, withinMs, forgetAfterMs) - now
   if life > 0 then
@@ -26,7 +26,7 @@ local function strikes_strike(base, marker, weight, jitter, note, p, to)
   local key = base .. 'strikes'
   local stored = tryCall('GET', key)
   local rung, since, strikes = 0, now, ''
-  -- What is not ours counts as no record, and is replaced.
+  -- A foreign value counts as no record, and is replaced.
   if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
     rung, since = unpackBytes('>BI6', stored)
     strikes = sub(stored, 8)
@@ -50,7 +50,7 @@ local function strikes_strike(base, marker, weight, jitter, note, p, to)
     reason = '\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. note
     strikes_write(key, rung, ends, '', withinMs, forgetAfterMs)
     call('SET', base .. 'block', format('%.0f', ends) .. ' ' .. reason, 'PX', life + slack)
-    -- It has to live as long as any block, or other processes would not look for this one.
+    -- The marker must live as long as any block, or other processes would not check for this one.
     if marker ~= '' and call('PTTL', marker) <= life + slack then call('SET', marker, '1', 'PX', life + slack) end
   end
   return ends, reason

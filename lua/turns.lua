@@ -1,7 +1,7 @@
---- Tells of the waiters in a process for one limit of one key.
+--- Writes the waiters of a process for one limit of one key.
 -- KEYS   1 the record of its waiters
--- ARGV   1 the process; 2 for how many ms it is believed; 3 the marker of waiters, '' in a cluster; 4 how many classes wait, 0 for
---        none any more; for each: see shared/turns.lua
+-- ARGV   1 the process; 2 for how many ms the report is trusted; 3 the marker of waiters, '' in a cluster; 4 the
+--        number of waiting classes, which may be 0; for each: see shared/turns.lua
 local time = redis.call('TIME')
 local turnsNow = time[1] * 1000 + math.floor(time[2] / 1000)
 --- @include "shared/turns"

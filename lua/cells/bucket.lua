@@ -8,14 +8,14 @@
 -- state { debt (unit*ms), at (ms) }   params { limit, windowMs, capacity, stepMs }
 -- Invariant: 0 <= debt <= capacity * windowMs < 2^53, of the limit by which it was charged, so no step below can round.
 
---- What each ms pays off of a debt that was written as `debt`. Mostly that is `limit`. A debt beyond the capacity is one of a
--- larger limit, of which this one goes on: within a window a unit has room.
+--- Units·ms of a stored `debt` that each ms pays off, usually `limit`. A debt beyond the capacity was charged by a
+-- larger limit on the same state. It is paid off fast enough that a unit has room within one window.
 local function bucket_paceOf(debt, limit, windowMs, capacity)
   if debt <= capacity * windowMs then return limit end
   return max(limit, ceil(debt / windowMs) - capacity + 1)
 end
 
---- What is left of `debt` at the instant `at`, having been written at `since`.
+--- The part of a `debt`, written at `since`, that is left at the instant `at`.
 local function bucket_drain(debt, since, at, limit, stepMs)
   local elapsed
   if stepMs == 1 then
@@ -30,7 +30,7 @@ end
 local function bucket_waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
   if cost > capacity then return -1 end
   local excess = debt + cost * windowMs - capacity * windowMs
-  -- What costs nothing has room beyond a capacity, too.
+  -- A cost of 0 has room even if the debt exceeds the capacity.
   if excess <= 0 or cost < min(1, capacity) then return 0 end
   local steps = ceil(excess / (limit * stepMs))
   return (floor(at / stepMs) + steps) * stepMs - at
@@ -46,8 +46,8 @@ local function bucket_remaining(debt, windowMs, capacity)
   return floor((capacity * windowMs - debt) / windowMs)
 end
 
---- The debt, and what is counted as refunded (of charges from when on), after refunding `cost` units of a charge that
--- left the debt `receipt` at `chargedAt`, when `before` was counted.
+--- The debt, the count of refunds and the instant from which charges are included, after a refund of `cost` units. The
+-- charge left the debt `receipt` at `chargedAt`, when the count was `before`.
 local function bucket_refund(debt, refunded, from, at, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs)
   local since = refunded - before
   if chargedAt < from then since = capacity * windowMs end
@@ -60,15 +60,16 @@ local function bucket_refund(debt, refunded, from, at, cost, receipt, before, ch
 end
 
 --- @state
---- A bucket under one key: debt (7 bytes), the instant it was written at (6), when the key expires (6); and where
--- refunds have to be told from each other, what was refunded (7), of charges from when on (6).
+--- A bucket under one key: debt (7 bytes), the instant it was written at (6), when the key expires (6); and if refunds
+-- must be distinguished, their sum (7) and the instant from which charges are included (6).
 local own, limit, windowMs, capacity, stepMs
--- By cell: the debt of a new client, the bytes of that state now, and how long it lives, as text. Most have these in common.
+-- By cell: the debt of a new client, the bytes of that state at the present instant, and its life as text. Most new
+-- clients share these.
 local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
--- The debt at the decision's instant; the instant and the expiry as stored, both nil for a key without a state; what is
--- stored of refunds, mostly ''.
+-- The debt at the decision's instant; the instant and the expiry as stored, both nil for a key without a state; the
+-- stored record of refunds, usually ''.
 local debt, instant, since, expires, refunds
--- What each ms pays off of the debt; and where that is not the limit, the debt as stored, else nil.
+-- Units·ms of the debt that each ms pays off. If that is not the limit, the debt as stored, else nil.
 local pace, beyond
 
 prepare[BUCKET] = function(c)
@@ -76,7 +77,7 @@ prepare[BUCKET] = function(c)
 end
 
 --- @when joint
---- Debt (7 bytes), the instant it was written at (6); none where the debt is 0, and nothing was refunded.
+--- Debt (7 bytes), the instant it was written at (6); none if the debt is 0 and nothing was refunded.
 size[BUCKET] = function()
   return 13
 end
@@ -119,7 +120,7 @@ end
 --- Writes the state of a key that had one.
 local function bucket_write(key)
   local life = bucket_wait(capacity)
-  -- What was refunded has to be known for as long as its charges would count.
+  -- Refunds must be stored for as long as their charges would count.
   if life <= 0 and refunds == '' then
     call('DEL', key)
     return
@@ -131,7 +132,7 @@ local function bucket_write(key)
     call('SETRANGE', key, '0', state)
     return
   end
-  -- A key seen before lives a little longer, so that most charges need not touch its expiry.
+  -- A key in use lives slightly longer, so that most charges need not change its expiry.
   ends = ends + min(LINGER, ceil(capacity * windowMs / limit))
   call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
 end
@@ -149,13 +150,13 @@ local function bucket_rewrite(key)
 --- @end
 end
 
---- What the debt is paid off by from here on.
+--- Sets the pace at which the debt is paid off from here on.
 local function bucket_pace()
   pace, beyond = bucket_paceOf(debt, limit, windowMs, capacity), nil
   if pace ~= limit then beyond = debt end
 end
 
---- Brings what is stored to the present.
+--- Brings the stored state to the present.
 local function bucket_bring()
   instant = clock_instant(since, now, windowMs)
   bucket_pace()
@@ -240,8 +241,8 @@ heal[BUCKET] = function(key)
   if since and clock_isAhead(since, now, windowMs) then bucket_rewrite(key) end
 end
 
---- Debt (7 bytes), the decision's instant (6); what is stored of refunds. A debt beyond the capacity is told as it is stored,
--- with the instant that it was written at.
+--- Debt (7 bytes), the decision's instant (6); the stored record of refunds. A debt beyond the capacity is reported as
+-- stored, with the instant when it was written.
 report[BUCKET] = function(key, cost, outcome)
   local said = outcome
   if refunds ~= '' then said = outcome + REFUNDS end

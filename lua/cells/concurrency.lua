@@ -12,10 +12,10 @@
 --- @calls ZADD 0 a
 --- @calls DEL
 
---- Permits under one key: a sorted set of their ids by the instant at which they end. A permit counts while its end lies
--- ahead of now, so that of a holder that has crashed is free again by itself.
+--- Permits under one key: a sorted set of their ids by the instant at which they end. A permit counts until its end, so
+-- the permits of a crashed holder expire by themselves.
 local limit, ttlMs
--- How many permits count; whether the key holds what is not ours, which the next charge replaces.
+-- The number of permits that count; whether the key has a foreign value, which the next charge replaces.
 local held, isForeign
 
 local nowText = format('%.0f', now)
@@ -35,18 +35,18 @@ recall[CONCURRENCY] = function(c)
 end
 --- @end
 
---- The instant at which the permit at `rank` ends; one that lies further ahead than `ttlMs` is cut to that.
+--- The instant at which the permit at `rank` ends; at most `ttlMs` ahead.
 local function concurrency_endAt(key, rank)
   local permit = call('ZRANGE', key, rank, rank, 'WITHSCORES')
   return permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 end
 
---- Milliseconds until `cost` permits are free if none is renewed or freed: 0 now, -1 never.
+--- Milliseconds until `cost` permits are free if none is renewed or released: 0 now, -1 never.
 local function concurrency_waitFor(key, cost)
   if cost > limit then return -1 end
   local missing = held + cost - limit
   if cost == 0 or missing <= 0 then return 0 end
-  -- Ranks count from the end: what has lapsed, but is not pruned yet, stands at the front.
+  -- Ranks count from the end, as lapsed permits that are not pruned yet are at the front.
   return concurrency_endAt(key, missing - 1 - held) - now
 end
 
@@ -65,7 +65,7 @@ end
 take[CONCURRENCY] = function(key, cost, permitId)
   if isForeign then call('DEL', key) end
   for nth = 0, cost - 1 do call('ZADD', key, now + ttlMs, permitId .. '.' .. nth) end
-  -- Before any command that may not be permitted, or a new key would stay without an expiry.
+  -- Before any command that may be forbidden, or a new key would remain without an expiry.
   local expiry = tryCall('PEXPIRE', key, ttlMs + slack)
   if type(expiry) == 'table' then
     for nth = 0, cost - 1 do call('ZREM', key, permitId .. '.' .. nth) end
@@ -75,7 +75,7 @@ take[CONCURRENCY] = function(key, cost, permitId)
   if call('ZCARD', key) > held then call('ZREMRANGEBYSCORE', key, '-inf', nowText) end
 end
 
---- Releases permits. The key goes with the last of them.
+--- Releases permits. Redis deletes the key with the last of them.
 refund[CONCURRENCY] = function(key, cost, receipt, chargedAt, permitId)
   if isForeign then return end
   for nth = 0, cost - 1 do call('ZREM', key, permitId .. '.' .. nth) end
@@ -108,11 +108,11 @@ end
 report[CONCURRENCY] = function(key, cost, outcome)
   local ends = now
   if held > 0 then ends = concurrency_endAt(key, -1) end
-  -- Under a larger limit more may have been taken.
+  -- A larger limit may have taken more permits.
   local free = max(0, limit - held)
   say(packBytes('>BI7I7', outcome, free, ends - now))
   if outcome == REFUSED then
-    -- A permit that is missing may be released at any moment: when there are more is asked only where none is.
+    -- A missing permit may be released at any moment, so this wait is computed only if no permit is missing.
     local wait = concurrency_waitFor(key, cost)
     local room = -1
     if wait == 0 then room = concurrency_waitFor(key, free + 1) end

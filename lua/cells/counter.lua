@@ -6,9 +6,9 @@
 --- @kernel
 --- A fixed window: one counter, in a window that starts at a clock multiple or with a key's first unit. Pure.
 -- state { count, start (ms) }   params { limit, windowMs }
--- Invariant: count <= limit, or the ceiling where refusals count.
+-- Invariant: count <= limit, or the ceiling if refusals count.
 
---- When the window starts that `at` falls into, for a key without one.
+--- The start of the window that contains `at`, for a key without a window.
 local function counter_startOf(at, windowMs, byClock)
   if byClock then return floor(at / windowMs) * windowMs end
   return at
@@ -17,7 +17,7 @@ end
 --- Milliseconds until `cost` units have room in a window that ends `endsIn` ms from now: 0 now, -1 never.
 local function counter_waitFor(count, endsIn, cost, limit)
   if cost > limit then return -1 end
-  -- What costs nothing has room where refusals have gone beyond the limit.
+  -- A cost of 0 has room even if refusals exceed the limit.
   if count + cost <= limit or cost == 0 then return 0 end
   return endsIn
 end
@@ -26,9 +26,10 @@ end
 --- A fixed window under one key: count (7 bytes) and start (6). The key expires with its window.
 -- params { limit, windowMs, whether refusals count, byClock }
 local own, limit, windowMs, byClock
--- The most that it counts.
+-- The maximum of the count.
 local most
--- By cell: the count of a new client, the bytes of that state now, and how long it lives, as text. Most have these in common.
+-- By cell: the count of a new client, the bytes of that state at the present instant, and its life as text. Most new
+-- clients share these.
 local newCountOf, newStateOf, newLifeOf = {}, {}, {}
 -- The count in the window that starts at `start`; the start as stored, nil for a key without a state.
 local count, start, since
@@ -56,7 +57,7 @@ end
 --- @end
 
 --- @when joint
---- Count and start, as under a key of its own; none where the count is 0.
+--- Count and start, the same as under a key of its own; none if the count is 0.
 size[COUNTER] = function()
   return 13
 end
@@ -141,8 +142,7 @@ report[COUNTER] = function(key, cost, outcome)
 end
 
 --- @when exchange
---- Pairs: when a window started, and what was charged in it (negative for what was refunded). Of a window that is over
--- nothing counts any more.
+--- Pairs: the start of a window, and its charged units (negative for refunds). A window that is over does not count.
 merge[COUNTER] = function(key, from, to)
   for at = from, to, 2 do
     local started, units = number(at), number(at + 1)

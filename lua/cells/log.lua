@@ -8,11 +8,11 @@
 
 --- @kernel
 --- The exact log: one instant per admitted unit, oldest first. Pure.
--- state: `entry(i)`, the instant of the i-th entry from 0, and `total`, how many there are.
--- An entry exactly one window old no longer counts.
+-- state: `entry(i)`, the instant of the i-th entry from 0, and `total`, their number. An entry exactly one window old
+-- does not count.
 
---- The index of the first entry that counts at `at`, `total` if none does. Gallops from `from`, before which nothing
--- counts, since few entries lapse from one decision to the next; from the first that counts on it halves (step 0).
+--- The index of the first entry that counts at `at`, or `total` if none does. Gallops from `from`, before which nothing
+-- counts, since few entries lapse between two decisions; then bisects (step 0).
 local function log_firstLive(entry, from, total, at, windowMs)
   local low, high, step = from, total, 1
   while low < high do
@@ -27,43 +27,45 @@ end
 local function log_waitFor(entry, total, live, at, cost, limit, windowMs)
   if cost > limit then return -1 end
   if live + cost <= limit then return 0 end
-  -- With `cost` more, the entry that would be one too many stands this far from the newest.
+  -- With `cost` more units, the first entry beyond the limit is this far from the newest.
   return entry(total - (limit - cost + 1)) + windowMs - at
 end
 
 --- @state
---- An exact log under one key, shared by all log limits on that key: a header, then a ring of entries.
--- An entry is the low 4 bytes of its instant in ms, or 6 where a window is longer than those can hold; it lies less
--- than the longest window before the newest, which is known in full. Entries are numbered as they come, from 0 when
--- the log is written whole; entry i is in slot i modulo the ring's capacity.
+--- An exact log under one key, shared by all log limits on that key: a header, then a ring of entries. An entry is the
+-- low 4 bytes of its instant in ms, or 6 bytes if a window is longer than 4 bytes can express. It is less than the
+-- longest window before the newest entry, which is stored in full. Entries are numbered in order, from 0 when the log
+-- is rewritten; entry i is in slot i modulo the ring's capacity.
 -- Header: the newest entry (6 bytes), when the key expires (6), the ring's capacity (4), the number of the next entry
--- to come (6), how many entries, the newest, are not in the ring yet (1), those (NEAR); and for each limit: the number
--- of the first entry that counts (6), how many entries from there on are known here (1), those (NEAR). The oldest entry
--- is the first that counts for any limit. So a decision reads and writes the header, and the ring only every few times;
--- what it costs does not grow with the limit.
+-- (6), how many of the newest entries are not in the ring yet (1), those entries (NEAR); and for each limit: the
+-- number of the first entry that counts (6), how many entries from there on are in the header (1), those entries
+-- (NEAR). The oldest entry is the first that counts for any limit. A decision reads and writes the header, and the
+-- ring only every few times, so its cost does not grow with the limit.
 -- params { most, longestMs, and for each limit: limit, windowMs }
 local NEAR, CHUNK = 4, 16
 
--- The cell; where in ARGV its params begin; how many limits it has, and after which entry they are in the tables by limit.
+-- The cell; the start of its params in ARGV; its number of limits, and their offset in the tables by limit. Then the
+-- largest limit and the longest window.
 local own, params, limits, limitsAt, most, longestMs
--- How much longer than it must the key lives, in ms: one that is new, so that mostly the next charges need not touch its
--- expiry, and one in use.
+-- Extra life of the key in ms, so that most later charges need not change its expiry: for a new key, and for a key in
+-- use.
 local firstLinger, linger
--- By cell: the bytes of an entry, its format, the bytes of the header, the index of its last as text.
+-- By cell: the bytes of an entry, its format, the bytes of the header, the index of the header's last byte as text.
 local widthOf, entryOf, baseOf, headerEndOf = {}, {}, {}, {}
--- By cell: the bytes of a log of one entry that comes now, which new clients have in common, and how long they live, as text.
+-- By cell: the bytes of a log with one entry at the present instant, which new clients share, and its life as text.
 local newLogOf, newLifeOf = {}, {}
--- By limit: the first entry that counts, what is known from there on, how many those are in the header.
+-- By limit: the first entry that counts, the entries in the header from there on, and their number.
 local headOf, knownOf, knownCountOf = {}, {}, {}
--- Bytes of the header, and the index of its last as text; bytes of an entry, of NEAR, its format, how many it can hold
--- apart; bytes of the header before the first limit, and what a limit has there: its bytes, its format with one entry.
+-- Bytes of the header, and the index of its last byte as text; bytes of an entry and of NEAR entries, the format of an
+-- entry, and its modulus; bytes of the header before the first limit; bytes of a limit there, and its format with one
+-- entry.
 local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
--- `newest` and `expires` are nil for a key without a state; `whole`: all entries, where they had to be read; `moved`:
--- the last limit whose part of the header is not as in `header` any more.
+-- `newest` and `expires` are nil for a key without a state; `whole`: all entries, if they had to be read; `moved`: the
+-- last limit whose part of the header has changed since `header` was read.
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
--- What `log_entry` reads: entries from number `chunkFrom` on.
+-- The entries that `log_entry` reads, from number `chunkFrom` on.
 local source, chunk, chunkFrom
--- An instant as an entry: decisions of one batch mostly share theirs.
+-- An instant as an entry. Decisions of one batch usually share it.
 local stampedAt, stamp = nil, ''
 
 prepare[LOG] = function(c)
@@ -134,7 +136,7 @@ local function log_read(key, from, to)
   return entries .. sub(tail, max(0, from - inRing) * width + 1, max(0, to - inRing) * width)
 end
 
---- What the header holds of the entries that count for a limit.
+--- The entries in the header that count for a limit.
 local function log_known(l)
   local known = knownOf[limitsAt + l]
   if not known then
@@ -145,13 +147,13 @@ local function log_known(l)
   return known
 end
 
---- Makes `log_entry` begin with what is known of a limit.
+--- Makes `log_entry` begin with a limit's entries in the header.
 local function log_begin(key, l)
   source = key
   if whole then chunk, chunkFrom = whole, oldest else chunk, chunkFrom = log_known(l), headOf[limitsAt + l] end
 end
 
---- The entry with number `i`. Reads some at a time, since those around it are asked for next.
+--- The entry with number `i`. Reads several at a time, since its neighbours are needed next.
 local function log_entry(i)
   local beyond = i - chunkFrom - #chunk / width
   if i < chunkFrom or beyond >= CHUNK then chunk, chunkFrom, beyond = '', i, 0 end
@@ -171,7 +173,7 @@ local function log_advance(key, l, from, at, isDecision)
     head = log_firstLive(log_entry, from, total, at, log_window(l))
     if isDecision then head = max(head, total - log_limit(l)) end
   end
-  -- What was read last begins no later than there.
+  -- The last chunk begins no later than there.
   local skip = (head - chunkFrom) * width
   log_move(l, head, sub(chunk, skip + 1, skip + near))
 end
@@ -193,8 +195,8 @@ local function log_header()
   return text
 end
 
---- Writes the whole log down, with room for a quarter more, in steps of what mostly goes into the ring at a time; its
--- entries are `entries`. The key lives `longer` than it must, in ms, or if that is not given, as long as it did.
+--- Rewrites the whole log with `entries`, with room for a quarter more, in steps of the usual write to the ring. The
+-- key gets `longer` ms of extra life; without `longer`, its expiry is unchanged.
 local function log_rewrite(key, entries, longer)
   for l = 1, limits do
     local known = log_known(l)
@@ -210,21 +212,21 @@ local function log_rewrite(key, entries, longer)
   if longer then call('SET', key, value, 'PX', expires - now + slack) else call('SET', key, value, 'KEEPTTL') end
 end
 
---- Moves all limits of a log that had to be read to what counts at `at`.
+--- Moves all limits of a log that was read whole to the entries that count at `at`.
 local function log_advanceAll(key, at, isDecision)
   for l = 1, limits do log_advance(key, l, oldest, at, isDecision) end
 end
 
---- Takes `entries` for the whole log, in place of what is stored.
+--- Replaces the stored log by `entries`.
 local function log_replace(key, entries)
   whole, oldest, total = entries, 0, #entries / width
   newest = total > 0 and log_instant(entries, total - 1) or nil
   log_advanceAll(key, instant, true)
 end
 
---- Writes down what `log_replace` took: all that counted when its newest entry came, should the clock step back.
+--- Writes the entries of `log_replace`: all that counted at the newest entry's instant, in case the clock steps back.
 local function log_rewriteReplaced(key)
-  -- With its newest entry gone, all that is left may have lapsed long since: there is no life to give such a key.
+  -- Without the newest entry, all others may have lapsed long ago. Such a key has no life left.
   if total == 0 or newest + longestMs + slack <= now then
     call('DEL', key)
     return
@@ -243,7 +245,7 @@ look[LOG] = function(key, cost)
   else
     newest, expires, capacity, total, unwritten = unpackBytes('>I6I6I4I6B', header)
     local spare = expires - newest - longestMs
-    -- Of a log this is what its key lives longer than it must. By chance it is hardly ever that of another value.
+    -- For a log, this is its key's extra life. A foreign value hardly ever has such a number by chance.
     if spare < 0 or spare > linger then expires = nil end
   end
   if not expires then
@@ -266,7 +268,7 @@ look[LOG] = function(key, cost)
       end
     end
     if clock_isAhead(newest, now, longestMs) then
-      -- Entries that still count lie less than a window before the newest, so all of them lie ahead of now.
+      -- Entries that still count are less than a window before the newest, so all of them are ahead of now.
       newest = now
       log_replace(key, rep(packBytes(entry, now % modulus), total - oldest))
     end
@@ -279,7 +281,7 @@ look[LOG] = function(key, cost)
   return wait
 end
 
---- How many entries count for a limit; 0 where there is no such limit.
+--- The number of entries that count for a limit; 0 if there is no such limit.
 local function log_count(l)
   return total - (headOf[limitsAt + l] or total)
 end
@@ -314,7 +316,7 @@ local function log_append(key, added, cost)
   call('SETRANGE', key, '0', log_header())
 end
 
---- Writes a log whose first entry comes now.
+--- Writes a log whose first entry is at the present instant.
 local function log_writeFirst(key)
   local fresh = newLogOf[own]
   if not fresh then
@@ -349,7 +351,7 @@ take[LOG] = function(key, cost)
     end
     kept = min(kept, head)
   end
-  -- What counts for no limit any more makes room.
+  -- Entries that count for no limit make room.
   if kept > oldest then
     local lapsed = kept - (total - #tail / width)
     if lapsed > 0 then tail = sub(tail, lapsed * width + 1) end
@@ -359,7 +361,7 @@ take[LOG] = function(key, cost)
     log_append(key, added, cost)
     return
   end
-  -- Numbered from 0, as all that was read whole.
+  -- Numbered from 0, like every log that was read whole.
   oldest, total, newest = kept, total + cost, instant
   log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
 end

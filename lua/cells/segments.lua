@@ -6,13 +6,14 @@
 --- A sliding window of segments. Pure.
 -- state of segments { segment, total } and one counter per segment, newest first, `width` bytes each,
 -- big-endian; the last is the edge.   params { limit, windowMs, segments, edge }
--- Invariant: counters and total <= limit, that of any plan that counts in them, or the ceiling where refusals count; that times windowMs is below 2^53, so no
--- step below can round.
+-- Invariant: counters and total <= limit (the largest of all plans on this state), or the ceiling if refusals count.
+-- That bound times windowMs is below 2^53, so no step below can round.
 
 local STRICT, DROPPED, WEIGHTED_DOWN = 0, 1, 2
--- Added to what an edge counts for, where refusals count as well.
+-- Added to the edge mode if refusals count, too.
 local WITH_REFUSALS = 4
--- Added beside it, where counters are as wide as those of other limits: 4 bytes, 7 for limits that are larger than this.
+-- Added to the edge mode if counters have the same width for all limits: 4 bytes, or 7 for limits above
+-- LARGEST_NARROW.
 local WIDE, LARGEST_NARROW = 8, 2147483647
 
 --- The counter of the `k`-th segment before the current one.
@@ -27,7 +28,7 @@ local function window_leaving(counts, by, segments, width, format)
   return units
 end
 
---- What the edge segment counts for, `offset` ms into the current segment.
+--- Units that the edge segment counts as, `offset` ms into the current segment.
 local function window_edgeUnits(count, offset, segmentMs, edge)
   if edge == STRICT then return count end
   if edge == DROPPED then return 0 end
@@ -36,7 +37,8 @@ local function window_edgeUnits(count, offset, segmentMs, edge)
   return ceil(share)
 end
 
---- The least offset into a segment at which an edge of `count` counts for `room` or less; `segmentMs` if none.
+--- The least offset into a segment at which an edge of `count` units counts as `room` or less; `segmentMs` if there is
+-- none.
 local function window_offsetFor(count, room, segmentMs, edge)
   if edge == DROPPED or count <= room then return 0 end
   if edge == STRICT then return segmentMs end
@@ -47,7 +49,7 @@ end
 --- Milliseconds from `offset` ms into the current segment until `cost` units have room: 0 now, -1 never.
 local function window_waitFor(counts, total, offset, cost, limit, segments, segmentMs, edge, width, format)
   if cost > limit then return -1 end
-  -- Also where refusals have gone beyond the limit.
+  -- Even if refusals exceed the limit.
   if cost == 0 then return 0 end
   local inside, wait = total, (segments + 1) * segmentMs - offset
   for by = 0, segments do
@@ -64,7 +66,7 @@ local function window_waitFor(counts, total, offset, cost, limit, segments, segm
   return wait
 end
 
---- Milliseconds until nothing counted so far counts for anything.
+--- Milliseconds until no unit counted so far has any effect.
 local function window_resetAfter(counts, offset, segments, segmentMs, edge, width, format)
   local reset = 0
   for k = 0, segments do
@@ -78,14 +80,14 @@ local function window_resetAfter(counts, offset, segments, segmentMs, edge, widt
 end
 
 --- @state
---- A sliding window of segments under one key: the number of the newest segment (6 bytes), then the
--- total and the counters, newest first, each as wide as the most that they count needs.
--- params { limit, windowMs, segments, edge, WITH_REFUSALS more where they count, WIDE more where other limits count in the
--- same state }
+--- A sliding window of segments under one key: the number of the newest segment (6 bytes), then the total and the
+-- counters, newest first, each as wide as their maximum requires.
+-- params { limit, windowMs, segments, edge, plus WITH_REFUSALS if refusals count, plus WIDE if other limits count in
+-- the same state }
 local limit, windowMs, segments, edge, segmentMs, width, counter
--- Whether refusals count, and the most that the counters hold.
+-- Whether refusals count, and the maximum of the counters.
 local withRefusals, most
--- By cell: the bytes of a counter, its format, the most that it holds.
+-- By cell: the bytes of a counter, its format, its maximum.
 local widthOf, counterOf, mostOf = {}, {}, {}
 -- The counters as of segment `segment`, in which the decision's instant is `offset` ms; the segment as stored, or nil.
 local counts, total, segment, offset, instant, newest
@@ -137,13 +139,13 @@ local function segments_reset()
 end
 
 --- @when joint
---- As under a key of its own; none where nothing counts.
+--- The same as under a key of its own; none if no unit counts.
 size[SEGMENTS] = function(c)
   return 6 + (ARGV[first[c] + 2] + 2) * widthOf[c]
 end
 --- @end
 
---- The longest that a unit in the newest segment can count for: written once a segment, whatever follows in it.
+--- The longest time for which a unit in the newest segment can count. Written once per segment, whatever follows in it.
 local function segments_life()
   return windowMs + segmentMs - offset + instant - now
 end
@@ -181,8 +183,8 @@ local function segments_room()
   return max(0, limit - total - window_edgeUnits(window_nth(counts, segments, width, counter), offset, segmentMs, edge))
 end
 
---- A state from a future that cannot be is read as if its newest segment were this one. What a weighted
--- edge counts for depends on the instant, so there it moves into the window proper, where it counts in full.
+--- A state from an impossible future is read as if its newest segment were the current one. A weighted edge counts by
+-- the instant, so it moves into the window proper, where it counts in full.
 local function segments_bringBack()
   if edge < WEIGHTED_DOWN then return end
   local units = window_nth(counts, segments, width, counter)
@@ -263,7 +265,7 @@ report[SEGMENTS] = function(key, cost, outcome)
 end
 
 --- @when exchange
---- Pairs: the number of a segment, and what was charged in it (negative for what was refunded).
+--- Pairs: the number of a segment, and its charged units (negative for refunds).
 merge[SEGMENTS] = function(key, from, to)
   for at = from, to, 2 do
     local k, units = max(0, segment - number(at)), number(at + 1)
@@ -277,7 +279,8 @@ merge[SEGMENTS] = function(key, from, to)
   segments_write(key)
 end
 
---- The segment (6 bytes); how many counters are not 0 (2), and of each which it is, from the newest on (2), and its units (7).
+--- The segment (6 bytes); the number of counters that are not 0 (2), and for each its index from the newest on (2) and
+-- its units (7).
 state[SEGMENTS] = function()
   local found, said = 0, {}
   local at = string.find(counts, '[^%z]')

@@ -1,6 +1,6 @@
---- The instant a decision is made at, given the instant its state was written at. Pure.
--- A clock that stepped back must not refund, so time stands still until it has caught up. A stored
--- instant further ahead than horizonMs cannot be true and is read as now.
+--- The instant of a decision, given the instant when its state was written. Pure. A clock that stepped back must not
+-- refund, so time stands still until the clock has caught up. A stored instant more than horizonMs ahead is wrong and
+-- is read as now.
 local function clock_instant(at, now, horizonMs)
   if at > now and at <= now + horizonMs then return at end
   return now

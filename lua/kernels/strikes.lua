@@ -2,13 +2,13 @@
 -- state { rung, since (ms), strikes } `strikes`: 8 bytes each, instant (6) and weight (2), oldest first.
 -- Invariant: the weights add up to less than `after`, as the strike that starts a ban clears them.
 
---- The instant of the last strike; `now` where there is none.
+--- The instant of the last strike; `now` if there is none.
 local function strikes_last(strikes, now)
   if strikes == '' then return now end
   return (unpackBytes('>I6', strikes, #strikes - 7))
 end
 
---- The strikes, none of them later than `at`: what is from a future that cannot be is read as now.
+--- The strikes, none of them later than `at`: an impossible future instant is read as now.
 local function strikes_until(strikes, at)
   local kept = ''
   for i = 1, #strikes, 8 do
@@ -34,7 +34,7 @@ local function strikes_rung(rung, since, at, forgetAfterMs)
   return rung
 end
 
---- From when on forgetting a record cannot be noticed.
+--- The instant from which forgetting a record has no effect.
 local function strikes_end(rung, since, strikes, withinMs, forgetAfterMs)
   local ends = 0
   if strikes ~= '' then ends = strikes_last(strikes, 0) + withinMs end

@@ -1,16 +1,17 @@
---- Cells that share a key, which is read once and written once. The value: when the key expires (6 bytes); the state of each
--- cell, all zero where it has none; and where any of them has a record of refunds, 13 bytes of each for that.
--- The first of the cells that share the key at hand, 0 where there is but one; the cell at hand.
+--- Cells that share a key, which is read once and written once. The value: when the key expires (6 bytes); the state of
+-- each cell, all zero if it has none; and if any of them has a record of refunds, 13 bytes per cell for that. `joint`:
+-- the first of the cells that share the current key, 0 if there is only one. `mine`: the current cell.
 local joint, mine
 local NO_REFUNDS = rep('\0', 13)
--- By kind: how many bytes the state of cell c has.
+-- By kind: a function that returns the number of bytes of cell c's state.
 local size = {}
--- By cell: after which byte of the value its state comes, and how many it has.
+-- By cell: the offset of its state in the value, and its number of bytes.
 local after, bytes = {}, {}
--- By the first cell of a key: how many share it, after how many bytes their states end, and what is stored, or false.
+-- By the first cell of a key: the number of cells that share it, the end of their states in bytes, and the stored
+-- value, or false.
 local cellsOf, endOf, storedOf = {}, {}, {}
--- By cell of the key at hand: what is put in the place of its state, false where nothing is, and in that of its refunds. How
--- many that is, for how many ms it has to live, and whether the value has records of refunds.
+-- By cell of the current key: its new state, false if it is unchanged, and its new record of refunds. Then the number
+-- of new states, the ms for which they must live, and whether the value has records of refunds.
 local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
 
 local function joint_prepare(c, first, length)
@@ -29,7 +30,7 @@ local function joint_read(key)
   storedOf[joint] = stored
 end
 
---- What is stored of the refunds of cell c, mostly ''.
+--- The stored record of refunds of cell c, usually ''.
 local function joint_refunds(c)
   local stored, at = storedOf[joint], endOf[joint] + 13 * (c - joint)
   if not stored or #stored <= at then return '' end
@@ -38,7 +39,7 @@ local function joint_refunds(c)
   return refunds
 end
 
---- Before anything is put for the cell at hand.
+--- Call it before a state is put for the current cell.
 local function joint_begin()
   if mine == joint then
     puts, putLife = 0, 0
@@ -47,14 +48,15 @@ local function joint_begin()
   put[mine] = false
 end
 
---- Takes `state` for that of the cell at hand. It has to live for `life` ms more.
+--- Sets the state of the current cell, which must live for `life` ms more.
 local function joint_put(state, refunds, life)
   put[mine], putRefunds[mine] = state, refunds
   puts, putLife = puts + 1, max(putLife, life)
   if refunds ~= '' then tells = true end
 end
 
---- Writes what was put for cells of the key at hand, of which this is the last, and beside it what is stored of the others.
+--- Writes the new states of the current key, of which this is the last cell, together with the stored states of the
+-- others.
 local function joint_write(key)
   local stored = storedOf[joint]
   if puts > 0 and (stored or putLife > 0) then
@@ -76,7 +78,7 @@ local function joint_write(key)
     elseif ends <= expires then
       call('SETRANGE', key, '6', value)
     else
-      -- A key seen before lives a little longer, so that most charges need not touch its expiry.
+      -- A key in use lives slightly longer, so that most charges need not change its expiry.
       if stored then ends = ends + min(LINGER, putLife) end
       call('SET', key, packBytes('>I6', ends) .. value, 'PX', ends - now + slack)
     end

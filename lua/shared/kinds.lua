@@ -1,17 +1,17 @@
--- What a kind of cell can do, by kernel. There is one cell at hand: `open` names its params, `look` finds its state,
--- brings it to the present and returns whether a cost has room (0 now, -1 never, else later); the others act on what it
--- found; `room` is for how many units there is room. Where a decision has several cells, `keep` puts what was found aside,
--- and `recall` brings it back.
+-- The functions of each kind of cell, by kernel. They act on the current cell: `open` selects its params; `look` reads
+-- its state, brings it to the present and returns whether a cost has room (0 now, -1 never, else later). The others
+-- act on that state; `room` returns for how many units there is room. If a decision has several cells, `keep` sets the
+-- state aside, and `recall` restores it.
 local prepare, open, look, keep, recall, take, refund, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 --- @when together
 local room = {}
 --- @end
 --- @when exchange
--- `merge` adds what a process has charged by itself, from ARGV; `state` is what such a process goes on from.
+-- `merge` adds a process's own charges, from ARGV; `state` writes the state from which such a process continues.
 local merge, state = {}, {}
 --- @end
 --- @when several
--- What is put aside, by cell; each kind of cell says what where.
+-- Values set aside, by cell. Each kind of cell determines their meaning.
 local kept1, kept2, kept3, kept4, kept5 = {}, {}, {}, {}, {}
 local kept6, kept7, kept8, kept9, kept10 = {}, {}, {}, {}, {}
 --- @end

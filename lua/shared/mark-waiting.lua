@@ -1,4 +1,5 @@
---- Sets the marker of waiters, a key that is there while any record of them is: decisions that do not find it look for no record.
+--- Sets the marker of waiters, a key that exists while there is any record of them. Decisions check records only if it
+-- exists.
 local function mark_waiting(marker, ms)
   if redis.call('PTTL', marker) < ms then redis.call('SET', marker, '', 'PX', string.format('%.0f', ms)) end
 end

@@ -1,22 +1,22 @@
 --- The names by which scripts of decisions call Lua and Redis, and the numbers that they share with the store.
 
--- A first read goes through pcall: its error is a table, of length 0, so what is not ours counts as no state,
--- and the next charge replaces it. One foreign value must not fail the decisions that share its batch.
+-- A first read goes through pcall. Its error is a table of length 0, so a foreign value counts as no state, and the
+-- next charge replaces it. One foreign value must not fail the other decisions of its batch.
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 
--- The build gives the numbers below to the store, under the names that they have here.
+-- The build exports the numbers below to the store, under these names.
 --- @export ops
 local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
--- Added to the op of a run that needs more room than it charges, of one whose decisions are all on one key, and of one whose
--- refusals are strikes.
+-- Added to the op of a run that needs more room than it charges, of a run with all decisions on one key, and of a run
+-- whose refusals are strikes.
 --- @export flags
 local RESERVING, TOGETHER, STRIKING = 8, 16, 32
 --- @export outcomes
 local REFUSED, ADMITTED, BLOCKED, ELSEWHERE, REFUNDS, EQUALS, BEGUN = 0, 1, 2, 3, 4, 8, 16
 --- @include "made/kinds"
 
--- How much longer than it must a key may live, in ms, where that saves setting its expiry again.
+-- Extra life of a key in ms, which saves setting its expiry again.
 local LINGER = 10000

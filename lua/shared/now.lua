@@ -1,8 +1,8 @@
---- The instant of all decisions of a script, in ms: `clock`, or where that is '', Redis's own.
+--- The instant of all decisions of a script, in ms: `clock`, or Redis's own if that is ''.
 local now
 local slack = 0
 if clock ~= '' then
-  -- Redis expires keys by its own clock; by another one a state must not end early.
+  -- Redis expires keys by its own clock. With another clock, a state must not end early.
   now, slack = clock + 0, 3600000
 else
   local time = call('TIME')

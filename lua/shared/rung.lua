@@ -1,5 +1,6 @@
---- Of a ban that is written again: the next one is of the next rung, though Redis has lost the record of strikes.
--- `reason`: that of a ban as the index has it, `rung/forgetAfterMs`. What has no such beginning is not of a ban.
+--- Restores the rung of a ban: the next ban is then of the next rung, although Redis has lost the record of strikes.
+-- `reason`: the reason of a ban in the index, which begins with `rung/forgetAfterMs`. Other reasons do not belong to
+-- bans.
 local function rung_keep(key, ends, reason)
   local rung, forgetAfterMs = string.match(reason, '^%z(%d+)/(%d+) ')
   if not rung then return end

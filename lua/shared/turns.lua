@@ -1,17 +1,17 @@
---- The waiters for one limit of one key, in every process: what each process tells of its waiters.
--- A record is a list of entries of 34 bytes: the process (12), the class of its waiters (8), since when the first of that
--- class waits, less the head start of the class (8), until when this is believed (6). Of two classes that one goes first whose
--- entry says the earlier instant. An entry that is not renewed lapses: a process that died holds up others no longer.
--- `turnsNow`: the instant by Redis's clock, whatever clock decisions go by, as processes renew their entries by timers.
+--- The waiters for one limit of one key, as each process reports them. A record is a list of entries of 34 bytes: the
+-- process (12), the class of its waiters (8), since when the first of that class waits, minus the head start of the
+-- class (8), until when this is trusted (6). The class with the earlier instant goes first. An entry that is not
+-- renewed lapses, so a dead process does not delay others. `turnsNow`: the instant by Redis's clock, whatever the
+-- clock of decisions, as processes renew their entries by timers.
 --- @include "shared/mark-waiting"
 local ENTRY = 34
 
---- The entries of other processes that are still believed, and until when the last of them is.
+--- The entries of other processes that are still trusted, and until when the last of them is.
 local function turns_others(key, process)
   local record = redis.pcall('GET', key)
   if type(record) == 'table' and not string.match(record.err, '^WRONGTYPE') then error(record.err) end
   local others, latest = '', turnsNow
-  -- What is not ours counts as none that waits, and is replaced.
+  -- A foreign value counts as no waiters, and is replaced.
   if type(record) ~= 'string' or #record % ENTRY ~= 0 then return others, latest end
   for at = 1, #record, ENTRY do
     local ends = struct.unpack('>I6', record, at + 28)
@@ -23,8 +23,9 @@ local function turns_others(key, process)
   return others, latest
 end
 
---- Puts the classes of a process in the place of what it said before. In ARGV from `a` on: how many, and of each its class
--- and for how long its first one waits already, head start included. `marker`: that of waiters; '' in a cluster. Returns whether any waits now.
+--- Replaces a process's earlier entries by its present classes. In ARGV from `a` on: their number, and for each its
+-- class and how long its first request has waited, including the head start. `marker`: the marker of waiters; '' in a
+-- cluster. Returns whether any request waits now.
 local function turns_write(key, process, ttlMs, marker, a, others, latest)
   local record = others
   for _ = 1, ARGV[a] do
