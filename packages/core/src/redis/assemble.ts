@@ -7,7 +7,7 @@ import { STORE_WARNINGS, Warnings } from '../util/warnings.js'
 import { Batches } from './batching/batches.js'
 import { KnownWaiters } from './batching/known-waiters.js'
 import { Outbox } from './batching/outbox.js'
-import { Asked, PlanTexts } from './batching/plan-texts.js'
+import { PlanTexts, UsedFeatures } from './batching/plan-texts.js'
 import { BlockKeys } from './blocks/block-keys.js'
 import { MAX_BLOCKS } from './blocks/mirror.js'
 import { MirroredBlocks } from './blocks/mirrored-blocks.js'
@@ -127,8 +127,8 @@ function baseOf(connection: Connection, options: StoreOptions) {
   const prefix = prefixOf(connection.keyPrefix, options.prefix)
   const marker = connection.isCluster ? undefined : blockMarker(prefix)
   const time = new StoreTime(clock)
-  const asked = new Asked()
-  const server = { connection, prefix, timeoutMs, clock, marker, asked }
+  const used = new UsedFeatures()
+  const server = { connection, prefix, timeoutMs, clock, marker, used }
   const breaker = new Breaker({
     nodeOf: connection.nodeOf,
     probe: (key) => probe(server, key),

@@ -77,7 +77,7 @@ export class Batches {
     const { slot } = entries[0] as Pending
     const isOnSlot = () => entries.every((pending) => pending.slot === slot && !pending.apart)
     if ((at as number) < 0) {
-      for (const { request } of entries) waiters.noteAsking(request)
+      for (const { request } of entries) waiters.noteRequest(request)
       this.#runs.send(entries, { slot }, performance.now(), true)
     } else if (typeof at === 'number' || isOnSlot()) this.#runs.send(entries, { slot })
     else if (crossSlots?.isSupported(at)) this.#sendToNode(entries, at)

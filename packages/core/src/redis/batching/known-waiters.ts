@@ -57,7 +57,7 @@ export class KnownWaiters {
   }
 
   /** Notes that a waiting request is about to be sent. */
-  noteAsking(request: StoreRequest): void {
+  noteRequest(request: StoreRequest): void {
     if (!request.turn) return
     for (const record of this.#recordsOf(request)) this.#unwaited.delete(record)
     this.#noteWaiting(request.plan)

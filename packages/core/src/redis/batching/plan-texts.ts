@@ -2,7 +2,7 @@ import type { KernelName, Plan } from '../../store/store.js'
 import { type PlanText, planText } from '../scripts/encode.js'
 
 /** The features of scripts that decisions have used so far. */
-export class Asked {
+export class UsedFeatures {
   /** The kinds of the decisions' cells. */
   readonly kinds = new Set<KernelName>()
   /** Whether decisions may ban. */
@@ -12,7 +12,7 @@ export class Asked {
 export interface PlanTextsOptions {
   readonly marker: string | undefined
   /** The features used so far, which this class adds to. */
-  readonly asked: Asked
+  readonly used: UsedFeatures
   /** Whether this process knows all blocks from every policy, so that decisions need not check for them. */
   readonly knowsBlocks: () => boolean
 }
@@ -34,11 +34,11 @@ export class PlanTexts {
     const texts = isWider ? this.#widerTexts : this.#texts
     let text = texts.get(plan)
     if (!text) {
-      const { marker, asked } = this.#options
+      const { marker, used } = this.#options
       text = planText(plan, marker, isWider)
       texts.set(plan, text)
-      for (const cell of plan.cells) asked.kinds.add(cell.kernel)
-      if (plan.ban) asked.bans = true
+      for (const cell of plan.cells) used.kinds.add(cell.kernel)
+      if (plan.ban) used.bans = true
     }
     return text
   }

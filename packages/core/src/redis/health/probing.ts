@@ -10,7 +10,7 @@ const SLOTS = 16_384
 export interface ProbingOptions extends Server {
   readonly marker: string | undefined
   /** The features of scripts that decisions have used so far. */
-  readonly asked: { readonly kinds: ReadonlySet<KernelName>; readonly bans: boolean }
+  readonly used: { readonly kinds: ReadonlySet<KernelName>; readonly bans: boolean }
 }
 
 /**
@@ -20,12 +20,12 @@ export interface ProbingOptions extends Server {
  *
  * @param key a key that nothing else uses, on the slot of the failed decisions
  */
-export function probe({ connection, timeoutMs, clock, marker, asked }: ProbingOptions, key: string): Promise<void> {
+export function probe({ connection, timeoutMs, clock, marker, used }: ProbingOptions, key: string): Promise<void> {
   const keys = marker === undefined ? [key] : [key, marker]
   const commands = [
     ...(clock ? [] : [['TIME']]),
     ['EXISTS', ...keys],
-    ...commandsNeeded(key, asked.kinds, asked.bans && marker !== undefined),
+    ...commandsNeeded(key, used.kinds, used.bans && marker !== undefined),
   ]
   const args = commands.map((command) => JSON.stringify(command))
   return tryScript(connection, timeoutMs, probeScript, { keys, args })

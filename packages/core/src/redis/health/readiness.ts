@@ -82,12 +82,12 @@ export class StoreReadiness {
   #roundTrip(): Promise<RoundTrip> {
     if (performance.now() >= this.#freshUntil) {
       this.#freshUntil = Number.POSITIVE_INFINITY
-      this.#trip = this.#ask()
+      this.#trip = this.#measure()
     }
     return this.#trip
   }
 
-  async #ask(): Promise<RoundTrip> {
+  async #measure(): Promise<RoundTrip> {
     const began = performance.now()
     try {
       await probeMasters(this.#options)

@@ -24,14 +24,14 @@ export async function confirmedBlock(known: Known, question: BlockQuestion): Pro
   for (let entry = mirrored.find(question); entry; entry = mirrored.find(question)) {
     const field = fieldOf(entry.policy, entry.identity)
     if (confirmed.has(field)) return { entry }
-    if (!(await isAsked(known, entry))) return { entry, source: 'mirror' }
+    if (!(await isConfirmed(known, entry))) return { entry, source: 'mirror' }
     confirmed.add(field)
   }
   return undefined
 }
 
 /** Confirms an entry with Redis. Returns whether that was possible. */
-async function isAsked({ mirrored, slots, breaker, prefix }: Known, entry: IndexEntry): Promise<boolean> {
+async function isConfirmed({ mirrored, slots, breaker, prefix }: Known, entry: IndexEntry): Promise<boolean> {
   const slot = slots.of(entry.identity)
   if (breaker.causeFor(slot)) return false
   try {

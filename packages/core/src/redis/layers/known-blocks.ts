@@ -25,7 +25,7 @@ export class KnownBlocks implements Layer {
   /** When blocks were confirmed, by entry. A changed or renewed block is a different entry. */
   readonly #confirmedAt = new WeakMap<IndexEntry, number>()
   /** Decisions that check a block with Redis: the layers beneath do not know of them yet. */
-  readonly #asking = new UnderWay()
+  readonly #confirming = new UnderWay()
   /** Set until this process has read the index: networks have no keys that decisions could check. */
   #starting: Promise<void> | undefined
   #isClosed = false
@@ -58,7 +58,7 @@ export class KnownBlocks implements Layer {
     if (this.#isConfirmed(request, entry)) return this.#refused(entry, 'deny-cache')
     return slots.causeFor(request.identities)
       ? this.#refused(entry, 'mirror')
-      : this.#asking.note(this.#decideByRedis(request))
+      : this.#confirming.note(this.#decideByRedis(request))
   }
 
   onResult({ plan, identities }: StoreRequest, result: StoreResult, _slot: number, sentAt: number): void {
@@ -74,7 +74,7 @@ export class KnownBlocks implements Layer {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#options.mirrored.close()
-    await this.#asking.over()
+    await this.#confirming.over()
   }
 
   async #decideByRedis(request: StoreRequest): Promise<StoreResult> {

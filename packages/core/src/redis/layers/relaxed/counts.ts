@@ -25,7 +25,7 @@ export class CountTable {
   readonly numbers: number
   readonly counts = new Map<string, Count>()
   /** Identities that Redis decided once since the last round, with the position of that request: see `Outbox.order`. */
-  readonly askedOnce = new Map<string, number>()
+  readonly requestedOnce = new Map<string, number>()
 
   constructor({ policy, banningPolicy }: Plan, cell: Cell) {
     this.cell = cell
@@ -36,7 +36,7 @@ export class CountTable {
 }
 
 /** Units that a decision requested from Redis. */
-export interface Asked {
+export interface PendingUnits {
   readonly units: number
   /** The position of the request in the order of all that is sent: see `Outbox.order`. */
   readonly order: number
@@ -62,7 +62,7 @@ export class Count {
   /** Whether the count must be sent alone and without block keys: its slot is migrating, or was on another node. */
   isAlone = false
   /** Requested units that Redis's next report may lack, as they were requested after the exchange was sent. */
-  asked: Asked[] = []
+  pending: PendingUnits[] = []
   /** Charges in exchanges without a reply yet, in order. */
   underWay: ChargesByWindow[] = []
 
@@ -100,13 +100,13 @@ export class Count {
   }
 
   /** Whether a request or exchange waits for a reply. */
-  get isAsked(): boolean {
-    return this.underWay.length > 0 || this.asked.some(({ isOpen }) => isOpen)
+  get hasPending(): boolean {
+    return this.underWay.length > 0 || this.pending.some(({ isOpen }) => isOpen)
   }
 
   /** Whether the count can be dropped without any effect. */
   get isIdle(): boolean {
-    return !this.isUsed && !this.isAsked && !this.local.hasUnsent
+    return !this.isUsed && !this.hasPending && !this.local.hasUnsent
   }
 }
 

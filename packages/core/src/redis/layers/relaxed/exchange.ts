@@ -124,9 +124,9 @@ function observe(
     count.isAlone = false
     count.local.observe(reply, now, count.underWay)
     // Compared by position, as replies that arrive together reach their callers in any order.
-    if (count.asked.length > 0) {
-      count.asked = count.asked.filter((asked) => asked.order > order)
-      for (const { units } of count.asked) count.local.assume(units, now)
+    if (count.pending.length > 0) {
+      count.pending = count.pending.filter((pending) => pending.order > order)
+      for (const { units } of count.pending) count.local.assume(units, now)
     }
     // Redis decides for a blocked identity: its result has the reason and the end.
     count.isOpen = outcome !== BLOCKED

@@ -24,14 +24,14 @@ const MAX_AT_ONCE = 1024
  * Maximum remembered identities of a round that Redis has decided, about 10 MB. At the maximum, all are forgotten
  * early.
  */
-const MAX_ASKED_ONCE = 100_000
+const MAX_REQUESTED_ONCE = 100_000
 
 /** The counts of one `syncEvery`. One timer serves all of them, while there are counts or remembered identities. */
 class Round {
   readonly counts = new Set<Count>()
-  /** Tables whose `askedOnce` ends with the round, and their number of identities. */
+  /** Tables whose `requestedOnce` ends with the round, and their number of identities. */
   readonly tables = new Set<CountTable>()
-  askedOnce = 0
+  requestedOnce = 0
   timer: NodeJS.Timeout | undefined
   isUnderWay = false
   /** Whether the next round was due while this one was under way. */
@@ -55,23 +55,23 @@ export class Exchanges {
     this.#roundOf(count.syncEveryMs).counts.add(count)
   }
 
-  /** Remembers until the round ends that Redis was asked to decide. Call it once the request waits to be sent. */
-  noteAsked(table: CountTable, identity: string, syncEveryMs: number): void {
+  /** Remembers until the round ends that a request goes to Redis. Call it once the request waits to be sent. */
+  noteRequest(table: CountTable, identity: string, syncEveryMs: number): void {
     if (this.#isClosed) return
     const round = this.#roundOf(syncEveryMs)
-    if (round.askedOnce >= MAX_ASKED_ONCE) forgetAsked(round)
-    const { askedOnce } = table
-    const before = askedOnce.size
-    askedOnce.set(identity, this.#options.outbox.orderOfDue)
-    round.askedOnce += askedOnce.size - before
+    if (round.requestedOnce >= MAX_REQUESTED_ONCE) forgetRequests(round)
+    const { requestedOnce } = table
+    const before = requestedOnce.size
+    requestedOnce.set(identity, this.#options.outbox.orderOfDue)
+    round.requestedOnce += requestedOnce.size - before
     round.tables.add(table)
   }
 
   /**
    * Whether a request for the identity was sent to Redis in this round, so that an exchange sent now finds its charge.
    */
-  wasAsked(table: CountTable, identity: string): boolean {
-    const order = table.askedOnce.get(identity)
+  wasRequested(table: CountTable, identity: string): boolean {
+    const order = table.requestedOnce.get(identity)
     return order !== undefined && order < this.#options.outbox.orderOfDue
   }
 
@@ -100,7 +100,7 @@ export class Exchanges {
     this.#options.outbox.flush()
     for (const round of this.#rounds.values()) {
       clearInterval(round.timer)
-      forgetAsked(round)
+      forgetRequests(round)
       const unsent = [...round.counts].filter(({ local, slot }) => local.hasUnsent && !this.#isAway(slot))
       await this.#sendAll(unsent)
     }
@@ -112,13 +112,13 @@ export class Exchanges {
     // If a round takes longer than its interval, the next round waits for it.
     round.isLate = round.isUnderWay
     if (round.isUnderWay) return
-    if (round.counts.size === 0 && round.askedOnce === 0) {
+    if (round.counts.size === 0 && round.requestedOnce === 0) {
       clearInterval(round.timer)
       this.#rounds.delete(syncEveryMs)
       return
     }
     round.isUnderWay = true
-    forgetAsked(round)
+    forgetRequests(round)
     const slice = new Slice()
     let used: Count[] = []
     for (const count of round.counts) {
@@ -207,11 +207,11 @@ class Slice {
 
 /** During an outage, the fallback continues from this count, as long as the count has any effect. */
 function isNeededWhileAway(count: Count): boolean {
-  return count.isAsked || (count.observed !== undefined && count.local.resetAfter(count.now()) > 0)
+  return count.hasPending || (count.observed !== undefined && count.local.resetAfter(count.now()) > 0)
 }
 
-function forgetAsked(round: Round): void {
-  for (const { askedOnce } of round.tables) askedOnce.clear()
+function forgetRequests(round: Round): void {
+  for (const { requestedOnce } of round.tables) requestedOnce.clear()
   round.tables.clear()
-  round.askedOnce = 0
+  round.requestedOnce = 0
 }

@@ -12,7 +12,7 @@ import {
   type StoreResult,
 } from '../../../store/store.js'
 import type { Change, Layer } from '../layer.js'
-import { type Asked, Count, CountTable } from './counts.js'
+import { Count, CountTable, type PendingUnits } from './counts.js'
 import { Exchanges, type ExchangesOptions } from './exchanges.js'
 
 export interface RelaxedOptions extends Omit<ExchangesOptions, 'onIdle'> {
@@ -67,7 +67,7 @@ export class Relaxed implements Layer {
         if (cause) throw cause
       }
     }
-    return isOpen ? this.#decideHere(request, counts as Count[]) : this.#ask(request, counts)
+    return isOpen ? this.#decideHere(request, counts as Count[]) : this.#decideByRedis(request, counts)
   }
 
   change(what: Change): undefined {
@@ -79,10 +79,10 @@ export class Relaxed implements Layer {
       case 'forget':
       case 'block':
       case 'unblock':
-        for (const { counts, askedOnce } of this.#tables.values()) {
+        for (const { counts, requestedOnce } of this.#tables.values()) {
           const count = counts.get(what.identity)
           if (what.kind === 'forget') {
-            askedOnce.delete(what.identity)
+            requestedOnce.delete(what.identity)
             if (count) this.#delete(count)
           } else if (count) count.isOpen = false // From now on, Redis decides.
         }
@@ -132,7 +132,7 @@ export class Relaxed implements Layer {
   }
 
   /** Lets Redis decide, after it has received the charges made here. */
-  #ask(request: StoreRequest, known: readonly (Count | undefined)[]): StoreResult | Promise<StoreResult> {
+  #decideByRedis(request: StoreRequest, known: readonly (Count | undefined)[]): StoreResult | Promise<StoreResult> {
     const { op, plan, identities, costs } = request
     if (op === PEEK) {
       for (const count of known) if (count?.local.hasUnsent) this.#exchanges.now(count)
@@ -140,16 +140,17 @@ export class Relaxed implements Layer {
     }
     const tables = this.#tablesOf(plan)
     const counts = known.map(
-      (count, c) => count ?? this.#countAskedBefore(tables[c] as CountTable, identityOf(plan, c, identities), plan),
+      (count, c) =>
+        count ?? this.#countOfRepeatedRequest(tables[c] as CountTable, identityOf(plan, c, identities), plan),
     )
     // A refusal that must be charged is charged here and sent later.
-    const askedOp = op === CHARGE && counts.every((count) => count !== undefined) ? CONSUME : op
+    const sentOp = op === CHARGE && counts.every((count) => count !== undefined) ? CONSUME : op
     // Decisions on local counts bypass the deny cache.
-    const result = Promise.resolve(this.#next.decide({ ...request, op: askedOp, fresh: true }))
-    const entries = counts.map((count, c): Asked | undefined => {
+    const result = Promise.resolve(this.#next.decide({ ...request, op: sentOp, fresh: true }))
+    const entries = counts.map((count, c): PendingUnits | undefined => {
       if (!count) {
         const table = tables[c] as CountTable
-        this.#exchanges.noteAsked(table, identityOf(plan, c, identities), (plan.relaxed as RelaxedTerms).syncEveryMs)
+        this.#exchanges.noteRequest(table, identityOf(plan, c, identities), (plan.relaxed as RelaxedTerms).syncEveryMs)
         return undefined
       }
       const cost = costs[c] as number
@@ -158,23 +159,23 @@ export class Relaxed implements Layer {
       count.isUsed = true
       if (count.isOpen) count.local.assume(cost, count.now())
       const entry = { units: cost, order: this.#options.outbox.orderOfDue, isOpen: true }
-      count.asked.push(entry)
+      count.pending.push(entry)
       return entry
     })
-    return entries.some((entry) => entry) ? this.#answered(request, askedOp, counts, entries, result) : result
+    return entries.some((entry) => entry) ? this.#afterReply(request, sentOp, counts, entries, result) : result
   }
 
-  async #answered(
+  async #afterReply(
     request: StoreRequest,
-    askedOp: StoreRequest['op'],
+    sentOp: StoreRequest['op'],
     counts: readonly (Count | undefined)[],
-    entries: readonly (Asked | undefined)[],
-    asked: Promise<StoreResult>,
+    entries: readonly (PendingUnits | undefined)[],
+    reply: Promise<StoreResult>,
   ): Promise<StoreResult> {
     const { op, costs, needs = costs } = request
     let result: StoreResult
     try {
-      result = await asked
+      result = await reply
     } finally {
       // A failed request may have been charged. The next exchange shows whether it was.
       for (const entry of entries) if (entry) entry.isOpen = false
@@ -182,7 +183,7 @@ export class Relaxed implements Layer {
     const receipts = result.allowed ? receiptsOf(request.plan, result) : []
     const isCharged = op === CHARGE && !result.allowed && !result.block && !isImpossible(request)
     // If Redis has charged the refusal, the next exchange shows how much of it had room.
-    if (isCharged && askedOp === CHARGE) return result
+    if (isCharged && sentOp === CHARGE) return result
     counts.forEach((count, c) => {
       if (!count) return
       const cost = costs[c] as number
@@ -192,8 +193,8 @@ export class Relaxed implements Layer {
         return
       }
       // Unless an exchange has already accounted for it.
-      const i = count.asked.indexOf(entries[c] as Asked)
-      if (i >= 0) count.asked.splice(i, 1)
+      const i = count.pending.indexOf(entries[c] as PendingUnits)
+      if (i >= 0) count.pending.splice(i, 1)
       if (!count.observed) return
       const now = count.now()
       if (i >= 0) count.local.assume(-cost, now)
@@ -248,8 +249,8 @@ export class Relaxed implements Layer {
   }
 
   /** Makes a new count; undefined on the first request in this round, as most identities have no second one soon. */
-  #countAskedBefore(table: CountTable, identity: string, { relaxed }: Plan): Count | undefined {
-    if (!this.#exchanges.wasAsked(table, identity)) return undefined
+  #countOfRepeatedRequest(table: CountTable, identity: string, { relaxed }: Plan): Count | undefined {
+    if (!this.#exchanges.wasRequested(table, identity)) return undefined
     if (this.#isClosed || this.#numbers + table.numbers > MAX_NUMBERS) return undefined
     const { slots, clock } = this.#options
     const count = new Count(table, identity, slots.of(identity), relaxed?.syncEveryMs ?? 0, clock)
