@@ -67,8 +67,8 @@ export class BatchScripts {
    * and a script that can strike decides the request again, as a later decision.
    *
    * Invariants in every order of commands and replies of several stores (`test/deep/interleavings/blocks.test.ts`):
-   * while a block is in force in Redis, no decision that reaches Redis is admitted, and each is charged at most once.
-   * This requires a marker that lives as long as any block.
+   * while a block is in force in Redis, no decision that reaches Redis is admitted. Each decision is charged at most
+   * once. This requires a marker that lives as long as any block.
    */
   choose(batch: Batch, bringsBlockKeys = batch.sentAt < this.#blockedUntil): BatchScript {
     const { prefix, clock, marker, waiters, texts } = this.#options

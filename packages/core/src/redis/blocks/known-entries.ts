@@ -94,7 +94,7 @@ export class KnownEntries {
     if (!this.#isLoaded) await this.#readChanged()
   }
 
-  /** Whether this process knows the whole index, as far as it can tell. */
+  /** Whether this process has seen no sign that its copy of the index is incomplete. */
   get isWhole(): boolean {
     return this.#calmLooks >= CALM_LOOKS
   }

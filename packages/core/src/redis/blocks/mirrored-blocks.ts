@@ -29,7 +29,7 @@ export class MirroredBlocks extends KnownEntries {
     return this.#mirror.size
   }
 
-  /** Whether this process knows all blocks from every policy, as far as it can tell. */
+  /** Whether this process has seen no sign that a block from every policy is missing here. */
   override get isWhole(): boolean {
     return super.isWhole && !this.#mirror.isPartial
   }

@@ -1,7 +1,7 @@
 import type { Client } from './connection.js'
 
 /**
- * Returns a function that makes ioredis commands with their text already encoded. ioredis itself processes the
+ * Returns a function that makes ioredis commands with their text already encoded. By itself, the library processes the
  * arguments of a command four times, which for a batch takes longer than all other work in Node. Undefined if the
  * client does not support such commands; then its own are used.
  */
