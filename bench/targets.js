@@ -10,8 +10,8 @@
 
 /** @param {number} least */
 const atLeast = (least) => (/** @type {number} */ found) => found >= least
-/** @param {number} most */
-const atMost = (most) => (/** @type {number} */ found) => found <= most
+/** @param {number} max */
+const atMost = (max) => (/** @type {number} */ found) => found <= max
 
 /** @type {Record<string, Target>} */
 export const targets = {

@@ -112,9 +112,9 @@ export function problemsOfSizes(sizes, larger) {
 function excessesOf({ lines, fields }) {
   const { classLines, privateFields, functionLines } = LIMITS
   const isClass = fields !== undefined
-  const most = isClass ? classLines : functionLines
+  const max = isClass ? classLines : functionLines
   return [
-    ...(lines > most ? [`${lines} lines, more than ${most}`] : []),
+    ...(lines > max ? [`${lines} lines, more than ${max}`] : []),
     ...(isClass && fields > privateFields ? [`${fields} private fields, more than ${privateFields}`] : []),
   ]
 }

@@ -106,7 +106,7 @@ function watchLoop() {
 
 /** @param {() => number} random */
 function address(random) {
-  const part = (/** @type {number} */ most) => Math.floor(random() * most)
+  const part = (/** @type {number} */ max) => Math.floor(random() * max)
   return random() < 0.5
     ? `${1 + part(223)}.${part(256)}.${part(256)}.${part(256)}`
     : `2001:${part(65_536).toString(16)}:${part(65_536).toString(16)}:${part(65_536).toString(16)}::${part(65_536).toString(16)}`

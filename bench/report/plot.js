@@ -21,13 +21,13 @@ const WIDTH = 900
  */
 export function barPlot(title, bars) {
   const [left, right, top, step] = [310, 800, 56, 26]
-  const most = Math.max(...bars.map(({ value }) => value))
+  const max = Math.max(...bars.map(({ value }) => value))
   const colours = { ours: COLOURS[0], peer: COLOURS[1], floor: COLOURS[5] }
   return picture(
     { title, width: WIDTH, height: top + bars.length * step + 12 },
     ...bars.flatMap(({ name, value, side }, i) => {
       const y = top + i * step
-      const width = ((right - left) * value) / most
+      const width = ((right - left) * value) / max
       return [
         label(left - 10, y + 13, name, { 'text-anchor': 'end', 'font-weight': side === 'ours' ? 600 : undefined }),
         element('rect', { x: left, y, width: Math.max(width, 1), height: 17, fill: colours[side] }),
@@ -96,11 +96,11 @@ function scale(from, to, start, end) {
 }
 
 /**
- * @param {number} least
- * @param {number} most
+ * @param {number} min
+ * @param {number} max
  */
-function powersOfTen(least, most) {
+function powersOfTen(min, max) {
   const marks = []
-  for (let mark = 10 ** Math.ceil(Math.log10(least)); mark <= most; mark *= 10) marks.push(mark)
+  for (let mark = 10 ** Math.ceil(Math.log10(min)); mark <= max; mark *= 10) marks.push(mark)
   return marks
 }

@@ -1,6 +1,6 @@
 // One picture per kind of traffic, one row per algorithm.
 import { element, label, path, picture, TEXT } from './svg.js'
-import { inWindow, LIMIT, mostInWindow } from './traffic.js'
+import { inWindow, LIMIT, maxInWindow } from './traffic.js'
 
 // Colours that can be told apart on white and on black, and by those who do not see red and green as different.
 const ADMITTED = '#2f81d6'
@@ -76,7 +76,7 @@ function drawRow({ name, note, decisions }, top, x, lengthMs, tallestBin) {
   const y = (/** @type {number} */ units) => bottom - (units / TALLEST) * CHART
   const steps = inWindow(decisions)
   const admitted = decisions.filter(({ allowed }) => allowed).length
-  const most = mostInWindow(decisions)
+  const most = maxInWindow(decisions)
 
   const line = stepLine(steps, x, y, lengthMs)
   /** @returns {[number, number]} */

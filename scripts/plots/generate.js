@@ -1,5 +1,5 @@
 import { draw } from './draw.js'
-import { ALGORITHMS, decide, mostInWindow, SCENARIOS, worst } from './traffic.js'
+import { ALGORITHMS, decide, maxInWindow, SCENARIOS, worst } from './traffic.js'
 
 /** Where the table stands in docs/choosing-an-algorithm.md. */
 export const TABLE = /(?<=<!-- generated: what is admitted -->\n)[\s\S]*?(?=<!-- end of generated -->)/
@@ -18,7 +18,7 @@ export async function generate(core) {
     for (const [i, algorithm] of ALGORITHMS.entries()) {
       const decisions = await decide(core, algorithm, scenario.arrivals)
       rows.push({ ...algorithm, decisions })
-      cells[i]?.push(`${decisions.filter(({ allowed }) => allowed).length} / ${mostInWindow(decisions)}`)
+      cells[i]?.push(`${decisions.filter(({ allowed }) => allowed).length} / ${maxInWindow(decisions)}`)
     }
     pictures.set(`${scenario.file}.svg`, draw(scenario, rows))
   }

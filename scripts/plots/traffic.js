@@ -107,7 +107,7 @@ export function inWindow(decisions) {
 }
 
 /** @param {readonly Decision[]} decisions */
-export const mostInWindow = (decisions) => Math.max(0, ...inWindow(decisions).map(({ count }) => count))
+export const maxInWindow = (decisions) => Math.max(0, ...inWindow(decisions).map(({ count }) => count))
 
 /**
  * The most that was let go in any window under clients that do their worst: some open a window early, all keep silent
@@ -123,7 +123,7 @@ export async function worst(core, algorithm) {
       const hammering = Array.from({ length: 1200 }, (_, n) => times(fromMs + 25 * n, n === 0 ? 20 : 1)).flat()
       const after = Array.from({ length: 3 }, (_, n) => times(10_000 * (n + 1), 20)).flat()
       const arrivals = [...(opens ? [0] : []), ...hammering, ...after].sort((a, b) => a - b)
-      most = Math.max(most, mostInWindow(await decide(core, algorithm, arrivals)))
+      most = Math.max(most, maxInWindow(await decide(core, algorithm, arrivals)))
     }
   }
   return most

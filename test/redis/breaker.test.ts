@@ -27,7 +27,7 @@ function stateAfter(reply: string): string {
     probe: () => new Promise(() => {}),
     whenReady: () => () => {},
     onStateChange: undefined,
-    listeners: { hears: () => false, send: () => {}, isSilent: false },
+    listeners: { hasListeners: () => false, send: () => {}, isSilent: false },
     warn: () => {},
   })
   for (let run = 0; run < 10; run++) breaker.failed(0, new Error(`redis: ${reply}`), 'probe')

@@ -37,7 +37,7 @@ interface InForce {
 }
 
 /** How often a file is read that is being written. */
-const MOST_TRIES = 50
+const MAX_TRIES = 50
 const TRY_AGAIN_MS = 100
 
 /** The events of `policies.on()`. */
@@ -153,7 +153,7 @@ export class Policies implements PolicySource<any> {
     const previous = this.version
     this.#inForce = next
     this.#error = undefined
-    if (!this.#listeners.hears('policies-reloaded')) return
+    if (!this.#listeners.hasListeners('policies-reloaded')) return
     const { version } = next
     const event = { source: this.#source.name, version, previous, policies: this.byName.size }
     this.#listeners.send('policies-reloaded', event)
@@ -186,7 +186,7 @@ export class Policies implements PolicySource<any> {
 
 async function loaded(source: PoliciesSource): Promise<Loaded> {
   try {
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
       const document = await source.load()
       if (document) return document
       await sleep(TRY_AGAIN_MS)

@@ -18,8 +18,8 @@ export interface OptionSpec {
 export interface OperandSpec {
   /** What stands for them in the help: `FILE…`. */
   readonly placeholder: string
-  readonly least: number
-  readonly most: number
+  readonly min: number
+  readonly max: number
 }
 
 /** Options as they were given: text for those with a value, true for the others. */

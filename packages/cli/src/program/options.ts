@@ -12,7 +12,7 @@ import { UsageError } from './usage-error.js'
 export function readOptions(
   args: readonly string[],
   specs: Readonly<Record<string, OptionSpec>>,
-  takes: OperandSpec = { placeholder: '', least: 0, most: 0 },
+  takes: OperandSpec = { placeholder: '', min: 0, max: 0 },
 ): { readonly values: OptionValues; readonly operands: readonly string[] } {
   const options = Object.fromEntries(
     Object.entries(specs).map(([name, { type, short }]) => [name, { type, ...(short && { short }) }]),
@@ -23,7 +23,7 @@ export function readOptions(
   const operands: string[] = []
   for (const token of tokens) {
     if (token.kind === 'positional') {
-      if (operands.length >= takes.most) throw new UsageError(`unexpected argument ${quoted(token.value)}`)
+      if (operands.length >= takes.max) throw new UsageError(`unexpected argument ${quoted(token.value)}`)
       operands.push(token.value)
     }
     if (token.kind !== 'option') continue
@@ -33,7 +33,7 @@ export function readOptions(
     const before = values[token.name]
     values[token.name] = spec.repeats && before !== undefined ? `${before}\n${value}` : value
   }
-  if (operands.length < takes.least && !values.help) throw new UsageError(`expected ${takes.placeholder}`)
+  if (operands.length < takes.min && !values.help) throw new UsageError(`expected ${takes.placeholder}`)
   return { values, operands }
 }
 
@@ -67,13 +67,13 @@ export function quoted(text: string): string {
 export function wholeNumberOption(
   values: OptionValues,
   name: string,
-  { least, most, otherwise }: { least: number; most: number; otherwise: number },
+  { min, max, otherwise }: { min: number; max: number; otherwise: number },
 ): number {
   const text = values[name]
   if (text === undefined) return otherwise
   const number = Number(text)
-  if (/^\d+$/.test(String(text)) && number >= least && number <= most) return number
-  throw new UsageError(`--${name}: expected a whole number from ${least} to ${most}, got ${quoted(String(text))}`)
+  if (/^\d+$/.test(String(text)) && number >= min && number <= max) return number
+  throw new UsageError(`--${name}: expected a whole number from ${min} to ${max}, got ${quoted(String(text))}`)
 }
 
 const UNITS_MS = { ms: 1, s: 1000, m: 60_000 }
@@ -86,14 +86,14 @@ const UNITS_MS = { ms: 1, s: 1000, m: 60_000 }
 export function durationOption(
   values: OptionValues,
   name: string,
-  { leastMs, mostMs, otherwiseMs }: { leastMs: number; mostMs: number; otherwiseMs: number },
+  { minMs, maxMs, otherwiseMs }: { minMs: number; maxMs: number; otherwiseMs: number },
 ): number {
   const text = values[name]
   if (text === undefined) return otherwiseMs
   const [, digits, unit] = /^(\d{1,9})(ms|s|m)$/.exec(String(text)) ?? []
   const ms = Number(digits) * UNITS_MS[(unit ?? 'ms') as keyof typeof UNITS_MS]
-  if (ms >= leastMs && ms <= mostMs) return ms
+  if (ms >= minMs && ms <= maxMs) return ms
   throw new UsageError(
-    `--${name}: expected a duration from ${leastMs}ms to ${mostMs / 1000}s, such as 500ms or 10s, got ${quoted(String(text))}`,
+    `--${name}: expected a duration from ${minMs}ms to ${maxMs / 1000}s, such as 500ms or 10s, got ${quoted(String(text))}`,
   )
 }

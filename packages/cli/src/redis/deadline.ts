@@ -11,13 +11,13 @@ export class Deadline {
     return Math.max(0, this.#endsAt - performance.now())
   }
 
-  /** Resolves or rejects as `promise` does, or rejects after `mostMs` or at the deadline, whichever comes first. */
-  async within<T>(promise: Promise<T>, mostMs: number): Promise<T> {
+  /** Resolves or rejects as `promise` does, or rejects after `maxMs` or at the deadline, whichever comes first. */
+  async within<T>(promise: Promise<T>, maxMs: number): Promise<T> {
     let timer: NodeJS.Timeout | undefined
     const { leftMs } = this
     const over = new Promise<never>((_, reject) => {
-      const error = () => new Error(leftMs < mostMs ? 'the time is up' : 'timed out')
-      timer = setTimeout(() => reject(error()), Math.min(mostMs, leftMs))
+      const error = () => new Error(leftMs < maxMs ? 'the time is up' : 'timed out')
+      timer = setTimeout(() => reject(error()), Math.min(maxMs, leftMs))
     })
     try {
       return await Promise.race([promise, over])

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import { MOST_ADDRESSES } from './bounds.js'
+import { MAX_ADDRESSES } from './bounds.js'
 
 /** Most characters of an address with its brackets, port and zone. */
 const LONGEST_ADDRESS = 100
@@ -40,9 +40,9 @@ export class TrustedProxies {
   #add(network: string): void {
     const [, address = '', bits] = /^([0-9a-f.:]+)(?:\/(\d{1,3}))?$/i.exec(network) ?? []
     const version = isIP(address)
-    const most = version === 6 ? 128 : 32
-    const prefix = bits === undefined ? most : Number(bits)
-    if (version === 0 || prefix > most) {
+    const maxBits = version === 6 ? 128 : 32
+    const prefix = bits === undefined ? maxBits : Number(bits)
+    if (version === 0 || prefix > maxBits) {
       throw new Error(`expected addresses, networks such as 10.0.0.0/8, or loopback, got ${JSON.stringify(network)}`)
     }
     if (prefix === 0) throw new Error(`expected no ${network}: a trusted proxy can name any address as the client's`)
@@ -57,7 +57,7 @@ export class TrustedProxies {
 export function clientIn(list: string, trusted: TrustedProxies): string | undefined {
   let client: string | undefined
   let end = list.length
-  for (let looked = 0; looked < MOST_ADDRESSES; looked++) {
+  for (let looked = 0; looked < MAX_ADDRESSES; looked++) {
     const start = list.lastIndexOf(',', end - 1)
     const address = addressIn(list.slice(start + 1, end).trim())
     // What stands before it came from a trusted proxy, but is no address: this is as far as the client is known.

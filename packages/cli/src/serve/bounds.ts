@@ -1,19 +1,19 @@
 /** What a decider takes of its callers. All of it holds before a token is looked at. */
 
 /** Bytes of a request's headers; gateways pass on what their clients send, cookies among it. */
-export const MOST_HEADER_BYTES = 65_536
+export const MAX_HEADER_BYTES = 65_536
 /** Lines of a request's headers. Node would leave out what is beyond its own bound, silently. */
-export const MOST_HEADERS = 500
+export const MAX_HEADERS = 500
 /** Bytes of a body. */
-export const MOST_BODY_BYTES = 262_144
+export const MAX_BODY_BYTES = 262_144
 /** Requests that one body asks about. */
-export const MOST_IN_BATCH = 100
+export const MAX_IN_BATCH = 100
 /** For how long requests of one body are decided before others have their turn, in ms. */
 export const SLICE_MS = 0.5
 /** Addresses in the list that proxies add to. */
-export const MOST_ADDRESSES = 64
+export const MAX_ADDRESSES = 64
 /** Connections at a time, unless `--max-connections` says otherwise. */
-export const MOST_CONNECTIONS = 10_000
+export const MAX_CONNECTIONS = 10_000
 /** For how long a client may take to send its headers, and its whole request, in ms. */
 export const HEADERS_WITHIN_MS = 5000
 export const REQUEST_WITHIN_MS = 10_000

@@ -13,7 +13,7 @@ type Fields = Readonly<Record<string, unknown>>
 const OUTCOME = 'expected none: a decider does not see what becomes of a request'
 const CODE = 'expected none of code: a decider has none'
 /** Policies and overrides that are looked at in one go. */
-const MOST_AT_ONCE = 500
+const MAX_AT_ONCE = 500
 const BUILT_IN = /^(ip|path|method|everyone|credentials|header:.+|cookie:.+)$/
 
 /** What a document asks for that a decider cannot do: it answers at once, and sees neither bodies nor responses. */
@@ -25,7 +25,7 @@ export async function cannotIn(
   let looked = 0
   // Requests are decided in between.
   const between = async () => {
-    if (++looked % MOST_AT_ONCE === 0) await setImmediate()
+    if (++looked % MAX_AT_ONCE === 0) await setImmediate()
   }
   for (const [name, policy] of Object.entries(policies)) {
     checkPolicy(policy as Fields, ['policies', name], named, problems)

@@ -8,7 +8,7 @@ import type { Token } from './token.js'
 
 /** A listener of its own: no gateway passes clients on to it. */
 export interface MetricsSettings
-  extends Pick<ServerSettings, 'host' | 'port' | 'tls' | 'mostConnections' | 'onProblem'> {
+  extends Pick<ServerSettings, 'host' | 'port' | 'tls' | 'maxConnections' | 'onProblem'> {
   readonly token: Token | undefined
 }
 
@@ -18,7 +18,7 @@ export interface MetricsSettings
  * @throws what Node does where it cannot listen
  */
 export function startMetricsServer(
-  { host, port, tls, mostConnections, onProblem, token }: MetricsSettings,
+  { host, port, tls, maxConnections, onProblem, token }: MetricsSettings,
   metrics: Metrics,
   store: Store | undefined,
 ): Promise<RunningServer> {
@@ -37,7 +37,7 @@ export function startMetricsServer(
       '/offenders',
       guarded(async ({ url }, response) => sendOffenders(url, store, response)),
     )
-  return startServer({ host, port, tls, mostConnections, onProblem, routes })
+  return startServer({ host, port, tls, maxConnections, onProblem, routes })
 }
 
 function checkCaller({ method, headers }: IncomingMessage, token: Token | undefined): void {

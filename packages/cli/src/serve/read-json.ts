@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { BadInput } from './bad-input.js'
-import { MOST_BODY_BYTES } from './bounds.js'
+import { MAX_BODY_BYTES } from './bounds.js'
 
 /**
  * The body of a request as JSON.
@@ -17,7 +17,7 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
     throw new BadInput(415, 'Content-Type: expected application/json', { ends: true })
   }
   if (encoding.toLowerCase() !== 'identity') throw new BadInput(415, 'expected a body without encoding', { ends: true })
-  if (Number(length) > MOST_BODY_BYTES) throw tooLarge()
+  if (Number(length) > MAX_BODY_BYTES) throw tooLarge()
   const bytes = await bytesOf(request)
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
@@ -34,7 +34,7 @@ function bytesOf(request: IncomingMessage): Promise<Buffer> {
     let bytes = 0
     request.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes <= MOST_BODY_BYTES) chunks.push(chunk)
+      if (bytes <= MAX_BODY_BYTES) chunks.push(chunk)
       else reject(tooLarge())
     })
     request.once('end', () => resolve(Buffer.concat(chunks)))
@@ -44,5 +44,5 @@ function bytesOf(request: IncomingMessage): Promise<Buffer> {
 }
 
 function tooLarge(): BadInput {
-  return new BadInput(413, `expected a body of at most ${MOST_BODY_BYTES} bytes`, { ends: true })
+  return new BadInput(413, `expected a body of at most ${MAX_BODY_BYTES} bytes`, { ends: true })
 }

@@ -14,7 +14,7 @@ export interface ServerSettings {
   readonly port: number
   /** PEM. Undefined without TLS. With `ca`, clients have to show a certificate of it. */
   readonly tls: { readonly cert: string; readonly key: string; readonly ca?: string } | undefined
-  readonly mostConnections: number
+  readonly maxConnections: number
   /** What it answers, by path. */
   readonly routes: ReadonlyMap<string, Answer>
   readonly refusalOf?: Dialect['refusalOf']
@@ -62,11 +62,11 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
   }
 }
 
-function serverFor({ tls, mostConnections, refusalOf }: ServerSettings, listener: (...args: Exchange) => void): Server {
+function serverFor({ tls, maxConnections, refusalOf }: ServerSettings, listener: (...args: Exchange) => void): Server {
   const options: ServerOptions = {
     // Whatever NODE_OPTIONS says: two lengths in one request are two requests to some proxy.
     insecureHTTPParser: false,
-    maxHeaderSize: bounds.MOST_HEADER_BYTES,
+    maxHeaderSize: bounds.MAX_HEADER_BYTES,
     headersTimeout: bounds.HEADERS_WITHIN_MS,
     requestTimeout: bounds.REQUEST_WITHIN_MS,
     connectionsCheckingInterval: bounds.LOOK_EVERY_MS,
@@ -78,7 +78,7 @@ function serverFor({ tls, mostConnections, refusalOf }: ServerSettings, listener
         listener,
       )
     : createServer(options, listener)
-  server.maxConnections = mostConnections
+  server.maxConnections = maxConnections
   // Beyond its own bound Node leaves headers out silently, and they may be the gateway's: lines are counted here.
   server.maxHeadersCount = 0
   server.timeout = bounds.SILENT_MS
@@ -103,8 +103,8 @@ function routeOf({ url, rawHeaders }: IncomingMessage, { routes }: ServerSetting
   // Caddy adds the client's query.
   const route = routes.get(pathIn(url))
   if (!route) throw new BadInput(404, `expected ${[...routes.keys()].join(', ')}`, { ends: true })
-  if (rawHeaders.length > 2 * bounds.MOST_HEADERS) {
-    throw new BadInput(431, `expected at most ${bounds.MOST_HEADERS} headers`, { ends: true, byClient: true })
+  if (rawHeaders.length > 2 * bounds.MAX_HEADERS) {
+    throw new BadInput(431, `expected at most ${bounds.MAX_HEADERS} headers`, { ends: true, byClient: true })
   }
   return route
 }

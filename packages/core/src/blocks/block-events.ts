@@ -12,13 +12,13 @@ export function emitBlock(
   forMs: number,
   reason: string,
 ): void {
-  if (!listeners.hears('block')) return
+  if (!listeners.hasListeners('block')) return
   listeners.send('block', { ...shown(place), forMs: isForEver(forMs) ? Number.POSITIVE_INFINITY : forMs, reason })
 }
 
 /** Emits the event of a manual unblock. */
 export function emitUnblock(listeners: Audience<{ unblock: UnblockEvent }>, place: BlockPlace): void {
-  if (listeners.hears('unblock')) listeners.send('unblock', shown(place))
+  if (listeners.hasListeners('unblock')) listeners.send('unblock', shown(place))
 }
 
 /** Emits the event of a ban that ends early. */
@@ -28,7 +28,7 @@ export function emitBanEvicted(
   rung: number,
   remainingMs: number,
 ): void {
-  if (listeners.hears('ban-evicted')) listeners.send('ban-evicted', { ...shown(place), rung, remainingMs })
+  if (listeners.hasListeners('ban-evicted')) listeners.send('ban-evicted', { ...shown(place), rung, remainingMs })
 }
 
 function shown({ policy, identity }: BlockPlace): UnblockEvent {

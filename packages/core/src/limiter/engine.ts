@@ -1,4 +1,4 @@
-import { costsOf, keptFor, needsOf, takesNothing } from '../policy/costs.js'
+import { costsOf, needsOf, reservedFor, takesNothing } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import type { PolicyChoice, Resolved } from '../policy/policy.js'
 import { type Cell, CHARGE, type Op, PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
@@ -69,7 +69,7 @@ export class Engine<Subject> {
   decide(resolved: Resolved<Subject>, cost: number, options: DecisionOptions, op?: Op): Verdict | Promise<Verdict> {
     const { policy, plan, identities, values, priority } = resolved
     const costs = cost === 1 && !plan.byteUnits ? plan.ones : costsOf(policy.where, plan, cost, options, op)
-    const reserved = plan.reserves && keptFor(plan, plan.reserves, priority)
+    const reserved = plan.reserves && reservedFor(plan, plan.reserves, priority)
     const needs = reserved || plan.byteUnits ? needsOf(plan, costs, reserved) : undefined
     const charge: StoreRequest = {
       op: op ?? (costs !== plan.ones && takesNothing(needs ?? costs) ? PEEK : policy.consume),

@@ -2,7 +2,7 @@ import { monotonicClock } from '../memory/clock.js'
 import { memoryStore } from '../memory/store.js'
 import { needsOf } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
-import { keptShare, planShare } from '../policy/share.js'
+import { planShare, reservedShare } from '../policy/share.js'
 import type { BanTerms, Plan, Store, StoreRequest, StoreResult, Strike, StrikeResult } from '../store/store.js'
 import { isImpossible } from '../store/store.js'
 import { invalidPolicy, neverBeside, SluiceError } from '../util/errors.js'
@@ -72,7 +72,7 @@ export class LocalFallback {
     if (counted) known.record(request, counted)
     known.charge(store as unknown as LocalStore, request, plan)
     if (plan === request.plan) return decideLocally(store, request, { ...from, kind: 'unavailable', store })
-    const reserved = from.reserved && keptShare(plan, from.reserved, this.#share)
+    const reserved = from.reserved && reservedShare(plan, from.reserved, this.#share)
     const needs = request.needs && needsOf(plan, request.costs, reserved)
     const { needs: _, ...rest } = request
     const local: StoreRequest = { ...rest, plan, ...(needs && { needs }) }

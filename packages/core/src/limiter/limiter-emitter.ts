@@ -1,7 +1,7 @@
 import type { ReadablePlan } from '../policy/plan.js'
 import { identityIn } from '../store/identity.js'
 import type { ResolvedLimit, StoreRequest, StoreResult, StrikeResult } from '../store/store.js'
-import { hearsOfDecisions, Listeners } from '../util/listeners.js'
+import { hasDecisionListeners, Listeners } from '../util/listeners.js'
 import { isHeld, isOfLimits, sourceOf, useBefore, useOf } from '../verdict/decision.js'
 import { longestRefusal } from '../verdict/limit-report.js'
 import { DECISION, type Verdict } from '../verdict/verdict.js'
@@ -22,24 +22,24 @@ export class LimiterEmitter {
   get isMeasured(): boolean {
     const { listeners } = this
     if (activeCounter()?.measuresNext()) return true
-    return hearsOfDecisions() && (listeners.hears('decision') || listeners.hears('refused'))
+    return hasDecisionListeners() && (listeners.hasListeners('decision') || listeners.hasListeners('refused'))
   }
 
   /** Whether there is a listener for strikes or bans. */
   get hasStrikeListeners(): boolean {
-    return this.listeners.hears('strike') || this.listeners.hears('ban')
+    return this.listeners.hasListeners('strike') || this.listeners.hasListeners('ban')
   }
 
   /** Takes a final verdict. `isRefused`: whether the request does not proceed. Call it where decisions are watched. */
   decided(verdict: Verdict, isRefused: boolean): void {
     activeCounter()?.decided(verdict)
-    if (!hearsOfDecisions()) return
+    if (!hasDecisionListeners()) return
     const { listeners } = this
-    if (verdict.allowed && listeners.hears('near-limit')) {
+    if (verdict.allowed && listeners.hasListeners('near-limit')) {
       for (const use of usesOf(verdict)) listeners.send('near-limit', use as never)
     }
-    const isObserved = listeners.hears('decision')
-    const isRefusalObserved = isRefused && listeners.hears('refused')
+    const isObserved = listeners.hasListeners('decision')
+    const isRefusalObserved = isRefused && listeners.hasListeners('refused')
     if (!isObserved && !isRefusalObserved) return
     const event = decisionEvent(verdict)
     if (isObserved) listeners.send('decision', event)
@@ -75,7 +75,7 @@ export class LimiterEmitter {
   /** Takes the start of a wait in a queue. Returns the function to call at its end; undefined without listeners. */
   waits(policy: string): ((outcome: WaitedEvent['outcome']) => void) | undefined {
     const counted = activeCounter()?.waits(policy)
-    const isObserved = this.listeners.hears('waited')
+    const isObserved = this.listeners.hasListeners('waited')
     if (!counted && !isObserved) return undefined
     const began = performance.now()
     return (outcome) => {

@@ -153,7 +153,7 @@ export class ListStep {
     for (const { list, effect, isOfStore, isRaw } of this.#sources) {
       for (const kind of list.kinds) {
         if (!this.#kinds.canRead(kind, isRaw)) {
-          if (!isOfStore) this.#tellUnreadable(list.name, kind)
+          if (!isOfStore) this.#warnUnreadable(list.name, kind)
           continue
         }
         const group = groups.get(kind) ?? { kind, allow: [], deny: [] }
@@ -164,7 +164,7 @@ export class ListStep {
     return [...groups.values()]
   }
 
-  #tellUnreadable(list: string, kind: string): void {
+  #warnUnreadable(list: string, kind: string): void {
     const name = `${list}\n${kind}`
     if (this.#unreadable.has(name)) return
     this.#unreadable.add(name)

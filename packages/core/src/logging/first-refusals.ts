@@ -3,7 +3,7 @@ import type { Identity } from '../store/identity.js'
 import { plainText } from './key-text.js'
 
 /** Refusals remembered. Of more, the oldest are forgotten, and may be written again. */
-const MOST = 10_000
+const MAX_REFUSALS = 10_000
 /** For how long refusals by no limit and no block are one, in ms. */
 const OTHERWISE_MS = 60_000
 /** Longest that a refusal is remembered: a client that is blocked for ever is written of once a day. */
@@ -25,7 +25,7 @@ export class FirstRefusals {
   written(id: string, event: DecisionEvent): void {
     // To the end of the order.
     this.#until.delete(id)
-    if (this.#until.size >= MOST) this.#until.delete(this.#until.keys().next().value as string)
+    if (this.#until.size >= MAX_REFUSALS) this.#until.delete(this.#until.keys().next().value as string)
     this.#until.set(id, performance.now() + windowOf(event))
   }
 }

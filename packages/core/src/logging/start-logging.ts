@@ -19,7 +19,7 @@ export interface LoggingOptions extends KeyOptions {
   readonly linesPerSecond?: number
 }
 
-const MOST_LINES = 1000
+const MAX_LINES = 1000
 /** Longest text of a cause. */
 const LONGEST_CAUSE = 200
 
@@ -38,7 +38,7 @@ export function startLogging(options: LoggingOptions): () => void {
     invalidPolicy(where, 'logger', 'an object with info() and warn(), such as pino() or console', logger)
   }
   wholeNumber(where, 'linesPerSecond', linesPerSecond, 1)
-  if (linesPerSecond > MOST_LINES) invalidPolicy(where, 'linesPerSecond', `at most ${MOST_LINES}`, linesPerSecond)
+  if (linesPerSecond > MAX_LINES) invalidPolicy(where, 'linesPerSecond', `at most ${MAX_LINES}`, linesPerSecond)
   const keyOf = keyTexts(where, options)
   const log = new EventLog(where, linesPerSecond, ({ level, fields, message }) =>
     logger[level](escaped(fields), escapeControls(`sluice: ${message}`)),

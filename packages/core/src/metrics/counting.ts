@@ -15,8 +15,8 @@ export interface Counting {
   stop(): void
 }
 
-const MOST_STORES = 100
-const MOST_WARNINGS = 100
+const MAX_STORES = 100
+const MAX_WARNINGS = 100
 
 let counts: Counts | undefined
 let callers = 0
@@ -53,7 +53,7 @@ function begin(shared: Counts): void {
     events.on('policies-reloaded', () => void shared.policiesReloaded++),
     events.on('warning', ({ code }) => {
       const { warnings } = shared
-      if (warnings.has(code) || warnings.size < MOST_WARNINGS) warnings.set(code, (warnings.get(code) ?? 0) + 1)
+      if (warnings.has(code) || warnings.size < MAX_WARNINGS) warnings.set(code, (warnings.get(code) ?? 0) + 1)
     }),
   ]
 }
@@ -86,7 +86,7 @@ function storeCounts(): StoreCounts[] {
   const numbers = new Map<string, number>()
   const all: StoreCounts[] = []
   for (const store of storesInUse()) {
-    if (all.length === MOST_STORES) break
+    if (all.length === MAX_STORES) break
     const stats = store.stats?.()
     if (!stats) continue
     const number = (numbers.get(stats.kind) ?? 0) + 1

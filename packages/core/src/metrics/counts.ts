@@ -12,7 +12,7 @@ import type { LimitUseCounts } from './use-counts.js'
 /** One in so many decisions is measured: two looks at the clock would be most of what a count costs. */
 export const MEASURED_EVERY = 16
 /** Policies beyond are counted as one, of the name `other`. */
-const MOST_POLICIES = 100
+const MAX_POLICIES = 100
 
 /** The counters of this process. */
 export class Counts implements DecisionCounter {
@@ -71,7 +71,7 @@ export class Counts implements DecisionCounter {
   of(policy: string): PolicyCounts {
     let counts = this.#byPolicy.get(policy)
     if (!counts) {
-      const name = this.#byPolicy.size < MOST_POLICIES ? policy : OTHER
+      const name = this.#byPolicy.size < MAX_POLICIES ? policy : OTHER
       counts = this.#byPolicy.get(name) ?? new PolicyCounts(name)
       this.#byPolicy.set(name, counts)
     }

@@ -18,7 +18,7 @@ interface Sums {
 }
 
 /** Permits followed by their id. There are no more than the limits of a server's policies admit at once; this bounds a mistake. */
-const MOST_FOLLOWED = 100_000
+const MAX_FOLLOWED = 100_000
 
 /** The permits of `concurrency` limits that this process holds. */
 export class Permits {
@@ -31,8 +31,8 @@ export class Permits {
     if (units === 0 || this.#taken.has(request.permitId)) return
     const sums = this.#sumsOf(policy)
     sums.taken += units
-    if (this.#taken.size >= MOST_FOLLOWED) this.#sweep()
-    if (this.#taken.size >= MOST_FOLLOWED) return
+    if (this.#taken.size >= MAX_FOLLOWED) this.#sweep()
+    if (this.#taken.size >= MAX_FOLLOWED) return
     sums.active += units
     this.#taken.set(request.permitId, { policy, units, ttlMs, until: performance.now() + ttlMs })
   }

@@ -36,7 +36,7 @@ export const WAIT_BOUNDS: readonly number[] = [
 ]
 
 /** Limits of one policy beyond are counted as one, of this name. */
-const MOST_LIMITS = 50
+const MAX_LIMITS = 50
 export const OTHER = 'other'
 
 /** What is counted of one policy. */
@@ -81,7 +81,7 @@ export class PolicyCounts {
   }
 
   #useOf(limit: string): LimitUseCounts {
-    const name = this.#uses.has(limit) || this.#uses.size < MOST_LIMITS ? limit : OTHER
+    const name = this.#uses.has(limit) || this.#uses.size < MAX_LIMITS ? limit : OTHER
     const uses = this.#uses.get(name) ?? new LimitUseCounts()
     this.#uses.set(name, uses)
     return uses
@@ -143,7 +143,7 @@ export class PolicyCounts {
 
   #rowsOf(limit: string): Float64Array {
     // One beside the limits, for what no limit refuses.
-    const name = this.#byLimit.size <= MOST_LIMITS ? limit : OTHER
+    const name = this.#byLimit.size <= MAX_LIMITS ? limit : OTHER
     const rows = this.#byLimit.get(name) ?? new Float64Array(ROWS)
     this.#byLimit.set(name, rows)
     return rows

@@ -50,9 +50,9 @@ export interface BanGrowth {
 const BAN_OPTIONS = ['by', 'after', 'within', 'for', 'forgetAfter', 'jitter', 'scope', 'policy', 'private'] as const
 
 /** Strikes of one identity are kept one by one. */
-const MOST_STRIKES = 1000
-const MOST_RUNGS = 32
-const MOST_TIMES = 1000
+const MAX_STRIKES = 1000
+const MAX_RUNGS = 32
+const MAX_TIMES = 1000
 
 /** The option `ban` of a policy, checked. */
 export interface Ban {
@@ -86,7 +86,7 @@ export function banFor(policyWhere: string, policy: string, kinds: readonly stri
   const options = option as BanOptions<unknown>
   const by = kindFor(where, kinds, options.by)
   const after = wholeNumber(where, 'after', options.after, 1)
-  if (after > MOST_STRIKES) invalidPolicy(where, 'after', `at most ${MOST_STRIKES} strikes`, after)
+  if (after > MAX_STRIKES) invalidPolicy(where, 'after', `at most ${MAX_STRIKES} strikes`, after)
   const withinMs = spanMs(where, 'within', options.within)
   const rungs = ladder(where, options.for)
   const longest = rungs[rungs.length - 1] as number
@@ -136,7 +136,7 @@ function kindFor(where: string, kinds: readonly string[], by: unknown): string {
 
 function ladder(where: string, option: unknown): readonly number[] {
   const rungs = Array.isArray(option) ? listed(where, option) : grown(where, option)
-  if (rungs.length > MOST_RUNGS) invalidPolicy(where, 'for', `at most ${MOST_RUNGS} rungs, got ${rungs.length}`, option)
+  if (rungs.length > MAX_RUNGS) invalidPolicy(where, 'for', `at most ${MAX_RUNGS} rungs, got ${rungs.length}`, option)
   return Object.freeze(rungs)
 }
 
@@ -161,17 +161,17 @@ function grown(where: string, option: unknown): number[] {
   const firstMs = spanMs(where, 'for: first', first)
   const maxMs = spanMs(where, 'for: max', max)
   if (maxMs < firstMs) invalidPolicy(where, 'for: max', `at least the first, ${durationText(firstMs)}`, max)
-  if (typeof times !== 'number' || !(times > 1 && times <= MOST_TIMES)) {
-    invalidPolicy(where, 'for: times', `a number above 1, up to ${MOST_TIMES}`, times)
+  if (typeof times !== 'number' || !(times > 1 && times <= MAX_TIMES)) {
+    invalidPolicy(where, 'for: times', `a number above 1, up to ${MAX_TIMES}`, times)
   }
   const rungs = [firstMs]
-  for (let ms = firstMs; ms < maxMs && rungs.length <= MOST_RUNGS; ) {
+  for (let ms = firstMs; ms < maxMs && rungs.length <= MAX_RUNGS; ) {
     // Whole ms, and never the same again: a factor near 1 of a short time would not grow.
     ms = Math.min(maxMs, Math.max(ms + 1, Math.floor(ms * times)))
     rungs.push(ms)
   }
-  if (rungs.length > MOST_RUNGS) {
-    invalidPolicy(where, 'for: times', `a factor that reaches max within ${MOST_RUNGS} rungs`, times)
+  if (rungs.length > MAX_RUNGS) {
+    invalidPolicy(where, 'for: times', `a factor that reaches max within ${MAX_RUNGS} rungs`, times)
   }
   return rungs
 }

@@ -126,11 +126,11 @@ function logCell(members: readonly Member[]): Cell {
   const { lease } = resolution
   const sorted = members.map(({ resolved }) => resolved).sort((a, b) => a.windowMs - b.windowMs || a.limit - b.limit)
   const windowsMs = sorted.map(({ windowMs }) => leasedWindow(windowMs, lease))
-  const most = Math.max(...sorted.map(({ limit }) => limit))
+  const max = Math.max(...sorted.map(({ limit }) => limit))
   return {
     kernel: 'log',
     id: prefix + leasedId(logId(sorted, definition.carry), lease),
-    params: [most, Math.max(...windowsMs), ...sorted.flatMap(({ limit }, i) => [limit, windowsMs[i] as number])],
+    params: [max, Math.max(...windowsMs), ...sorted.flatMap(({ limit }, i) => [limit, windowsMs[i] as number])],
     identity,
     limits: sorted,
     ...traitsOf(first),

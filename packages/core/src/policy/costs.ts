@@ -34,17 +34,17 @@ export function takesNothing(costs: readonly number[]): boolean {
 }
 
 /** Units per cell that are kept from requests of this priority; undefined where none are. */
-export function keptFor(
+export function reservedFor(
   plan: ReadablePlan,
   reserves: readonly (readonly ReserveStep[])[],
   priority: number,
 ): readonly number[] | undefined {
-  const kept = reserves.map((steps, c) =>
+  const reserved = reserves.map((steps, c) =>
     steps.length === 0
       ? 0
       : reservedFrom(steps, priority, ((plan.cells[c] as Cell).limits[0] as ResolvedLimit).capacity),
   )
-  return takesNothing(kept) ? undefined : kept
+  return takesNothing(reserved) ? undefined : reserved
 }
 
 /**
@@ -54,12 +54,12 @@ export function keptFor(
 export function needsOf(
   { byteUnits }: ReadablePlan,
   costs: readonly number[],
-  kept: readonly number[] | undefined,
+  reserved: readonly number[] | undefined,
 ): readonly number[] | undefined {
-  if (!kept && !byteUnits?.includes('response-bytes')) return undefined
+  if (!reserved && !byteUnits?.includes('response-bytes')) return undefined
   return costs.map((units, c) => {
     if (byteUnits?.[c] === 'response-bytes') return Math.max(1, units)
-    return units > 0 ? units + (kept?.[c] ?? 0) : 0
+    return units > 0 ? units + (reserved?.[c] ?? 0) : 0
   })
 }
 

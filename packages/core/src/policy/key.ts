@@ -12,10 +12,10 @@ import { isThenable } from '../util/thenable.js'
 export function checkedKey(where: string, key: unknown, ofRequest = false): string {
   // Nearly every key is kept as it is, and shows that by its length and its first character.
   if (typeof key === 'string' && key.length > 0 && key.length <= LONGEST_VALUE && !isHash(key)) return key
-  return keptValue(where, key, ofRequest)
+  return storedValue(where, key, ofRequest)
 }
 
-function keptValue(where: string, key: unknown, ofRequest: boolean): string {
+function storedValue(where: string, key: unknown, ofRequest: boolean): string {
   if (isKeyValue(key)) return bounded(String(key))
   const message = `${where}: key: expected a non-empty string or a number, got ${show(key)}`
   // No client sends a promise or a function.

@@ -20,9 +20,9 @@ export function planOf(whole: ReadablePlan, identities: readonly number[]): Read
 }
 
 function makePart(whole: ReadablePlan, identities: readonly number[]): ReadablePlan {
-  const kept = whole.cells.flatMap(({ identity }, c) => (identities.includes(identity) ? [c] : []))
-  const limits = whole.cellOf.flatMap((c, i) => (kept.includes(c) ? [i] : []))
-  const ofCells = <T>(all: readonly T[]): T[] => kept.map((c) => all[c] as T)
+  const chosen = whole.cells.flatMap(({ identity }, c) => (identities.includes(identity) ? [c] : []))
+  const limits = whole.cellOf.flatMap((c, i) => (chosen.includes(c) ? [i] : []))
+  const ofCells = <T>(all: readonly T[]): T[] => chosen.map((c) => all[c] as T)
   const ofLimits = <T>(all: readonly T[]): T[] => limits.map((i) => all[i] as T)
 
   const cells = ofCells(whole.cells).map(
@@ -35,7 +35,7 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
     cells,
     starts: identities.map((i) => whole.starts[i] as string),
     resolved: ofLimits(whole.resolved),
-    cellOf: ofLimits(whole.cellOf).map((c) => kept.indexOf(c)),
+    cellOf: ofLimits(whole.cellOf).map((c) => chosen.indexOf(c)),
     byteUnits: whole.byteUnits && ofCells(whole.byteUnits),
     reserves: whole.reserves && ofCells(whole.reserves),
     definitions: ofLimits(whole.definitions),

@@ -28,8 +28,8 @@ export function planShare(plan: ReadablePlan, share: number): ReadablePlan {
 }
 
 /** The units kept for higher priorities in each cell, at a share of it; always less than the cell holds. */
-export function keptShare(plan: ReadablePlan, kept: readonly number[], share: number): readonly number[] {
-  return kept.map((units, c) => {
+export function reservedShare(plan: ReadablePlan, reserved: readonly number[], share: number): readonly number[] {
+  return reserved.map((units, c) => {
     const [{ capacity }] = (plan.cells[c] as Cell).limits as [ResolvedLimit]
     return Math.max(0, Math.min(floor(units * share), capacity - 1))
   })

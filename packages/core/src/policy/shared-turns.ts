@@ -11,7 +11,7 @@ export interface SharedTurnsOptions {
   readonly ttl?: Duration
 }
 
-const [LEAST_TTL_MS, MOST_TTL_MS] = [100, 60_000]
+const [LEAST_TTL_MS, MAX_TTL_MS] = [100, 60_000]
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function sharedTurnsFor(
@@ -31,7 +31,7 @@ export function sharedTurnsFor(
   knownOptions(`${where}: sharedTurns`, options, ['ttl'])
   const { ttl = '500ms' } = options
   const ttlMs = durationMs(`${where}: sharedTurns`, 'ttl', ttl)
-  if (ttlMs < LEAST_TTL_MS || ttlMs > MOST_TTL_MS) {
+  if (ttlMs < LEAST_TTL_MS || ttlMs > MAX_TTL_MS) {
     invalidPolicy(`${where}: sharedTurns`, 'ttl', "a duration from '100ms' to '1m'", ttl)
   }
   return Object.freeze({ ttlMs })

@@ -2,7 +2,7 @@ import { sha256Of } from './hash.js'
 import { RequestFault } from './request-fault.js'
 
 /** Most parts that are separated by white space: a scheme, and its parameters. */
-const MOST_PARTS = 64
+const MAX_PARTS = 64
 /** Most characters of the base64 of `Basic`. */
 const LONGEST_BASIC = 4096
 
@@ -25,7 +25,7 @@ export function isHeaderOfCredentials(kind: string): boolean {
  * @throws RequestFault where there is more than that of parameters, or of base64, and for base64 in several parts
  */
 export function tokenIn(value: string): string {
-  const [first = '', ...rest] = value.trim().split(/\s+/, MOST_PARTS + 1)
+  const [first = '', ...rest] = value.trim().split(/\s+/, MAX_PARTS + 1)
   const [token] = rest
   // A key without a scheme.
   if (token === undefined) return first
@@ -38,7 +38,7 @@ export function tokenIn(value: string): string {
   // Parameters have values (`name=value`); a token ends where there is an `=`. Bearer has no parameters (RFC 6750, 2.1).
   const hasParameters = scheme !== 'bearer' && /=[^=]/.test(token)
   if (!hasParameters) return token
-  if (rest.length === MOST_PARTS) throw wrong(`at most ${MOST_PARTS - 1} parameters`)
+  if (rest.length === MAX_PARTS) throw wrong(`at most ${MAX_PARTS - 1} parameters`)
   return rest.join(' ')
 }
 

@@ -32,16 +32,16 @@ export function show(value: unknown): string {
   return escapeControls(cut(String(value)))
 }
 
-const MOST_SHOWN = 60
+const MAX_SHOWN = 60
 
 function cut(text: string): string {
-  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text
 }
 
 function quoted(text: string): string {
-  let shown = text.slice(0, MOST_SHOWN)
+  let shown = text.slice(0, MAX_SHOWN)
   // Some characters are six when they are escaped.
-  while (inQuotes(shown).length > 2 * MOST_SHOWN) shown = shown.slice(0, -1)
+  while (inQuotes(shown).length > 2 * MAX_SHOWN) shown = shown.slice(0, -1)
   return inQuotes(shown === text ? text : `${shown}…`)
 }
 

@@ -38,7 +38,7 @@ export function isWatched(): boolean {
 const OF_DECISIONS: readonly string[] = ['decision', 'refused', 'near-limit']
 
 /** Whether there is a listener for decisions: counters alone do not. */
-export function hearsOfDecisions(): boolean {
+export function hasDecisionListeners(): boolean {
   return watchers.ofDecisions !== 0 || decisions.hasSubscribers || refusals.hasSubscribers
 }
 
@@ -58,7 +58,7 @@ const NONE: readonly Entry[] = []
 /** The listeners that the events of a source may have. */
 export interface Audience<Events extends object> {
   /** Whether there is a listener for it. Events are made only then. */
-  hears(name: keyof Events & string): boolean
+  hasListeners(name: keyof Events & string): boolean
   send<Name extends keyof Events & string>(name: Name, event: Events[Name]): void
   /** Whether the process is not warned of listeners that fail. */
   isSilent: boolean
@@ -111,9 +111,9 @@ export class Listeners<Events extends object> implements Audience<Events> {
     }
   }
 
-  hears(name: keyof Events & string): boolean {
+  hasListeners(name: keyof Events & string): boolean {
     if (this.#byName?.has(name)) return true
-    return this.#wider ? this.#wider.hears(name) : channels.get(name)?.hasSubscribers === true
+    return this.#wider ? this.#wider.hasListeners(name) : channels.get(name)?.hasSubscribers === true
   }
 
   send<Name extends keyof Events & string>(name: Name, event: Events[Name]): void {

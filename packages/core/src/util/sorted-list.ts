@@ -1,5 +1,5 @@
 /** An array of more items is halved: moving 9,000 of them at once takes some 10 µs. */
-const MOST_IN_ARRAY = 512
+const MAX_IN_ARRAY = 512
 
 /**
  * Items in order, in short arrays. `isBefore` orders any two of them, and no two are equal. What an item is ordered by
@@ -33,7 +33,7 @@ export class SortedList<T> {
     const at = this.#placeIn(items, item)
     if (at === items.length) items.push(item)
     else items.splice(at, 0, item)
-    if (items.length > MOST_IN_ARRAY) this.#arrays.splice(n + 1, 0, items.splice(MOST_IN_ARRAY / 2))
+    if (items.length > MAX_IN_ARRAY) this.#arrays.splice(n + 1, 0, items.splice(MAX_IN_ARRAY / 2))
   }
 
   /** Call it with an item of the list. */

@@ -39,12 +39,12 @@ export function refusePolluted(where: string, known: readonly string[]): void {
   }
 }
 
-/** A whole number from `least` up to `most`, or 2^53 - 1. */
-export function wholeNumber(where: string, field: string, value: unknown, least: number, most?: number): number {
-  if (!Number.isSafeInteger(value) || (value as number) < least) {
-    invalidPolicy(where, field, `a whole number of at least ${least}`, value)
+/** A whole number from `min` up to `max`, or 2^53 - 1. */
+export function wholeNumber(where: string, field: string, value: unknown, min: number, max?: number): number {
+  if (!Number.isSafeInteger(value) || (value as number) < min) {
+    invalidPolicy(where, field, `a whole number of at least ${min}`, value)
   }
-  if (most !== undefined && (value as number) > most) invalidPolicy(where, field, `at most ${most}`, value)
+  if (max !== undefined && (value as number) > max) invalidPolicy(where, field, `at most ${max}`, value)
   // Not -0, which would show up in keys and reports.
   return (value as number) + 0
 }

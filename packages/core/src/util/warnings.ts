@@ -117,5 +117,5 @@ export function emitWarning(
   listeners: Audience<{ warning: WarningEvent }> = everywhere,
 ): void {
   processWarning(code, message)
-  if (listeners.hears('warning')) listeners.send('warning', { code, message })
+  if (listeners.hasListeners('warning')) listeners.send('warning', { code, message })
 }

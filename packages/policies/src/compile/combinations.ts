@@ -2,7 +2,7 @@ import type { MatchedPolicies } from '@sluice/core'
 import type { Variant } from './policy.js'
 
 /** Combinations that are kept. Each has a limiter of its own, of some kilobytes. */
-const MOST_KEPT = 20_000
+const MAX_KEPT = 20_000
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 type Matched = MatchedPolicies<any>
@@ -53,7 +53,7 @@ export class Combinations {
 
   /** Begins anew where there are too many: those in use are made again, and find their counts in the store. */
   #grow(): void {
-    if (++this.#size <= MOST_KEPT) return
+    if (++this.#size <= MAX_KEPT) return
     for (const variant of this.#alone) variant.alone = undefined
     this.#alone = []
     this.#root = emptyNode()

@@ -31,17 +31,17 @@ export async function compileBetween(
   checkOverride?: CheckOverride,
 ): Promise<Compilation> {
   const steps = compiling(document, resolvers, table, checkOverride)
-  for (let until = performance.now() + MOST_AT_ONCE_MS; ; ) {
+  for (let until = performance.now() + MAX_AT_ONCE_MS; ; ) {
     const step = steps.next()
     if (step.done) return step.value
     if (performance.now() < until) continue
     await setImmediate()
-    until = performance.now() + MOST_AT_ONCE_MS
+    until = performance.now() + MAX_AT_ONCE_MS
   }
 }
 
 /** For how long requests wait at most, but for the last step. */
-const MOST_AT_ONCE_MS = 2
+const MAX_AT_ONCE_MS = 2
 
 function* compiling(
   { policies: data, overrides = [], carry = 'keep' }: PolicyDocument,

@@ -206,12 +206,12 @@ function checkPaths({ match }: PolicyData, path: Path, problems: Problem[]): voi
 }
 
 /** Most segments of a pattern. */
-const MOST_SEGMENTS = 32
+const MAX_SEGMENTS = 32
 
 /** What a pattern may not be; undefined for one that is well. */
 function patternFault(pattern: string): string | undefined {
   const segments = pattern.split('/').slice(1)
-  if (segments.length > MOST_SEGMENTS) return `expected at most ${MOST_SEGMENTS} segments`
+  if (segments.length > MAX_SEGMENTS) return `expected at most ${MAX_SEGMENTS} segments`
   const rest = segments.indexOf('**')
   if (rest >= 0 && rest !== segments.length - 1) return 'expected ** as the last segment alone'
   for (const segment of segments) {

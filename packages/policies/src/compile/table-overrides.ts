@@ -20,11 +20,11 @@ type Key = KeyFunction<any>
 export type CheckOverride = (limits: readonly object[]) => readonly Problem[]
 
 /** Different limits that are kept ready. Clients with the same ones share them. */
-const MOST_MADE = 10_000
+const MAX_MADE = 10_000
 /** Longer values have no override: a table holds 1,024 bytes of each. */
-const MOST_VALUE = 1024
+const MAX_VALUE = 1024
 /** Warnings about mistakes in one policy: each may be a row of its own. */
-const MOST_WARNINGS = 10
+const MAX_WARNINGS = 10
 
 const NONE: FoundOverride = { override: undefined, rank: RANK.none }
 
@@ -135,7 +135,7 @@ export class TableOverrides {
   #ofValue(kind: string, value: unknown): Later<StoredOverride | undefined> {
     if (value === undefined || value === null) return undefined
     const text = String(value)
-    if (text.length > MOST_VALUE) return undefined
+    if (text.length > MAX_VALUE) return undefined
     // Keys count secrets by their hash, in base64url; people write it in hexadecimal digits.
     const identity = isSecretKind(kind) ? `sha256:${Buffer.from(text, 'base64url').toString('hex')}` : text
     return this.#table.find(this.#policy.name, kind, identity)
@@ -169,7 +169,7 @@ export class TableOverrides {
     if (this.#made.has(limits)) return this.#made.get(limits)
     const override = this.#make(limits)
     // The oldest one goes.
-    if (this.#made.size >= MOST_MADE) this.#made.delete(this.#made.keys().next().value as string)
+    if (this.#made.size >= MAX_MADE) this.#made.delete(this.#made.keys().next().value as string)
     this.#made.set(limits, override)
     return override
   }
@@ -194,7 +194,7 @@ export class TableOverrides {
   }
 
   #warn(fault: string): void {
-    if (++this.#warnings > MOST_WARNINGS) return
+    if (++this.#warnings > MAX_WARNINGS) return
     const effect = 'such overrides have no effect, and the last right one of a client stays where it is known'
     const message = `${this.#table.name}: policy ${shown(this.#policy.name)}: ${fault}: ${effect}`
     process.emitWarning(message, { type: 'SluiceWarning', code: 'SLUICE_OVERRIDE_FAILED' })

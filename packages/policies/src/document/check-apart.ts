@@ -1,10 +1,10 @@
 import { Worker } from 'node:worker_threads'
 import { type CheckedText, checkText, type TextToCheck } from './check-text.js'
-import { MOST_TEXT } from './lexemes.js'
+import { MAX_TEXT } from './lexemes.js'
 import { WORKER } from './worker.generated.js'
 
 /** Characters that are read where they are: to start a thread takes longer. */
-const MOST_HERE = 16_384
+const MAX_HERE = 16_384
 
 /** Where what is installed beside this package is found: the build is CommonJS, the source is not. */
 declare const __filename: string | undefined
@@ -14,7 +14,7 @@ const HERE = typeof __filename === 'string' ? __filename : import.meta.url
 export async function checkApart(document: TextToCheck): Promise<CheckedText> {
   const { length } = document.text
   // What is refused for its length is not read.
-  if (length <= MOST_HERE || length > MOST_TEXT) return checkText(document)
+  if (length <= MAX_HERE || length > MAX_TEXT) return checkText(document)
   // Without the process's own flags, which may load whole programs.
   const worker = new Worker(WORKER, {
     eval: true,

@@ -1,23 +1,23 @@
 import { Lexer } from 'yaml'
-import { MOST_DEPTH } from './plain.js'
+import { MAX_DEPTH } from './plain.js'
 
 /** Longest document, in characters. */
-export const MOST_TEXT = 8_388_608
+export const MAX_TEXT = 8_388_608
 
 /**
  * Most words and marks of YAML or JSON: names, values, commas, colons, line breaks and the like. An override takes 26 to 50, so that
  * 1,000 policies with 10,000 overrides are half of it; what is within it is read within seconds.
  */
-const MOST_MARKS = 1_000_000
+const MAX_MARKS = 1_000_000
 
 /** Most aliases, two for each of 10,000 overrides: the parser takes longer for them than for other words. */
-const MOST_ALIASES = 20_000
+const MAX_ALIASES = 20_000
 
 /** Longest value or name, in characters: the body of a response has 100,000. */
-const MOST_VALUE = 262_144
+const MAX_VALUE = 262_144
 
 /** How deep indentation and dashes may be nested in all: the parser needs stack for each. Each bracket is a level. */
-const MOST_NESTED = 200
+const MAX_NESTED = 200
 
 /** Ends the reading of a text before there are values of it. */
 export class Refused extends Error {
@@ -46,7 +46,7 @@ function nameOf(code: number): string {
  * @throws Refused
  */
 export function* lexemesOf(text: string): Generator<string> {
-  if (text.length > MOST_TEXT) throw new Refused(`expected at most ${MOST_TEXT} characters, got ${text.length}`)
+  if (text.length > MAX_TEXT) throw new Refused(`expected at most ${MAX_TEXT} characters, got ${text.length}`)
   const control = text.search(CONTROL)
   if (control >= 0)
     throw new Refused(`expected no control characters, got ${nameOf(text.charCodeAt(control))}`, control)
@@ -68,16 +68,16 @@ export function* lexemesOf(text: string): Generator<string> {
       else if (first === ' ' || first === '\t') line += lexeme.length
       else isStart = isBefore(lexeme)
     }
-    if (flow > MOST_DEPTH || line > MOST_NESTED) throw new Refused(`expected at most ${MOST_DEPTH} levels`, at)
-    if (++count > MOST_MARKS) {
+    if (flow > MAX_DEPTH || line > MAX_NESTED) throw new Refused(`expected at most ${MAX_DEPTH} levels`, at)
+    if (++count > MAX_MARKS) {
       const advice = 'overrides of many clients can be in a table of PostgreSQL'
-      throw new Refused(`expected at most ${MOST_MARKS} words and marks in all: ${advice}`, at)
+      throw new Refused(`expected at most ${MAX_MARKS} words and marks in all: ${advice}`, at)
     }
-    if (first === '*' && ++aliases > MOST_ALIASES) {
-      throw new Refused(`expected at most ${MOST_ALIASES} aliases`, at)
+    if (first === '*' && ++aliases > MAX_ALIASES) {
+      throw new Refused(`expected at most ${MAX_ALIASES} aliases`, at)
     }
-    if (lexeme.length > MOST_VALUE && first !== '#') {
-      throw new Refused(`expected at most ${MOST_VALUE} characters in one value, got ${lexeme.length}`, at)
+    if (lexeme.length > MAX_VALUE && first !== '#') {
+      throw new Refused(`expected at most ${MAX_VALUE} characters in one value, got ${lexeme.length}`, at)
     }
     yield lexeme
     // Marks of the lexer are no text.

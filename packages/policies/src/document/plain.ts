@@ -1,16 +1,16 @@
 import type { Path, Problem } from '../problems/problem.js'
 
 /** How deep values may be nested. Documents need nine levels, and the body of a response a few of its own. */
-export const MOST_DEPTH = 32
+export const MAX_DEPTH = 32
 /** Most values in one document that is given as an object. */
-const MOST_VALUES = 2_000_000
+const MAX_VALUES = 2_000_000
 
 /** A value of a document that was given as an object, copied: what changes it later does not change the policies. */
 export function plainCopy(value: unknown): { value: unknown; problem?: Problem } {
-  let left = MOST_VALUES
+  let left = MAX_VALUES
   const copy = (from: unknown, path: Path): unknown => {
-    if (path.length > MOST_DEPTH) throw new Unusable({ path, message: `expected at most ${MOST_DEPTH} levels` })
-    if (--left < 0) throw new Unusable({ path: [], message: `expected at most ${MOST_VALUES} values` })
+    if (path.length > MAX_DEPTH) throw new Unusable({ path, message: `expected at most ${MAX_DEPTH} levels` })
+    if (--left < 0) throw new Unusable({ path: [], message: `expected at most ${MAX_VALUES} values` })
     if (Array.isArray(from)) return from.map((item, i) => copy(item, [...path, i]))
     if (typeof from !== 'object' || from === null) return from
     // Of a map or a date nothing would be copied: as policies it would be none.

@@ -13,15 +13,15 @@ import {
   Parser,
   type YAMLMap,
 } from 'yaml'
-import { type LocatedProblem, MOST_PROBLEMS, type Path, type Problem, shown, textOfPath } from '../problems/problem.js'
+import { type LocatedProblem, MAX_PROBLEMS, type Path, type Problem, shown, textOfPath } from '../problems/problem.js'
 import { lexemesOf, Refused } from './lexemes.js'
-import { MOST_DEPTH, Unusable } from './plain.js'
+import { MAX_DEPTH, Unusable } from './plain.js'
 
 /** Mistakes of the syntax that are reported: each may follow from the one before. */
-const MOST_SYNTAX_PROBLEMS = 5
+const MAX_SYNTAX_PROBLEMS = 5
 
 /** Most values that aliases stand for, together: they may explode. */
-const MOST_BY_ALIASES = 50_000
+const MAX_BY_ALIASES = 50_000
 
 /** What a text says, and where it says it. */
 export interface ReadText {
@@ -45,7 +45,7 @@ export function readText(text: string): ReadText {
     const locate = ({ path, isField, offset }: Problem) =>
       at(offset ?? offsetOf(contents, reader.targets, path, isField))
     if (errors.length > 0) {
-      const problems = errors.slice(0, MOST_SYNTAX_PROBLEMS).map(({ message, pos }) => ({
+      const problems = errors.slice(0, MAX_SYNTAX_PROBLEMS).map(({ message, pos }) => ({
         path: [],
         message: escapeControls(message.split('\n', 1)[0] as string),
         offset: pos[0],
@@ -79,7 +79,7 @@ function parsed(text: string, lines: LineCounter): { document: Document; second:
       for (const token of parser.next(lexeme)) {
         yield token
         if (token.type === 'directive') refuseDirective(token)
-        if (token.type === 'error' && ++faults === MOST_SYNTAX_PROBLEMS) return
+        if (token.type === 'error' && ++faults === MAX_SYNTAX_PROBLEMS) return
       }
     }
     yield* parser.end()
@@ -120,7 +120,7 @@ export function locatedBy(
   return (problems) =>
     problems
       // To find a place takes time, and there may be as many problems as there are fields.
-      .slice(0, MOST_PROBLEMS)
+      .slice(0, MAX_PROBLEMS)
       .map((problem) => {
         const { line, column } = locate(problem) ?? {}
         return { source, line, column, path: textOfPath(problem.path), message: problem.message }
@@ -143,15 +143,15 @@ class Reader {
   readonly #path: (string | number)[] = []
   /** The alias whose values are made. */
   #alias: Pick<Problem, 'path' | 'offset'> | undefined
-  #leftByAliases = MOST_BY_ALIASES
+  #leftByAliases = MAX_BY_ALIASES
 
   value(node: unknown): unknown {
-    if (this.#path.length > MOST_DEPTH) {
-      throw new Unusable({ path: [...this.#path], message: `expected at most ${MOST_DEPTH} levels` })
+    if (this.#path.length > MAX_DEPTH) {
+      throw new Unusable({ path: [...this.#path], message: `expected at most ${MAX_DEPTH} levels` })
     }
     if (isAlias(node)) return this.#valueOfAlias(node)
     if (this.#alias && --this.#leftByAliases < 0) {
-      const message = `expected aliases to stand for at most ${MOST_BY_ALIASES} values in all`
+      const message = `expected aliases to stand for at most ${MAX_BY_ALIASES} values in all`
       throw new Unusable({ ...this.#alias, message })
     }
     const { tag, anchor } = (node ?? {}) as Partial<Node> & { anchor?: string }
@@ -190,7 +190,7 @@ class Reader {
   }
 
   #fail(problem: Problem): void {
-    if (this.problems.length < MOST_PROBLEMS) this.problems.push(problem)
+    if (this.problems.length < MAX_PROBLEMS) this.problems.push(problem)
   }
 
   #within(part: string | number, node: unknown): unknown {

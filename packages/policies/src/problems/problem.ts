@@ -25,7 +25,7 @@ export interface LocatedProblem {
 }
 
 /** Most problems that are reported of one document. */
-export const MOST_PROBLEMS = 100
+export const MAX_PROBLEMS = 100
 
 /** A problem as one line: `policies.yaml:12:9: policies.api.limits[0].window: expected …`. */
 export function lineOf({ source, line, column, path, message }: LocatedProblem): string {

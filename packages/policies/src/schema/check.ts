@@ -1,6 +1,6 @@
 import { nameNow, nearestOf } from '@sluice/core/internal'
 import type { Path, Problem } from '../problems/problem.js'
-import { MOST_PROBLEMS, shown } from '../problems/problem.js'
+import { MAX_PROBLEMS, shown } from '../problems/problem.js'
 import { SCHEMA, type Schema } from './schema.js'
 
 /**
@@ -41,7 +41,7 @@ function fieldsWithin({ properties = {}, items }: Schema): string[] {
 }
 
 function check(given: Schema, value: unknown, path: Path, problems: Problem[]): void {
-  if (problems.length >= MOST_PROBLEMS) return
+  if (problems.length >= MAX_PROBLEMS) return
   const schema = resolved(given)
   const fail = (expected: string) => problems.push({ path, message: `expected ${expected}${gotOf(schema, value)}` })
   if (schema.oneOf) return checkVariant(schema, value, path, problems)
@@ -101,7 +101,7 @@ function checkFields(schema: Schema, fields: Fields, path: Path, problems: Probl
   }
   for (const [field, value] of Object.entries(fields)) {
     // No more are reported, and each is compared with all that are known.
-    if (problems.length >= MOST_PROBLEMS) return
+    if (problems.length >= MAX_PROBLEMS) return
     const at = [...path, field]
     if (Object.hasOwn(properties, field)) {
       check(properties[field] as Schema, value, at, problems)

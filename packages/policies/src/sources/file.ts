@@ -5,7 +5,7 @@ import { FileWatcher, stampOf } from '@sluice/core/internal'
 import type { Loaded, PoliciesSource } from './source.js'
 
 /** Largest file, in bytes. */
-const MOST_BYTES = 33_554_432
+const MAX_BYTES = 33_554_432
 
 /** A document in a file. It is read again when the file, or a link on the way to it, has other contents. */
 export class FileSource implements PoliciesSource {
@@ -23,7 +23,7 @@ export class FileSource implements PoliciesSource {
     const file = await open(this.#path, 'r')
     try {
       const before = await file.stat({ bigint: true })
-      if (before.size > MOST_BYTES) throw new Error(`expected at most ${MOST_BYTES} bytes, got ${before.size}`)
+      if (before.size > MAX_BYTES) throw new Error(`expected at most ${MAX_BYTES} bytes, got ${before.size}`)
       const bytes = await file.readFile()
       const stamp = stampOf(before)
       // It is still being written: what was read may be half of it.

@@ -1,4 +1,4 @@
-import { MOST_LISTED, type SavedDocument, type SavedDocuments, VersionConflict } from './saved-documents.js'
+import { MAX_LISTED, type SavedDocument, type SavedDocuments, VersionConflict } from './saved-documents.js'
 
 /** Sends one command to Redis. */
 export type Call = (command: string, ...args: string[]) => Promise<unknown>
@@ -62,7 +62,7 @@ export class RedisDocuments implements SavedDocuments {
    * @throws VersionConflict where another one is
    */
   async save(text: string, expected: number, by: string): Promise<number> {
-    const args = [this.#versions, this.#newest, String(expected), text, by, String(MOST_LISTED)]
+    const args = [this.#versions, this.#newest, String(expected), text, by, String(MAX_LISTED)]
     const version = Number(await this.#call('EVAL', SAVE, '2', ...args))
     if (version < 0) throw new VersionConflict(expected, -version - 1)
     return version

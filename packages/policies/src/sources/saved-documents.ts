@@ -16,7 +16,7 @@ export function markOf({ version, at }: SavedDocument): string {
 }
 
 /** Versions that a history lists. */
-export const MOST_LISTED = 20
+export const MAX_LISTED = 20
 
 /** The versions of one document. */
 export interface SavedDocuments {

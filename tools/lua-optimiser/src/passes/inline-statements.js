@@ -12,7 +12,7 @@ import { replaceReturns } from './replace-returns.js'
 
 /** How many statements a function may have and be copied anywhere, and how many its copies may add to a script. */
 const SHORT = 6
-const MOST_ADDED = 60
+const MAX_ADDED = 60
 
 /**
  * What is asked while calls are replaced.
@@ -75,7 +75,7 @@ function isTooLong({ body, calls = 0 }) {
   walkAll(body, ({ type }) => {
     size += /Statement$/.test(type) ? 1 : 0
   })
-  return size > SHORT && (calls - 1) * size > MOST_ADDED
+  return size > SHORT && (calls - 1) * size > MAX_ADDED
 }
 
 /** The nodes of a statement that have a block of their own. @param {Statement} statement @returns {(Statement & { body: Statement[] } | Clause | FunctionDeclaration)[]} */

@@ -9,7 +9,7 @@ import { withStore } from '../../redis/store.js'
 import { usable } from '../../redis/usable.js'
 import { blocksTable } from './table.js'
 
-const MOST = 100
+const DEFAULT_MAX = 100
 
 const LIST_OPTIONS: Readonly<Record<string, OptionSpec>> = {
   policy: {
@@ -20,7 +20,7 @@ const LIST_OPTIONS: Readonly<Record<string, OptionSpec>> = {
   },
   kind: { type: 'string', placeholder: 'KIND', text: 'those of this kind of identity, such as ip', default: 'all' },
   starts: { type: 'string', placeholder: 'TEXT', text: 'those whose value starts like this', default: 'all' },
-  max: { type: 'string', placeholder: 'NUMBER', text: 'most that are listed', default: String(MOST) },
+  max: { type: 'string', placeholder: 'NUMBER', text: 'most that are listed', default: String(DEFAULT_MAX) },
   ...REDIS_OPTIONS,
 }
 const POLICY: Readonly<Record<string, OptionSpec>> = {
@@ -52,7 +52,7 @@ export const block: Command = {
   summary: 'block an identity',
   description:
     'Refuses an identity, or a network of addresses, from now on: by one policy, or by all. Replaces the block that it has.',
-  operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
+  operands: { placeholder: 'KIND=VALUE', min: 1, max: 1 },
   options: {
     for: { type: 'string', placeholder: 'DURATION', text: 'how long, such as 30m, 12h or 7d; needed' },
     reason: { type: 'string', placeholder: 'TEXT', text: 'shown in verdicts', default: 'none' },
@@ -91,7 +91,7 @@ export const unblock: Command = {
   summary: 'end a block or ban',
   description:
     'Ends the block or ban of an identity, and forgets the strikes and the rung that led to it. Asks before it does.',
-  operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
+  operands: { placeholder: 'KIND=VALUE', min: 1, max: 1 },
   options: { ...POLICY, yes: { type: 'boolean', short: 'y', text: 'do not ask' }, ...REDIS_OPTIONS },
   examples: ['sluice unblock ip=192.0.2.7', 'sluice unblock user=ann --policy login --yes'],
   notes: EXIT_CODES,
@@ -122,7 +122,7 @@ export const unblock: Command = {
 }
 
 async function listed(
-  { policy, kind, starts, max = String(MOST), ...values }: OptionValues,
+  { policy, kind, starts, max = String(DEFAULT_MAX), ...values }: OptionValues,
   environment: Parameters<Command['run']>[1],
   fits: (entry: BlockEntry) => boolean,
   none: string,
@@ -141,7 +141,7 @@ async function listed(
 async function taken(
   store: RedisStore,
   query: object,
-  most: number,
+  max: number,
   fits: (entry: BlockEntry) => boolean,
 ): Promise<{ entries: BlockEntry[]; isAll: boolean }> {
   const entries: BlockEntry[] = []
@@ -150,8 +150,8 @@ async function taken(
     const page = await usable(() => store.blocks.list({ ...query, max: 1000, ...(cursor !== undefined && { cursor }) }))
     entries.push(...page.entries.filter(fits))
     cursor = page.cursor
-  } while (cursor !== undefined && entries.length <= most)
-  return { entries: entries.slice(0, most), isAll: entries.length <= most }
+  } while (cursor !== undefined && entries.length <= max)
+  return { entries: entries.slice(0, max), isAll: entries.length <= max }
 }
 
 function scopeOf(policy: string | true | undefined): { policy?: string } {

@@ -6,7 +6,7 @@ import type { Surroundings, Topology } from './topology.js'
 import { counted, grouped } from './words.js'
 
 const SLOTS = 16_384
-const MOST_AT_ONCE = 8
+const MAX_AT_ONCE = 8
 
 interface Master {
   readonly host: string
@@ -147,7 +147,7 @@ async function connectAll(
       }
     }
   }
-  await Promise.all(Array.from({ length: MOST_AT_ONCE }, connectNext))
+  await Promise.all(Array.from({ length: MAX_AT_ONCE }, connectNext))
   servers.sort((a, b) => (a.name < b.name ? -1 : 1))
   return { servers, findings }
 }

@@ -93,15 +93,15 @@ function optionsOf(values: OptionValues, { env, stderr }: Environment): DoctorOp
   return {
     target,
     prefix: text(values, 'prefix') ?? DEFAULT_PREFIX,
-    timeoutMs: durationOption(values, 'timeout', { leastMs: 100, mostMs: 600_000, otherwiseMs: TIMEOUT_MS }),
+    timeoutMs: durationOption(values, 'timeout', { minMs: 100, maxMs: 600_000, otherwiseMs: TIMEOUT_MS }),
     storeTimeoutMs: durationOption(values, 'store-timeout', {
-      leastMs: 1,
-      mostMs: 60_000,
+      minMs: 1,
+      maxMs: 60_000,
       otherwiseMs: DEFAULT_STORE_TIMEOUT_MS,
     }),
-    pings: wholeNumberOption(values, 'pings', { least: 1, most: 10_000, otherwise: PINGS }),
-    scanCalls: wholeNumberOption(values, 'scan-calls', { least: 0, most: 1_000_000, otherwise: SCAN_CALLS }),
-    sample: wholeNumberOption(values, 'sample', { least: 1, most: 100_000, otherwise: SAMPLE }),
+    pings: wholeNumberOption(values, 'pings', { min: 1, max: 10_000, otherwise: PINGS }),
+    scanCalls: wholeNumberOption(values, 'scan-calls', { min: 0, max: 1_000_000, otherwise: SCAN_CALLS }),
+    sample: wholeNumberOption(values, 'sample', { min: 1, max: 100_000, otherwise: SAMPLE }),
     masterName: text(values, 'master-name'),
   }
 }

@@ -36,7 +36,7 @@ const CHECKS: readonly Check[] = [
 ]
 
 /** How many servers of a cluster are looked at side by side: what is measured should not wait for itself. */
-const MOST_AT_ONCE = 4
+const MAX_AT_ONCE = 4
 
 /** Looks at a Redis, by commands that read alone. */
 export async function examine(options: DoctorOptions): Promise<DoctorReport> {
@@ -94,7 +94,7 @@ async function lookAtAll(servers: readonly Server[], entry: Server, options: Doc
       if (found) surveys.push(found)
     }
   }
-  await Promise.all(Array.from({ length: MOST_AT_ONCE }, lookAtNext))
+  await Promise.all(Array.from({ length: MAX_AT_ONCE }, lookAtNext))
   const isCluster = servers.length > 1
   const findings = servers.flatMap((server) =>
     (all.get(server) ?? []).map((finding) => (isCluster ? { ...finding, node: server.name } : finding)),

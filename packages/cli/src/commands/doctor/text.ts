@@ -12,7 +12,7 @@ const NARROWEST = 40
 const COLOURS: Readonly<Record<Severity, string>> = { ok: '32', warning: '33', error: '31' }
 
 /** How many servers a line names. */
-const MOST_NODES = 3
+const MAX_NODES = 3
 
 /** The report as people read it. */
 export function textOf(report: DoctorReport, { isTTY, columns }: Output, hasColours: boolean): string {
@@ -65,8 +65,8 @@ function nodesOf(severity: Severity, nodes: readonly string[]): string {
   if (nodes.length === 0) return ''
   if (severity === 'ok')
     return nodes.length === 1 ? ` (${nodes[0]})` : ` (${nodes[0]}; well on ${nodes.length - 1} more)`
-  const more = nodes.length > MOST_NODES ? ` and ${nodes.length - MOST_NODES} more` : ''
-  return ` (${nodes.slice(0, MOST_NODES).join(', ')}${more})`
+  const more = nodes.length > MAX_NODES ? ` and ${nodes.length - MAX_NODES} more` : ''
+  return ` (${nodes.slice(0, MAX_NODES).join(', ')}${more})`
 }
 
 function summaryOf({ findings, tookMs }: DoctorReport): string {

@@ -11,7 +11,7 @@ export const explain: Command = {
   summary: 'show which policies of a file apply to a request, and why others do not',
   description: `Shows of each policy of a file whether it applies to a request, by which tier and override, and why not.
 It asks no Redis.`,
-  operands: { placeholder: 'FILE', least: 1, most: 1 },
+  operands: { placeholder: 'FILE', min: 1, max: 1 },
   options: {
     path: {
       type: 'string',

@@ -14,7 +14,7 @@ export const forget: Command = {
   description: `Erases what Redis keeps of an identity: counts, strikes, rungs, blocks, bans, its entries of lists, and how often it
 was refused. Shows what it finds, and asks first. Blocks of networks that it is in stay. Looks through all keys twice,
 some at a time.`,
-  operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
+  operands: { placeholder: 'KIND=VALUE', min: 1, max: 1 },
   options: { yes: { type: 'boolean', short: 'y', text: 'do not ask' }, ...REDIS_OPTIONS },
   examples: ['REDIS_URL=redis://host:6379 sluice forget user=ann', 'sluice forget ip=192.0.2.7 --yes --json'],
   notes: `Where it is interrupted, a part may be left: run it again.\n${EXIT_CODES}`,

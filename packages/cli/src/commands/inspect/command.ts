@@ -13,7 +13,7 @@ export const inspect: Command = {
   summary: 'show what is kept of an identity',
   description: `Shows what Redis keeps of an identity: what it has used of each limit, its strikes, blocks and bans, and its lists.
 With a file of policies, overrides that are for it, too. Charges nothing. Looks through all keys, some at a time.`,
-  operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
+  operands: { placeholder: 'KIND=VALUE', min: 1, max: 1 },
   options: {
     policies: {
       type: 'string',

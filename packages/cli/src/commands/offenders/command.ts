@@ -8,7 +8,7 @@ import { REDIS_OPTIONS } from '../../redis/given-target.js'
 import { withStore } from '../../redis/store.js'
 import { usable } from '../../redis/usable.js'
 
-const MOST = 20
+const DEFAULT_MAX = 20
 
 export const offenders: Command = {
   name: 'offenders',
@@ -18,7 +18,12 @@ with offenders: true. Secrets and long values show as their hashes.`,
   options: {
     policy: { type: 'string', placeholder: 'NAME', text: 'the policy that refuses them; needed' },
     in: { type: 'string', placeholder: 'TIME', text: 'in the last 10m, 1h or 1d', default: '1h' },
-    max: { type: 'string', placeholder: 'NUMBER', text: 'most that are listed, up to 1000', default: String(MOST) },
+    max: {
+      type: 'string',
+      placeholder: 'NUMBER',
+      text: 'most that are listed, up to 1000',
+      default: String(DEFAULT_MAX),
+    },
     ...REDIS_OPTIONS,
   },
   examples: [
@@ -30,7 +35,7 @@ with offenders: true. Secrets and long values show as their hashes.`,
   async run({ policy, in: window = '1h', ...values }, environment) {
     if (typeof policy !== 'string') throw new UsageError('--policy: expected the name of a policy')
     if (!isWindow(window)) throw new UsageError(`--in: expected 10m, 1h or 1d, got ${quoted(String(window))}`)
-    const top = wholeNumberOption(values, 'max', { least: 1, most: 1000, otherwise: MOST })
+    const top = wholeNumberOption(values, 'max', { min: 1, max: 1000, otherwise: DEFAULT_MAX })
     const report = await withStore(values, environment, (store) =>
       usable(() => store.offenders({ policy, top, in: window })),
     )

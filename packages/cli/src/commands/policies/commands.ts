@@ -18,7 +18,7 @@ export const plan: Command = {
   summary: 'show what a file of policies would change in Redis or PostgreSQL',
   description: `Checks a file of policies, and shows what is different from the version in force, and of each limit that changes
 whether what clients have used of it still counts. Changes nothing.`,
-  operands: { placeholder: 'FILE', least: 1, most: 1 },
+  operands: { placeholder: 'FILE', min: 1, max: 1 },
   options: DOCUMENT_OPTIONS,
   examples: ['REDIS_URL=redis://host:6379 sluice plan policies.yaml'],
   notes: EXIT_CODES,
@@ -47,7 +47,7 @@ export const apply: Command = {
   summary: 'put a file of policies in force, in every process that reads them from Redis or PostgreSQL',
   description: `Checks a file of policies, shows what is different from the version in force, asks, and replaces that. Where another
 version is in force meanwhile, nothing is changed. Processes take it within a second.`,
-  operands: { placeholder: 'FILE', least: 1, most: 1 },
+  operands: { placeholder: 'FILE', min: 1, max: 1 },
   options: CHANGE_OPTIONS,
   examples: [
     'REDIS_URL=redis://host:6379 sluice apply policies.yaml',
@@ -97,7 +97,7 @@ export const rollback: Command = {
   summary: 'put an earlier version of the policies in Redis or PostgreSQL in force again',
   description:
     'Saves an earlier version as the newest one: the last but one, or that of a number. Shows what is different, and asks.',
-  operands: { placeholder: '[VERSION]', least: 0, most: 1 },
+  operands: { placeholder: '[VERSION]', min: 0, max: 1 },
   options: CHANGE_OPTIONS,
   examples: ['sluice rollback', 'sluice rollback 41 --yes'],
   notes: EXIT_CODES,

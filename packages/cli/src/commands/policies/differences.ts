@@ -5,7 +5,7 @@ import { inLine } from '../../program/terminal.js'
 /** Fields whose values may be personal or secret: lists of clients, and the values that headers must have. */
 const HIDDEN = /^(allow|deny|match\.headers)\b/
 /** Most fields of one policy, or different limits of its overrides, that are shown. */
-const MOST_SHOWN = 20
+const MAX_SHOWN = 20
 
 type Overrides = NonNullable<ReadDocument['overrides']>
 
@@ -131,7 +131,7 @@ function summaryOf(changes: readonly Change[]): string {
 }
 
 function shortened(lines: readonly string[]): readonly string[] {
-  return lines.length > MOST_SHOWN ? [...lines.slice(0, MOST_SHOWN), `… and ${lines.length - MOST_SHOWN} more`] : lines
+  return lines.length > MAX_SHOWN ? [...lines.slice(0, MAX_SHOWN), `… and ${lines.length - MAX_SHOWN} more`] : lines
 }
 
 function keysOf(first: object = {}, second: object = {}): string[] {

@@ -17,7 +17,7 @@ export const reset: Command = {
   summary: 'forget what an identity has used',
   description: `Forgets what an identity has used of its limits, so that they are as good as new: by all policies, or by one. Permits
 that it holds are free again. Blocks, bans and strikes stay: unblock ends them. Shows what it finds, and asks first.`,
-  operands: { placeholder: 'KIND=VALUE', least: 1, most: 1 },
+  operands: { placeholder: 'KIND=VALUE', min: 1, max: 1 },
   options: {
     policy: { type: 'string', placeholder: 'NAME', text: 'the policy that counts it', default: 'all' },
     yes: { type: 'boolean', short: 'y', text: 'do not ask' },

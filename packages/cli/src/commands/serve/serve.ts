@@ -69,10 +69,10 @@ export async function serve(settings: ServeSettings, environment: Environment): 
     }
     const leaving = new AbortController()
     const server = await start(settings, state, loaded, log, leaving.signal)
-    tellReady(settings, state, loaded, server.port, environment)
+    reportReady(settings, state, loaded, server.port, environment)
     await stopped
     leaving.abort()
-    tellLeaving(settings, environment)
+    reportLeaving(settings, environment)
     // Load balancers learn of it by /readyz, and send nothing more, before connections are refused.
     await setTimeout(settings.graceMs)
     await server.close(settings.drainMs)
@@ -87,7 +87,7 @@ export async function serveByWorkers(settings: ServeSettings, environment: Envir
   const { metrics } = settings
   const shown = metrics && (await showMetrics(settings, metrics, await metricsOfWorkers(), undefined, log, environment))
   try {
-    return await superviseWorkers(settings, environment, () => tellLeaving(settings, environment))
+    return await superviseWorkers(settings, environment, () => reportLeaving(settings, environment))
   } finally {
     await shown?.close()
   }
@@ -165,7 +165,7 @@ function start(settings: ServeSettings, state: State, loaded: Policies, log: Ope
   })
 }
 
-function tellReady(
+function reportReady(
   settings: ServeSettings,
   { name }: State,
   { version }: Policies,
@@ -184,7 +184,7 @@ function originOf({ tls }: Pick<ServeSettings, 'tls'>, host: string, port: numbe
 }
 
 /** It takes a while, and a person who has pressed Ctrl-C waits for it. */
-function tellLeaving({ graceMs }: Pick<ServeSettings, 'graceMs'>, { stderr }: Environment): void {
+function reportLeaving({ graceMs }: Pick<ServeSettings, 'graceMs'>, { stderr }: Environment): void {
   if (cluster.isWorker || graceMs === 0) return
   stderr.write(
     `sluice: /readyz answers 503 for ${exactDuration(graceMs)}, then it ends; a second signal ends it at once\n`,

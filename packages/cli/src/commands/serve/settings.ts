@@ -8,7 +8,7 @@ import { UsageError } from '../../program/usage-error.js'
 import { givenTarget } from '../../redis/given-target.js'
 import type { Target } from '../../redis/target.js'
 import { TrustedProxies } from '../../serve/addresses.js'
-import { MOST_CONNECTIONS } from '../../serve/bounds.js'
+import { MAX_CONNECTIONS } from '../../serve/bounds.js'
 import type { Named } from '../../serve/cannot.js'
 import type { Dialect } from '../../serve/dialects/dialect.js'
 import { DIALECTS, type DialectName } from '../../serve/dialects/index.js'
@@ -37,7 +37,7 @@ export interface ServeSettings {
   /** For how long it answers 503 to /readyz, and goes on deciding, before it drains. */
   readonly graceMs: number
   readonly drainMs: number
-  readonly mostConnections: number
+  readonly maxConnections: number
 }
 
 export interface Address {
@@ -68,7 +68,7 @@ export function serveSettings(values: OptionValues, environment: Environment): S
         isCluster: values.cluster === true,
       }
     : undefined
-  const workers = wholeNumberOption(values, 'workers', { least: 1, most: 256, otherwise: 1 })
+  const workers = wholeNumberOption(values, 'workers', { min: 1, max: 256, otherwise: 1 })
   if (workers > 1 && !redis) {
     throw new UsageError(
       '--workers: expected 1 without Redis: each process counts in its own memory, so that limits multiply',
@@ -94,12 +94,12 @@ export function serveSettings(values: OptionValues, environment: Environment): S
     named: namedOf(values, dialect),
     unavailable: values.unavailable === undefined ? 'local' : oneOf(values, 'unavailable', MODES),
     workers,
-    graceMs: durationOption(values, 'grace', { leastMs: 0, mostMs: 600_000, otherwiseMs: 5000 }),
-    drainMs: durationOption(values, 'drain', { leastMs: 0, mostMs: 600_000, otherwiseMs: 10_000 }),
-    mostConnections: wholeNumberOption(values, 'max-connections', {
-      least: 1,
-      most: 1_000_000,
-      otherwise: MOST_CONNECTIONS,
+    graceMs: durationOption(values, 'grace', { minMs: 0, maxMs: 600_000, otherwiseMs: 5000 }),
+    drainMs: durationOption(values, 'drain', { minMs: 0, maxMs: 600_000, otherwiseMs: 10_000 }),
+    maxConnections: wholeNumberOption(values, 'max-connections', {
+      min: 1,
+      max: 1_000_000,
+      otherwise: MAX_CONNECTIONS,
     }),
   }
 }

@@ -10,7 +10,7 @@ import { urlsOf } from './urls.js'
 import { type Period, watch } from './watch.js'
 
 const EVERY_MS = 1000
-const MOST_URLS = 50
+const MAX_URLS = 50
 const ROWS = 10
 /** Top left, and nothing below what follows. */
 const CLEAR = '\u001b[H\u001b[J'
@@ -20,7 +20,7 @@ export const top: Command = {
   summary: 'watch what servers decide, live',
   description: `Shows what servers decide, refuse and wait for, every second, from the metrics that @sluice/prometheus shows to
 Prometheus: give the URL of each process. On a terminal it is a screen, elsewhere a line each time. Ends with Ctrl-C.`,
-  operands: { placeholder: '[URL…]', least: 0, most: MOST_URLS },
+  operands: { placeholder: '[URL…]', min: 0, max: MAX_URLS },
   options: {
     every: { type: 'string', placeholder: 'TIME', text: 'how often, 100ms to 60s', default: '1s' },
     count: { type: 'string', placeholder: 'N', text: 'end after so many times', default: 'never' },
@@ -50,9 +50,9 @@ Exit code: 0 ended, 2 wrong usage, or no server shows metrics.`,
 
   async run(values, environment, operands) {
     const urls = urlsOf(operands, environment.env)
-    const everyMs = durationOption(values, 'every', { leastMs: 100, mostMs: 60_000, otherwiseMs: EVERY_MS })
-    const count = wholeNumberOption(values, 'count', { least: 1, most: 1e9, otherwise: Number.POSITIVE_INFINITY })
-    const rows = wholeNumberOption(values, 'rows', { least: 1, most: 1000, otherwise: ROWS })
+    const everyMs = durationOption(values, 'every', { minMs: 100, maxMs: 60_000, otherwiseMs: EVERY_MS })
+    const count = wholeNumberOption(values, 'count', { min: 1, max: 1e9, otherwise: Number.POSITIVE_INFINITY })
+    const rows = wholeNumberOption(values, 'rows', { min: 1, max: 1000, otherwise: ROWS })
     const stopping = new AbortController()
     environment.untilStopped?.().then(() => stopping.abort())
     const show = async (store?: RedisStore) => {

@@ -8,8 +8,8 @@ export interface OffendersOfPolicy {
 }
 
 /** Policies, and identities of each, that are shown. */
-const MOST_POLICIES = 3
-const MOST_OFFENDERS = 5
+const MAX_POLICIES = 3
+const MAX_OFFENDERS = 5
 /** How often Redis is asked, in ms: each question reads what all processes have counted. */
 const EVERY_MS = 5000
 
@@ -31,7 +31,7 @@ export class Offenders {
     if (refusing.length === 0) return this.#shown
     this.#askedMs = now
     try {
-      this.#shown = await Promise.all(refusing.slice(0, MOST_POLICIES).map((each) => this.#ask(each)))
+      this.#shown = await Promise.all(refusing.slice(0, MAX_POLICIES).map((each) => this.#ask(each)))
     } catch {
       // The rest of the screen is worth showing, and has the state of the store as the servers report it.
     }
@@ -40,7 +40,7 @@ export class Offenders {
 
   async #ask(figures: PolicyFigures): Promise<OffendersOfPolicy> {
     for (const policy of namesOf(figures)) {
-      const { offenders } = await this.#store.offenders({ policy, top: MOST_OFFENDERS, in: '10m' })
+      const { offenders } = await this.#store.offenders({ policy, top: MAX_OFFENDERS, in: '10m' })
       if (offenders.length > 0) return { policy, offenders }
     }
     return { policy: figures.policy, offenders: [] }

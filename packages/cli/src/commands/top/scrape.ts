@@ -1,7 +1,7 @@
 import { type Sample, samplesOf } from './exposition.js'
 
 /** Most that is read of one answer: a server with many metrics of its own sends some hundred kilobytes. */
-const MOST_BYTES = 16 * 1024 * 1024
+const MAX_BYTES = 16 * 1024 * 1024
 /** Longest wait for one answer, in ms. */
 const ANSWER_MS = 5000
 
@@ -30,7 +30,7 @@ async function boundedText(response: Response): Promise<string> {
   let bytes = 0
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length
-    if (bytes > MOST_BYTES) throw new Error(`more than ${MOST_BYTES / 1024 / 1024} MiB`)
+    if (bytes > MAX_BYTES) throw new Error(`more than ${MAX_BYTES / 1024 / 1024} MiB`)
     text += decoder.decode(chunk, { stream: true })
   }
   return text

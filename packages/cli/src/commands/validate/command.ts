@@ -13,7 +13,7 @@ export const validate: Command = {
   description: `Checks documents of policies, and lists everything that is wrong with them, with line and column, and warns of
 what may not do what it seems to. It asks no Redis.
 Names of keys, tiers and costs that code registers are taken as they are.`,
-  operands: { placeholder: 'FILE…', least: 1, most: 1000 },
+  operands: { placeholder: 'FILE…', min: 1, max: 1000 },
   options: { json: { type: 'boolean', text: 'print the problems and warnings as JSON' } },
   examples: ['sluice validate policies.yaml', 'sluice validate --json config/*.yaml'],
   notes: 'Exit code: 0 all are right, with warnings or without, 1 some are wrong or cannot be read, 2 wrong usage.',

@@ -1,11 +1,11 @@
 import { isIP } from 'node:net'
 import { BadInput } from '../bad-input.js'
-import { MOST_HEADER_BYTES, MOST_HEADERS, MOST_IN_BATCH } from '../bounds.js'
+import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_IN_BATCH } from '../bounds.js'
 import type { Named } from '../cannot.js'
 import type { DescribedRequest } from '../described-request.js'
 
 const FIELDS = ['method', 'path', 'ip', 'headers', 'keys', 'tiers', 'cost']
-const MOST_COST = 1_000_000_000
+const MAX_COST = 1_000_000_000
 
 /**
  * The requests that a body asks about: one, or `{ requests: […] }`. A field, key or tier that is not known is refused, as a
@@ -18,8 +18,8 @@ export function describedIn(body: unknown, named: Named): { requests: readonly D
   if (!('requests' in fields)) return { requests: [described(fields, '', named)], isBatch: false }
   for (const name of Object.keys(fields)) if (name !== 'requests') throw unknown('', name, ['requests'])
   const { requests } = fields
-  if (!Array.isArray(requests) || requests.length === 0 || requests.length > MOST_IN_BATCH) {
-    throw wrong('requests', `an array of 1 to ${MOST_IN_BATCH} requests`)
+  if (!Array.isArray(requests) || requests.length === 0 || requests.length > MAX_IN_BATCH) {
+    throw wrong('requests', `an array of 1 to ${MAX_IN_BATCH} requests`)
   }
   return {
     requests: requests.map((each, i) => described(objectOf(each, `requests[${i}]`), `requests[${i}].`, named)),
@@ -35,16 +35,16 @@ function described(fields: Record<string, unknown>, at: string, named: Named): D
   }
   if (typeof path !== 'string' || !/^\/[^\s\\]*$/.test(path)) throw wrong(`${at}path`, 'a path that begins with /')
   if (ip !== undefined && (typeof ip !== 'string' || isIP(ip) === 0)) throw wrong(`${at}ip`, 'an address')
-  if (!Number.isInteger(cost) || (cost as number) < 0 || (cost as number) > MOST_COST) {
-    throw wrong(`${at}cost`, `a whole number from 0 to ${MOST_COST}`)
+  if (!Number.isInteger(cost) || (cost as number) < 0 || (cost as number) > MAX_COST) {
+    throw wrong(`${at}cost`, `a whole number from 0 to ${MAX_COST}`)
   }
   const headers = namedIn(fields.headers, `${at}headers`)
   const keys = keysIn(fields.keys, `${at}keys`)
   const tiers = Object.fromEntries(textsIn(fields.tiers, `${at}tiers`))
   checkNames(Object.keys(keys), named.keys, `${at}keys`, '--key')
   checkNames(Object.keys(tiers), named.tiers, `${at}tiers`, '--tier')
-  if (path.length + lengthOf(headers) + lengthOf(Object.entries(keys)) > MOST_HEADER_BYTES) {
-    throw wrong(`${at}path, headers and keys`, `at most ${MOST_HEADER_BYTES} characters`)
+  if (path.length + lengthOf(headers) + lengthOf(Object.entries(keys)) > MAX_HEADER_BYTES) {
+    throw wrong(`${at}path, headers and keys`, `at most ${MAX_HEADER_BYTES} characters`)
   }
   return {
     method,
@@ -102,7 +102,7 @@ function checkNames(names: readonly string[], known: readonly string[], where: s
 
 function pairsIn(value: unknown, where: string): [string, unknown][] {
   const pairs = Object.entries(objectOf(value, where))
-  if (pairs.length > MOST_HEADERS) throw wrong(where, `at most ${MOST_HEADERS} names`)
+  if (pairs.length > MAX_HEADERS) throw wrong(where, `at most ${MAX_HEADERS} names`)
   return pairs
 }
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { headerText } from '@sluice/core/http'
 import { addressIn, clientIn, type TrustedProxies } from '../addresses.js'
 import { BadInput } from '../bad-input.js'
-import { MOST_ADDRESSES } from '../bounds.js'
+import { MAX_ADDRESSES } from '../bounds.js'
 import type { DecidedBy, Decision } from '../decision.js'
 import type { DescribedRequest } from '../described-request.js'
 import type { Dialect, Refusal } from './dialect.js'
@@ -86,7 +86,7 @@ function describe(
   if (list === undefined) throw missing(names.client)
   const ip = trusted && clientIn(list, trusted)
   if (ip === undefined)
-    throw wrong(names.client, `the client's address at its end, behind ${MOST_ADDRESSES - 1} proxies at most`)
+    throw wrong(names.client, `the client's address at its end, behind ${MAX_ADDRESSES - 1} proxies at most`)
   const { headers } = request
   return {
     method,

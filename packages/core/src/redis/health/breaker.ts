@@ -158,7 +158,7 @@ export class Breaker {
   #notify(state: StoreState, cause: Error | undefined, node: string): void {
     // Deferred: a listener that fails must not affect a decision.
     const { onStateChange, listeners } = this.#options
-    if (listeners.hears('store')) queueMicrotask(() => listeners.send('store', { state, cause, node }))
+    if (listeners.hasListeners('store')) queueMicrotask(() => listeners.send('store', { state, cause, node }))
     if (onStateChange)
       Promise.resolve()
         .then(() => onStateChange(state, cause, node))

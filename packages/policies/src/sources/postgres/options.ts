@@ -62,14 +62,14 @@ function isOptions(given: unknown): boolean {
   return typeof given === 'object' && given !== null && 'pool' in given
 }
 
-function within(option: string, value: unknown, least: number, most: number): number {
+function within(option: string, value: unknown, min: number, max: number): number {
   const ms = durationMs(WHERE, option, value)
-  return ms >= least && ms <= most ? ms : wrong(option, `a duration from ${least} to ${most} ms`)
+  return ms >= min && ms <= max ? ms : wrong(option, `a duration from ${min} to ${max} ms`)
 }
 
-function whole(option: string, value: unknown, least: number, most: number): number {
-  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) return value as number
-  return wrong(option, `a whole number from ${least} to ${most}`)
+function whole(option: string, value: unknown, min: number, max: number): number {
+  if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return value as number
+  return wrong(option, `a whole number from ${min} to ${max}`)
 }
 
 function wrong(option: string, expected: string): never {

@@ -12,9 +12,9 @@ const REMOVED = 0
 const ALL_REMOVED = 2
 
 /** Kinds of one policy: each is one more hash for each request. */
-const MOST_KINDS = 32
+const MAX_KINDS = 32
 /** As many as a document may have. */
-const MOST_POLICIES = 10_000
+const MAX_POLICIES = 10_000
 
 const NO_KINDS: ReadonlySet<string> = new Set()
 
@@ -66,7 +66,7 @@ export class OverrideIndex {
       const [policy = '', kind = ''] = pair.split('\n')
       const known = this.kindsOf(policy)
       if (kind === '' || known.has(kind)) continue
-      if (known.size >= MOST_KINDS || (known.size === 0 && this.#kinds.size >= MOST_POLICIES)) continue
+      if (known.size >= MAX_KINDS || (known.size === 0 && this.#kinds.size >= MAX_POLICIES)) continue
       this.#kinds.set(policy, new Set([...known, kind].sort()))
     }
     const bytes = Buffer.from(String(changes), 'hex')

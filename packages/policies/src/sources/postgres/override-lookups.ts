@@ -3,10 +3,10 @@ import type { StoredOverride } from '../../compile/override-table.js'
 import type { Later } from '../../match/later.js'
 
 /** Clients that are looked up by one statement, and statements at a time. */
-const MOST_IN_BATCH = 200
-const MOST_BATCHES = 2
+const MAX_IN_BATCH = 200
+const MAX_BATCHES = 2
 /** Clients that wait to be looked up. Of further ones it is not asked: what was known last decides, or the document. */
-const MOST_WAITING = 1000
+const MAX_WAITING = 1000
 const WARN_EVERY_MS = 60_000
 
 /** Whose override is looked up: of the same client, the same key. */
@@ -82,7 +82,7 @@ export class OverrideLookups {
     const lookup = this.#lookup(client)
     const leftMs = lookup ? lookup.sinceMs + this.#timeoutMs - performance.now() : 0
     if (!lookup || leftMs <= 0 || this.#isSlow()) {
-      this.#tellLate()
+      this.#warnLate()
       return known
     }
     return this.#inTime(lookup, client, leftMs, known)
@@ -103,7 +103,7 @@ export class OverrideLookups {
 
   #lookup(client: Client): Lookup | undefined {
     const asked = this.#lookups.get(client.key)
-    if (asked || this.#waiting.length >= MOST_WAITING) return asked
+    if (asked || this.#waiting.length >= MAX_WAITING) return asked
     let finish: Lookup['finish'] = () => {}
     const found = new Promise<Found | undefined>((resolve) => {
       finish = resolve
@@ -123,9 +123,9 @@ export class OverrideLookups {
   }
 
   #send(): void {
-    while (this.#waiting.length > 0 && this.#batches.size < MOST_BATCHES) {
-      const batch = this.#waiting.slice(0, MOST_IN_BATCH)
-      this.#waiting = this.#waiting.slice(MOST_IN_BATCH)
+    while (this.#waiting.length > 0 && this.#batches.size < MAX_BATCHES) {
+      const batch = this.#waiting.slice(0, MAX_IN_BATCH)
+      this.#waiting = this.#waiting.slice(MAX_IN_BATCH)
       // Changes until now are seen by what is asked now.
       for (const lookup of batch) lookup.isOutdated = false
       let sentMs = performance.now()
@@ -173,7 +173,7 @@ export class OverrideLookups {
     })
     const found = await Promise.race([lookup.found, late])
     clearTimeout(timer)
-    if (found === 'late') this.#tellLate()
+    if (found === 'late') this.#warnLate()
     return typeof found === 'object' && isSame(lookup.client, client) ? found.stored : known
   }
 
@@ -183,7 +183,7 @@ export class OverrideLookups {
     return oldestMs !== undefined && performance.now() - oldestMs > this.#timeoutMs
   }
 
-  #tellLate(): void {
+  #warnLate(): void {
     this.#late++
     const nowMs = performance.now()
     if (nowMs - this.#warnedAtMs < WARN_EVERY_MS) return

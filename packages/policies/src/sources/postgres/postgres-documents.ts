@@ -1,4 +1,4 @@
-import { MOST_LISTED, type SavedDocument, type SavedDocuments, VersionConflict } from '../saved-documents.js'
+import { MAX_LISTED, type SavedDocument, type SavedDocuments, VersionConflict } from '../saved-documents.js'
 import { PostgresFailure } from './failures.js'
 import { type Query, quotedName, type Row, rowsOf } from './sql.js'
 
@@ -34,7 +34,7 @@ export class PostgresDocuments implements SavedDocuments {
 
   /** The last twenty, newest first. */
   async history(): Promise<readonly SavedDocument[]> {
-    return this.#newest(MOST_LISTED)
+    return this.#newest(MAX_LISTED)
   }
 
   /**
@@ -55,9 +55,9 @@ export class PostgresDocuments implements SavedDocuments {
     return Number(row.version)
   }
 
-  async #newest(most: number): Promise<SavedDocument[]> {
+  async #newest(max: number): Promise<SavedDocument[]> {
     const text = `SELECT ${COLUMNS} FROM ${this.#table} WHERE name = $1 ORDER BY version DESC LIMIT $2::integer`
-    return (await this.#rows(text, [most])).map(savedOf)
+    return (await this.#rows(text, [max])).map(savedOf)
   }
 
   #rows(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {

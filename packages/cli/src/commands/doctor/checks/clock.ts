@@ -4,7 +4,7 @@ import { roundTrips } from '../round-trips.js'
 import { ms } from '../words.js'
 
 /** The smallest difference that is worth a look. */
-const MOST_MS = 1000
+const MAX_MS = 1000
 
 /** How far the clocks of Redis and of this machine are apart. Decisions go by that of Redis alone. */
 export const clock: Check = {
@@ -17,7 +17,7 @@ export const clock: Check = {
     }
     const data = { aheadMs: Math.round(aheadMs), uncertainMs: Math.ceil(uncertainMs) }
     const apart = Math.abs(aheadMs)
-    if (apart - uncertainMs <= MOST_MS) {
+    if (apart - uncertainMs <= MAX_MS) {
       return [
         ok(
           `The clocks of Redis and of this machine are within ${ms(Math.max(1, Math.round(apart + uncertainMs)))} of each other.`,

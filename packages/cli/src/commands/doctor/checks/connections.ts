@@ -8,9 +8,9 @@ const NEARLY_FULL = 0.9
 /** Whether there is room for the connections of more processes. */
 export const connections = infoCheck('connections', (info, server) => {
   const open = Number(info.connected_clients)
-  const most = Number(info.maxclients ?? 0)
+  const maxClients = Number(info.maxclients ?? 0)
   const rejected = Number(info.rejected_connections ?? 0)
-  const data = { connected: open, maxClients: most, rejected }
+  const data = { connected: open, maxClients, rejected }
   const findings = []
   if (server.hasNeedlessPassword) {
     findings.push(
@@ -20,10 +20,10 @@ export const connections = infoCheck('connections', (info, server) => {
       ),
     )
   }
-  if (most > 0 && open >= NEARLY_FULL * most) {
+  if (maxClients > 0 && open >= NEARLY_FULL * maxClients) {
     findings.push(
       warning(
-        `${grouped(open)} of ${counted(most, 'connection')} are open, and no more than that are accepted.`,
+        `${grouped(open)} of ${counted(maxClients, 'connection')} are open, and no more than that are accepted.`,
         'Raise maxclients, or close connections: each store opens one beside that of its client.',
         data,
       ),
@@ -32,7 +32,7 @@ export const connections = infoCheck('connections', (info, server) => {
     const before = rejected > 0 ? `; ${grouped(rejected)} were rejected since it started` : ''
     findings.push(
       ok(
-        `${grouped(open)} of ${most > 0 ? grouped(most) : 'an unknown number of'} connections are open${before}.`,
+        `${grouped(open)} of ${maxClients > 0 ? grouped(maxClients) : 'an unknown number of'} connections are open${before}.`,
         data,
       ),
     )

@@ -8,13 +8,13 @@ const NEARLY_FULL = 0.9
 /** What happens when memory is full: a client that makes up identities may then push out counts and blocks, or stop all writes. */
 export const eviction = infoCheck('eviction', (info) => {
   const used = Number(info.used_memory)
-  const most = Number(info.maxmemory ?? 0)
+  const maxBytes = Number(info.maxmemory ?? 0)
   const policy = info.maxmemory_policy ?? 'noeviction'
   const evicted = Number(info.evicted_keys ?? 0)
-  const data = { usedBytes: used, maxBytes: most, policy, evictedKeys: evicted }
-  if (most === 0) return [withoutMaximum(used, Number(info.total_system_memory ?? 0), data)]
-  const share = used / most
-  const usage = `${bytes(used)} of ${bytes(most)} used (${Math.round(share * 100)} %)`
+  const data = { usedBytes: used, maxBytes, policy, evictedKeys: evicted }
+  if (maxBytes === 0) return [withoutMaximum(used, Number(info.total_system_memory ?? 0), data)]
+  const share = used / maxBytes
+  const usage = `${bytes(used)} of ${bytes(maxBytes)} used (${Math.round(share * 100)} %)`
   return policy === 'noeviction' ? [withoutEviction(share, usage, data)] : [withEviction(policy, evicted, usage, data)]
 })
 

@@ -6,7 +6,7 @@ import type { KeyUse } from './classify.js'
 import type { Survey } from './survey.js'
 
 /** How many policies are named; there may be thousands. */
-const MOST_POLICIES = 5
+const MAX_POLICIES = 5
 
 /** What the keys of all servers together say. */
 export function keyFindings(surveys: readonly Survey[], options: DoctorOptions): CheckResult[] {
@@ -101,10 +101,10 @@ function byPolicy(found: Tally): CheckResult[] {
     })
     .sort((a, b) => b.keys - a.keys)
   if (policies.length === 0) return []
-  const shown = policies.slice(0, MOST_POLICIES).map(({ name, keys, bytes: size }) => {
+  const shown = policies.slice(0, MAX_POLICIES).map(({ name, keys, bytes: size }) => {
     return `${JSON.stringify(name)} ${found.about(keys)}${size === undefined ? '' : ` (${bytes(size)})`}`
   })
-  const more = policies.length > MOST_POLICIES ? [counted(policies.length - MOST_POLICIES, 'other')] : []
+  const more = policies.length > MAX_POLICIES ? [counted(policies.length - MAX_POLICIES, 'other')] : []
   return [ok(`Keys by policy: ${listed([...shown, ...more])}.`, { policies: policies.slice(0, 1000) })]
 }
 
@@ -115,7 +115,7 @@ function withoutExpiry(found: Tally, { prefix }: DoctorOptions): CheckResult[] {
   const keys = found.permanent ?? estimate
   if (keys === 0) return []
   const isWhole = found.permanent !== undefined || (found.isWhole && known.length === found.keys())
-  const policies = [...new Set(permanent.map(({ policy, use }) => policy ?? use))].slice(0, MOST_POLICIES)
+  const policies = [...new Set(permanent.map(({ policy, use }) => policy ?? use))].slice(0, MAX_POLICIES)
   const where = policies.length > 0 ? ` (${policies.map((name) => JSON.stringify(name)).join(', ')})` : ''
   return [
     warning(

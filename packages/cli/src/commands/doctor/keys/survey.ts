@@ -5,12 +5,12 @@ import { classify, type OurKey } from './classify.js'
 
 /** A random sample of what is offered, every item with the same chance. */
 class Sample<T> {
-  readonly #most: number
+  readonly #max: number
   readonly #items: T[] = []
   #offered = 0
 
-  constructor(most: number) {
-    this.#most = most
+  constructor(max: number) {
+    this.#max = max
   }
 
   get items(): readonly T[] {
@@ -19,12 +19,12 @@ class Sample<T> {
 
   offer(item: T): void {
     this.#offered++
-    if (this.#items.length < this.#most) {
+    if (this.#items.length < this.#max) {
       this.#items.push(item)
       return
     }
     const place = Math.floor(Math.random() * this.#offered)
-    if (place < this.#most) this.#items[place] = item
+    if (place < this.#max) this.#items[place] = item
   }
 }
 
