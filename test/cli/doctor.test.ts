@@ -296,6 +296,6 @@ test('doctor warns of a password that Redis does not require, and never prints i
   const redis = await server(...HEALTHY)
   const url = `redis://:hunter2@${HOST}:${redis.port}`
   const report = await examined(url)
-  expect(report.problems).toEqual([finding('warning', /asks this user for no password/)])
+  expect(report.problems).toEqual([finding('warning', /needs no password from this user/)])
   expect(JSON.stringify(report)).not.toContain('hunter2')
 })

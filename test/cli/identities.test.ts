@@ -163,7 +163,7 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
     expect((await command('inspect', 'ip=192.0.2.7')).stdout).toMatch(
       /blocked or banned:\n.*\n *ip=192\.0\.2\.7 +login/,
     )
-    expect((await command('inspect', 'ip=203.0.113.9')).stdout).toBe('nothing is kept of ip=203.0.113.9\n')
+    expect((await command('inspect', 'ip=203.0.113.9')).stdout).toBe('nothing is stored of ip=203.0.113.9\n')
   })
 
   test('inspect --policies shows the limits and overrides of an identity in every policy and tier', async () => {
@@ -307,7 +307,7 @@ policies:
     expect(code).toBe(0)
     expect(stdout).toContain('on lists: vip')
     expect(stdout).toMatch(/it is erased\n$/)
-    expect((await command('inspect', 'key=ann')).stdout).toBe('nothing is kept of key=ann\n')
+    expect((await command('inspect', 'key=ann')).stdout).toBe('nothing is stored of key=ann\n')
     expect((await inspected('key=bob')).limits).toMatchObject([{ used: 5 }])
   })
 

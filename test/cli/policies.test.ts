@@ -191,7 +191,7 @@ test('history lists versions with authors and changes, and rollback restores one
   ])
   expect((await sluice(['plan', file(document(1))])).out).toBe('nothing is different from version 3\n')
   const unknown = await sluice(['rollback', '99', '--yes'])
-  expect(unknown).toEqual({ code: 1, out: '', err: 'sluice: expected a version that is kept (3, 2, 1), got 99\n' })
+  expect(unknown).toEqual({ code: 1, out: '', err: 'sluice: expected a stored version (3, 2, 1), got 99\n' })
 })
 
 test('apply rejects a wrong file with every mistake', async () => {

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises'
 import { run } from './run.js'
 
-/** Runs the command line of this process, and sets its exit code. What `bin/sluice.cjs` calls. */
+/** Runs the command line of this process, and sets its exit code. `bin/sluice.cjs` calls it. */
 export async function runAsProgram(version: string): Promise<void> {
   // A reader that has seen enough, such as `head`, closes the pipe.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -13,7 +13,7 @@ export async function runAsProgram(version: string): Promise<void> {
   process.exitCode = await run(process.argv.slice(2), environment)
 }
 
-/** The first signal asks; a second one ends the process at once, as nothing listens to it any more. */
+/** The first signal requests an orderly end. A second one ends the process at once, as nothing listens to it. */
 function untilStopped(): Promise<void> {
   return new Promise((resolve) => {
     const stop = () => {

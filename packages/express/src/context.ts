@@ -2,7 +2,7 @@ import type { ProxyTrust } from '@sluice/core'
 import { noSignedCookies, RequestContext, signedCookieText } from '@sluice/core/http'
 import type { Request, Response } from 'express'
 
-/** Express's answers to what the core asks of a request. */
+/** The core's view of a request of Express. */
 export class ExpressContext extends RequestContext<Request> {
   readonly response: Response
 

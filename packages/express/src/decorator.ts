@@ -10,9 +10,9 @@ export type ExpressHandler = {
 }['handle']
 
 /**
- * Limits a method that is a handler: the limiter first, then the method, with its `this`. What the
- * method throws or rejects with goes to `next`, in Express 4 too, unless it has called that itself.
- * Without a name the policy is called `Class-method`; where a minifier renames classes, give one.
+ * Limits a method that is a handler: the limiter first, then the method, with its `this`. An error that the method throws or
+ * rejects with goes to `next`, in Express 4 too, unless it has called that itself. Without a name the policy is called
+ * `Class-method`; where a minifier renames classes, give one.
  *
  * @example class Users { @RateLimited({ limit: 5, window: '1m' }) async list(req, res) { res.json([]) } }
  * @throws SluiceError `INVALID_POLICY` where the class is defined
@@ -30,7 +30,7 @@ export function RateLimited(options: ExpressRateLimitOptions & LimitForm): Handl
         (goOn) => limiter(req, res, goOn),
         () => {
           const result = method(req, res, once as NextFunction)
-          // What it has handed on to `next` is not done when it is.
+          // A request that the method has handed on to `next` is not done when the method is.
           holdPermitsUntil(res, result, () => !isCalled)
           return result
         },

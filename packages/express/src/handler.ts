@@ -8,10 +8,10 @@ export type RefusalHandler = (req: Request, res: Response, next: NextFunction, v
 /**
  * Responds to refused requests by an Express handler of yours. Quota headers, `Retry-After` and
  * `Cache-Control: no-store` are on the response by then. The status is 429, or 503 where nothing could decide, unless the
- * handler sets another. `next()` lets the request through to the route, uncharged and with the status from before;
- * `next(error)`, and what the handler throws or rejects with, go to the error handler, in Express 4 too.
+ * handler sets another. `next()` admits the request to the route, uncharged and with the status from before. `next(error)`, and
+ * errors that the handler throws or rejects with, go to the error handler, in Express 4 too.
  *
- * As of any handler, a request that it neither answers nor hands on stays open.
+ * As with any handler, a request stays open without a response or a call of `next`.
  *
  * @example respond: handler((req, res, next, verdict) => res.json({ code: 'SLOW_DOWN', retryAfterMs: verdict.retryAfterMs }))
  * @throws SluiceError `INVALID_POLICY`

@@ -16,7 +16,7 @@ import type { RefusalHandler } from './handler.js'
 declare global {
   namespace Express {
     interface Request {
-      /** What the limiter that decided last on this request said. */
+      /** The verdict of the last limiter that decided on this request. */
       rateLimit?: Verdict
     }
   }
@@ -48,7 +48,7 @@ export function rateLimit(options: ExpressRateLimitOptions & LimitForm, ...uncal
   return Object.assign(named.rateLimit, { limiter: guard.limiter })
 }
 
-/** What is put on the request is under the name `property`. */
+/** `property`: the name of the verdict on the request. */
 function expressFor(property: string): Enforcing<ExpressContext> {
   return {
     write(outcome, { request, response }) {

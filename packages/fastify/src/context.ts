@@ -3,7 +3,7 @@ import type { ProxyTrust } from '@sluice/core'
 import { headerText, noSignedCookies, pathOf, RequestContext } from '@sluice/core/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-/** Fastify's answers to what the core asks of a request. */
+/** The core's view of a request of Fastify. */
 export class FastifyContext extends RequestContext<FastifyRequest> {
   readonly reply: FastifyReply
 
@@ -79,7 +79,7 @@ function discard(payload: unknown): void {
   else if (body instanceof Readable) body.destroy()
 }
 
-/** What @fastify/cookie adds to requests. */
+/** The property that @fastify/cookie adds to requests. */
 interface CookieSupport {
   readonly cookies: Readonly<Record<string, string | undefined>> | null
   unsignCookie(value: string): { readonly valid: boolean; readonly value: string | null }

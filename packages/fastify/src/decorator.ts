@@ -26,7 +26,8 @@ export function RateLimited(options: FastifyRateLimitOptions & LimitForm): Handl
       () => {
         const result = method(request, reply)
         if (result !== reply) holdPermitsUntil(reply.raw, result, () => !isHijacked(reply))
-        // It answers by `reply.send`, maybe later. Fastify wants that said where there may be a promise.
+        // The method responds by `reply.send`, maybe later. Where there may be a promise, Fastify wants the reply returned
+        // then.
         return result === undefined ? reply : result
       },
       reply.raw,
@@ -34,7 +35,7 @@ export function RateLimited(options: FastifyRateLimitOptions & LimitForm): Handl
   })
 }
 
-/** Whether the method answers by the raw response, maybe later. */
+/** Whether the method responds by the raw response, maybe later. */
 function isHijacked(reply: FastifyReply): boolean {
   return reply.sent && !reply.raw.writableEnded
 }

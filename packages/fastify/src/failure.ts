@@ -2,7 +2,7 @@ import { SluiceError } from '@sluice/core'
 import { asFailure } from '@sluice/core/http'
 
 /**
- * What failed, for Fastify's error handler. By default that sends the message to the client, so names of policies and options
+ * The failure, for Fastify's error handler. By default that sends the message to the client, so names of policies and options
  * go into the cause, which Fastify's logger shows.
  */
 export function withoutDetails(thrown: unknown): object {

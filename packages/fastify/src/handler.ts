@@ -9,10 +9,10 @@ export type RefusalHandler = (request: FastifyRequest, reply: FastifyReply, verd
 /**
  * Responds to refused requests by a Fastify handler of yours: what it returns or resolves to is sent, or it calls
  * `reply.send`. Quota headers, `Retry-After` and `Cache-Control: no-store` are on the reply by then. The status is 429,
- * or 503 where nothing could decide, unless the handler sets another. What it throws or rejects with goes to Fastify's
+ * or 503 where nothing could decide, unless the handler sets another. An error that it throws or rejects with goes to Fastify's
  * error handler.
  *
- * As of any handler, a request that it does not answer stays open.
+ * As with any handler, a request without a response stays open.
  *
  * @example respond: handler((request, reply, verdict) => ({ code: 'SLOW_DOWN', retryAfterMs: verdict.retryAfterMs }))
  * @throws SluiceError `INVALID_POLICY`
@@ -56,7 +56,7 @@ function isThenable(result: unknown): result is PromiseLike<unknown> {
   return typeof (result as { then?: unknown } | null)?.then === 'function'
 }
 
-/** What was sent already is the response. */
+/** Sends nothing where a response was sent already. */
 function send(reply: FastifyReply, payload: unknown): void {
   if (!reply.sent && !reply.raw.destroyed) reply.send(payload)
 }

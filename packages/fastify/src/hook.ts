@@ -30,7 +30,7 @@ export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
   return Object.assign(named.rateLimit, { limiter: guard.limiter })
 }
 
-/** What is put on the request is under the name `property`. */
+/** `property`: the name of the verdict on the request. */
 function fastifyFor(property: string): Enforcing<FastifyContext> {
   return {
     write(outcome, { request, reply }) {

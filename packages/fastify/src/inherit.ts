@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import type { FastifyRateLimitOptions } from './hook.js'
 import type { Phase } from './phase.js'
 
-/** What a route says of its limiter. */
+/** A route's own options of its limiter. */
 export interface RouteOptions extends Omit<FastifyRateLimitOptions, 'count' | 'body'> {
   /** As of the plugin; a field that it does not name is the plugin's. */
   readonly count?: Partial<CountOptions<FastifyRequest>>
@@ -70,8 +70,8 @@ function withoutUndefined(options: object): object {
 }
 
 /**
- * What a route takes of the plugin's limits: all where it names none, and the other half where it names a limit or a window
- * alone. With them goes what they are decided by.
+ * The part of the plugin's limits that a route inherits: all where it names none, and the other half where it names a limit or
+ * a window alone. The options that decide them come with them.
  */
 function policyFor(where: string, plugin: Options, decidedBy: Options, own: RouteOptions): Options {
   if (own.limits !== undefined || own.tiers !== undefined || own.policies !== undefined) return {}

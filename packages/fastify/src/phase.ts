@@ -12,7 +12,7 @@ export function checkedPhase(phase: unknown): Phase {
   throw new SluiceError('INVALID_POLICY', `rateLimit: hook: expected one of ${PHASES.join(', ')}, got ${shown}`)
 }
 
-/** Whether hooks of the application have found out by then who asks. */
+/** Whether hooks of the application have identified the client by then. */
 export function isLate(phase: Phase): boolean {
   return phase === 'preValidation' || phase === 'preHandler'
 }

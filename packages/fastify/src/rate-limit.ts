@@ -16,7 +16,7 @@ import { checkedOptions, type RouteLimiter, RouteLimiters, routeName } from './r
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What the limiter that decided last on this request said. */
+    /** The verdict of the last limiter that decided on this request. */
     rateLimit: Verdict | undefined
   }
   interface FastifyInstance {
@@ -33,9 +33,9 @@ export interface RateLimitPluginOptions extends FastifyRateLimitOptions {
   readonly global?: boolean
   /**
    * The hook of Fastify in which limiters run: `'onRequest'`, `'preParsing'`, `'preValidation'` or `'preHandler'`. From
-   * `preValidation` on the body is parsed and can be part of a key; by then it has been read. The limiter of a route then runs
-   * after the application's hooks of that name and the route's own, wherever these are added; before that it runs before hooks
-   * that are added later. @default 'onRequest'
+   * `preValidation` on the body is parsed and can be part of a key; by then it has been read. From there on, the limiter of a
+   * route runs after the application's hooks of that name and the route's own, wherever these are added. In earlier hooks it
+   * runs before hooks that are added later. @default 'onRequest'
    */
   readonly hook?: Phase
   /**
@@ -45,13 +45,13 @@ export interface RateLimitPluginOptions extends FastifyRateLimitOptions {
   readonly waitForStore?: boolean
 }
 
-/** What Fastify reads of the plugin and of routes beside the options of a limiter: `rateLimit` is that of a route's `config`. */
+/** Options of the plugin and of routes beside those of a limiter. `rateLimit` is that of a route's `config`. */
 const OF_FASTIFY = ['global', 'hook', 'waitForStore', 'group', 'rateLimit']
 
-/** So much of Fastify's own patience is left to other plugins. */
+/** The part of Fastify's own timeout that is left to other plugins. */
 const TO_SPARE_MS = 1000
 
-/** What a route's `config.rateLimit` takes: any of the options, at least one. What it does not name is the plugin's. */
+/** The options of a route's `config.rateLimit`: at least one. The plugin's apply where it names none. */
 export type RouteRateLimitOptions = AtLeastOne<RouteOptions>
 
 /**
@@ -77,8 +77,8 @@ export interface RateLimitDecorator {
 
 /**
  * Limits every route of a Fastify app, unknown paths too, except where a route has its own `config.rateLimit`.
- * Limiters of routes use this one's options where they name none, except its name and what an option of their own
- * excludes; each counts by itself, but those of one `group` are one.
+ * Limiters of routes use this one's options where they name none, except its name and options that one of their own excludes.
+ * Each counts by itself, but those of one `group` are one.
  *
  * Awaited before routes are added, it checks their options at once. A route that was there before it has loaded gets
  * its limiter at its first request. Plugins that were there before it are out of its reach, as with every hook.
@@ -121,7 +121,7 @@ async function plugin(app: FastifyInstance, given: RateLimitPluginOptions & (Lim
   })
 
   // For unknown paths, for routes that were added before, and for all in hooks where floods end before the application's own.
-  // Of all four hooks, one takes the body as well.
+  // Among the four hooks, one takes the body as well.
   const rateLimit = (request: FastifyRequest, reply: FastifyReply, ...rest: unknown[]): void => {
     const done = rest.at(-1) as HookHandlerDoneFunction
     const { config } = request.routeOptions
@@ -166,7 +166,7 @@ function decorate(
 ): void {
   app.decorateRequest('rateLimit', undefined)
   const { requestProperty = 'rateLimit' } = options
-  // Of one shape for all requests.
+  // Declared, so that all requests have one shape.
   if (!app.hasRequestDecorator(requestProperty)) app.decorateRequest(requestProperty, undefined)
   const forRoute = (own: FastifyRateLimitOptions, ...uncalled: unknown[]) => {
     refuseUncalled('app.rateLimit({ limit: 100, window: "1m" })', uncalled)

@@ -105,7 +105,7 @@ export function checkedOptions<Options extends object>(where: string, own: unkno
   throw new SluiceError('INVALID_POLICY', `${where}: expected an object of options${or}, got ${shown}`)
 }
 
-/** Of one route alone: requests come in another order in each process, where a number would be another route's. */
+/** A name of one route alone. Requests come in another order in each process, so a number could be another route's there. */
 export function routeName({ routeOptions: { url = '', method } }: FastifyRequest): string {
   const methods = [method].flat().map((each) => (each === 'HEAD' ? 'GET' : each))
   return [url, ...new Set(methods)].join(' ')

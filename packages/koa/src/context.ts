@@ -2,7 +2,7 @@ import type { ProxyTrust } from '@sluice/core'
 import { noSignedCookies, RequestContext } from '@sluice/core/http'
 import type { Context } from 'koa'
 
-/** Koa's answers to what the core asks of a request. */
+/** The core's view of a request of Koa. */
 export class KoaContext extends RequestContext<Context> {
   get response() {
     return this.request.res

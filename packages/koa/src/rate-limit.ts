@@ -15,7 +15,7 @@ import { runHandler } from './handler.js'
 
 declare module 'koa' {
   interface DefaultState {
-    /** What the limiter that decided last on this request said. */
+    /** The verdict of the last limiter that decided on this request. */
     rateLimit?: Verdict
   }
 }
@@ -85,7 +85,7 @@ function goOnHolding(outcome: Outcome, ctx: Context, next: Next, property: strin
 
 /** Whether nothing works for the response once the middleware is through. */
 async function isDone(ctx: Context): Promise<boolean> {
-  // It answers by itself, maybe later.
+  // The handler responds by itself, maybe later.
   if (ctx.respond === false) return false
   // Koa destroys the stream when the client has left; what feeds it may take longer.
   if (ctx.body instanceof Stream) await streamEnd(ctx.body as never)

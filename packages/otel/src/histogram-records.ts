@@ -6,8 +6,8 @@ const MAX_RECORDS = 500
 
 /**
  * Records what a histogram has counted since the last collection. OpenTelemetry has no histogram that is read when it is
- * collected, so values are recorded one by one: for each bucket a value in the middle of it. Of more than `MAX_RECORDS`
- * every bucket keeps its share, and at least one.
+ * collected, so values are recorded one by one: for each bucket a value in the middle of it. Where there are more than
+ * `MAX_RECORDS`, every bucket keeps its share, and at least one.
  */
 export class HistogramRecords {
   readonly #instrument: Histogram

@@ -2,7 +2,7 @@ import { type Attributes, type BatchObservableResult, type Meter, type Observabl
 import { type HistogramMetric, METRICS, type NumberMetric, type Snapshot } from '@sluice/core/metrics'
 import { HistogramRecords } from './histogram-records.js'
 
-/** What is collected together. */
+/** Instruments that are collected together. */
 export interface Instruments {
   readonly observables: readonly Observable[]
   /** Hands over what a snapshot says. Histograms are recorded: what they say reaches the exporter with this collection, too. */

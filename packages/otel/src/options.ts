@@ -2,7 +2,7 @@ import type { MeterProvider } from '@opentelemetry/api'
 import { SluiceError } from '@sluice/core'
 
 export interface SluiceMetricsOptions {
-  /** What makes the instruments. @default the global one, which an SDK registers when it starts */
+  /** Makes the instruments. @default the global one, which an SDK registers when it starts */
   readonly meterProvider?: MeterProvider
 }
 

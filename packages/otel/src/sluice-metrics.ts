@@ -9,7 +9,9 @@ export interface SluiceMetrics {
   stop(): void
 }
 
-/** What ends the observation by an earlier call, by provider; one map for every copy of this package in the process. */
+/**
+ * Functions that end the observation by an earlier call, by provider. One map serves every copy of this package in the process.
+ */
 const STARTED = Symbol.for('@sluice/otel: started')
 const shared = globalThis as { [STARTED]?: WeakMap<MeterProvider, () => void> }
 

@@ -191,7 +191,7 @@ describe('documents that a decider cannot use', () => {
     [
       'a queue',
       'a: { respond: queue, limits: [{ limit: 1, window: 1m }] }',
-      'policies.a.respond: expected reject: a decider answers at once, and cannot queue',
+      'policies.a.respond: expected reject: a decider responds at once, and cannot queue',
     ],
     [
       'a delay',

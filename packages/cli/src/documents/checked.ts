@@ -14,7 +14,7 @@ export function checkedDocument(file: string, { stderr }: Environment): string |
   return problems.length === 0 ? text : undefined
 }
 
-/** What may not do what it seems to, as the line of a report. */
+/** Advice on a field that may be misunderstood, as the line of a report. */
 export function asWarning(advice: LocatedProblem): LocatedProblem {
   return { ...advice, message: `warning: ${advice.message}` }
 }

@@ -4,7 +4,7 @@ import type { OptionSpec, OptionValues } from '../program/command.js'
 import type { Environment } from '../program/environment.js'
 import { UsageError } from '../program/usage-error.js'
 
-/** For everything together that a command asks for. */
+/** For each query and for the connection. */
 const TIMEOUT_MS = 20_000
 
 /** Options of commands that use what is in PostgreSQL. */
@@ -43,7 +43,7 @@ export async function withPostgres<Result>(
     // The error may repeat the text.
     throw new UsageError(`${sourceOf(values)}: ${EXPECTED}`)
   }
-  // What is under way says it, too.
+  // Without a listener the error would end the process. The query under way reports it.
   client.on('error', () => {})
   const query: Query = (text, given) => client.query(text, given && [...given])
   let isConnected = false

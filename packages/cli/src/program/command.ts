@@ -6,7 +6,7 @@ export interface OptionSpec {
   readonly short?: string
   /** Whether it may be given several times: its values are joined by line breaks then. @default false */
   readonly repeats?: boolean
-  /** What stands for the value in the help: `URL`. */
+  /** Stands for the value in the help: `URL`. */
   readonly placeholder?: string
   /** One line of help, without the default. */
   readonly text: string
@@ -16,7 +16,7 @@ export interface OptionSpec {
 
 /** Arguments that are no options. */
 export interface OperandSpec {
-  /** What stands for them in the help: `FILE…`. */
+  /** Stands for them in the help: `FILE…`. */
   readonly placeholder: string
   readonly min: number
   readonly max: number
@@ -36,13 +36,13 @@ export interface Command {
   readonly name: string
   /** One line for the list of commands. */
   readonly summary: string
-  /** What stands above the options in its help. */
+  /** The text above the options in its help. */
   readonly description: string
   readonly options: Readonly<Record<string, OptionSpec>>
   /** @default none */
   readonly operands?: OperandSpec
   readonly examples: readonly string[]
-  /** What stands below the examples in its help. */
+  /** The text below the examples in its help. */
   readonly notes?: string
   /** Resolves to the exit code. Throws `UsageError` for options that make no sense. */
   run(values: OptionValues, environment: CommandEnvironment, operands: readonly string[]): Promise<number>

@@ -7,7 +7,7 @@ export interface Output {
   readonly columns?: number | undefined
 }
 
-/** What a command is run in; `process` provides all of it but the version. */
+/** The surroundings of a command. `process` provides all of it but the version. */
 export interface Environment {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly stdout: Output

@@ -1,6 +1,6 @@
 import type { Command, OptionSpec } from './command.js'
 
-/** What `sluice --help` prints. */
+/** The output of `sluice --help`. */
 export function programHelp(commands: readonly Command[], options: Readonly<Record<string, OptionSpec>>): string {
   return sections([
     'Usage: sluice <command> [options]',
@@ -10,7 +10,7 @@ export function programHelp(commands: readonly Command[], options: Readonly<Reco
   ])
 }
 
-/** What `sluice <command> --help` prints. */
+/** The output of `sluice <command> --help`. */
 export function commandHelp(
   { name, description, options, operands, examples, notes }: Command,
   common: Readonly<Record<string, OptionSpec>>,

@@ -13,7 +13,7 @@ const CAUSES: readonly (Cause & { readonly pattern: RegExp })[] = [
   },
   {
     pattern: /NOAUTH|unauthenticated|Authentication required/i,
-    what: 'it asks for a password, and REDIS_URL has none (NOAUTH)',
+    what: 'it needs a password, and REDIS_URL has none (NOAUTH)',
     advice: 'Put the credentials into REDIS_URL: redis://user:password@host:6379',
   },
   {
@@ -33,7 +33,7 @@ const CAUSES: readonly (Cause & { readonly pattern: RegExp })[] = [
   },
   {
     pattern: /\bBUSY\b/,
-    what: 'a script runs for so long that Redis answers nothing else (BUSY)',
+    what: 'a script runs for so long that Redis replies to nothing else (BUSY)',
     advice: 'Look for the script of another application; SCRIPT KILL ends one that has not written',
   },
   {
@@ -115,7 +115,7 @@ const CAUSES: readonly (Cause & { readonly pattern: RegExp })[] = [
   },
   {
     pattern: /Protocol error|Unknown RESP type/,
-    what: 'what answers there is not Redis',
+    what: 'the server there is not Redis',
     advice: 'Check the host and port in REDIS_URL',
   },
   {

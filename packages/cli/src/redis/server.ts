@@ -22,7 +22,7 @@ export class Server {
   #failure: Unreachable | undefined
   #hasAnswered = false
   #info: Promise<Info> | undefined
-  /** What it refused, as an ACL names it, with what could not be looked at. */
+  /** Commands that it refused, as an ACL names them, with the findings that are missing for it. */
   readonly #denied = new Map<string, Set<string>>()
 
   private constructor(client: Redis, target: Target, deadline: Deadline, hasNeedlessPassword: boolean) {
@@ -56,8 +56,8 @@ export class Server {
   }
 
   /**
-   * Sends one command and resolves to its reply. What Redis replies as an error, other than that the command is not
-   * permitted, is for the caller.
+   * Sends one command and resolves to its reply. Errors that Redis replies are for the caller, except that the command is not
+   * permitted.
    *
    * @throws NotPermitted, Unreachable, or the error that Redis replied
    */
@@ -177,7 +177,7 @@ async function logIn(
 }
 
 /**
- * A failed TLS handshake does not always have a cause: a server without TLS reads it as the start of a command, and one that
+ * A failed TLS handshake does not always have a cause. A server without TLS reads it as the start of a command. A server that
  * misses a certificate closes the connection after the handshake.
  */
 function handshakeOf(error: unknown, { tls }: Target): unknown {
@@ -191,7 +191,7 @@ function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError'
 }
 
-/** Whether a reply says that Redis answers nothing like it should, rather than something about this one command. */
+/** Whether a reply says that Redis serves no command as it should, rather than something about this one. */
 function isAboutAll({ message }: Error): boolean {
   return /^(LOADING|BUSY|NOAUTH|MASTERDOWN|DENIED)\b|^ERR max number of clients/.test(message)
 }

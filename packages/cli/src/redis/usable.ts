@@ -1,6 +1,6 @@
 import { UsageError } from '../program/usage-error.js'
 
-/** What the store says is wrong with an argument is the command line's fault. */
+/** An argument that the store rejects is a fault of the command line. */
 export async function usable<Result>(ask: () => Promise<Result>): Promise<Result> {
   try {
     return await ask()

@@ -60,7 +60,7 @@ export function clientIn(list: string, trusted: TrustedProxies): string | undefi
   for (let looked = 0; looked < MAX_ADDRESSES; looked++) {
     const start = list.lastIndexOf(',', end - 1)
     const address = addressIn(list.slice(start + 1, end).trim())
-    // What stands before it came from a trusted proxy, but is no address: this is as far as the client is known.
+    // The entry before it came from a trusted proxy, but is no address: this is as far as the client is known.
     if (address === undefined) return client
     client = address
     if (!trusted.has(address) || start < 0) return client

@@ -5,7 +5,7 @@ export interface BadInputOptions {
   readonly byClient?: boolean
 }
 
-/** What is wrong with a request to the decider itself. The message is a sentence for its caller. */
+/** A fault of a request to the decider itself. The message is a sentence for its caller. */
 export class BadInput extends Error {
   readonly status: number
   readonly ends: boolean

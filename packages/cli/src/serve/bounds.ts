@@ -1,4 +1,4 @@
-/** What a decider takes of its callers. All of it holds before a token is looked at. */
+/** Bounds on requests to a decider. All of them hold before a token is looked at. */
 
 /** Bytes of a request's headers; gateways pass on what their clients send, cookies among it. */
 export const MAX_HEADER_BYTES = 65_536
@@ -6,7 +6,7 @@ export const MAX_HEADER_BYTES = 65_536
 export const MAX_HEADERS = 500
 /** Bytes of a body. */
 export const MAX_BODY_BYTES = 262_144
-/** Requests that one body asks about. */
+/** Requests described in one body. */
 export const MAX_IN_BATCH = 100
 /** For how long requests of one body are decided before others have their turn, in ms. */
 export const SLICE_MS = 0.5

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { hasPermits } from '@sluice/core/internal'
 import type { Path, Problem, ReadDocument } from '@sluice/policies'
 
-/** What callers name, so that a document may use it. */
+/** Names that callers send, so that a document may use them. */
 export interface Named {
   readonly keys: readonly string[]
   readonly tiers: readonly string[]
@@ -16,7 +16,7 @@ const CODE = 'expected none of code: a decider has none'
 const MAX_AT_ONCE = 500
 const BUILT_IN = /^(ip|path|method|everyone|credentials|header:.+|cookie:.+)$/
 
-/** What a document asks for that a decider cannot do: it answers at once, and sees neither bodies nor responses. */
+/** Fields of a document that a decider cannot apply: it decides at once, and sees neither bodies nor responses. */
 export async function cannotIn(
   { policies = {}, overrides = [] }: ReadDocument,
   named: Named,
@@ -78,7 +78,7 @@ function checkLimits(limits: unknown, path: Path, named: Named, problems: Proble
     if (unit === 'content-bytes' || unit === 'response-bytes') {
       problems.push({ path: [...at, 'unit'], message: 'expected requests: a decider does not see bodies' })
     }
-    if (queue === true) problems.push({ path: [...at, 'queue'], message: 'expected false: a decider answers at once' })
+    if (queue === true) problems.push({ path: [...at, 'queue'], message: 'expected false: a decider responds at once' })
     if (reserve !== undefined) problems.push({ path: [...at, 'reserve'], message: CODE, isField: true })
     checkKey(key, [...at, 'key'], named, problems)
     checkRespond(respond, [...at, 'respond'], problems)
@@ -101,5 +101,5 @@ function checkRespond(respond: unknown, path: Path, problems: Problem[]): void {
   if (respond === undefined) return
   const name = typeof respond === 'string' ? respond : Object.keys(respond as object)[0]
   if (name === 'reject') return
-  problems.push({ path, message: `expected reject: a decider answers at once, and cannot ${name}` })
+  problems.push({ path, message: `expected reject: a decider responds at once, and cannot ${name}` })
 }

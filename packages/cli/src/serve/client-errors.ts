@@ -32,7 +32,7 @@ export function refuseUnreadable(server: Server, refusalOf: Dialect['refusalOf']
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     // More of what is unreadable already.
     if (ending.has(socket)) return
-    // What is sent now would be taken for the answer to a request before it.
+    // A response sent now would be taken for that to a request before it.
     const isFree = !open.get(socket)
     if (error.code === 'ECONNRESET' || !socket.writable || !isFree) {
       socket.destroy()

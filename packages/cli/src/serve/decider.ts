@@ -22,7 +22,7 @@ export interface DeciderOptions {
   readonly onFailure: (error: unknown) => void
 }
 
-/** Decides on requests that others describe. What cannot be decided is refused, whatever went wrong. */
+/** Decides on requests that others describe. A request that cannot be decided is refused, whatever went wrong. */
 export function makeDecider(options: DeciderOptions): Decide {
   const { policies, store, unavailable, takesCosts, proxyRemedy, onFailure } = options
   const guard = createGuard<DescribedRequest>({

@@ -2,27 +2,27 @@ import type { HeaderField, Verdict } from '@sluice/core'
 import type { Outcome } from '@sluice/core/http'
 
 /**
- * What decided: the state in the store, this process alone as the store is away, a list, or nothing as no policy is for the
- * request, or as the request could not be counted.
+ * The source of a decision: the state in the store, this process alone as the store is away, or a list. `none` where no policy
+ * is for the request, or where the request could not be counted.
  */
 export type DecidedBy = 'store' | 'process' | 'list' | 'none'
 
-/** What becomes of a request. */
+/** The decision on a request. */
 export interface Decision {
   readonly allowed: boolean
-  /** What the client gets: 200 where it is allowed, which stands for what the application answers. */
+  /** The status of the client's response. 200 where it is allowed, which stands for that of the application. */
   readonly status: number
   readonly decidedBy: DecidedBy
   readonly verdict: Verdict | undefined
   /** For the response to the client, whether it is refused or not. */
   readonly headers: readonly HeaderField[]
-  /** Of the response to a refused client; empty where it is allowed. */
+  /** The body of the response to a refused client; empty where it is allowed. */
   readonly body: string
 }
 
 const BY = { decided: 'store', unavailable: 'process', listed: 'list' } as const
 
-/** An outcome as a decision. What is neither an admission nor a refusal with a status refuses. */
+/** An outcome as a decision. An outcome that is neither an admission nor a refusal with a status becomes a refusal. */
 export function decisionOf({ proceed, verdict, headers, reply }: Outcome): Decision {
   const decidedBy = verdict ? BY[verdict.kind] : 'none'
   if (proceed) return { allowed: true, status: 200, decidedBy, verdict, headers, body: '' }

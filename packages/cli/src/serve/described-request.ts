@@ -7,7 +7,7 @@ export interface DescribedRequest {
   readonly ip: string | undefined
   /** A header of the client by its lower-case name; `host` is the one that the client asked for. */
   readonly header: (name: string) => string | undefined
-  /** What callers of `json` count by, by the names that documents use. */
+  /** The keys that callers of `json` send, by the names that documents use. */
   readonly keys?: Readonly<Record<string, string | number>>
   /** The tiers that the client is in, by the names that documents use. */
   readonly tiers?: Readonly<Record<string, string>>

@@ -1,18 +1,18 @@
 import type { Answer } from './server.js'
 
-/** What a probe gets. Nothing in it is a secret, as probes show no token. */
+/** The content of a response to a probe. Nothing in it is a secret, as probes show no token. */
 export interface Health {
   /** Whether it is to be sent requests: not once it was asked to end, though it decides on those that still come. */
   readonly isReady: boolean
   /** Whether the store can be asked; where it cannot, each process decides by itself, and is ready all the same. */
   readonly store: 'available' | 'unavailable'
-  /** Of the document in force. */
+  /** The version of the document in force. */
   readonly version: string
   /** Whether the document as it is now is in force: not where it is wrong, or cannot be read. */
   readonly isCurrent: boolean
 }
 
-/** What probes ask: whether the process lives, and whether it is to be sent requests. */
+/** The routes of probes: whether the process lives, and whether it is to be sent requests. */
 export function probes(healthNow: () => Health): readonly (readonly [path: string, Answer])[] {
   const answer =
     (statusOf: (health: Health) => number): Answer =>

@@ -56,7 +56,7 @@ function checkHost({ headers: { host = '' } }: IncomingMessage): void {
 
 const WINDOWS: readonly string[] = ['10m', '1h', '1d'] satisfies OffendersWindow[]
 
-/** Of `?policy=NAME&in=1h&top=20`. */
+/** Sends the report that `?policy=NAME&in=1h&top=20` names. */
 async function sendOffenders(url = '', store: Store, response: ServerResponse): Promise<void> {
   const query = new URL(url, 'http://decider').searchParams
   const unknown = [...query.keys()].find((name) => !['policy', 'in', 'top'].includes(name))

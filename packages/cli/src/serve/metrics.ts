@@ -1,12 +1,12 @@
 import cluster from 'node:cluster'
 
-/** What reads counts as the text that Prometheus takes. */
+/** Reads counts as the text that Prometheus takes. */
 export interface Metrics {
   read(): Promise<string>
   stop(): void
 }
 
-/** Counts what this process decides. Of a worker the process above it reads the counts. */
+/** Counts what this process decides. The process above a worker reads its counts. */
 export async function countMetrics(): Promise<Metrics> {
   const { sluiceMetrics } = await import('@sluice/prometheus')
   const { AggregatorRegistry, Registry } = await import('prom-client')
@@ -14,7 +14,7 @@ export async function countMetrics(): Promise<Metrics> {
   const { stop } = sluiceMetrics({ register })
   if (cluster.isWorker) {
     AggregatorRegistry.setRegistries(register)
-    // To be made: it answers the process above.
+    // The constructor listens to the process above and replies to it.
     new AggregatorRegistry()
   }
   return { read: () => register.metrics(), stop }

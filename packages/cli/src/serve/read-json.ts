@@ -22,7 +22,7 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch {
-    // What the parser says repeats parts of the body.
+    // The parser's message repeats parts of the body.
     throw new BadInput(400, 'expected a body of JSON in UTF-8')
   }
 }

@@ -15,7 +15,7 @@ export interface ServerSettings {
   /** PEM. Undefined without TLS. With `ca`, clients have to show a certificate of it. */
   readonly tls: { readonly cert: string; readonly key: string; readonly ca?: string } | undefined
   readonly maxConnections: number
-  /** What it answers, by path. */
+  /** The routes, by path. */
   readonly routes: ReadonlyMap<string, Answer>
   readonly refusalOf?: Dialect['refusalOf']
   /** Aborted before it ends: from then on each response ends its connection, so that callers go elsewhere. */

@@ -4,7 +4,7 @@ import type { Environment } from '../program/environment.js'
 /** Between the end of a worker and its successor, in ms: what ends at once must not take a core for that. */
 const RESTART_AFTER_MS = 1000
 
-/** What of the settings the one above the workers needs. */
+/** The settings that the process above the workers needs. */
 export interface Supervised {
   readonly workers: number
   readonly dialectName: string

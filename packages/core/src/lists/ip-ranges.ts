@@ -7,7 +7,7 @@ import { ListBuilder } from './list-data.js'
 /**
  * Ranges of addresses, of IPv4 and IPv6, which may overlap: `192.0.2.0/24`, `192.0.2.0-192.0.2.9`, `2001:db8::/32`, or one
  * address. IPv4-mapped IPv6 addresses (`::ffff:192.0.2.0/120`) and those of the well-known NAT64 prefix count as IPv4. An
- * IPv6 address without a prefix is that one address. Of the ranges that hold an address, the smallest counts.
+ * IPv6 address without a prefix is that one address. Among the ranges that hold an address, the smallest counts.
  *
  * @example rateLimit({ limit: 100, window: '1m', deny: ipRanges(['192.0.2.0/24']), allow: ipRanges(['192.0.2.7']) })
  * @throws SluiceError `INVALID_POLICY`, which names the entry

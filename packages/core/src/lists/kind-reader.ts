@@ -38,7 +38,7 @@ export class KindReader<Subject> implements ListKeys {
     this.#addressOf = addressOf
     this.#moreKeys = moreKeys
     const keys = policy.all.flatMap((each) => each.keys).flatMap((key): Key<Subject>[] => [key, ...(key?.parts ?? [])])
-    // Of several that group addresses, the one with the smallest groups, as for blocks.
+    // Among several keys that group addresses, the one with the smallest groups, as for blocks.
     for (const key of [...keys].sort((one, other) => bitsOf(other) - bitsOf(one))) {
       if (!this.#keys.has(kindOf(key))) this.#keys.set(kindOf(key), key)
     }
@@ -47,8 +47,8 @@ export class KindReader<Subject> implements ListKeys {
   }
 
   /**
-   * Whether values of a kind can be had of a subject. `raw`: whether the values to compare with were made by the kind alone,
-   * without regard to the policy's keys.
+   * Whether a request can have values of a kind. `raw`: whether the values to compare with were made by the kind alone, without
+   * regard to the policy's keys.
    */
   canRead(kind: string, raw: boolean): boolean {
     if (kind === 'ip') return this.all.includes(kind)

@@ -3,8 +3,8 @@ import { RangeTree, type RangeTreeData } from '../util/range-tree.js'
 import { buildTextTable, poolOf, type TextPool, type TextTable } from './text-table.js'
 
 /**
- * What a list holds, in typed arrays: the thread that reads a file hands it over without holding the event loop, which a copy of
- * 100,000 entries would hold for tens of ms.
+ * The contents of a list in typed arrays. The thread that reads a file hands them over without holding the event loop. A copy
+ * of 100,000 entries would hold it for tens of ms.
  */
 export interface ListData {
   readonly v4: Entries<RangeTreeData>
@@ -25,9 +25,9 @@ export interface Entries<Index> {
   readonly reasons: Int32Array
 }
 
-/** What an entry says beside what it matches. */
+/** The details of an entry, beside the value that it matches. */
 export interface EntryDetails {
-  /** As it is written: of a text 200 characters are kept, of anything else nothing. */
+  /** As it is written: the first 200 characters of a text. Anything else is dropped. */
   readonly reason?: unknown
   /** In ms since 1970. */
   readonly expiresAt?: number | undefined
@@ -46,7 +46,7 @@ class Rows<Index> {
     this.index = index
   }
 
-  /** Of equal entries the one that holds for longest counts. */
+  /** Among equal entries the one that holds for longest counts. */
   set(number: number, end: number, reason: number): void {
     if (end <= (this.#ends[number] ?? Number.NEGATIVE_INFINITY)) return
     this.#ends[number] = end

@@ -6,7 +6,7 @@ import { knownOptions } from '../util/validate.js'
 import type { KindReader } from './kind-reader.js'
 import type { DenyOptions, ListItem, ListOptions, ListPredicate } from './options.js'
 
-/** What is known of a request, or of what else a limiter is asked for. */
+/** A request, or another argument of a limiter, as lists see it. */
 export interface ListSubject {
   /** The value of a kind as it is counted, of `ip` the address; undefined where there is none. */
   valueOf(kind: string): string | undefined
@@ -16,10 +16,10 @@ export interface ListSubject {
   readonly hasForgeableAddress: () => boolean
 }
 
-/** What a list says of a subject. */
+/** A match of a list. */
 export interface Listed {
   readonly report: ListReport
-  /** What was found on the list. */
+  /** The identity that was found on the list. */
   readonly identity: ListedIdentity | undefined
 }
 
@@ -44,8 +44,8 @@ interface Group {
 type Predicates = readonly ListPredicate<never>[]
 
 /**
- * The step of a decision that asks the lists, before anything else is known of the request. Of one kind, the smallest entry
- * decides, and denies where two are as small; between kinds, one that allows is enough.
+ * The step of a decision that looks at the lists, before anything else is known of the request. Among entries of one kind, the
+ * smallest decides, and denies where two are as small. Between kinds, one that allows is enough.
  */
 export class ListStep {
   readonly #where: string

@@ -9,8 +9,8 @@ import { ListBuilder } from './list-data.js'
 import { standardValue } from './standard-value.js'
 
 /**
- * Values by their kind, as they are before they are normalised or hashed. Of a composed kind, such as `user+route`, each is an
- * array of values.
+ * Values by their kind, as they are before they are normalised or hashed. Each value of a composed kind, such as `user+route`,
+ * is an array of values.
  */
 export type ListedValues = Readonly<Record<string, readonly (KeyValue | readonly KeyValue[])[]>>
 

@@ -9,7 +9,7 @@ export type ListItem<Subject> = List | ListPredicate<Subject>
 /** One list, or several. */
 export type ListsOption<Subject> = ListItem<Subject> | readonly ListItem<Subject>[]
 
-/** What is denied, and how. `http` adds `respond` to it. */
+/** The identities that are denied, and how. `http` adds `respond` to it. */
 export interface DenyOptions<Subject> {
   readonly lists: ListsOption<Subject>
 }

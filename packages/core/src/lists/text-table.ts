@@ -29,7 +29,7 @@ export interface TextTable {
   readonly seed: number
 }
 
-/** Of texts that differ. */
+/** Builds the table of texts that differ. */
 export function buildTextTable(texts: readonly string[]): TextTable {
   const table = {
     pool: poolOf(texts),

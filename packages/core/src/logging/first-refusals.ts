@@ -2,7 +2,7 @@ import type { DecisionEvent } from '../limiter/events.js'
 import type { Identity } from '../store/identity.js'
 import { plainText } from './key-text.js'
 
-/** Refusals remembered. Of more, the oldest are forgotten, and may be written again. */
+/** Refusals remembered. Beyond that, the oldest are forgotten, and may be written again. */
 const MAX_REFUSALS = 10_000
 /** For how long refusals by no limit and no block are one, in ms. */
 const OTHERWISE_MS = 60_000

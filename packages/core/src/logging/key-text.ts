@@ -17,7 +17,7 @@ export interface KeyOptions {
 }
 
 const SHORTEST_SECRET = 16
-/** Of 6 bits each: beyond what two clients meet on by chance. */
+/** Characters of 6 bits each: two clients do not share them by chance. */
 const HMAC_LENGTH = 16
 
 /**
@@ -44,7 +44,7 @@ export function keyTexts(where: string, options: KeyOptions): (identity: Identit
   }
 }
 
-/** Of a composed kind as JSON: different keys are different texts. */
+/** The value of a composed kind is JSON, so that different keys are different texts. */
 export function plainText({ kind, value }: Identity): string {
   return `${kind}:${typeof value === 'string' ? value : JSON.stringify(value)}`
 }

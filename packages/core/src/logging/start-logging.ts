@@ -6,14 +6,14 @@ import { EventLog } from './event-log.js'
 import { FirstRefusals } from './first-refusals.js'
 import { type KeyOptions, keyTexts } from './key-text.js'
 
-/** What lines are written by: pino's interface. `console` will do. */
+/** Writes lines: pino's interface. `console` will do. */
 export interface Logger {
   info(fields: object, message: string): unknown
   warn(fields: object, message: string): unknown
 }
 
 export interface LoggingOptions extends KeyOptions {
-  /** Such as `pino()` or `console`. What it throws becomes a warning of the process (`SLUICE_LISTENER_FAILED`). */
+  /** Such as `pino()` or `console`. An error that it throws becomes a warning of the process (`SLUICE_LISTENER_FAILED`). */
   readonly logger: Logger
   /** Most lines a second of each event, 1 to 1,000; how many more there were is one line. @default 10 */
   readonly linesPerSecond?: number
@@ -24,8 +24,8 @@ const MAX_LINES = 1000
 const LONGEST_CAUSE = 200
 
 /**
- * Writes a line for the first refusal of a client in a window, for each ban, block, change of a store, reload of policies and warning
- * in this process, a bounded number a second. See docs/logging.md. Returns what ends it.
+ * Writes a line for the first refusal of a client in a window, and for each ban, block, change of a store, reload of policies
+ * and warning in this process. The number of lines a second is bounded. See docs/logging.md. Returns a function that ends it.
  *
  * @example startLogging({ logger: pino() })
  * @throws SluiceError `INVALID_POLICY`
@@ -104,7 +104,7 @@ function escaped(fields: object): object {
   )
 }
 
-/** What stands in quotes may be a key or a name. */
+/** Cut at the first quotes, as these may hold a key or a name. */
 function causeText({ message }: Error): string {
   return (message.split(/["'`]/, 1)[0] as string).slice(0, LONGEST_CAUSE)
 }

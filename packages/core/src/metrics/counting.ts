@@ -9,7 +9,7 @@ import { STORE_METRICS } from './store-metrics.js'
 
 /** Counts of this process, as `startCounting` gives them. */
 export interface Counting {
-  /** What was counted so far. Takes no request to a store. */
+  /** The counts so far. Takes no request to a store. */
   read(): Snapshot
   /** Ends it for this caller; with the last caller counting ends. A second call does nothing. */
   stop(): void

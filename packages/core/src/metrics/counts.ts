@@ -21,7 +21,7 @@ export class Counts implements DecisionCounter {
   readonly warnings = new Map<string, number>()
   policiesReloaded = 0
   readonly #byPolicy = new Map<string, PolicyCounts>()
-  /** Of the last decision. */
+  /** The last decision's policy. */
   #last: PolicyCounts | undefined
   #decisions = 0
 

@@ -1,6 +1,6 @@
 import type { Snapshot } from './snapshot.js'
 
-/** What a metric is called, measures and is labelled with. */
+/** A metric's name, unit, meaning and labels. */
 export interface MetricDescription {
   /** With dots, as OpenTelemetry writes names: `sluice.decision.duration`. */
   readonly name: string
@@ -10,7 +10,7 @@ export interface MetricDescription {
   readonly unit: string
   /** One sentence. */
   readonly help: string
-  /** What its values differ by. Never a key; how many values each has is bounded. */
+  /** The labels that tell its values apart. Never a key. Each label has a bounded number of values. */
   readonly labels: readonly string[]
   /** Upper bounds of a histogram's buckets, in the metric's unit. */
   readonly bounds?: readonly number[]
@@ -29,7 +29,7 @@ export interface HistogramPoint {
   readonly labels: Labels
   /** How many values each bucket has, without those of smaller ones, and in one more place those above all bounds. */
   readonly counts: readonly number[]
-  /** Of all values, in the metric's unit. */
+  /** The sum of all values, in the metric's unit. */
   readonly sum: number
   readonly count: number
 }

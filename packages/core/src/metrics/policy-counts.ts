@@ -39,14 +39,14 @@ export const WAIT_BOUNDS: readonly number[] = [
 const MAX_LIMITS = 50
 export const OTHER = 'other'
 
-/** What is counted of one policy. */
+/** The counts of one policy. */
 export class PolicyCounts {
   readonly policy: string
   readonly abuse = { strikes: 0, bans: 0, blocks: 0, unblocks: 0 }
-  /** Of each limit what it refuses, and of '' what no limit refuses. */
+  /** Decisions by the limit that refuses; '' where no limit refuses. */
   readonly #byLimit = new Map([['', new Float64Array(ROWS)]])
   readonly #uses = new Map<string, LimitUseCounts>()
-  /** Of the last decision. */
+  /** The last decision's plan. */
   #plan: ReadablePlan | undefined
   #usesOfPlan: readonly LimitUseCounts[] = []
   readonly #durations = new Map<DecisionSource, BoundedCounts>()

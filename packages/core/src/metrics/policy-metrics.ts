@@ -3,7 +3,7 @@ import { type HistogramPoint, histogramMetric, type Labels, type Metric, numberM
 import { DURATION_BOUNDS, WAIT_BOUNDS } from './policy-counts.js'
 import type { AbuseCounts, UseCounts } from './snapshot.js'
 
-/** What metrics of a policy are labelled with. */
+/** The label of a policy's metrics. */
 const POLICY = ['policy']
 
 /** Shares of a limit, as upper bounds: what half of it, nine tenths, or all of it would have admitted. */
@@ -13,7 +13,7 @@ const STEPS = 100
 
 const inSeconds = (ms: number) => ms / 1000
 
-/** What requests and policies are counted by. */
+/** The metrics of requests and policies. */
 export const POLICY_METRICS: readonly Metric[] = [
   numberMetric(
     'sluice.requests',

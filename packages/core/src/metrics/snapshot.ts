@@ -44,7 +44,7 @@ export interface PermitCounts {
   readonly lapsed: number
 }
 
-/** What this process has done; not what it has heard of others. */
+/** Strikes, bans and blocks that this process has made, without those of other processes. */
 export interface AbuseCounts {
   /** '' for blocks of every policy of a store. */
   readonly policy: string
@@ -94,7 +94,7 @@ export interface WarningCount {
   readonly count: number
 }
 
-/** What this process has counted, in plain numbers. Rows without any are left out; no row has a key of a client. */
+/** The counts of this process, in plain numbers. Rows without counts are left out. No row has a key of a client. */
 export interface Snapshot {
   /** When counting first began: ms since the epoch. */
   readonly since: number

@@ -4,7 +4,7 @@ import type { StoreCounts } from './snapshot.js'
 
 const STORE = ['store']
 
-/** What stores, and what belongs to no policy, are counted by. */
+/** The metrics of stores, and those that belong to no policy. */
 export const STORE_METRICS: readonly Metric[] = [
   storeMetric(
     'sluice.store.available',
@@ -58,12 +58,12 @@ export const STORE_METRICS: readonly Metric[] = [
 
 type NumberOf = (counts: StoreCounts) => number | undefined
 
-/** Of each store that has this number, which may be added up. */
+/** A metric of each store that has this number, which may be added up. */
 function storeSum(name: string, unit: string, help: string, numberOf: NumberOf): NumberMetric {
   return storeMetric(`sluice.store.${name}`, 'updowncounter', { unit, help }, numberOf)
 }
 
-/** Of each store that has this number. */
+/** A metric of each store that has this number. */
 function storeMetric(name: string, type: NumberMetric['type'], shape: Shape, numberOf: NumberOf): NumberMetric {
   return numberMetric(name, type, { ...shape, labels: STORE }, ({ stores }) =>
     stores.flatMap((counts) => {

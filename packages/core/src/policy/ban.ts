@@ -49,7 +49,7 @@ export interface BanGrowth {
 /** `http` adds to these. */
 const BAN_OPTIONS = ['by', 'after', 'within', 'for', 'forgetAfter', 'jitter', 'scope', 'policy', 'private'] as const
 
-/** Strikes of one identity are kept one by one. */
+/** Each strike of an identity is stored by itself. */
 const MAX_STRIKES = 1000
 const MAX_RUNGS = 32
 const MAX_TIMES = 1000

@@ -5,8 +5,8 @@ import type { Limit, Resolution } from './limits/limit.js'
 const LARGEST_NARROW = 2 ** 31 - 1
 
 /**
- * A limit as it is counted where its count is to outlast changes of its amounts: its id names what its state depends on, and no
- * amount. So plans of several versions of it, in any process, share one state, and nothing is moved when the version changes.
+ * A limit whose count outlasts changes of its amounts: its id names what its state depends on, and no amount. Plans of several
+ * versions of it, in any process, therefore share one state, and nothing is moved when the version changes.
  */
 export function carriedForm(resolution: Resolution, { carry = '', unit }: Pick<Limit, 'carry' | 'unit'>): Resolution {
   const { kernel, carriedId, params } = resolution

@@ -15,7 +15,7 @@ export interface LimitOfCell {
 }
 
 interface Member extends LimitOfCell {
-  /** What the id of its cell begins with. */
+  /** The beginning of its cell's id. */
   readonly prefix: string
   readonly way: 'in a log' | 'joint' | 'alone'
 }
@@ -90,8 +90,8 @@ function memberOf(limit: LimitOfCell, tier: TierOf | undefined, isRelaxed: boole
 }
 
 /**
- * What is joint begins anew where one of them has other numbers. So those whose numbers are a request's to choose are not, nor
- * those by tier; and leases are taken, and counts exchanged, of one limit at a time.
+ * A joint cell begins anew where one of its limits changes its numbers. Limits whose numbers depend on the request or its tier
+ * are therefore never joint. Neither are limits with leases or exchanged counts, which concern one limit at a time.
  */
 function canBeJoint({ definition: { limit, window }, resolution: { kernel, lease } }: LimitOfCell): boolean {
   return CELL_KINDS[kernel].canBeJoint && typeof limit !== 'function' && typeof window !== 'function' && !lease

@@ -33,7 +33,7 @@ export function takesNothing(costs: readonly number[]): boolean {
   return true
 }
 
-/** Units per cell that are kept from requests of this priority; undefined where none are. */
+/** Units per cell that are reserved for priorities above this one. Undefined where none are. */
 export function reservedFor(
   plan: ReadablePlan,
   reserves: readonly (readonly ReserveStep[])[],
@@ -48,8 +48,8 @@ export function reservedFor(
 }
 
 /**
- * Units per cell that must have room: what is charged, and on top what is `kept` for others. What a response will take is not
- * known, so it begins where there is room for a byte. Undefined where it is what is charged.
+ * Units per cell that must have room: the costs, and on top the units `reserved` for higher priorities. The size of a response
+ * is not known in advance, so room for one byte admits it. Undefined where these are the costs.
  */
 export function needsOf(
   { byteUnits }: ReadablePlan,

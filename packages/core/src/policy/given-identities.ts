@@ -6,7 +6,7 @@ import type { KeyFunction } from './limits/limit.js'
 import { planOf } from './plan-of-kind.js'
 import type { Policy } from './policy.js'
 
-/** What is counted where a subject has no key of its own. */
+/** The key that is counted for requests without one of their own. */
 export interface ReplacementKey<Subject> {
   readonly key: KeyFunction<Subject>
   /** Whether keys of a kind, which is no composed one, may be missing. */
@@ -22,7 +22,7 @@ export function kindsOf(policy: Policy<never>, replacement: Replacement): readon
     : policy.kinds
 }
 
-/** What an identity is counted under in a policy; undefined where that has no limits of its kind. */
+/** The keys that a policy counts an identity by. Undefined where the policy has no limits of its kind. */
 export function keysOf(policy: Policy<never>, replacement: Replacement, given: Given): GivenKeys | undefined {
   if (!replacement || given.kind !== kindOf(replacement.key)) return policy.given(given)
   const indices = replaceable(policy, replacement)

@@ -5,12 +5,12 @@ import { RequestFault } from '../util/request-fault.js'
 import { isThenable } from '../util/thenable.js'
 
 /**
- * The value of a key as it is kept. `ofRequest`: a request's, of which there may be none.
+ * The value of a key as it is stored. `ofRequest`: the key is a request's, which may have none.
  *
  * @throws SluiceError `INVALID_KEY`; a `RequestFault` where the request is to blame
  */
 export function checkedKey(where: string, key: unknown, ofRequest = false): string {
-  // Nearly every key is kept as it is, and shows that by its length and its first character.
+  // Nearly every key is stored as it is, and shows that by its length and its first character.
   if (typeof key === 'string' && key.length > 0 && key.length <= LONGEST_VALUE && !isHash(key)) return key
   return storedValue(where, key, ofRequest)
 }

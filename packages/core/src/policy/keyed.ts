@@ -25,8 +25,8 @@ const TAKEN = new Map([
 ])
 
 /**
- * Names what a function of yours counts, so that its values are kept apart from those of other keys, and can be given
- * by hand: `limiter.reset({ account: 'ann' })`. Needed where a policy has several functions of yours.
+ * Names the kind of identity that a key function of yours counts. The name separates its values from those of other keys, and
+ * lets you pass them by hand: `limiter.reset({ account: 'ann' })`. Needed where a policy has several functions of yours.
  *
  * @param name 1 to 64 letters, digits, `_` and `-`; none of the kinds there are, such as `ip`
  * @example keyed('account', (req) => req.body?.account)
@@ -42,7 +42,10 @@ export function keyed<Subject>(name: string, key: KeyFunction<Subject>): KeyFunc
   return ofKind('keyed', 'key', name, key)
 }
 
-/** A function of the user's under a kind. What is given by hand is normalised as before, if it is one of the library's. */
+/**
+ * A function of the user's under a kind. Where the function is one of the library's, its normalisation of values given by hand
+ * stays.
+ */
 export function ofKind<Subject>(
   where: string,
   field: string,
@@ -110,7 +113,7 @@ function whole(values: readonly Awaited<KeyResult>[]): Awaited<KeyResult> {
   return missing < 0 ? joined(values.map(String)) : values[missing]
 }
 
-/** The kind of what a function yields; of the subject itself, where there is none. */
+/** The kind of a function's values; without a function, the kind of keys given as text. */
 export function kindOf(key: KeyFunction<never> | undefined): string {
   return key?.kind ?? 'key'
 }

@@ -34,7 +34,7 @@ export interface Given {
   readonly value: unknown
 }
 
-/** What a policy counts an identity under that was given by hand. */
+/** The keys that a policy counts an identity by that was given by hand. */
 export interface GivenKeys {
   /** As it was given. */
   readonly value: unknown

@@ -17,13 +17,13 @@ export interface ReadablePlan extends Plan {
   readonly cellOf: readonly number[]
   /** Which bytes a cell counts instead of cost; undefined where none counts any. */
   readonly byteUnits: readonly (ByteUnit | undefined)[] | undefined
-  /** What a cell keeps for higher priorities; undefined where none keeps anything. */
+  /** The units that each cell reserves for higher priorities. Undefined where none reserves any. */
   readonly reserves: readonly (readonly ReserveStep[])[] | undefined
   /** The limits as they were made, in the same order. */
   readonly definitions: readonly Limit[]
 }
 
-/** What follows from the rest of a plan. */
+/** Properties that follow from the rest of a plan. */
 type Derived = 'identities' | 'reports' | 'positions' | 'hasPermits' | 'isSimple' | 'ones'
 
 /** `byteUnits` and `reserves` may be given for every cell, whether one counts bytes or keeps anything or not. */

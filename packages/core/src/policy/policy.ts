@@ -46,17 +46,18 @@ export interface PolicyOptions<Subject> {
    * state's key: where the numbers of one change, all of them begin anew. See docs/redis.md.
    */
   readonly limits?: readonly Limit<Subject>[]
-  /** What is counted, for limits that name no key of their own. */
+  /** The key that is counted, for limits that name none of their own. */
   readonly key?: KeyFunction<Subject>
   /**
-   * Whether a refused request is charged too: in full by windows and logs, so that a client that goes on asking more often
-   * than the limit stays refused; buckets are filled, no further. What can never fit is not charged. @default 'none'
+   * Whether a refused request is charged too. Windows and logs charge it in full, so that a client that goes on asking more
+   * often than the limit stays refused. Buckets are filled, no further. A cost that can never fit is not charged. @default
+   * 'none'
    */
   readonly onDeny?: 'none' | 'charge'
   /**
-   * Lets each process that shares a Redis store count busy keys by itself and exchange counts `syncEvery` so often: decisions on
-   * these then do not wait, and several processes together may exceed a limit by a bound. For `fixedWindow` and
-   * `slidingWindow`. See docs/relaxed-counting.md. @default none: every decision is asked of Redis, and is exact
+   * Lets each process that shares a Redis store count busy keys by itself and exchange counts at the interval `syncEvery`.
+   * Decisions on these keys then do not wait, and several processes together may exceed a limit by a bound. For `fixedWindow`
+   * and `slidingWindow`. See docs/relaxed-counting.md. @default none: every decision is asked of Redis, and is exact
    */
   readonly consistency?: ConsistencyOptions
   /**
@@ -100,11 +101,11 @@ export interface PolicyChoice<Subject> {
   readonly all: readonly Policy<Subject>[]
   /** Undefined where refusals start no bans. */
   readonly ban: Ban | undefined
-  /** The policy for a subject, or of the tier that is named; a promise only where the subject's tier is one. */
+  /** The policy for a request, or of the tier that is named; a promise only where the request's tier is one. */
   of(subject: Subject, context: HttpContext<Subject>, tier?: string): Policy<Subject> | Promise<Policy<Subject>>
 }
 
-/** What a policy resolves a subject into: what is decided, on which identities, with which priority. */
+/** A request as a policy resolves it: the plan to decide, its identities and its priority. */
 export interface Resolved<Subject> {
   readonly policy: Policy<Subject>
   readonly plan: ReadablePlan
@@ -114,7 +115,7 @@ export interface Resolved<Subject> {
   readonly priority: number
 }
 
-/** Plans kept per policy whose limits are functions of the request. */
+/** Cached plans per policy whose limits are functions of the request. */
 const MAX_PLANS = 1000
 
 /** A named list of limits that are decided together. Checked when it is made; knows no store. */
@@ -130,15 +131,15 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly priority: PriorityFunction<Subject> | undefined
   /** The distinct key functions of all limits; `undefined` is the policy's own default. */
   readonly keys: readonly (KeyFunction<Subject> | undefined)[]
-  /** What the identities of each of them start with: their kind. */
+  /** The beginnings of the identities of each of them: their kind. */
   readonly starts: readonly string[]
   /** The kinds of what it counts, each once. */
   readonly kinds: readonly string[]
   readonly all: readonly Policy<Subject>[] = [this]
   readonly ban: Ban | undefined
   /**
-   * Whether subjects differ in the value of one key, and in nothing else: nearly every policy. Without a way of their own, decisions
-   * in memory take 12 % longer, or more.
+   * Whether requests differ in the value of one key, and in nothing else: nearly every policy. Without a path of their own,
+   * decisions in memory take 12 % longer, or more.
    */
   readonly isPlain: boolean
   readonly #keyOf: readonly number[]
@@ -180,7 +181,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     refuseEqualNames(where, this.limits)
     this.ban = options.ban === undefined ? undefined : banFor(where, this.name, this.kinds, options.ban)
     if (this.ban && this.limits.some(({ lease }) => lease !== undefined)) {
-      // What was leased elsewhere would be spent on although its key is banned.
+      // Units leased elsewhere would still be spent although their key is banned.
       neverBeside(where, 'ban', 'lease', options.ban)
     }
 
@@ -195,7 +196,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     return this
   }
 
-  /** The plan for this subject: the same object for the same numbers. */
+  /** The plan for this request: the same object for the same numbers. */
   plan(subject: Subject, context: HttpContext<Subject>): ReadablePlan | Promise<ReadablePlan> {
     if (this.#static) return this.#static
     const values: unknown[] = []
@@ -229,7 +230,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   }
 
   /**
-   * The identity of a subject for each key.
+   * The identity of a request for each key.
    *
    * @throws SluiceError `INVALID_KEY`; a `RequestFault` where the request is to blame
    */
@@ -239,7 +240,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     for (let i = 0; i < keys.length; i++) {
       const key = keys[i]
       const value: unknown = key ? key(subject, context) : subject
-      // A subject that is itself a promise was not waited for by mistake.
+      // An argument that is itself a promise: the caller forgot to await it.
       if (key && typeof value !== 'string' && isThenable(value)) {
         return this.#valuesOf(subject, context, i, value).then((late) =>
           starts.map((start, j) =>
@@ -252,7 +253,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     return identities
   }
 
-  /** What the key functions from one on return, of which that one has returned a promise: all are called at once. */
+  /** The results of the key functions from one on, of which that one has returned a promise. All are called at once. */
   async #valuesOf(subject: Subject, context: HttpContext<Subject>, from: number, first: unknown): Promise<unknown[]> {
     const values = [first]
     try {
@@ -265,7 +266,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   }
 
   /**
-   * Resolves a subject, as far as the caller has not done so already.
+   * Resolves a request, as far as the caller has not done so already.
    *
    * @throws SluiceError `INVALID_KEY`, `INVALID_POLICY`; a `RequestFault` where the request is to blame
    */
@@ -305,7 +306,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   #resolvePlainly(subject: Subject, context: HttpContext<Subject>): Later<Resolved<Subject>> {
     const [key] = this.keys
     const value: unknown = key ? key(subject, context) : subject
-    // A subject that is itself a promise was not waited for by mistake.
+    // An argument that is itself a promise: the caller forgot to await it.
     if (key && typeof value !== 'string' && isThenable(value)) {
       return Promise.resolve(value).then((late) => this.#plain(late, context))
     }
@@ -318,7 +319,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     return { policy: this, plan, identities: [this.starts[0] + value], values: [value], priority: 0 }
   }
 
-  /** What an identity that was given by hand is counted under; undefined where nothing is counted by its kind. */
+  /** The keys of an identity that was given by hand. Undefined where nothing is counted by its kind. */
   given(identity: Given): GivenKeys | undefined {
     if (!this.kinds.includes(identity.kind)) return undefined
     const indices = this.#indicesOf(identity.kind)

@@ -3,8 +3,8 @@ import type { Cell, ResolvedLimit } from '../store/store.js'
 import type { ReadablePlan } from './plan.js'
 
 /**
- * A plan of the same limits at a share of their units, each at least 1 (and 0 of 0), rounded down: several
- * shares never add up to more than the whole. Windows, segments and names stay as they are.
+ * A plan of the same limits at a share of their units, rounded down, each at least 1 (and 0 of 0). Several shares never add up
+ * to more than the whole. Windows, segments and names stay as they are.
  */
 export function planShare(plan: ReadablePlan, share: number): ReadablePlan {
   const scaled = new Map<ResolvedLimit, ResolvedLimit>()
@@ -27,7 +27,7 @@ export function planShare(plan: ReadablePlan, share: number): ReadablePlan {
   })
 }
 
-/** The units kept for higher priorities in each cell, at a share of it; always less than the cell holds. */
+/** A share of the units that each cell reserves for higher priorities; always less than the cell holds. */
 export function reservedShare(plan: ReadablePlan, reserved: readonly number[], share: number): readonly number[] {
   return reserved.map((units, c) => {
     const [{ capacity }] = (plan.cells[c] as Cell).limits as [ResolvedLimit]

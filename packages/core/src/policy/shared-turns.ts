@@ -25,7 +25,7 @@ export function sharedTurnsFor(
     invalidPolicy(where, 'sharedTurns', "true, false or options such as { ttl: '500ms' }", option)
   }
   if (limits.some(({ lease }) => lease !== undefined)) {
-    // What a process has taken ahead it spends without asking whether any request waits elsewhere.
+    // A process spends units that it has taken ahead without asking whether any request waits elsewhere.
     wrongPolicy(`${where}: sharedTurns: expected none beside lease`)
   }
   knownOptions(`${where}: sharedTurns`, options, ['ttl'])

@@ -3,17 +3,17 @@ import type { Limit } from './limits/limit.js'
 import type { ConsistencyOptions } from './limits/relaxed.js'
 import { Policy } from './policy.js'
 
-/** What a limit's counts are kept under, beside whose they are. */
+/** The names under which a limit's counts are stored, apart from the identity. */
 export interface StateName {
-  /** Of its own state. */
+  /** The name of its own state. */
   readonly own: string
-  /** Of all that it is kept together with: another one where any of that is another. */
+  /** The name of everything that is stored together with it: it changes where any part of that changes. */
   readonly whole: string
 }
 
 /**
- * What the counts of limits are kept under where these are decided together: where both names are what they were before, what was
- * used goes on to count. For limits that name their keys, and whose numbers are known.
+ * The names of the counts of limits that are decided together. Where both names stay the same, used units still count. For
+ * limits that name their keys, and whose numbers are known.
  *
  * @throws SluiceError `INVALID_POLICY`
  */

@@ -8,9 +8,9 @@ import type { ReadablePlan } from './plan.js'
 import type { Policy, PolicyChoice, Resolved } from './policy.js'
 
 export interface SubjectsOptions<Subject> {
-  /** Whether a subject names an identity, as text or by its kind, instead of being what key functions take. */
+  /** Whether an argument names an identity, as text or by its kind, instead of being a request for key functions. */
   readonly namesIdentity: (subject: unknown) => boolean
-  /** Whether subjects are keys as text. Limit functions then get the value of an identity that is given by its kind. */
+  /** Whether the arguments are keys as text. Limit functions then get the value of an identity that is given by its kind. */
   readonly areTexts?: boolean
   readonly replacement?: ReplacementKey<Subject> | undefined
 }
@@ -18,7 +18,7 @@ export interface SubjectsOptions<Subject> {
 /** Key and limit functions written for HTTP report by themselves that there is no request. */
 const NO_CONTEXT = undefined as unknown as HttpContext<never>
 
-/** Resolves what the methods of a limiter are called with, by its policy. */
+/** Resolves the arguments of a limiter's methods by its policy. */
 export class Subjects<Subject> {
   readonly policy: PolicyChoice<Subject>
   readonly #replacement: ReplacementKey<Subject> | undefined
@@ -35,13 +35,13 @@ export class Subjects<Subject> {
     this.#areTexts = areTexts
   }
 
-  /** Whether a subject names an identity instead of being what key functions take. */
+  /** Whether an argument names an identity instead of being a request for key functions. */
   namesIdentity(subject: unknown): boolean {
     return this.#namesIdentity(subject)
   }
 
   /**
-   * The identity that a subject names. Its kind is one of any tier: policies that are data may have others by now.
+   * The identity that an argument names. Its kind is one of any tier: policies that are data may have others by now.
    *
    * @throws SluiceError `INVALID_KEY`, which lists the kinds
    */
@@ -68,7 +68,7 @@ export class Subjects<Subject> {
     return policy.resolve(own, NO_CONTEXT, keys.identities, this.#planOf(policy, own, keys), priority)
   }
 
-  /** Resolves a subject several times: functions for limits and priority are called each time, tier and identities stay. */
+  /** Resolves a request several times: functions for limits and priority are called each time, tier and identities stay. */
   resolver(subject: Subject, priority?: number): Later<() => Later<Resolved<Subject>>> {
     if (!this.#namesIdentity(subject)) {
       return whenKnown(this.policy.of(subject, NO_CONTEXT), (policy) =>
@@ -85,7 +85,7 @@ export class Subjects<Subject> {
     return () => policy.resolve(own, NO_CONTEXT, keys.identities, plan, priority)
   }
 
-  /** A subject in each tier that it may be counted in: a text or an identity by its kind names none. */
+  /** The argument in each tier that it may be counted in: a text or an identity by its kind names no tier. */
   resolveAll(subject: Subject): Later<readonly ResolvedInTier[]> {
     if (this.#namesIdentity(subject)) {
       return allOf(
@@ -100,7 +100,7 @@ export class Subjects<Subject> {
     return whenKnown(this.policy.of(subject, NO_CONTEXT), (policy) => allOf([inOwn(policy)]))
   }
 
-  /** Whether a decision in this tier on these identities was one for the subject. */
+  /** Whether a decision in this tier on these identities was one for the argument. */
   isCountedOn(subject: Subject, tier: string | undefined, identities: readonly string[]): Later<boolean> {
     if (this.#namesIdentity(subject)) {
       return this.#keysIn(this.#policyOfIdentity(subject, tier), subject).identities.every((identity) =>
@@ -137,7 +137,7 @@ export class Subjects<Subject> {
     }))
   }
 
-  /** What an identity is counted under in one tier. */
+  /** The keys of an identity in one tier. */
   #keysIn(policy: Policy<Subject>, identity: unknown): GivenKeys {
     const keys = keysOf(policy, this.#replacement, this.given(identity))
     return keys ?? wrongIdentity(policy.where, kindsOf(policy, this.#replacement), identity)
@@ -183,7 +183,7 @@ function allOf<T>(parts: readonly Later<T>[]): Later<readonly T[]> {
   return parts.some((part) => part instanceof Promise) ? Promise.all(parts) : (parts as readonly T[])
 }
 
-/** What limit functions get for an identity that is given by hand. */
+/** The argument of limit functions for an identity that is given by hand. */
 function ownSubject<Subject>(subject: Subject, { value }: GivenKeys, areTexts: boolean): Subject {
   return areTexts ? (value as Subject) : subject
 }

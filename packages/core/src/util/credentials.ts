@@ -6,7 +6,7 @@ const MAX_PARTS = 64
 /** Most characters of the base64 of `Basic`. */
 const LONGEST_BASIC = 4096
 
-/** What is counted for a secret of a request, by its kind; undefined for kinds whose values are counted as they are. */
+/** The value that is counted for a secret of a request, by its kind. Undefined for kinds whose values are counted as they are. */
 export function secretValue(kind: string, raw: string): string | undefined {
   if (kind === 'credentials') return sha256Of(credentialsIn(raw) ?? '')
   if (isHeaderOfCredentials(kind)) return sha256Of(tokenIn(raw))
@@ -19,10 +19,10 @@ export function isHeaderOfCredentials(kind: string): boolean {
 
 /**
  * The token or the parameters of an `Authorization` header in one spelling (RFC 9110, 11.4). The scheme is left out, as some
- * verifiers do not read it and clients can make it up. So is what follows a token; of white space between parameters one
- * space is left. Of the base64 of `Basic`, which has many spellings, the shortest is taken.
+ * verifiers do not read it and clients can make it up. The rest after a token is left out, too. White space between parameters
+ * becomes one space. The base64 of `Basic` has many spellings, and the shortest is taken.
  *
- * @throws RequestFault where there is more than that of parameters, or of base64, and for base64 in several parts
+ * @throws RequestFault for too many parameters, for too much base64, and for base64 in several parts
  */
 export function tokenIn(value: string): string {
   const [first = '', ...rest] = value.trim().split(/\s+/, MAX_PARTS + 1)
@@ -43,8 +43,8 @@ export function tokenIn(value: string): string {
 }
 
 /**
- * What credentials are counted as: of `Basic` the user-id (RFC 7617), since a made-up password is no client of its own; of
- * all other schemes the token, whatever the scheme.
+ * The value that credentials are counted as. For `Basic` it is the user-id (RFC 7617), since a made-up password is no client of
+ * its own. For all other schemes it is the token, whatever the scheme.
  *
  * @param schemes the accepted ones, in lower case; any if there are none
  * @returns undefined for credentials of other schemes, and for an empty user-id
@@ -64,7 +64,7 @@ export function credentialsIn(value: string, schemes?: readonly string[]): strin
   return end === 0 ? undefined : `basic ${pair.slice(0, end)}`
 }
 
-/** A JSON Web Token. What is signed has one spelling; the base64 of its signature has many that decoders take for one. */
+/** A JSON Web Token. The signed part has one spelling. The base64 of the signature has many that decoders take for one. */
 const SIGNED_TOKEN = /^(eyJ[^.]*\.[^.]*\.)([^.]+)$/
 
 const base64url = (text: string) => Buffer.from(text, 'base64').toString('base64url')

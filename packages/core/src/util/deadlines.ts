@@ -23,8 +23,8 @@ const ON_TIME_MS = 10
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
- * Ends what is not over in time. One timer for all, set for the entry that is due first: nearly all end long before, and
- * setting and clearing a timer for each costs more than looking, now and then, at those that are left.
+ * Ends entries that are not over in time. One timer for all is set for the entry that is due first. Nearly all end long before,
+ * and a timer for each costs more than looking, now and then, at those that are left.
  */
 export class Deadlines {
   // Unordered, so that any entry can be removed in constant time. Not a Set: it links the tables that it has outgrown, and
@@ -48,7 +48,7 @@ export class Deadlines {
       this.#open[timed.place] = last
     }
     timed.place = -1
-    // The timer is kept for later entries, but does not keep the process alive.
+    // The timer stays for later entries, but does not keep the process alive.
     if (this.#open.length === 0) this.#timer?.unref()
   }
 

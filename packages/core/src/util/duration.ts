@@ -9,7 +9,7 @@ const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_00
 /** A hundred years: any instant plus any window then fits the six bytes that a stored instant takes. */
 export const MAX_DURATION_MS = 100 * 365 * 86_400_000
 
-/** What stands for ever in stores, which keep whole milliseconds: longer than any duration that can be given. */
+/** Stands for "for ever" in stores, which hold whole milliseconds: longer than any duration that can be given. */
 const FOR_EVER_MS = 2 * MAX_DURATION_MS
 
 /**
@@ -69,7 +69,7 @@ const COMMON_SPANS_IN_SECONDS: ReadonlySet<number> = new Set([
 /** Values that have been warned of: there are no more than a thousand. */
 const warned = new Set<number>()
 
-/** Other libraries take numbers as seconds. What has a unit is meant. */
+/** Other libraries take numbers as seconds. A value with a unit is meant as it is. */
 function warnOfSeconds(where: string, field: string, value: unknown): void {
   if (typeof value !== 'number' || warned.has(value)) return
   warned.add(value)
@@ -77,7 +77,7 @@ function warnOfSeconds(where: string, field: string, value: unknown): void {
   emitWarning('SLUICE_SHORT_WINDOW', message)
 }
 
-/** Whether so many ms are left of something that is kept for ever. */
+/** Whether a remaining time in ms stands for "for ever". */
 export function isForEver(ms: number): boolean {
   return ms > MAX_DURATION_MS
 }

@@ -1,6 +1,6 @@
 import { escapeControls } from './escape.js'
 
-/** What went wrong, for programs: messages may change, codes do not. */
+/** The kind of an error, for programs: messages may change, codes do not. */
 export type SluiceErrorCode =
   | 'INVALID_POLICY'
   | 'INVALID_COST'

@@ -1,6 +1,6 @@
 import { wrongPolicy } from './errors.js'
 
-/** What makes keys and responders, with how it is called. */
+/** Functions that make keys and responders, each with the call to write. */
 const calls = new WeakMap<object, string>()
 
 /** Makes factories known, each by how it is called: `{ 'byIp()': byIp }`. */
@@ -21,8 +21,8 @@ export function refuseFactory(where: string, field: string, value: unknown): voi
 }
 
 /**
- * Refuses a request in place of options: then a framework was given the function that makes a middleware or a hook, and calls it
- * with what comes next at the end of its parameters.
+ * Refuses a request in place of options. A framework was then given the function that makes a middleware or a hook, and calls
+ * it with `next` or `done` as the last argument.
  *
  * @throws SluiceError `INVALID_POLICY`
  */

@@ -18,7 +18,7 @@ export function givenClock(where: string, clock: (() => number) | undefined): ((
     invalidPolicy(where, 'clock', `a function that returns whole milliseconds${remedy}`, now)
   }
   const real = Date.now()
-  // Of a test that has set both clocks to 0 or so, each is near the other.
+  // Where a test has set both clocks near 0, they agree in milliseconds, too: that is no mistake.
   if (Math.abs(1000 * now - real) < DAY_MS && Math.abs(now - real) > DAY_MS) {
     wrongPolicy(`${where}: clock: expected milliseconds, got seconds: ${now}`)
   }

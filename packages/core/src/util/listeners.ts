@@ -122,7 +122,7 @@ export class Listeners<Events extends object> implements Audience<Events> {
       if (entry.isOn) this.#call(entry, name, event)
     }
     if (this.#wider) this.#wider.send(name, event)
-    // What a subscriber throws there ends the process, as Node has it.
+    // An error that a subscriber throws there ends the process, as Node has it.
     else channels.get(name)?.publish(event)
   }
 

@@ -99,7 +99,10 @@ const PEER_OPTIONS: Names = {
   maxItems: { use: 'maxKeys', how: 'maxKeys' },
 }
 
-/** What to use instead of an unknown option: for an option of a peer or an earlier name its equivalent, for a misspelling the nearest. */
+/**
+ * The option to use instead of an unknown one: the equivalent of a peer's option or of an earlier name, or the nearest for a
+ * misspelling.
+ */
 export function hintFor(field: string, known: readonly string[]): string | undefined {
   const other = nameNow(field, known) ?? replacement(PEER_OPTIONS, field, known)
   if (other) return `use ${other}`
@@ -107,7 +110,7 @@ export function hintFor(field: string, known: readonly string[]): string | undef
   return nearest === undefined ? undefined : `did you mean ${nearest}?`
 }
 
-/** What an option of an earlier version is called, among those that are known. */
+/** The present name of an option of an earlier version, among those that are known. */
 export function nameNow(field: string, known: readonly string[]): string | undefined {
   return replacement(EARLIER_NAMES, field, known)
 }

@@ -11,8 +11,8 @@ const LATER_BYTE = '[89ab][\\da-f](?<=%(?:[c-f].|[ef].%..|f.%..%..)%..)'
 const STRAY = new RegExp(`%(?!${[...CHARACTERS, LATER_BYTE].join('|')})`, 'is')
 
 /**
- * What `decodeURIComponent` makes of a text; undefined where that throws. An exception costs some microseconds, of which a client
- * could cause one with every character or two.
+ * The result of `decodeURIComponent`, or undefined where that throws. An exception costs some microseconds, and a client could
+ * cause one with every character or two.
  */
 export function percentDecoded(text: string): string | undefined {
   if (!text.includes('%')) return text

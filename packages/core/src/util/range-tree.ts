@@ -17,9 +17,9 @@ export interface RangeTreeData {
 }
 
 /**
- * Ranges of addresses of one family, which may overlap, each with a number from 1: a binary tree of the leading bits that the
- * first and the last address of a range share. So all that may have an address stand on one path, whatever forms they have. A
- * look-up takes longer only where many ranges that are no networks overlap in one place.
+ * Ranges of addresses of one family, which may overlap, each with a number from 1. They form a binary tree of the leading bits
+ * that the first and the last address of a range share. All ranges that may hold an address are therefore on one path, whatever
+ * forms they have. A look-up takes longer only where many ranges that are no networks overlap in one place.
  */
 export class RangeTree {
   /** Words of an address. */

@@ -1,11 +1,10 @@
 import { SluiceError } from './errors.js'
 
-/** What can be wrong with a request itself. */
+/** Faults of a request itself. */
 export type Fault = 'missing key' | 'wrong key' | 'differing cookies' | 'no address' | 'unreadable path' | 'wrong cost'
 
 /**
- * What a request lacks or gets wrong, as opposed to what the application does: for a limiter of requests to respond to. The
- * message is for the operator.
+ * A fault of a request, not of the application: a limiter of requests responds to it. The message is for the operator.
  */
 export class RequestFault extends SluiceError {
   readonly fault: Fault

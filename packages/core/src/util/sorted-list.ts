@@ -2,8 +2,8 @@
 const MAX_IN_ARRAY = 512
 
 /**
- * Items in order, in short arrays. `isBefore` orders any two of them, and no two are equal. What an item is ordered by
- * changes only while it is out of the list.
+ * Items in order, in short arrays. `isBefore` orders any two of them, and no two are equal. The order of an item changes only
+ * while it is out of the list.
  */
 export class SortedList<T> {
   /** One at least. None of several is empty. */

@@ -11,7 +11,7 @@ export function whenKnown<Value, Result>(
   return isThenable(value) ? Promise.resolve(value).then(next) : next(value)
 }
 
-/** What user functions returned, once all is known: at once, or when the promises among it have resolved. */
+/** Hands the results of user functions to the next step: at once, or when the promises among them have resolved. */
 export function whenAllKnown<Result>(
   values: readonly unknown[],
   next: (values: readonly unknown[]) => Result,

@@ -137,7 +137,7 @@ async function listed(
   return DONE
 }
 
-/** So many that fit, from as many pages as it takes. */
+/** Up to `max` entries that fit, from as many pages as that takes. */
 async function taken(
   store: RedisStore,
   query: object,

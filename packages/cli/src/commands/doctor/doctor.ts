@@ -22,7 +22,7 @@ import { sentinelOf } from './sentinel.js'
 import type { Surroundings, Topology } from './topology.js'
 import { visibility } from './visibility.js'
 
-/** What is looked at on every server that keeps keys, in the order of the report. */
+/** The checks of every server that holds keys, in the order of the report. */
 const CHECKS: readonly Check[] = [
   version,
   replication,

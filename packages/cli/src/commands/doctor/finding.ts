@@ -7,7 +7,7 @@ export interface Finding {
   readonly severity: Severity
   /** One sentence. */
   readonly message: string
-  /** What to do; undefined where nothing is to be done. */
+  /** The remedy. Undefined where nothing is to be done. */
   readonly advice?: string
   /** The Redis process that it is about, as `host:port`; undefined where it is about all of them. */
   readonly node?: string
@@ -15,7 +15,7 @@ export interface Finding {
   readonly data?: Readonly<Record<string, unknown>>
 }
 
-/** What a check says, before it is known which check and node it is. */
+/** The result of a check, without the names of the check and the node. */
 export type CheckResult = Omit<Finding, 'check' | 'node'>
 
 export function ok(message: string, data?: Finding['data']): CheckResult {

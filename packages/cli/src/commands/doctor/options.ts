@@ -2,7 +2,7 @@ import type { Target } from '../../redis/target.js'
 
 export interface DoctorOptions {
   readonly target: Target
-  /** What keys of the store start with. */
+  /** The prefix of the store's keys. */
   readonly prefix: string
   /** Longest time for everything together, in ms. */
   readonly timeoutMs: number
@@ -14,6 +14,6 @@ export interface DoctorOptions {
   readonly scanCalls: number
   /** How many keys are measured, for each server. */
   readonly sample: number
-  /** Of Sentinel, whose master is looked at; undefined where it watches one alone. */
+  /** The name of the master to look at, for Sentinel. Undefined where it watches one alone. */
   readonly masterName: string | undefined
 }

@@ -1,10 +1,10 @@
 import type { Finding, Severity } from './finding.js'
 
-/** What `sluice doctor --json` prints. */
+/** The output of `sluice doctor --json`. */
 export interface DoctorReport {
   /** The worst severity of all findings. */
   readonly status: Severity
-  /** What was looked at, without credentials. */
+  /** The address of Redis, without credentials. */
   readonly target: string
   /** How Redis runs; undefined where it could not be reached. */
   readonly kind?: string

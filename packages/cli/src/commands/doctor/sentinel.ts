@@ -93,7 +93,7 @@ async function ofMaster(master: Fields, entry: Server): Promise<CheckResult[]> {
   return results.length > 0 ? results : [ok(`Sentinel knows the master of ${show(master.name)}: ${figures}.`, data)]
 }
 
-/** What Sentinel says if there is no quorum or majority. */
+/** The reply of Sentinel if there is no quorum or majority. */
 async function quorumProblem(entry: Server, name: string): Promise<string | undefined> {
   try {
     await entry.tryCall('quorum of Sentinel', 'SENTINEL', 'CKQUORUM', name)

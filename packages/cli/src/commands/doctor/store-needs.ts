@@ -2,15 +2,15 @@ import { commandsNeeded, commandsOfBlocks } from '@sluice/core/internal'
 
 export { KEY_LAYOUT } from '@sluice/core/internal'
 
-/** Of `redisStore`. */
+/** The default of `redisStore`. */
 export const DEFAULT_PREFIX = 'sluice:'
 
-/** Of `redisStore`. */
+/** The default of `redisStore`. */
 export const DEFAULT_STORE_TIMEOUT_MS = 100
 
 export interface NeededCommand {
   readonly words: readonly string[]
-  /** What fails without it; undefined for every decision. */
+  /** The feature that fails without it. Undefined for every decision. */
   readonly feature?: string
 }
 

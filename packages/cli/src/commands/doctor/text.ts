@@ -38,7 +38,7 @@ function grouped(findings: readonly Finding[]): Group[] {
   const groups = new Map<string, Group>()
   for (const finding of findings) {
     const { check, severity, message, advice, node } = finding
-    // Of what is well, one server stands for all.
+    // Where all is well, one server stands for all.
     const name = JSON.stringify(severity === 'ok' && node ? [check] : [check, severity, message, advice])
     const group = groups.get(name)
     if (!group) groups.set(name, { finding, nodes: node ? [node] : [] })

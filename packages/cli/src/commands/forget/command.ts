@@ -10,7 +10,7 @@ import { textOf } from '../inspect/text.js'
 
 export const forget: Command = {
   name: 'forget',
-  summary: 'erase everything that is kept of an identity',
+  summary: 'erase everything that Redis stores of an identity',
   description: `Erases what Redis keeps of an identity: counts, strikes, rungs, blocks, bans, its entries of lists, and how often it
 was refused. Shows what it finds, and asks first. Blocks of networks that it is in stay. Looks through all keys twice,
 some at a time.`,

@@ -10,7 +10,7 @@ import { textOf } from './text.js'
 
 export const inspect: Command = {
   name: 'inspect',
-  summary: 'show what is kept of an identity',
+  summary: 'show what Redis stores of an identity',
   description: `Shows what Redis keeps of an identity: what it has used of each limit, its strikes, blocks and bans, and its lists.
 With a file of policies, overrides that are for it, too. Charges nothing. Looks through all keys, some at a time.`,
   operands: { placeholder: 'KIND=VALUE', min: 1, max: 1 },

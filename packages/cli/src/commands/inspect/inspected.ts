@@ -3,7 +3,7 @@ import { usable } from '../../redis/usable.js'
 import { type UnknownLimits, type UsedLimit, usedLimits } from './limits.js'
 import { documentFor, type OverrideFor, usedOfSharing } from './of-document.js'
 
-/** What is kept of an identity. Plain data, as `--json` prints it. */
+/** The state that Redis stores of an identity. Plain data, as `--json` prints it. */
 export interface Inspected {
   /** As it is counted: normalised, and hashed where it is long. */
   readonly identity: string
@@ -40,7 +40,7 @@ export async function inspected(
   return { ...rest, limits: [...limits, ...found], unknown: left, overrides: of.overrides }
 }
 
-/** Whether nothing at all is kept of it. */
+/** Whether Redis stores nothing at all of it. */
 export function isNothing({ limits, unknown, strikes, blocks, lists }: Inspected): boolean {
   return [limits, unknown, strikes, blocks, lists].every(({ length }) => length === 0)
 }

@@ -1,13 +1,13 @@
 import type { KeptState, NamedCell, RedisStore } from '@sluice/core'
 import { PEEK, type Plan, STRIDE, type StoreResult } from '@sluice/core/store'
 
-/** What an identity has used of a limit. */
+/** An identity's use of a limit. */
 export interface UsedLimit {
   /** The `name` of the limiter; of a policy of a document, or of a tier, with its name: `api`, `default/api`, `api/free`. */
   readonly policy: string
   readonly algorithm: string
   readonly limit: number
-  /** Of `concurrency` its `ttl`. */
+  /** The `ttl` of `concurrency`. */
   readonly windowMs: number
   /** Most units that are admitted at once. */
   readonly capacity: number

@@ -13,7 +13,7 @@ export interface OverrideFor {
   readonly reason?: string
 }
 
-/** What a document says of one identity, whatever the request. */
+/** The overrides and limits of a document for one identity, whatever the request. */
 export interface DocumentFor {
   readonly overrides: readonly OverrideFor[]
   /** Limits that count such identities, by policy and tier, where the names of their keys may not say so. */
@@ -71,7 +71,7 @@ export async function documentFor(text: string, identity: string): Promise<Docum
   return { overrides, sharing: new Map(untold) }
 }
 
-/** What an identity has used of such limits, under a limiter of this name: of each key that there is. */
+/** An identity's use of such limits under a limiter of this name, for each key that exists. */
 export async function usedOfSharing(
   store: RedisStore,
   limiter: string,

@@ -6,11 +6,11 @@ import { blocksTable } from '../blocks/table.js'
 import { type Inspected, isNothing } from './inspected.js'
 import type { UsedLimit } from './limits.js'
 
-/** What is kept of an identity, as people read it. */
+/** The state that Redis stores of an identity, for people. */
 export function textOf(found: Inspected): string {
   const { identity, limits, unknown, strikes, blocks, lists, overrides = [] } = found
   const parts = [
-    isNothing(found) && `nothing is kept of ${inLine(identity)}\n`,
+    isNothing(found) && `nothing is stored of ${inLine(identity)}\n`,
     limits.length > 0 && limitsTable(limits),
     unknown.length > 0 && `${unknownText(unknown.length)}\n`,
     blocks.length > 0 && `blocked or banned:\n${blocksTable(blocks)}`,

@@ -1,6 +1,6 @@
 import { type CarriedLimit, carriedLimits } from '@sluice/policies'
 
-/** What becomes of what clients have used, as `--json` prints it. */
+/** The limits whose counts stay or begin anew, as `--json` prints them. */
 export function carriedOf(before: string | undefined, after: string): readonly CarriedLimit[] {
   return before === undefined ? [] : carriedLimits(before, after)
 }

@@ -96,7 +96,7 @@ export const rollback: Command = {
   name: 'rollback',
   summary: 'put an earlier version of the policies in Redis or PostgreSQL in force again',
   description:
-    'Saves an earlier version as the newest one: the last but one, or that of a number. Shows what is different, and asks.',
+    'Saves an earlier version as the newest one: the last but one, or that of a number. Shows the differences, and asks first.',
   operands: { placeholder: '[VERSION]', min: 0, max: 1 },
   options: CHANGE_OPTIONS,
   examples: ['sluice rollback', 'sluice rollback 41 --yes'],
@@ -112,7 +112,7 @@ export const rollback: Command = {
         const why =
           version === undefined
             ? `there is no version to go back to: ${kept}`
-            : `expected a version that is kept (${known || 'there is none'}), got ${version}`
+            : `expected a stored version (${known || 'there is none'}), got ${version}`
         environment.stderr.write(`sluice: ${why}\n`)
         return REFUSED
       }

@@ -17,8 +17,8 @@ interface Change {
 }
 
 /**
- * What is different between two documents: a line for each policy, `+` added, `-` removed, `~` changed, and below a changed one its
- * fields with their old and new values. Of overrides their limits, and of how many clients; never of which.
+ * The differences between two documents: a line for each policy, `+` added, `-` removed, `~` changed. Below a changed one come
+ * its fields with their old and new values. Overrides show their limits and the number of clients, never which.
  */
 export function differencesOf(before: string | undefined, after: string): string[] {
   const from: ReadDocument = before === undefined ? {} : readDocument(before)
@@ -125,7 +125,7 @@ function linesOf({ path, before, after }: Change): string[] {
   ]
 }
 
-/** What is added or removed, in a line. */
+/** The fields that are added or removed, in a line. */
 function summaryOf(changes: readonly Change[]): string {
   return shortened(changes.map(({ path, before, after }) => `${path}: ${after ?? before}`)).join(', ')
 }

@@ -122,7 +122,7 @@ health. It ends on SIGTERM, at once on a second one. Exit code: 0 ended as asked
   },
 }
 
-/** Of the document, or of the address: the command line is all right. */
+/** A failure of the document or of the address: the command line is all right. */
 function isStartFailure(error: unknown): error is Error {
   return error instanceof PoliciesError || (error as NodeJS.ErrnoException)?.syscall === 'listen'
 }

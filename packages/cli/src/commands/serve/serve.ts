@@ -50,7 +50,7 @@ export async function serve(settings: ServeSettings, environment: Environment): 
   ignoreFurtherSignals()
   const { redis, offenders } = settings
   const log = new OperatorLog(stderr)
-  /** What is to be closed at the end, the last first. */
+  /** To be closed at the end, the last first. */
   const opened: { close(): unknown }[] = []
   try {
     const state = redis
@@ -62,7 +62,7 @@ export async function serve(settings: ServeSettings, environment: Environment): 
     if (settings.metrics) {
       const metrics = await countMetrics()
       opened.push({ close: metrics.stop })
-      // Of workers the process above them shows the metrics.
+      // The metrics of workers are shown by the process above them.
       if (!cluster.isWorker) {
         opened.push(await showMetrics(settings, settings.metrics, metrics, state.store, log, environment))
       }
@@ -191,7 +191,7 @@ function reportLeaving({ graceMs }: Pick<ServeSettings, 'graceMs'>, { stderr }: 
   )
 }
 
-/** What documents take from code, taken from what callers name. */
+/** Resolvers of keys and tiers, from the names that callers send. */
 function resolversOf({ keys, tiers }: Named): Resolvers {
   const namedIn = <Value>(values: Readonly<Record<string, Value>> | undefined, name: string): Value | undefined =>
     values && Object.hasOwn(values, name) ? values[name] : undefined

@@ -15,7 +15,7 @@ import { DIALECTS, type DialectName } from '../../serve/dialects/index.js'
 import type { ServerSettings } from '../../serve/server.js'
 import { Token } from '../../serve/token.js'
 
-/** What `sluice serve` was asked for, checked. */
+/** The checked options of `sluice serve`. */
 export interface ServeSettings {
   readonly dialectName: DialectName
   readonly dialect: Dialect
@@ -34,7 +34,7 @@ export interface ServeSettings {
   readonly named: Named
   readonly unavailable: 'local' | 'allow' | 'deny'
   readonly workers: number
-  /** For how long it answers 503 to /readyz, and goes on deciding, before it drains. */
+  /** For how long it responds with 503 to /readyz, and goes on deciding, before it drains. */
   readonly graceMs: number
   readonly drainMs: number
   readonly maxConnections: number
@@ -118,7 +118,7 @@ function documentOf(values: OptionValues, environment: Environment, hasRedis: bo
   return { inRedis: name }
 }
 
-/** What an option says of where to listen: beyond this machine only for callers that show who they are. */
+/** The address of an option. Beyond this machine only for callers that authenticate. */
 function addressOf(option: string, given: unknown, isGuarded: boolean, risk: string): Address {
   const text = String(given)
   const [, name = '', digits = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(text) ?? []

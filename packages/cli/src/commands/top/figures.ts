@@ -1,6 +1,6 @@
 import type { Sample } from './exposition.js'
 
-/** What a policy did, per second. */
+/** The activity of a policy, per second. */
 export interface PolicyFigures {
   readonly policy: string
   readonly decisions: number
@@ -19,13 +19,13 @@ export interface StoreFigures {
   readonly store: string
   readonly isAvailable: boolean
   readonly pending: number
-  /** Of a memory store. */
+  /** The keys of a memory store; undefined for others. */
   readonly keys: number | undefined
   /** Blocks and bans; undefined where that is not known. */
   readonly blocked: number | undefined
 }
 
-/** What happened between two looks at the servers. */
+/** The activity between two looks at the servers. */
 export interface Figures {
   readonly total: PolicyFigures
   /** Those that decided or have waiters, the busiest first. */
@@ -38,7 +38,7 @@ export interface Figures {
 /** Decided without the store: by this process's own counting, or by the blocks that it knows. */
 const ALONE = new Set(['local', 'mirror'])
 
-/** What a server said, and when. */
+/** The metrics of a server, and when they were read. */
 export interface Seen {
   readonly atMs: number
   readonly samples: readonly Sample[]
@@ -50,7 +50,7 @@ interface Growth {
   readonly perSecond: number
 }
 
-/** What servers did from what each said `before` to what it said `after`, by address. One that is new has no growth yet. */
+/** The activity of servers between the samples `before` and `after`, by address. A new server has no growth yet. */
 export function figuresOf(before: ReadonlyMap<string, Seen>, after: ReadonlyMap<string, Seen>): Figures {
   const growth = [...after].flatMap(([server, seen]) => growthOf(before.get(server), seen))
   const samples = [...after.values()].flatMap((seen) => seen.samples)

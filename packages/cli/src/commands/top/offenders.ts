@@ -48,8 +48,8 @@ export class Offenders {
 }
 
 /**
- * What the policy may be called that refuses: metrics name the middleware where policies are a document's, and the name of a limit
- * begins with that of its policy.
+ * The possible names of the policy that refuses. Where policies are a document's, metrics name the middleware, and the name of
+ * a limit begins with that of its policy.
  */
 function namesOf({ policy, limit }: PolicyFigures): string[] {
   const parts = limit.split('-')

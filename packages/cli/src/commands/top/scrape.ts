@@ -5,7 +5,7 @@ const MAX_BYTES = 16 * 1024 * 1024
 /** Longest wait for one answer, in ms. */
 const ANSWER_MS = 5000
 
-/** What a server showed, or why it showed nothing, in a clause. */
+/** The samples of a server, or why it showed none, in a clause. */
 export type Scraped = { readonly samples: readonly Sample[] } | { readonly failure: string }
 
 /** Asks one server for its metrics. Never rejects. */

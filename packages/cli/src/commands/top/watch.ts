@@ -9,7 +9,7 @@ interface Look {
   readonly failures: ReadonlyMap<string, string>
 }
 
-/** What two looks, one after the other, show. */
+/** The activity between two consecutive looks. */
 export interface Period extends Figures {
   /** Servers that answered. */
   readonly answered: number
@@ -37,7 +37,7 @@ async function look(urls: readonly URL[], stop: AbortSignal): Promise<Look> {
 /**
  * Looks at the servers every `everyMs`, until `stop` or after `count` periods.
  *
- * @throws Error where no server answers the first look
+ * @throws Error where no server responds to the first look
  */
 export async function* watch(
   urls: readonly URL[],
@@ -53,7 +53,7 @@ export async function* watch(
     const after = await look(urls, stop)
     if (stop.aborted) return
     yield { ...figuresOf(before.servers, after.servers), answered: after.servers.size, failures: after.failures }
-    // What a server said last is what it is compared with once it answers again.
+    // Once a server responds again, it is compared with its last metrics.
     before = { ...after, servers: new Map([...before.servers, ...after.servers]) }
   }
 }

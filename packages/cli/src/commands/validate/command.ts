@@ -27,7 +27,7 @@ Names of keys, tiers and costs that code registers are taken as they are.`,
   },
 }
 
-/** What is found in a file. */
+/** The findings in a file. */
 interface Found {
   readonly problems: readonly LocatedProblem[]
   readonly warnings: readonly LocatedProblem[]

@@ -8,8 +8,8 @@ const FIELDS = ['method', 'path', 'ip', 'headers', 'keys', 'tiers', 'cost']
 const MAX_COST = 1_000_000_000
 
 /**
- * The requests that a body asks about: one, or `{ requests: […] }`. A field, key or tier that is not known is refused, as a
- * misspelt key would be counted by something else.
+ * The requests that a body describes: one, or `{ requests: […] }`. An unknown field, key or tier is rejected, as a request with
+ * a misspelt key would be counted by something else.
  *
  * @throws BadInput
  */

@@ -5,7 +5,7 @@ import type { Decide } from '../decider.js'
 import type { DecidedBy } from '../decision.js'
 import type { Token } from '../token.js'
 
-/** What every dialect needs. */
+/** Settings that every dialect needs. */
 export interface Asked {
   readonly decide: Decide
   /** Whose headers are believed; undefined where a dialect reads none. */
@@ -28,9 +28,9 @@ export interface Dialect {
   readonly readsHeaders: boolean
   /** Whether callers name identities, tiers and costs themselves. */
   readonly namesKeys: boolean
-  /** What to do about a proxy whose address is taken for that of all clients. */
+  /** The remedy where the address of a proxy is taken for that of all clients. */
   readonly proxyRemedy: string
-  /** How a refusal of a client is told, where a gateway asks: a mistake of its client is one, and no error of the decider. */
+  /** The form of a client's refusal, for a gateway. A mistake of its client is a refusal, too, and no error of the decider. */
   readonly refusalOf?: (status: number, decidedBy: DecidedBy) => Refusal
   /**
    * Answers one request to the decider.

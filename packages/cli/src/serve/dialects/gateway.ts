@@ -22,7 +22,7 @@ export interface GatewayOptions {
   readonly refusedBy?: 403
 }
 
-/** A gateway that asks before it passes a request on, with the client's own headers. */
+/** A gateway that consults the decider before it passes a request on, with the client's own headers. */
 export function gatewayDialect({ headers, refusedBy }: GatewayOptions): Dialect {
   const refusalOf = (status: number, decidedBy: DecidedBy): Refusal => ({
     status: refusedBy ?? status,

@@ -2,7 +2,7 @@ import type { Dialect } from './dialect.js'
 import { gatewayDialect } from './gateway.js'
 import { jsonDialect } from './json.js'
 
-/** What the gateways' own configuration sets: see examples/gateways. */
+/** Headers that the configuration of the gateway sets: see examples/gateways. */
 const ORIGINAL = {
   method: 'x-original-method',
   uri: 'x-original-uri',
@@ -10,7 +10,7 @@ const ORIGINAL = {
   client: 'x-original-for',
 }
 
-/** What Caddy and Traefik set by themselves. */
+/** Headers that Caddy and Traefik set by themselves. */
 const FORWARDED = {
   method: 'x-forwarded-method',
   uri: 'x-forwarded-uri',

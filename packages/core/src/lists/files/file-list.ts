@@ -33,9 +33,10 @@ export interface FileList extends List {
 const FORMAT_NAMES: readonly ListFormat[] = ['plain', 'netset', 'json', 'crowdsec']
 
 /**
- * A list in a file. A thread of its own reads it, at once and whenever it changes: a file that is renamed onto the path is
- * taken at once, one that is written in place when it has been unchanged for 200 ms. Where the new contents are wrong, empty or
- * fewer than half, the last good ones stay in use and the process warns (`SluiceWarning`, code `SLUICE_LIST_FAILED`).
+ * A list in a file. A thread of its own reads it, at once and whenever it changes. A file that is renamed onto the path is
+ * taken at once. A file that is written in place is taken when it has been unchanged for 200 ms. Where the new contents are
+ * wrong, empty or fewer than half, the last good ones stay in use and the process warns (`SluiceWarning`, code
+ * `SLUICE_LIST_FAILED`).
  *
  * Until it has been loaded it matches nothing: await `ready()` before you serve.
  *

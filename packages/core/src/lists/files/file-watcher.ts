@@ -114,7 +114,7 @@ export class FileWatcher {
       const id = `${dev},${ino}`
       if (this.#isClosed || (this.#watcher && id === this.#watched)) return
       this.#unwatch()
-      // Of any name: where the path is a link, it is another name that changes.
+      // Changes of any name count: where the path is a link, another name changes.
       this.#watcher = watch(directory, { persistent: false }, () => this.look())
       this.#watcher.on('error', () => this.#unwatch())
       this.#watched = id

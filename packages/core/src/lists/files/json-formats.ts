@@ -32,9 +32,9 @@ function addEntry(text: string, builder: ListBuilder, kind: string, entry: unkno
 }
 
 /**
- * What `cscli decisions list -o json` writes: alerts with their decisions. Also decisions alone, as CrowdSec's local API
- * answers. Bans of addresses and ranges are taken, until their duration from when the file was written is over; other
- * scopes, other remedies and simulated decisions are not.
+ * Reads the output of `cscli decisions list -o json`: alerts with their decisions. Reads decisions alone too, as CrowdSec's
+ * local API returns them. Bans of addresses and ranges are taken, until their duration from when the file was written is over;
+ * other scopes, other remedies and simulated decisions are not.
  */
 export function readCrowdSec(text: string, builder: ListBuilder, writtenAt: number): void {
   const data = parsed(text)

@@ -1,4 +1,4 @@
-/** What is wrong with a file, and on which line; the first line is 1. */
+/** A fault of a file, with its line; the first line is 1. */
 export class FileFault extends Error {
   readonly line: number | undefined
 

@@ -116,7 +116,7 @@ function renamed(where: string, options: object, unitsName: string) {
   return { rate: rate as RateOptions<unknown>, names }
 }
 
-/** What a bucket's user calls its numbers. */
+/** The option names of a bucket's numbers. */
 interface BucketNames {
   readonly limit: string
   readonly capacity: string
@@ -140,8 +140,8 @@ function bucketOf(
     return {
       kernel: 'bucket',
       id: `bucket.${limit}.${windowMs}.${size}.${stepMs}${kind}`,
-      // What a bucket holds beyond a new capacity is paid off within a window (see `pace`), which is no faster than its own limit
-      // would only where no capacity is above its limit.
+      // A bucket pays off its excess over a new capacity within a window (see `pace`). Only where no capacity is above its
+      // limit is that no faster than the limit itself.
       carriedId: `bucket~${windowMs}.${stepMs}${size > limit ? `.${size}` : ''}${kind}`,
       params: [limit, windowMs, size, stepMs],
       report: { algorithm, limit, windowMs, capacity: size, queue },

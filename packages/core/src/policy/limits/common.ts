@@ -14,7 +14,7 @@ export interface RateOptions<Subject> extends CommonOptions<Subject> {
   readonly window: OrFunction<Duration, Subject>
 }
 
-/** What a limit's user calls its limit and its window. */
+/** The option names of a limit and its window. */
 export interface RateNames {
   readonly limit: string
   readonly window: string
@@ -42,7 +42,7 @@ export function makeLimit<Subject>(
   const known = typeof limit === 'number' && typeof window === 'number' ? resolve(algorithm, limit, window) : undefined
   const { unit = 'requests' } = options as UnitOptions
   oneOf(algorithm, 'unit', unit, ['requests', 'content-bytes', 'response-bytes'])
-  // What is decided once for a request, and not step by step while it is answered.
+  // Options that are decided once for a request, and not step by step during its response.
   for (const field of unit === 'response-bytes' ? (['lease', 'reserve'] as const) : []) {
     const value = (options as LeasableOptions & CommonOptions<Subject>)[field]
     if (value) neverBeside(algorithm, field, 'unit "response-bytes"', value)

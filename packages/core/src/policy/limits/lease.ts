@@ -17,15 +17,15 @@ export function leaseOf(where: string, options: LeaseOptions): LeaseTerms {
 }
 
 /**
- * The same limit, tightened so that it holds for the instants at which units are spent, where those may lie
- * up to `ttlMs` after the instants at which they are counted. Written x for when and d, W, T for how long:
+ * The same limit, tightened so that it holds for the instants at which units are spent. These may lie up to `ttlMs` after the
+ * instants at which the units are counted. Below, x is an instant, and d, W and T are durations:
  *
  * - log: units spent in (x, x + W] are counted in (x - T, x + W], so the log counts over W + T.
- * - bucket: units spent in (x, x + d] are counted in (x - T, x + d], where it lets in its capacity and what
- *   comes back in d + T, so the capacity is less by what comes back in T.
- * - window, and buckets that refill at intervals: nothing changes. Their leases end with the segment or
- *   interval that they are counted in (see redis/layers/leases/), within which it makes no difference when a unit
- *   is spent: counters and refills stay as they are, and what an edge counts for only falls.
+ * - bucket: units spent in (x, x + d] are counted in (x - T, x + d]. In that time it admits its capacity and the units that
+ *   return in d + T, so its capacity is reduced by the units that return in T.
+ * - window, and buckets that refill at intervals: nothing changes. Their leases end with the segment or interval that they are
+ *   counted in (see redis/layers/leases/). Within it, the instant of spending makes no difference: counters and refills stay as
+ *   they are, and the weight of an edge only falls.
  *
  * @throws SluiceError `INVALID_POLICY` where that leaves nothing
  */

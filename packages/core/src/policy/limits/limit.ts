@@ -18,9 +18,9 @@ export interface KeyFunction<Subject> extends KeyTraits {
   (subject: Subject, context: HttpContext<Subject>): KeyResult | PromiseLike<KeyResult>
 }
 
-/** What is known of the identities that a key function yields. Functions get it from `keyed`, `byIp` and the like. */
+/** Traits of the identities that a key function yields. `keyed`, `byIp` and the like set them. */
 export interface KeyTraits {
-  /** What its values are values of: equal values of two kinds are two identities. @default 'key' */
+  /** The kind of its values: equal values of two kinds are two identities. @default 'key' */
   readonly kind?: string
   /** @internal What is counted for a value given by hand; undefined or empty for none. @default the value itself */
   readonly normalize?: ((value: string) => string | undefined) | undefined
@@ -35,15 +35,15 @@ export interface KeyTraits {
   readonly bits?: number
 }
 
-/** What every constructor takes. `http` adds `respond` to it: policies know no HTTP. */
+/** Options of every constructor. `http` adds `respond` to them: policies know no HTTP. */
 export interface CommonOptions<Subject> {
-  /** What this limit is charged on. @default the policy's `key` */
+  /** The key that this limit is charged on. @default the policy's `key` */
   readonly key?: KeyFunction<Subject>
-  /** What headers call this limit: letters, digits, `_` and `-`. @default the policy's name */
+  /** The name of this limit in headers: letters, digits, `_` and `-`. @default the policy's name */
   readonly name?: string
   /**
-   * What is kept for requests of higher priority: the others are admitted only where that much stays free.
-   * A share (below 1) or units, for priorities of 1 and more; or either by priority. @default 0
+   * The part reserved for requests of higher priority: the others are admitted only where that much stays free. A share (below
+   * 1) or units, for priorities of 1 and more; or either by priority. @default 0
    */
   readonly reserve?: Reserve
 }
@@ -75,7 +75,7 @@ export interface LeasableOptions {
   readonly lease?: LeaseOptions
 }
 
-/** What the kernel needs, once every option is a number. */
+/** The input of the kernel, once every option is a number. */
 export interface Resolution {
   readonly kernel: KernelName
   readonly id: string
@@ -94,14 +94,18 @@ export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOp
   readonly limit: OrFunction<number, Subject>
   /** Milliseconds, or a function of the request. */
   readonly window: OrFunction<Duration, Subject>
-  /** The policy that it is of, with a tier as `policy.tier`, where several are decided as one: what it counts is kept apart from equal limits of others. */
+  /**
+   * The policy of the limit, with a tier as `policy.tier`, where several are decided as one. It separates the counts of equal
+   * limits of different policies.
+   */
   readonly policy?: string
   /**
-   * Present where what was counted goes on to count when the amounts of the limit change, as those of documents do: what stands
-   * behind its id then, where it counts another key than its policy. Such limits are decided by `consume` alone, never by `charge`.
+   * Present where counts stay valid when the amounts of the limit change, as those of documents do. It is then the end of the
+   * limit's id, where the limit counts another key than its policy. Such limits are decided by `consume` alone, never by
+   * `charge`.
    */
   readonly carry?: string
-  /** Of `concurrency` alone, in milliseconds: see `ConcurrencyOptions`. */
+  /** Only for `concurrency`, in milliseconds: see `ConcurrencyOptions`. */
   readonly maxHold?: number
   /**
    * The kernel and its numbers for one concrete limit and window.

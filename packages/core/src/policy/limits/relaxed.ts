@@ -74,8 +74,8 @@ function refuse(where: string, why: string): never {
 
 /**
  * The same limit for a policy that charges refusals: counters of windows go beyond the limit then, so that each refusal counts
- * in full. A log needs no more than its newest entries for that, and a bucket that is full stays full: what it would hold
- * beyond that, its clients could be months in paying off.
+ * in full. A log needs no more than its newest entries for that. A bucket that is full stays full: its clients could need
+ * months to pay off an excess.
  *
  * @throws SluiceError `INVALID_POLICY` for a window with a lease: its units would be admitted while refusals count
  */

@@ -2,14 +2,14 @@ import { invalidPolicy } from '../../util/errors.js'
 import { isRecord } from '../../util/is-record.js'
 
 /**
- * Units of a limit that are kept for requests of a priority or higher: a share (below 1, rounded up to
- * whole units) or whole units, by priority. A bare number is kept for priorities of 1 and more.
+ * Units of a limit that are reserved for requests of a priority or higher: a share (below 1, rounded up to whole units) or
+ * whole units, by priority. A bare number is reserved for priorities of 1 and more.
  *
  * @example { 1: 0.2, 2: 10 } // a fifth for priority 1 and up, and 10 units more that are for 2 and up alone
  */
 export type Reserve = number | Readonly<Record<number, number>>
 
-/** A priority, and what is kept for it and all above. */
+/** A priority, and the amount reserved for it and all above. */
 export type ReserveStep = readonly [priority: number, amount: number]
 
 /** @throws SluiceError `INVALID_POLICY` */

@@ -12,9 +12,8 @@ export interface SlidingWindowOptions<Subject> extends RateOptions<Subject>, Uni
   /** Length of a segment instead of their number; must divide the window. */
   readonly precision?: Duration
   /**
-   * What the segment counts for that only partly lies in the window: the part that does
-   * (`weighted`, an estimate), all of it (`strict`, never more than `limit` in any window), or
-   * nothing (`dropped`). @default 'weighted'
+   * How the segment counts that only partly lies in the window: by the part that does (`weighted`, an estimate), in full
+   * (`strict`, never more than `limit` in any window), or not at all (`dropped`). @default 'weighted'
    */
   readonly edge?: 'weighted' | 'strict' | 'dropped'
   /** How a weighted edge rounds; `'up'` never admits a unit on a fraction. @default 'down' */
@@ -71,7 +70,7 @@ export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): 
 /** Up to here a plain `{ limit, window }` is an exact log; above, a strict window of segments, whose state does not grow. */
 const LARGEST_DEFAULT_LOG = 1000
 
-/** What a plain `{ limit, window }` means. `isRelaxed`: for counts that are exchanged, which logs are not. */
+/** The limit that a plain `{ limit, window }` means. `isRelaxed`: for counts that are exchanged, which logs are not. */
 export function defaultLimit<Subject>(rate: RateOptions<Subject>, isRelaxed = false): Limit<Subject> {
   const log = slidingLog({ limit: 1, window: '1ms' })
   const segments = slidingWindow({ limit: 1, window: '1ms', edge: 'strict' })

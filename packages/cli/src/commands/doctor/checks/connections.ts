@@ -2,7 +2,7 @@ import { infoCheck } from '../check.js'
 import { ok, warning } from '../finding.js'
 import { counted, grouped } from '../words.js'
 
-/** Of maxclients, above which there is soon no room for another process. */
+/** Share of maxclients above which there is soon no room for another process. */
 const NEARLY_FULL = 0.9
 
 /** Whether there is room for the connections of more processes. */
@@ -15,7 +15,7 @@ export const connections = infoCheck('connections', (info, server) => {
   if (server.hasNeedlessPassword) {
     findings.push(
       warning(
-        'Redis asks this user for no password, though REDIS_URL has one: anyone who reaches its port can change every limit.',
+        'Redis needs no password from this user, though REDIS_URL has one: anyone who reaches its port can change every limit.',
         'Set requirepass or an ACL user with a password.',
       ),
     )

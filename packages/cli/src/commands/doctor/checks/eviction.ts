@@ -2,10 +2,13 @@ import { infoCheck } from '../check.js'
 import { type CheckResult, error, ok, warning } from '../finding.js'
 import { bytes, counted } from '../words.js'
 
-/** Of maxmemory, above which memory is soon used up. */
+/** Share of maxmemory above which memory is soon used up. */
 const NEARLY_FULL = 0.9
 
-/** What happens when memory is full: a client that makes up identities may then push out counts and blocks, or stop all writes. */
+/**
+ * Checks what happens when memory is full: a client that makes up identities may then push out counts and blocks, or stop all
+ * writes.
+ */
 export const eviction = infoCheck('eviction', (info) => {
   const used = Number(info.used_memory)
   const maxBytes = Number(info.maxmemory ?? 0)

@@ -8,8 +8,8 @@ import { listed } from '../words.js'
 import { isAtLeast } from './version.js'
 
 /**
- * Redis checks permissions before it refuses what writes in a script that may only read. So every command of the store can
- * be tried, SET and DEL included, and none of them runs that would write.
+ * Redis checks permissions before it refuses writes in a script that may only read. Every command of the store can therefore be
+ * tried, SET and DEL included, and none of those that write runs.
  */
 const TRY_COMMANDS = `#!lua flags=no-writes
 local replies = {}

@@ -10,7 +10,7 @@ export interface OurKey {
   readonly policy?: string
 }
 
-/** What a key of this prefix is; undefined for keys of others. */
+/** The kind of a key of this prefix. Undefined for keys of other programs. */
 export function classify(key: string, prefix: string): OurKey | undefined {
   if (!key.startsWith(prefix)) return undefined
   const rest = key.slice(prefix.length)

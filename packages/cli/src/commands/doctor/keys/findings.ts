@@ -8,14 +8,14 @@ import type { Survey } from './survey.js'
 /** How many policies are named; there may be thousands. */
 const MAX_POLICIES = 5
 
-/** What the keys of all servers together say. */
+/** Findings about the keys of all servers together. */
 export function keyFindings(surveys: readonly Survey[], options: DoctorOptions): CheckResult[] {
   const found = new Tally(surveys)
   if (found.keys() === 0) return [nothingFound(surveys, found, options)]
   return [summary(found), ...byPolicy(found), ...withoutExpiry(found, options), ...otherLayouts(found)]
 }
 
-/** What was seen of all keys, scaled up to all that there are, server by server. */
+/** The sampled keys, scaled up to all keys, server by server. */
 class Tally {
   readonly groups: readonly { layout: string; use: KeyUse; policy?: string; keys: number }[]
   readonly total: number

@@ -31,7 +31,7 @@ class Sample<T> {
 /** How many keys one SCAN looks at: a fraction of a millisecond of Redis's time. */
 const KEYS_PER_SCAN = 500
 
-/** What one key was measured at. */
+/** The measurements of one key. */
 export interface Measured extends OurKey {
   /** Undefined where MEMORY USAGE is not permitted. */
   readonly bytes: number | undefined
@@ -39,7 +39,7 @@ export interface Measured extends OurKey {
   readonly hasExpiry: boolean | undefined
 }
 
-/** What was found on one server. */
+/** The findings of one server. */
 export interface Survey {
   /** Keys that SCAN returned, of whomever. */
   readonly seen: number
