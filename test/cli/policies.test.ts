@@ -134,7 +134,7 @@ test('plan shows that relaxed counts begin anew with other amounts, and between 
   )
   const more = ['- limit: 5', '+ limit: 6']
   expect(await planned(document(6, every('100ms')))).toBe(
-    `${begins(...more)}relaxed counts are kept by their amounts\n`,
+    `${begins(...more)}relaxed counts are stored by their amounts\n`,
   )
   expect(await planned(document(6))).toBe(`${begins(...more, every100.replace('+', '-'))}its counts were relaxed\n`)
 })

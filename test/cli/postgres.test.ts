@@ -161,7 +161,7 @@ describe('errors of PostgreSQL', () => {
     expect(err).toMatch(/the password is wrong/)
     expect(err).not.toContain('s3cret')
     expect(await errorOf(history, server.urlOf('locked'))).toMatch(
-      /it asks for a password, and the connection string has none/,
+      /it needs a password, and the connection string has none/,
     )
     expect(await errorOf(history, server.urlOf('locked:right'))).toMatch(/permission is denied for sluice_policies/)
   })

@@ -34,8 +34,9 @@ export interface PoliciesOptions extends Resolvers {
   /** Whether a later version may have fewer than half of the policies, limits and overrides. @default false */
   readonly allowShrink?: boolean
   /**
-   * What else is wrong with a document, such as what the place where it is used cannot do: reported like any other mistake, with line
-   * and column, and the document is not in force. May be async. Gets the document as plain data, to be left as it is. @default nothing
+   * Finds further problems of a document, such as fields that its place of use does not support. They are reported like any
+   * other mistake, with line and column, and the document does not come into force. May be async. Gets the document as plain
+   * data, to be left as it is. @default nothing
    */
   readonly check?: (document: ReadDocument) => readonly Problem[] | Promise<readonly Problem[]>
   /**

@@ -23,12 +23,12 @@ export interface LoadOptions {
   /** A document for as long as the source has none; undefined for none. */
   readonly fallback: unknown
   readonly loadTimeoutMs: number
-  /** What is wrong with a document that is right by its form. */
+  /** Finds problems of a document whose form is valid. */
   readonly check: ((document: ReadDocument) => readonly Problem[] | Promise<readonly Problem[]>) | undefined
   readonly checkOverride: CheckOverride | undefined
 }
 
-/** What is in force. */
+/** The document in force. */
 interface InForce {
   readonly compiled: CompiledPolicies
   readonly version: string
@@ -90,7 +90,7 @@ export class Policies implements PolicySource<any> {
     }
   }
 
-  /** Of the document in force: another text for another document. */
+  /** The version of the document in force: a different text for each document. */
   get version(): string {
     return this.#inForce.version
   }
@@ -116,14 +116,14 @@ export class Policies implements PolicySource<any> {
     return this.#listeners.on(event, listener)
   }
 
-  /** What applies to a request: `rateLimit` asks it. */
+  /** The policies that apply to a request, for `rateLimit`. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   match(context: HttpContext<any>): ReturnType<CompiledPolicies['match']> {
     return this.#inForce.compiled.match(context)
   }
 
   /**
-   * What each policy says of a request: whether it applies, why not, and by which tier and override. Charges nothing.
+   * How each policy applies to a request: whether it does, why not, and by which tier and override. Charges nothing.
    *
    * @throws SluiceError `INVALID_POLICY` for a method, address or name of a header that is none
    */
@@ -282,8 +282,8 @@ export function findingsIn(
 }
 
 /**
- * What becomes of what was used when one document comes after another: of each limit that is another one then. Nothing where
- * one of them is wrong.
+ * Whether used units still count when one document follows another, for each limit that changes. Empty where one of the
+ * documents is wrong.
  *
  * @param before YAML or JSON
  */

@@ -14,8 +14,8 @@ interface Value {
 }
 
 /**
- * A metric that is read when its registry is. prom-client takes whatever has a name and a `get()`. Metrics of its own would
- * have to be kept equal to what is counted, label by label, and can only be added to.
+ * A metric that is read when its registry is. prom-client takes any object with a name and a `get()`. Its own metrics can only
+ * be added to, and would have to follow the counts label by label.
  */
 export class RegisteredMetric {
   readonly [WITHDRAW]: () => void
@@ -49,7 +49,7 @@ export class RegisteredMetric {
   // prom-client cuts `_total` off here for a scrape as OpenMetrics, and would leave it off for all that follow.
   set name(_) {}
 
-  /** What prom-client writes, or sends to the primary of `node:cluster`. */
+  /** The values that prom-client writes, or sends to the primary of `node:cluster`. */
   get(): object {
     const isOpenMetrics = this.#register.contentType.startsWith('application/openmetrics-text')
     // There it adds the ending itself.
@@ -57,7 +57,7 @@ export class RegisteredMetric {
     return { name, help: this.help, type: this.type, aggregator: this.aggregator, values: this.#values() }
   }
 
-  /** For `register.resetMetrics()`. What was counted is not the registry's: other exporters read it, too. */
+  /** For `register.resetMetrics()`. The counts do not belong to the registry: other exporters read them, too. */
   reset(): void {}
 
   /**
@@ -85,7 +85,7 @@ export class RegisteredMetric {
   }
 }
 
-/** What is not ours stays: prom-client says then that the name is taken. */
+/** A metric of others stays: prom-client says then that the name is taken. */
 function withdrawEarlier(metric: unknown): void {
   if (typeof metric !== 'object' || metric === null || !(WITHDRAW in metric)) return
   if (typeof metric[WITHDRAW] === 'function') metric[WITHDRAW]()
@@ -111,7 +111,7 @@ function histogramValues(
   ]
 }
 
-/** What Prometheus calls units; what is counted has none in its name. */
+/** Units in the names of Prometheus. A name has none for things that are counted. */
 const UNITS: Readonly<Record<string, string>> = { s: '_seconds', By: '_bytes', '1': '_ratio' }
 
 /** The name of a metric in Prometheus: `sluice.decision.duration` in seconds is `sluice_decision_duration_seconds`. */

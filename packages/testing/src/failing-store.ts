@@ -49,7 +49,7 @@ class Failing implements FailingStore {
     return this.#store.lists
   }
 
-  fail(error: unknown = new SluiceError('STORE_UNAVAILABLE', 'failingStore: fails as the test asks for')): void {
+  fail(error: unknown = new SluiceError('STORE_UNAVAILABLE', 'failingStore: fails as the test requires')): void {
     this.#error = { thrown: error }
   }
 

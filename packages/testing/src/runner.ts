@@ -1,5 +1,5 @@
 /**
- * What a contract needs of a test runner. That of Vitest, of Jest and of `node:test` will do. Failures are thrown as
+ * The functions that a contract needs of a test runner. Those of Vitest, Jest and `node:test` will do. Failures are thrown as
  * `AssertionError` of `node:assert`.
  */
 export interface TestRunner {

@@ -20,11 +20,11 @@ import { VECTORS } from './vectors/vector.js'
 
 /** The store that a contract tries, and what runs the tests. */
 export interface StoreContractOptions extends TestRunner {
-  /** What tests call the store. */
+  /** The name of the store in tests. */
   readonly name: string
   /**
-   * Makes a store whose time is what `clock` returns; called for each test, which closes it at its end. What earlier ones
-   * have left may be there: keys are new ones.
+   * Makes a store whose time `clock` returns. Called for each test, which closes the store at its end. Data of earlier tests
+   * may remain: keys are new ones.
    */
   readonly make: (clock: () => number) => Store | Promise<Store>
 }

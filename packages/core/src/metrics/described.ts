@@ -10,7 +10,7 @@ export interface MetricDescription {
   readonly unit: string
   /** One sentence. */
   readonly help: string
-  /** The labels that tell its values apart. Never a key. Each label has a bounded number of values. */
+  /** The labels that distinguish its values. Never a key. Each label has a bounded number of values. */
   readonly labels: readonly string[]
   /** Upper bounds of a histogram's buckets, in the metric's unit. */
   readonly bounds?: readonly number[]

@@ -7,7 +7,7 @@ import { changedLimits } from './make-overrides.js'
 import { type CompiledPolicy, compilePolicy, variantsOf } from './policy.js'
 import { ANY_RESOLVER } from './resolvers.js'
 
-/** What becomes of what was used of a limit that is another one in the next version of a document. */
+/** A limit that changes in the next version of a document, and whether its used units still count. */
 export interface CarriedLimit {
   readonly policy: string
   readonly tier?: string
@@ -30,7 +30,7 @@ interface ForClients extends Pick<PolicyData, 'consistency'> {
   readonly limits: readonly Limit[]
 }
 
-/** What is kept of the limits that change between two documents that are right. Those of new policies are none of them. */
+/** The limits that change between two valid documents. Those of new policies are not among them. */
 export function carriedBetween(before: PolicyDocument, after: PolicyDocument): CarriedLimit[] {
   const [old, next] = [new Version(before), new Version(after)]
   const names = new Names()
@@ -56,7 +56,7 @@ export function carriedBetween(before: PolicyDocument, after: PolicyDocument): C
 /** The limits of a version by client: those of the policy itself, or of a tier, and those of each override. */
 class Version {
   readonly all = new Map<string, ForClients>()
-  /** Of equal overrides. */
+  /** The limits of equal overrides, made once. */
   readonly #made = new Map<string, ReadonlyMap<string | undefined, readonly Limit[]>>()
 
   constructor({ policies: data, overrides = [], carry = 'keep' }: PolicyDocument) {
@@ -79,7 +79,7 @@ class Version {
     }
   }
 
-  /** What a client has by this version. */
+  /** The limits of a client in this version. */
   of(id: string): ForClients | undefined {
     return this.all.get(id) ?? this.all.get(JSON.stringify([...JSON.parse(id).slice(0, 2), '']))
   }
@@ -162,7 +162,7 @@ function whyAnew(
   if (kernelOf(was) !== kernelOf(is)) return `its algorithm was ${was.algorithm}`
   if (from.isRelaxed !== to.isRelaxed) return `its counts were ${from.isRelaxed ? 'relaxed' : 'exact'}`
   if (was.unit !== is.unit) return `its unit was ${was.unit}`
-  if (to.isRelaxed) return 'relaxed counts are kept by their amounts'
+  if (to.isRelaxed) return 'relaxed counts are stored by their amounts'
   return carry === 'reset' ? 'carry is reset' : 'it is counted in another way'
 }
 

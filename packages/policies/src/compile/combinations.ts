@@ -1,8 +1,8 @@
 import type { MatchedPolicies } from '@sluice/core'
 import type { Variant } from './policy.js'
 
-/** Combinations that are kept. Each has a limiter of its own, of some kilobytes. */
-const MAX_KEPT = 20_000
+/** Combinations in memory. Each has a limiter of its own, of some kilobytes. */
+const MAX_COMBINATIONS = 20_000
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 type Matched = MatchedPolicies<any>
@@ -12,7 +12,7 @@ interface Node {
   matched: Matched | undefined
 }
 
-/** What policies are together: one object for one combination, so that one limiter is made for it. */
+/** Matches of several policies together. There is one object for each combination, so that one limiter is made for it. */
 export class Combinations {
   readonly #make: (variants: readonly Variant[]) => Matched
   /** Those that keep what they are alone. */
@@ -24,7 +24,7 @@ export class Combinations {
     this.#make = make
   }
 
-  /** Of a policy that applies alone, as most do. */
+  /** The match of a policy that applies alone, as most do. */
   ofOne(variant: Variant): Matched {
     if (variant.alone) return variant.alone
     this.#grow()
@@ -53,7 +53,7 @@ export class Combinations {
 
   /** Begins anew where there are too many: those in use are made again, and find their counts in the store. */
   #grow(): void {
-    if (++this.#size <= MAX_KEPT) return
+    if (++this.#size <= MAX_COMBINATIONS) return
     for (const variant of this.#alone) variant.alone = undefined
     this.#alone = []
     this.#root = emptyNode()

@@ -13,7 +13,7 @@ export interface Compilation {
   /** Undefined where there are problems. */
   readonly compiled: CompiledPolicies | undefined
   readonly problems: readonly Problem[]
-  /** What may not do what it seems to, once for each policy and kind. */
+  /** Advice on overrides that may be misunderstood, once for each policy and kind. */
   readonly advice: readonly Problem[]
 }
 

@@ -31,14 +31,14 @@ export class CompiledPolicies {
     this.byName = new Map(policies.flatMap(variantsOf).map((each) => [nameOf(each), this.#combinations.of([each])]))
   }
 
-  /** What each policy says of a request, in the order of the document. */
+  /** How each policy applies to a request, in the order of the document. */
   async explain(asked: RequestToExplain): Promise<Explanation[]> {
     const context = contextFor(asked)
     const found = this.#paths.find(context.path)
     return Promise.all(this.#policies.map((policy, i) => explanationOf(policy, found.includes(i), context)))
   }
 
-  /** What applies to a request. A promise only where a resolver returns one. */
+  /** The policies that apply to a request. A promise only where a resolver returns one. */
   match(context: Context): Matched | undefined | Promise<Matched | undefined> {
     const found = this.#paths.find(context.path)
     if (found.length === 1) return this.#matchOne(this.#policies[found[0] as number] as CompiledPolicy, context)

@@ -13,11 +13,11 @@ export interface RequestToExplain {
   /** By their names, in any case. */
   readonly headers?: Readonly<Record<string, string>>
   readonly ip?: string
-  /** What resolvers get as the request. */
+  /** The request for resolvers. */
   readonly request?: unknown
 }
 
-/** What a policy says of a request. */
+/** How a policy applies to a request. */
 export interface Explanation {
   readonly policy: string
   readonly applies: boolean

@@ -28,7 +28,7 @@ const CONSTRUCTORS: Readonly<Record<string, (options: any) => Limit>> = {
   concurrency,
 }
 
-/** What limits of one list have in common. */
+/** Properties that the limits of one list share. */
 export interface LimitsOf {
   readonly policy: string
   /** Apart from all others: the policy's name, with that of its tier. */

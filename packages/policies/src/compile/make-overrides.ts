@@ -128,7 +128,7 @@ function timeOf(text: string | undefined, path: Path, problems: Problem[]): numb
   if (text === undefined) return undefined
   const time = Date.parse(text)
   const [year, month, day] = text.split(/[-T]/, 3).map(Number) as [number, number, number]
-  // Of the 30th of February `Date` makes the 2nd of March.
+  // `Date` turns the 30th of February into the 2nd of March.
   const isDay = new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day
   if (Number.isNaN(time) || !isDay)
     problems.push({ path, message: `expected a time that there is, got ${shown(text)}` })
@@ -213,7 +213,7 @@ function makeMerged(
   if (limits) checkConsistency(data, limits, [], apart)
   // It is the policy that says how they are counted, and what is changed that does not fit.
   for (const { path: fields, message } of apart) problems.push({ path, message: `${fields.join(': ')}: ${message}` })
-  // What is wrong is wrong by what was changed.
+  // The change is to blame for each problem.
   for (const { path: place, ...problem } of found) {
     const [i, ...rest] = place
     problems.push({ ...problem, path: [...path, sources.get(i as number) ?? 0, ...rest] })
@@ -238,7 +238,7 @@ function placeOf({ name }: LimitData, list: readonly LimitData[]): number | unde
   return i < 0 ? undefined : i
 }
 
-/** Of another algorithm, options of the limit from before that it does not have are left out. */
+/** The limit with a change. A change of the algorithm drops options that the new one does not have. */
 function changed(limit: LimitData, change: LimitData): LimitData {
   const { algorithm = limit.algorithm ?? 'slidingLog' } = change
   const known = fieldsOfLimit(algorithm)
@@ -246,7 +246,7 @@ function changed(limit: LimitData, change: LimitData): LimitData {
   return { ...Object.fromEntries(kept), ...change, ...(algorithm !== 'slidingLog' && { algorithm }) }
 }
 
-/** What a limit says of how much it admits. Of any other field, another value may admit more. */
+/** The fields whose smaller values admit less. A different value of any other field may admit more. */
 const AMOUNTS = ['name', 'limit', 'refill', 'leak', 'capacity', 'burst', 'window', 'every']
 
 /** A limit, and what it was made of. */

@@ -1,6 +1,6 @@
 import type { Later } from '../match/later.js'
 
-/** Overrides of single clients that are kept outside of the document, and looked up where a request needs them. */
+/** Overrides of single clients that are stored outside of the document, and looked up where a request needs them. */
 export interface OverrideTable {
   /** How messages call it. */
   readonly name: string
@@ -12,7 +12,7 @@ export interface OverrideTable {
 
 /** An override as a table has it. */
 export interface StoredOverride {
-  /** What is different, as JSON; not checked so far. */
+  /** The changed limits as JSON, not checked yet. */
   readonly limits: string
   /** When it ends, in ms since 1970. */
   readonly until: number | undefined

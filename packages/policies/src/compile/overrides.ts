@@ -7,7 +7,7 @@ import type { Variant } from './policy.js'
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 type Context = HttpContext<any>
 
-/** What is different for some clients of a policy. */
+/** Changed limits for some clients of a policy. */
 export interface Override {
   /** Which of the document it is, from 0, or the table that it is in. */
   readonly index: number | string
@@ -29,10 +29,10 @@ export interface ChangedLimits {
   others?: Map<Variant, Variant>
 }
 
-/** What an override is for; of several for one request, the highest counts. */
+/** The rank of an override by its scope. Among several for one request, the highest counts. */
 export const RANK = { none: 0, prefix: 1, range: 2, address: 3, exact: 4 } as const
 
-/** What of a request's overrides counts. */
+/** The override of a request that counts. */
 export interface FoundOverride {
   readonly override: Override | undefined
   readonly rank: number

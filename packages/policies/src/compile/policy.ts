@@ -27,14 +27,14 @@ export interface Variant {
   readonly limits: readonly Limit[]
   /** The tier that it is of. */
   readonly tier: string | undefined
-  /** What it is of, where it is of overrides. */
+  /** The variant that the override changes. Undefined for others. */
   readonly base?: Variant
-  /** What it is where it applies alone: kept here by `Combinations`, as nothing is found sooner. */
+  /** Its match where it applies alone. `Combinations` stores it here, as no other look-up is as fast. */
   // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
   alone?: MatchedPolicies<any> | undefined
 }
 
-/** What is different for some clients of a policy. */
+/** The overrides for some clients of a policy. */
 export interface OverridesOfPolicy {
   /** The variant for a request: `base`, where no override is for it. A promise only where something has to be awaited. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
@@ -57,7 +57,7 @@ export interface CompiledPolicy {
   // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
   readonly key: KeyFunction<any>
   readonly carry: Carry
-  /** What a limiter has of it beside its limits. Undefined where that is nothing: then it is one with others. */
+  /** Its options of a limiter beside its limits. Undefined where it has none: then it shares a limiter with others. */
   readonly own: OwnOptions | undefined
   readonly responders: RespondersOfPolicy
   /** Undefined where it has none. */
@@ -129,7 +129,7 @@ export function compilePolicy(
   return problems.length > before ? undefined : compiled
 }
 
-/** What is wrong with a policy by the limits that it has. */
+/** Reports problems of a policy that depend on its limits. */
 function checkLimits(compiled: CompiledPolicy, path: Path, problems: Problem[]): void {
   const { data } = compiled
   if (data.count && variantsOf(compiled).some(countsResponses)) {
@@ -152,7 +152,7 @@ function countsResponses({ limits }: Variant): boolean {
 /** No limiter of it ever decides. */
 const CHECKING = memoryStore()
 
-/** What is wrong with these depends on the limits: a ban on the kinds that they count. */
+/** Checks options that depend on the limits: a ban depends on the kinds that they count. */
 function checkOwn({ name, key, data, ...variants }: CompiledPolicy, path: Path, problems: Problem[]): void {
   const sharedTurns = data.sharedTurns as OwnOptions['sharedTurns']
   for (const { limits } of variantsOf(variants)) {
@@ -208,7 +208,7 @@ function checkPaths({ match }: PolicyData, path: Path, problems: Problem[]): voi
 /** Most segments of a pattern. */
 const MAX_SEGMENTS = 32
 
-/** What a pattern may not be; undefined for one that is well. */
+/** The fault of a pattern. Undefined for a valid one. */
 function patternFault(pattern: string): string | undefined {
   const segments = pattern.split('/').slice(1)
   if (segments.length > MAX_SEGMENTS) return `expected at most ${MAX_SEGMENTS} segments`

@@ -7,11 +7,11 @@ export type ResolverOf<Value> = (request: any, context: HttpContext<any>) => Val
 /** Stands for resolvers of every name: for what checks a document without the code that registers them. */
 export const ANY_RESOLVER = 'any'
 
-/** What a document cannot hold: functions, by the names that documents call them. */
+/** Functions, which a document cannot hold, by their names in documents. */
 export interface Resolvers {
   /** Keys by their kind: `{ user: (req) => req.user?.id }` is what `key: user` counts. */
   readonly keys?: Readonly<Record<string, ResolverOf<KeyValue | null | undefined>>>
-  /** What names the tier of a request, for `tier:`. */
+  /** Functions that name the tier of a request, for `tier:`. */
   readonly tiers?: Readonly<Record<string, ResolverOf<string>>>
   /** Units that a request takes, for `cost:`. */
   readonly costs?: Readonly<Record<string, ResolverOf<number>>>

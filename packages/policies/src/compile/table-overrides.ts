@@ -16,10 +16,10 @@ type Context = HttpContext<any>
 // biome-ignore lint/suspicious/noExplicitAny: as above
 type Key = KeyFunction<any>
 
-/** What else is wrong with the limits of an override. */
+/** Finds further problems of an override's limits. */
 export type CheckOverride = (limits: readonly object[]) => readonly Problem[]
 
-/** Different limits that are kept ready. Clients with the same ones share them. */
+/** Compiled limits in memory. Clients with the same limits share them. */
 const MAX_MADE = 10_000
 /** Longer values have no override: a table holds 1,024 bytes of each. */
 const MAX_VALUE = 1024
@@ -29,8 +29,8 @@ const MAX_WARNINGS = 10
 const NONE: FoundOverride = { override: undefined, rank: RANK.none }
 
 /**
- * The overrides of one policy, of its document and of a table beside it. What the table has is exact, as an exact one of the
- * document; where both have one for the same client, that of the document counts.
+ * The overrides of one policy, of its document and of a table beside it. An override of the table is exact, like an exact one
+ * of the document. Where both have one for the same client, that of the document counts.
  */
 export class TableOverrides {
   readonly #policy: CompiledPolicy
@@ -80,14 +80,14 @@ export class TableOverrides {
       : this.#better(stored, context)
   }
 
-  /** What the table has, or what the document has for fewer clients. */
+  /** The override of the table, or one of the document for fewer clients. */
   #better(stored: FoundOverride, context: Context): Later<FoundOverride> {
     const own = this.#own?.find(context) ?? NONE
     const better = (known: FoundOverride) => (known.rank >= stored.rank ? known : stored)
     return own instanceof Promise ? own.then(better) : better(own)
   }
 
-  /** What the table has for a request. */
+  /** The override of the table for a request. */
   #lookUp(context: Context): Later<FoundOverride> {
     const kinds = this.#table.kindsOf(this.#policy.name)
     if (kinds.size === 0) return NONE

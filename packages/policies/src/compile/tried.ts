@@ -4,8 +4,8 @@ import type { Path, Problem } from '../problems/problem.js'
 const FIELD = /^([A-Za-z]+)(?:\[(\d+)\])?: (.+)$/s
 
 /**
- * What a constructor makes; undefined, with a problem, where it refuses. Its messages are of the form
- * `slidingLog: limit: expected …` or `ban: for[1]: expected …`: fields are part of the path then.
+ * The result of a constructor, or undefined, with a problem, where it refuses. Its messages are of the form `slidingLog: limit:
+ * expected …` or `ban: for[1]: expected …`: fields are part of the path then.
  */
 export function tried<Made>(path: Path, problems: Problem[], make: () => Made): Made | undefined {
   try {
@@ -20,7 +20,7 @@ export function tried<Made>(path: Path, problems: Problem[], make: () => Made): 
       within.push(field, ...(index === undefined ? [] : [Number(index)]))
       message = rest
     }
-    // What is wrong with it is that it is there.
+    // A message that expects none is about the field itself.
     problems.push({ path: within, message, isField: message.startsWith('expected none') })
     return undefined
   }

@@ -2,8 +2,8 @@ import { shown } from '../problems/problem.js'
 import { type CompiledPolicy, variantsOf } from './policy.js'
 
 /**
- * Why an override for clients of a kind may not do what it seems to: none of the policy's limits counts that kind, so that the
- * client shares its count with others. Undefined where one does; and for addresses, by which many clients are overridden at once.
+ * Why an override for clients of a kind may be misunderstood. None of the policy's limits counts that kind, so the client
+ * shares its count with others. Undefined where one does; and for addresses, by which many clients are overridden at once.
  */
 export function uncountedKind(policy: CompiledPolicy, kind: string): string | undefined {
   if (kind === 'ip') return undefined

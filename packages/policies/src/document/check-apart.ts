@@ -13,7 +13,7 @@ const HERE = typeof __filename === 'string' ? __filename : import.meta.url
 /** As `checkText`; long documents are read in a thread of their own. */
 export async function checkApart(document: TextToCheck): Promise<CheckedText> {
   const { length } = document.text
-  // What is refused for its length is not read.
+  // A document that is refused for its length is not read.
   if (length <= MAX_HERE || length > MAX_TEXT) return checkText(document)
   // Without the process's own flags, which may load whole programs.
   const worker = new Worker(WORKER, {

@@ -7,13 +7,13 @@ export interface TextToCheck {
   /** How problems call it. */
   readonly name: string
   readonly text: string
-  /** What is known to be wrong with it, of which only the place is asked for. */
+  /** Known problems of the document, to be located. */
   readonly toLocate?: readonly Problem[]
 }
 
 export interface CheckedText {
   readonly value: unknown
-  /** What is wrong with it by its form; or where `toLocate` is. */
+  /** The problems of its form, or the locations of `toLocate`. */
   readonly problems: readonly LocatedProblem[]
 }
 

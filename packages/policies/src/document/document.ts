@@ -8,7 +8,7 @@ export interface PolicyDocument {
   readonly overrides?: readonly OverrideData[]
 }
 
-/** What becomes of what was used when a limit's amount changes. */
+/** Whether used units still count when a limit's amount changes. */
 export type Carry = 'keep' | 'reset'
 
 export interface PolicyData {

@@ -88,7 +88,7 @@ export function* lexemesOf(text: string): Generator<string> {
 /** A document begins, its flow ends, a scalar follows. */
 const MARKS_OF_LEXER = ['\u0002', '\u0018', '\u001f']
 
-/** What may stand before the first indicator of a line. */
+/** Whether a lexeme may stand before the first indicator of a line. */
 function isBefore(lexeme: string): boolean {
   return lexeme === '\u0002' || lexeme === '\uFEFF' || lexeme === '---' || lexeme[0] === '&' || lexeme[0] === '!'
 }

@@ -13,7 +13,7 @@ export function plainCopy(value: unknown): { value: unknown; problem?: Problem }
     if (--left < 0) throw new Unusable({ path: [], message: `expected at most ${MAX_VALUES} values` })
     if (Array.isArray(from)) return from.map((item, i) => copy(item, [...path, i]))
     if (typeof from !== 'object' || from === null) return from
-    // Of a map or a date nothing would be copied: as policies it would be none.
+    // A map or a date would be copied as an empty object, without its policies.
     const [, form] = /^\[object (\w+)\]$/.exec(Object.prototype.toString.call(from)) ?? []
     if (form !== 'Object')
       throw new Unusable({ path, message: `expected plain data, as JSON may hold it, got a ${form}` })

@@ -23,7 +23,7 @@ const MAX_SYNTAX_PROBLEMS = 5
 /** Most values that aliases stand for, together: they may explode. */
 const MAX_BY_ALIASES = 50_000
 
-/** What a text says, and where it says it. */
+/** The value of a text, with the locations of its parts. */
 export interface ReadText {
   readonly value: unknown
   readonly problems: readonly Problem[]
@@ -98,7 +98,7 @@ function parsed(text: string, lines: LineCounter): { document: Document; second:
   return { document: document as Document, second }
 }
 
-/** Of another version numbers and words mean other values; tags there are none. */
+/** In another version, numbers and words mean other values. Tags are not supported. */
 function refuseDirective({ source, offset }: { readonly source: string; readonly offset: number }): void {
   if (/^%YAML[ \t]+1[.]2$/.test(source)) return
   throw new Refused(`expected no directive but %YAML 1.2, got ${shown(source)}`, offset)
@@ -129,17 +129,17 @@ export function locatedBy(
 }
 
 /**
- * Makes plain values of nodes. It resolves aliases itself, in the same walk: `yaml` searches the document for each alias, and its
- * `maxAliasCount` bounds the uses of one anchor, not the values that all aliases stand for, which checks would walk.
+ * Makes plain values of nodes. It resolves aliases itself, in the same walk, as `yaml` searches the document for each alias.
+ * `maxAliasCount` of `yaml` bounds the uses of one anchor, not the values that all aliases stand for, which checks would walk.
  */
 class Reader {
   readonly problems: Problem[] = []
-  /** What each alias stands for: the last node before it that has its anchor. */
+  /** The node of each alias: the last one before it that has its anchor. */
   readonly targets = new Map<Alias, Node>()
   readonly #anchors = new Map<string, Node>()
   /** Nodes with anchors that the walk is in. */
   readonly #open = new Set<Node>()
-  /** Of the value at hand. */
+  /** The path of the current value. */
   readonly #path: (string | number)[] = []
   /** The alias whose values are made. */
   #alias: Pick<Problem, 'path' | 'offset'> | undefined
@@ -155,7 +155,7 @@ class Reader {
       throw new Unusable({ ...this.#alias, message })
     }
     const { tag, anchor } = (node ?? {}) as Partial<Node> & { anchor?: string }
-    // What they say of a value is lost where it is checked.
+    // A check of the plain value would not see a tag.
     if (tag !== undefined) this.#fail({ path: [...this.#path], message: `expected no tag, got ${shown(tag)}` })
     if (anchor === undefined || this.#alias) return this.#plainOf(node)
     this.#anchors.set(anchor, node as Node)

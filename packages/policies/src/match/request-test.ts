@@ -1,7 +1,7 @@
 import type { HttpContext } from '@sluice/core'
 import type { MatchData } from '../document/document.js'
 
-/** What of a request is looked at beside its path. */
+/** The parts of a request that are looked at beside its path. */
 export type RequestHead = Pick<HttpContext<never>, 'method' | 'header'>
 
 /** Why a policy is not for a request whose path fits. */

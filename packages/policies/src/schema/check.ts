@@ -4,8 +4,9 @@ import { MAX_PROBLEMS, shown } from '../problems/problem.js'
 import { SCHEMA, type Schema } from './schema.js'
 
 /**
- * What is wrong with a value by the schema, each with its path. A validator of the keywords that the schema uses: unlike one of
- * all JSON Schema it says of a union what is wrong with the variant that was meant, and in words what was expected.
+ * The problems of a value by the schema, each with its path. It validates the keywords that the schema uses. Unlike a full
+ * validator of JSON Schema, it reports the problems of the variant of a union that was meant, and says in words what was
+ * expected.
  */
 export function checkSchema(value: unknown): Problem[] {
   const problems: Problem[] = []
@@ -23,7 +24,7 @@ export function checkChanges(limits: unknown, path: Path, problems: Problem[]): 
   check(SCHEMA.$defs.override?.properties?.limits as Schema, limits, path, problems)
 }
 
-/** What limits of an algorithm may have. */
+/** The fields that limits of an algorithm may have. */
 export function fieldsOfLimit(algorithm: string): readonly string[] {
   return Object.keys(SCHEMA.$defs[algorithm]?.properties ?? {})
 }
@@ -67,7 +68,7 @@ function check(given: Schema, value: unknown, path: Path, problems: Problem[]): 
   }
 }
 
-/** Of the variant that the value names; of the default where it names none. */
+/** Checks by the variant that the value names, or by the default where it names none. */
 function checkVariant(schema: Schema, value: unknown, path: Path, problems: Problem[]): void {
   const { propertyName, default: byDefault } = schema.discriminator as NonNullable<Schema['discriminator']>
   if (typeOf(value) !== 'object') {

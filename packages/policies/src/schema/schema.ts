@@ -3,7 +3,7 @@ import json from './policies.schema.json' with { type: 'json' }
 /** The parts of JSON Schema that the schema of documents uses. */
 export interface Schema {
   readonly $ref?: string
-  /** What is expected, in messages. */
+  /** The expectation, in messages. */
   readonly title?: string
   readonly type?: string | readonly string[]
   readonly const?: unknown

@@ -4,9 +4,9 @@ import { MAX_LISTED, type SavedDocument, type SavedDocuments, VersionConflict } 
 export type Call = (command: string, ...args: string[]) => Promise<unknown>
 
 /**
- * Saves where the version is still the one that is expected: of two that change one version, the second is refused.
- * KEYS the versions, newest first   ARGV expected version, text, by, versions kept
- * Returns the version in force then, negative where nothing was saved.
+ * Saves where the version is still the one that is expected: where two change one version, the second is refused. KEYS the
+ * versions, newest first ARGV expected version, text, by, versions to keep Returns the version in force then, negative where
+ * nothing was saved.
  */
 const SAVE = `
 local newest = redis.call('LINDEX', KEYS[1], 0)
@@ -39,7 +39,10 @@ export class RedisDocuments implements SavedDocuments {
     return Number((await this.mark()).split(' ', 1)[0])
   }
 
-  /** Of the version in force, as `markOf`: numbers begin anew where Redis has lost its data. Empty where none was saved. */
+  /**
+   * The mark of the version in force, as `markOf`: numbers begin anew where Redis has lost its data. Empty where none was
+   * saved.
+   */
   async mark(): Promise<string> {
     return String((await this.#call('GET', this.#newest)) ?? '')
   }

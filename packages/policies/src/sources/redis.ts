@@ -53,7 +53,7 @@ interface AnyClient {
   readonly duplicate?: unknown
 }
 
-/** Of a client of ioredis or of redis. */
+/** The call of a client of ioredis or of redis. */
 function callOf(client: unknown): Call {
   const { call, sendCommand } = (client ?? {}) as AnyClient
   if (typeof call === 'function') return (...args) => call.apply(client, args)

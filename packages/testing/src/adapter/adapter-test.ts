@@ -2,7 +2,7 @@ import type { Store } from '@sluice/core'
 import type { TestClock } from '../clock.js'
 import type { AdapterAppSpec, RunningApp } from './app.js'
 
-/** What a test of an adapter works with. */
+/** The tools of a test of an adapter. */
 export interface AdapterTest {
   /** Makes an app and starts it. It is closed after the test. */
   readonly start: (spec: AdapterAppSpec) => Promise<RunningApp>

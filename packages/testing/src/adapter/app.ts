@@ -13,7 +13,7 @@ export interface AdapterRouteSpec {
   readonly handler?: () => string | Promise<string>
 }
 
-/** What app a test needs. */
+/** The app that a test needs. */
 export interface AdapterAppSpec {
   /** Limiters before all routes, for unknown paths too. */
   readonly global?: readonly AdapterLimiterOptions[]
@@ -31,7 +31,9 @@ export interface AdapterApp {
   readonly server: Server
   /** Paths whose handler has run. */
   readonly ran: string[]
-  /** What has reached the error handler of the framework, which answers 500 with the text `error` and the error's `code`. */
+  /**
+   * Errors that have reached the error handler of the framework. It responds with 500, the text `error` and the error's `code`.
+   */
   readonly errors: unknown[]
   /** Verdicts that handlers have found on their request; `undefined` where there was none. */
   readonly verdicts: unknown[]

@@ -18,7 +18,7 @@ export function clientTests(on: RegisterTest, proxies: boolean): void {
 
   if (!proxies) return
 
-  on('clients of a proxy that is trusted are told apart by X-Forwarded-For', async ({ start }) => {
+  on('clients of a trusted proxy are distinguished by X-Forwarded-For', async ({ start }) => {
     const { url } = await start({ routes: once(), trustProxy: true })
     assert.equal(await statusFrom(url, '198.51.100.1'), 200)
     assert.equal(await statusFrom(url, '198.51.100.2'), 200)

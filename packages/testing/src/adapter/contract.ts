@@ -11,12 +11,12 @@ import { waitingTests } from './waiting.js'
 
 /** The adapter that a contract tries, and what runs the tests. */
 export interface AdapterContractOptions extends TestRunner {
-  /** What tests call the adapter. */
+  /** The name of the adapter in tests. */
   readonly name: string
   /** Builds an app with the framework and its adapter; called for each test, which closes its server at its end. */
   readonly make: AdapterAppFactory
   /**
-   * Whether apps can trust proxies. With `false`, as of a framework without such a setting, no test asks for `trustProxy`.
+   * Whether apps can trust proxies. With `false`, for a framework without such a setting, no test uses `trustProxy`.
    * @default true
    */
   readonly proxies?: boolean

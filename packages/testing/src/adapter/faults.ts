@@ -65,7 +65,7 @@ export function faultTests(on: RegisterTest): void {
     assert.equal(app.errors.length, 1)
   })
 
-  on('a store that answers late is waited for', async ({ start, store }) => {
+  on('a slow result of a store is awaited', async ({ start, store }) => {
     const late: Store = {
       ...store,
       decide: async (request) => {

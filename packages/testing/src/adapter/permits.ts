@@ -5,7 +5,7 @@ import type { RegisterTest } from './adapter-test.js'
 import { limiterOf } from './app.js'
 import { send, statuses } from './client.js'
 
-/** A handler that answers when the test says so. */
+/** A handler that responds when the test releases it. */
 function held() {
   let finish = () => {}
   const handler = () =>

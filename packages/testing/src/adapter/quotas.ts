@@ -183,7 +183,7 @@ function costTests(on: RegisterTest): void {
     assert.deepEqual(await quota(), [429, '"api";r=2;t=10', '10'])
   })
 
-  on('skip charges nothing and sends no quota, also when it answers late', async ({ start, store }) => {
+  on('skip charges nothing and sends no quota, also when it resolves later', async ({ start, store }) => {
     const skip = (_request: unknown, context: { header(name: string): string | undefined }) =>
       context.header('x-internal') === 'yes'
     const app = await start({

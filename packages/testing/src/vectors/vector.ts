@@ -37,7 +37,7 @@ export interface VectorStep {
   readonly cost?: number
   /** @default one key for the whole vector */
   readonly key?: string | Readonly<Record<string, string>>
-  /** So many requests instead of one, all together, or `everyMs` apart. @default 1 */
+  /** The number of requests, all together, or `everyMs` apart. @default 1 */
   readonly times?: number
   readonly everyMs?: number
   readonly why: string

@@ -2,7 +2,7 @@ import { SluiceError } from '@sluice/core'
 import { failureOf, PostgresFailure } from './failures.js'
 import { type Query, type Row, rowsOf } from './sql.js'
 
-/** What of a client of `pg` is used. */
+/** The part of a client of `pg` that is used. */
 interface Client {
   readonly processID?: number | null
   readonly query: Query
@@ -12,7 +12,7 @@ interface Client {
   unref?(): void
 }
 
-/** What of a pool of `pg` is used: how it connects. */
+/** The part of a pool of `pg` that is used: how it connects. */
 interface Pool {
   readonly Client: new (options: object) => Client
   readonly options: object
@@ -87,7 +87,7 @@ export class Connection {
   }
 
   /**
-   * The rows of a statement. What takes too long ends the connection.
+   * The rows of a statement. A statement that takes too long ends the connection.
    *
    * @throws PostgresFailure, at once where it is not connected
    */
@@ -138,7 +138,7 @@ async function inTime<Value>(value: Promise<Value>, timeoutMs: number): Promise<
   }
 }
 
-/** Of a statement that runs, `pg` ends the socket, too. */
+/** While a statement runs, `pg` ends the socket, too. */
 function drop(client: Client): void {
   Promise.resolve(client.end()).catch(() => {})
 }

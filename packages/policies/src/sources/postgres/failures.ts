@@ -3,7 +3,7 @@ export class PostgresFailure extends Error {}
 
 interface Cause {
   readonly pattern: RegExp
-  /** What is wrong and what to do, without a full stop. `$1` stands for what the pattern has found. */
+  /** The problem and the remedy, without a full stop. `$1` stands for the match of the pattern's group. */
   readonly says: string
 }
 
@@ -12,7 +12,7 @@ const CAUSES: readonly Cause[] = [
   { pattern: /^28P01 /, says: 'the password is wrong for this user: check the connection string' },
   {
     pattern: /SASL.*(?:password|string)/i,
-    says: 'it asks for a password, and the connection string has none: put it there, percent-encoded',
+    says: 'it needs a password, and the connection string has none: put it there, percent-encoded',
   },
   {
     pattern: /^28000 /,
@@ -69,7 +69,7 @@ const CAUSES: readonly Cause[] = [
 export function failureOf(error: unknown): PostgresFailure {
   if (error instanceof PostgresFailure) return error
   const { code = '', message = '', errors = [] } = (error ?? {}) as Partial<AggregateError> & { code?: string }
-  // Of a host with several addresses, each has failed.
+  // Where a host has several addresses, each has failed.
   const [first] = errors as readonly { message?: string }[]
   const text = `${code} ${message || first?.message || ''}`
   for (const { pattern, says } of CAUSES) {

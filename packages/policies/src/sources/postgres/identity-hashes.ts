@@ -12,7 +12,7 @@ interface Bucket {
 
 /**
  * A set of 64-bit hashes, of some nine bytes each. Buckets grow by themselves, so that no step takes long, however many there are.
- * Of two identities with one hash (one pair in 2^64) it holds one.
+ * It holds one of two identities with the same hash (one pair in 2^64).
  */
 export class IdentityHashes {
   readonly #buckets: (Bucket | undefined)[] = new Array(2 ** BUCKET_BITS).fill(undefined)
@@ -69,7 +69,7 @@ export class IdentityHashes {
   }
 }
 
-/** What is not filled equals no hash. */
+/** NaN in unfilled entries equals no hash. */
 function unfilled(capacity: number): Float64Array {
   return new Float64Array(capacity).fill(Number.NaN)
 }

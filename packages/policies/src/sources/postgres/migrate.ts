@@ -15,7 +15,7 @@ export async function tablesVersion(query: Query, schema = 'public'): Promise<nu
 
 /**
  * Makes the tables of policies and overrides in PostgreSQL, or brings them up to date, and resolves to their version. Where they
- * are up to date, nothing is changed. Of several at once, one does it.
+ * are up to date, nothing is changed. Among several at once, one does it.
  *
  * @param query of one `Client` of `pg`, or of a `Pool`
  * @param schema where the tables go: it has to be there

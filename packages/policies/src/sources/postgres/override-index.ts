@@ -18,7 +18,7 @@ const MAX_POLICIES = 10_000
 
 const NO_KINDS: ReadonlySet<string> = new Set()
 
-/** What is notified of changes: the hash of the client as eight characters, or undefined for all. */
+/** Listens to changes. `key`: the hash of the client as eight characters, or undefined for all. */
 export type OnChange = (key: string | undefined) => void
 
 /** Which clients have an override, up to a version of the table: their hashes, and the kinds that they are of. */
@@ -28,7 +28,7 @@ export class OverrideIndex {
   readonly #kinds = new Map<string, ReadonlySet<string>>()
   #version = 0
 
-  /** Of the last change that it knows. */
+  /** The version of the last change that it knows. */
   get version(): number {
     return this.#version
   }

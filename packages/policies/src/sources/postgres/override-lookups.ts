@@ -5,7 +5,7 @@ import type { Later } from '../../match/later.js'
 /** Clients that are looked up by one statement, and statements at a time. */
 const MAX_IN_BATCH = 200
 const MAX_BATCHES = 2
-/** Clients that wait to be looked up. Of further ones it is not asked: what was known last decides, or the document. */
+/** Clients that wait to be looked up. Further ones are not looked up: their last known limits decide, or the document. */
 const MAX_WAITING = 1000
 const WARN_EVERY_MS = 60_000
 
@@ -18,7 +18,7 @@ export interface Client {
   readonly identity: string
 }
 
-/** What PostgreSQL says of a client. */
+/** The limits of a client in PostgreSQL. */
 export interface StoredLimits {
   readonly limits: string
   readonly until: number | undefined
@@ -143,7 +143,7 @@ export class OverrideLookups {
     try {
       found = await this.#askFor(batch.map(({ client }) => client))
     } catch {
-      // What was known last decides. The source warns of a connection that is away.
+      // The last known limits decide. The source warns of a connection that is away.
     }
     for (const [i, lookup] of batch.entries()) {
       this.#lookups.delete(lookup.client.key)

@@ -43,7 +43,7 @@ export class PostgresDocuments implements SavedDocuments {
    * @throws VersionConflict where another one is
    */
   async save(text: string, expected: number, by: string): Promise<number> {
-    // Of two at once, the second waits for the first by the primary key.
+    // The second of two at once waits for the first, by the primary key.
     const [row] = await this.#rows(
       `INSERT INTO ${this.#table} (name, version, document, author)
        SELECT $1, $2::bigint + 1, $3, $4

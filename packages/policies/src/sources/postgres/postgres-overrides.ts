@@ -7,7 +7,7 @@ import { OverrideIndex } from './override-index.js'
 import { type Client, OverrideLookups, type StoredLimits } from './override-lookups.js'
 import { quotedName, type Row } from './sql.js'
 
-/** What is removed is known for a day. A process that has not looked for half of one begins anew. */
+/** Removed rows are known for a day. A process that has not looked for half a day begins anew. */
 const BEGIN_ANEW_MS = 43_200_000
 
 /** The overrides in the table `sluice_overrides`: which clients have one is held, and the override itself is looked up. */
@@ -92,10 +92,12 @@ function hashOf({ key }: Client): string {
   return Buffer.from(key, 'latin1').readBigInt64BE().toString()
 }
 
-/** What is hashed of a value: of an address its bytes, as PostgreSQL writes some addresses in other ways than we do. */
+/**
+ * The hashed form of a value. For an address these are its bytes, as PostgreSQL writes some addresses in other ways than we do.
+ */
 const IDENTITY = `CASE kind WHEN 'ip' THEN encode(substring(inet_send(value::inet) FROM 5), 'hex') ELSE value END`
 
-/** Of two clients with one hash, which is one pair in 2^64, one has none. */
+/** Where two clients have one hash, which is one pair in 2^64, one of them has no override. */
 function isOf({ policy, kind, identity }: Client, row: Row): boolean {
   return row.policy === policy && row.kind === kind && row.identity === identity
 }

@@ -69,7 +69,7 @@ export class PostgresSource implements PoliciesSource {
 
   look(inMs: number = SOON_MS): void {
     if (this.#isLooking) this.#looksAgain = true
-    // What comes later does not put it off.
+    // A later request does not postpone it.
     else if (!this.#isSoon) this.#lookIn(inMs, true)
   }
 
@@ -133,7 +133,7 @@ export class PostgresSource implements PoliciesSource {
   }
 }
 
-/** So that processes that lose their server together do not come back together. */
+/** Random, so that processes that lose their server together do not come back together. */
 function jittered(ms: number): number {
   return ms * (0.75 + Math.random() / 2)
 }
