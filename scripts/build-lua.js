@@ -1,6 +1,6 @@
 // Embeds the Redis scripts of lua/ in the core: node scripts/build-lua.js [--check [--no-redis]]
-// --check writes nothing; it fails when the embedded scripts are stale, a kernel is impure, or Redis refuses a script,
-// which it is not asked with --no-redis.
+// --check writes nothing. It fails when the embedded scripts are stale, a kernel is impure, or Redis refuses a script.
+// --no-redis leaves out the check by Redis.
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'

@@ -1,8 +1,8 @@
 // Builds the package in the current folder into dist/: node ../../scripts/build-package.js
 //
-// CommonJS is the program, one file for all entries; everything else re-exports it. A process that loads a package by
-// `import` in one place and by `require` in another (Jest, a CommonJS plugin), or by several entries, therefore has one
-// copy of every class, and one state.
+// CommonJS is the program, one file for all entries; everything else re-exports it. A process may load a package by `import` in
+// one place and by `require` in another (Jest, a CommonJS plugin), or by several entries. It therefore has one copy of every
+// class, and one state.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, posix } from 'node:path'
@@ -68,7 +68,7 @@ async function buildProgram(folder, dist, manifest, entries) {
     format: 'cjs',
     platform: 'node',
     target: `node${manifest.engines.node.replace('>=', '')}`,
-    // What is installed beside it stays one copy, shared with everything else that uses it.
+    // Packages installed beside it stay one copy, shared with everything else that uses them.
     packages: 'external',
     plugins: [scriptsApart(dist)],
     minifySyntax: true,
@@ -89,8 +89,8 @@ async function buildProgram(folder, dist, manifest, entries) {
  */
 function writeFaces(dist, entry) {
   const face = join(dist, `${entry}.cjs`)
-  // Node searches a CommonJS file that is imported for its exports, and every file that it re-exports by a plain
-  // `module.exports = require(…)`: for the whole program that takes three times as long as to run it.
+  // Node searches an imported CommonJS file for its exports, and every file that it re-exports by a plain `module.exports =
+  // require(…)`. For the whole program that takes three times as long as to run it.
   writeFileSync(
     face,
     `'use strict'
@@ -140,7 +140,7 @@ const isLarge = (entries) => entries.length > 1
 const namesOf = (entries) => entries.map(({ name }) => name)
 
 /**
- * What an entry exports, `export { … } from './types/…'`, as seen from the folder of all entries.
+ * The exports of an entry, `export { … } from './types/…'`, as seen from the folder of all entries.
  *
  * @param {string} types
  * @param {Entry} entry

@@ -63,7 +63,7 @@ export function rulesOf(folder, { rooms, inner = {}, isBelow = false, entries = 
     const unknown = allowed.filter((other) => !(other in rooms))
     if (unknown.length > 0) throw new Error(`${folder}/${room}: there is no room ${unknown.join(', ')} beside it`)
     const others = all.filter((other) => other !== room && !allowed.includes(other))
-    const message = `Of the other folders in ${basename(folder)}/, ${room}/ imports ${allowed.join(', ') || 'nothing'}.`
+    const message = `${room}/ may import from these other folders in ${basename(folder)}/: ${allowed.join(', ') || 'none'}.`
     /** @param {string} up from a file to those beside the rooms @returns {Pattern[]} */
     const patterns = (up) => {
       const group = [...(isBelow ? [`${up}*.js`] : []), ...(others.length > 0 ? [`**/{${others.join(',')}}/**`] : [])]

@@ -1,6 +1,6 @@
-// `npm run build:threads`: embeds what runs in threads of their own (worker.ts) as text in modules of their packages, so that a
-// thread starts from wherever the package runs: its source, its build, and a user's own bundle.
-// With --check it only looks whether the modules are up to date.
+// `npm run build:threads`: embeds the programs of threads (worker.ts) as text in modules of their packages. A thread then
+// starts from wherever the package runs: its source, its build, and a user's own bundle. With --check it only looks whether the
+// modules are up to date.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { build } from 'esbuild'
@@ -13,7 +13,7 @@ const THREADS = [
   { folder: 'packages/policies/src/document', external: ['yaml'] },
 ]
 
-/** The text is in no folder, so it is told where to look: in its `workerData`, by the name of `from`. */
+/** The text is in no folder, so `from` in its `workerData` names the folder for look-ups. */
 const REQUIRE_FROM = `require=require('node:module').createRequire(require('node:worker_threads').workerData.from);`
 
 /** @param {{ folder: string, external: string[] }} thread */
@@ -26,7 +26,7 @@ async function renderModule({ folder, external }) {
     platform: 'node',
     target: 'node20.19',
     external,
-    // What it has of another package is bundled from its source, whether that is built or not.
+    // Code of other packages is bundled from its source, whether that is built or not.
     conditions: ['@sluice/source'],
     ...(external.length > 0 && { banner: { js: REQUIRE_FROM } }),
     minify: true,

@@ -20,7 +20,7 @@ const REPORTS = join(root, 'etc')
 function report(name, entry, isUpdate) {
   const folder = join(root, 'packages', name)
   const text = readFileSync(join(folder, 'dist', `${entry.name}.d.cts`), 'utf8')
-  // What is re-exported from the core is in the core's report, and API Extractor cannot follow it over an augmented interface.
+  // Re-exports from the core are in the core's report, and API Extractor cannot follow them over an augmented interface.
   const own = text.replace(/^export \* from '@sluice\/core';$/m, '')
   // Not in dist/: it may be packed at this moment.
   mkdirSync(join(folder, '.tmp'), { recursive: true })
@@ -55,7 +55,7 @@ await whenStarted(import.meta.url, () => {
   }
   if (changed.length > 0) {
     throw new Error(
-      `What these export has changed: ${changed.join(', ')}. Compare etc/ with .tmp/api/; if it is meant, npm run check:api -- --update`,
+      `The exports of these have changed: ${changed.join(', ')}. Compare etc/ with .tmp/api/; if it is meant, npm run check:api -- --update`,
     )
   }
   console.log(isUpdate ? 'etc/ is written anew' : 'the packages export what etc/ says')

@@ -1,5 +1,5 @@
-// Packs every package as for publishing and checks the tarballs: what is in them, what publint and arethetypeswrong say
-// of them, and whether they serve the programs in package-users/ as in a user's project. Needs a build before.
+// Packs every package as for publishing and checks the tarballs: their contents, by publint and arethetypeswrong, and whether
+// they serve the programs in package-users/ as in a user's project. Needs a build before.
 import {
   copyFileSync,
   existsSync,
@@ -22,9 +22,9 @@ const workspace = join(root, '.tmp/packages')
 // Where the unpacked packages live as in a user's project, with their dependencies beside them.
 const installed = join(workspace, 'node_modules')
 
-/** What each package holds beside its entries. */
+/** The files of each package beside its entries. */
 const FILES = ['package.json', 'LICENSE', 'README.md', 'dist/types/package.json', 'dist/program.cjs']
-/** What some hold beside that. */
+/** Further files of some packages. */
 const PARTS = /** @type {Record<string, string[]>} */ ({
   cli: ['openapi.json'],
   core: ['dist/scripts.cjs'],
@@ -35,13 +35,13 @@ const PARTS = /** @type {Record<string, string[]>} */ ({
   prometheus: ['alerts.yaml', 'dashboard.json'],
 })
 /**
- * So that a package does not grow unnoticed. Of the core's, three fifths are the program, which would be a twentieth less with
- * all names shortened, a fifth declarations, three quarters of these docstrings, and a tenth scripts.
+ * Bounds the growth of a package. Three fifths of the core's are the program, which would be a twentieth less with all names
+ * shortened. A fifth are declarations, three quarters of these docstrings, and a tenth scripts.
  */
 const LARGEST_TARBALL = 240_000
 
 /**
- * What is wrong with a package's list of files; nothing when the list is empty.
+ * The problems of a package's list of files; none when it is empty.
  *
  * @param {string[]} files paths inside the package
  * @param {object} expected

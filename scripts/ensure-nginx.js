@@ -4,7 +4,7 @@ import { run } from './lib/run.js'
 /** @type {import('./lib/system-program.js').Wanted} */
 export const nginx = {
   program: 'nginx',
-  // The first that can be told where to write errors before it has read its settings.
+  // The first version with an option for the error log that holds before it has read its settings.
   what: 'nginx 1.19.5 or later',
   packages: { 'apt-get': 'nginx', apk: 'nginx', dnf: 'nginx', brew: 'nginx' },
   // Where Debian puts servers, which is not on every user's PATH.

@@ -36,7 +36,7 @@ export const ensureRedis = () => ensure([redisServer])
  */
 export function versionProblem(output) {
   const version = /\bv=(\d+)\.[\d.]+/.exec(output)
-  if (version === null) return `cannot tell its version from "${output.trim()}"`
+  if (version === null) return `cannot read its version from "${output.trim()}"`
   if (Number(version[1]) >= oldestMajor) return undefined
   return `Redis ${oldestMajor} or later is needed, this is ${version[0].slice(2)}`
 }

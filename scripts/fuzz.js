@@ -1,6 +1,6 @@
 // Hostile input, a million of each kind: npm run fuzz [-- <target> [<seed>]]
-// A target is a file of test/deep/fuzz, such as keys; with a seed, what that seed found is found again. Ends after ten minutes
-// for each promise, if it has not tried all by then. `npm test` tries 500, always the same.
+// A target is a file of test/deep/fuzz, such as keys. A seed finds again what it found before. Each promise ends after ten
+// minutes, if it has not tried all by then. `npm test` tries 500, always the same.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureRedis } from './ensure-redis.js'

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
 
-/** @typedef {{ id: string, file: string, line: number, change: string, by?: string, told: string, tookMs: number }} Outcome */
+/** @typedef {{ id: string, file: string, line: number, change: string, by?: string, failure: string, tookMs: number }} Outcome */
 
 /** Processes at once, each with a Redis of its own. */
 const PROCESSES = 2
@@ -67,8 +67,8 @@ function differences(outcomes, known, isPartial) {
   return [
     ...unknown.map(({ id }) => `survived without a reason: ${id}`),
     ...killed.map((id) => {
-      const { by, told } = /** @type {Outcome} */ (tried.get(id))
-      return `is known to survive, but ${by} noticed it: ${id}: ${told}`
+      const { by, failure } = /** @type {Outcome} */ (tried.get(id))
+      return `is known to survive, but ${by} noticed it: ${id}: ${failure}`
     }),
     ...gone.map((id) => `is known to survive, but there is no such mutant any more: ${id}`),
   ]

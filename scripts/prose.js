@@ -1,7 +1,6 @@
-// How the prose reads: npm run prose [-- file …] [-- --check]
-// Counts long sentences, sentences whose first word delays the subject, and words that have a better one: in the
-// documentation, and in the messages, comments and test names of the code. With files, it lists each place in them.
-// With --check, it fails for a sentence of more than 45 words.
+// Reports on the style of the prose: npm run prose [-- file …] [-- --check] Counts long sentences, sentences whose first word
+// delays the subject, and words that have a better one. Reads the documentation, and the messages, comments and test names of
+// the code. With files, it lists each place in them. With --check, it fails for a sentence of more than 45 words.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { root } from './lib/project.js'
@@ -52,7 +51,10 @@ const CODE = 'X'
 /** A tag of JSDoc, with its type and the name of its parameter. */
 const TAG = /^@\w+(?:[ \t]+\{(?:[^{}]|\{[^{}]*\})*\})?(?:(?<=^@param\b.*)[ \t]+\S+)?/gm
 
-/** What counts as one word: code, a substitution of a template, a link of JSDoc. As none: where a link leads, and a default. */
+/**
+ * Code, a substitution of a template and a link of JSDoc count as one word each. The target of a link and a default count as
+ * none.
+ */
 const MASKS = /** @type {[RegExp, string][]} */ ([
   [/(`+)(?!`).*?[^`]\1(?!`)/g, CODE],
   [/\$\{[^}]*\}/g, CODE],
@@ -137,7 +139,7 @@ const TOKENS = new RegExp(
 )
 const IS_COMMENT = /^\s*\/[/*]/
 const IS_LITERAL = /^['"`]/
-/** What a call that names a test looks like in front of the name. */
+/** A call that names a test, up to the name. */
 const NAMES_A_TEST = /\b(?:test|it|describe)(?:\.\w+)*\($|\.each(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|`[^`]*`)\(\s*$/
 /** A literal of fewer words is a name or a part of a format. */
 const SHORTEST_MESSAGE = 4
@@ -179,7 +181,7 @@ function commentOf(comment) {
 }
 
 /**
- * What does not read well in a file.
+ * The findings in a file.
  *
  * @param {string} file by whose name its text is read as documentation, a test, or another program
  * @param {string} text

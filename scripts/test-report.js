@@ -14,7 +14,7 @@ import { whenStarted } from './lib/run.js'
 
 /**
  * @param {Report[]} reports
- * @param {number} exitCode of the whole check; a failure that no report tells of counts as one
+ * @param {number} exitCode of the whole check; a failure without a report counts as one
  * @returns {{ passed: number, failed: number }}
  */
 export function total(reports, exitCode) {

@@ -1,5 +1,6 @@
 // The built packages as their users install them, on every version that they declare: npm run deep -- versions
-// Each Node, with the lowest and the newest version of every framework and Redis client, and the newest of the lowest major.
+// Each Node runs with the lowest and the newest version of every framework and Redis client, and the newest of the lowest
+// major.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureRedis } from './ensure-redis.js'
@@ -11,7 +12,7 @@ import { startThrowawayRedis } from './lib/throwaway-redis.js'
 
 const folder = join(root, '.tmp/versions')
 const users = join(root, 'scripts/package-users')
-/** What every user of ours may do, whatever the versions. */
+/** Programs that have to work for every user, whatever the versions. */
 const PROGRAMS = ['versions.mjs', 'both.mjs']
 /** Beside the lowest that `engines` allows. */
 const NODE_MAJORS = ['22', '24']

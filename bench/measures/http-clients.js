@@ -65,8 +65,8 @@ function report(rows) {
     title: 'HTTP with many clients',
     text: [
       `A route that answers with a little JSON, ${CONNECTIONS} connections, ${CLIENTS.toLocaleString('en')} clients, limits on Redis, everything ` +
-        'else as under HTTP. What a limiter adds is the CPU of its server per request less that of the bare server in the same ' +
-        'round: a small difference of large figures, so that its spread is wide.',
+        'else as under HTTP. The CPU that a limiter adds is that of its server per request less that of the bare server in the ' +
+        'same round: a small difference of large figures, with a wide spread.',
     ],
     tables: [
       {

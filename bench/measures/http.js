@@ -101,10 +101,10 @@ function report(rows) {
     title: 'HTTP',
     text: [
       'A route that answers with a little JSON, 100 connections, 1,000 clients; server, load (autocannon) and Redis are ' +
-        'processes of their own on one machine and in each other’s way. So what counts is the CPU of the server per ' +
-        'request: on a machine that leaves it a core of its own, throughput is one second by that. Every limiter counts by the same header, 1,000 per minute, and sends headers: ' +
+        'processes of their own on one machine and in each other’s way. The figure that counts is therefore the CPU of the ' +
+        'server per request: on a machine that leaves it a core of its own, throughput is one second by that. Every limiter counts by the same header, 1,000 per minute, and sends headers: ' +
         'we draft 11, our default, over the exact log, our default; express-rate-limit draft 8; the others their own. ' +
-        'The floors are the bare server with a middleware that tells nothing and decides nothing: it waits for the end of ' +
+        'The floors are the bare server with a middleware that reports nothing and decides nothing: it waits for the end of ' +
         'the turn of the event loop, or for the answer to a PING, of which each turn sends one for all its requests.',
     ],
     tables: FRAMEWORKS.map((framework) => ({

@@ -23,7 +23,7 @@ export const measure = ({ rounds, size }) =>
     return {
       title: 'Leases',
       text: [
-        'An exact log with a limit that is out of reach, a hundred keys in turn, 100 in flight. What is decided from a ' +
+        'An exact log with a limit that is out of reach, a hundred keys in turn, 100 in flight. A decision from a ' +
           'lease takes a fraction of a µs, so a round is a million decisions on either path, long after everything is ' +
           'compiled, and keys are made before. There is no turn of the event loop between decisions: a lease that is used up ' +
           'is not taken anew until all 100 wait for one.',

@@ -54,8 +54,8 @@ export const measure = ({ size }) =>
       title: 'Memory in Redis',
       text: [
         `${logs.toLocaleString('en')} keys, the difference in used_memory. Every log of ours was written entry by entry, as in ` +
-          `life, so that what Redis keeps in reserve shows. Of the sorted sets, which Redis keeps without reserve at ` +
-          `this length, one in ten was written, of rolling-rate-limiter one in a hundred, and copied to as many other keys.`,
+          `life, so that what Redis keeps in reserve shows. Redis keeps sorted sets of this length without reserve. One ` +
+          `in ten of them was written, one in a hundred for rolling-rate-limiter, and copied to as many other keys.`,
       ],
       tables: [
         {

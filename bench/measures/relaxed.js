@@ -51,8 +51,8 @@ export const measure = ({ rounds, size }) =>
       title: 'Relaxed counts',
       text: [
         'A sliding window with a limit that is out of reach, keys in turn. Decisions come as requests do, with turns of the ' +
-          'event loop: so many as are in flight, all awaited, then a turn; or as many as are due, each millisecond. So exchanges ' +
-          'and leases come at their time, which the bench of leases above leaves out. A round is 400 ms, after 150 ms that ' +
+          'event loop: so many as are in flight, all awaited, then a turn; or as many as are due, each millisecond. Exchanges ' +
+          'and leases therefore come at their time, which the bench of leases above leaves out. A round is 400 ms, after 150 ms that ' +
           'are not counted. “Node CPU” has the loop and its turns in it: what they take by themselves, the last row of a table says. ' +
           'The last columns compare with relaxed counts, round by round: 2× is twice as much as these take.',
       ],

@@ -4,7 +4,7 @@ import { concurrency, delay, everyone, gcra, perMinute, perSecond, queue, shadow
 const KIB = 1024
 
 /** The response of a login, whether its handler ran or a shadow responder replied. */
-export const loginAnswer = { ok: true, hint: 'GET /login tells how often the handler has really run.' }
+export const loginAnswer = { ok: true, hint: 'GET /login shows how often the handler has really run.' }
 
 /** The body of `/download`: 1 MiB, of which 256 KiB come at once and the rest within 3 s. */
 export const download = Buffer.alloc(1024 * KIB, 'sluice\n')

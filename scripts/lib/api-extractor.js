@@ -42,7 +42,7 @@ export function extract(folder, file, { isUpdate = false, ...wanted }) {
   const { apiReportChanged } = Extractor.invoke(config, {
     localBuild: isUpdate,
     messageCallback: (message) => {
-      // It tells of its own TypeScript, and what to copy where.
+      // It reports its own TypeScript, and instructions to copy files.
       if (message.logLevel !== ExtractorLogLevel.Error) message.handled = true
     },
   })

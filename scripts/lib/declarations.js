@@ -40,7 +40,7 @@ export function removeUnreachable(dist, entries) {
 }
 
 /**
- * What a declaration file imports from its own package: `from './x.js'`, `import('./x.js')`, `import './x.js'`.
+ * The imports of a declaration file from its own package: `from './x.js'`, `import('./x.js')`, `import './x.js'`.
  *
  * @param {string} text
  */

@@ -1,5 +1,5 @@
 /**
- * Texts in which no passage is written twice: parts that are text are new lines, parts `[from, count]` repeat so many lines
+ * Texts in which no passage is written twice. Parts that are text are new lines. Parts `[from, count]` repeat `count` lines
  * from the `from`th new one on, of this text or one before.
  *
  * @typedef {(string | [from: number, count: number])[]} Folded

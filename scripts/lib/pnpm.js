@@ -1,5 +1,5 @@
-// The project's pnpm. scripts/pnpm pins it with its hash, which npm verifies; it is installed at first use, into a folder
-// that is named after the lock file, so that another version is another folder.
+// The project's pnpm. scripts/pnpm pins it with its hash, which npm verifies. It is installed at first use, into a folder that
+// is named after the lock file, so that each version has its own folder.
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { delimiter, join } from 'node:path'

@@ -8,10 +8,10 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), '../..')
 
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
-/** What the root package.json asks for. */
+/** The requirements of the root package.json. */
 export const engines = /** @type {{ node: string }} */ (manifest.engines)
 
-/** Throws unless this Node is at least the version that the `engines` field asks for. */
+/** Throws unless this Node is at least the version that the `engines` field requires. */
 export function requireNode(have = process.versions.node, want = engines.node) {
   const [haveMajor = 0, haveMinor = 0] = have.split('.').map(Number)
   const [wantMajor = 0, wantMinor = 0] = want.replace('>=', '').split('.').map(Number)

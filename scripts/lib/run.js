@@ -6,7 +6,7 @@ import { root } from './project.js'
 
 /** @typedef {{ cwd?: string, env?: Record<string, string>, quiet?: boolean }} RunOptions */
 
-/** So that a script finds the project's tools when it is started without npm, too. */
+/** On the PATH, so that a script finds the project's tools when it is started without npm, too. */
 export const programs = join(root, 'node_modules/.bin')
 
 /** A command that could not start, or ended with anything but 0. */

@@ -14,7 +14,7 @@ export const npmRun = (script, args = [], options = {}) => ({
 })
 
 /**
- * Scripts that need nothing of one another, run at the same time. What each prints is shown when it is done.
+ * Independent scripts, run at the same time. The output of each is shown when it is done.
  *
  * @param {[script: string, ...args: string[]][]} scripts
  * @returns {Step}

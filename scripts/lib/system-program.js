@@ -15,8 +15,8 @@ import { CommandFailed, run } from './run.js'
  */
 
 /**
- * Resolves when the tests can have all of these programs, after installing what is missing where that can be done without
- * asking and SLUICE_NO_INSTALL does not forbid it; else rejects with one message that names everything that is missing.
+ * Resolves when the tests can have all of these programs. Installs missing ones where that needs no confirmation and
+ * SLUICE_NO_INSTALL does not forbid it. Otherwise rejects with one message that names everything that is missing.
  *
  * @param {Wanted[]} wanted
  */
@@ -105,7 +105,7 @@ export function installPlan(wanted, { isRoot, maySudo, has }) {
 }
 
 /**
- * What a person should do on this machine, in one sentence for all that is missing.
+ * Advice for a person on this machine, in one sentence for all missing programs.
  *
  * @param {Wanted[]} wanted
  * @param {{ platform: string, has: (program: string) => boolean }} machine

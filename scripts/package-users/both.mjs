@@ -1,5 +1,5 @@
-// One program that loads packages by import in one place and by require in another, and by every entry: there is one copy
-// of each class, or what one copy has made would be refused by the other.
+// One program loads packages by import in one place and by require in another, and by every entry. There has to be one copy of
+// each class, or objects of one copy would be refused by the other.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 

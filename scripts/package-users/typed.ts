@@ -10,7 +10,7 @@ export const middleware: RateLimitHandler = rateLimit({ limit: 100, window: '1m'
 export const plugins = [koaRateLimit({ limit: 100, window: '1m' }), fastifyRateLimit]
 export const verdict: Promise<Verdict> = createLimiter({ limit: 20, window: '1m' }).consume('ann', { cost: 3 })
 
-// What comes from one entry fits what comes from another: the classes are one.
+// Objects of one entry fit those of another: the classes are one.
 export const coreVerdict: Promise<CoreVerdict> = verdict
 export const guard = createGuard<string>({ limit: 1, window: '1m' })
 export const verdictOf = ({ verdict }: Outcome): Verdict | undefined => verdict

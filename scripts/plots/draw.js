@@ -2,7 +2,7 @@
 import { element, label, path, picture, TEXT } from './svg.js'
 import { inWindow, LIMIT, maxInWindow } from './traffic.js'
 
-// Colours that can be told apart on white and on black, and by those who do not see red and green as different.
+// Colours that differ on white and on black, also for people who do not distinguish red and green.
 const ADMITTED = '#2f81d6'
 const REFUSED = '#e07b16'
 const EXCESS = '#d1305b'

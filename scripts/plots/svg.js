@@ -27,7 +27,7 @@ export function element(name, attributes, ...children) {
  */
 export const label = (x, y, content, attributes = {}) => element('text', { x, y, ...attributes }, escaped(content))
 
-/** Of all that has no colour of its own: told apart from white and from black. */
+/** The colour of everything without one of its own. It differs from white and from black. */
 export const TEXT = '#76818d'
 
 /**

@@ -1,4 +1,4 @@
-// What each algorithm makes of some traffic: the real kernels, on a memory store whose clock is ours.
+// The decisions of each algorithm on some traffic, by the real kernels, on a memory store whose clock is ours.
 
 /** @typedef {typeof import('../../packages/core/src/index.js')} Core */
 /** @typedef {{ atMs: number, allowed: boolean, leavesMs: number }} Decision `leavesMs`: when it is let go, later than it came where it had to wait */
@@ -110,8 +110,8 @@ export function inWindow(decisions) {
 export const maxInWindow = (decisions) => Math.max(0, ...inWindow(decisions).map(({ count }) => count))
 
 /**
- * The most that was let go in any window under clients that do their worst: some open a window early, all keep silent
- * until a bad moment and then ask every few ms.
+ * The most units admitted in any window under the worst clients. Some open a window early. All keep silent until a bad moment
+ * and then send a request every few ms.
  *
  * @param {Core} core
  * @param {Algorithm} algorithm

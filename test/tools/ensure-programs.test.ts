@@ -166,7 +166,7 @@ describe('the version', () => {
   })
 
   test('an unreadable version is a problem', () => {
-    expect(versionProblem('hello')).toBe('cannot tell its version from "hello"')
+    expect(versionProblem('hello')).toBe('cannot read its version from "hello"')
   })
 })
 

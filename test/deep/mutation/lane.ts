@@ -11,7 +11,7 @@ import { MutatedRedis } from './mutated-redis.js'
 export interface Outcome {
   readonly mutant: Mutant
   readonly by: string | undefined
-  readonly told: string
+  readonly failure: string
   readonly tookMs: number
 }
 
@@ -45,8 +45,8 @@ export class Lane {
   async tryOn(mutant: Mutant): Promise<Outcome> {
     const started = performance.now()
     this.#redis.load(mutant)
-    const { by, told } = await this.#firstFailure(mutant)
-    return { mutant, by, told, tookMs: Math.round(performance.now() - started) }
+    const { by, failure } = await this.#firstFailure(mutant)
+    return { mutant, by, failure, tookMs: Math.round(performance.now() - started) }
   }
 
   async close(): Promise<void> {
@@ -54,26 +54,26 @@ export class Lane {
     await this.#server.stop()
   }
 
-  async #firstFailure(mutant: Mutant): Promise<{ by: string | undefined; told: string }> {
+  async #firstFailure(mutant: Mutant): Promise<{ by: string | undefined; failure: string }> {
     for (const { check, scripts } of this.#checks) {
       if (![...scripts].some((script) => this.#redis.isChanged(script))) continue
-      const told = await this.#run(check, mutant)
-      if (told === undefined) continue
-      if (mayBeChance(check, told) && (await this.#run(check, mutant)) === undefined) continue
-      return { by: check.name, told }
+      const failure = await this.#run(check, mutant)
+      if (failure === undefined) continue
+      if (mayBeChance(check, failure) && (await this.#run(check, mutant)) === undefined) continue
+      return { by: check.name, failure }
     }
-    return { by: undefined, told: '' }
+    return { by: undefined, failure: '' }
   }
 
   async #run(check: Check, mutant: Mutant): Promise<string | undefined> {
-    const told = await failureOf(check, this.#redis)
-    if (told === undefined || !/not available|no answer within|closed|ready/i.test(told)) return told
+    const failure = await failureOf(check, this.#redis)
+    if (failure === undefined || !/not available|no answer within|closed|ready/i.test(failure)) return failure
     this.#redis.close()
     // A server with an endless script does not reply.
-    if (/no answer within|closed|ready/i.test(told) || !(await this.#replies())) await this.#server.restart()
+    if (/no answer within|closed|ready/i.test(failure) || !(await this.#replies())) await this.#server.restart()
     this.#redis = new MutatedRedis(this.#server.url)
     this.#redis.load(mutant)
-    return told
+    return failure
   }
 
   /** False while a script runs on, as the server replies that it is busy. */
@@ -89,8 +89,8 @@ export class Lane {
  * On a busy machine, a check of times can fail by chance. A check with several batches of one instant can, too: they
  * overtake each other when they meet a block and are sent again. Two failures in a row are no chance.
  */
-function mayBeChance({ name }: Check, told: string): boolean {
-  return /^(server's time|lives|batches):|no answer within/.test(`${name}\n${told}`)
+function mayBeChance({ name }: Check, failure: string): boolean {
+  return /^(server's time|lives|batches):|no answer within/.test(`${name}\n${failure}`)
 }
 
 /** The checks with the scripts that each of them executes. */
@@ -98,9 +98,9 @@ async function checksThatPass(checks: readonly Check[], redis: MutatedRedis) {
   const all = []
   for (const check of checks) {
     redis.ran.clear()
-    let told = await failureOf(check, redis)
-    if (told !== undefined && mayBeChance(check, told)) told = await failureOf(check, redis)
-    if (told !== undefined) throw new Error(`the check fails on the original scripts: ${check.name}: ${told}`)
+    let failure = await failureOf(check, redis)
+    if (failure !== undefined && mayBeChance(check, failure)) failure = await failureOf(check, redis)
+    if (failure !== undefined) throw new Error(`the check fails on the original scripts: ${check.name}: ${failure}`)
     all.push({ check, scripts: new Set(redis.ran) })
   }
   return all

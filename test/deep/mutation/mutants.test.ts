@@ -25,15 +25,15 @@ describe('the checks notice mistakes in the Lua', () => {
     const [mutant] = allMutants() as [Mutant]
     const endless = { ...mutant, file: 'kernels/clock', source: `${luaOf('kernels/clock')}\nwhile true do end\n` }
     // A store on a busy machine may only report that it is not available.
-    expect((await lane.tryOn(endless)).told).toMatch(/no answer|not available/)
+    expect((await lane.tryOn(endless)).failure).toMatch(/no answer|not available/)
     const wrong = allMutants().find(({ id }) => id.startsWith('cells/counter.lua') && id.endsWith('<= to <')) as Mutant
-    expect((await lane.tryOn(wrong)).told).not.toMatch(/no answer|not available|BUSY/)
+    expect((await lane.tryOn(wrong)).failure).not.toMatch(/no answer|not available|BUSY/)
   })
 
   test('a change without an effect passes every check', async () => {
     const [mutant] = allMutants() as [Mutant]
     const same = { ...mutant, file: 'kernels/clock', source: `${luaOf('kernels/clock')}\nlocal unused = 1\n` }
-    expect(await lane.tryOn(same)).toMatchObject({ by: undefined, told: '' })
+    expect(await lane.tryOn(same)).toMatchObject({ by: undefined, failure: '' })
   })
 })
 

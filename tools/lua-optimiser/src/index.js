@@ -1,4 +1,4 @@
-// What the build, the tests and the mutants use.
+// Exports for the build, the tests and the mutants.
 export { optimise } from './optimise.js'
 export { kindScripts, scriptsOf, sharedConstants } from './scripts.js'
 export { bundle } from './source/bundle.js'

@@ -16,9 +16,12 @@ import { printLua } from './tree/print.js'
 
 /** @import { Chunk } from './tree/nodes.js' */
 
-/** What is known of a script before it runs: numbers, by the names of local variables. @typedef {Readonly<Record<string, number>>} Known */
+/**
+ * Numbers that are known before a script runs, by the names of local variables. @typedef {Readonly<Record<string, number>>}
+ * Known
+ */
 
-/** Is told the name of each pass that ran, with the script as it is then. @typedef {(pass: string, chunk: Chunk) => void} Watch */
+/** Gets the name of each pass that ran, with the script as it is then. @typedef {(pass: string, chunk: Chunk) => void} Watch */
 
 /**
  * A script that does the same, for what is known of some of its variables.

@@ -9,8 +9,8 @@ import { withSections } from './source/sections.js'
 /** @import { Source } from './source/folder.js' */
 
 /**
- * Scripts for cells of one kind, in the order of their names, by what they decide: `decide`, batches of plans whose cells are all
- * of that kind, without refunds; `one`, one decision of one cell.
+ * Scripts for cells of one kind, in the order of their names. `decides` selects them: `decide` for batches of plans whose cells
+ * are all of that kind, without refunds; `one` for one decision of one cell.
  *
  * @param {readonly CellKind[]} kinds
  * @param {'decide' | 'one'} decides
@@ -24,7 +24,7 @@ export function kindScripts(kinds, decides) {
 }
 
 /**
- * The numbers that scripts of decisions and the store tell each other, beside those of the kinds of cells.
+ * The numbers that scripts of decisions and the store exchange, beside those of the kinds of cells.
  *
  * @param {Source} source
  */

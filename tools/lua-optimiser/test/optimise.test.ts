@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { optimise } from '../src/index.js'
 import { printLua } from '../src/tree/print.js'
 
-/** What becomes of a script, line by line. */
+/** An optimised script, line by line. */
 const optimised = (source: string, known = {}) => optimise(source, known).trimEnd().split('\n')
 
 describe('calls', () => {
@@ -170,7 +170,7 @@ describe('what is known', () => {
 })
 
 describe('what is not needed', () => {
-  test('goes, but not what asks Redis', () => {
+  test('goes, but a call of Redis stays', () => {
     const source = "local call = redis.call\nlocal a, b = 1, call('GET', 'x')\nlocal c = { }\nc[1] = 2\nreturn 3"
     expect(optimised(source)).toEqual(['local call = redis.call', "local b = call('GET', 'x')", 'return 3'])
   })

@@ -41,7 +41,7 @@ describe('includes', () => {
     expect(() => bundle('a', read)).toThrow('lua: include cycle: a -> b -> c -> b')
   })
 
-  test('of a file that is not there are refused, with the line that asks for it', () => {
+  test('of a missing file are rejected, with the line of the include', () => {
     expect(() => bundle('a', folder({ a: 'local x\n--- @include "kernels/gone"' }))).toThrow(
       'lua/a.lua:2: there is no lua/kernels/gone.lua',
     )

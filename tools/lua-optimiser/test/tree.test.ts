@@ -40,7 +40,7 @@ describe('a name', () => {
   )
 
   test.each(['return gone', 'local a = a', 'if KEYS[1] then local gone = 1 end return gone', 'gone = 1'])(
-    'that is not declared where it is used is told: %s',
+    'that is not declared where it is used is rejected: %s',
     (source) => expect(() => requireDeclared('x', source)).toThrow(/^x: (gone|a) is not declared/),
   )
 })

@@ -1,16 +1,16 @@
-// What running a piece of code may change: what may be left out, and what may change places.
+// Effects of running a piece of code: they decide what may be left out, and what may change places.
 import { below, walkAll } from '../tree/walk.js'
 
 /** @import { CallExpression, Expression, Local, Node } from '../tree/nodes.js' */
 
-/** What scripts call by these names computes and changes nothing. The names are set in shared/names.lua. */
+/** Functions of these names compute and change nothing. The names are set in shared/names.lua. */
 const PURE = new Set(
   'floor ceil max min packBytes unpackBytes sub rep format concat tonumber tostring type redis struct math string table'.split(
     ' ',
   ),
 )
 
-/** What asks Redis, which changes no variable of the script. */
+/** Calls of Redis, which change no variable of the script. */
 const REDIS = new Set(['call', 'tryCall'])
 
 /** Whether a call changes nothing, whatever its arguments do. @param {CallExpression} call */

@@ -1,4 +1,4 @@
-// Which function is called, where that can be told before the script runs.
+// The function that a call calls, where that is known before the script runs.
 import { walk } from '../tree/walk.js'
 import { usesIn } from './uses.js'
 
@@ -44,7 +44,7 @@ export function functionIn(tables, node) {
 }
 
 /**
- * Which function a call calls; undefined where that cannot be told.
+ * The function that a call calls. Undefined where that is unknown.
  *
  * @param {Chunk} chunk
  * @returns {(call: Node) => FunctionDeclaration | undefined}

@@ -1,4 +1,4 @@
-// What is known of a value without running anything.
+// Facts about a value without running anything.
 
 /** @import { Expression, Literal, Node } from '../tree/nodes.js' */
 

@@ -11,7 +11,7 @@ import { declaredBy, walk } from '../tree/walk.js'
  * @property {number} reads where its value is wanted
  * @property {number} writes assignments to it, the declaration apart
  * @property {number} fills assignments to entries of it
- * @property {Expression} [init] what it is declared with: nil for nothing; undefined if that cannot be told
+ * @property {Expression} [init] its initial value: nil for none; undefined if that is unknown
  * @property {IndexExpression[]} entries of a table, where entries are read or written
  */
 
@@ -52,7 +52,10 @@ export function usesIn(tree) {
   return all
 }
 
-/** What a declaration says of its `i`-th variable. @param {LocalStatement} node @param {number} i @returns {Expression | undefined} */
+/**
+ * The initial value of a declaration's `i`-th variable. @param {LocalStatement} node @param {number} i @returns {Expression |
+ * undefined}
+ */
 function initOf({ init, variables }, i) {
   if (init.length === variables.length) return init[i]
   return init.length === 0 ? nil() : undefined

@@ -8,10 +8,10 @@ import { replaceReturns } from './replace-returns.js'
 /** @import { CallExpression, Expression, FunctionDeclaration, Local, Statement } from '../tree/nodes.js' */
 
 /**
- * What becomes of the returns of a function.
+ * The treatment of a function's returns.
  *
  * @typedef {object} OnReturn
- * @property {(values: Expression[]) => Statement[]} [replace] what stands in their place; without it they stay
+ * @property {(values: Expression[]) => Statement[]} [replace] the statements in their place; without it they stay
  * @property {boolean} [isWanted] whether every way through the function has to return
  * @property {(local: Local) => boolean} isConstant whether a variable of the surroundings never changes
  */
@@ -20,7 +20,7 @@ import { replaceReturns } from './replace-returns.js'
  * @param {FunctionDeclaration} callee
  * @param {CallExpression} call
  * @param {OnReturn} onReturn
- * @returns {Statement[] | undefined} undefined where its returns cannot be told from its flow
+ * @returns {Statement[] | undefined} undefined where its flow does not determine its returns
  */
 export function expandCall(callee, call, { replace, isWanted = false, isConstant }) {
   const { parameters, body } = copy(callee)

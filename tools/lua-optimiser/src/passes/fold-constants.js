@@ -39,7 +39,10 @@ export function foldConstants(chunk) {
   })
 }
 
-/** Of other comparisons the opposite is another where an operand is no number. @type {Record<string, '==' | '~='>} */
+/**
+ * Comparisons with an opposite for all operands. Others have none where an operand is not a number. @type {Record<string, '==' |
+ * '~='>}
+ */
 const OPPOSITES = { '==': '~=', '~=': '==' }
 
 /** @param {UnaryExpression} node @returns {Expression} */
@@ -64,7 +67,7 @@ const COMPUTE = {
   '~=': (a, b) => a !== b,
 }
 
-/** What a comparison says of a number and itself. @type {Record<string, boolean>} */
+/** The result of comparing a number with itself. @type {Record<string, boolean>} */
 const OF_ITSELF = { '<': false, '>': false, '~=': false, '<=': true, '>=': true, '==': true }
 
 /** @param {BinaryExpression} node @returns {Expression} */
@@ -130,7 +133,7 @@ function foldIf(node, known) {
   return { ...node, clauses }
 }
 
-/** What is left of a condition, of which only the truth counts. @param {Expression} node @returns {Expression} */
+/** A condition, simplified: only its truth counts. @param {Expression} node @returns {Expression} */
 function foldCondition(node) {
   if (node.type !== 'LogicalExpression') return node
   const left = foldCondition(node.left)

@@ -22,7 +22,10 @@ export function inlineExpressions(chunk) {
   })
 }
 
-/** What a call gives, as an expression; undefined where it cannot be written as one. @param {CallExpression} call @param {FunctionDeclaration} callee */
+/**
+ * The result of a call as an expression. Undefined where it cannot be written as one. @param {CallExpression} call @param
+ * {FunctionDeclaration} callee
+ */
 function resultOf(call, callee) {
   const [only] = callee.body
   if (callee.body.length !== 1 || only?.type !== 'ReturnStatement' || only.arguments.length !== 1) return undefined

@@ -15,10 +15,10 @@ const SHORT = 6
 const MAX_ADDED = 60
 
 /**
- * What is asked while calls are replaced.
+ * Facts for replacing calls.
  *
  * @typedef {object} Work
- * @property {(call: Node) => FunctionDeclaration | undefined} calleeOf what a call calls that can be inlined
+ * @property {(call: Node) => FunctionDeclaration | undefined} calleeOf the function of a call that can be inlined
  * @property {(local: Local) => boolean} isConstant whether a variable never changes
  */
 
@@ -58,7 +58,10 @@ export function inlineStatements(chunk) {
   chunk.body = inBlock(chunk.body)
 }
 
-/** Writes down of every function in how many places it is called, before there are copies. @param {Chunk} chunk @param {Work['calleeOf']} calleeOf */
+/**
+ * Counts the places where each function is called, before there are copies. @param {Chunk} chunk @param {Work['calleeOf']}
+ * calleeOf
+ */
 function countCalls(chunk, calleeOf) {
   /** @type {Map<FunctionDeclaration, number>} */
   const counts = new Map()
@@ -87,7 +90,7 @@ function blocksOf(statement) {
 }
 
 /**
- * What stands in the place of a statement that is a call and no more, apart from where its results go.
+ * The replacement of a statement that is only a call and the assignment of its results.
  *
  * @param {Statement} statement
  * @param {Work} work
@@ -112,7 +115,7 @@ function replaceWhole(statement, { calleeOf, isConstant }) {
   return body && statement.type === 'LocalStatement' ? [declaration(targets, []), ...body] : body
 }
 
-/** What a statement is made of that may be nothing but a call. @param {Statement} statement @returns {Expression[]} */
+/** The values of a statement that may be only a call. @param {Statement} statement @returns {Expression[]} */
 function valuesOf(statement) {
   switch (statement.type) {
     case 'CallStatement':
@@ -141,7 +144,7 @@ const asStatement = (result) =>
  * @returns {Statement[] | undefined}
  */
 function hoistCall(statement, { calleeOf, isConstant }) {
-  /** What is evaluated before the call. @type {Node[]} */
+  /** Expressions that are evaluated before the call. @type {Node[]} */
   const before =
     statement.type === 'AssignmentStatement'
       ? statement.variables.filter((each) => each.type !== 'Identifier' || !each.local)
@@ -180,7 +183,10 @@ function calledName({ base }) {
   return named.type === 'Identifier' ? named.name : ''
 }
 
-/** What a statement evaluates once, before anything else, and come what may. @param {Statement} statement @returns {Expression[]} */
+/**
+ * Expressions that a statement always evaluates, once and before anything else. @param {Statement} statement @returns
+ * {Expression[]}
+ */
 function evaluatedFirst(statement) {
   if (statement.type === 'IfStatement') return statement.clauses.slice(0, 1).flatMap(({ condition }) => condition ?? [])
   if (statement.type === 'ForNumericStatement') return [statement.start, statement.end]

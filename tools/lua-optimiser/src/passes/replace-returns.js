@@ -26,7 +26,7 @@ export function replaceReturns(body, replace, isWanted) {
   /** @type {Clause[]} */
   const clauses = node.clauses.map((clause) => ({ ...clause }))
   if (clauses.at(-1)?.type !== 'ElseClause') clauses.push({ type: 'ElseClause', body: [] })
-  // What follows stands in one place only.
+  // The statements that follow are placed once only.
   const goingOn = clauses.filter((clause) => !alwaysReturns(clause.body))
   if (rest.length > 0 && goingOn.length > 1) return undefined
   if (rest.length > 0 && goingOn.some((clause) => clause.body.some(returnsIn))) return undefined

@@ -119,8 +119,9 @@ function isAll(words, known) {
 }
 
 /**
- * Reads beside what there is what follows from the kinds: `made/kinds` declares their numbers, and which of them have permits;
- * `made/cells` holds the cells, each in a section and a block of its own, as a function of Lua may have 200 local variables.
+ * Reads, beside the files, sources that follow from the kinds. `made/kinds` declares their numbers, and which of them have
+ * permits. `made/cells` holds the cells, each in a section and a block of its own, as a function of Lua may have 200 local
+ * variables.
  *
  * @param {ReadSource} read
  * @param {readonly CellKind[]} kinds

@@ -1,4 +1,4 @@
-// Numbers that Lua and the store tell each other: defined in the Lua, and given to the store by the build.
+// Numbers that Lua and the store exchange: defined in the Lua, and passed to the store by the build.
 
 /** Numbers by the names of the locals that hold them. @typedef {Readonly<Record<string, number>>} Constants */
 

@@ -2,7 +2,7 @@
 import { stripLine } from './strip-line.js'
 
 /**
- * What makes a kernel impure: a use of Redis. A kernel is a file in `kernels/`, or of a file in `cells/` what stands between
+ * Lines that make a kernel impure: uses of Redis. A kernel is a file in `kernels/`, or the part of a file in `cells/` between
  * the lines `--- @kernel` and `--- @state`.
  *
  * @param {string} name such as `kernels/bucket`

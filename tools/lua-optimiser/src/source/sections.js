@@ -1,4 +1,4 @@
-// Sections of a script: what stands between `--- @when bucket` and `--- @end`, which only some batches need.
+// Sections of a script: the lines between `--- @when bucket` and `--- @end`, which only some batches need.
 
 /**
  * The mark that a line of the source is, as it stands in the script. Marks stay, as comments, until the script is
@@ -23,7 +23,7 @@ export function sectionMark(line, where) {
  * @returns {string}
  */
 export function withSections(source, choice) {
-  /** Of the sections around the line at hand, whether each is wanted. @type {(boolean | undefined)[]} */
+  /** Whether each section around the current line is wanted. @type {(boolean | undefined)[]} */
   const around = []
   const lines = source.split('\n').filter((line) => {
     const [, section] = /^--@when (\w+)$/.exec(line) ?? []

@@ -1,4 +1,4 @@
-// Lines of Lua without comments. Knows as much of the grammar as it takes to tell comments, strings and code apart.
+// Lines of Lua without comments. Knows enough of the grammar to distinguish comments, strings and code.
 
 /**
  * One line's code, without its comment and the white space around it.

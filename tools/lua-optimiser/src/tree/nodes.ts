@@ -132,7 +132,7 @@ export interface LocalStatement {
   init: Expression[]
 }
 
-/** What can be assigned to. */
+/** The target of an assignment. */
 export type Target = Identifier | IndexExpression | MemberExpression
 
 export interface AssignmentStatement {
@@ -206,7 +206,7 @@ export interface ForGenericStatement {
 /** A line `--@when bucket` or `--@end`: where a section begins or ends. Stays where it is. */
 export interface MarkStatement {
   type: 'MarkStatement'
-  /** What stands after `--@`. */
+  /** The text after `--@`. */
   mark: string
 }
 

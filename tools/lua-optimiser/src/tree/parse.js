@@ -42,7 +42,7 @@ function requireSupported(node, source) {
   const isOpenFunction = node.type === 'FunctionDeclaration' && node.identifier && !node.isLocal
   if (!isSupported(node.type) || isOpenFunction) {
     const line = source.slice(0, rangeOf(node)[0]).split('\n').length
-    const what = isOpenFunction ? 'a function that is neither local nor kept in a table' : node.type
+    const what = isOpenFunction ? 'a function that is neither local nor in a table' : node.type
     throw new Error(`lua: line ${line}: ${what} is not supported`)
   }
   for (const child of below(node)) requireSupported(child, source)

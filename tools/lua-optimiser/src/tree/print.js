@@ -27,9 +27,9 @@ function strengthOf(operator) {
 }
 
 class Printer {
-  /** What each variable is called: as in the source, unless another in sight is. @type {Map<Local, string>} */
+  /** The name of each variable: that of the source, unless another variable in scope has it. @type {Map<Local, string>} */
   #names = new Map()
-  /** Names that are in sight at the statement at hand. @type {Set<string>} */
+  /** Names in scope at the current statement. @type {Set<string>} */
   #taken = new Set()
   #lines
 

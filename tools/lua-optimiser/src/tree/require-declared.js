@@ -1,12 +1,12 @@
 import { parseLua } from './parse.js'
 import { walk } from './walk.js'
 
-/** What scripts find in Redis, of the names that the project uses. */
+/** Globals of scripts in Redis, among the names that the project uses. */
 const GLOBALS = new Set(
   'ARGV KEYS cjson error ipairs math pairs redis select string struct table tonumber tostring type unpack'.split(' '),
 )
 
-/** What the store puts something else in place of: `DECISION`, `PARAMS`, `P1`. */
+/** Names that the store replaces: `DECISION`, `PARAMS`, `P1`. */
 const PLACEHOLDER = /^[A-Z]+\d?$/
 
 /**

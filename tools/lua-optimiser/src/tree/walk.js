@@ -69,8 +69,8 @@ export function walkAll(nodes, visit) {
 }
 
 /**
- * What becomes of the nodes of a tree. A statement may become several or none. Names that declare a variable are not
- * offered, what is assigned to is.
+ * Changes to the nodes of a tree. A statement may become several or none. Names that declare a variable are not offered.
+ * Targets of assignments are.
  *
  * @typedef {object} Changes
  * @property {(node: Expression) => Expression} [expression]
