@@ -26,7 +26,7 @@ function untilStopped(): Promise<void> {
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
-/** Whether a person says yes. Whatever else is said, and Ctrl-C, is a no. */
+/** Whether a person confirms with yes. Any other input, and Ctrl-C, is a no. */
 async function confirm(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   const leaving = new AbortController()

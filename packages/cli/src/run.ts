@@ -19,8 +19,8 @@ const GLOBAL: Readonly<Record<string, OptionSpec>> = {
 }
 
 /**
- * Runs one command line, without the program's name, and resolves to its exit code. Never rejects: what goes wrong is one
- * sentence on `stderr`.
+ * Runs one command line, without the program's name, and resolves to its exit code. Never rejects: an error is one sentence on
+ * `stderr`.
  */
 export async function run(args: readonly string[], given: Environment): Promise<number> {
   const environment = { ...given, stdout: new Terminal(given.stdout), stderr: new Terminal(given.stderr) }
@@ -58,7 +58,7 @@ function withoutCommand(args: readonly string[], { stdout, stderr, version }: Co
     stdout.write(`${version}\n`)
     return 0
   }
-  // A script that forgot the command must not go on as if all were fine.
+  // A script that forgot the command must not continue as if it had succeeded.
   const isAsked = values.help !== undefined
   ;(isAsked ? stdout : stderr).write(programHelp(COMMANDS, GLOBAL))
   return isAsked ? 0 : MISUSED

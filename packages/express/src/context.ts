@@ -29,8 +29,8 @@ export class ExpressContext extends RequestContext<Request> {
   }
 
   /**
-   * Known once a route has matched: to middleware on the route, not to `app.use`. Without what the router is mounted at:
-   * of that Express shows what the client wrote, `baseUrl`, which is another one in upper case and for each parameter.
+   * Known once a route has matched: to middleware on the route, not to `app.use`. The mount path of the router is left out.
+   * Express shows it only as the client wrote it (`baseUrl`), which varies with case and parameters.
    */
   get route(): string | undefined {
     const path: unknown = this.request.route?.path
@@ -47,7 +47,7 @@ export class ExpressContext extends RequestContext<Request> {
 
   /** As cookie-parser has verified it. */
   signedCookie(name: string): string | undefined {
-    // Without a secret, cookie-parser verifies none, and says so nowhere else.
+    // Without a secret, cookie-parser verifies none, and reports it nowhere else.
     const { signedCookies, secret } = this.request as Request & { secret?: unknown }
     if (!signedCookies || !secret) throw noSignedCookies('use cookie-parser with a secret before this limiter')
     return Object.hasOwn(signedCookies, name) ? signedCookieText(signedCookies[name]) : undefined
@@ -62,7 +62,7 @@ export class ExpressContext extends RequestContext<Request> {
   }
 }
 
-/** How Express keeps the setting: as it was given, and as the function that it makes of it. */
+/** Express stores the setting as it was given, and as the function that it makes of it. */
 interface ProxySettings {
   readonly 'trust proxy'?: unknown
   readonly 'trust proxy fn': (address: string, hop: number) => boolean
@@ -71,7 +71,7 @@ interface ProxySettings {
 /** By app: the setting may change. */
 const trusts = new WeakMap<object, { readonly isTrusted: unknown; readonly trust: ProxyTrust }>()
 
-/** Whether a chain of strangers is trusted to its end, longer than any number of proxies that is named. */
+/** Whether a chain of unknown proxies is trusted to its end. It is longer than any configured number of proxies. */
 function trustsAll(isTrusted: ProxySettings['trust proxy fn']): boolean {
   try {
     return Array.from({ length: 64 }, (_, hop) => isTrusted(`203.0.113.${hop}`, hop)).every(Boolean)

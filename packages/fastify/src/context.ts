@@ -16,7 +16,7 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
     return this.reply.raw
   }
 
-  /** With `useSemicolonDelimiter` Fastify takes what follows a semicolon for the query. */
+  /** With `useSemicolonDelimiter`, Fastify takes the text after a semicolon for the query. */
   override get path(): string {
     const path = pathOf(this.target)
     const end = path.indexOf(';')
@@ -55,7 +55,7 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
     return headerText(this.reply.getHeader(name))
   }
 
-  /** Fastify leaves a stream that is sent too late open, and what it holds. */
+  /** Fastify does not destroy a stream that is sent too late, so its resources would leak. */
   disableResponse(): void {
     this.reply.send = function send(this: FastifyReply, payload?: unknown) {
       discard(payload)
@@ -66,7 +66,7 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
   }
 }
 
-/** An application that sets both may mean either: then the path is taken to go on. */
+/** An application that sets both may mean either. The path is then taken to continue. */
 function splitsAtSemicolons({ server }: FastifyRequest): boolean {
   const { initialConfig } = server
   const { useSemicolonDelimiter } = (initialConfig.routerOptions ?? initialConfig) as typeof initialConfig
@@ -88,7 +88,7 @@ interface CookieSupport {
 /** By server: the setting never changes. */
 const trusts = new WeakMap<object, ProxyTrust>()
 
-/** Fastify does not show what `trustProxy` is. Requests have `ips` where it is set; what it makes of one shows the rest. */
+/** Fastify does not expose `trustProxy`. Requests have `ips` where it is set. Its result for a made-up request shows the rest. */
 function trustOf(request: FastifyRequest, app: object): ProxyTrust {
   if (request.ips === undefined) return 'none'
   const hops = Array.from({ length: 64 }, (_, i) => `203.0.113.${i}`)

@@ -7,10 +7,9 @@ import { withoutDetails } from './failure.js'
 export type RefusalHandler = (request: FastifyRequest, reply: FastifyReply, verdict: Verdict) => unknown
 
 /**
- * Responds to refused requests by a Fastify handler of yours: what it returns or resolves to is sent, or it calls
- * `reply.send`. Quota headers, `Retry-After` and `Cache-Control: no-store` are on the reply by then. The status is 429,
- * or 503 where nothing could decide, unless the handler sets another. An error that it throws or rejects with goes to Fastify's
- * error handler.
+ * Responds to refused requests by a Fastify handler of yours: its result is sent, or it calls `reply.send`. Quota headers,
+ * `Retry-After` and `Cache-Control: no-store` are on the reply by then. The status is 429, or 503 where nothing could decide,
+ * unless the handler sets another. An error that it throws or rejects with goes to Fastify's error handler.
  *
  * As with any handler, a request without a response stays open.
  *

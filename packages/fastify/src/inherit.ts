@@ -12,8 +12,8 @@ export interface RouteOptions extends Omit<FastifyRateLimitOptions, 'count' | 'b
   /** The hook of Fastify in which the limiter runs. @default the plugin's */
   readonly hook?: Phase
   /**
-   * Routes of one group share one limiter: 1 to 64 letters, digits, `_` and `-`. The first route of a group that is added
-   * says what it is; the others name the group alone.
+   * Routes of one group share one limiter: 1 to 64 letters, digits, `_` and `-`. The first route of a group that is added has
+   * its options; the others name only the group.
    */
   readonly group?: string
 }
@@ -77,7 +77,7 @@ function policyFor(where: string, plugin: Options, decidedBy: Options, own: Rout
   if (own.limits !== undefined || own.tiers !== undefined || own.policies !== undefined) return {}
   if (own.limit !== undefined && own.window !== undefined) return {}
   if (own.limit === undefined && own.window === undefined) {
-    // A tier of its own is for the plugin's tiers.
+    // A `tier` of its own selects one of the plugin's tiers.
     return { ...plugin, ...decidedBy }
   }
   const [named, missing] = own.limit === undefined ? (['window', 'limit'] as const) : (['limit', 'window'] as const)

@@ -29,7 +29,7 @@ declare module 'fastify' {
 }
 
 export interface RateLimitPluginOptions extends FastifyRateLimitOptions {
-  /** Whether routes that say nothing are limited, and unknown ones. With `false`, no limit is needed here. @default true */
+  /** Whether routes without options are limited, and unknown ones. With `false`, no limit is needed here. @default true */
   readonly global?: boolean
   /**
    * The hook of Fastify in which limiters run: `'onRequest'`, `'preParsing'`, `'preValidation'` or `'preHandler'`. From
@@ -105,7 +105,7 @@ async function plugin(app: FastifyInstance, given: RateLimitPluginOptions & (Lim
   }
   checkedPhase(phase)
   const everywhere = global ? { phase, hook: rateLimitHook(options) } : undefined
-  // A second registration adds a limit; routes are looked after by the first.
+  // A second registration adds a limit. The first one handles routes.
   const limiters = app.hasDecorator('rateLimit') ? undefined : new RouteLimiters(options, phase)
   if (limiters) decorate(app, options, limiters, everywhere?.hook.limiter)
   const limiterOf = (own: unknown, where: () => string) => (own === undefined ? everywhere : limiters?.of(own, where))
@@ -144,7 +144,7 @@ async function plugin(app: FastifyInstance, given: RateLimitPluginOptions & (Lim
   if (waitForStore) await storeReady(app, options.store)
 }
 
-/** A store that is away must not keep the server from starting: it decides by `unavailable` until it is there. */
+/** A store that is away must not prevent the start of the server: `unavailable` decides until it is back. */
 async function storeReady(app: FastifyInstance, store: FastifyRateLimitOptions['store']): Promise<void> {
   if (!store?.ready) return
   const { pluginTimeout = 10_000 } = app.initialConfig
@@ -157,7 +157,7 @@ async function storeReady(app: FastifyInstance, store: FastifyRateLimitOptions['
   clearTimeout(timer)
 }
 
-/** Adds what routes use. */
+/** Adds the decorators that routes use. */
 function decorate(
   app: FastifyInstance,
   options: FastifyRateLimitOptions,

@@ -18,7 +18,7 @@ export class RouteLimiters {
   readonly #byGroup = new Map<string, RouteLimiter>()
   readonly #taken: Set<string>
 
-  /** `phase`: when limiters run that say nothing of it. */
+  /** `phase`: the default hook of limiters. */
   constructor(plugin: FastifyRateLimitOptions, phase: Phase) {
     this.#plugin = plugin
     this.#phase = phase
@@ -26,8 +26,8 @@ export class RouteLimiters {
   }
 
   /**
-   * The limiter of what a route has as `config.rateLimit`; undefined with `false`. The HEAD route that Fastify adds beside GET
-   * brings the same object, and so has the same limiter.
+   * The limiter of a route's `config.rateLimit`. Undefined with `false`. The HEAD route that Fastify adds beside GET brings the
+   * same object, and so has the same limiter.
    *
    * @throws SluiceError `INVALID_POLICY`
    */

@@ -8,7 +8,7 @@ export type RefusalHandler = (ctx: Context, next: Next, verdict: Verdict) => unk
 /**
  * Responds to refused requests by a Koa middleware of yours. Quota headers, `Retry-After` and `Cache-Control: no-store`
  * are on the response by then. The status is 429, or 503 where nothing could decide, unless the handler sets another.
- * `next()` lets the request through to the route, uncharged and with the status from before; what the handler throws or
+ * `next()` admits the request to the route, uncharged and with the status from before. An error that the handler throws or
  * rejects with is an error of Koa.
  *
  * @example respond: handler((ctx, next, verdict) => { ctx.body = { code: 'SLOW_DOWN', retryAfterMs: verdict.retryAfterMs } })
@@ -39,7 +39,7 @@ export async function runHandler({ handler, status }: HandlerCall, ctx: Context,
   }
 }
 
-/** Puts back the status that the response has now, and whether Koa takes it for one that was set. */
+/** Returns a function that restores the present status of the response, and whether Koa takes it for one that was set. */
 function statusOf(ctx: Context): () => void {
   const { res } = ctx
   const response = ctx.response as Response & { _explicitStatus?: boolean }

@@ -37,8 +37,8 @@ export function rateLimit(options: KoaRateLimitOptions & LimitForm, ...uncalled:
   const { requestProperty: property } = guard
   const goOn = guard.holdsPermits ? goOnHolding : goOnFreely
 
-  // Not `async`: what is decided at once goes on at once, and what is not makes no more promises than it takes.
-  // By a key: bundlers rename a function inside another of its name.
+  // Not `async`: an immediate decision continues at once, and others make no more promises than needed. By a key: bundlers
+  // rename a function inside another of its name.
   const named = {
     rateLimit(ctx: Context, next: Next): Promise<void> | undefined {
       let outcome: Outcome | Promise<Outcome>
@@ -60,7 +60,7 @@ function fail(thrown: unknown): never {
   throw asFailure(thrown)
 }
 
-/** Puts an outcome on the response, and runs what comes next if it is to run. */
+/** Puts an outcome on the response, and calls `next` if the request is admitted. */
 function goOnFreely(outcome: Outcome, ctx: Context, next: Next, property: string): Promise<void> | undefined {
   const { proceed, verdict, headers, reply, error } = outcome
   const { res } = ctx
@@ -87,7 +87,7 @@ function goOnHolding(outcome: Outcome, ctx: Context, next: Next, property: strin
 async function isDone(ctx: Context): Promise<boolean> {
   // The handler responds by itself, maybe later.
   if (ctx.respond === false) return false
-  // Koa destroys the stream when the client has left; what feeds it may take longer.
+  // Koa destroys the stream when the client has left. Its source may take longer.
   if (ctx.body instanceof Stream) await streamEnd(ctx.body as never)
   return true
 }

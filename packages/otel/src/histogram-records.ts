@@ -20,7 +20,7 @@ export class HistogramRecords {
     this.#bounds = bounds
   }
 
-  /** Leaves out what was counted so far. */
+  /** Leaves out the counts so far. */
   skip(points: readonly HistogramPoint[]): void {
     for (const { labels, counts } of points) this.#before.set(JSON.stringify(labels), counts)
   }

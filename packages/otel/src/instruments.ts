@@ -5,11 +5,11 @@ import { HistogramRecords } from './histogram-records.js'
 /** Instruments that are collected together. */
 export interface Instruments {
   readonly observables: readonly Observable[]
-  /** Hands over what a snapshot says. Histograms are recorded: what they say reaches the exporter with this collection, too. */
+  /** Passes on a snapshot. Histograms are recorded: their records reach the exporter with this collection, too. */
   observe(snapshot: Snapshot, result: BatchObservableResult): void
 }
 
-/** An instrument for each metric. Histograms leave out what had been counted by the time of `first`. */
+/** An instrument for each metric. Histograms leave out the counts of `first`. */
 export function instrumentsOf(meter: Meter, first: Snapshot): Instruments {
   const numbers = METRICS.filter((metric) => metric.type !== 'histogram').map((metric) => ({
     metric,

@@ -5,7 +5,7 @@ import { instrumentsOf } from './instruments.js'
 import { providerOf, type SluiceMetricsOptions } from './options.js'
 
 export interface SluiceMetrics {
-  /** Ends the observation, and counting where nothing else reads the counts. Again, it does nothing. */
+  /** Ends the observation, and counting where nothing else reads the counts. A second call does nothing. */
   stop(): void
 }
 

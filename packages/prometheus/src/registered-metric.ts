@@ -1,10 +1,10 @@
 import type { HistogramPoint, Metric, MetricDescription, Snapshot } from '@sluice/core/metrics'
 import type { Metric as PromMetric, Registry } from 'prom-client'
 
-/** By which metrics of ours are known in a registry, whichever copy of this package put them there: what takes them out. */
+/** Marks our metrics in a registry, whichever copy of this package put them there. Its value removes them. */
 const WITHDRAW = Symbol.for('@sluice/prometheus: withdraw')
 
-/** Reads something of what is counted now. */
+/** Reads a part of the present counts. */
 export type Read = <Points>(read: (snapshot: Snapshot) => Points) => Points
 
 interface Value {
@@ -46,7 +46,7 @@ export class RegisteredMetric {
     return this.#name
   }
 
-  // prom-client cuts `_total` off here for a scrape as OpenMetrics, and would leave it off for all that follow.
+  // prom-client removes `_total` here for a scrape as OpenMetrics, and would omit it from all later scrapes.
   set name(_) {}
 
   /** The values that prom-client writes, or sends to the primary of `node:cluster`. */
@@ -61,7 +61,7 @@ export class RegisteredMetric {
   reset(): void {}
 
   /**
-   * Registers it, in place of what an earlier call registered.
+   * Registers it, in place of the metric of an earlier call.
    *
    * @throws Error where the name is taken by a metric of the application's
    */
@@ -70,7 +70,7 @@ export class RegisteredMetric {
     this.#register.registerMetric(this as unknown as PromMetric)
   }
 
-  /** Takes it out, unless the application has put another in its place. */
+  /** Removes it, unless the application has put another in its place. */
   remove(): void {
     const now: unknown = this.#register.getSingleMetric(this.#name)
     if (now === this) this.#register.removeSingleMetric(this.#name)

@@ -4,11 +4,11 @@ import { registryOf, type SluiceMetricsOptions } from './options.js'
 import { RegisteredMetric } from './registered-metric.js'
 
 export interface SluiceMetrics {
-  /** Takes the metrics out of the registry, and ends counting where nothing else reads the counts. Again, it does nothing. */
+  /** Removes the metrics from the registry, and ends counting where nothing else reads the counts. A second call does nothing. */
   stop(): void
 }
 
-/** One snapshot for all metrics of a scrape, which prom-client reads in one go: they agree, and are put together once. */
+/** One snapshot for all metrics of a scrape, which prom-client reads in one go: they agree, and the snapshot is made once. */
 class SnapshotOfScrape {
   readonly #counting: Counting
   #snapshot: Snapshot | undefined
@@ -17,7 +17,7 @@ class SnapshotOfScrape {
     this.#counting = counting
   }
 
-  /** Bound, as it is handed on. */
+  /** Bound, as it is passed on. */
   readonly read = <Points>(read: (snapshot: Snapshot) => Points): Points => {
     if (!this.#snapshot) {
       this.#snapshot = this.#counting.read()

@@ -86,7 +86,7 @@ function textOf(file: string): string {
   }
 }
 
-/** A pool for what keeps a connection of its own, as policies do: it makes none by itself. @throws UsageError */
+/** A pool for users with a connection of their own, such as policies: it opens none by itself. @throws UsageError */
 export async function poolFor(connectionString: string): Promise<unknown> {
   const { Client, Pool } = await import('pg')
   try {

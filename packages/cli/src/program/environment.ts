@@ -1,7 +1,7 @@
 /** Where a command writes; `process.stdout` is one. */
 export interface Output {
   write(text: string): unknown
-  /** Whether a person reads along: colours are only for people. */
+  /** Whether a person reads the output: colours are only for people. */
   readonly isTTY?: boolean
   /** Width in characters, where it is known. */
   readonly columns?: number | undefined
@@ -14,7 +14,7 @@ export interface Environment {
   readonly stderr: Output
   /** Asks a person on the terminal; absent where there is none. */
   readonly confirm?: (question: string) => Promise<boolean>
-  /** Resolves when the process is asked to end; `serve` ends then. Absent: it serves until the process is killed. */
+  /** Resolves when a signal requests the end of the process; `serve` ends then. Absent: it serves until the process is killed. */
   readonly untilStopped?: () => Promise<void>
   /** Version of the package. */
   readonly version: string

@@ -54,7 +54,7 @@ function unknownOption(name: string, known: readonly string[]): string {
   return `unknown option ${quoted(name)}${near ? `; did you mean --${near}?` : ''}`
 }
 
-/** In quotes and at most 40 characters, without what would steer a terminal. */
+/** In quotes and at most 40 characters, without characters that control a terminal. */
 export function quoted(text: string): string {
   return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text)
 }

@@ -2,7 +2,7 @@ import type { Terminal } from './terminal.js'
 
 const EVERY_MS = 1000
 
-/** Shows a person for how long something has been under way, once that is longer than a second. */
+/** Shows a person how long a step has been under way, once that is longer than a second. */
 export async function withProgress<Result>(
   stderr: Terminal,
   what: string,
@@ -15,7 +15,7 @@ export async function withProgress<Result>(
     return await work()
   } finally {
     clearInterval(timer)
-    // Away with the line.
+    // Clears the line.
     if (seconds > 0) stderr.steer('\r\u001b[K')
   }
 }

@@ -1,6 +1,6 @@
 import { inLine } from './terminal.js'
 
-/** Rows as people read them, below their headings. */
+/** Rows for people, below their headings. */
 export function tableOf(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [headings, ...rows].map((row) => row.map(inLine))
   const widths = headings.map((_, i) => Math.max(...all.map((row) => (row[i] as string).length)))

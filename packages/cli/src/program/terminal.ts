@@ -1,7 +1,7 @@
 import { escapeControls } from '@sluice/core/internal'
 import type { Output } from './environment.js'
 
-/** An output on which nothing that a command prints steers a terminal: names, identities and reasons may come from clients. */
+/** An output on which printed text never controls a terminal: names, identities and reasons may come from clients. */
 export class Terminal implements Output {
   readonly #output: Output
 
@@ -21,7 +21,7 @@ export class Terminal implements Output {
     this.#output.write(escapeControls(text))
   }
 
-  /** Prints as it is what the program itself steers the terminal with: colours, moves of the cursor. */
+  /** Prints the program's own control sequences unchanged: colours, moves of the cursor. */
   steer(text: string): void {
     this.#output.write(text)
   }

@@ -1,10 +1,10 @@
-/** Why a Redis cannot be asked, as a clause without a full stop, and what to do about it. */
+/** Why a Redis cannot be used, as a clause without a full stop, and the remedy. */
 export interface Cause {
   readonly what: string
   readonly advice: string
 }
 
-/** By what errors of the system, of TLS and of Redis read; the first that fits counts. */
+/** By the texts of errors of the system, of TLS and of Redis. The first that fits counts. */
 const CAUSES: readonly (Cause & { readonly pattern: RegExp })[] = [
   {
     pattern: /WRONGPASS|invalid password|invalid username-password/i,

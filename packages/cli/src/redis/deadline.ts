@@ -1,4 +1,4 @@
-/** How long everything together may take. */
+/** The time for everything together. */
 export class Deadline {
   readonly #endsAt: number
 

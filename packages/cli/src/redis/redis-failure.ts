@@ -1,6 +1,6 @@
 import { causeOf } from './causes.js'
 
-/** The connection is no use any more, or never was; `advice` says what to do. */
+/** The connection is unusable; `advice` is the remedy. */
 export class Unreachable extends Error {
   readonly advice: string
 
@@ -21,7 +21,7 @@ export class NotPermitted extends Error {
   }
 }
 
-/** Turns whatever the client rejects with into one of ours, without credentials. `command` as an ACL names it. */
+/** Turns any error of the client into one of ours, without credentials. `command` as an ACL names it. */
 export function failureOf(error: unknown, command: string, where: string): Error {
   if (error instanceof Unreachable || error instanceof NotPermitted) return error
   const text = error instanceof Error ? error.message : String(error)

@@ -3,7 +3,7 @@ import type { Deadline } from './deadline.js'
 import { failureOf, NotPermitted, type Unreachable } from './redis-failure.js'
 import { addressOf, nodeName, type Target } from './target.js'
 
-/** Longest wait for a connection, and for one answer, in ms. */
+/** Longest wait for a connection, and for one reply, in ms. */
 const CONNECT_MS = 5000
 const ANSWER_MS = 3000
 
@@ -13,16 +13,16 @@ export type Info = Readonly<Record<string, string>>
 /** A connection to one Redis process, over which commands that read are sent. */
 export class Server {
   readonly target: Target
-  /** How findings name it. */
+  /** Its name in findings. */
   readonly name: string
-  /** Whether it was given a password and wants none. */
+  /** Whether a password was given and none is needed. */
   readonly hasNeedlessPassword: boolean
   readonly #client: Redis
   readonly #deadline: Deadline
   #failure: Unreachable | undefined
   #hasAnswered = false
   #info: Promise<Info> | undefined
-  /** Commands that it refused, as an ACL names them, with the findings that are missing for it. */
+  /** Commands that it refused, as an ACL names them, with the checks that are missing because of it. */
   readonly #denied = new Map<string, Set<string>>()
 
   private constructor(client: Redis, target: Target, deadline: Deadline, hasNeedlessPassword: boolean) {
@@ -50,7 +50,7 @@ export class Server {
     return this.target.username ?? 'default'
   }
 
-  /** Every command that was not permitted, with what could not be looked at for that. */
+  /** Every command that was not permitted, with the checks that are missing because of it. */
   get denied(): ReadonlyMap<string, ReadonlySet<string>> {
     return this.#denied
   }
@@ -80,7 +80,7 @@ export class Server {
     }
   }
 
-  /** The same, but resolves to undefined where it is not permitted, and notes what for. */
+  /** The same, but resolves to undefined where it is not permitted, and notes the missing check. */
   async tryCall(purpose: string, command: string, ...args: (string | number)[]): Promise<unknown> {
     try {
       return await this.call(command, ...args)
@@ -91,19 +91,19 @@ export class Server {
     }
   }
 
-  /** Notes that something could not be looked at. */
+  /** Notes a check that could not be made. */
   deny(command: string, purpose: string): void {
     const purposes = this.#denied.get(command) ?? new Set()
     this.#denied.set(command, purposes.add(purpose))
   }
 
-  /** Asked once. @throws NotPermitted, Unreachable */
+  /** Read once. @throws NotPermitted, Unreachable */
   info(): Promise<Info> {
     this.#info ??= this.call('INFO').then((text) => fieldsOf(String(text)))
     return this.#info
   }
 
-  /** One setting; undefined where settings are not to be seen. */
+  /** One setting. Undefined where settings cannot be read. */
   async setting(purpose: string, name: string): Promise<string | undefined> {
     const reply = await this.tryCall(purpose, 'CONFIG', 'GET', name)
     return Array.isArray(reply) && reply.length === 2 ? String(reply[1]) : undefined
@@ -129,12 +129,12 @@ function clientFor({ host, port, path, tls }: Target): Redis {
     ...(path === undefined ? { host, port } : { path }),
     ...(tls && { tls: { ...tls, ...(isAddress(host) ? {} : { servername: host }) } }),
     lazyConnect: true,
-    // One try: a doctor that waits for Redis to get well has nothing to say.
+    // One attempt: a doctor that waits for Redis to recover has nothing to report.
     retryStrategy: () => null,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     connectTimeout: CONNECT_MS,
-    // Nothing is sent but what is asked for here, in the plain protocol that every server speaks.
+    // Only the commands of this class are sent, in the protocol that every server supports.
     protocol: 2,
     disableClientInfo: true,
     enableReadyCheck: false,
@@ -159,7 +159,7 @@ async function open(client: Redis, { username, password, db }: Target, deadline:
   }
 }
 
-/** Resolves to false if Redis wants no password. */
+/** Resolves to false if Redis needs no password. */
 async function logIn(
   client: Redis,
   username: string | undefined,

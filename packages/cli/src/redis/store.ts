@@ -21,12 +21,12 @@ export async function withStore<Result>(
 ): Promise<Result> {
   const target = givenTarget(values, environment)
   const client = clientFor(target, await isCluster(target), false)
-  // The store says what is wrong.
+  // The store's error explains it.
   client.on('error', () => {})
   const store = redisStore(client, {
     prefix: String(values.prefix ?? 'sluice:'),
     timeout: TIMEOUT_MS,
-    // To be asked for them: this process refuses no request.
+    // On, so that they can be queried: this process refuses no request.
     offenders: true,
     warnings: { SLUICE_STORE_UNAVAILABLE: false },
   })
@@ -42,7 +42,7 @@ export async function withStore<Result>(
 
 /** @throws UsageError, Unreachable */
 export async function isCluster(target: Target): Promise<boolean> {
-  // Its errors say what to do where there is no connection.
+  // Its errors name the remedy where there is no connection.
   const server = await Server.connect(target, new Deadline(TIMEOUT_MS))
   try {
     return (await server.info()).cluster_enabled === '1'
@@ -51,7 +51,7 @@ export async function isCluster(target: Target): Promise<boolean> {
   }
 }
 
-/** `reconnects`: whether it tries again and again, as a server does; a command has its end instead. */
+/** `reconnects`: whether it tries again and again, as a server does. A command ends instead. */
 export function clientFor(
   { host, port, path, tls, username, password, db }: Target,
   isCluster: boolean,

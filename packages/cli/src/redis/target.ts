@@ -36,7 +36,7 @@ export function targetOf(source: string, text: string, tls: ConnectionOptions): 
       ...credentials,
     }
   }
-  // IPv6 addresses stand in brackets in a URL, and nowhere else.
+  // IPv6 addresses are in brackets in a URL, and nowhere else.
   const host = url.hostname.replace(/^\[|\]$/g, '') || 'localhost'
   return {
     host,
@@ -47,7 +47,7 @@ export function targetOf(source: string, text: string, tls: ConnectionOptions): 
   }
 }
 
-/** As people write it, without credentials: `localhost:6379 (database 1, TLS)`. */
+/** The server for people, without credentials: `localhost:6379 (database 1, TLS)`. */
 export function addressOf({ host, port, path, db, tls }: Target): string {
   const details = [...(db === 0 ? [] : [`database ${db}`]), ...(tls ? ['TLS'] : [])]
   return `${path ?? nodeName(host, port)}${details.length > 0 ? ` (${details.join(', ')})` : ''}`

@@ -4,7 +4,7 @@ import { MAX_ADDRESSES } from './bounds.js'
 /** Most characters of an address with its brackets, port and zone. */
 const LONGEST_ADDRESS = 100
 
-/** An address without port, brackets and zone, IPv4 in IPv6 as IPv4; undefined where the text is none. */
+/** An address without port, brackets and zone, IPv4-mapped IPv6 as IPv4. Undefined where the text is none. */
 export function addressIn(text: string): string | undefined {
   if (text.length > LONGEST_ADDRESS) return undefined
   const [, inBrackets] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(text) ?? []
@@ -17,7 +17,7 @@ export function addressIn(text: string): string | undefined {
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128']
 
-/** Networks of proxies whose word on clients is believed. */
+/** Networks of proxies whose information on clients is trusted. */
 export class TrustedProxies {
   readonly #networks = new BlockList()
 
@@ -27,7 +27,7 @@ export class TrustedProxies {
    */
   constructor(networks: readonly string[]) {
     for (const network of networks.flatMap((each) => (each === 'loopback' ? LOOPBACK : [each]))) this.#add(network)
-    // As adapters look for frameworks that trust everyone, in networks or in parts of them.
+    // As adapters check for frameworks that trust everyone, in networks or in parts of them.
     if (Array.from({ length: 64 }, (_, i) => this.has(`203.0.113.${i}`)).every(Boolean)) {
       throw new Error('expected your proxies alone, got all addresses: any client could choose its own')
     }
@@ -51,8 +51,8 @@ export class TrustedProxies {
 }
 
 /**
- * The client's address in a list that each proxy adds to at its end: the last one that is no trusted proxy. Where all are, the
- * first of those that are addresses. Undefined where the last is no address, or where more are trusted than are looked at.
+ * The client's address in a list that each proxy appends to: the last one that is no trusted proxy. Where all are trusted, the
+ * first of the valid addresses. Undefined where the last is no address, or where more are trusted than are read.
  */
 export function clientIn(list: string, trusted: TrustedProxies): string | undefined {
   let client: string | undefined

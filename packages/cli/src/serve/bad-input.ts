@@ -1,5 +1,5 @@
 export interface BadInputOptions {
-  /** Whether the rest of what the caller sends is unknown, so that the connection ends. @default false */
+  /** Whether the rest of the caller's data is unknown, so that the connection ends. @default false */
   readonly ends?: boolean
   /** Whether the client of a gateway is to blame: it reads the message. @default false: the gateway, or a caller of `json` */
   readonly byClient?: boolean

@@ -12,7 +12,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 const OUTCOME = 'expected none: a decider does not see what becomes of a request'
 const CODE = 'expected none of code: a decider has none'
-/** Policies and overrides that are looked at in one go. */
+/** Policies and overrides that are checked in one go. */
 const MAX_AT_ONCE = 500
 const BUILT_IN = /^(ip|path|method|everyone|credentials|header:.+|cookie:.+)$/
 

@@ -14,15 +14,18 @@ const SENTENCES: Readonly<Record<number, string>> = {
   431: 'expected fewer bytes of headers',
 }
 
-/** For how long what still comes is read before a connection is closed, in ms: closed at once, its last answer could be lost. */
+/**
+ * The time, in ms, for which further data is read before a connection is closed. If it closed at once, the last response could
+ * be lost.
+ */
 const LINGER_MS = 1000
 
 /**
- * Answers what is no request, or none in time, and ends its connection. A gateway passes on what its client has sent: only that
- * it takes too long is the gateway's own.
+ * Responds to data that is no request, or none in time, and ends its connection. A gateway passes on its client's data. Only a
+ * timeout is the gateway's own fault.
  */
 export function refuseUnreadable(server: Server, refusalOf: Dialect['refusalOf']): void {
-  /** Requests that are not answered, by connection. */
+  /** Requests without a response, by connection. */
   const open = new WeakMap<object, number>()
   const ending = new WeakSet<Duplex>()
   server.on('request', ({ socket }, response: ServerResponse) => {
@@ -30,7 +33,7 @@ export function refuseUnreadable(server: Server, refusalOf: Dialect['refusalOf']
     response.once('close', () => open.set(socket, (open.get(socket) ?? 1) - 1))
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    // More of what is unreadable already.
+    // More of the unreadable data.
     if (ending.has(socket)) return
     // A response sent now would be taken for that to a request before it.
     const isFree = !open.get(socket)

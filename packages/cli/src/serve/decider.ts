@@ -7,18 +7,18 @@ import type { DescribedRequest } from './described-request.js'
 
 export type Decide = (request: DescribedRequest) => Decision | Promise<Decision>
 
-/** The name under which metrics are counted, as that of `rateLimit({ policies })`: it is in the keys, too. */
+/** The name in metrics and keys, like that of `rateLimit({ policies })`. */
 const LIMITER = 'default'
 
 export interface DeciderOptions {
   readonly policies: Policies
   readonly store: Store
   readonly unavailable: NonNullable<UnavailableOptions['unavailable']>
-  /** Whether callers say what a request costs. */
+  /** Whether callers give the cost of a request. */
   readonly takesCosts: boolean
-  /** How a proxy that all requests seem to come from becomes trusted, for a warning. */
+  /** The remedy, for a warning, where all requests seem to come from one proxy. */
   readonly proxyRemedy: string
-  /** Called with what no caller is to blame for. */
+  /** Called with failures that no caller caused. */
   readonly onFailure: (error: unknown) => void
 }
 
@@ -33,7 +33,7 @@ export function makeDecider(options: DeciderOptions): Decide {
     ...(takesCosts && { cost: ({ cost = 1 }: DescribedRequest) => cost }),
   })
   const failed = (error: unknown): Decision => {
-    // Such as a tier that the document does not have: what callers name is looked up in the document.
+    // Such as a tier that the document does not have: names of callers are looked up in the document.
     if (takesCosts && error instanceof SluiceError) return failedDecision(400, error.message)
     onFailure(error)
     return failedDecision(500)

@@ -1,10 +1,10 @@
 import { type HttpContext, noSignedCookies, pathOf, type RawResponse } from '@sluice/core/http'
 import type { DescribedRequest } from './described-request.js'
 
-/** A described request as the core sees requests. Nothing of the decider's own connection is in it. */
+/** A described request in the form of the core, without the decider's own connection. */
 export class DecisionContext implements HttpContext<DescribedRequest> {
   readonly request: DescribedRequest
-  /** The response is the gateway's to send: here is none to wait for. */
+  /** The gateway sends the response: there is none to wait for. */
   readonly response: RawResponse = { on() {}, removeListener() {} }
   readonly proxyTrust = 'named'
   readonly proxyRemedy: string

@@ -26,13 +26,13 @@ const BY = { decided: 'store', unavailable: 'process', listed: 'list' } as const
 export function decisionOf({ proceed, verdict, headers, reply }: Outcome): Decision {
   const decidedBy = verdict ? BY[verdict.kind] : 'none'
   if (proceed) return { allowed: true, status: 200, decidedBy, verdict, headers, body: '' }
-  // Its length is the sender's concern.
+  // The sender sets its length.
   const sent = headers.filter(([name]) => name.toLowerCase() !== 'content-length')
   const body = typeof reply?.body === 'string' ? reply.body : ''
   return { allowed: false, status: reply?.status ?? 500, decidedBy, verdict, headers: sent, body }
 }
 
-/** A refusal that no policy has given: the request could not be decided on. */
+/** A refusal without a policy: the request could not be decided on. */
 export function failedDecision(status: 400 | 500, detail?: string): Decision {
   const title = status === 400 ? 'Bad Request' : 'Internal Server Error'
   const headers: HeaderField[] = [

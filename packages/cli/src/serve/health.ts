@@ -2,13 +2,13 @@ import type { Answer } from './server.js'
 
 /** The content of a response to a probe. Nothing in it is a secret, as probes show no token. */
 export interface Health {
-  /** Whether it is to be sent requests: not once it was asked to end, though it decides on those that still come. */
+  /** Whether it should get requests: not once a signal has requested its end, though it decides on those that still come. */
   readonly isReady: boolean
-  /** Whether the store can be asked; where it cannot, each process decides by itself, and is ready all the same. */
+  /** Whether the store is available. Where it is not, each process decides by itself, and is ready all the same. */
   readonly store: 'available' | 'unavailable'
   /** The version of the document in force. */
   readonly version: string
-  /** Whether the document as it is now is in force: not where it is wrong, or cannot be read. */
+  /** Whether the present document is in force: not where it is wrong, or cannot be read. */
   readonly isCurrent: boolean
 }
 

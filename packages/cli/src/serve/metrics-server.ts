@@ -13,9 +13,9 @@ export interface MetricsSettings
 }
 
 /**
- * Shows metrics and, of a store that is given, the identities that it refuses most.
+ * Shows metrics and, where a store is given, the identities that it refuses most.
  *
- * @throws what Node does where it cannot listen
+ * @throws Node's error where it cannot listen
  */
 export function startMetricsServer(
   { host, port, tls, maxConnections, onProblem, token }: MetricsSettings,
@@ -47,7 +47,7 @@ function checkCaller({ method, headers }: IncomingMessage, token: Token | undefi
   }
 }
 
-/** A name may be one that a page in a browser on this machine has pointed here, to read what its operator alone may. */
+/** A page in a browser on this machine may point a name here, to read data of the operator. */
 function checkHost({ headers: { host = '' } }: IncomingMessage): void {
   const name = host.replace(/:\d*$/, '')
   if (name === 'localhost' || isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0) return

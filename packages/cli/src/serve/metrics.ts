@@ -20,7 +20,7 @@ export async function countMetrics(): Promise<Metrics> {
   return { read: () => register.metrics(), stop }
 }
 
-/** Reads what all workers of this process have counted. */
+/** Reads the counts of all workers of this process. */
 export async function metricsOfWorkers(): Promise<Metrics> {
   const { AggregatorRegistry } = await import('prom-client')
   const all = new AggregatorRegistry()

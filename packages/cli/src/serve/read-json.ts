@@ -27,7 +27,7 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-/** Not by `for await`, which would close the connection of a body that is too large before that is answered. */
+/** Not by `for await`, which would close the connection of a body that is too large before the response. */
 function bytesOf(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []

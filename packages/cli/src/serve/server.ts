@@ -6,7 +6,7 @@ import * as bounds from './bounds.js'
 import { refuseUnreadable } from './client-errors.js'
 import type { Dialect } from './dialects/dialect.js'
 
-/** Answers a request to one path. @throws BadInput, at once or later, before anything is sent */
+/** Responds to a request to one path. @throws BadInput, at once or later, before anything is sent */
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>
 
 export interface ServerSettings {
@@ -18,16 +18,16 @@ export interface ServerSettings {
   /** The routes, by path. */
   readonly routes: ReadonlyMap<string, Answer>
   readonly refusalOf?: Dialect['refusalOf']
-  /** Aborted before it ends: from then on each response ends its connection, so that callers go elsewhere. */
+  /** Aborted before it ends. From then on each response ends its connection, so that callers connect elsewhere. */
   readonly leaving?: AbortSignal
-  /** Called with what no caller is to blame for, and what callers get wrong: one of a few kinds, and a sentence. */
+  /** Called with failures of the decider and mistakes of callers: one of a few kinds, and a sentence. */
   readonly onProblem: (kind: string, message: string) => void
 }
 
 /** A decider's server while it runs. */
 export interface RunningServer {
   readonly port: number
-  /** Takes no more requests, and resolves once those under way are answered; at the latest after `withinMs`. */
+  /** Takes no more requests, and resolves once those under way have responses; at the latest after `withinMs`. */
   close(withinMs: number): Promise<void>
 }
 
@@ -36,7 +36,7 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
   const { leaving } = settings
   const open = new Set<ServerResponse>()
   const server = serverFor(settings, (request, response) => {
-    // A caller that has left has no address. It reads no answer, and is charged for none.
+    // A caller that has left has no address. It reads no response, and is charged for none.
     if (request.socket.remoteAddress === undefined) {
       request.socket.destroy()
       return
@@ -64,7 +64,7 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
 
 function serverFor({ tls, maxConnections, refusalOf }: ServerSettings, listener: (...args: Exchange) => void): Server {
   const options: ServerOptions = {
-    // Whatever NODE_OPTIONS says: two lengths in one request are two requests to some proxy.
+    // Independent of NODE_OPTIONS: two lengths in one request are two requests to some proxy.
     insecureHTTPParser: false,
     maxHeaderSize: bounds.MAX_HEADER_BYTES,
     headersTimeout: bounds.HEADERS_WITHIN_MS,
@@ -79,7 +79,7 @@ function serverFor({ tls, maxConnections, refusalOf }: ServerSettings, listener:
       )
     : createServer(options, listener)
   server.maxConnections = maxConnections
-  // Beyond its own bound Node leaves headers out silently, and they may be the gateway's: lines are counted here.
+  // Node silently drops headers beyond its own bound, and they may be the gateway's: lines are counted here.
   server.maxHeadersCount = 0
   server.timeout = bounds.SILENT_MS
   refuseUnreadable(server, refusalOf)
@@ -109,7 +109,7 @@ function routeOf({ url, rawHeaders }: IncomingMessage, { routes }: ServerSetting
   return route
 }
 
-/** As it was sent: nothing is decoded, and no other form stands for it. */
+/** As it was sent: nothing is decoded, and no other form is accepted. */
 function pathIn(url = ''): string {
   const query = url.indexOf('?')
   return query < 0 ? url : url.slice(0, query)
@@ -152,7 +152,7 @@ function listening(server: Server, { host, port, onProblem }: ServerSettings): P
     server.once('error', reject)
     server.listen(port, host, () => {
       server.removeListener('error', reject)
-      // Such as too many open files: those that are open are served.
+      // Such as too many open files: open connections are served.
       server.on('error', (error) => onProblem('500', `a connection could not be accepted: ${error.message}`))
       resolve()
     })

@@ -5,12 +5,12 @@ import { Unreachable } from '../redis/redis-failure.js'
 import { clientFor, isCluster } from '../redis/store.js'
 import { addressOf, type Target } from '../redis/target.js'
 
-/** Where a decider counts. */
+/** The place of a decider's counts. */
 export interface State {
   readonly store: Store
-  /** In words. */
+  /** Its description for people. */
   readonly name: string
-  /** For documents that are in Redis, too. */
+  /** Also used for documents in Redis. */
   readonly client: Redis | Cluster | undefined
   readonly isAvailable: () => boolean
   close(): Promise<void>
@@ -36,7 +36,7 @@ export async function redisState(
   stderr: Output,
 ): Promise<State> {
   const client = clientFor(target, knownCluster || (await isClusterOr(target, stderr)), true)
-  // The store says what is wrong.
+  // The store's error explains it.
   client.on('error', () => {})
   const store = redisStore(client, { prefix, offenders })
   await store.ready()

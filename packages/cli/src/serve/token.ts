@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 
-/** The secret that callers show. Compared in a time that says nothing of it. */
+/** The secret of callers. The time of a comparison reveals nothing of it. */
 export class Token {
   readonly #hash: Buffer
 

@@ -1,7 +1,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import type { Environment } from '../program/environment.js'
 
-/** Between the end of a worker and its successor, in ms: what ends at once must not take a core for that. */
+/** Between the end of a worker and its successor, in ms: workers that end at once must not use up a core. */
 const RESTART_AFTER_MS = 1000
 
 /** The settings that the process above the workers needs. */
@@ -12,7 +12,7 @@ export interface Supervised {
 
 /**
  * Runs this command line in several processes, which share the address, and starts another where one ends by itself. The first
- * goes ahead, so that what is wrong is reported once. Resolves to the exit code when all have ended.
+ * starts alone, so that a problem is reported once. Resolves to the exit code when all have ended.
  */
 export function superviseWorkers(
   { workers, dialectName }: Supervised,
@@ -45,7 +45,7 @@ export function superviseWorkers(
       worker.once('exit', (code, signal) => {
         alive.delete(worker)
         if (isStopping || listening === 0) {
-          // The one that went ahead could not start, and has said why.
+          // The first one could not start, and has reported why.
           if (alive.size === 0) resolve(isStopping ? 0 : (code ?? 1))
           return
         }

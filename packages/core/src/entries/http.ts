@@ -1,5 +1,5 @@
 /**
- * `@sluice/core/http`: what an adapter is made of. It describes a framework's request as an `HttpContext`, has a guard
+ * `@sluice/core/http`: the parts of an adapter. An adapter describes a framework's request as an `HttpContext`, has a guard
  * decide on it, and puts the outcome on the framework's response.
  */
 

@@ -1,6 +1,6 @@
 /**
- * `@sluice/core/internal`: what the other `@sluice/` packages need of the core beyond its public entries. It is not for
- * users: versions of the core promise nothing about it (semver does not cover it), and every one may change it.
+ * `@sluice/core/internal`: parts of the core that the other `@sluice/` packages need beyond its public entries. It is not for
+ * users: semver does not cover it, and every version may change it.
  */
 
 export { PathTree } from '../http/identity/path-tree.js'

@@ -1,6 +1,6 @@
 /**
- * `@sluice/core/metrics`: what limiters and stores of this process do, counted in plain numbers. Exporters such as
- * `@sluice/prometheus` read them when they are asked.
+ * `@sluice/core/metrics`: counts of the limiters and stores of this process, in plain numbers. Exporters such as
+ * `@sluice/prometheus` read them on collection.
  */
 
 export { type Counting, METRICS, startCounting } from '../metrics/counting.js'

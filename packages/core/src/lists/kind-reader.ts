@@ -10,15 +10,15 @@ import { standardValue } from './standard-value.js'
 
 type Key<Subject> = KeyFunction<Subject> | undefined
 
-/** Keys that a limiter has beside those of its policy, by their kind; undefined where there is none of the kind. */
+/** A limiter's keys beside those of its policy, by their kind. Undefined where there is none of the kind. */
 export type MoreKeys<Subject> = (kind: string) => KeyFunction<Subject> | undefined
 
-/** As `byIp()` groups addresses where nothing else is said. */
+/** The default of `byIp()`. */
 const STANDARD_IPV6_PREFIX = 64
 /** A value of every kind: of credentials it is a scheme and a token. */
 const PROBE = 'Probe 1'
 
-/** The identities of a request, or of what else a limiter is asked for, by the keys of its policy. */
+/** The identities of a request, or of another argument of a limiter, by the keys of its policy. */
 export class KindReader<Subject> implements ListKeys {
   /** The kinds that there are, for messages. */
   readonly all: readonly string[]
@@ -60,9 +60,9 @@ export class KindReader<Subject> implements ListKeys {
   }
 
   /**
-   * The value of a kind, as it is counted; of `ip` the address itself. Undefined where a request has none.
+   * The counted value of a kind; for `ip`, the address itself. Undefined where a request has none.
    *
-   * @throws RequestFault where the request gets it wrong: it would be on no list otherwise, whoever sends it
+   * @throws RequestFault for an invalid value, which otherwise would be on no list, whoever sends it
    */
   read(kind: string, subject: Subject, context: HttpContext<Subject>): string | undefined {
     if (kind === 'ip') {

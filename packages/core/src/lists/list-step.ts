@@ -8,11 +8,11 @@ import type { DenyOptions, ListItem, ListOptions, ListPredicate } from './option
 
 /** A request, or another argument of a limiter, as lists see it. */
 export interface ListSubject {
-  /** The value of a kind as it is counted, of `ip` the address; undefined where there is none. */
+  /** The counted value of a kind; for `ip`, the address. Undefined where there is none. */
   valueOf(kind: string): string | undefined
-  /** Asks a function of the user's; undefined where there is nothing to ask it of. */
+  /** Calls a function of the user's. Undefined where there is no request to call it with. */
   readonly ask: ((predicate: ListPredicate<never>) => unknown) | undefined
-  /** Whether it can have chosen its address: then it is on no list that allows addresses. Asked only where there is one. */
+  /** Whether the client could choose its address: then it is on no list that allows addresses. Called only where there is one. */
   readonly hasForgeableAddress: () => boolean
 }
 
@@ -96,7 +96,7 @@ export class ListStep {
     this.#pending = this.#sources.map(({ list }) => list).filter(({ pending }) => pending)
   }
 
-  /** While a list cannot be asked yet: resolves when all can be. Decisions wait for it. */
+  /** Set until all lists are loaded, and resolves then. Decisions wait for it. */
   get pending(): Promise<unknown> | undefined {
     if (this.#pending.length === 0) return undefined
     this.#pending = this.#pending.filter(({ pending }) => pending)
@@ -178,7 +178,7 @@ function allowsAddresses({ kind, allow }: Group): boolean {
   return allow.length > 0 && (kind === 'ip' || kind.split('+').includes('ip'))
 }
 
-/** A kind that nothing of a request is of would be a list that is silently absent. */
+/** A list of a kind that no request has would be silently absent. */
 function checkKinds(where: string, effect: string, items: readonly ListItem<never>[], kinds: Kinds): void {
   for (const list of items.filter(isList)) {
     if (list.forStore) continue
@@ -215,7 +215,7 @@ function identityOf(kind: string, value: string): ListedIdentity {
 }
 
 /**
- * The lists that options name. `denyOptions`: what may stand beside `lists` in `deny`.
+ * The lists that options name. `denyOptions`: the options allowed beside `lists` in `deny`.
  *
  * @throws SluiceError `INVALID_POLICY`
  */

@@ -14,7 +14,7 @@ import { standardValue } from './standard-value.js'
  */
 export type ListedValues = Readonly<Record<string, readonly (KeyValue | readonly KeyValue[])[]>>
 
-/** As `byIp()` groups addresses where nothing else is said. */
+/** The default of `byIp()`. */
 const STANDARD_KEYS: ListKeys = {
   valueOf: (kind, raw) => (Array.isArray(raw) ? undefined : standardValue(kind, String(raw))),
   ipv6Prefix: 64,

@@ -1,7 +1,7 @@
 import type { HttpContext } from '../request/context.js'
 import type { List } from '../store/list.js'
 
-/** Whether a request, or what else the limiter is asked for, is on a list: true or false, at once. */
+/** Whether a request, or another argument of the limiter, is on a list: true or false, at once. */
 export type ListPredicate<Subject> = (subject: Subject, context: HttpContext<Subject>) => boolean
 
 export type ListItem<Subject> = List | ListPredicate<Subject>
@@ -17,8 +17,8 @@ export interface DenyOptions<Subject> {
 export interface ListOptions<Subject> {
   /**
    * Identities that are admitted without being charged: `list({ … })`, `ipRanges([…])`, `fileList(path)`, or a function of
-   * the request; one, or several. An entry here wins over any in `deny` but one of the same kind that is as narrow:
-   * of ranges of addresses the smallest wins, and a tie denies. @default none
+   * the request; one, or several. An entry here wins over any in `deny` but one of the same kind that is as narrow. Among
+   * ranges of addresses the smallest wins, and a tie denies. @default none
    */
   readonly allow?: ListsOption<Subject>
   /** Identities that are refused: verdicts have the reason `denied`, responses the status 403. @default none */

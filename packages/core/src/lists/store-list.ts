@@ -3,8 +3,8 @@ import type { List, ListKeeper } from '../store/list.js'
 import { invalidPolicy } from '../util/errors.js'
 
 /**
- * The list that a limiter's store keeps under a name: changed at any time by `store.list(name)`, in any process. An entry is
- * in force at once in the process that adds it, and within a second in others; it holds while Redis is away.
+ * The list that a limiter's store holds under a name: changed at any time by `store.list(name)`, in any process. An entry is in
+ * force at once in the process that adds it, and within a second in others; it holds while Redis is away.
  *
  * Decisions wait until the store has read its lists for the first time. Where Redis is away by then, the list matches nothing
  * until it is there. `ready()` resolves once the stores of all limiters that have the list have read it.

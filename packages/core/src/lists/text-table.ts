@@ -25,7 +25,7 @@ export interface TextTable {
   readonly pool: TextPool
   /** The number of a text by its hash, -1 where there is none. A power of two long, and at most half full. */
   readonly slots: Int32Array
-  /** Not to be guessed: a client that could choose texts of one hash would slow down every look-up. */
+  /** Random: a client that could choose texts of one hash would slow down every look-up. */
   readonly seed: number
 }
 

@@ -10,7 +10,10 @@ export interface Line {
 
 const SECOND_MS = 1000
 
-/** Lines from the events of this process: of each event so many a second, and one line for how many more there were. */
+/**
+ * Writes lines for the events of this process: a bounded number of each event a second, and one line with the number of the
+ * others.
+ */
 export class EventLog {
   /** A logger that fails is a listener that fails, also where a timer writes. */
   readonly #lines: Listeners<{ line: Line }>
@@ -23,7 +26,7 @@ export class EventLog {
     this.#ends.push(this.#lines.on('line', write))
   }
 
-  /** `toLine` returns undefined for what is no news; `written` is called with what has been written. */
+  /** `toLine` returns undefined for an event that needs no line. `written` is called with each written event. */
   on<Name extends keyof SluiceEvents>(
     name: Name,
     toLine: (event: SluiceEvents[Name]) => (Line & { written?: () => void }) | undefined,

@@ -6,15 +6,18 @@ import { plainText } from './key-text.js'
 const MAX_REFUSALS = 10_000
 /** For how long refusals by no limit and no block are one, in ms. */
 const OTHERWISE_MS = 60_000
-/** Longest that a refusal is remembered: a client that is blocked for ever is written of once a day. */
+/** Longest that a refusal is remembered: a client that is blocked for ever has a line once a day. */
 const LONGEST_MS = 86_400_000
 
 /** Knows which refusals are the first of a client in a window. */
 export class FirstRefusals {
-  /** By policy, limit, outcome and client: until when others are no news, by the performance clock. In the order of their being written. */
+  /**
+   * By policy, limit, outcome and client: until when further refusals need no line, by the performance clock. In the order of
+   * writing.
+   */
   readonly #until = new Map<string, number>()
 
-  /** The keys of a refusal, and whether it is news. Call `written` once it has been written. */
+  /** The keys of a refusal, and whether it needs a line. Call `written` once that is written. */
   look(event: DecisionEvent): { readonly keys: readonly Identity[]; readonly id: string; readonly isNew: boolean } {
     const keys = keysOf(event)
     const id = [event.policy, event.limit, event.outcome, ...keys.map(plainText)].join('\n')
@@ -23,14 +26,14 @@ export class FirstRefusals {
   }
 
   written(id: string, event: DecisionEvent): void {
-    // To the end of the order.
+    // Moves it to the end of the order.
     this.#until.delete(id)
     if (this.#until.size >= MAX_REFUSALS) this.#until.delete(this.#until.keys().next().value as string)
     this.#until.set(id, performance.now() + windowOf(event))
   }
 }
 
-/** Those that the limit which refuses is charged on; of a block all, as it is not known which one is blocked. */
+/** The keys that the refusing limit is charged on. For a block all keys, as the blocked one is not known. */
 function keysOf(event: DecisionEvent): readonly Identity[] {
   const reported = refusing(event)
   return reported ? [reported.key] : event.verdict.keys

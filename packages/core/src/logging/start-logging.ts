@@ -15,7 +15,7 @@ export interface Logger {
 export interface LoggingOptions extends KeyOptions {
   /** Such as `pino()` or `console`. An error that it throws becomes a warning of the process (`SLUICE_LISTENER_FAILED`). */
   readonly logger: Logger
-  /** Most lines a second of each event, 1 to 1,000; how many more there were is one line. @default 10 */
+  /** Most lines a second of each event, 1 to 1,000. One more line has the number of the others. @default 10 */
   readonly linesPerSecond?: number
 }
 

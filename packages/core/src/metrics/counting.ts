@@ -24,7 +24,8 @@ let stopListening: (() => void)[] = []
 
 /**
  * Counts what every limiter and store of this process does, until `stop()`. Before the first call, counting costs nothing.
- * All callers share the counts, which never go down: where counting ends and begins again, it goes on from where it was.
+ * All callers share the counts, which never go down: where counting ends and begins again, it continues from the earlier
+ * counts.
  *
  * @example const counting = startCounting(); setInterval(() => console.log(counting.read().decisions), 10_000)
  */
@@ -96,5 +97,5 @@ function storeCounts(): StoreCounts[] {
   return all
 }
 
-/** Every metric, for exporters: what it is called, and how it is read from a snapshot. */
+/** Every metric, for exporters: its name, and how it is read from a snapshot. */
 export const METRICS: readonly Metric[] = [...POLICY_METRICS, ...STORE_METRICS]

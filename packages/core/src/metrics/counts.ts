@@ -9,7 +9,7 @@ import { Permits } from './permit-counts.js'
 import { OTHER, PolicyCounts } from './policy-counts.js'
 import type { LimitUseCounts } from './use-counts.js'
 
-/** One in so many decisions is measured: two looks at the clock would be most of what a count costs. */
+/** One decision in this many is measured: reading the clock twice would be most of the cost of a count. */
 export const MEASURED_EVERY = 16
 /** Policies beyond are counted as one, of the name `other`. */
 const MAX_POLICIES = 100
@@ -50,7 +50,7 @@ export class Counts implements DecisionCounter {
     if (took) counts.took(source, took.ms)
     if (!isOfLimits(decision)) return
     const { request } = decision
-    // During an outage the limits are others: shares of them, or not those that other processes charge.
+    // During an outage the limits differ: they are shares, or not those that other processes charge.
     if (verdict.kind === 'decided') this.#countUse(counts, decision)
     if (request.permitId !== '' && allowed && isHeld(decision)) this.permits.take(counts.policy, request)
   }

@@ -4,9 +4,9 @@ import type { Snapshot } from './snapshot.js'
 export interface MetricDescription {
   /** With dots, as OpenTelemetry writes names: `sluice.decision.duration`. */
   readonly name: string
-  /** `updowncounter`: a number of things that there are now, which may be added up; `gauge`: one that may not. */
+  /** `updowncounter`: a present number of things, which may be added up. `gauge`: one that may not. */
   readonly type: 'counter' | 'updowncounter' | 'gauge' | 'histogram'
-  /** As UCUM writes it: `s`, `By`, `1` for a share, `{request}` for what is counted, '' for none. */
+  /** As UCUM writes it: `s`, `By`, `1` for a share, `{request}` for counted things, '' for none. */
   readonly unit: string
   /** One sentence. */
   readonly help: string
@@ -14,7 +14,7 @@ export interface MetricDescription {
   readonly labels: readonly string[]
   /** Upper bounds of a histogram's buckets, in the metric's unit. */
   readonly bounds?: readonly number[]
-  /** How one number comes of those of several processes. */
+  /** How the numbers of several processes become one. */
   readonly acrossProcesses: 'sum' | 'min' | 'max'
 }
 
@@ -27,14 +27,14 @@ export interface NumberPoint {
 
 export interface HistogramPoint {
   readonly labels: Labels
-  /** How many values each bucket has, without those of smaller ones, and in one more place those above all bounds. */
+  /** The number of values in each bucket, without those of smaller ones. The last element has those above all bounds. */
   readonly counts: readonly number[]
   /** The sum of all values, in the metric's unit. */
   readonly sum: number
   readonly count: number
 }
 
-/** A metric whose values are numbers: how they are found in what was counted. */
+/** A metric whose values are numbers, and how they are read from the counts. */
 export interface NumberMetric extends MetricDescription {
   readonly type: 'counter' | 'updowncounter' | 'gauge'
   read(snapshot: Snapshot): readonly NumberPoint[]

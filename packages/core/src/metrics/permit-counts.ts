@@ -25,7 +25,7 @@ export class Permits {
   readonly #taken = new Map<string, Taken>()
   readonly #byPolicy = new Map<string, Sums>()
 
-  /** `policy`: how it is labelled. */
+  /** `policy`: its label. */
   take(policy: string, request: StoreRequest): void {
     const { units, ttlMs } = permitsIn(request)
     if (units === 0 || this.#taken.has(request.permitId)) return

@@ -70,7 +70,7 @@ export class PolicyCounts {
     durations.add(ms)
   }
 
-  /** How much of each limit of a plan is needed, in its order. */
+  /** The share of each limit of a plan that is needed, in its order. */
   usesOf(plan: ReadablePlan): readonly LimitUseCounts[] {
     // Nearly always that of the decision before.
     if (plan !== this.#plan) {
@@ -142,7 +142,7 @@ export class PolicyCounts {
   }
 
   #rowsOf(limit: string): Float64Array {
-    // One beside the limits, for what no limit refuses.
+    // One beside the limits, for decisions that no limit refuses.
     const name = this.#byLimit.size <= MAX_LIMITS ? limit : OTHER
     const rows = this.#byLimit.get(name) ?? new Float64Array(ROWS)
     this.#byLimit.set(name, rows)

@@ -6,7 +6,7 @@ import type { AbuseCounts, UseCounts } from './snapshot.js'
 /** The label of a policy's metrics. */
 const POLICY = ['policy']
 
-/** Shares of a limit, as upper bounds: what half of it, nine tenths, or all of it would have admitted. */
+/** Shares of a limit, as upper bounds: decisions that half of it, nine tenths, or all of it would have admitted. */
 const SHARES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1]
 /** How finely shares are counted. */
 const STEPS = 100

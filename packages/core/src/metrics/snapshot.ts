@@ -14,7 +14,7 @@ export interface DecisionCount {
   readonly count: number
 }
 
-/** How long decisions take, in ms: of one in `MEASURED_EVERY` of them. */
+/** Durations of decisions, in ms, measured for one in `MEASURED_EVERY` of them. */
 export interface DurationCounts {
   readonly policy: string
   readonly source: DecisionSource
@@ -25,7 +25,7 @@ export interface QueueCounts {
   readonly policy: string
   /** How many wait now, in this process. */
   readonly waiting: number
-  /** How those ended that have waited. */
+  /** The outcomes of requests that have waited. */
   readonly admitted: number
   readonly refused: number
   readonly left: number

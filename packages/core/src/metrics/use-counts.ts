@@ -1,11 +1,11 @@
 import type { UseCounts } from './snapshot.js'
 
-/** Hundredths of a limit, and what needed more than all of it. */
+/** Hundredths of a limit, and one more for decisions that needed more than all of it. */
 const BUCKETS = 100
 /** Quotients of whole numbers: 0.29 of a limit of 100 must not be taken for a little more than 29 hundredths. */
 const ROUNDING = 1e-9
 
-/** How much of one limit decisions needed, in fixed memory. */
+/** Counts the shares of one limit that decisions needed, in fixed memory. */
 export class LimitUseCounts {
   readonly #counts = new Float64Array(BUCKETS + 1)
 

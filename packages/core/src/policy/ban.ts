@@ -33,7 +33,10 @@ export interface BanOptions<Subject> {
   readonly scope?: 'policy' | 'store'
   /** @internal The policy that it is of, where policies are decided under the name of one limiter. @default the limiter's */
   readonly policy?: string
-  /** Whether loopback and private addresses may be banned too: behind a proxy that is not named they are all clients. @default false */
+  /**
+   * Whether loopback and private addresses may be banned too. Behind a proxy that is not named, all clients have such an
+   * address. @default false
+   */
   readonly private?: boolean
 }
 
@@ -166,7 +169,7 @@ function grown(where: string, option: unknown): number[] {
   }
   const rungs = [firstMs]
   for (let ms = firstMs; ms < maxMs && rungs.length <= MAX_RUNGS; ) {
-    // Whole ms, and never the same again: a factor near 1 of a short time would not grow.
+    // Whole ms, and at least one more than before: a factor near 1 of a short time would not grow.
     ms = Math.min(maxMs, Math.max(ms + 1, Math.floor(ms * times)))
     rungs.push(ms)
   }

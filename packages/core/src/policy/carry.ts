@@ -1,7 +1,10 @@
 import { WIDE } from '../kernels/segments.js'
 import type { Limit, Resolution } from './limits/limit.js'
 
-/** Above this limit counters of segments take more room: what the memory store counts in 4 bytes with a sign. */
+/**
+ * Above this limit counters of segments take more room: it is the largest number in 4 bytes with a sign, as in the memory
+ * store.
+ */
 const LARGEST_NARROW = 2 ** 31 - 1
 
 /**
@@ -15,13 +18,13 @@ export function carriedForm(resolution: Resolution, { carry = '', unit }: Pick<L
   return { ...resolution, id, params: kernel === 'segments' ? widened(params) : params }
 }
 
-/** Requests, bytes received and bytes sent are no counts of each other, whatever their limits have in common. */
+/** Requests, bytes received and bytes sent never share a count, even under equal limits. */
 function ofUnit(unit: Limit['unit']): string {
   if (unit === 'content-bytes') return '.bytes'
   return unit === 'response-bytes' ? '.response-bytes' : ''
 }
 
-/** How wide counters are does not depend on the limit then. */
+/** The width of counters does not depend on the limit then. */
 function widened(params: readonly number[]): readonly number[] {
   return params.with(3, (params[3] as number) + WIDE)
 }

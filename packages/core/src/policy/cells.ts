@@ -21,8 +21,8 @@ interface Member extends LimitOfCell {
 }
 
 /**
- * One cell per limit, but one log for all log limits on the same key that nothing sets apart; likewise the cells of limits that
- * take little room are joint.
+ * One cell per limit, except for two cases. All log limits on the same key with equal traits share one log. The cells of limits
+ * that take little room are joint.
  *
  * @param limits in the order in which they were written
  */
@@ -57,7 +57,7 @@ class Cells {
   }
 
   addJoint(members: readonly Cell[]): void {
-    // In an order of their own: how limits are written makes no difference to the key.
+    // Sorted, so that the order in which limits are written makes no difference to the key.
     const sorted = [...members].sort((a, b) => (a.id === b.id ? amountOf(a) - amountOf(b) : a.id < b.id ? -1 : 1))
     const joint = this.#freeId(jointId(sorted))
     for (const cell of sorted) this.add({ ...cell, id: `${joint}/${cell.id}`, joint })
@@ -73,8 +73,8 @@ class Cells {
 }
 
 /**
- * A reserve is of one limit alone, and what tiers share is one limit, so neither joins a log. Tiers keep state of their own, except
- * for limits that they share; so do policies that are decided as one.
+ * A reserve concerns one limit alone, and tiers share single limits, so neither joins a log. Tiers keep state of their own,
+ * except for limits that they share; so do policies that are decided as one.
  */
 function memberOf(limit: LimitOfCell, tier: TierOf | undefined, isRelaxed: boolean): Member {
   const { definition, resolution } = limit
@@ -107,7 +107,7 @@ function traitsOf({ definition, resolution: { lease } }: Member): Pick<Cell, 'le
   return { ...(lease && { lease }), ...(definition.carry !== undefined && { isCarried: true }) }
 }
 
-/** A key has its own text for each identity, so a long one is not worth its room. */
+/** Each identity has its own text of a key, so a long one would take too much room. */
 const LONGEST_JOINT_ID = 40
 
 function amountOf({ params: [amount = 0] }: Cell): number {

@@ -47,12 +47,12 @@ export function givenIn(where: string, kinds: readonly string[], identity: unkno
   return { kind: kinds[0] as string, value: identity }
 }
 
-/** Where there is one kind, a text is of that; but the parts of a composed one are given apart. */
+/** A text is of the only kind. The parts of a composed kind are given one by one, though. */
 function takesText([kind, ...others]: readonly string[]): boolean {
   return others.length === 0 && !kind?.includes('+')
 }
 
-/** Whether it can only be an identity by its kind: requests have prototypes of their own. */
+/** Whether it can only be an identity by its kind: the prototypes of requests differ. */
 export function isPlainObject(subject: unknown): subject is object {
   const prototype = prototypeOf(subject)
   return prototype === Object.prototype || prototype === null
@@ -68,7 +68,7 @@ export function isData(subject: unknown): boolean {
   )
 }
 
-/** Undefined for what is no object, and for a proxy that does not let itself be looked at. */
+/** Undefined for a value that is no object, and for a proxy that throws when it is inspected. */
 function prototypeOf(subject: unknown): unknown {
   try {
     return typeof subject === 'object' && subject !== null ? Object.getPrototypeOf(subject) : undefined

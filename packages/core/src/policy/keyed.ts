@@ -7,7 +7,7 @@ import { ignorePromises } from '../util/when-known.js'
 import { isKeyValue } from './key.js'
 import type { KeyFunction, KeyTraits } from './limits/limit.js'
 
-/** Kinds that key functions of the library have, or begin with, and how these are called. */
+/** Kinds, or beginnings of kinds, of the library's key functions, with the calls of these. */
 const TAKEN = new Map([
   ['ip', 'byIp()'],
   ['user', 'byUser((req) => …)'],
@@ -59,7 +59,7 @@ export function ofKind<Subject>(
   return withTraits((subject, context) => key(subject, context), { kind, normalize, madeOf: [key], challenge })
 }
 
-/** A function, with what is known of the identities that it yields: frozen, as policies and blocks rely on its kind. */
+/** A function with the traits of the identities that it yields: frozen, as policies and blocks rely on its kind. */
 export function withTraits<Subject>(
   key: (...args: Parameters<KeyFunction<Subject>>) => ReturnType<KeyFunction<Subject>>,
   traits: KeyTraits,
@@ -89,7 +89,7 @@ export function compose<Subject>(...keys: KeyFunction<Subject>[]): KeyFunction<S
         for (const key of parts) {
           const value = key(subject, context)
           isLate ||= isThenable(value)
-          // A value that is no key makes the whole none. The limiter rejects it and shows the value.
+          // A value that is no key makes the whole invalid. The limiter rejects it and shows the value.
           if (!isLate && !isKeyValue(value)) return value
           values.push(value)
         }
@@ -133,7 +133,7 @@ export function isSameKey(a: Key, b: Key): boolean {
   })
 }
 
-/** Whether two functions of one kind differ in nothing but how they group addresses: both yield values of what is given. */
+/** Whether two functions of one kind differ only in how they group addresses: both yield values of an identity given by hand. */
 export function isAlike(a: Key, b: Key): boolean {
   if (isSameKey(a, b)) return true
   if (a?.kind === 'ip' && b?.kind === 'ip') return true
@@ -141,7 +141,7 @@ export function isAlike(a: Key, b: Key): boolean {
   return a.parts.every((part, i) => isAlike(part, b.parts?.[i]))
 }
 
-/** How fine a function groups: of several of one kind, the one with most bits yields the smallest groups. */
+/** How finely a function groups: among several of one kind, the one with most bits yields the smallest groups. */
 export function bitsOf(key: Key): number {
   return key?.parts ? key.parts.reduce((sum, part) => sum + bitsOf(part), 0) : (key?.bits ?? 0)
 }

@@ -8,7 +8,7 @@ import type { ReadablePlan } from './plan.js'
 type Key = KeyFunction<never> | undefined
 
 /**
- * Refuses key functions that would make one kind stand for several things. `known`: those of other tiers, by kind.
+ * Rejects key functions that would give one kind several meanings. `known`: those of other tiers, by kind.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -36,11 +36,11 @@ export interface Given {
 
 /** The keys that a policy counts an identity by that was given by hand. */
 export interface GivenKeys {
-  /** As it was given. */
+  /** The value as it was given. */
   readonly value: unknown
-  /** As stores get it: several where addresses are grouped in several ways. */
+  /** The identities for stores: several where addresses are grouped in several ways. */
   readonly identities: readonly string[]
-  /** That of the smallest group. */
+  /** The identity of the smallest group. */
   readonly finest: string
   /** The limits that count it, of a whole plan. */
   readonly planOf: (whole: ReadablePlan) => ReadablePlan

@@ -4,8 +4,8 @@ import { type ReadablePlan, readablePlan } from './plan.js'
 const made = new WeakMap<ReadablePlan, Map<string, ReadablePlan>>()
 
 /**
- * A plan of those limits alone that are counted on some of the identities of a whole: its cells keep their ids, so that
- * state is shared with the whole. The same object for the same identities, since plans are compared by identity.
+ * A plan with only the limits that are counted on some identities of a whole plan. Its cells have the same ids, so that it
+ * shares state with the whole. The same object for the same identities, since plans are compared by identity.
  *
  * @param identities which of the whole's, in order
  */
@@ -28,7 +28,7 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
   const cells = ofCells(whole.cells).map(
     (cell): Cell => Object.freeze({ ...cell, identity: identities.indexOf(cell.identity) }),
   )
-  // Where the identity that is banned is not among them, nothing can be struck.
+  // Without the identity that would be banned, there is none to strike.
   const { ban } = whole
   return readablePlan({
     ...whole,

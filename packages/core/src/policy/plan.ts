@@ -26,7 +26,7 @@ export interface ReadablePlan extends Plan {
 /** Properties that follow from the rest of a plan. */
 type Derived = 'identities' | 'reports' | 'positions' | 'hasPermits' | 'isSimple' | 'ones'
 
-/** `byteUnits` and `reserves` may be given for every cell, whether one counts bytes or keeps anything or not. */
+/** `byteUnits` and `reserves` may be given for every cell, also where none counts bytes or reserves units. */
 export function readablePlan(own: Omit<ReadablePlan, Derived>): ReadablePlan {
   const { cells, starts, resolved, sharesTurns, byteUnits, reserves } = own
   const inResult = cells.flatMap(({ limits }) => limits)

@@ -42,7 +42,7 @@ export interface PolicyOptions<Subject> {
   /** Whole milliseconds or a duration such as `'1m'`; beside `limit`. */
   readonly window?: OrFunction<Duration, Subject>
   /**
-   * Several limits, decided together, all or none; instead of `limit` and `window`. Those of one identity mostly share their
+   * Several limits, decided together, all or none; instead of `limit` and `window`. Limits of one identity usually share their
    * state's key: where the numbers of one change, all of them begin anew. See docs/redis.md.
    */
   readonly limits?: readonly Limit<Subject>[]
@@ -57,12 +57,12 @@ export interface PolicyOptions<Subject> {
   /**
    * Lets each process that shares a Redis store count busy keys by itself and exchange counts at the interval `syncEvery`.
    * Decisions on these keys then do not wait, and several processes together may exceed a limit by a bound. For `fixedWindow`
-   * and `slidingWindow`. See docs/relaxed-counting.md. @default none: every decision is asked of Redis, and is exact
+   * and `slidingWindow`. See docs/relaxed-counting.md. @default none: Redis makes every decision, exactly
    */
   readonly consistency?: ConsistencyOptions
   /**
-   * Limits by the name of a tier, instead of `limits`. Each tier keeps state of its own; a limit that stands
-   * in several tiers as one object is one limit over all of them.
+   * Limits by the name of a tier, instead of `limits`. Each tier has state of its own. A limit that is in several tiers as one
+   * object is one limit over all of them.
    */
   readonly tiers?: Readonly<Record<string, readonly Limit<Subject>[]>>
   /** Names the tier of a request; beside `tiers`. May be async. An unknown name is an error. */
@@ -215,7 +215,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   /** `given`: limit and window of each limit in turn. */
   #planFor(given: readonly unknown[]): ReadablePlan {
     const values = this.limits.map(({ window }, i): [number, number] => {
-      // One that is no function was looked at when the limit was made, and is in ms.
+      // A value that is no function was checked when the limit was made, and is in ms.
       const windowMs = typeof window === 'function' ? spanMs : durationMs
       return [wholeNumber(this.where, 'limit', given[2 * i], 0), windowMs(this.where, 'window', given[2 * i + 1])]
     })

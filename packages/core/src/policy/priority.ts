@@ -32,8 +32,8 @@ export function priorityFor<Subject>(
 }
 
 /**
- * After how many ms of waiting a request stands as one of the next class does that has just come. Within a hundred years none gets
- * ahead of one of a higher class.
+ * The wait in ms after which a request ranks with a new one of the next class. With a hundred years, none gets ahead of one of
+ * a higher class.
  *
  * @throws SluiceError `INVALID_POLICY`
  */

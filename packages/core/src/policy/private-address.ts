@@ -1,4 +1,4 @@
-/** How the start of each address is written, IPv4 first. */
+/** The spelling of the start of each address, IPv4 first. */
 const STARTS = [
   // Private (RFC 1918), loopback, link-local, and of a carrier's NAT (RFC 6598).
   '(?:10|127|192\\.168|169\\.254)\\.',
@@ -11,8 +11,9 @@ const STARTS = [
 const PRIVATE = new RegExp(STARTS.join('|'), 'iy')
 
 /**
- * Whether an address is loopback, private, link-local or of a carrier's NAT: of a proxy or of this machine rather than of a
- * client that a ban is meant for. Takes what `byIp` yields, from `start` on: an IPv4 address, or the start of an IPv6 one.
+ * Whether an address is loopback, private, link-local or of a carrier's NAT. It then belongs to a proxy or this machine rather
+ * than to a client that a ban is meant for. Takes a value of `byIp`, from `start` on: an IPv4 address, or the start of an IPv6
+ * one.
  */
 export function isPrivateAddress(text: string, start = 0): boolean {
   PRIVATE.lastIndex = start

@@ -114,21 +114,21 @@ export class Subjects<Subject> {
     )
   }
 
-  /** The identities to block for one that is given: where addresses are grouped in several ways, the smallest group. */
+  /** The identities to block for a given one. Where addresses are grouped in several ways, the smallest group. */
   toBlock(identity: KeyValue | IdentityByKind): readonly string[] {
     const range = this.rangeIn(identity)
     if (range !== undefined) return [range]
     return [...new Set(this.#keysInAll(identity).map(({ keys }) => keys.finest))]
   }
 
-  /** The network that an identity given by hand is; undefined where it is none. */
+  /** The network that an identity given by hand denotes. Undefined where it is none. */
   rangeIn(identity: KeyValue | IdentityByKind): string | undefined {
     const { kind, value } = this.given(identity)
     const network = kind === 'ip' && typeof value === 'string' ? networkText(value.trim()) : undefined
     return network === undefined ? undefined : startOf(kind) + network
   }
 
-  /** The identities to strike for one that is given, with the policy of each tier and its kind there. */
+  /** The identities to strike for a given one, with the policy of each tier and the kind in it. */
   toStrike(identity: KeyValue | IdentityByKind): { policy: Policy<Subject>; kind: string; text: string }[] {
     return this.#keysInAll(identity).map(({ policy, keys: { finest } }) => ({
       policy,
@@ -155,7 +155,7 @@ export class Subjects<Subject> {
   #policyOfIdentity(subject: Subject, tier: string | undefined): Policy<Subject> {
     const [first, ...others] = this.policy.all
     if (tier === undefined && others.length === 0) return first as Policy<Subject>
-    // An identity cannot be asked for its tier. With tiers, a missing name is an error that lists them.
+    // An identity does not determine its tier. With tiers, a missing name is an error that lists them.
     return this.policy.of(subject, NO_CONTEXT, String(tier)) as Policy<Subject>
   }
 

@@ -10,8 +10,8 @@ import { Policy, type PolicyChoice, type PolicyOptions } from './policy.js'
 
 /**
  * A policy per tier under one name. The tiers of a policy share its blocks and nothing else: a client that
- * moves to another tier starts afresh there, even if its limits are equal. Only a limit that stands in several
- * tiers as one and the same object is one limit over all of them.
+ * moves to another tier starts afresh there, even if its limits are equal. Only a limit that is in several tiers as one and the
+ * same object is one limit over all of them.
  */
 class Tiers<Subject> implements PolicyChoice<Subject> {
   readonly name: string
@@ -79,7 +79,7 @@ export function choosePolicy<Subject>(options: PolicyOptions<Subject>): PolicyCh
   return options.tiers === undefined && options.tier === undefined ? new Policy(options) : new Tiers(options)
 }
 
-/** Limits that stand in more than one tier, numbered. */
+/** Limits that are in more than one tier, numbered. */
 function sharedLimits(tiers: readonly (readonly Limit[])[]): ReadonlyMap<Limit, number> {
   const seen = new Set<Limit>()
   const shared = new Map<Limit, number>()

@@ -56,7 +56,7 @@ function kindOf(value: object): string {
     value.catch(() => {})
     return 'a promise'
   } catch {
-    // A proxy that does not let itself be looked at must not become the error.
+    // A proxy that throws when it is inspected must not become the error.
     return 'an object'
   }
 }

@@ -3,7 +3,7 @@ import { wrongPolicy } from './errors.js'
 /** Functions that make keys and responders, each with the call to write. */
 const calls = new WeakMap<object, string>()
 
-/** Makes factories known, each by how it is called: `{ 'byIp()': byIp }`. */
+/** Registers factories, each by its call: `{ 'byIp()': byIp }`. */
 export function knowFactories(byCall: Readonly<Record<string, object>>): void {
   for (const [call, factory] of Object.entries(byCall)) calls.set(factory, call)
 }

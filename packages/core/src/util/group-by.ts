@@ -1,4 +1,4 @@
-/** Items by what `keyOf` says of each, groups and items in order. Node 20 has no `Map.groupBy`. */
+/** Items grouped by `keyOf`, groups and items in order. Node 20 has no `Map.groupBy`. */
 export function groupBy<Key, Item>(items: Iterable<Item>, keyOf: (item: Item) => Key): Map<Key, Item[]> {
   const groups = new Map<Key, Item[]>()
   for (const item of items) {

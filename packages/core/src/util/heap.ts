@@ -1,6 +1,5 @@
 /**
- * Items by which of them goes first: a binary heap. Each item knows its place, which the heap alone sets, so one that leaves does
- * so at once.
+ * A binary heap of items. Each item holds its place, which only the heap sets, so it can be removed at once.
  */
 export class Heap<Item extends { place: number }> {
   readonly #items: Item[] = []
@@ -42,7 +41,7 @@ export class Heap<Item extends { place: number }> {
     }
   }
 
-  /** Call it with an item that goes later than it did. */
+  /** Call it with an item whose order has become later. */
   sink(item: Item): void {
     for (;;) {
       const at = item.place

@@ -24,7 +24,7 @@ const ON_CHANNELS = [
   'warning',
 ] as const
 
-// Held here: Node forgets channels that are not referenced.
+// Referenced here: Node forgets channels without references.
 const channels = new Map<string, Channel>(ON_CHANNELS.map((name) => [name, channel(`sluice:${name}`)]))
 const decisions = channels.get('decision') as Channel
 const refusals = channels.get('refused') as Channel
@@ -71,7 +71,7 @@ export interface Audience<Events extends object> {
 export class Listeners<Events extends object> implements Audience<Events> {
   readonly #where: string
   readonly #names: readonly string[]
-  /** Undefined of the listeners of the whole process. */
+  /** Undefined for the listeners of the whole process. */
   readonly #wider: Audience<Events> | undefined
   /** Lists are replaced, not changed: an event that is being sent goes on to those that listened before. */
   #byName: Map<string, readonly Entry[]> | undefined
@@ -85,7 +85,7 @@ export class Listeners<Events extends object> implements Audience<Events> {
   }
 
   /**
-   * Returns what ends it; a second call of that does nothing.
+   * Returns a function that ends it. A second call of that does nothing.
    *
    * @throws SluiceError `INVALID_POLICY`
    */

@@ -1,4 +1,4 @@
-/** An ASCII character, and those of two, three and four bytes in UTF-8 (RFC 3629, 4), as they stand behind their first `%`. */
+/** An ASCII character, and those of two, three and four bytes in UTF-8 (RFC 3629, 4), as they follow their first `%`. */
 const CHARACTERS = [
   '[0-7][\\da-f]',
   '(?:c[2-9a-f]|d[\\da-f])%[89ab][\\da-f]',

@@ -32,8 +32,8 @@ export class RangeMap<Value> {
   }
 
   /**
-   * The value of the smallest range that has all addresses of another, and whose value holds. `holds` is called in no order, with
-   * those of ranges that are smaller than what it held for.
+   * The value of the smallest range that has all addresses of another, and whose value holds. `holds` is called in no order,
+   * with the values of ranges that are smaller than the best so far.
    */
   find(range: IpRange, holds: (value: Value) => boolean): Value | undefined {
     if (this.#size === 0) return undefined

@@ -77,8 +77,8 @@ export class RangeTree {
   }
 
   /**
-   * The number of the smallest range that has all addresses of another, and whose value holds; 0 where there is none. `values`: by
-   * number. `holds` is called with those of ranges that are smaller than what it held for, in no order.
+   * The number of the smallest range that has all addresses of another, and whose value `holds`. 0 where there is none.
+   * `values`: by number. `holds` is called in no order, with the values of ranges that are smaller than the best so far.
    */
   find<Value>({ first, last }: IpRange, values: ArrayLike<Value>, holds: (value: Value) => boolean): number {
     const bits = 32 * this.#width
@@ -168,7 +168,7 @@ export class RangeTree {
     return path
   }
 
-  /** Takes nodes out that are not needed any more. */
+  /** Removes nodes that are not needed. */
   #prune(path: number[]): void {
     for (let node = path.pop() as number; node > 0; node = path.pop() as number) {
       const [zero, one] = [this.#nodes.at(node, BRANCH), this.#nodes.at(node, BRANCH + 1)]
@@ -195,7 +195,7 @@ export class RangeTree {
     return this.#compare(range, FIRST, first) <= 0 && this.#compare(range, FIRST + this.#width, last) >= 0
   }
 
-  /** Below 0 where the address in a column of a range comes before another one, above where it comes behind it. */
+  /** Below 0 where the address in a column of a range comes before another one, above 0 where it comes after it. */
   #compare(range: number, column: number, words: readonly number[]): number {
     for (let i = 0; i < this.#width; i++) {
       const difference = this.#ranges.at(range, column + i) - (words[i] as number)

@@ -44,7 +44,7 @@ export class SortedList<T> {
     if (items.length === 0 && this.#arrays.length > 1) removeAt(this.#arrays, n)
   }
 
-  /** Which array an item stands in, or would stand in: the first that does not end before it, else the last. */
+  /** The array that an item is in, or would be in: the first that does not end before it, else the last. */
   #arrayOf(item: T): number {
     const last = this.#arrays.length - 1
     if (last === 0) return 0
@@ -59,7 +59,7 @@ export class SortedList<T> {
   }
 }
 
-/** How many items at the start of an array hold to what holds for no item behind them. */
+/** The number of items at the start of an array that meet a condition. No item after them meets it. */
 export function countWhile<T>(items: readonly T[], holds: (item: T) => boolean): number {
   let low = 0
   let high = items.length

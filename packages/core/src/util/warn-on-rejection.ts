@@ -2,15 +2,14 @@ import { isThenable } from './thenable.js'
 import { emitWarning } from './warnings.js'
 
 /**
- * Warns if what a user's listener returned is a promise that rejects. No caller awaits it, so its rejection would end
- * the process.
+ * Warns if a user's listener returned a promise that rejects. No caller awaits it, so its rejection would end the process.
  */
 export function warnOnRejection(listener: string, returned: unknown, emit: Emit = emitWarning): void {
   if (returned === undefined || !isThenable(returned)) return
   Promise.resolve(returned).catch((error) => warnOfListener(listener, error, emit))
 }
 
-/** Where the warning goes: the process, or what an option `warnings` may silence. */
+/** The receiver of the warning: the process, or warnings that an option may silence. */
 type Emit = (code: 'SLUICE_LISTENER_FAILED', message: string) => void
 
 /** A user's listener failed where no caller is left to take its error. */

@@ -41,7 +41,7 @@ export const STORE_WARNINGS = [
   'SLUICE_STORE_UNAVAILABLE',
 ] as const
 
-/** Warnings about what is neither: `node --disable-warning=CODE` silences them. */
+/** Warnings about neither of these. `node --disable-warning=CODE` silences them. */
 const OTHER_WARNINGS = [
   'SLUICE_AMBIGUOUS_ROUTE',
   'SLUICE_LIST_FAILED',
@@ -68,12 +68,12 @@ export type LimiterWarningsOption = WarningsOption<LimiterWarning>
 /** The warnings of one limiter or store: emitted by `process.emitWarning`, as a `SluiceWarning` with a code. */
 export class Warnings<Code extends WarningCode> {
   readonly #silenced: ReadonlySet<string>
-  /** Bound, so that it can be handed over. */
+  /** Bound, so that it can be passed on. */
   readonly emit: (code: Code, message: string) => void
 
   /**
-   * `codes`: those that there are here. `listeners`: of the limiter or store that they are about. `isNew`: false where another of these has
-   * emitted the same warning already.
+   * `codes`: the codes of this source. `listeners`: of the limiter or store that they are about. `isNew`: false where another
+   * of these has emitted the same warning already.
    *
    * @throws SluiceError `INVALID_POLICY`
    */
@@ -110,7 +110,7 @@ function unknownCode(where: string, code: string, codes: readonly WarningCode[])
   return new SluiceError('INVALID_POLICY', `${where}: warnings: ${show(code)}: unknown code${hint}`)
 }
 
-/** Without `listeners`: for what happens outside of any limiter or store. */
+/** Without `listeners`: for events outside of any limiter or store. */
 export function emitWarning(
   code: WarningCode,
   message: string,

@@ -19,7 +19,7 @@ export function whenAllKnown<Result>(
   return values.some(isThenable) ? Promise.all(values).then(next) : next(values)
 }
 
-/** Handles promises that are no longer awaited, since another function has thrown: a rejection would end the process. */
+/** Handles promises that are not awaited, since another function has thrown: a rejection would end the process. */
 export function ignorePromises(values: readonly unknown[]): void {
   for (const value of values) if (isThenable(value)) Promise.resolve(value).catch(() => {})
 }

@@ -1,7 +1,7 @@
 import type { BlockEntry } from '@sluice/core'
 import { instantText, tableOf } from '../../program/table.js'
 
-/** Blocks and bans as people read them. */
+/** Blocks and bans for people. */
 export function blocksTable(entries: readonly BlockEntry[]): string {
   return tableOf(
     ['identity', 'policy', 'until', 'times', 'rung', 'reason'],

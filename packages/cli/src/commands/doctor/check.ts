@@ -2,13 +2,13 @@ import type { Info, Server } from '../../redis/server.js'
 import type { CheckResult } from './finding.js'
 import type { DoctorOptions } from './options.js'
 
-/** Looks at one thing of one Redis process. A folder's worth of these, one file each, is the doctor. */
+/** Checks one property of one Redis process. The doctor is a folder of these, one file each. */
 export interface Check {
   readonly name: string
   look(server: Server, options: DoctorOptions): Promise<readonly CheckResult[]> | readonly CheckResult[]
 }
 
-/** A check of what INFO reports. */
+/** A check of the fields of INFO. */
 export function infoCheck(
   name: string,
   look: (

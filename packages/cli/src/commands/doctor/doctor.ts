@@ -35,10 +35,10 @@ const CHECKS: readonly Check[] = [
   latency,
 ]
 
-/** How many servers of a cluster are looked at side by side: what is measured should not wait for itself. */
+/** Servers of a cluster that are checked at the same time: more would delay the measurements. */
 const MAX_AT_ONCE = 4
 
-/** Looks at a Redis, by commands that read alone. */
+/** Checks a Redis, by commands that only read. */
 export async function examine(options: DoctorOptions): Promise<DoctorReport> {
   const startedMs = Date.now()
   const deadline = new Deadline(options.timeoutMs)
@@ -107,7 +107,7 @@ async function lookAtAll(servers: readonly Server[], entry: Server, options: Doc
   ]
 }
 
-/** Adds to `findings` what there is to say of one server, as far as it gets. */
+/** Adds the findings about one server, as far as it gets. */
 async function lookAt(server: Server, options: DoctorOptions, findings: Finding[]): Promise<Survey | undefined> {
   try {
     for (const check of CHECKS) {

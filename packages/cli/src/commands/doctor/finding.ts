@@ -1,6 +1,6 @@
 export type Severity = 'ok' | 'warning' | 'error'
 
-/** One thing that was looked at. */
+/** One property that was checked. */
 export interface Finding {
   /** The name of the check: `eviction`. */
   readonly check: string
@@ -9,7 +9,7 @@ export interface Finding {
   readonly message: string
   /** The remedy. Undefined where nothing is to be done. */
   readonly advice?: string
-  /** The Redis process that it is about, as `host:port`; undefined where it is about all of them. */
+  /** The Redis process that it concerns, as `host:port`. Undefined where it concerns all of them. */
   readonly node?: string
   /** The figures behind the sentence, for programs. */
   readonly data?: Readonly<Record<string, unknown>>

@@ -8,11 +8,11 @@ export interface DoctorOptions {
   readonly timeoutMs: number
   /** `timeout` of the store. */
   readonly storeTimeoutMs: number
-  /** How many round trips are measured, for each server. */
+  /** Round trips that are measured, for each server. */
   readonly pings: number
-  /** Most calls of SCAN, for each server; 0 looks at no keys. */
+  /** Most calls of SCAN, for each server; 0 skips keys. */
   readonly scanCalls: number
-  /** How many keys are measured, for each server. */
+  /** Keys that are measured, for each server. */
   readonly sample: number
   /** The name of the master to look at, for Sentinel. Undefined where it watches one alone. */
   readonly masterName: string | undefined

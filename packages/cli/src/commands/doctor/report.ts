@@ -6,13 +6,13 @@ export interface DoctorReport {
   readonly status: Severity
   /** The address of Redis, without credentials. */
   readonly target: string
-  /** How Redis runs; undefined where it could not be reached. */
+  /** The topology of Redis. Undefined where it could not be reached. */
   readonly kind?: string
-  /** The servers that keep keys, as `host:port`. */
+  /** The servers that hold keys, as `host:port`. */
   readonly nodes: readonly string[]
   /** RFC 3339, by the clock of this machine. */
   readonly lookedAt: string
-  /** How long it took, in ms. */
+  /** The duration, in ms. */
   readonly tookMs: number
   readonly findings: readonly Finding[]
 }

@@ -4,17 +4,17 @@ import type { Server } from '../../redis/server.js'
 export interface RoundTrips {
   /** In ms, in ascending order; at least one. */
   readonly ms: readonly number[]
-  /** How far the clock of Redis is ahead of this machine's, in ms; undefined where TIME is not permitted. */
+  /** The lead of Redis's clock over this machine's, in ms. Undefined where TIME is not permitted. */
   readonly aheadMs: number | undefined
-  /** By how much `aheadMs` may be wrong either way. */
+  /** The error of `aheadMs`, either way. */
   readonly uncertainMs: number
 }
 
 const measured = new WeakMap<Server, Promise<RoundTrips>>()
 
 /**
- * Measures round trips one after the other. TIME is what decisions need anyhow, and returns the clock along with it; what is
- * refused makes its round trip as well.
+ * Measures round trips one after the other. Decisions need TIME anyhow, and it returns the clock as well. A refused command
+ * makes its round trip, too.
  */
 export function roundTrips(server: Server, count: number): Promise<RoundTrips> {
   let trips = measured.get(server)
@@ -29,7 +29,7 @@ async function measure(server: Server, count: number): Promise<RoundTrips> {
   const all: number[] = []
   let aheadMs: number | undefined
   let least = Number.POSITIVE_INFINITY
-  // The first one pays for what is only done once on either side.
+  // The first one includes work that either side does only once.
   for (let n = -1; n < count; n++) {
     const sentAt = Date.now()
     const start = performance.now()

@@ -6,12 +6,12 @@ import { type CheckResult, error, type Finding, ok, warning } from './finding.js
 import type { Surroundings, Topology } from './topology.js'
 import { counted, listed } from './words.js'
 
-/** With fewer, the loss of one leaves no majority. */
+/** With fewer Sentinels, the loss of one leaves no majority. */
 const FEWEST_SENTINELS = 3
 
 type Fields = Readonly<Record<string, string | undefined>>
 
-/** The master that a Sentinel watches, and whether another one would take its place. */
+/** The master that a Sentinel watches, and whether a failover would work. */
 export async function sentinelOf(entry: Server, { deadline, masterName }: Surroundings): Promise<Topology> {
   const watched = ((await entry.call('SENTINEL', 'MASTERS')) as string[][]).map(pairs)
   const master = chosen(watched, masterName)

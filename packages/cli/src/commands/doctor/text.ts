@@ -4,17 +4,17 @@ import type { Finding, Severity } from './finding.js'
 import type { DoctorReport } from './report.js'
 import { counted } from './words.js'
 
-/** Where the width of the terminal is not known. */
+/** The width where the terminal's is not known. */
 const WIDTH = 100
 const WIDEST = 120
 const NARROWEST = 40
 
 const COLOURS: Readonly<Record<Severity, string>> = { ok: '32', warning: '33', error: '31' }
 
-/** How many servers a line names. */
+/** Servers that a line names. */
 const MAX_NODES = 3
 
-/** The report as people read it. */
+/** The report for people. */
 export function textOf(report: DoctorReport, { isTTY, columns }: Output, hasColours: boolean): string {
   const width = Math.max(NARROWEST, Math.min(WIDEST, (isTTY && columns) || WIDTH))
   const groups = grouped(report.findings)
@@ -33,12 +33,12 @@ interface Group {
   readonly nodes: string[]
 }
 
-/** Servers that say the same, in one: a cluster has many, and mostly all is well with each. */
+/** Servers with the same finding, in one: a cluster has many, and usually all of them are healthy. */
 function grouped(findings: readonly Finding[]): Group[] {
   const groups = new Map<string, Group>()
   for (const finding of findings) {
     const { check, severity, message, advice, node } = finding
-    // Where all is well, one server stands for all.
+    // Where all is well, one finding covers all servers.
     const name = JSON.stringify(severity === 'ok' && node ? [check] : [check, severity, message, advice])
     const group = groups.get(name)
     if (!group) groups.set(name, { finding, nodes: node ? [node] : [] })

@@ -2,7 +2,7 @@ import type { Deadline } from '../../redis/deadline.js'
 import type { Server } from '../../redis/server.js'
 import type { Finding } from './finding.js'
 
-/** The servers that keep keys, and what was found about how they belong together. */
+/** The servers that hold keys, and the findings about their topology. */
 export interface Topology {
   readonly kind: 'single server' | 'Cluster' | 'Sentinel'
   /** Connected; the caller closes them. */

@@ -2,7 +2,7 @@ import type { Server } from '../../redis/server.js'
 import { type Finding, warning } from './finding.js'
 import { listed } from './words.js'
 
-/** One finding for all that could not be looked at: what is unknown may be in order, or not. */
+/** One finding for all properties that could not be checked: they may be in order, or not. */
 export function visibility(servers: ReadonlySet<Server>): Finding[] {
   const denied = new Map<string, Set<string>>()
   for (const server of servers) {

@@ -7,7 +7,7 @@ export function grouped(number: number): string {
   return number.toLocaleString('en-US')
 }
 
-/** Bytes as people read them, by the units of redis.conf: `1.5 MiB`. */
+/** Bytes for people, in the units of redis.conf: `1.5 MiB`. */
 export function bytes(number: number): string {
   const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
   let value = number

@@ -71,7 +71,7 @@ It asks no Redis.`,
 /** Kinds that are read from the request. */
 const OF_REQUEST = /^(ip|path|method|route|everyone|(header|cookie):.*)$/
 
-/** Keys of the client by their kinds. A misspelt one would be a client without that key. */
+/** Keys of the client by their kinds. With a misspelt kind, the client would be without that key. */
 function keysOf(values: string | true | undefined, names: ReadonlySet<string>): ReadonlyMap<string, string> {
   const keys = new Map(pairsOf(values, '=', '--key'))
   const known = [...names].filter((name) => !OF_REQUEST.test(name))

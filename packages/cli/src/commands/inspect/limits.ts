@@ -11,20 +11,20 @@ export interface UsedLimit {
   readonly windowMs: number
   /** Most units that are admitted at once. */
   readonly capacity: number
-  /** These three are absent while the limiter refuses the identity by a block or ban: the limits are not looked at then. */
+  /** These three are absent while the limiter refuses the identity by a block or ban, as it does not read the limits then. */
   readonly used?: number
   readonly remaining?: number
-  /** Milliseconds until it is as good as new. */
+  /** Milliseconds until nothing of it is used. */
   readonly resetAfterMs?: number
 }
 
-/** Counts that are there, and the names of their keys do not say of what. */
+/** Counts whose limits are unknown: the names of their keys do not show them. */
 export interface UnknownLimits {
   readonly policy: string
   readonly key: string
 }
 
-/** The limits of an identity, by what the names of its keys say of them. Charges nothing. */
+/** The limits of an identity, as far as the names of its keys show them. Charges nothing. */
 export async function usedLimits(
   store: RedisStore,
   { identity, counts }: KeptState,

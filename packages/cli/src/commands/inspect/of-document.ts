@@ -4,7 +4,7 @@ import { policies, readDocument } from '@sluice/policies'
 import { namesIn } from '../../documents/names.js'
 import type { UsedLimit } from './limits.js'
 
-/** An override that is for an identity. */
+/** An override that applies to an identity. */
 export interface OverrideFor {
   readonly policy: string
   /** Which of the document's overrides it is, from 0. */
@@ -16,7 +16,7 @@ export interface OverrideFor {
 /** The overrides and limits of a document for one identity, whatever the request. */
 export interface DocumentFor {
   readonly overrides: readonly OverrideFor[]
-  /** Limits that count such identities, by policy and tier, where the names of their keys may not say so. */
+  /** Limits that count such identities, by policy and tier, where the names of their keys may not show them. */
   readonly sharing: ReadonlyMap<string, readonly Limit[]>
 }
 
@@ -39,14 +39,14 @@ export async function documentFor(text: string, identity: string): Promise<Docum
   }
   for (const [name, policy] of Object.entries(document.policies ?? {})) {
     const own = (document.overrides ?? []).flatMap((each, index) => (each.policy === name ? [{ ...each, index }] : []))
-    // Every policy is for the client, by one request or another.
+    // Every policy may apply to the client, by one request or another.
     const alone = { ...(policy as { readonly tiers?: object }), match: undefined }
     const loaded = await policies.from({
       object: { version: 1, policies: { [name]: alone }, overrides: own.map(({ index: _, ...each }) => each) },
       ...resolvers,
     })
     const found = new Set<number>()
-    // Which tier the client is of is known by code alone.
+    // Only code knows the tier of the client.
     for (const tier of alone.tiers ? Object.keys(alone.tiers) : ['']) {
       tierAtHand = tier
       const context = contextOf(kind, value)
@@ -109,7 +109,7 @@ export async function usedOfSharing(
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 function limitsOf(matched: MatchedPolicies<any> | undefined): readonly Limit[] {
   if (!matched) return []
-  // Relaxed counts have a key each, which says what they are.
+  // Each relaxed count has its own key, which shows its limit.
   if (matched.options.consistency) return [...limitsOf(matched.next), ...limitsOf(matched.reported)]
   return [...(matched.options.limits ?? []), ...limitsOf(matched.next), ...limitsOf(matched.reported)]
 }
@@ -121,7 +121,7 @@ function contextOf(kind: string, value: string): HttpContext<any> {
     method: 'GET',
     path: '/',
     target: '/',
-    // A group of addresses is looked for by its first.
+    // A group of addresses is looked up by its first address.
     ip: kind === 'ip' ? value.split('/', 1)[0] : undefined,
     route: undefined,
     response: { on() {}, removeListener() {} },

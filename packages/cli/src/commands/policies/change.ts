@@ -6,7 +6,7 @@ import { DONE, REFUSED } from '../../program/exit-codes.js'
 import { carriedLines, carriedOf } from './carried.js'
 import { differencesOf } from './differences.js'
 
-/** Saves a text as the next version, once a person has seen what is different, or has said --yes. */
+/** Saves a text as the next version, once a person has confirmed the differences, or with --yes. */
 export async function change(
   documents: SavedDocuments,
   text: string,

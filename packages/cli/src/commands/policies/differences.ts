@@ -9,7 +9,7 @@ const MAX_SHOWN = 20
 
 type Overrides = NonNullable<ReadDocument['overrides']>
 
-/** A field that is different; undefined where it is not there. */
+/** A field that differs. Undefined where it is absent. */
 interface Change {
   readonly path: string
   readonly before: string | undefined
@@ -58,7 +58,7 @@ function overrideLines(title: string, before: Overrides, after: Overrides): stri
   return [`${sign} ${title} (${count})`, ...shown.map((line) => `  ${line}`)]
 }
 
-/** How many overrides have the same limits, by these. */
+/** Numbers of overrides with the same limits, by these. */
 function countsOf(overrides: Overrides): Map<string, number> {
   const counts = new Map<string, number>()
   for (const { limits } of overrides as readonly { readonly limits?: unknown }[]) {
@@ -78,7 +78,7 @@ function overridesByPolicy({ overrides = [] }: ReadDocument): Map<string, Overri
   return all
 }
 
-/** The fields that differ, each by its path. That of a policy's only limit is the field alone. */
+/** The fields that differ, each by its path. The path in a policy's only limit is just the field. */
 function changesIn(before: unknown, after: unknown, path: string): Change[] {
   if (isEqual(before, after)) return []
   if (HIDDEN.test(path)) return [{ path, before: before && 'not shown', after: after && 'not shown' } as Change]
@@ -90,7 +90,7 @@ function changesIn(before: unknown, after: unknown, path: string): Change[] {
   return [{ path, before: shownValue(before), after: shownValue(after) }]
 }
 
-/** The parts of a value that has some, by their keys; limits of a list by their names or windows, as far as these are their own. */
+/** The parts of a value, by their keys. Limits of a list are named by their names or windows, as far as these are unique. */
 function partsOf(value: unknown, isOnly: boolean): Record<string, unknown> | undefined {
   if (value === undefined) return {}
   if (typeof value !== 'object' || value === null) return undefined
@@ -138,7 +138,7 @@ function keysOf(first: object = {}, second: object = {}): string[] {
   return [...new Set([...Object.keys(first), ...Object.keys(second)])]
 }
 
-/** Not what every object has by such a name. */
+/** Not a property of every object, such as `toString`. */
 function own(record: Readonly<Record<string, unknown>> = {}, key: string): unknown {
   return Object.hasOwn(record, key) ? record[key] : undefined
 }

@@ -17,7 +17,7 @@ export const DOCUMENT_OPTIONS: Readonly<Record<string, OptionSpec>> = {
   ...POSTGRES_OPTIONS,
 }
 
-/** Options that say nothing of the other place. */
+/** Options that do not concern the other place. */
 const OPTIONS_OF = { redis: ['prefix', 'redis-file'], postgres: Object.keys(POSTGRES_OPTIONS) }
 
 /**

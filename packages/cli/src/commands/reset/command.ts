@@ -50,7 +50,7 @@ that it holds are free again. Blocks, bans and strikes stay: unblock ends them. 
   },
 }
 
-/** Whether it is a count of a limiter of this name, or of such a policy of a document, whose name the key begins with. */
+/** Whether it is a count of a limiter of this name, or of a document's policy of this name. The key begins with the name. */
 function isOf({ policy, cell }: Counts[number], name: string): boolean {
   const [, ofDocument] = /^([\w-]+)(?:\.[\w-]+)?\//.exec(cell) ?? []
   return [policy, ofDocument, `${policy}/${ofDocument}`].includes(name)
@@ -70,7 +70,7 @@ async function forgetCounts(store: RedisStore, identity: string, counts: Counts)
   }
 }
 
-/** As far as it takes to name keys: what they hold does not matter. */
+/** Only the parts that name keys: their contents do not matter. */
 function planOf(policy: string, identity: string, counts: Counts): Plan {
   return {
     policy,

@@ -8,7 +8,7 @@ import { serveSettings } from './settings.js'
 
 const { json: _, ...OF_REDIS } = REDIS_OPTIONS
 
-/** Exit codes: it has ended as asked, or could not start. */
+/** Exit codes: it has ended on a signal, or could not start. */
 const ENDED = 0
 const WRONG = 1
 

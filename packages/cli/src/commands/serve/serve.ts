@@ -33,19 +33,19 @@ class OperatorLog {
     const last = this.#warnedAt.get(kind)
     if (last !== undefined && now - last < AGAIN_AFTER_MS) return
     this.#warnedAt.set(kind, now)
-    // Nothing in it steers a terminal.
+    // Without characters that control a terminal.
     this.#output.write(`sluice: ${message.replace(/[^\x20-\x7e\n]/g, '?')} (reported once a minute)\n`)
   }
 }
 
 /**
- * Decides until it is asked to end.
+ * Decides until a signal ends it.
  *
- * @throws PoliciesError for a wrong document; what Node does where it cannot listen; SluiceError
+ * @throws PoliciesError for a wrong document; Node's error where it cannot listen; SluiceError
  */
 export async function serve(settings: ServeSettings, environment: Environment): Promise<void> {
   const { stderr } = environment
-  // Before anything is listened to: a signal that comes meanwhile ends it, too.
+  // Before it listens anywhere: a signal that comes meanwhile ends it, too.
   const stopped = environment.untilStopped?.() ?? new Promise<void>(() => {})
   ignoreFurtherSignals()
   const { redis, offenders } = settings
@@ -73,7 +73,7 @@ export async function serve(settings: ServeSettings, environment: Environment): 
     await stopped
     leaving.abort()
     reportLeaving(settings, environment)
-    // Load balancers learn of it by /readyz, and send nothing more, before connections are refused.
+    // Load balancers see it by /readyz, and send nothing more, before connections are refused.
     await setTimeout(settings.graceMs)
     await server.close(settings.drainMs)
   } finally {
@@ -81,7 +81,7 @@ export async function serve(settings: ServeSettings, environment: Environment): 
   }
 }
 
-/** Has workers decide, and shows what they count. Resolves to the exit code. @throws what Node does where it cannot listen */
+/** Starts workers that decide, and shows their counts. Resolves to the exit code. @throws Node's error where it cannot listen */
 export async function serveByWorkers(settings: ServeSettings, environment: Environment): Promise<number> {
   const log = new OperatorLog(environment.stderr)
   const { metrics } = settings
@@ -172,7 +172,7 @@ function reportReady(
   port: number,
   { stdout }: Environment,
 ): void {
-  // The one that started it says so once all workers listen.
+  // The process that started it reports this once all workers listen.
   if (cluster.isWorker) return
   const { dialectName, host } = settings
   const origin = originOf(settings, host, port)
@@ -197,7 +197,7 @@ function resolversOf({ keys, tiers }: Named): Resolvers {
     values && Object.hasOwn(values, name) ? values[name] : undefined
   return {
     keys: Object.fromEntries(keys.map((name) => [name, (request: DescribedRequest) => namedIn(request.keys, name)])),
-    // One that is not named is reported as wrong, with those that there are.
+    // A missing name is reported as a mistake, with the known ones.
     tiers: Object.fromEntries(
       tiers.map((name) => [name, (request: DescribedRequest) => namedIn(request.tiers, name) ?? '']),
     ),

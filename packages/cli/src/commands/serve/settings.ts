@@ -24,7 +24,7 @@ export interface ServeSettings {
   readonly redis: { readonly target: Target; readonly prefix: string; readonly isCluster: boolean } | undefined
   readonly host: string
   readonly port: number
-  /** Where metrics are shown; undefined where nothing is counted for them. */
+  /** The address of the metrics. Undefined where nothing is counted for them. */
   readonly metrics: Address | undefined
   /** Whether refusals are counted by identity. */
   readonly offenders: boolean
@@ -137,7 +137,7 @@ function addressOf(option: string, given: unknown, isGuarded: boolean, risk: str
   return { host, port }
 }
 
-/** In memory nothing but the listener of the metrics can show them. */
+/** In memory only the listener of the metrics can show them. */
 function offendersOf({ offenders, metrics }: OptionValues, hasRedis: boolean): boolean {
   if (offenders !== true || hasRedis || metrics !== undefined) return offenders === true
   throw new UsageError(

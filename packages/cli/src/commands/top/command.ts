@@ -12,7 +12,7 @@ import { type Period, watch } from './watch.js'
 const EVERY_MS = 1000
 const MAX_URLS = 50
 const ROWS = 10
-/** Top left, and nothing below what follows. */
+/** Moves to the top left, and clears the screen below the text. */
 const CLEAR = '\u001b[H\u001b[J'
 
 export const top: Command = {

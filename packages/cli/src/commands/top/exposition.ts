@@ -1,16 +1,16 @@
-/** One line of what Prometheus scrapes: a name, its labels, a number. */
+/** One line of a scrape of Prometheus: a name, its labels, a number. */
 export interface Sample {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
 }
 
-/** `name{labels} value`; a time after it, and exemplars, are of no use here. */
+/** `name{labels} value`; a time after it, and exemplars, are ignored. */
 const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+([+-]?(?:Inf|NaN|[\d.]+(?:[eE][+-]?\d+)?))(?=\s|$)/s
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g
 const ESCAPES: Readonly<Record<string, string>> = { '\\n': '\n', '\\"': '"', '\\\\': '\\' }
 
-/** The samples whose names begin like this, in the text format of Prometheus or in OpenMetrics. Other lines are passed over. */
+/** The samples whose names begin like this, in the text format of Prometheus or in OpenMetrics. Other lines are skipped. */
 export function samplesOf(text: string, start: string): Sample[] {
   const samples: Sample[] = []
   for (const line of text.split('\n')) {
@@ -22,7 +22,7 @@ export function samplesOf(text: string, start: string): Sample[] {
 }
 
 function labelsOf(text: string): Record<string, string> {
-  // Names come from a server: `__proto__` is one of them at most.
+  // Names come from a server, and may be `__proto__`.
   const labels: Record<string, string> = Object.create(null)
   for (const [, label = '', value = ''] of text.matchAll(LABEL)) {
     labels[label] = value.replace(/\\[n"\\]/g, (pair) => ESCAPES[pair] as string)

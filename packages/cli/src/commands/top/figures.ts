@@ -30,7 +30,7 @@ export interface Figures {
   readonly total: PolicyFigures
   /** Those that decided or have waiters, the busiest first. */
   readonly policies: readonly PolicyFigures[]
-  /** Decisions per second by what decided, most first. */
+  /** Decisions per second by their source, most first. */
   readonly sources: readonly (readonly [source: string, perSecond: number])[]
   readonly stores: readonly StoreFigures[]
 }
@@ -44,7 +44,7 @@ export interface Seen {
   readonly samples: readonly Sample[]
 }
 
-/** How much the requests of one set of labels grew, per second. */
+/** The growth of the requests of one set of labels, per second. */
 interface Growth {
   readonly labels: Sample['labels']
   readonly perSecond: number

@@ -10,7 +10,7 @@ export interface OffendersOfPolicy {
 /** Policies, and identities of each, that are shown. */
 const MAX_POLICIES = 3
 const MAX_OFFENDERS = 5
-/** How often Redis is asked, in ms: each question reads what all processes have counted. */
+/** The interval of queries to Redis, in ms: each reads the counts of all processes. */
 const EVERY_MS = 5000
 
 /** The identities that the policies with the most refusals refuse most, from Redis. */
@@ -23,7 +23,7 @@ export class Offenders {
     this.#store = store
   }
 
-  /** Those of this period; the last known where Redis was asked a moment ago, or cannot be. */
+  /** The offenders of this period; the last known ones between two queries, or where Redis is away. */
   async of({ policies }: Period): Promise<readonly OffendersOfPolicy[]> {
     const now = performance.now()
     if (now - this.#askedMs < EVERY_MS) return this.#shown
@@ -33,7 +33,7 @@ export class Offenders {
     try {
       this.#shown = await Promise.all(refusing.slice(0, MAX_POLICIES).map((each) => this.#ask(each)))
     } catch {
-      // The rest of the screen is worth showing, and has the state of the store as the servers report it.
+      // The rest of the screen remains useful, and shows the state of the store as the servers report it.
     }
     return this.#shown
   }

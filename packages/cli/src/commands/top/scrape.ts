@@ -1,18 +1,18 @@
 import { type Sample, samplesOf } from './exposition.js'
 
-/** Most that is read of one answer: a server with many metrics of its own sends some hundred kilobytes. */
+/** Most bytes that are read of one response: a server with many metrics of its own sends some hundred kilobytes. */
 const MAX_BYTES = 16 * 1024 * 1024
-/** Longest wait for one answer, in ms. */
+/** Longest wait for one response, in ms. */
 const ANSWER_MS = 5000
 
 /** The samples of a server, or why it showed none, in a clause. */
 export type Scraped = { readonly samples: readonly Sample[] } | { readonly failure: string }
 
-/** Asks one server for its metrics. Never rejects. */
+/** Requests the metrics of one server. Never rejects. */
 export async function scrape(url: URL, stop: AbortSignal): Promise<Scraped> {
   try {
     const signal = AbortSignal.any([stop, AbortSignal.timeout(ANSWER_MS)])
-    // Another address than the one that was typed is not asked.
+    // Redirects are not followed: only the address that was typed is contacted.
     const response = await fetch(plain(url), { signal, redirect: 'error', headers: headersFor(url) })
     if (!response.ok) {
       await response.body?.cancel()

@@ -65,7 +65,7 @@ function offendersText({ policy, offenders }: OffendersOfPolicy): string[] {
   return ['', ...table([[`refused by ${policy} in 10 minutes`, 'times'], ...rows])]
 }
 
-/** The first column on the left, numbers on the right of theirs, a last one of words on the left. */
+/** The first column is aligned to the left, numbers to the right, and a last column of words to the left. */
 function table(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => (row[i] ?? '').length)))
   return rows.map((row) =>

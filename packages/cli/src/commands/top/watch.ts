@@ -5,18 +5,18 @@ import { scrape } from './scrape.js'
 /** One look at all servers. */
 interface Look {
   readonly servers: ReadonlyMap<string, Seen>
-  /** Servers that did not answer, and why, in a clause. */
+  /** Servers that did not respond, and why, in a clause. */
   readonly failures: ReadonlyMap<string, string>
 }
 
 /** The activity between two consecutive looks. */
 export interface Period extends Figures {
-  /** Servers that answered. */
+  /** Servers that responded. */
   readonly answered: number
   readonly failures: ReadonlyMap<string, string>
 }
 
-/** Servers are named without what may be a secret: credentials and parameters. */
+/** Servers are named without possible secrets: credentials and parameters. */
 function nameOf({ host, pathname }: URL): string {
   return host + pathname
 }

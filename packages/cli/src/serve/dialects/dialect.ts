@@ -8,23 +8,23 @@ import type { Token } from '../token.js'
 /** Settings that every dialect needs. */
 export interface Asked {
   readonly decide: Decide
-  /** Whose headers are believed; undefined where a dialect reads none. */
+  /** Proxies whose headers are trusted. Undefined where a dialect reads none. */
   readonly trusted: TrustedProxies | undefined
   /** Undefined where callers show none. */
   readonly token: Token | undefined
-  /** The keys and tiers that callers may name, where a dialect lets them. */
+  /** The keys and tiers that callers may name, where a dialect permits it. */
   readonly named: Named
 }
 
-/** The status line and the headers by which a gateway knows that a client is refused, and with which status. */
+/** The status line and the headers that report a refusal and its status to a gateway. */
 export interface Refusal {
   readonly status: number
   readonly headers: readonly (readonly [string, string])[]
 }
 
-/** How requests are described to the decider, and how it says what becomes of them. */
+/** The form of requests to the decider, and of its decisions. */
 export interface Dialect {
-  /** Whether the client is known by headers that a gateway sets. */
+  /** Whether headers that a gateway sets identify the client. */
   readonly readsHeaders: boolean
   /** Whether callers name identities, tiers and costs themselves. */
   readonly namesKeys: boolean
@@ -33,7 +33,7 @@ export interface Dialect {
   /** The form of a client's refusal, for a gateway. A mistake of its client is a refusal, too, and no error of the decider. */
   readonly refusalOf?: (status: number, decidedBy: DecidedBy) => Refusal
   /**
-   * Answers one request to the decider.
+   * Responds to one request to the decider.
    *
    * @throws BadInput, at once or later, before anything is sent
    */

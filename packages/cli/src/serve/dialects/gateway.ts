@@ -12,13 +12,13 @@ export interface DescribingHeaders {
   readonly method: string
   readonly uri: string
   readonly host: string
-  /** An address, or a list that each proxy adds to at its end. */
+  /** An address, or a list that each proxy appends to. */
   readonly client: string
 }
 
 export interface GatewayOptions {
   readonly headers: DescribingHeaders
-  /** The one status that the gateway takes for a refusal; the real one is in `X-Sluice-Status`. @default the real one */
+  /** The only status that the gateway takes for a refusal. The real one is in `X-Sluice-Status`. @default the real one */
   readonly refusedBy?: 403
 }
 
@@ -97,7 +97,7 @@ function describe(
   }
 }
 
-/** A header that comes once: of two, one may be the client's. */
+/** A header that comes once: one of two may be the client's. */
 function single(request: IncomingMessage, name: string): string | undefined {
   let found: string | undefined
   const { rawHeaders } = request
@@ -119,7 +119,7 @@ function missing(name: string): BadInput {
   return new BadInput(400, `expected the header ${name} of the gateway, which is missing`)
 }
 
-/** The client reads it: nothing of the gateway's headers is in it. */
+/** The client reads it, so it contains no header of the gateway. */
 function byClient(expected: string): BadInput {
   return new BadInput(400, `expected ${expected}`, { byClient: true })
 }

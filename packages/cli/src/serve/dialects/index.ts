@@ -21,7 +21,7 @@ const FORWARDED = {
 /** Every dialect by its name. */
 export const DIALECTS = {
   json: jsonDialect,
-  // `auth_request` makes an error of its own of whatever is neither 2xx nor 401 or 403.
+  // `auth_request` turns any status but 2xx, 401 and 403 into an error of its own.
   nginx: gatewayDialect({ headers: ORIGINAL, refusedBy: 403 }),
   'forward-auth': gatewayDialect({ headers: FORWARDED }),
   haproxy: gatewayDialect({ headers: ORIGINAL }),

@@ -23,7 +23,7 @@ export const jsonDialect: Dialect = {
   },
 }
 
-/** In one turn of the event loop, so that Redis is asked about all of them at once; in several where that takes long. */
+/** In one turn of the event loop, so that all of them share one call of Redis; in several turns where that takes long. */
 async function decideAll(requests: readonly DescribedRequest[], decide: Decide): Promise<readonly Decision[]> {
   const decisions: (Decision | Promise<Decision>)[] = []
   let since = performance.now()
@@ -39,7 +39,7 @@ async function decideAll(requests: readonly DescribedRequest[], decide: Decide):
 
 function checkCaller({ method, headers }: IncomingMessage, token: Asked['token']): void {
   if (method !== 'POST') throw new BadInput(405, 'expected POST', { ends: true })
-  // A page in a browser on this machine could ask otherwise.
+  // Otherwise a page in a browser on this machine could send requests.
   if (headers.origin !== undefined)
     throw new BadInput(403, 'expected no Origin: browsers are not served', { ends: true })
   if (token && !token.isShownIn(headers.authorization)) {

@@ -12,9 +12,9 @@ import { type Loading, type LoadResult, load } from './load.js'
 export interface FileListOptions {
   /**
    * - `plain`: an address or a range per line, comments behind `#` or `;`
-   * - `netset`: the same, as FireHOL publishes it, and what `ipset save` writes
+   * - `netset`: the same, as FireHOL publishes it, and the output of `ipset save`
    * - `json`: an array of ranges, or arrays of values by their kind
-   * - `crowdsec`: what `cscli decisions list -o json` writes
+   * - `crowdsec`: the output of `cscli decisions list -o json`
    * @default 'plain'
    */
   readonly format?: ListFormat
@@ -26,7 +26,7 @@ export interface FileListOptions {
 export interface FileList extends List {
   /** How many entries are in use. */
   readonly size: number
-  /** Why the file as it is now is not in use; undefined where it is. */
+  /** Why the present contents of the file are not in use. Undefined where they are. */
   readonly error: SluiceError | undefined
 }
 
@@ -124,7 +124,7 @@ class WatchedFile implements FileList {
       loading.stop()
     }
     this.#take(result)
-    // For what has come meanwhile.
+    // Reads contents that have come meanwhile.
     this.#watcher.look()
   }
 
@@ -147,7 +147,7 @@ class WatchedFile implements FileList {
     this.#answer()
   }
 
-  /** A file that was cut off, or that a job which failed has written. */
+  /** The file may be cut off, or written by a job that failed. */
   #whyTooFew({ size }: ListData): string | undefined {
     if (size === 0) return 'expected entries, got none (with allowShrink it may be empty)'
     if (2 * size >= this.size) return undefined

@@ -3,9 +3,9 @@ import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { stampOf } from './stamp.js'
 
-/** A file that is written in place counts as written once it has been unchanged for so long. */
+/** A file that is written in place counts as complete once it has been unchanged for this time. */
 const QUIET_MS = 200
-/** How often the file is looked at beside events of the file system: some have none, such as network drives. */
+/** The interval of polls, in addition to events of the file system: some have none, such as network drives. */
 const POLL_MS = 5000
 /** The same where the file system cannot be watched. */
 const POLL_UNWATCHED_MS = 1000
@@ -24,7 +24,7 @@ export class FileWatcher {
   #quietTimer: NodeJS.Timeout | undefined
   /** The contents that are known already, and the file that they were in. */
   #known = ''
-  /** The contents that were seen last, and since when there were no others. */
+  /** The contents that were seen last, and since when they are unchanged. */
   #seen = ''
   #seenAt = 0
   #isLooking = false
@@ -43,7 +43,7 @@ export class FileWatcher {
     this.#known = stamp
   }
 
-  /** Looks whether there are other contents. */
+  /** Checks for new contents. */
   look(isPoll = false): void {
     if (this.#isClosed) return
     if (this.#isLooking) {
@@ -80,7 +80,7 @@ export class FileWatcher {
         this.#seen = stamp
         this.#seenAt = now
       }
-      // A rename changes when the file's state changed and not when it was written, and what was written before is whole.
+      // A rename changes the ctime of the file, not its mtime. Contents written before that are complete.
       const wasRenamed = stats.ctimeNs > stats.mtimeNs && !isSameFile(stamp, this.#known)
       const quietMs = Math.max(now - this.#seenAt, Date.now() - Number(stats.mtimeMs))
       if (wasRenamed || quietMs >= QUIET_MS) {
@@ -106,7 +106,7 @@ export class FileWatcher {
     this.#poll = setTimeout(() => void this.#tick(), afterMs).unref()
   }
 
-  /** Watches the directory, anew where it is another one by now. */
+  /** Watches the directory, again where it was replaced. */
   async #watchDirectory(): Promise<void> {
     const directory = dirname(this.#path)
     try {
@@ -119,7 +119,7 @@ export class FileWatcher {
       this.#watcher.on('error', () => this.#unwatch())
       this.#watched = id
     } catch {
-      // Too many watchers, or no directory: looking now and then does as well.
+      // Too many watchers, or no directory: polls suffice.
       this.#unwatch()
     }
   }

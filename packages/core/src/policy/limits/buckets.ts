@@ -31,15 +31,15 @@ export interface TokenBucketOptions<Subject>
     SpreadOptions {
   /** Most tokens the bucket holds, at least 1; it starts full. @default `refill` */
   readonly capacity?: number
-  /** Tokens that come back `every`; `limit` is another name for it. */
+  /** Tokens that return `every`; `limit` is another name for it. */
   readonly refill?: OrFunction<number, Subject>
-  /** How often they come back; `window` is another name for it. */
+  /** How often they return; `window` is another name for it. */
   readonly every?: OrFunction<Duration, Subject>
   readonly limit?: OrFunction<number, Subject>
   readonly window?: OrFunction<Duration, Subject>
   /**
-   * `greedy` lets tokens back one by one, evenly; `interval` all of `refill` at once, at multiples
-   * of `every` on the store's clock. @default 'greedy'
+   * `greedy` returns tokens one by one, evenly. `interval` returns all of `refill` at once, at multiples of `every` on the
+   * store's clock. @default 'greedy'
    */
   readonly style?: 'greedy' | 'interval'
 }
@@ -80,8 +80,8 @@ export interface LeakyBucketOptions<Subject> extends CommonOptions<Subject>, Uni
 }
 
 /**
- * A bucket that each unit fills and time empties: `leak` units per `every`. As a meter it refuses
- * what would overflow; as a `queue` it also spaces out what it admits.
+ * A bucket that each unit fills and time empties: `leak` units per `every`. As a meter it refuses units that would overflow. As
+ * a `queue` it also spaces out admitted requests.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -89,11 +89,11 @@ export function leakyBucket<Subject>(options: LeakyBucketOptions<Subject>): Limi
   const { capacity, queue = false, ...rest } = options ?? {}
   if (typeof queue !== 'boolean') oneOf('leakyBucket', 'queue', queue, ['true', 'false'])
   if (queue && rest.lease !== undefined) {
-    // Turns are given out by the store, one after the other.
+    // The store hands out turns, one after the other.
     neverBeside('leakyBucket', 'lease', 'queue', rest.lease)
   }
   if (queue && rest.unit === 'response-bytes') {
-    // When a turn comes depends on the sizes of the responses before it, which are not known.
+    // The time of a turn depends on the sizes of the responses before it, which are not known.
     neverBeside('leakyBucket', 'queue', 'unit "response-bytes"', queue)
   }
   if (capacity !== undefined) wholeNumber('leakyBucket', 'capacity', capacity, 1)
@@ -102,7 +102,7 @@ export function leakyBucket<Subject>(options: LeakyBucketOptions<Subject>): Limi
   return makeLimit('leakyBucket', rate, ['capacity', 'leak', 'every', 'queue', 'unit', 'lease'], resolve, names)
 }
 
-/** `refill`/`leak` and `every` are what the field calls a bucket's limit and window; errors call them as they were given. */
+/** `refill`/`leak` and `every` are the usual terms for a bucket's limit and window. Errors use the names that were given. */
 function renamed(where: string, options: object, unitsName: string) {
   const { [unitsName]: units, every, ...rest } = options as Record<string, unknown>
   if (units !== undefined && rest.limit !== undefined) neverBeside(where, unitsName, 'limit', units)
@@ -134,7 +134,7 @@ function bucketOf(
     const stepMs = style === 'interval' ? windowMs : 1
     exactProduct(where, names.limit, limit, windowMs)
     exactProduct(where, names.capacity, capacity, windowMs)
-    // A limit of 0 lets nothing back, so its burst must be 0 too: it refuses everything.
+    // A limit of 0 returns nothing, so its burst must be 0 too: it refuses everything.
     const size = limit === 0 ? 0 : capacity
     const kind = queue ? '.queue' : ''
     return {

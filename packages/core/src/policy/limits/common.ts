@@ -22,7 +22,7 @@ export interface RateNames {
 
 const USUAL_NAMES: RateNames = { limit: 'limit', window: 'window' }
 
-/** The part that all constructors share: checks what is common, and freezes. */
+/** The part that all constructors share: checks common options, and freezes. */
 export function makeLimit<Subject>(
   algorithm: Algorithm,
   options: RateOptions<Subject>,
@@ -38,7 +38,7 @@ export function makeLimit<Subject>(
     const resolution = resolveUnleased(where, limit, windowMs)
     return lease ? leased(where, resolution, lease) : resolution
   }
-  // With both known now, numbers that could round are refused now.
+  // As both are known here, numbers that could round are rejected here.
   const known = typeof limit === 'number' && typeof window === 'number' ? resolve(algorithm, limit, window) : undefined
   const { unit = 'requests' } = options as UnitOptions
   oneOf(algorithm, 'unit', unit, ['requests', 'content-bytes', 'response-bytes'])
@@ -67,7 +67,7 @@ export function makeLimit<Subject>(
 }
 
 /**
- * Checks what all limits have. Returns limit and window ready to use: numbers, unless they are functions.
+ * Checks the options that all limits have. Returns limit and window ready to use: numbers, unless they are functions.
  *
  * @throws SluiceError `INVALID_POLICY`
  */

@@ -10,7 +10,7 @@ const MAX_PERMITS = 100_000
 export interface ConcurrencyOptions<Subject> extends CommonOptions<Subject> {
   /** Most permits held at once; whole, 0 to 100,000. */
   readonly limit: OrFunction<number, Subject>
-  /** How long a permit is held without being renewed: what a crashed holder costs. @default '1m' */
+  /** How long a permit is held without being renewed. A crashed holder keeps it that long. @default '1m' */
   readonly ttl?: Duration
   /**
    * For HTTP: longest time in which bytes of a response wait and the client takes none, from 1 ms to 100 years. Then

@@ -22,7 +22,7 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
   const { anchor = 'clock', spread, ...rate } = options ?? {}
   const byClock = oneOf('fixedWindow', 'anchor', anchor, ['clock', 'first-request']) === 'clock'
   if (spread !== undefined && !byClock) {
-    // Each key then has windows of its own, which are spread as the first requests were.
+    // Each key then has its own windows, spread like the first requests.
     neverBeside('fixedWindow', 'spread', 'anchor "first-request"', spread)
   }
   const kind = byClock ? 'fixed' : 'opened'

@@ -40,7 +40,7 @@ export function leased(where: string, resolution: Resolution, lease: LeaseTerms)
   return {
     ...resolution,
     id: leasedId(id, lease),
-    // How much less a bucket holds depends on its limit.
+    // The reduction of a bucket's capacity depends on its limit.
     carriedId: leasedId(kernel === 'bucket' ? id : carriedId, lease),
     params: counted,
     report: { ...report, capacity },
@@ -53,12 +53,12 @@ export function leasedWindow(windowMs: number, lease: LeaseTerms | undefined): n
   return lease ? windowMs + lease.ttlMs : windowMs
 }
 
-/** A limit that its lease makes count differently gets an id of its own; one that counts alike keeps its id. */
+/** A limit that counts differently because of its lease gets an id of its own. Otherwise it has the same id. */
 export function leasedId(id: string, lease: LeaseTerms | undefined): string {
   return lease ? `${id}.leased.${lease.ttlMs}` : id
 }
 
-/** All limits of a policy have an equal lease, since its units are taken of all of them at once; or none has. */
+/** All limits of a policy have an equal lease, or none has one: its units are taken from all of them at once. */
 export function checkLeases(
   where: string,
   limits: readonly { readonly lease?: LeaseOptions; readonly unit: string }[],

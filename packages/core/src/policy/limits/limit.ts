@@ -11,7 +11,7 @@ export type OrFunction<T, Subject> = T | ((subject: Subject, context: HttpContex
 type KeyResult = KeyValue | null | undefined
 
 /**
- * Names what a limit is charged on; may be async. Anything but a non-empty string, a finite number or a bigint is
+ * Yields the identity that a limit is charged on; may be async. Anything but a non-empty string, a finite number or a bigint is
  * an error when the request comes: a missing identity never becomes one bucket for all.
  */
 export interface KeyFunction<Subject> extends KeyTraits {
@@ -27,7 +27,7 @@ export interface KeyTraits {
   /** @internal The keys that it is composed of. */
   // biome-ignore lint/suspicious/noExplicitAny: each is called with what the whole is called with
   readonly parts?: readonly KeyFunction<any>[]
-  /** @internal Two functions of one kind that are made of the same are one key. */
+  /** @internal Two functions of one kind that are made of the same functions are one key. */
   readonly madeOf?: readonly unknown[]
   /** @internal The challenge for a request without such a key, in responses of status 401. */
   readonly challenge?: string | undefined
@@ -48,7 +48,7 @@ export interface CommonOptions<Subject> {
   readonly reserve?: Reserve
 }
 
-/** For limits that may count something else than requests. */
+/** For limits that may count bytes instead of requests. */
 export interface UnitOptions {
   /**
    * `'content-bytes'` charges the bytes of a request's body, as received, instead of its cost. `'response-bytes'` charges
@@ -59,7 +59,7 @@ export interface UnitOptions {
 
 /** Units that a process takes from a shared limit at once, to spend them without asking again. */
 export interface LeaseOptions {
-  /** Most units that one process holds of one key: whole, 1 or more. Demand decides how many it takes of them. */
+  /** Most units that one process holds of one key: whole, 1 or more. Demand decides how many it takes. */
   readonly size: number
   /** How long it may spend them: whole ms or a duration, at most the window. */
   readonly ttl: Duration
@@ -79,7 +79,7 @@ export interface LeasableOptions {
 export interface Resolution {
   readonly kernel: KernelName
   readonly id: string
-  /** The id without amounts: states of all limits that have it in common can be read as each other's. */
+  /** The id without amounts: limits that share it can read each other's states. */
   readonly carriedId: string
   readonly params: readonly number[]
   readonly report: Omit<ResolvedLimit, 'name' | 'unit'>

@@ -5,11 +5,11 @@ import { invalidPolicy, wrongPolicy } from '../../util/errors.js'
 import { knownOptions } from '../../util/validate.js'
 import type { Limit, Resolution } from './limit.js'
 
-/** How closely the processes that share a store agree on what is counted. */
+/** How closely the processes that share a store agree on counts. */
 export interface ConsistencyOptions {
   /**
    * How often each process exchanges its counts with Redis: a duration or ms, 10 ms to a minute and at most the window. In
-   * between it decides by itself, without asking, on keys that it was asked for twice within such a time.
+   * between it decides by itself, without Redis, on keys that it has decided on twice within such a time.
    */
   readonly syncEvery: Duration
 }
@@ -20,7 +20,7 @@ const LONGEST_MS = 60_000
 const NO_BUCKET =
   'buckets are counted by Redis alone: use slidingWindow or fixedWindow, or in code a lease, which never exceeds the limit'
 
-/** The algorithms that processes do not count by themselves, each with what to use in its place. */
+/** The algorithms that processes do not count by themselves, each with a replacement. */
 const INSTEAD: Partial<Record<Algorithm, string>> = {
   gcra: NO_BUCKET,
   tokenBucket: NO_BUCKET,
@@ -53,8 +53,8 @@ export function relaxedTerms(where: string, consistency: ConsistencyOptions, lim
 }
 
 /**
- * The same limit, counted in full: what processes have admitted by themselves may together be more than the limit, and windows
- * go beyond it as where refusals count.
+ * The same limit, counted in full: admissions of all processes together may exceed the limit, and windows go beyond it as where
+ * refusals count.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -86,6 +86,6 @@ export function countingRefusals(where: string, resolution: Resolution): Resolut
   if (lease) {
     wrongPolicy(`${where}: lease: expected none on windows beside onDeny: "charge"`)
   }
-  // Another limit: without refusals counters hold no more than the limit, and as many bytes as that needs.
+  // A different id: without refusals, counters go up to the limit, and take as many bytes as that needs.
   return { ...resolution, id: `${id}.refusals`, carriedId: `${carriedId}.refusals`, params: countRefusals(params) }
 }

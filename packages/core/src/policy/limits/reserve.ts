@@ -16,7 +16,7 @@ export type ReserveStep = readonly [priority: number, amount: number]
 export function reserveSteps(where: string, reserve: unknown): readonly ReserveStep[] {
   if (typeof reserve === 'number') return [[1, amount(where, 'reserve', reserve)]]
   const steps = isRecord(reserve) ? Object.entries(reserve) : []
-  // A Map would pass for nothing to keep.
+  // A Map would pass for an empty reserve.
   if (steps.length === 0) {
     const expected = 'a share such as 0.2, whole units, or either by priority such as { 1: 0.2 }'
     invalidPolicy(where, 'reserve', expected, reserve)
@@ -37,7 +37,7 @@ export function reservedFrom(steps: readonly ReserveStep[], priority: number, ca
   return units
 }
 
-/** Refuses a reserve that leaves nothing to lower priorities: for them the limit would be 0. */
+/** Rejects a reserve that leaves nothing to lower priorities: for them the limit would be 0. */
 export function checkReserve(where: string, steps: readonly ReserveStep[], capacity: number): void {
   const reserved = reservedFrom(steps, Number.NEGATIVE_INFINITY, capacity)
   if (capacity > 0 && reserved >= capacity) {

@@ -3,10 +3,10 @@ import { type CheckResult, ok, warning } from '../finding.js'
 import { roundTrips } from '../round-trips.js'
 import { ms } from '../words.js'
 
-/** The smallest difference that is worth a look. */
+/** The smallest difference that is reported. */
 const MAX_MS = 1000
 
-/** How far the clocks of Redis and of this machine are apart. Decisions go by that of Redis alone. */
+/** The difference of the clocks of Redis and of this machine. Decisions use only that of Redis. */
 export const clock: Check = {
   name: 'clock',
   async look(server, { pings }): Promise<CheckResult[]> {

@@ -3,7 +3,7 @@ import { error, ok, warning } from '../finding.js'
 import { roundTrips } from '../round-trips.js'
 import { ms } from '../words.js'
 
-/** How long a round trip takes, beside the time that the store gives a decision. */
+/** The duration of a round trip, compared with the timeout of the store. */
 export const latency: Check = {
   name: 'latency',
   async look(server, { pings, storeTimeoutMs }) {

@@ -26,7 +26,7 @@ const KEY_DENIED = /access at least one of the keys|to access the .* key/
 const COMMAND_DENIED = /can't run this command|no permissions to run|NOPERM|ACL failure/
 const UNKNOWN = /unknown.* command/i
 
-/** Whether the user of this connection may do everything that the store does. */
+/** Whether the user of this connection may run every command of the store. */
 export const permissions: Check = {
   name: 'permissions',
   async look(server, options) {
@@ -73,7 +73,7 @@ async function hasReadingScripts(server: Server): Promise<boolean> {
   try {
     return isAtLeast((await server.info()).redis_version ?? '', [7, 0])
   } catch (failure) {
-    // Where it is not, the script does not compile, and nothing runs.
+    // Without it, the script does not compile, and nothing runs.
     if (failure instanceof NotPermitted) return true
     throw failure
   }

@@ -2,7 +2,7 @@ import { infoCheck } from '../check.js'
 import { ok, warning } from '../finding.js'
 import { bytes, counted } from '../words.js'
 
-/** Sluice has a few dozen at most; more are of an application that makes texts up. */
+/** Sluice has a few dozen at most. More come from an application that generates scripts. */
 const MANY = 500
 
 /** Whether the scripts of the store stay in the script cache. */

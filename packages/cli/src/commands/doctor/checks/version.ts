@@ -3,7 +3,7 @@ import { error, ok, warning } from '../finding.js'
 
 const LEAST = [6, 2] as const
 
-/** Whether Redis is new enough, and what it is. */
+/** Whether Redis is new enough, with its name and version. */
 export const version = infoCheck('version', (info) => {
   const { redis_version: number = '', valkey_version: valkey, server_name: server } = info
   const name = server === 'valkey' ? `Valkey ${valkey} (as Redis ${number})` : `Redis ${number}`

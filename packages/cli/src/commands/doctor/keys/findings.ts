@@ -5,7 +5,7 @@ import { bytes, counted, grouped, listed } from '../words.js'
 import type { KeyUse } from './classify.js'
 import type { Survey } from './survey.js'
 
-/** How many policies are named; there may be thousands. */
+/** Policies that are named; there may be thousands. */
 const MAX_POLICIES = 5
 
 /** Findings about the keys of all servers together. */
@@ -44,7 +44,7 @@ class Tally {
     this.permanent = isOursAlone && known.length === surveys.length ? sum(known) : undefined
   }
 
-  /** Whether every key was looked at. */
+  /** Whether every key was seen. */
   get isWhole(): boolean {
     return this.seen >= this.total
   }
@@ -53,7 +53,7 @@ class Tally {
     return Math.round(sum(this.groups.filter(fits).map(({ keys }) => keys)))
   }
 
-  /** Estimated bytes of so many keys of a policy, or of any; undefined where none was measured. */
+  /** Estimated bytes of a number of keys of a policy, or of any. Undefined where none was measured. */
   bytesOf(keys: number, policy?: string): number | undefined {
     const sizes = this.measured
       .filter((each) => policy === undefined || each.policy === policy)

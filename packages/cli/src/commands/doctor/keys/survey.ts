@@ -3,7 +3,7 @@ import type { Server } from '../../../redis/server.js'
 import type { DoctorOptions } from '../options.js'
 import { classify, type OurKey } from './classify.js'
 
-/** A random sample of what is offered, every item with the same chance. */
+/** A random sample of the offered items, every item with the same chance. */
 class Sample<T> {
   readonly #max: number
   readonly #items: T[] = []
@@ -28,7 +28,7 @@ class Sample<T> {
   }
 }
 
-/** How many keys one SCAN looks at: a fraction of a millisecond of Redis's time. */
+/** Keys per SCAN: a fraction of a millisecond of Redis's time. */
 const KEYS_PER_SCAN = 500
 
 /** The measurements of one key. */
@@ -41,23 +41,23 @@ export interface Measured extends OurKey {
 
 /** The findings of one server. */
 export interface Survey {
-  /** Keys that SCAN returned, of whomever. */
+  /** Keys that SCAN returned, of any program. */
   readonly seen: number
-  /** Keys of whomever that there are; at least `seen`. */
+  /** All keys, of any program; at least `seen`. */
   readonly total: number
-  /** By layout, use and policy: how many of ours were seen. */
+  /** Numbers of our keys that were seen, by layout, use and policy. */
   readonly ours: readonly (OurKey & { readonly keys: number })[]
   readonly measured: readonly Measured[]
   readonly calls: number
-  /** Keys of whomever that have no expiry; undefined where INFO is not permitted. */
+  /** Keys without expiry, of any program. Undefined where INFO is not permitted. */
   readonly permanent: number | undefined
-  /** Databases with keys, by number, other than the one that was looked at. */
+  /** Other databases with keys, by number. */
   readonly otherDatabases: readonly number[]
 }
 
 /**
  * Walks the keys by SCAN, at most `scanCalls` times, and measures a sample of ours. A walk that ends early has seen a random
- * part: SCAN goes by the hashes of keys. Undefined where SCAN is not permitted, which is noted.
+ * part, as SCAN goes by the hashes of keys. Undefined where SCAN is not permitted, which is noted.
  */
 export async function survey(server: Server, options: DoctorOptions): Promise<Survey | undefined> {
   const groups = new Map<string, OurKey & { keys: number }>()
@@ -66,7 +66,7 @@ export async function survey(server: Server, options: DoctorOptions): Promise<Su
   let calls = 0
   let cursor = '0'
   do {
-    // No MATCH: how many keys others have says how far the walk has come, and what part is ours.
+    // No MATCH: the number of foreign keys shows the progress of the walk, and the share of our keys.
     const reply = await server.tryCall('keys', 'SCAN', cursor, 'COUNT', KEYS_PER_SCAN)
     if (reply === undefined) return undefined
     const [next, keys] = reply as [string, string[]]
