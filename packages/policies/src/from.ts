@@ -16,17 +16,17 @@ export interface PoliciesOptions extends Resolvers {
   readonly redis?: unknown
   /** A `Pool` of `pg`, or options with one: the document that `sluice apply --to postgres` saves there, and overrides in a table. */
   readonly postgres?: unknown
-  /** Beside `redis` or `postgres`: which document it is. @default 'default' */
+  /** Beside `redis` or `postgres`: the name of the document. @default 'default' */
   readonly name?: string
   /** Beside `redis`: the prefix of keys, as that of `redisStore`. @default 'sluice:' */
   readonly prefix?: string
-  /** Loads a document of any other place: its text, or an object. Asked again by `reload()`. */
+  /** Loads a document from any other place: its text, or an object. `reload()` calls it again. */
   readonly load?: () => unknown
   /** A document as an object, copied. */
   readonly object?: unknown
   /**
-   * The document that is in force where that of the source is wrong or cannot be read at first: its text, or an object. A warning
-   * says why; once the source has another, that is in force. @default none: `from` rejects
+   * The document that is in force where that of the source is wrong or cannot be read at first: its text, or an object. A
+   * warning says why. Once the source has a valid document, that is in force. @default none: `from` rejects
    */
   readonly fallback?: unknown
   /** How long `from` waits for the document: up to 10 minutes, in ms or as a duration. @default '30s' */
@@ -40,8 +40,8 @@ export interface PoliciesOptions extends Resolvers {
    */
   readonly check?: (document: ReadDocument) => readonly Problem[] | Promise<readonly Problem[]>
   /**
-   * Beside `postgres`: what else is wrong with the limits of an override in the table, at paths from `limits` on. Such an override has no
-   * effect, and is warned of (`SLUICE_OVERRIDE_FAILED`). @default nothing
+   * Beside `postgres`: finds further problems of an override's limits in the table, at paths from `limits` on. Such an override
+   * has no effect, and causes a warning (`SLUICE_OVERRIDE_FAILED`). @default nothing
    */
   readonly checkOverride?: (limits: readonly object[]) => readonly Problem[]
 }
@@ -57,7 +57,7 @@ export const policies = Object.freeze({ from })
  * Loads a document, and resolves once its policies are in force: before requests are served. Where the document is wrong, cannot be
  * read, or does not come in time, it rejects, unless there is a `fallback`.
  *
- * @throws PoliciesError with all that is wrong with it; SluiceError `INVALID_POLICY` for wrong options
+ * @throws PoliciesError with all its problems; SluiceError `INVALID_POLICY` for wrong options
  */
 async function from(options: PoliciesOptions): Promise<Policies> {
   refusePolluted(WHERE, [...OPTIONS, ...FIELDS_OF_DOCUMENTS])
@@ -123,7 +123,7 @@ function sourceOf(options: PoliciesOptions): PoliciesSource {
   return typeof load === 'function' ? functionSource(load) : wrong('load', 'a function')
 }
 
-/** Every document that it returns is another version. */
+/** Every document that it returns is a new version. */
 function functionSource(load: () => unknown): PoliciesSource {
   let version = 0
   const name = 'load'

@@ -15,12 +15,12 @@ import { type LocatedProblem, lineOf, type Problem } from './problems/problem.js
 import type { Loaded, PoliciesSource } from './sources/source.js'
 import { checkDocument, contentsOf } from './sources/source.js'
 
-/** How policies are loaded, beside where from. */
+/** Options of loading policies, beside their source. */
 export interface LoadOptions {
   readonly resolvers: Resolvers
   /** Whether a document may have fewer than half of the policies, limits and overrides that it had. */
   readonly allowShrink: boolean
-  /** A document for as long as the source has none; undefined for none. */
+  /** A document that applies until the source has one. Undefined for none. */
   readonly fallback: unknown
   readonly loadTimeoutMs: number
   /** Finds problems of a document whose form is valid. */
@@ -32,11 +32,11 @@ export interface LoadOptions {
 interface InForce {
   readonly compiled: CompiledPolicies
   readonly version: string
-  /** Another one for other contents. */
+  /** Different for different contents. */
   readonly mark: string
 }
 
-/** How often a file is read that is being written. */
+/** Attempts to read a file that is being written. */
 const MAX_TRIES = 50
 const TRY_AGAIN_MS = 100
 
@@ -45,7 +45,7 @@ export interface PoliciesEvents {
   readonly 'policies-reloaded': PoliciesReloadedEvent
 }
 
-/** Policies in force: what `rateLimit({ policies })` takes. */
+/** Policies in force, for `rateLimit({ policies })`. */
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 export class Policies implements PolicySource<any> {
   readonly #source: PoliciesSource
@@ -55,7 +55,7 @@ export class Policies implements PolicySource<any> {
   #error: PoliciesError | undefined
   /** One after the other, so that an earlier version never follows a later one. */
   #lastReload: Promise<void> = Promise.resolve()
-  /** The reload that is under way; it looks for what has come meanwhile. */
+  /** The reload that is under way. It picks up versions that have come meanwhile. */
   #reloading: Promise<void> | undefined
   #isClosed = false
 
@@ -95,7 +95,7 @@ export class Policies implements PolicySource<any> {
     return this.#inForce.version
   }
 
-  /** Why the document as it is now is not in force; undefined where it is. */
+  /** Why the present document is not in force. Undefined where it is. */
   get error(): PoliciesError | undefined {
     return this.#error
   }
@@ -107,8 +107,8 @@ export class Policies implements PolicySource<any> {
   }
 
   /**
-   * Calls back when other policies are in force; what a listener throws becomes a warning of the process
-   * (`SLUICE_LISTENER_FAILED`). Returns what ends it.
+   * Calls back when other policies come into force. An error that a listener throws becomes a warning of the process
+   * (`SLUICE_LISTENER_FAILED`). Returns a function that ends it.
    *
    * @throws SluiceError `INVALID_POLICY`
    */
@@ -132,9 +132,9 @@ export class Policies implements PolicySource<any> {
   }
 
   /**
-   * Reads the document again now, and takes it if it is right.
+   * Reads the document again now, and takes it if it is valid.
    *
-   * @throws PoliciesError with all that is wrong; the document from before stays in force
+   * @throws PoliciesError with all problems; the earlier document stays in force
    */
   reload(): Promise<void> {
     const reloaded = this.#lastReload.then(() => this.#reload())
@@ -159,7 +159,7 @@ export class Policies implements PolicySource<any> {
     this.#listeners.send('policies-reloaded', event)
   }
 
-  /** Ends what keeps the policies up to date. Those in force stay. */
+  /** Ends the updates of the policies. Those in force stay. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#source.close?.()
@@ -201,7 +201,7 @@ function fallbackOf(document: unknown): Loaded {
   return { name: 'fallback', version: 'fallback', ...contentsOf(document) }
 }
 
-/** Once the time is over, what comes of it is for others to look at. */
+/** Its result is ignored once the time is over. */
 async function inTime<Value>(value: Promise<Value>, source: PoliciesSource, timeoutMs: number): Promise<Value> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
@@ -245,7 +245,7 @@ function markOf({ version, mark = version }: Loaded): string {
   return mark
 }
 
-/** A document that was cut off, or that a job which failed has written. */
+/** The document may be cut off, or written by a job that failed. */
 function refuseShrunk(source: string, before: number, now: number): void {
   if (2 * now >= before) return
   const expected = `at least half of the ${before} policies, limits and overrides that there were, got ${now}`
@@ -253,11 +253,11 @@ function refuseShrunk(source: string, before: number, now: number): void {
 }
 
 /**
- * All that is wrong with a document; nothing where it is right.
+ * All problems of a document; none where it is valid.
  *
  * @param text YAML or JSON
- * @param name how problems call it, such as the path of its file
- * @param resolvers those that code registers; `'any'` takes every name
+ * @param name its name in problems, such as the path of its file
+ * @param resolvers the functions that code registers; `'any'` accepts every name
  */
 export function problemsIn(
   text: string,
@@ -267,7 +267,7 @@ export function problemsIn(
   return findingsIn(text, name, resolvers).problems
 }
 
-/** As `problemsIn`, with `advice`: what of a document that is right may not do what it seems to. */
+/** Like `problemsIn`, with `advice` on parts of a valid document that may be misunderstood. */
 export function findingsIn(
   text: string,
   name: string,

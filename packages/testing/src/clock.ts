@@ -1,35 +1,35 @@
-/** A clock that stands still until it is turned: `memoryStore({ clock })`, `redisStore(client, { clock })`. */
+/** A clock that advances only on demand: `memoryStore({ clock })`, `redisStore(client, { clock })`. */
 export interface TestClock {
   /** The time, in whole ms. */
   (): number
   /** The same. */
   readonly now: number
   /**
-   * Turns the clock on; back with a negative number of ms.
+   * Advances the clock; a negative number of ms sets it back.
    *
    * @param by whole ms, or a duration such as `'1m'`
    * @returns the time then
-   * @throws TypeError for what is neither
+   * @throws TypeError for any other value
    */
   advance(by: number | `${number}${keyof typeof UNIT_MS}`): number
   /**
    * Sets the clock.
    *
    * @param toMs whole ms
-   * @throws TypeError for what is not that
+   * @throws TypeError for any other value
    */
   set(toMs: number): void
 }
 
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
-/** 2024-10-04, 0:00:00 UTC: windows that stand on the clock start there. */
+/** 2024-10-04, 0:00:00 UTC: windows by the clock start there. */
 export const MIDNIGHT_MS = 20_000 * UNIT_MS.d
 
 /**
- * A clock for tests. Windows pass when you say so, and not before.
+ * A clock for tests. Windows end only when you advance it.
  *
- * @param startMs where it starts, in whole ms. @default midnight of some day, where windows on the clock start
+ * @param startMs its initial time, in whole ms. @default midnight of some day, where windows by the clock start
  * @example
  * const clock = testClock()
  * const store = memoryStore({ clock })

@@ -1,24 +1,24 @@
 import { memoryStore, SluiceError, type Store } from '@sluice/core'
 import type { BanTerms, Plan, StoreRequest, StoreResult, Strike, StrikeResult } from '@sluice/core/store'
 
-/** A store that is away when a test says so. */
+/** A store that fails on demand. */
 export interface FailingStore extends Store {
   /**
-   * From now on every operation fails as that of a store that cannot be reached.
+   * Makes every later operation fail as that of a store that cannot be reached.
    *
-   * @param error what it fails with. @default SluiceError `STORE_UNAVAILABLE`, at which `unavailable` decides
+   * @param error the error. @default SluiceError `STORE_UNAVAILABLE`, at which `unavailable` decides
    */
   fail(error?: unknown): void
-  /** From now on operations reach the store again, which has missed those in between. */
+  /** Makes later operations reach the store again, which has missed those in between. */
   recover(): void
-  /** How many operations have failed so far. */
+  /** The number of failed operations so far. */
   readonly failures: number
 }
 
 /**
- * A store that fails on demand, as Redis does in an outage: operations reject, and are not made.
+ * A store that fails on demand, like Redis in an outage: operations reject, and have no effect.
  *
- * @param store what works while it does not fail. @default a memory store
+ * @param store the store that works while it does not fail. @default a memory store
  * @example
  * const store = failingStore()
  * app.use(rateLimit({ store, limit: 100, window: '1m', unavailable: { decide: 'deny' } }))

@@ -3,8 +3,8 @@ import type { Store } from '@sluice/core'
 /**
  * Empties a store between tests: the state of every limit, and every block.
  *
- * @param store one that can be emptied, as a memory store can. The keys of a Redis store are in Redis: empty that, or give
- * each test a `prefix` of its own
+ * @param store one with `clear`, such as a memory store. The keys of a Redis store are in Redis: empty that, or give each test
+ * a `prefix` of its own
  * @throws TypeError for a store that has no `clear`
  * @example beforeEach(() => resetAll(store))
  */

@@ -18,7 +18,7 @@ import type { TestRunner } from './runner.js'
 import { checkVector } from './vectors/check.js'
 import { VECTORS } from './vectors/vector.js'
 
-/** The store that a contract tries, and what runs the tests. */
+/** The store under test, and the test runner. */
 export interface StoreContractOptions extends TestRunner {
   /** The name of the store in tests. */
   readonly name: string
@@ -59,13 +59,13 @@ export function storeContract({ name, make, describe, test }: StoreContractOptio
 
   describe(`charges on ${name}`, () => chargeTests(on))
   describe(`refunds and resets on ${name}`, () => refundTests(on))
-  describe(`limits of documents, whose numbers change, on ${name}`, () => documentTests(on))
+  describe(`limits with changing amounts on ${name}`, () => documentTests(on))
   describe(`permits on ${name}`, () => permitTests(on))
   describe(`blocks on ${name}`, () => blockTests(on))
 }
 
 function chargeTests(on: On): void {
-  on('of many at once exactly as many as fit are admitted, whatever their cost', async (store) => {
+  on('concurrent requests are admitted exactly up to the limit, whatever their cost', async (store) => {
     const limiter = createLimiter({ store, limits: [perMinute(100), perHour(90)] })
     const key = freshKey()
     const asked = Array.from({ length: 200 }, (_, i) => limiter.consume(key, { cost: 1 + (i % 3) }))
@@ -94,26 +94,23 @@ function chargeTests(on: On): void {
     for (let n = 0; n < 5; n++) assert.equal((await limiter.peek(key)).remaining, 2)
   })
 
-  on(
-    'a client that waits for retryAfterMs is admitted, and none that comes a millisecond earlier',
-    async (store, clock) => {
-      for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
-        const limiter = createLimiter({ store, limits: [limit] })
-        const key = freshKey()
-        clock.set(MIDNIGHT_MS + 1)
-        let verdict = await limiter.consume(key)
-        for (let n = 0; n < 20 && verdict.allowed; n++) verdict = await limiter.consume(key)
-        assert.equal(verdict.allowed, false, `${algorithm}: refused in the end`)
-        const { retryAfterMs = 0 } = verdict
-        clock.advance(retryAfterMs - 1)
-        assert.equal((await limiter.peek(key)).allowed, false, `${algorithm}: a millisecond early`)
-        clock.advance(1)
-        assert.equal((await limiter.consume(key)).allowed, true, `${algorithm}: after ${retryAfterMs} ms`)
-      }
-    },
-  )
+  on('a client is admitted after retryAfterMs, and not a millisecond earlier', async (store, clock) => {
+    for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
+      const limiter = createLimiter({ store, limits: [limit] })
+      const key = freshKey()
+      clock.set(MIDNIGHT_MS + 1)
+      let verdict = await limiter.consume(key)
+      for (let n = 0; n < 20 && verdict.allowed; n++) verdict = await limiter.consume(key)
+      assert.equal(verdict.allowed, false, `${algorithm}: refused in the end`)
+      const { retryAfterMs = 0 } = verdict
+      clock.advance(retryAfterMs - 1)
+      assert.equal((await limiter.peek(key)).allowed, false, `${algorithm}: a millisecond early`)
+      clock.advance(1)
+      assert.equal((await limiter.consume(key)).allowed, true, `${algorithm}: after ${retryAfterMs} ms`)
+    }
+  })
 
-  on('a clock that steps back gives nothing away', async (store, clock) => {
+  on('a clock that steps back frees no units', async (store, clock) => {
     for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
       const limiter = createLimiter({ store, limits: [limit] })
       const key = freshKey()
@@ -127,7 +124,7 @@ function chargeTests(on: On): void {
 
 function refundTests(on: On): void {
   for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
-    on(`a refund returns what was charged, once: ${algorithm}`, async (store) => {
+    on(`a refund returns the charged units, once: ${algorithm}`, async (store) => {
       const limiter = createLimiter({ store, limits: [limit] })
       const key = freshKey()
       const { remaining } = await limiter.peek(key)
@@ -138,7 +135,7 @@ function refundTests(on: On): void {
       assert.equal((await limiter.peek(key)).remaining, remaining)
     })
 
-    on(`a refund of what has long lapsed gives nothing and fails nothing: ${algorithm}`, async (store, clock) => {
+    on(`a refund of a lapsed charge changes nothing and does not fail: ${algorithm}`, async (store, clock) => {
       const limiter = createLimiter({ store, limits: [limit] })
       const key = freshKey()
       const { remaining } = await limiter.peek(key)
@@ -149,7 +146,7 @@ function refundTests(on: On): void {
     })
 
     on(
-      `a reset forgets one key, and none of what was charged before is refunded after: ${algorithm}`,
+      `a reset clears one key, and a later refund of an earlier charge returns nothing: ${algorithm}`,
       async (store) => {
         const limiter = createLimiter({ store, limits: [limit] })
         const [key, other] = [freshKey(), freshKey()]
@@ -168,7 +165,7 @@ function refundTests(on: On): void {
 
 function documentTests(on: On): void {
   for (const [algorithm, limitOf] of Object.entries(BY_AMOUNT)) {
-    on(`what one number charged counts against another, and neither forgets it: ${algorithm}`, async (store) => {
+    on(`units charged under one amount count under another, and neither forgets them: ${algorithm}`, async (store) => {
       const by = (amount: number) => {
         const limit = Object.freeze({ ...limitOf(amount), policy: 'api', carry: '' })
         return createLimiter<string>({ store, limits: [limit] })
@@ -187,7 +184,7 @@ function documentTests(on: On): void {
 }
 
 function permitTests(on: On): void {
-  on('are released, renewed, and lapse', async (store, clock) => {
+  on('permits are released, renewed, and lapse', async (store, clock) => {
     const limiter = createLimiter({ store, limits: [concurrency({ limit: 2, ttl: '10s' })] })
     const key = freshKey()
     const [one, other] = [await limiter.consume(key), await limiter.consume(key)]
@@ -204,7 +201,7 @@ function permitTests(on: On): void {
 }
 
 function blockTests(on: On): void {
-  on('refuse until their exact end, charge nothing, and are not extended by hits', async (store, clock) => {
+  on('blocks refuse until their exact end, charge nothing, and are not extended by requests', async (store, clock) => {
     const policy = freshKey()
     const limiter = createLimiter({ name: policy, store, limit: 5, window: '1m' })
     const elsewhere = createLimiter({ name: `${policy}-2`, store, limit: 5, window: '1m' })
@@ -228,7 +225,7 @@ function blockTests(on: On): void {
     assert.equal((await limiter.consume(key)).remaining, 4)
   })
 
-  on('are lifted, replaced by the next, and outlive a reset', async (store) => {
+  on('blocks can be lifted, are replaced by the next, and outlive a reset', async (store) => {
     const limiter = createLimiter({ name: freshKey(), store, limit: 5, window: '1m' })
     const key = freshKey()
     await limiter.block(key, { for: '1h' })
@@ -238,7 +235,7 @@ function blockTests(on: On): void {
     assert.equal((await limiter.peek(key)).reason, 'blocked')
     await limiter.unblock(key)
     assert.equal((await limiter.consume(key)).allowed, true)
-    // Lifting what is not there is no error.
+    // Lifting a block that does not exist is no error.
     await limiter.unblock(key)
   })
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Waits until `value` returns what is expected; fails with the last value after 15 s. */
+/** Waits until `value` returns the expected value. Fails with the last value after 15 s. */
 export async function until<T>(value: () => T | Promise<T>, expected: T): Promise<void> {
   const endMs = performance.now() + 15_000
   for (;;) {

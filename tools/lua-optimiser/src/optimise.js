@@ -17,8 +17,9 @@ import { printLua } from './tree/print.js'
 /** @import { Chunk } from './tree/nodes.js' */
 
 /**
- * Numbers that are known before a script runs, by the names of local variables. @typedef {Readonly<Record<string, number>>}
- * Known
+ * Numbers that are known before a script runs, by the names of local variables.
+ *
+ * @typedef {Readonly<Record<string, number>>} Known
  */
 
 /** Gets the name of each pass that ran, with the script as it is then. @typedef {(pass: string, chunk: Chunk) => void} Watch */

@@ -11,12 +11,12 @@ import { ANY_RESOLVER } from './resolvers.js'
 export interface CarriedLimit {
   readonly policy: string
   readonly tier?: string
-  /** Which override it is of, from 0; of the version before, where it is removed. */
+  /** The index of its override, from 0; in the version before, where it is removed. */
   readonly override?: number
   readonly isRemoved?: boolean
-  /** As headers call it. */
+  /** Its name in headers. */
   readonly limit: string
-  /** Whether it counts against the new limit; else that begins anew. */
+  /** Whether used units count against the new limit, which begins anew otherwise. */
   readonly isKept: boolean
   /** Why it begins anew. */
   readonly why?: string
@@ -110,7 +110,7 @@ function clientOf({ key, prefix, range }: OverrideData): string {
 
 interface NamedLimit extends StateName {
   readonly limit: Limit
-  /** Whether processes count it by themselves. */
+  /** Whether its counts are relaxed. */
   readonly isRelaxed: boolean
 }
 
@@ -130,7 +130,7 @@ class Names {
   }
 }
 
-/** The limits that are others than before, or are counted anew because of others. */
+/** The limits that have changed, or begin anew because of others. */
 function namedChanges(
   before: readonly NamedLimit[],
   after: readonly NamedLimit[],

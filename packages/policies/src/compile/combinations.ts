@@ -15,7 +15,7 @@ interface Node {
 /** Matches of several policies together. There is one object for each combination, so that one limiter is made for it. */
 export class Combinations {
   readonly #make: (variants: readonly Variant[]) => Matched
-  /** Those that keep what they are alone. */
+  /** Variants with a match of their own. */
   #alone: Variant[] = []
   #root = emptyNode()
   #size = 0

@@ -17,13 +17,13 @@ export interface Compilation {
   readonly advice: readonly Problem[]
 }
 
-/** Makes policies of a document that is right by the schema, or says everything that is wrong with it. */
+/** Compiles a document that is valid by the schema to policies, or reports all its problems. */
 export function compile(document: PolicyDocument, resolvers: Resolvers | typeof ANY_RESOLVER): Compilation {
   const steps = compiling(document, resolvers)
   for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value
 }
 
-/** As `compile`, between requests: a large document takes seconds. With the overrides that a table has beside it. */
+/** Like `compile`, but between requests, as a large document takes seconds. Includes the overrides of a table beside it. */
 export async function compileBetween(
   document: PolicyDocument,
   resolvers: Resolvers | typeof ANY_RESOLVER,
@@ -40,7 +40,7 @@ export async function compileBetween(
   }
 }
 
-/** For how long requests wait at most, but for the last step. */
+/** The longest wait of requests, but for the last step. */
 const MAX_AT_ONCE_MS = 2
 
 function* compiling(

@@ -13,7 +13,7 @@ type Matched = MatchedPolicies<any>
 /** The policies of one version of a document. */
 export class CompiledPolicies {
   readonly byName: ReadonlyMap<string, Matched>
-  /** How many policies, limits and overrides there are: a document that was cut off has fewer. */
+  /** The number of policies, limits and overrides: a document that was cut off has fewer. */
   readonly size: number
   readonly #policies: readonly CompiledPolicy[]
   readonly #paths = new PathTree()
@@ -63,7 +63,7 @@ export class CompiledPolicies {
   }
 }
 
-/** As methods of a limiter call it. */
+/** Its name in methods of a limiter. */
 function nameOf({ policy, tier }: Variant): string {
   return tier === undefined ? policy.name : `${policy.name}.${tier}`
 }
@@ -108,8 +108,8 @@ function tierNamed({ name, tiers }: CompiledPolicy, tier: unknown): Variant {
 }
 
 /**
- * All limits as those of one limiter. Policies with options of their own come after them, one by one; beside them those that
- * are only reported on.
+ * All limits as those of one limiter. Policies with options of their own come after them, one by one. Policies in report mode
+ * are apart.
  */
 function together(variants: readonly Variant[], combinations: Combinations): Matched {
   const enforced = variants.filter(({ policy }) => !isReported(policy))

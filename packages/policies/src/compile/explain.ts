@@ -4,7 +4,7 @@ import { pathOf } from '@sluice/core/internal'
 import type { ByteUnit } from '@sluice/core/store'
 import { shown } from '../problems/problem.js'
 
-/** A request to explain: what of it is not given is not there. */
+/** A request to explain. Parts that are not given are absent. */
 export interface RequestToExplain {
   /** @default 'GET' */
   readonly method?: string
@@ -21,10 +21,10 @@ export interface RequestToExplain {
 export interface Explanation {
   readonly policy: string
   readonly applies: boolean
-  /** Why it does not: `path`, `method`, `host`, `header x-name`, or what a resolver did wrong. */
+  /** Why it does not: `path`, `method`, `host`, `header x-name`, or the fault of a resolver. */
   readonly why: string | undefined
   readonly tier: string | undefined
-  /** Which of the document's overrides decides, from 0, or the table that has it: `'sluice_overrides'`. */
+  /** The override that decides: its index in the document, from 0, or its table: `'sluice_overrides'`. */
   readonly override: number | string | undefined
   readonly limits: readonly {
     readonly name: string

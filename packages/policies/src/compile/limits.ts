@@ -31,12 +31,12 @@ const CONSTRUCTORS: Readonly<Record<string, (options: any) => Limit>> = {
 /** Properties that the limits of one list share. */
 export interface LimitsOf {
   readonly policy: string
-  /** Apart from all others: the policy's name, with that of its tier. */
+  /** A unique name: the policy's, with that of its tier. */
   readonly space: string
   // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
   readonly key: KeyFunction<any>
   readonly respond: LimitData['respond']
-  /** Whether what was used goes on to count when amounts change. */
+  /** Whether used units still count when amounts change. */
   readonly carry: Carry
   readonly responders: RespondersOfPolicy
   readonly keys: Keys
@@ -82,14 +82,13 @@ function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, prob
 }
 
 /**
- * Limits that count the same way on different keys are distinguished by the kinds of these, not by their order, which is a user's to
- * change.
+ * The kinds of their keys distinguish limits that count the same way. Their order does not, as users may change it.
  */
 function carryOf({ kind = 'key' }: LimitsOf['key'], policys: LimitsOf['key']): string {
   return kind === (policys.kind ?? 'key') ? '' : `@${kind.replace(/[^\w-]/g, '_')}`
 }
 
-/** As headers call them: the policy's name, with the limit's own, or its window where there are several. */
+/** Their names in headers: the policy's name, with the limit's own, or its window where there are several. */
 function namesOf(data: readonly LimitData[], policy: string): string[] {
   return data.map(({ name, algorithm, window, every }) => {
     if (name !== undefined) return name === policy ? name : `${policy}-${name}`.slice(0, 64)

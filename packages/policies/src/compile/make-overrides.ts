@@ -9,7 +9,7 @@ import { type ChangedLimits, type Override, Overrides } from './overrides.js'
 import { type CompiledPolicy, checkConsistency, type Variant } from './policy.js'
 import { uncountedKind } from './uncounted-kind.js'
 
-/** Makes the overrides of a document, one by one: by the policy that they are of. */
+/** Makes the overrides of a document, one by one, by policy. */
 export function* makeOverrides(
   data: readonly OverrideData[],
   policies: ReadonlyMap<string, CompiledPolicy>,
@@ -49,7 +49,7 @@ export function* makeOverrides(
   return made
 }
 
-/** One object for equal changes of one policy: most clients with limits of their own have those of many others. */
+/** One object for equal changes of one policy: most clients with an override share its limits with many others. */
 function sharedChange(
   known: Map<CompiledPolicy, Map<string, ChangedLimits>>,
   policy: CompiledPolicy,
@@ -106,7 +106,7 @@ function add(
       problems.push({ path: [...path, field, kind], message: `expected sha256: and 64 hexadecimal digits, ${remedy}` })
       return
     }
-    // As the key counts it.
+    // The value as the key counts it.
     const counted = Buffer.from(hash, 'hex').toString('base64url')
     if (of.exact.has(counted)) fail('key', twice)
     of.exact.set(counted, override)
@@ -135,7 +135,7 @@ function timeOf(text: string | undefined, path: Path, problems: Problem[]): numb
   return time
 }
 
-/** The limits of a policy, or of each of its tiers that has limits of these names, with what is different. */
+/** The changed limits of a policy, or of each of its tiers that has limits of these names. */
 export function changedLimits(
   { limits: changes }: Pick<OverrideData, 'limits'>,
   policy: CompiledPolicy,
@@ -171,7 +171,10 @@ export function changedLimits(
 
 type ListOfTier = readonly [tier: string | undefined, limits: readonly LimitData[]]
 
-/** A list with what changes; for each limit that does, which change it is by. Notes which changes are of one, and of one that has changed. */
+/**
+ * A list with changes, and the change of each limit that has one. Notes changes that match a limit, and those whose limit has
+ * changed already.
+ */
 function mergedWith(
   list: readonly LimitData[],
   changes: readonly LimitData[],
@@ -192,7 +195,7 @@ function mergedWith(
   return { merged, sources }
 }
 
-/** The limits of a list with changes; undefined, with problems, where something of it is wrong. */
+/** The limits of a list with changes. Undefined, with problems, where one is wrong. */
 function makeMerged(
   { name, data, key, carry, responders }: CompiledPolicy,
   tier: string | undefined,
@@ -211,7 +214,7 @@ function makeMerged(
   const limits = makeLimits(merged, of, [], found)
   const apart: Problem[] = []
   if (limits) checkConsistency(data, limits, [], apart)
-  // It is the policy that says how they are counted, and what is changed that does not fit.
+  // The policy determines the way of counting, so the changes are at fault.
   for (const { path: fields, message } of apart) problems.push({ path, message: `${fields.join(': ')}: ${message}` })
   // The change is to blame for each problem.
   for (const { path: place, ...problem } of found) {
@@ -221,7 +224,7 @@ function makeMerged(
   return limits
 }
 
-/** No limit has the name that a change has, or has none. */
+/** No limit has the name of the change, or the change has none. */
 function notFound(given: string | undefined, c: number, lists: readonly ListOfTier[], path: Path): Problem {
   const names = [...new Set(lists.flatMap(([, list]) => list.map(({ name }) => name)))].filter(Boolean).map(shown)
   const expected = names.length > 0 ? `the name of a limit, ${names.join(' or ')}` : 'no name, as the limits have none'
@@ -249,7 +252,7 @@ function changed(limit: LimitData, change: LimitData): LimitData {
 /** The fields whose smaller values admit less. A different value of any other field may admit more. */
 const AMOUNTS = ['name', 'limit', 'refill', 'leak', 'capacity', 'burst', 'window', 'every']
 
-/** A limit, and what it was made of. */
+/** A limit, and the data that it was made of. */
 interface MadeLimit {
   readonly data: LimitData
   readonly limit: Limit

@@ -9,23 +9,23 @@ type Context = HttpContext<any>
 
 /** Changed limits for some clients of a policy. */
 export interface Override {
-  /** Which of the document it is, from 0, or the table that it is in. */
+  /** Its index in the document, from 0, or its table. */
   readonly index: number | string
   readonly changed: ChangedLimits
   /** When it ends, in ms since 1970. */
   readonly until: number | undefined
 }
 
-/** Limits that are different. Overrides of one policy that change the same share them: what decides is made once for all of them. */
+/** Changed limits. Overrides of one policy with equal changes share them, and their limiter. */
 export interface ChangedLimits {
-  /** By the tier that they are instead of; `undefined` for those of a policy without tiers. */
+  /** By the tier that they replace; `undefined` for those of a policy without tiers. */
   readonly byTier: ReadonlyMap<string | undefined, readonly Limit[]>
-  /** Whether they may admit more than the limits that they are instead of. */
+  /** Whether they may admit more than the limits that they replace. */
   readonly mayAdmitMore: boolean
-  /** The variant that it makes of the one of its policy, or of the first of its tiers that came. */
+  /** The variant for its policy, or for the first tier of a request. */
   firstBase?: Variant
   firstVariant?: Variant
-  /** Those of other tiers. */
+  /** Variants for other tiers. */
   others?: Map<Variant, Variant>
 }
 
@@ -49,13 +49,16 @@ interface OfKind {
   readonly isAddress: boolean
 }
 
-/** The overrides of one policy. An exact one counts before a range, the smallest one first, and that before a prefix, the longest one first. */
+/**
+ * The overrides of one policy. An exact one counts before ranges, the smallest first, and these before prefixes, the longest
+ * first.
+ */
 export class Overrides {
   readonly #kinds = new Map<string, OfKind>()
   /** The kind, where there is one alone: nearly always. */
   #only: OfKind | undefined
   readonly #ranges = new RangeMap<Override>()
-  /** Those of a single address. */
+  /** Overrides of a single address. */
   readonly #addresses = new Set<Override>()
   /** Whether one of a range may admit more. */
   #favoursRanges = false
@@ -99,7 +102,7 @@ export class Overrides {
     return this.#pick(base, values, context)
   }
 
-  /** As `#pick`, without what several kinds take: every request passes here. */
+  /** Like `#pick`, for a single kind: every request passes here. */
   #pickByOne(base: Variant, { exact, prefixes, isAddress }: OfKind, value: unknown, context: Context): Variant {
     const text = value === undefined || value === null ? undefined : String(value)
     const found =
@@ -118,7 +121,7 @@ export class Overrides {
   }
 
   #ofRange(context: Context): Override | undefined {
-    // Asked also where none is found, so that the warning comes with the first request.
+    // Called also where none is found, so that the warning comes with the first request.
     const holds = holdsFor(this.#favoursRanges, context)
     const address = this.#ranges.size > 0 && context.ip !== undefined ? ipAddress(context.ip) : undefined
     return address && this.#ranges.find(address, holds)
@@ -135,7 +138,7 @@ export class Overrides {
     return undefined
   }
 
-  /** The override for a request, with what it is for. A promise only where a key is one. */
+  /** The override for a request, with its rank. A promise only where a key is one. */
   find(context: Context): Later<FoundOverride> {
     const values = [...this.#kinds.values()].map(({ key }): unknown => key(context.request, context))
     if (values.some(isThenable)) return Promise.all(values).then((known) => this.#rank(known, context))
@@ -154,7 +157,7 @@ export class Overrides {
   }
 }
 
-/** One object for what is changed and what it is of, so that one limiter is made for it. */
+/** One object for each pair of changes and variant, so that one limiter is made for it. */
 export function variantOf({ changed }: Override, base: Variant): Variant {
   if (changed.firstBase === base) return changed.firstVariant as Variant
   let variant = changed.others?.get(base)
@@ -177,17 +180,17 @@ function inForce(override: Override | undefined): Override | undefined {
   return override && isInForce(override) ? override : undefined
 }
 
-/** One that does not hold is as if it were not there: wider ones count. */
+/** One that has ended counts as absent: wider ones count. */
 export function holdsFor(isByAddress: boolean, context: Context): (override: Override) => boolean {
   return isByAddress && isAddressForgeable(context) ? isNoFavourInForce : isInForce
 }
 
-/** The clock is asked only for those that end. */
+/** The clock is read only for those that end. */
 function isInForce({ until }: Override): boolean {
   return until === undefined || until > Date.now()
 }
 
-/** None by an address that any client can choose, where it may admit more. */
+/** An override that may admit more does not apply to an address that any client can choose. */
 function isNoFavourInForce(override: Override): boolean {
   return !override.changed.mayAdmitMore && isInForce(override)
 }

@@ -49,7 +49,7 @@ function costOf(
   return resolver && (async (request, context) => resolver(request, context))
 }
 
-/** Each policy bans for itself, though all are decided under the name of one limiter. */
+/** Each policy has its own bans, though all are decided under the name of one limiter. */
 function banOf(policy: string, { respond, ...ban }: BanData, path: Path, problems: Problem[]): OwnOptions['ban'] {
   const responder =
     respond === undefined ? undefined : tried([...path, 'respond'], problems, () => makeResponder(respond))

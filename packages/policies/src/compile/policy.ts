@@ -25,7 +25,7 @@ import { tried } from './tried.js'
 export interface Variant {
   readonly policy: CompiledPolicy
   readonly limits: readonly Limit[]
-  /** The tier that it is of. */
+  /** The tier of the variant. */
   readonly tier: string | undefined
   /** The variant that the override changes. Undefined for others. */
   readonly base?: Variant
@@ -48,7 +48,7 @@ export interface OverridesOfPolicy {
 export interface CompiledPolicy {
   readonly name: string
   readonly data: PolicyData
-  /** Why a request is none for it, whatever its path. Undefined where each is one. */
+  /** Why it does not apply to a request, whatever its path. Undefined where it always applies. */
   readonly test: ReturnType<typeof requestTest>
   /** Undefined where it has tiers. */
   readonly base: Variant | undefined

@@ -40,7 +40,7 @@ export class TableOverrides {
   readonly #check: CheckOverride | undefined
   /** Undefined for kinds that code does not register. */
   readonly #keyOf = new Map<string, Key | undefined>()
-  /** By their limits as JSON. Undefined for what is wrong. */
+  /** By their limits as JSON. Undefined for wrong ones. */
   readonly #made = new Map<string, Override | undefined>()
   #warnings = 0
 

@@ -3,10 +3,10 @@ import { type CheckedText, checkText, type TextToCheck } from './check-text.js'
 import { MAX_TEXT } from './lexemes.js'
 import { WORKER } from './worker.generated.js'
 
-/** Characters that are read where they are: to start a thread takes longer. */
+/** Characters that are read in this thread: to start another one takes longer. */
 const MAX_HERE = 16_384
 
-/** Where what is installed beside this package is found: the build is CommonJS, the source is not. */
+/** The place for look-ups of installed packages: the build is CommonJS, the source is not. */
 declare const __filename: string | undefined
 const HERE = typeof __filename === 'string' ? __filename : import.meta.url
 

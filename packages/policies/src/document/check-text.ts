@@ -4,7 +4,7 @@ import { locatedBy, readText } from './read.js'
 
 /** A document to read. Plain data, so that it can be posted to a thread. */
 export interface TextToCheck {
-  /** How problems call it. */
+  /** Its name in problems. */
   readonly name: string
   readonly text: string
   /** Known problems of the document, to be located. */

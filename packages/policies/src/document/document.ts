@@ -1,6 +1,6 @@
 import type { ConsistencyOptions, Duration } from '@sluice/core'
 
-/** A document that is right by the schema. */
+/** A document that is valid by the schema. */
 export interface PolicyDocument {
   readonly version: 1
   readonly carry?: Carry

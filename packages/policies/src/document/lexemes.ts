@@ -5,8 +5,8 @@ import { MAX_DEPTH } from './plain.js'
 export const MAX_TEXT = 8_388_608
 
 /**
- * Most words and marks of YAML or JSON: names, values, commas, colons, line breaks and the like. An override takes 26 to 50, so that
- * 1,000 policies with 10,000 overrides are half of it; what is within it is read within seconds.
+ * Most words and marks of YAML or JSON: names, values, commas, colons, line breaks and the like. An override takes 26 to 50, so
+ * that 1,000 policies with 10,000 overrides are half of it. A document within it is read within seconds.
  */
 const MAX_MARKS = 1_000_000
 
@@ -21,7 +21,7 @@ const MAX_NESTED = 200
 
 /** Ends the reading of a text before there are values of it. */
 export class Refused extends Error {
-  /** Where, in characters from its start. */
+  /** The position, in characters from its start. */
   readonly offset: number
 
   constructor(message: string, offset = 0) {
@@ -30,7 +30,7 @@ export class Refused extends Error {
   }
 }
 
-/** YAML has tabs, line ends and U+0085 of them. */
+/** YAML permits tabs, line ends and U+0085 among them. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]/
 
@@ -40,8 +40,8 @@ function nameOf(code: number): string {
 }
 
 /**
- * The words and marks of a text, for the parser: it runs out of stack where they are nested too deep, and with it the process may. They
- * are counted as they are parsed, so that no document takes longer than the largest one that is admitted.
+ * The words and marks of a text, for the parser. It overflows the stack where they are nested too deep, which may end the
+ * process. They are counted during parsing, so that no document takes longer than the largest accepted one.
  *
  * @throws Refused
  */

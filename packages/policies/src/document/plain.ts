@@ -1,11 +1,11 @@
 import type { Path, Problem } from '../problems/problem.js'
 
-/** How deep values may be nested. Documents need nine levels, and the body of a response a few of its own. */
+/** The deepest nesting of values. Documents need nine levels, and the body of a response a few more. */
 export const MAX_DEPTH = 32
 /** Most values in one document that is given as an object. */
 const MAX_VALUES = 2_000_000
 
-/** A value of a document that was given as an object, copied: what changes it later does not change the policies. */
+/** A copy of a value of a document that was given as an object: later changes of it do not change the policies. */
 export function plainCopy(value: unknown): { value: unknown; problem?: Problem } {
   let left = MAX_VALUES
   const copy = (from: unknown, path: Path): unknown => {
@@ -29,7 +29,7 @@ export function plainCopy(value: unknown): { value: unknown; problem?: Problem }
   }
 }
 
-/** Ends a walk at the first thing that cannot be used. */
+/** Ends a walk at the first value that cannot be used. */
 export class Unusable extends Error {
   readonly problem: Problem
 

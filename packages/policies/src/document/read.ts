@@ -20,7 +20,7 @@ import { MAX_DEPTH, Unusable } from './plain.js'
 /** Mistakes of the syntax that are reported: each may follow from the one before. */
 const MAX_SYNTAX_PROBLEMS = 5
 
-/** Most values that aliases stand for, together: they may explode. */
+/** Most values of all aliases together: they may explode. */
 const MAX_BY_ALIASES = 50_000
 
 /** The value of a text, with the locations of its parts. */
@@ -69,7 +69,7 @@ export function readText(text: string): ReadText {
   }
 }
 
-/** The parser's tree, and where another document begins that the text has beside it. */
+/** The parser's tree, and the start of a second document in the text. */
 function parsed(text: string, lines: LineCounter): { document: Document; second: number | undefined } {
   lines.addNewLine(0)
   const parser = new Parser(lines.addNewLine)
@@ -84,7 +84,7 @@ function parsed(text: string, lines: LineCounter): { document: Document; second:
     }
     yield* parser.end()
   }
-  // Fields that are there twice are looked for below: the parser compares each with each.
+  // Duplicate fields are found below: the parser compares each field with each.
   const composer = new Composer({ stringKeys: true, uniqueKeys: false, version: '1.2', logLevel: 'error' })
   let document: Document | undefined
   let second: number | undefined
@@ -112,14 +112,14 @@ function refused(text: string, { message, offset }: Refused): ReadText {
   return { value: undefined, problems: [{ path: [], message, offset }], locate: () => ({ line, column }) }
 }
 
-/** Says of problems where they are, in the order of their places. */
+/** Adds their locations to problems, in the order of these. */
 export function locatedBy(
   source: string,
   locate: (problem: Problem) => { line: number; column: number } | undefined,
 ): (problems: readonly Problem[]) => LocatedProblem[] {
   return (problems) =>
     problems
-      // To find a place takes time, and there may be as many problems as there are fields.
+      // To locate a problem takes time, and there may be one for each field.
       .slice(0, MAX_PROBLEMS)
       .map((problem) => {
         const { line, column } = locate(problem) ?? {}
@@ -217,7 +217,7 @@ class Reader {
   }
 }
 
-/** Where a value begins, or its field; of what is not there, what it would be in. */
+/** The start of a value, or of its field. For a missing value, the start of its parent. */
 function offsetOf(contents: unknown, targets: ReadonlyMap<Alias, Node>, path: Path, isField = false): number {
   let node: unknown = contents
   let offset = startOf(node) ?? 0

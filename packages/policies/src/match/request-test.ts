@@ -1,10 +1,10 @@
 import type { HttpContext } from '@sluice/core'
 import type { MatchData } from '../document/document.js'
 
-/** The parts of a request that are looked at beside its path. */
+/** The parts of a request that `match` tests beside its path. */
 export type RequestHead = Pick<HttpContext<never>, 'method' | 'header'>
 
-/** Why a policy is not for a request whose path fits. */
+/** Why a policy does not apply to a request whose path fits. */
 export type Mismatch = 'method' | 'host' | `header ${string}`
 
 /** Whether a request fits all of a policy's `match` but its paths. Undefined where every request does. */
@@ -13,7 +13,7 @@ export function requestTest({
   hosts,
   headers,
 }: MatchData): ((head: RequestHead) => Mismatch | undefined) | undefined {
-  // Routers deliver HEAD to what handles GET.
+  // Routers deliver HEAD to the handler of GET.
   const known = methods && new Set(methods.includes('GET') ? [...methods, 'HEAD'] : methods)
   const fields = Object.entries(headers ?? {}).map(([name, value]) => ({ name: name.toLowerCase(), value }))
   const exact = new Set(hosts?.map((host) => host.toLowerCase()))
@@ -30,14 +30,14 @@ export function requestTest({
   }
 }
 
-/** Over HTTP/2 a request may name two hosts, of which some frameworks take the one, and others the other. */
+/** Over HTTP/2 a request may name two hosts, and frameworks differ in which one they take. */
 function hostsOf(head: RequestHead): string[] {
   const authority = head.header(':authority')
   const host = hostOf(head.header('host'))
   return authority === undefined ? [host] : [host, hostOf(authority)]
 }
 
-/** Without its port and the dot at its end. As frameworks do, whatever stands after the colon is taken for a port. */
+/** Without its port and the dot at its end. As in frameworks, any text after the colon is taken for a port. */
 function hostOf(header = ''): string {
   const port = header.indexOf(':', header.startsWith('[') ? header.indexOf(']') + 1 : 0)
   const host = (port < 0 ? header : header.slice(0, port)).toLowerCase()

@@ -1,7 +1,7 @@
 import { SluiceError } from '@sluice/core'
 import { type LocatedProblem, lineOf } from './problem.js'
 
-/** A document that is not in use: all that is wrong with it, at once. */
+/** A document that is not in use, with all its problems. */
 export class PoliciesError extends SluiceError {
   readonly problems: readonly LocatedProblem[]
 

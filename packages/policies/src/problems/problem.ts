@@ -6,15 +6,15 @@ export type Path = readonly (string | number)[]
 /** One mistake in a document. */
 export interface Problem {
   readonly path: Path
-  /** What was expected, and mostly what came instead. */
+  /** The expectation, and usually the value that came instead. */
   readonly message: string
   /** Whether the path names a field that is wrong by itself, rather than by its value. */
   readonly isField?: boolean
-  /** Where it is in the text, in characters from its start, where that is known already. */
+  /** Its position in the text, in characters from the start, where that is known already. */
   readonly offset?: number
 }
 
-/** A problem, and where it is: lines and columns from 1; undefined in documents that have no text. */
+/** A problem with its location: lines and columns from 1. Undefined in documents without text. */
 export interface LocatedProblem {
   readonly source: string
   readonly line: number | undefined
@@ -43,7 +43,7 @@ export function textOfPath(path: Path): string {
   return text
 }
 
-/** A value of a document in a message: short, and nothing that steers a terminal. */
+/** A value of a document in a message: short, and without characters that control a terminal. */
 export function shown(value: unknown): string {
   if (typeof value === 'string')
     return escapeControls(JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value))

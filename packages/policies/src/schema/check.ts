@@ -19,7 +19,7 @@ export function checkLimit(limit: unknown, path: Path, problems: Problem[]): voi
   check(SCHEMA.$defs.limit as Schema, limit, path, problems)
 }
 
-/** The same for what an override changes. */
+/** The same for the changes of an override. */
 export function checkChanges(limits: unknown, path: Path, problems: Problem[]): void {
   check(SCHEMA.$defs.override?.properties?.limits as Schema, limits, path, problems)
 }
@@ -101,7 +101,7 @@ function checkFields(schema: Schema, fields: Fields, path: Path, problems: Probl
     problems.push({ path, message: `${field} is missing${expected ? `: expected ${expected}` : ''}` })
   }
   for (const [field, value] of Object.entries(fields)) {
-    // No more are reported, and each is compared with all that are known.
+    // More are not reported, and each would be compared with all known ones.
     if (problems.length >= MAX_PROBLEMS) return
     const at = [...path, field]
     if (Object.hasOwn(properties, field)) {
@@ -135,7 +135,7 @@ function checkItems(schema: Schema, items: readonly unknown[], path: Path, probl
   if (each) for (const [i, item] of items.entries()) check(each, item, [...path, i], problems)
 }
 
-/** Patterns are the schema's own, and none of them goes back and forth over a text. */
+/** Patterns are the schema's own, and none of them backtracks. */
 function isText(schema: Schema, text: string): boolean {
   const { minLength = 0, maxLength = text.length, pattern } = schema
   return (

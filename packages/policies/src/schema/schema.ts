@@ -9,7 +9,7 @@ export interface Schema {
   readonly const?: unknown
   readonly enum?: readonly unknown[]
   readonly oneOf?: readonly Schema[]
-  /** Which of `oneOf` counts, by the `const` of this field; `default` where it is not there. */
+  /** Selects one of `oneOf` by the `const` of this field; `default` where it is absent. */
   readonly discriminator?: { readonly propertyName: string; readonly default: string }
   readonly properties?: Readonly<Record<string, Schema>>
   readonly required?: readonly string[]

@@ -26,7 +26,7 @@ export class FileSource implements PoliciesSource {
       if (before.size > MAX_BYTES) throw new Error(`expected at most ${MAX_BYTES} bytes, got ${before.size}`)
       const bytes = await file.readFile()
       const stamp = stampOf(before)
-      // It is still being written: what was read may be half of it.
+      // It is still being written: half of it may have been read.
       if (stampOf(await file.stat({ bigint: true })) !== stamp) return undefined
       this.#watcher?.know(stamp)
       const version = createHash('sha256').update(bytes).digest('hex').slice(0, 12)

@@ -60,7 +60,7 @@ export class RedisDocuments implements SavedDocuments {
   }
 
   /**
-   * Saves a version on top of the one that is expected to be in force, and resolves to its number.
+   * Saves a version on top of the expected one in force, and resolves to its number.
    *
    * @throws VersionConflict where another one is
    */

@@ -3,7 +3,7 @@ import { type Call, RedisDocuments } from './redis-documents.js'
 import { markOf } from './saved-documents.js'
 import type { Loaded, PoliciesSource } from './source.js'
 
-/** How often each process looks for another version. */
+/** The interval at which each process looks for a new version. */
 const POLL_MS = 500
 
 /** A document in Redis, as `sluice apply` saves it. */

@@ -10,7 +10,7 @@ export interface SavedDocument {
   readonly at: number
 }
 
-/** Another text for another version. */
+/** A different text for each version. */
 export function markOf({ version, at }: SavedDocument): string {
   return `${version} ${at}`
 }
@@ -27,14 +27,14 @@ export interface SavedDocuments {
   /** The last twenty, newest first. */
   history(): Promise<readonly SavedDocument[]>
   /**
-   * Saves a version on top of the one that is expected to be in force, and resolves to its number.
+   * Saves a version on top of the expected one in force, and resolves to its number.
    *
    * @throws VersionConflict where another one is
    */
   save(text: string, expected: number, by: string): Promise<number>
 }
 
-/** Another one has saved a version meanwhile. */
+/** Another author has saved a version meanwhile. */
 export class VersionConflict extends Error {
   /** The version in force. */
   readonly version: number

@@ -5,35 +5,35 @@ import { locatedBy } from '../document/read.js'
 import type { LocatedProblem, Problem } from '../problems/problem.js'
 import { checkSchema } from '../schema/check.js'
 
-/** A document as a source holds it: text, or an object. */
+/** A document of a source: text, or an object. */
 export interface Loaded {
-  /** How problems call it: a file's path. */
+  /** Its name in problems: a file's path. */
   readonly name: string
-  /** As people know it. */
+  /** Its version for people. */
   readonly version: string
-  /** Another one for other contents. @default the version */
+  /** Different for different contents. @default the version */
   readonly mark?: string
   readonly text?: string
   readonly object?: unknown
 }
 
-/** Where a document comes from. */
+/** The source of a document. */
 export interface PoliciesSource {
   readonly name: string
   /** Overrides that it has beside the document. Undefined for none. */
   readonly overrides?: OverrideTable | undefined
   /**
-   * Undefined where it is being written at this moment: it is asked again.
+   * Undefined where it is being written at this moment: the call is repeated.
    *
    * @throws where it cannot be read
    */
   load(): Promise<Loaded | undefined>
   /**
-   * Calls back whenever there may be another version, and where it cannot be looked at, until it is closed. Absent where there
+   * Calls back whenever there may be another version, and where that cannot be checked, until it is closed. Absent where there
    * never is one.
    */
   watch?(onChange: () => void, onFailure: (error: Error) => void): void
-  /** Whether there is another version by now: asked once one has been dealt with. */
+  /** Whether there is a newer version. Called after each version. */
   look?(): void
   close?(): void | Promise<void>
 }
@@ -47,7 +47,7 @@ export function contentsOf(document: unknown): Pick<Loaded, 'text' | 'object'> {
 export interface CheckedDocument {
   readonly value: unknown
   readonly problems: readonly LocatedProblem[]
-  /** Says where in it problems are. */
+  /** Locates problems in it. */
   readonly located: (problems: readonly Problem[]) => LocatedProblem[] | Promise<readonly LocatedProblem[]>
 }
 

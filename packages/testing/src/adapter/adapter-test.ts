@@ -8,7 +8,7 @@ export interface AdapterTest {
   readonly start: (spec: AdapterAppSpec) => Promise<RunningApp>
   /** A memory store on `clock`. */
   readonly store: Store
-  /** Starts at a midnight in UTC. */
+  /** The clock starts at a midnight in UTC. */
   readonly clock: TestClock
 }
 

@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Limiter, RateLimitOptions } from '@sluice/core'
 
-/** Options of a limiter whose functions look at the context alone, so that every framework can run them. */
+/** Options of a limiter whose functions use only the context, so that every framework can run them. */
 // biome-ignore lint/suspicious/noExplicitAny: each framework hands its own request to the functions
 export type AdapterLimiterOptions = RateLimitOptions<any>
 
@@ -17,7 +17,7 @@ export interface AdapterRouteSpec {
 export interface AdapterAppSpec {
   /** Limiters before all routes, for unknown paths too. */
   readonly global?: readonly AdapterLimiterOptions[]
-  /** By path, such as `/account`. They answer GET and HEAD; other paths get 404. */
+  /** By path, such as `/account`. They respond to GET and HEAD; other paths get 404. */
   readonly routes?: Readonly<Record<string, AdapterRouteSpec>>
   /** Response headers that the app has set before any limiter runs. */
   readonly presetHeaders?: Readonly<Record<string, string>>
@@ -25,7 +25,7 @@ export interface AdapterAppSpec {
   readonly trustProxy?: boolean
 }
 
-/** An app, and what happens in it. */
+/** An app, and its observed events. */
 export interface AdapterApp {
   /** Not listening yet. */
   readonly server: Server

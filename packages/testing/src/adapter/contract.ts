@@ -9,7 +9,7 @@ import { permitTests } from './permits.js'
 import { quotaTests } from './quotas.js'
 import { waitingTests } from './waiting.js'
 
-/** The adapter that a contract tries, and what runs the tests. */
+/** The adapter under test, and the test runner. */
 export interface AdapterContractOptions extends TestRunner {
   /** The name of the adapter in tests. */
   readonly name: string
@@ -31,7 +31,7 @@ const GROUPS: readonly (readonly [what: string, tests: (on: RegisterTest, proxie
 ]
 
 /**
- * Registers the tests that every adapter has to pass, over real connections: headers and bodies to the letter, several
+ * Registers the tests that every adapter has to pass, over real connections. They cover exact headers and bodies, several
  * limiters on a route, errors, trusted proxies, clients that leave, and permits.
  *
  * @example adapterContract({ name: 'my framework', make: async (spec) => myApp(spec), describe, test })

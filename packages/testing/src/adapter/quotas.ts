@@ -138,7 +138,7 @@ function severalLimitTests(on: RegisterTest): void {
     assert.deepEqual(JSON.parse(second.text)['violated-policies'], ['tight'])
   })
 
-  on('a Retry-After that is there already is raised, never lowered', async ({ start, store }) => {
+  on('an existing Retry-After is raised, never lowered', async ({ start, store }) => {
     const limiters = [{ store, limit: 1, window: '10s' as const }]
     const long = await start({ presetHeaders: { 'Retry-After': '60' }, routes: { '/': { limiters } } })
     assert.deepEqual(await statuses(long.url, 1), [200])
@@ -160,7 +160,7 @@ function severalLimitTests(on: RegisterTest): void {
 }
 
 function costTests(on: RegisterTest): void {
-  on('a cost beyond what a limit ever holds is refused without a time to come back', async ({ start, store }) => {
+  on('a cost above the capacity of a limit is refused without a Retry-After', async ({ start, store }) => {
     const app = await start({
       routes: { '/': { limiters: [{ name: 'api', store, limit: 5, window: '10s', cost: 6 }] } },
     })

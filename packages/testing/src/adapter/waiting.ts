@@ -6,8 +6,8 @@ import { limiterOf } from './app.js'
 import { sendAndLeave, statuses } from './client.js'
 
 export function waitingTests(on: RegisterTest): void {
-  on('a client that leaves the queue gets its charge back and never reaches the handler', async ({ start, store }) => {
-    // The clock stands still, so that nothing but the refund makes room.
+  on('a client that leaves the queue gets a refund and never reaches the handler', async ({ start, store }) => {
+    // The clock does not advance, so that only the refund makes room.
     const limits = [leakyBucket({ leak: 1, every: '700ms', capacity: 2, queue: true })]
     const app = await start({ routes: { '/': { limiters: [{ name: 'queue', store, limits, key: everyone() }] } } })
     const room = async () => (await limiterOf(app).peek('everyone')).remaining

@@ -22,7 +22,7 @@ import type { Vector, VectorLimit, VectorStep } from './vector.js'
 const CONSTRUCTORS = { concurrency, fixedWindow, gcra, leakyBucket, slidingLog, slidingWindow, tokenBucket }
 
 /**
- * Expects of a store what a vector says; `turn` sets its clock.
+ * Checks a store by a vector. `turn` sets the store's clock.
  *
  * @throws AssertionError
  */

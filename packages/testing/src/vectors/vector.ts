@@ -8,8 +8,8 @@ import slidingWindow from './sliding-window.json' with { type: 'json' }
 import steppingBack from './stepping-back.json' with { type: 'json' }
 
 /**
- * A trace and what must come of it, as data. `limit` and `limits` are a constructor's options beside
- * its name in `algorithm`, with the name of a part of the step's key where a constructor takes a function.
+ * A trace and its expected results, as data. `limit` and `limits` are a constructor's options beside its name in `algorithm`,
+ * with the name of a part of the step's key where a constructor takes a function.
  */
 export interface Vector {
   readonly title: string
@@ -30,7 +30,7 @@ export interface VectorLimit {
 export interface VectorStep {
   /** Milliseconds since midnight. */
   readonly atMs: number
-  /** `refund` refunds what step `of` charged, the first being 1, and then looks. @default 'consume' */
+  /** `refund` refunds the charge of step `of`, the first being 1, and then peeks. @default 'consume' */
   readonly op?: 'consume' | 'peek' | 'refund'
   readonly of?: number
   /** @default 1 */

@@ -53,8 +53,11 @@ export function usesIn(tree) {
 }
 
 /**
- * The initial value of a declaration's `i`-th variable. @param {LocalStatement} node @param {number} i @returns {Expression |
- * undefined}
+ * The initial value of a declaration's `i`-th variable.
+ *
+ * @param {LocalStatement} node
+ * @param {number} i
+ * @returns {Expression | undefined}
  */
 function initOf({ init, variables }, i) {
   if (init.length === variables.length) return init[i]

@@ -40,8 +40,9 @@ export function foldConstants(chunk) {
 }
 
 /**
- * Comparisons with an opposite for all operands. Others have none where an operand is not a number. @type {Record<string, '==' |
- * '~='>}
+ * Comparisons with an opposite for all operands. Others have none where an operand is not a number.
+ *
+ * @type {Record<string, '==' | '~='>}
  */
 const OPPOSITES = { '==': '~=', '~=': '==' }
 

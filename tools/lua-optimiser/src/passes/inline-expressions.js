@@ -23,8 +23,10 @@ export function inlineExpressions(chunk) {
 }
 
 /**
- * The result of a call as an expression. Undefined where it cannot be written as one. @param {CallExpression} call @param
- * {FunctionDeclaration} callee
+ * The result of a call as an expression. Undefined where it cannot be written as one.
+ *
+ * @param {CallExpression} call
+ * @param {FunctionDeclaration} callee
  */
 function resultOf(call, callee) {
   const [only] = callee.body

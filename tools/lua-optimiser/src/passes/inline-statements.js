@@ -59,8 +59,10 @@ export function inlineStatements(chunk) {
 }
 
 /**
- * Counts the places where each function is called, before there are copies. @param {Chunk} chunk @param {Work['calleeOf']}
- * calleeOf
+ * Counts the places where each function is called, before there are copies.
+ *
+ * @param {Chunk} chunk
+ * @param {Work['calleeOf']} calleeOf
  */
 function countCalls(chunk, calleeOf) {
   /** @type {Map<FunctionDeclaration, number>} */
@@ -184,8 +186,10 @@ function calledName({ base }) {
 }
 
 /**
- * Expressions that a statement always evaluates, once and before anything else. @param {Statement} statement @returns
- * {Expression[]}
+ * Expressions that a statement always evaluates, once and before anything else.
+ *
+ * @param {Statement} statement
+ * @returns {Expression[]}
  */
 function evaluatedFirst(statement) {
   if (statement.type === 'IfStatement') return statement.clauses.slice(0, 1).flatMap(({ condition }) => condition ?? [])

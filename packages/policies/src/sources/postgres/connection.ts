@@ -18,7 +18,7 @@ interface Pool {
   readonly options: object
 }
 
-/** How long PostgreSQL may take, in ms: to be connected to, and for one statement. */
+/** The time for PostgreSQL, in ms: for a connection, and for one statement. */
 const CONNECT_TIMEOUT_MS = 10_000
 const QUERY_TIMEOUT_MS = 10_000
 
@@ -28,7 +28,7 @@ export interface ConnectionEvents {
   onLost(): void
 }
 
-/** One connection of our own: none is taken from the pool, and what hangs is closed. It does not keep the process alive. */
+/** One connection of our own: none is taken from the pool, and one that hangs is closed. It does not keep the process alive. */
 export class Connection {
   readonly #pool: Pool
   readonly #events: ConnectionEvents
@@ -143,7 +143,7 @@ function drop(client: Client): void {
   Promise.resolve(client.end()).catch(() => {})
 }
 
-/** The pool's own options, passwords that are hidden from logs included. */
+/** The pool's own options, including passwords that are hidden from logs. */
 function withTimeouts(options: object): object {
   const copied = Object.defineProperties({}, Object.getOwnPropertyDescriptors(options))
   return Object.assign(copied, { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true })

@@ -1,4 +1,4 @@
-/** PostgreSQL could not do what it was asked to: one sentence that says what is wrong, and what to do. */
+/** A failure of PostgreSQL: one sentence with the problem and the remedy. */
 export class PostgresFailure extends Error {}
 
 interface Cause {
@@ -65,7 +65,7 @@ const CAUSES: readonly Cause[] = [
   },
 ]
 
-/** Turns whatever `pg` rejects with into one of ours. Its own message may quote values, so only its start is repeated. */
+/** Turns any error of `pg` into one of ours. Its own message may quote values, so only its start is repeated. */
 export function failureOf(error: unknown): PostgresFailure {
   if (error instanceof PostgresFailure) return error
   const { code = '', message = '', errors = [] } = (error ?? {}) as Partial<AggregateError> & { code?: string }

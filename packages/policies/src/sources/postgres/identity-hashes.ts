@@ -78,7 +78,7 @@ function restOf(high: number, low: number): number {
   return (high & (2 ** REST_BITS - 1)) * 2 ** 32 + (low >>> 0)
 }
 
-/** Where a number is, or would be put. */
+/** The place of a number, or where it would be inserted. */
 function placeOf({ rests, size }: Bucket, rest: number): number {
   let from = 0
   let to = size

@@ -4,7 +4,7 @@ import { type Query, quotedName, rowsOf } from './sql.js'
 /** The version of the tables that this package needs. */
 export const TABLES_VERSION = MIGRATIONS.length
 
-/** The version of the tables that there are; 0 without any. */
+/** The version of the existing tables; 0 without any. */
 export async function tablesVersion(query: Query, schema = 'public'): Promise<number> {
   const table = `${quotedName(schema)}.sluice_migrations`
   const [there] = await rowsOf(query, 'SELECT to_regclass($1) IS NOT NULL AS is_there', [table])
@@ -18,8 +18,8 @@ export async function tablesVersion(query: Query, schema = 'public'): Promise<nu
  * are up to date, nothing is changed. Among several at once, one does it.
  *
  * @param query of one `Client` of `pg`, or of a `Pool`
- * @param schema where the tables go: it has to be there
- * @throws PostgresFailure with what to do
+ * @param schema of the tables: it has to exist
+ * @throws PostgresFailure with the remedy
  */
 export async function migratePostgres(query: Query, schema = 'public'): Promise<number> {
   for (let version = await tablesVersion(query, schema); version < TABLES_VERSION; version++) {

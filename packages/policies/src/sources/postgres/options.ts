@@ -1,7 +1,7 @@
 import { SluiceError } from '@sluice/core'
 import { type Duration, durationMs, knownOptions } from '@sluice/core/internal'
 
-/** How policies are read from PostgreSQL. */
+/** Options of reading policies from PostgreSQL. */
 export interface PostgresOptions {
   /** A `Pool` of `pg`. One connection of its own is made with its settings; none is taken from the pool. */
   readonly pool: unknown
@@ -10,15 +10,15 @@ export interface PostgresOptions {
   /** Whether to read the table `sluice_overrides`, too. @default true */
   readonly overrides?: boolean
   /**
-   * Whether to be notified of changes. Without, and behind a pooler such as PgBouncer, where it is turned off by itself, PostgreSQL
-   * is asked every `pollEvery`. @default true
+   * Whether to be notified of changes. Otherwise each process polls PostgreSQL every `pollEvery`. Behind a pooler such as
+   * PgBouncer, notifications turn off by themselves. @default true
    */
   readonly listen?: boolean
-  /** How often PostgreSQL is asked where it does not notify: 50 ms to 1 minute, in ms or as a duration. @default 500 */
+  /** The interval of polls where PostgreSQL does not notify: 50 ms to 1 minute, in ms or as a duration. @default 500 */
   readonly pollEvery?: Duration
   /**
-   * How long a request waits for an override that is not known yet, at most: up to 10 seconds, in ms or as a duration. Then what
-   * was known last of the client decides, else the document. @default 50
+   * The longest wait of a request for an override that is not known yet: up to 10 seconds, in ms or as a duration. Then the
+   * last known override of the client decides, else the document. @default 50
    */
   readonly lookupTimeout?: Duration
   /** Overrides that a process holds, of those used last: 1 to 1,000,000, of some 300 bytes each. @default 10_000 */

@@ -6,7 +6,7 @@ import { quotedName, type Row } from './sql.js'
 /** Changes of one reply, and those that are applied at once, in a millisecond or two. */
 const PAGE = 10_000
 const SLICE = 1000
-/** Bytes of one change: a hash, and what has become of it. */
+/** Bytes of one change: a hash, and its new state. */
 const CHANGE_BYTES = 9
 const REMOVED = 0
 const ALL_REMOVED = 2
@@ -21,7 +21,7 @@ const NO_KINDS: ReadonlySet<string> = new Set()
 /** Listens to changes. `key`: the hash of the client as eight characters, or undefined for all. */
 export type OnChange = (key: string | undefined) => void
 
-/** Which clients have an override, up to a version of the table: their hashes, and the kinds that they are of. */
+/** The clients with an override, up to a version of the table: their hashes, and their kinds. */
 export class OverrideIndex {
   readonly #hashes = new IdentityHashes()
   /** By policy, in alphabetical order. */
@@ -42,7 +42,7 @@ export class OverrideIndex {
   }
 
   /**
-   * Reads all that has changed since, page by page.
+   * Reads all changes since then, page by page.
    *
    * @throws PostgresFailure; what was read until then is known, and the rest is read the next time
    */

@@ -39,10 +39,10 @@ interface Found {
 interface Lookup {
   readonly client: Client
   readonly sinceMs: number
-  /** Undefined where it cannot be found out. */
+  /** Undefined where it is unknown. */
   readonly found: Promise<Found | undefined>
   readonly finish: (found: Found | undefined) => void
-  /** Whether there was a change since it was sent. */
+  /** Whether a change came after it was sent. */
   isOutdated: boolean
 }
 
@@ -70,7 +70,7 @@ export class OverrideLookups {
     this.#maxOverrides = maxOverrides
   }
 
-  /** The override of a client: at once where it is known, else within the timeout: then what was known last. */
+  /** The override of a client: at once where it is known, else within the timeout. After that, the last known one. */
   find(client: Client): Later<StoredOverride | undefined> {
     const held = this.#held.get(client.key)
     const known = held && isSame(held.client, client) ? held.stored : undefined
@@ -88,7 +88,7 @@ export class OverrideLookups {
     return this.#inTime(lookup, client, leftMs, known)
   }
 
-  /** There is another override of the client, or none any more; undefined: this may be so of all. */
+  /** The override of a client has changed or ended. Without `key`, those of all clients may have. */
   outdate(key: string | undefined): void {
     if (key === undefined) {
       this.#generation++
@@ -113,7 +113,7 @@ export class OverrideLookups {
     this.#waiting.push(lookup)
     if (!this.#isScheduled) {
       this.#isScheduled = true
-      // With all others of this turn of the event loop.
+      // Together with all others of this turn of the event loop.
       setImmediate(() => {
         this.#isScheduled = false
         this.#send()
@@ -126,7 +126,7 @@ export class OverrideLookups {
     while (this.#waiting.length > 0 && this.#batches.size < MAX_BATCHES) {
       const batch = this.#waiting.slice(0, MAX_IN_BATCH)
       this.#waiting = this.#waiting.slice(MAX_IN_BATCH)
-      // Changes until now are seen by what is asked now.
+      // Changes until now are visible to this statement.
       for (const lookup of batch) lookup.isOutdated = false
       let sentMs = performance.now()
       while (this.#batches.has(sentMs)) sentMs += 0.001

@@ -10,7 +10,10 @@ import { quotedName, type Row } from './sql.js'
 /** Removed rows are known for a day. A process that has not looked for half a day begins anew. */
 const BEGIN_ANEW_MS = 43_200_000
 
-/** The overrides in the table `sluice_overrides`: which clients have one is held, and the override itself is looked up. */
+/**
+ * The overrides in the table `sluice_overrides`. The process holds the hashes of clients with one, and looks up the override
+ * itself.
+ */
 export class PostgresOverrides implements OverrideTable {
   readonly name = 'sluice_overrides'
   readonly #connection: Connection
@@ -44,7 +47,7 @@ export class PostgresOverrides implements OverrideTable {
   }
 
   /**
-   * Reads what has changed.
+   * Reads changes.
    *
    * @throws PostgresFailure
    */
@@ -58,7 +61,7 @@ export class PostgresOverrides implements OverrideTable {
     )
     const version = Number(state?.version)
     const at = Number(state?.at)
-    // A version that goes back is of a server that has lost changes.
+    // A lower version means that the server has lost changes.
     const isAnew = version < this.#index.version || at - this.#lookedAt > BEGIN_ANEW_MS
     if (isAnew) {
       const index = new OverrideIndex()

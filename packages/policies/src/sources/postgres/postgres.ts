@@ -5,15 +5,15 @@ import { type CheckedPostgresOptions, postgresOptions } from './options.js'
 import { PostgresDocuments } from './postgres-documents.js'
 import { PostgresOverrides } from './postgres-overrides.js'
 
-/** How often a connection that is notified is used, so that one that is cut off unnoticed is noticed. */
+/** The interval of statements on a connection for notifications, to notice one that was cut off. */
 const HEARTBEAT_MS = 5000
-/** Notifications that come together are one look. */
+/** Notifications that come together cause one look. */
 const SOON_MS = 20
 /** After a failure: doubled each time, up to the longest. */
 const FIRST_RETRY_MS = 100
 const LONGEST_RETRY_MS = 5000
 
-/** A document in PostgreSQL, as `sluice apply --to postgres` saves it, and the overrides that a table has beside it. */
+/** A document in PostgreSQL, as `sluice apply --to postgres` saves it, and the overrides of a table beside it. */
 export class PostgresSource implements PoliciesSource {
   readonly name: string
   readonly #options: CheckedPostgresOptions

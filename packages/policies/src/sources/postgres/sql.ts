@@ -5,7 +5,7 @@ export type Row = Readonly<Record<string, unknown>>
 /** Sends one statement, with values for `$1` and so on. */
 export type Query = (text: string, values?: readonly unknown[]) => Promise<{ readonly rows: readonly Row[] }>
 
-/** As `query`, with failures that say what to do. */
+/** Like `query`, with failures that name the remedy. */
 export async function rowsOf(query: Query, text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
   try {
     return (await query(text, [...values])).rows
@@ -14,7 +14,7 @@ export async function rowsOf(query: Query, text: string, values: readonly unknow
   }
 }
 
-/** A name as SQL has it, such as that of a schema. */
+/** A quoted name in SQL, such as that of a schema. */
 export function quotedName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
