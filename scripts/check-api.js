@@ -1,5 +1,5 @@
-// Compares what packages export, with its types and documentation, with the reports in etc/, so that no change of it goes
-// unnoticed: node scripts/check-api.js [--update]. Needs a build before.
+// Compares the exports of packages, with types and documentation, with the reports in etc/, so that no change goes unnoticed:
+// node scripts/check-api.js [--update]. Needs a build before.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { extract } from './lib/api-extractor.js'
@@ -22,7 +22,7 @@ function report(name, entry, isUpdate) {
   const text = readFileSync(join(folder, 'dist', `${entry.name}.d.cts`), 'utf8')
   // Re-exports from the core are in the core's report, and API Extractor cannot follow them over an augmented interface.
   const own = text.replace(/^export \* from '@sluice\/core';$/m, '')
-  // Not in dist/: it may be packed at this moment.
+  // Not in dist/, which may be packed at this moment.
   mkdirSync(join(folder, '.tmp'), { recursive: true })
   const file = join(folder, '.tmp', `${entry.name}-own.d.cts`)
   writeFileSync(file, own.replaceAll("'./", "'../dist/"))

@@ -19,7 +19,7 @@ import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
 
 const workspace = join(root, '.tmp/packages')
-// Where the unpacked packages live as in a user's project, with their dependencies beside them.
+// The folder of the unpacked packages, as in a user's project, with their dependencies beside them.
 const installed = join(workspace, 'node_modules')
 
 /** The files of each package beside its entries. */
@@ -70,7 +70,7 @@ async function packAndUnpack(name) {
 }
 
 /**
- * Puts what the package depends on where Node looks for it, straight from the workspace: nothing is downloaded.
+ * Links the dependencies of the package where Node looks for them, from the workspace: nothing is downloaded.
  *
  * @param {string} folder of the unpacked package
  */
@@ -128,7 +128,7 @@ function programsOf(folder) {
 async function lint({ name, folder, tarball }) {
   const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   const notModules = Object.keys(exports).filter((entry) => entry.endsWith('.yaml'))
-  // `node10` is how TypeScript resolved before `exports`, and no more from version 7: it finds the main entries alone.
+  // `node10` is TypeScript's resolution before `exports`, until version 6. It finds only the main entries.
   const options = ['--profile', 'node16', '--no-emoji', '--no-color']
   if (notModules.length > 0) options.push('--exclude-entrypoints', ...notModules)
   await Promise.all([
@@ -139,7 +139,7 @@ async function lint({ name, folder, tarball }) {
 }
 
 /**
- * Starts each program of a package as a user would, without a terminal or anything to work on.
+ * Starts each program of a package like a user, without a terminal or input.
  *
  * @param {string} folder of the unpacked package
  */
@@ -156,7 +156,7 @@ async function startPrograms(folder) {
   }
 }
 
-/** How a user's TypeScript resolves packages: from CommonJS, from an ES module, and for a bundler. */
+/** The ways in which a user's TypeScript resolves packages: from CommonJS, from an ES module, and for a bundler. */
 const COMPILERS = [
   { file: 'typed.cts', options: { module: 'node16', moduleResolution: 'node16' } },
   { file: 'typed.mts', options: { module: 'node16', moduleResolution: 'node16' } },

@@ -1,4 +1,4 @@
-// `npm run check:sizes`: no class and no function of packages/*/src and scripts/ outgrows what one reading takes in.
+// `npm run check:sizes`: bounds the sizes of classes and functions in packages/*/src and scripts/.
 import { readdirSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import {
@@ -75,7 +75,7 @@ function sizesOf(source, file) {
 }
 
 /**
- * The name that a class or a function has, or that of what holds it.
+ * The name of a class or a function, or of the variable or property that holds it.
  *
  * @param {Node & { name?: Node }} node
  */

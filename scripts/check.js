@@ -1,4 +1,4 @@
-// `npm run check`: what a change breaks most often, within a minute, with nothing but Node and the packages installed.
+// `npm run check`: the checks that fail most often, within a minute, with only Node and the packages installed.
 import { requireNode } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
 import { npmRun, npmRunAtOnce, take } from './lib/steps.js'

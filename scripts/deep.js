@@ -1,5 +1,5 @@
-// `npm run deep`: all that takes long, in full, one after the other, some hours: npm run deep [-- <part> …]
-// Goes on after a failure, and ends with a line for each part.
+// `npm run deep`: all long checks in full, one after the other, some hours: npm run deep [-- <part> …] Goes on after a failure,
+// and ends with a line for each part.
 import { ensureChromium } from './ensure-chromium.js'
 import { ensurePrograms } from './ensure-programs.js'
 import { tomcat } from './ensure-tomcat.js'
@@ -11,7 +11,7 @@ import { ensure } from './lib/system-program.js'
 const PARTS = {
   versions: npmRun('versions'),
   interleavings: npmRun('test:full', ['deep/interleavings']),
-  // Random walks of memory against Redis, and of both against oracles; and whatever else tries more here than in a merge.
+  // Random walks of memory against Redis, and of both against oracles, and other tests that try more here than in a merge.
   walks: npmRun('test:full', [
     'contract/',
     'deep/offenders',
@@ -26,12 +26,12 @@ const PARTS = {
     'redis/relaxed/',
     'unit/',
   ]),
-  // Figures that mean nothing, of every benchmark: that each runs.
+  // Runs every benchmark, with meaningless figures, to show that it works.
   rehearsal: npmRun('test:full', ['tools/bench']),
   mutants: npmRun('mutate'),
   chaos: npmRun('chaos'),
   fuzz: npmRun('fuzz'),
-  // CPU time of the dearest requests that a parser lets through, of every kind of key, list, policy, responder and dialect.
+  // CPU time of the most expensive requests that a parser accepts, for every kind of key, list, policy, responder and dialect.
   hostile: npmRun('test:full', ['deep/hostile']),
   // Paths to Tomcat behind nginx: none reaches a servlet past its policy.
   servlets: npmRun('test:full', ['deep/servlets']),

@@ -1,4 +1,4 @@
-// The README shows curl lines, and its test runs them as they stand.
+// The README shows curl lines, and its test runs them unchanged.
 
 /** @type {import('./lib/system-program.js').Wanted} */
 export const curl = {

@@ -12,10 +12,10 @@ export const caddy = {
 /** @type {import('./lib/system-program.js').Wanted} */
 export const haproxy = {
   program: 'haproxy',
-  // The first whose scripts can ask a server.
+  // The first version whose scripts can send requests.
   what: 'HAProxy 2.5 or later, with Lua',
   packages: { 'apt-get': 'haproxy', apk: 'haproxy', dnf: 'haproxy', brew: 'haproxy' },
-  // Where Debian puts servers, which is not on every user's PATH.
+  // Debian's folder of servers, which is not on every user's PATH.
   folders: ['/usr/sbin', '/usr/local/sbin'],
   async check(path) {
     const said = await run(path, ['-vv'], { quiet: true })

@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { run } from './lib/run.js'
 
-/** Where Debian puts each version, which is not on PATH. */
+/** Debian's folder of all versions, which is not on PATH. */
 const DEBIAN = '/usr/lib/postgresql'
 
 /** @type {import('./lib/system-program.js').Wanted} */
@@ -10,7 +10,7 @@ export const postgres = {
   program: 'postgres',
   what: 'PostgreSQL 13 or later',
   packages: { 'apt-get': 'postgresql', apk: 'postgresql', dnf: 'postgresql-server', brew: 'postgresql' },
-  // Asked anew each time: it may have been installed meanwhile.
+  // Read each time, as it may have been installed meanwhile.
   get folders() {
     return versionsIn(DEBIAN)
   },

@@ -20,7 +20,7 @@ export const redisServer = {
   async isReplaced() {
     const url = process.env.REDIS_URL
     if (url === undefined || !(await answers(url))) return false
-    // One server is something; what needs a cluster or a failover will fail by itself, loudly.
+    // One server suffices for most tests. Those that need a cluster or a failover fail with a clear message.
     const loss = 'Only the server of REDIS_URL is there; tests that start servers of their own will fail.'
     console.warn(`${loss} ${adviceHere([redisServer])}`)
     return true

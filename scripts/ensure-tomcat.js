@@ -5,6 +5,6 @@ export const tomcat = {
   program: 'catalina.sh',
   what: 'Tomcat 10',
   packages: { 'apt-get': 'tomcat10', apk: 'tomcat10', dnf: 'tomcat', brew: 'tomcat' },
-  // Where packages put it, which is not on the PATH.
+  // The folder of its packages, which is not on the PATH.
   folders: ['/usr/share/tomcat10/bin', '/usr/share/tomcat/bin', '/opt/homebrew/opt/tomcat/libexec/bin'],
 }

@@ -13,8 +13,8 @@ await whenStarted(import.meta.url, async () => {
 })
 
 if (process.exitCode === undefined) {
-  // In this very process, as exec would: a signal reaches the demo once, whichever process it was sent to, and nothing is left
-  // running if this process is killed.
+  // In this process, like `exec`: a signal reaches the demo once, whichever process it was sent to, and nothing is left running
+  // if this process is killed.
   const demo = join(root, 'examples/demo/main.js')
   process.argv[1] = demo
   await import(pathToFileURL(demo).href)

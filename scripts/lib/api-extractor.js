@@ -6,8 +6,8 @@ import { Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-ex
  * @param {string} folder of the package
  * @param {string} file the declarations to begin with
  * @param {{ isUpdate?: boolean } & Pick<import('@microsoft/api-extractor').IConfigFile, 'apiReport' | 'dtsRollup'>} wanted
- *   what to write; reports are only compared unless `isUpdate`
- * @returns {boolean} whether the report had been another one
+ *   the output; reports are only compared unless `isUpdate`
+ * @returns {boolean} whether the report has changed
  */
 export function extract(folder, file, { isUpdate = false, ...wanted }) {
   const config = ExtractorConfig.prepare({
@@ -30,7 +30,7 @@ export function extract(folder, file, { isUpdate = false, ...wanted }) {
       },
       messages: {
         compilerMessageReporting: { default: { logLevel: ExtractorLogLevel.None } },
-        // Types that exported ones are made of are not all exported, and documentation is not written for TSDoc.
+        // Some types inside exported ones are not exported, and documentation is not written for TSDoc.
         extractorMessageReporting: { default: { logLevel: ExtractorLogLevel.None } },
         tsdocMessageReporting: { default: { logLevel: ExtractorLogLevel.None } },
       },

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 
 /**
- * The declaration files that a program gets to see by way of these entries: what they import and re-export, and so on.
+ * The declaration files that these entries reach by imports and re-exports.
  *
  * @param {string} dist
  * @param {readonly string[]} entries by name: `http`

@@ -64,7 +64,7 @@ function longestRepeat(lines, i, known) {
   return longest
 }
 
-/** The source of a function that makes the texts again of what `foldLines` returns. */
+/** The source of a function that restores the texts from the result of `foldLines`. */
 export const UNFOLD = `function unfold(folded) {
   const known = []
   const part = (text) => {

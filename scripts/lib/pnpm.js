@@ -30,7 +30,7 @@ export async function pnpm(args, { env, ...options } = {}) {
   return run(process.execPath, [entry, ...args], { ...options, env: { ...quietTools, PATH, ...env } })
 }
 
-/** Installs exactly what the lock file says. Takes a second or two when everything is there. */
+/** Installs exactly the packages of the lock file. Takes a second or two when all of them are there. */
 export function install() {
   // CI=true: without a terminal pnpm must not stop to ask whether it may replace node_modules.
   return pnpm(['install', '--frozen-lockfile'], { env: { CI: 'true' } })
@@ -53,9 +53,9 @@ export async function ensurePnpm({ from = pinned, into = cache } = {}) {
   try {
     for (const file of ['package.json', 'package-lock.json', '.npmrc']) cpSync(join(from, file), join(unfinished, file))
     console.log('Installing the pnpm that scripts/pnpm pins')
-    // --prefix: npm must not take the project around it for the one that is meant.
+    // --prefix: npm must not install into the project around it.
     await run('npm', ['ci', '--prefix', unfinished, '--prefer-offline', '--loglevel', 'error'], { cwd: unfinished })
-    // Whole or not at all, also when another process installs it now.
+    // Atomic, also when another process installs it now.
     renameSync(unfinished, folder)
   } catch (error) {
     if (!existsSync(folder)) throw error

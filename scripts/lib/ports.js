@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 
-/** Below the range that Linux hands to outgoing connections, so that no connection takes a port before its server does. */
+/** Below Linux's range for outgoing connections, so that no connection takes a port before its server does. */
 const FIRST = 12_000
 const LAST = 32_000
 

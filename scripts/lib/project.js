@@ -1,4 +1,4 @@
-// Where things are, and which pnpm the project uses. Plain Node: runs before anything is installed.
+// The paths of the project, and its version of pnpm. Plain Node: runs before anything is installed.
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -6,8 +6,8 @@ const NAMED = /\b(?:const|let|var) (\w+) = (?:async\b|class\b|function\b|\(|\w+ 
 const PRIVATE_METHODS = /^ +(?:static |async |get |set |\*)*#(\w+)\(/gm
 
 /**
- * Makes a program shorter, which is a fifth less to download: variables and private fields get short names. Functions,
- * methods and classes keep theirs, which stack traces show. A line has a statement, so that an error shows no more.
+ * Shortens a program by a fifth, for downloads: variables and private fields get short names. Functions, methods and classes
+ * keep theirs, which stack traces show. A line has a statement, so that an error shows no more.
  *
  * @param {string} program as esbuild prints it
  * @returns {Promise<string>}

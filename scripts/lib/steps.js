@@ -27,7 +27,7 @@ export const npmRunAtOnce = (scripts) => ({
       const output = await npmRun(script, args, { quiet: true }).action()
       console.log(`\n── npm run ${script}: ok (${secondsSince(startedMs)} s)\n${String(output).trim()}`)
     })
-    // The others are let finish: what else is wrong is worth knowing, and nothing may go on after this.
+    // The others may finish: further failures are worth knowing, and nothing may run after this.
     const results = await Promise.allSettled(running)
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
     if (failures.length > 0) throw new CommandFailed(failures.map(({ message }) => message).join('\n\n'), 1)
@@ -35,7 +35,7 @@ export const npmRunAtOnce = (scripts) => ({
 })
 
 /**
- * Takes steps one after the other, says how long each took, and stops at the first that fails.
+ * Runs steps one after the other, prints the duration of each, and stops at the first that fails.
  *
  * @param {Step[]} steps
  */
@@ -53,7 +53,7 @@ export async function take(steps) {
 }
 
 /**
- * Takes all steps, whatever fails, and ends with a line for each.
+ * Runs all steps, whatever fails, and ends with a line for each.
  *
  * @param {Step[]} steps
  */

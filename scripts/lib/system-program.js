@@ -1,5 +1,5 @@
-// Programs that the tests start themselves: finds one, installs the system's package where that can be done without
-// asking, and else says what to do.
+// Programs that the tests start themselves. Finds one, installs the system's package where that needs no confirmation, and
+// otherwise prints the remedy.
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { CommandFailed, run } from './run.js'
@@ -7,10 +7,10 @@ import { CommandFailed, run } from './run.js'
 /**
  * @typedef {object} Wanted
  * @property {string} program
- * @property {string} what in words, with the oldest version that will do
+ * @property {string} what for people, with the oldest version that suffices
  * @property {Record<'apt-get' | 'apk' | 'dnf' | 'brew', string>} packages by the program that installs them
  * @property {string[]} [folders] where it may be as well as on PATH
- * @property {(path: string) => unknown} [check] rejects if the program that was found will not do
+ * @property {(path: string) => unknown} [check] rejects if the program that was found does not suffice
  * @property {() => Promise<boolean>} [isReplaced] whether the tests can do without, although it is missing
  */
 
@@ -82,7 +82,7 @@ export function announcement(wanted, plan) {
 /** @typedef {{ command: string, args: string[], optional: boolean }} Step */
 
 /**
- * The commands that install packages without asking anyone; none where that is not ours to do.
+ * The commands that install packages without confirmation; none where that is not permitted.
  *
  * @param {Wanted[]} wanted
  * @param {{ isRoot: boolean, maySudo: boolean, has: (program: string) => boolean }} machine

@@ -24,7 +24,7 @@ export async function withThrowawayRedis(use) {
   try {
     return await use(async (args, input = '') => {
       const client = spawn('redis-cli', ['-s', socket, ...args], { stdio: ['pipe', 'pipe', 'pipe'] })
-      // A client that is done before it has read all says what was wrong by what it prints.
+      // The output of a client that ends before it has read all shows the problem.
       client.stdin.on('error', () => {}).end(input)
       const [printed, complaint] = await Promise.all([text(client.stdout), text(client.stderr), once(client, 'close')])
       return `${printed}${complaint}`.trim()

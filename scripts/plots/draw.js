@@ -14,7 +14,7 @@ const TOP = 96
 const ROW = 102
 const CHART = 48
 const STRIP = 26
-/** Units that the height of a row's chart stands for. */
+/** Units for the height of a row's chart. */
 const TALLEST = 21
 const BIN_MS = 250
 
@@ -127,7 +127,7 @@ function stepLine(steps, x, y, lengthMs) {
 }
 
 /**
- * Requests by when they came, on a common scale.
+ * Requests by their time of arrival, on a common scale.
  *
  * @param {readonly import('./traffic.js').Decision[]} decisions
  * @param {number} bottom

@@ -1,7 +1,7 @@
 import { draw } from './draw.js'
 import { ALGORITHMS, decide, maxInWindow, SCENARIOS, worst } from './traffic.js'
 
-/** Where the table stands in docs/choosing-an-algorithm.md. */
+/** The place of the table in docs/choosing-an-algorithm.md. */
 export const TABLE = /(?<=<!-- generated: what is admitted -->\n)[\s\S]*?(?=<!-- end of generated -->)/
 
 /**

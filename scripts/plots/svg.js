@@ -1,4 +1,4 @@
-// Just enough of SVG for plots: elements as text, numbers short and the same on every machine.
+// A small part of SVG for plots: elements as text, with short numbers that are equal on every machine.
 
 /** @typedef {Record<string, string | number | undefined>} Attributes */
 
@@ -33,8 +33,8 @@ export const TEXT = '#76818d'
 /**
  * A whole picture, with its title in the upper left corner.
  *
- * @param {{ title: string, label?: string, width: number, height: number }} about `label` says to those who do not see
- * it what it shows, the title unless given
+ * @param {{ title: string, label?: string, width: number, height: number }} about `label` describes it for people who do not
+ * see it. Without one, the title does
  * @param {...string} content already SVG
  */
 export function picture({ title, label: spoken = title, width, height }, ...content) {

@@ -1,7 +1,10 @@
 // The decisions of each algorithm on some traffic, by the real kernels, on a memory store whose clock is ours.
 
 /** @typedef {typeof import('../../packages/core/src/index.js')} Core */
-/** @typedef {{ atMs: number, allowed: boolean, leavesMs: number }} Decision `leavesMs`: when it is let go, later than it came where it had to wait */
+/**
+ * @typedef {{ atMs: number, allowed: boolean, leavesMs: number }} Decision `leavesMs`: when it is admitted, later than its
+ * arrival where it had to wait
+ */
 /** @typedef {{ name: string, note: string, make: (core: Core) => import('../../packages/core/src/index.js').Limit<string> }} Algorithm */
 
 export const LIMIT = 10
@@ -50,7 +53,7 @@ export const ALGORITHMS = [
  */
 const times = (atMs, count) => Array.from({ length: count }, () => atMs)
 
-/** Requests by when they come, in ms. */
+/** Times of arrival of requests, in ms. */
 export const SCENARIOS = [
   {
     file: 'burst',
@@ -95,7 +98,7 @@ export async function decide(core, { make }, arrivals) {
 }
 
 /**
- * How many were let go in the window that ends at each moment at which that changes.
+ * The number of admissions in the window before each moment at which it changes.
  *
  * @param {readonly Decision[]} decisions
  * @returns {{ atMs: number, count: number }[]} in order

@@ -1,5 +1,5 @@
-// Makes a script that does the same without functions, tables and decisions that are known beforehand: Redis makes each
-// function and table of a script anew whenever it runs.
+// Makes an equivalent script without functions, tables and conditions that are known beforehand: Redis creates each function
+// and table of a script anew whenever it runs.
 import { compareDirectly } from './passes/compare-directly.js'
 import { dropUnused } from './passes/drop-unused.js'
 import { flattenBlocks } from './passes/flatten-blocks.js'
@@ -25,7 +25,7 @@ import { printLua } from './tree/print.js'
 /** Gets the name of each pass that ran, with the script as it is then. @typedef {(pass: string, chunk: Chunk) => void} Watch */
 
 /**
- * A script that does the same, for what is known of some of its variables.
+ * An equivalent script, for known values of some of its variables.
  *
  * @param {string} source
  * @param {Known} [known]
@@ -41,7 +41,7 @@ export function optimise(source, known = {}, watch = () => {}) {
     watch(name, chunk)
   }
   apply((tree) => specialise(tree, known), 'specialise')
-  // Each pass makes work for others, so all run again until nothing changes.
+  // A pass may enable others, so all run again until nothing changes.
   let text = ''
   for (let before; text !== before; ) {
     before = text

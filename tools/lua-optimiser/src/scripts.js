@@ -1,4 +1,4 @@
-// Which scripts are made of lua/, and how.
+// The scripts that are made of lua/.
 import { optimise } from './optimise.js'
 import { bundle } from './source/bundle.js'
 import { cellKindsOf, readWithKinds } from './source/cell-kinds.js'
@@ -38,8 +38,8 @@ export function sharedConstants({ read }) {
  * The text of every script, by name.
  *
  * @param {Source} source
- * @param {typeof optimise} [optimised] another may remember what it made before
- * @param {boolean} [isIndented] for people to read: the store's are not, which is a third of their size as they are published
+ * @param {typeof optimise} [optimised] another one may cache results
+ * @param {boolean} [isIndented] for people: the store's scripts are not, which saves a third of their published size
  * @returns {Record<string, string>}
  */
 export function scriptsOf(source, optimised = optimise, isIndented = false) {
@@ -68,11 +68,11 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
   const scripts = {
     block: bundle('block', read),
     'cross-slots': bundle('cross-slots', read),
-    // The store leaves sections out of this one, but not what refunds, and what is decided at once.
+    // The store leaves out sections of this one, but not those of refunds and of equal decisions made together.
     decide: optimised(withSections(decide, { refund: true, together: true, exchange: false })),
     ...Object.fromEntries(uniform),
     ...Object.fromEntries(ones),
-    // Its own work is small beside what it does for each of many counts: it stays as it is.
+    // Not optimised: most of its time goes into the many counts.
     exchange: withSections(bundle('exchange', read), {
       several: false,
       joint: false,
@@ -123,7 +123,7 @@ function onlyKind(kinds, kind) {
   return Object.fromEntries(kinds.map((each) => [each.name, each === kind]))
 }
 
-/** No string goes on over the end of a line. @param {[name: string, text: string]} script @returns {[string, string]} */
+/** No string continues over the end of a line. @param {[name: string, text: string]} script @returns {[string, string]} */
 function withoutIndentation([name, text]) {
   return [name, text.replace(/^ +/gm, '')]
 }

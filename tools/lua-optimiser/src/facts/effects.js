@@ -25,7 +25,11 @@ export function isPure(node) {
   return below(node).every(isPure)
 }
 
-/** Whether something in it acts on what is outside of the script's variables, or calls what may. @param {readonly Node[]} nodes */
+/**
+ * Whether something in it acts on anything but the script's variables, or calls a function that may.
+ *
+ * @param {readonly Node[]} nodes
+ */
 export function actsOutside(nodes) {
   return anyNode(
     nodes,
@@ -38,7 +42,7 @@ export function callsOwnFunctions(nodes) {
   return anyNode(nodes, (node) => node.type === 'CallExpression' && !isGiven(node.base))
 }
 
-/** Whether what is called is Lua's or Redis's, not the script's own. @param {Expression} base */
+/** Whether the called function is Lua's or Redis's, not the script's own. @param {Expression} base */
 function isGiven(base) {
   if (base.type === 'MemberExpression') return true
   return base.type === 'Identifier' && (!base.local || PURE.has(base.name) || REDIS.has(base.name))

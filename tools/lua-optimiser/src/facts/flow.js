@@ -1,4 +1,4 @@
-// Where a piece of code goes on.
+// The control flow of a piece of code.
 import { below } from '../tree/walk.js'
 
 /** @import { Node, Statement } from '../tree/nodes.js' */

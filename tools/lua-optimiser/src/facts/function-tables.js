@@ -7,7 +7,7 @@ import { usesIn } from './uses.js'
 /** The functions of each table, by number. @typedef {Map<Local, Map<number, FunctionDeclaration>>} FunctionTables */
 
 /**
- * Tables of functions: every entry that is made is a function, under a number, and made once.
+ * Tables of functions: every entry is a function, under a number, and assigned once.
  *
  * @param {Chunk} chunk
  * @returns {FunctionTables}
@@ -36,7 +36,7 @@ export function functionTables(chunk) {
   return tables
 }
 
-/** The function that an entry of a table is known to be. @param {FunctionTables} tables @param {Node} node */
+/** The function of a table's entry, where it is known. @param {FunctionTables} tables @param {Node} node */
 export function functionIn(tables, node) {
   if (node.type !== 'IndexExpression' || node.index.type !== 'NumericLiteral') return undefined
   const local = node.base.type === 'Identifier' ? node.base.local : undefined

@@ -12,7 +12,7 @@ export function isLiteral(node) {
   )
 }
 
-/** Whether Lua takes a literal for true. @param {Expression} node @returns {boolean | undefined} undefined for anything else */
+/** Whether a literal is true in Lua. @param {Expression} node @returns {boolean | undefined} undefined for anything else */
 export function truthOf(node) {
   if (node.type === 'BooleanLiteral') return node.value
   if (node.type === 'NilLiteral') return false

@@ -8,7 +8,7 @@ import { declaredBy, walk } from '../tree/walk.js'
  * How a local variable is used in a tree.
  *
  * @typedef {object} Uses
- * @property {number} reads where its value is wanted
+ * @property {number} reads of its value
  * @property {number} writes assignments to it, the declaration apart
  * @property {number} fills assignments to entries of it
  * @property {Expression} [init] its initial value: nil for none; undefined if that is unknown

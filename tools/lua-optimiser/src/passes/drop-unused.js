@@ -1,4 +1,4 @@
-// Pass: leaves out variables that nothing reads, with what they are given, and functions that nothing calls.
+// Pass: removes variables that nothing reads, with their values, and functions that nothing calls.
 import { isPure } from '../facts/effects.js'
 import { usesIn } from '../facts/uses.js'
 import { rewrite } from '../tree/walk.js'
@@ -11,7 +11,7 @@ export function dropUnused(chunk) {
   const isUnread = (/** @type {Local} */ local) => !uses.get(local)?.reads
   const isStillAssigned = (/** @type {Local} */ local) => Boolean(uses.get(local)?.writes || uses.get(local)?.fills)
 
-  /** Whether what is declared or assigned is wanted nowhere. @param {Target} target @param {boolean} isDeclared */
+  /** Whether nothing uses a declared or assigned target. @param {Target} target @param {boolean} isDeclared */
   const isDead = (target, isDeclared) => {
     if (target.type === 'Identifier' && target.local) {
       return isUnread(target.local) && !(isDeclared && isStillAssigned(target.local))

@@ -1,4 +1,4 @@
-// The body of a function for the arguments of a call, to stand in the place of that call.
+// The body of a function with the arguments of a call, as its replacement.
 import { assignedIn, callsOwnFunctions, isPure } from '../facts/effects.js'
 import { isLiteral } from '../facts/literals.js'
 import { block, declaration, nil } from '../tree/make.js'
@@ -26,15 +26,15 @@ export function expandCall(callee, call, { replace, isWanted = false, isConstant
   const { parameters, body } = copy(callee)
   const assigned = assignedIn(body)
   const isOpen = callsOwnFunctions(body)
-  /** Whether a value is the same wherever the body wants it. @param {Expression} value */
+  /** Whether a value is the same wherever the body uses it. @param {Expression} value */
   const staysTheSame = (value) => {
     if (isLiteral(value)) return true
     if (value.type !== 'Identifier') return false
     if (!value.local || isConstant(value.local)) return true
-    // A variable that the body changes, or may have changed by another function, is not what it was.
+    // The body, or a function that it calls, may change a variable.
     return !assigned.has(value.local) && !isOpen
   }
-  /** Parameters in whose place their values stand. @type {Map<Local, Expression>} */
+  /** Parameters that are replaced by their values. @type {Map<Local, Expression>} */
   const values = new Map()
   const kept = []
   for (const [i, { local }] of parameters.entries()) {
@@ -62,7 +62,12 @@ export function expandCall(callee, call, { replace, isWanted = false, isConstant
   return [expanded]
 }
 
-/** Whether the last argument of a call may be more than one. @param {CallExpression} call @param {FunctionDeclaration} callee */
+/**
+ * Whether the last argument of a call may yield several values.
+ *
+ * @param {CallExpression} call
+ * @param {FunctionDeclaration} callee
+ */
 export function mayGiveMore(call, callee) {
   return call.arguments.length < callee.parameters.length && call.arguments.at(-1)?.type === 'CallExpression'
 }

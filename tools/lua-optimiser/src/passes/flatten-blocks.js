@@ -1,4 +1,4 @@
-// Pass: takes `do … end` blocks apart.
+// Pass: dissolves `do … end` blocks.
 import { rewrite, walk } from '../tree/walk.js'
 
 /** @import { Chunk } from '../tree/nodes.js' */
@@ -9,7 +9,7 @@ import { rewrite, walk } from '../tree/walk.js'
  */
 export function flattenBlocks(chunk, all) {
   rewrite(chunk, { statement: (node) => (node.type === 'DoStatement' && (all || node.isOurs) ? node.body : node) })
-  // Nothing may follow what ends a block, and now something may.
+  // Statements behind the end of a block are unreachable, and Lua rejects them.
   walk(chunk, (node) => {
     if (!('body' in node)) return
     const end = node.body.findIndex(({ type }) => type === 'ReturnStatement' || type === 'BreakStatement')

@@ -1,4 +1,4 @@
-// Pass: works out what can be. Operators between literals, conditions that are decided, loops that run once or never.
+// Pass: evaluates constant code: operators between literals, conditions that are decided, loops that run once or never.
 import { isPure } from '../facts/effects.js'
 import { breaksOut } from '../facts/flow.js'
 import { functionIn, functionTables } from '../facts/function-tables.js'
@@ -150,7 +150,7 @@ function foldCondition(node) {
 function foldLoop(node) {
   const { start, end, step, variable, body } = node
   if (start.type !== 'NumericLiteral' || end.type !== 'NumericLiteral') return node
-  // Steps down are a minus before a literal.
+  // A negative step is a minus before a literal.
   if (step && step.type !== 'NumericLiteral') return node
   if (start.value > end.value) return []
   if (step || start.value < end.value || breaksOut(body)) return node

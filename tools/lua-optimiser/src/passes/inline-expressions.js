@@ -1,4 +1,4 @@
-// Pass: puts the expression of a function that only returns one in the place of its calls.
+// Pass: replaces calls of a function that only returns an expression by the expression.
 import { callsOwnFunctions, isPure } from '../facts/effects.js'
 import { calleesIn } from '../facts/function-tables.js'
 import { isLiteral } from '../facts/literals.js'
@@ -32,7 +32,7 @@ function resultOf(call, callee) {
   const [only] = callee.body
   if (callee.body.length !== 1 || only?.type !== 'ReturnStatement' || only.arguments.length !== 1) return undefined
   if (mayGiveMore(call, callee)) return undefined
-  // Its arguments are what they are before it runs: what it calls must not be able to change them.
+  // Its arguments are evaluated before it runs: functions that it calls must not be able to change them.
   if (callsOwnFunctions(callee.body) && !call.arguments.every(isLiteral)) return undefined
   const uses = usesIn(only)
   /** @type {Map<Local, Expression>} */
@@ -46,7 +46,12 @@ function resultOf(call, callee) {
   return withValues(only, values).arguments[0]
 }
 
-/** A copy of what a function returns, with arguments in the place of parameters. @param {ReturnStatement} node @param {ReadonlyMap<Local, Expression>} values */
+/**
+ * A copy of a function's result, with arguments in the place of parameters.
+ *
+ * @param {ReturnStatement} node
+ * @param {ReadonlyMap<Local, Expression>} values
+ */
 function withValues(node, values) {
   const result = copy(node)
   rewrite(result, {

@@ -1,5 +1,5 @@
-// Pass: puts the bodies of functions in the place of calls of them, where all that a statement wants of a call can be had
-// before it. Functions that are long and called in many places stay.
+// Pass: replaces calls of functions by their bodies, where the results of a call can be computed before its statement.
+// Functions that are long and called in many places stay.
 import { actsOutside, assignedIn, isPure } from '../facts/effects.js'
 import { calleesIn } from '../facts/function-tables.js'
 import { usesIn } from '../facts/uses.js'
@@ -10,7 +10,7 @@ import { replaceReturns } from './replace-returns.js'
 
 /** @import { CallExpression, Chunk, Clause, Expression, FunctionDeclaration, Local, Node, Statement } from '../tree/nodes.js' */
 
-/** How many statements a function may have and be copied anywhere, and how many its copies may add to a script. */
+/** The most statements of a function that may be copied anywhere, and the most that its copies may add to a script. */
 const SHORT = 6
 const MAX_ADDED = 60
 
@@ -27,7 +27,11 @@ export function inlineStatements(chunk) {
   const calleeOf = calleesIn(chunk)
   countCalls(chunk, calleeOf)
   const constants = new Set([...usesIn(chunk)].flatMap(([local, { writes }]) => (writes === 0 ? local : [])))
-  /** Whether all in a function has been inlined; one that comes to itself cannot be. @type {Map<FunctionDeclaration, 'begun' | 'done' | 'recursive'>} */
+  /**
+   * Whether everything in a function has been inlined. A recursive one cannot be.
+   *
+   * @type {Map<FunctionDeclaration, 'begun' | 'done' | 'recursive'>}
+   */
   const states = new Map()
   /** @type {Work} */
   const work = {
@@ -132,14 +136,14 @@ function valuesOf(statement) {
   }
 }
 
-/** A result that is not wanted, but has to be evaluated. @param {Expression} result @returns {Statement} */
+/** An unused result that has to be evaluated. @param {Expression} result @returns {Statement} */
 const asStatement = (result) =>
   result.type === 'CallExpression'
     ? { type: 'CallStatement', expression: result }
     : declaration([{ name: '_' }], [result])
 
 /**
- * A statement with its first call that can be inlined taken out, and done before it.
+ * A statement whose first call that can be inlined is moved before it.
  *
  * @param {Statement} statement
  * @param {Work} work
@@ -197,7 +201,12 @@ function evaluatedFirst(statement) {
   return valuesOf(statement)
 }
 
-/** Whether a function may run before what is otherwise evaluated first. @param {FunctionDeclaration} callee @param {readonly Node[]} before */
+/**
+ * Whether a function may run before the expressions that are otherwise evaluated first.
+ *
+ * @param {FunctionDeclaration} callee
+ * @param {readonly Node[]} before
+ */
 function canMoveBefore(callee, before) {
   const assigned = assignedIn(callee.body)
   const acts = actsOutside(callee.body)

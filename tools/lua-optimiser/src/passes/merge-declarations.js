@@ -1,4 +1,4 @@
-// Pass: declares variables with what they are assigned right after.
+// Pass: merges declarations with the assignments that follow them.
 import { walk, walkAll } from '../tree/walk.js'
 
 /** @import { Chunk, Expression, Local, Statement } from '../tree/nodes.js' */

@@ -1,5 +1,5 @@
-// Pass: puts in the place of variables that never change what they are declared with, where that is a literal or another
-// variable that never changes.
+// Pass: replaces variables that never change by their initial values, where these are literals or other variables that never
+// change.
 import { isLiteral } from '../facts/literals.js'
 import { targetsIn, usesIn } from '../facts/uses.js'
 import { rewrite } from '../tree/walk.js'

@@ -1,15 +1,15 @@
-// Bodies of functions without their returns: what follows an `if` that returns goes into its `else`.
+// Bodies of functions without their returns: statements after an `if` that returns move into its `else`.
 import { alwaysReturns, returnsIn } from '../facts/flow.js'
 
 /** @import { Clause, Expression, Statement } from '../tree/nodes.js' */
 
 /**
- * A body in which returns are what `replace` makes of them, and nothing is done after.
+ * A body in which `replace` replaces returns, and nothing runs after them.
  *
  * @param {Statement[]} body
  * @param {(values: Expression[]) => Statement[]} replace
  * @param {boolean} isWanted whether every way through it must return
- * @returns {Statement[] | undefined} undefined where that cannot be had without writing code twice
+ * @returns {Statement[] | undefined} undefined where that would duplicate code
  */
 export function replaceReturns(body, replace, isWanted) {
   const at = body.findIndex(returnsIn)

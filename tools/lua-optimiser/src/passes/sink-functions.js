@@ -1,4 +1,4 @@
-// Pass: has the functions that are left made where they are called, if that is not on every way through the script.
+// Pass: moves the remaining functions to their calls, if these are not on every way through the script.
 import { below, copy, walk } from '../tree/walk.js'
 
 /** @import { Chunk, FunctionDeclaration, Local, Node, Statement } from '../tree/nodes.js' */
@@ -14,7 +14,13 @@ export function sinkFunctions(chunk) {
   }
 }
 
-/** Whether a statement names a variable outside of the blocks that an `if` leads to. @param {Node} node @param {Local} local @returns {boolean} */
+/**
+ * Whether a statement names a variable outside of the branches of an `if`.
+ *
+ * @param {Node} node
+ * @param {Local} local
+ * @returns {boolean}
+ */
 function namesDirectly(node, local) {
   if (node.type === 'IfStatement') {
     return node.clauses.some(({ condition }) => condition && namesDirectly(condition, local))

@@ -1,4 +1,4 @@
-// Pass: puts numbers in the place of variables that are known beforehand.
+// Pass: replaces variables that are known beforehand by numbers.
 import { targetsIn } from '../facts/uses.js'
 import { number } from '../tree/make.js'
 import { rewrite } from '../tree/walk.js'

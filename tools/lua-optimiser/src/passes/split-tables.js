@@ -1,4 +1,4 @@
-// Pass: makes variables of the entries of tables whose entries are only ever named by a number.
+// Pass: turns entries of tables into variables, where they are only accessed by constant numbers.
 import { functionTables } from '../facts/function-tables.js'
 import { usesIn } from '../facts/uses.js'
 import { declaration, identifier } from '../tree/make.js'
@@ -9,7 +9,7 @@ import { rewrite } from '../tree/walk.js'
 /** @param {Chunk} chunk */
 export function splitTables(chunk) {
   const tables = functionTables(chunk)
-  /** The variables that are made of each table, by number. @type {Map<Local, Map<number, Local>>} */
+  /** The variables of each table, by number. @type {Map<Local, Map<number, Local>>} */
   const split = new Map()
   for (const [local, { init, reads, writes, fills, entries }] of usesIn(chunk)) {
     if (init?.type !== 'TableConstructorExpression' || init.fields.length > 0 || writes > 0) continue

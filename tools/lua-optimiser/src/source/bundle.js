@@ -10,7 +10,7 @@ import { stripLine } from './strip-line.js'
 
 /**
  * The script `name` with its includes in place, and without comments, blank lines and indentation.
- * An include is a line `--- @include "kernels/bucket"`. A file is taken in once, where it is first named.
+ * An include is a line `--- @include "kernels/bucket"`. A file is included once, where it is first named.
  *
  * @param {string} name
  * @param {ReadSource} read
@@ -56,7 +56,7 @@ function appendFile(name, { read, included, lines, path, from }) {
 function includeTarget(line, where) {
   if (!/^\s*--+\s*@include\b/.test(line)) return undefined
   const target = /^\s*--- @include "([\w-]+(?:\/[\w-]+)*)"\s*$/.exec(line)?.[1]
-  // A mistyped include is still a comment to Lua: without this it would be left out without an error.
+  // A mistyped include is still a comment in Lua: without this it would be ignored without an error.
   if (target === undefined) throw new Error(`${where}: expected --- @include "folder/name", got ${line.trim()}`)
   return target
 }

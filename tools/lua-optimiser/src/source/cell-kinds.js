@@ -1,4 +1,4 @@
-// The kinds of cells: what each declares of itself at the head of its file in lua/cells.
+// The kinds of cells: the declarations of each at the head of its file in lua/cells.
 
 /** @import { ReadSource } from './bundle.js' */
 /** @import { Source } from './folder.js' */
@@ -10,14 +10,14 @@
  * @property {string} name
  * @property {boolean} isShared whether it is for cells that several limits share
  * @property {boolean} isJoint whether it is for several cells under one key
- * @property {Readonly<Record<string, number>>} known what is known of some of its variables
+ * @property {Readonly<Record<string, number>>} known the known values of some of its variables
  */
 
 /**
  * @typedef {object} CellKind
  * @property {string} name its file in lua/cells
- * @property {number} number by which scripts and store know it
- * @property {number} params how many parameters a cell has that one limit has alone
+ * @property {number} number that identifies it in scripts and store
+ * @property {number} params the number of parameters of a cell of a single limit
  * @property {boolean} goesTogether whether equal decisions on one key are made at once
  * @property {boolean} hasPermits whether its units are permits
  * @property {boolean} isExchanged whether a process may count it by itself for a while: it has a section `exchange`

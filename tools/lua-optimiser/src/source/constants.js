@@ -3,7 +3,7 @@
 /** Numbers by the names of the locals that hold them. @typedef {Readonly<Record<string, number>>} Constants */
 
 /**
- * The numbers of a declaration that the line `--- @export outcomes` stands above, by what stands after `@export`.
+ * The numbers of a declaration below the line `--- @export outcomes`, by the name after `@export`.
  *
  * @param {string} name of the file, relative to lua/, without `.lua`
  * @param {string} source

@@ -1,11 +1,11 @@
-// The Lua that scripts are made of, as it lies in a folder.
+// The Lua source of scripts in a folder.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** @import { ReadSource } from './bundle.js' */
 
 /**
- * The Lua that scripts are made of: its files, and the names of the kinds of cells, each a file in `cells/`.
+ * The Lua source of scripts: its files, and the names of the kinds of cells, each a file in `cells/`.
  *
  * @typedef {{ read: ReadSource, cells: readonly string[] }} Source
  */

@@ -1,4 +1,4 @@
-// Kernels compute and do nothing else.
+// Kernels only compute.
 import { stripLine } from './strip-line.js'
 
 /**

@@ -1,8 +1,8 @@
 // Sections of a script: the lines between `--- @when bucket` and `--- @end`, which only some batches need.
 
 /**
- * The mark that a line of the source is, as it stands in the script. Marks stay, as comments, until the script is
- * cut into pieces: the store leaves out those that a batch does not need.
+ * The mark of a line of the source, as it is in the script. Marks stay, as comments, until the script is cut into pieces: the
+ * store leaves out those that a batch does not need.
  *
  * @param {string} line
  * @param {string} where
@@ -19,7 +19,7 @@ export function sectionMark(line, where) {
  * A script with some of its sections and without others. Sections that `choice` does not name stay, with their marks.
  *
  * @param {string} source
- * @param {Readonly<Record<string, boolean>>} choice by what stands after `@when`
+ * @param {Readonly<Record<string, boolean>>} choice by the name after `@when`
  * @returns {string}
  */
 export function withSections(source, choice) {
@@ -37,7 +37,7 @@ export function withSections(source, choice) {
 }
 
 /**
- * A script in pieces, each with the sections that it stands in, from the outside in.
+ * A script in pieces, each with its sections, from the outside in.
  *
  * @param {string} source
  * @returns {{ sections: readonly string[], source: string }[]} in the order of the script, each of whole lines

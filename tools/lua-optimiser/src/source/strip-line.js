@@ -40,7 +40,7 @@ function endOfString(line, start, where) {
 }
 
 /**
- * Long strings and long comments go on over line ends, so lines could no longer be looked at one by one.
+ * Long strings and long comments continue over line ends, so lines could not be read one by one.
  *
  * @param {string} line
  * @param {number} position

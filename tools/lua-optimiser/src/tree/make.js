@@ -24,7 +24,7 @@ export const assignment = (targets, values) => ({
   init: values.length > 0 ? values : [nil()],
 })
 
-/** A block that keeps its names to itself, until `flattenBlocks` removes it. @param {Statement[]} body @returns {DoStatement} */
+/** A block with its own scope, until `flattenBlocks` removes it. @param {Statement[]} body @returns {DoStatement} */
 export const block = (body) => ({ type: 'DoStatement', isOurs: true, body })
 
 /** An expression as one value, wherever it goes. @param {Expression} node @returns {Expression} */

@@ -3,7 +3,7 @@
  * This file holds types alone: Node never loads it, and JSDoc refers to it.
  */
 
-/** A local variable. Each is an object of its own, so code can move without one name being taken for another. */
+/** A local variable. Each is a separate object, so code can move without confusion of equal names. */
 export interface Local {
   /** As in the source. `printLua` adds a number where that name is taken. */
   readonly name: string
@@ -71,7 +71,7 @@ export interface CallExpression {
   type: 'CallExpression'
   base: Expression
   arguments: Expression[]
-  /** Whether it stands in brackets of its own, which leave only the first of its results. */
+  /** Whether it is in brackets of its own, which leave only the first of its results. */
   inParens?: boolean
 }
 
@@ -107,7 +107,7 @@ export interface FunctionDeclaration {
   isLocal: boolean
   parameters: Declared[]
   body: Statement[]
-  /** In how many places it is called in the source. Set and used by `inlineStatements`. */
+  /** The number of its calls in the source. Set and used by `inlineStatements`. */
   calls?: number
   /** Whether it is too long to be copied to all of its callers. Set and used by `inlineStatements`. */
   stays?: boolean

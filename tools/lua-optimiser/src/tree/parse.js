@@ -5,7 +5,7 @@ import { below, isSupported, rewrite, walk } from './walk.js'
 
 /** @import { Chunk, Node } from './nodes.js' */
 
-/** As what marks are read: the parser would leave comments out. */
+/** Marks are read as calls of this name, as the parser would drop comments. */
 const MARK = '__mark'
 
 /**
@@ -13,7 +13,7 @@ const MARK = '__mark'
  *
  * @param {string} source
  * @returns {Chunk}
- * @throws where a line is no Lua 5.1, or uses what the passes do not know
+ * @throws where a line is no Lua 5.1, or uses syntax that the passes do not know
  */
 export function parseLua(source) {
   const marked = source.replace(/^--@(.*)$/gm, (_, mark) => `${MARK}('${mark}')`)
@@ -34,7 +34,7 @@ export function parseLua(source) {
   return chunk
 }
 
-/** Where a node stands in the text. @param {Node} node */
+/** The position of a node in the text. @param {Node} node */
 const rangeOf = (node) => /** @type {{ range: [number, number] }} */ (/** @type {unknown} */ (node)).range
 
 /** @param {Node} node @param {string} source */
@@ -49,7 +49,7 @@ function requireSupported(node, source) {
 }
 
 /**
- * Whether a call stands in brackets of its own, which leave only the first of its results: the parser does not say.
+ * Whether a call is in brackets of its own, which leave only the first of its results. The parser does not report it.
  *
  * @param {string} source
  * @param {[number, number]} range

@@ -15,7 +15,7 @@ export function printLua(chunk) {
   return `${lines.join('\n')}\n`
 }
 
-/** Operators by how tightly they bind, the loosest first. */
+/** Operators by precedence, the lowest first. */
 const BINDING = ['or', 'and', '< > <= >= ~= ==', '..', '+ -', '* / %', 'unary', '^']
 const STRENGTH = new Map(BINDING.flatMap((operators, i) => operators.split(' ').map((operator) => [operator, i + 1])))
 

@@ -1,9 +1,9 @@
-// Says of each name in a tree which local variable it means.
+// Resolves each name in a tree to its local variable.
 import { below, declaredBy } from './walk.js'
 
 /** @import { Chunk, Identifier, Local, Node, Statement } from './nodes.js' */
 
-/** The variables in sight, by name. @typedef {Map<string, Local>} Scope */
+/** The variables in scope, by name. @typedef {Map<string, Local>} Scope */
 
 /** @param {Chunk} chunk */
 export function resolveNames(chunk) {
@@ -23,7 +23,7 @@ function resolveIn(node, scope) {
     if (local) node.local = local
     return
   }
-  // A local function is in sight in itself. Other variables are not in what they begin with.
+  // A local function is in scope in its own body. Other variables are not in their initial values.
   const own = node.type === 'FunctionDeclaration' ? node.identifier : null
   if (own) declare(own, scope)
   /** @type {readonly Node[]} */

@@ -1,4 +1,4 @@
-// Ways through a tree: the nodes below one, all of them, and putting others in their place.
+// Walks through a tree: the nodes below one, all of them, and their replacement.
 
 /** @import { Declared, Expression, Node, Statement } from './nodes.js' */
 
@@ -40,7 +40,7 @@ export const isSupported = (type) => Object.hasOwn(PARTS, type)
 
 /** A node by the names of its parts. @typedef {Record<string, Node | Node[] | null | undefined>} Parts */
 
-/** The one place that reads a node by names of parts, for all that is the same for every kind. @param {Node} node */
+/** The only place that reads a node by names of parts, for code that is the same for every kind. @param {Node} node */
 const partsOf = (node) => /** @type {Parts} */ (/** @type {unknown} */ (node))
 
 /** The nodes right below one, in the order of evaluation. @param {Node} node @returns {Node[]} */
