@@ -50,8 +50,8 @@ export interface PolicyOptions<Subject> {
   readonly key?: KeyFunction<Subject>
   /**
    * Whether a refused request is charged too. Windows and logs charge it in full, so that a client that goes on asking more
-   * often than the limit stays refused. Buckets are filled, no further. A cost that can never fit is not charged. @default
-   * 'none'
+   * often than the limit stays refused. Buckets are filled, no further. A cost that can never fit is not charged.
+   * @default 'none'
    */
   readonly onDeny?: 'none' | 'charge'
   /**
