@@ -1,5 +1,5 @@
-// `npm run deep`: all long checks in full, one after the other, some hours: npm run deep [-- <part> …] Goes on after a failure,
-// and ends with a line for each part.
+// `npm run deep`: all long checks in full, one after the other, some hours: npm run deep [-- <part> …]
+// Continues after a failure, and ends with a line for each part.
 import { ensureChromium } from './ensure-chromium.js'
 import { ensurePrograms } from './ensure-programs.js'
 import { tomcat } from './ensure-tomcat.js'

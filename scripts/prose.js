@@ -1,6 +1,7 @@
-// Reports on the style of the prose: npm run prose [-- file …] [-- --check] Counts long sentences, sentences whose first word
-// delays the subject, and words that have a better one. Reads the documentation, and the messages, comments and test names of
-// the code. With files, it lists each place in them. With --check, it fails for a sentence of more than 45 words.
+// Reports on the style of the prose: npm run prose [-- file …] [-- --check]
+// Counts long sentences, sentences whose first word delays the subject, and words that have a better one. Reads the
+// documentation, and the messages, comments and test names of the code. With files, it lists each place in them. With --check,
+// it fails for a sentence of more than 45 words.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { root } from './lib/project.js'

@@ -1,7 +1,8 @@
-// Prints a script as Redis runs it, with the line numbers of Redis's error messages:
+// Prints a script as Redis runs it, with the line numbers of Redis's error messages.
+//
 //   node tools/lua-optimiser/show.js decide-bucket                 a script that the build makes
-//   node tools/lua-optimiser/show.js decide bucket log several decide with these sections alone, as the store sends it
-//   node tools/lua-optimiser/show.js decide-bucket --passes with the changes of each pass of the optimiser
+//   node tools/lua-optimiser/show.js decide bucket log several     decide with these sections alone, as the store sends it
+//   node tools/lua-optimiser/show.js decide-bucket --passes        with the changes of each pass of the optimiser
 import { join } from 'node:path'
 import { optimise } from './src/optimise.js'
 import { scriptsOf } from './src/scripts.js'

@@ -68,8 +68,8 @@ function chargeTests(on: On): void {
   on('concurrent requests are admitted exactly up to the limit, whatever their cost', async (store) => {
     const limiter = createLimiter({ store, limits: [perMinute(100), perHour(90)] })
     const key = freshKey()
-    const asked = Array.from({ length: 200 }, (_, i) => limiter.consume(key, { cost: 1 + (i % 3) }))
-    const admitted = (await Promise.all(asked)).filter(({ allowed }) => allowed)
+    const verdicts = Array.from({ length: 200 }, (_, i) => limiter.consume(key, { cost: 1 + (i % 3) }))
+    const admitted = (await Promise.all(verdicts)).filter(({ allowed }) => allowed)
     assert.equal(
       admitted.reduce((sum, { cost }) => sum + cost, 0),
       90,

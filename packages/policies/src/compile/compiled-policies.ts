@@ -32,8 +32,8 @@ export class CompiledPolicies {
   }
 
   /** How each policy applies to a request, in the order of the document. */
-  async explain(asked: RequestToExplain): Promise<Explanation[]> {
-    const context = contextFor(asked)
+  async explain(request: RequestToExplain): Promise<Explanation[]> {
+    const context = contextFor(request)
     const found = this.#paths.find(context.path)
     return Promise.all(this.#policies.map((policy, i) => explanationOf(policy, found.includes(i), context)))
   }

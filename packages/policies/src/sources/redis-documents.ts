@@ -4,9 +4,11 @@ import { MAX_LISTED, type SavedDocument, type SavedDocuments, VersionConflict } 
 export type Call = (command: string, ...args: string[]) => Promise<unknown>
 
 /**
- * Saves where the version is still the one that is expected: where two change one version, the second is refused. KEYS the
- * versions, newest first ARGV expected version, text, by, versions to keep Returns the version in force then, negative where
- * nothing was saved.
+ * Saves where the version is still the expected one: where two authors change one version, the second is refused.
+ *
+ * KEYS the versions, newest first, and the mark of the newest; ARGV expected version, text, by, versions to keep
+ *
+ * Returns the version in force then, negative where nothing was saved.
  */
 const SAVE = `
 local newest = redis.call('LINDEX', KEYS[1], 0)

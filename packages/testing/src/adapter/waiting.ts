@@ -23,11 +23,11 @@ export function waitingTests(on: RegisterTest): void {
 
   on('a client that has left before the decision waits in no queue', async ({ start, store }) => {
     const limit = leakyBucket({ leak: 1, every: '1h', capacity: 2, queue: true })
-    let asked = 0
+    let calls = 0
     let decided = 0
     const untilGone = (_request: unknown, { response }: HttpContext) =>
       new Promise<false>((resolve) => {
-        asked++
+        calls++
         response.on('close', () => setImmediate(resolve, false))
       })
     const app = await start({
@@ -51,7 +51,7 @@ export function waitingTests(on: RegisterTest): void {
     // One waits already, so that there is a queue.
     await limiterOf(app).consume('everyone')
     const leave = await sendAndLeave(app.url)
-    await until(() => asked, 1)
+    await until(() => calls, 1)
     leave()
     await until(() => decided, 1)
     await until(async () => (await limiterOf(app).peek('everyone')).remaining, 1)

@@ -30,13 +30,13 @@ export async function usedLimits(
   { identity, counts }: KeptState,
 ): Promise<{ readonly limits: readonly UsedLimit[]; readonly unknown: readonly UnknownLimits[] }> {
   const unknown: UnknownLimits[] = []
-  const asked = counts.flatMap(({ policy, cell: key }) => {
+  const limits = counts.flatMap(({ policy, cell: key }) => {
     const named = store.cellsOf(key)
     if (named) return [peeked(store, identity, policy, named)]
     unknown.push({ policy, key })
     return []
   })
-  return { limits: (await Promise.all(asked)).flat(), unknown }
+  return { limits: (await Promise.all(limits)).flat(), unknown }
 }
 
 async function peeked(

@@ -146,7 +146,7 @@ function start(settings: ServeSettings, state: State, loaded: Policies, log: Ope
     proxyRemedy: dialect.proxyRemedy,
     onFailure: (error) => log.warn('decision', `a request could not be decided: ${(error as Error)?.message ?? error}`),
   })
-  const asked = { ...settings, decide }
+  const dialectSettings = { ...settings, decide }
   const healthNow = (): Health => ({
     isReady: !leaving.aborted,
     store: state.isAvailable() ? 'available' : 'unavailable',
@@ -156,7 +156,7 @@ function start(settings: ServeSettings, state: State, loaded: Policies, log: Ope
   return startServer({
     ...settings,
     routes: new Map([
-      ['/v1/decide', (request, response) => dialect.answer(request, response, asked)],
+      ['/v1/decide', (request, response) => dialect.answer(request, response, dialectSettings)],
       ...probes(healthNow),
     ]),
     refusalOf: dialect.refusalOf,

@@ -6,7 +6,7 @@ import type { DecidedBy } from '../decision.js'
 import type { Token } from '../token.js'
 
 /** Settings that every dialect needs. */
-export interface Asked {
+export interface DialectSettings {
   readonly decide: Decide
   /** Proxies whose headers are trusted. Undefined where a dialect reads none. */
   readonly trusted: TrustedProxies | undefined
@@ -37,5 +37,5 @@ export interface Dialect {
    *
    * @throws BadInput, at once or later, before anything is sent
    */
-  answer(request: IncomingMessage, response: ServerResponse, asked: Asked): void | Promise<void>
+  answer(request: IncomingMessage, response: ServerResponse, settings: DialectSettings): void | Promise<void>
 }

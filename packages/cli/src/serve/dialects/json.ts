@@ -7,7 +7,7 @@ import type { Decision } from '../decision.js'
 import type { DescribedRequest } from '../described-request.js'
 import { readJson } from '../read-json.js'
 import { describedIn } from './described-in.js'
-import type { Asked, Dialect } from './dialect.js'
+import type { DialectSettings, Dialect } from './dialect.js'
 
 /** `POST /v1/decide`: a request, or a batch of them, as JSON. */
 export const jsonDialect: Dialect = {
@@ -37,7 +37,7 @@ async function decideAll(requests: readonly DescribedRequest[], decide: Decide):
   return Promise.all(decisions)
 }
 
-function checkCaller({ method, headers }: IncomingMessage, token: Asked['token']): void {
+function checkCaller({ method, headers }: IncomingMessage, token: DialectSettings['token']): void {
   if (method !== 'POST') throw new BadInput(405, 'expected POST', { ends: true })
   // Otherwise a page in a browser on this machine could send requests.
   if (headers.origin !== undefined)

@@ -102,8 +102,8 @@ export class OverrideLookups {
   }
 
   #lookup(client: Client): Lookup | undefined {
-    const asked = this.#lookups.get(client.key)
-    if (asked || this.#waiting.length >= MAX_WAITING) return asked
+    const pending = this.#lookups.get(client.key)
+    if (pending || this.#waiting.length >= MAX_WAITING) return pending
     let finish: Lookup['finish'] = () => {}
     const found = new Promise<Found | undefined>((resolve) => {
       finish = resolve
