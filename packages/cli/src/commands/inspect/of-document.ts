@@ -56,8 +56,8 @@ export async function documentFor(text: string, identity: string): Promise<Docum
       for (const limit of limitsOf(await loaded.match(context))) {
         const of = limit.policy ?? name
         // Where a policy has several of these, they may share a key.
-        const isUntold = limit.carry !== undefined || kindOf(limit.algorithm)?.canBeJoint
-        if ((limit.key?.kind ?? 'key') === kind && isUntold) {
+        const isUnnamed = limit.carry !== undefined || kindOf(limit.algorithm)?.canBeJoint
+        if ((limit.key?.kind ?? 'key') === kind && isUnnamed) {
           sharing.set(of, [...(sharing.get(of) ?? []), limit])
         }
       }
@@ -67,8 +67,8 @@ export async function documentFor(text: string, identity: string): Promise<Docum
       overrides.push({ policy: name, index, ...(until && { until }), ...(reason && { reason }) })
     }
   }
-  const untold = [...sharing].filter(([, limits]) => limits.length > 1 || limits[0]?.carry !== undefined)
-  return { overrides, sharing: new Map(untold) }
+  const unnamed = [...sharing].filter(([, limits]) => limits.length > 1 || limits[0]?.carry !== undefined)
+  return { overrides, sharing: new Map(unnamed) }
 }
 
 /** An identity's use of such limits under a limiter of this name, for each key that exists. */

@@ -7,7 +7,7 @@ import type { Decision } from '../decision.js'
 import type { DescribedRequest } from '../described-request.js'
 import { readJson } from '../read-json.js'
 import { describedIn } from './described-in.js'
-import type { DialectSettings, Dialect } from './dialect.js'
+import type { Dialect, DialectSettings } from './dialect.js'
 
 /** `POST /v1/decide`: a request, or a batch of them, as JSON. */
 export const jsonDialect: Dialect = {
