@@ -96,7 +96,7 @@ export const rollback: Command = {
   name: 'rollback',
   summary: 'put an earlier version of the policies in Redis or PostgreSQL in force again',
   description:
-    'Saves an earlier version as the newest one: the last but one, or that of a number. Shows the differences, and asks first.',
+    'Saves an earlier version as the newest: the last but one, or the given number. Shows the differences, and asks first.',
   operands: { placeholder: '[VERSION]', min: 0, max: 1 },
   options: CHANGE_OPTIONS,
   examples: ['sluice rollback', 'sluice rollback 41 --yes'],
