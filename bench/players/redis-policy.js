@@ -31,7 +31,7 @@ answer({
     const core = await import(new URL('packages/core/dist/index.js', build).href)
     const connect = () => (isCluster ? new Cluster([{ host: '127.0.0.1', port }]) : new Redis(port))
     if (blocks > 0) await addBlocks(core, connect(), blocks)
-    const store = core.redisStore(connect(), { timeout: TIMEOUT })
+    const store = storeOn(core, connect())
     const made = limits.map(([algorithm, options]) => core[algorithm](options))
     limiter = core.createLimiter({ name: 'bench', store, limits: made, ...policy })
     decide = waits ? (key) => limiter.acquire(key) : async (key) => limiter.consume(key)
@@ -71,9 +71,18 @@ async function costOf(makeCalls) {
   return { count, cpuUs: user + system }
 }
 
+/** Earlier builds call the timeout `timeoutMs`. @param {any} core @param {Cluster | Redis} client */
+function storeOn(core, client) {
+  try {
+    return core.redisStore(client, { timeout: TIMEOUT })
+  } catch {
+    return core.redisStore(client, { timeoutMs: TIMEOUT })
+  }
+}
+
 /** @param {typeof import('@sluice/core')} core @param {Cluster | Redis} client @param {number} count */
 async function addBlocks(core, client, count) {
-  const store = core.redisStore(client, { timeout: TIMEOUT })
+  const store = storeOn(core, client)
   for (let n = 0; n < count; n++) await store.blocks.add({ key: `blocked-${n}` }, { for: '1h' })
   await store.close()
   client.disconnect()
