@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { nameNow } from '@sluice/core/internal'
 import type { OperandSpec, OptionSpec, OptionValues } from './command.js'
 import { nearest } from './nearest.js'
 import { UsageError } from './usage-error.js'
@@ -50,7 +51,8 @@ function checkedValue(name: string, value: string | undefined, { type, placehold
 }
 
 function unknownOption(name: string, known: readonly string[]): string {
-  const near = nearest(name.replace(/^-+/, ''), known)
+  const plain = name.replace(/^-+/, '')
+  const near = nameNow(plain, known) ?? nearest(plain, known)
   return `unknown option ${quoted(name)}${near ? `; did you mean --${near}?` : ''}`
 }
 
