@@ -7,7 +7,13 @@ await whenStarted(import.meta.url, async () => {
   requireNode()
   const startedMs = Date.now()
   await take([
-    npmRunAtOnce([['check:generated', '--no-redis'], ['check:lint'], ['check:sizes'], ['check:prose'], ['check:types']]),
+    npmRunAtOnce([
+      ['check:generated', '--no-redis'],
+      ['check:lint'],
+      ['check:sizes'],
+      ['check:prose'],
+      ['check:types'],
+    ]),
     npmRun('test:quick'),
   ])
   console.log(`\nAll quick checks pass, in ${Math.round((Date.now() - startedMs) / 1000)} s. npm test has the others.`)

@@ -19,7 +19,14 @@ const preparations = [
 
 const checks = [
   npmRunAtOnce([['check:generated'], ['check:lint'], ['build']]),
-  npmRunAtOnce([['check:types'], ['check:sizes'], ['check:prose'], ['check:unused'], ['check:api'], ['check:packages']]),
+  npmRunAtOnce([
+    ['check:types'],
+    ['check:sizes'],
+    ['check:prose'],
+    ['check:unused'],
+    ['check:api'],
+    ['check:packages'],
+  ]),
   npmRun('test:merge'),
 ]
 
