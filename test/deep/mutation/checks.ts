@@ -15,6 +15,7 @@ import { roomChecks } from './room.js'
 import { rungChecks } from './rungs.js'
 import { serverTimeChecks } from './server-time.js'
 import { sharedKeyChecks } from './shared-keys.js'
+import { smallScriptChecks } from './small-scripts.js'
 import { strangerChecks } from './strangers.js'
 import { strikeChecks } from './strikes.js'
 import { turnChecks } from './turns.js'
@@ -25,6 +26,7 @@ export async function allChecks(): Promise<Check[]> {
   return [
     ...blockIndexChecks,
     ...rungChecks,
+    ...smallScriptChecks,
     ...(await sharedKeyChecks()),
     ...(await carriedChecks()),
     ...ownClockChecks,

@@ -1,0 +1,192 @@
+import type { Check } from './check.js'
+import type { MutatedRedis } from './mutated-redis.js'
+
+/** Scripts that decide nothing, run as they are: looks at permits, refusals by identity, and keys that are erased. */
+
+const NOW = 1_760_000_000_000
+/** The longest time between an execution and the reading of a key's remaining life. */
+const PASSED_MS = 5000
+
+const different = (what: string, found: unknown, expected: unknown) =>
+  JSON.stringify(found) === JSON.stringify(expected)
+    ? undefined
+    : `${what}: ${JSON.stringify(found)} instead of ${JSON.stringify(expected)}`
+
+/** Permits that are held, by the ms until they end. One that ends now is free. */
+const HELD: Record<string, readonly number[]> = {
+  '{a}:none': [],
+  '{a}:ended': [-1, 0],
+  '{a}:one': [1, 0],
+  '{a}:two': [1, 500],
+  '{a}:three': [1, 2, 3],
+}
+
+async function wrongPermits(redis: MutatedRedis): Promise<string | undefined> {
+  await redis.call('FLUSHALL')
+  for (const [key, ends] of Object.entries(HELD)) {
+    for (const [n, ms] of ends.entries()) await redis.call('ZADD', key, NOW + ms, `permit-${n}`)
+  }
+  await redis.call('SET', '{a}:text', 'none')
+  const keys = [...Object.keys(HELD), '{a}:text']
+  const heldBy = (key: string) => (HELD[key] ?? []).filter((ms) => ms > 0).length
+  for (const max of [0, 1, 2, 3]) {
+    const expected = keys.map((key) => (heldBy(key) > max && key !== '{a}:text' ? '0' : '1')).join('')
+    const maxima = keys.map(() => max)
+    const declared = await redis.runNamed('permits', keys, [NOW, ...maxima])
+    const undeclared = await redis.runNamed('permits', [], [NOW, ...maxima, ...keys])
+    const failure = different(`at most ${max}`, [declared, undeclared].map(String), [expected, expected])
+    if (failure) return failure
+  }
+  // Each key has a maximum of its own.
+  const apart = await redis.runNamed('permits', ['{a}:two', '{a}:three'], [NOW, 2, 1])
+  return different('maxima by key', String(apart), '10')
+}
+
+const SLICES = [
+  { counts: '{r}:1m', sums: '{r}:1m:sums', lifeMs: 70_000 },
+  { counts: '{r}:1h', sums: '{r}:1h:sums', lifeMs: 4_000_000 },
+]
+const KEYS = SLICES.flatMap(({ counts, sums }) => [counts, sums])
+
+/** A sketch as the script says it keeps one: counts, all refusals, and how much too low counts may be. */
+class Sketch {
+  readonly #stored: number
+  #counts = new Map<string, number>()
+  #refusals = 0
+  #error = 0
+
+  constructor(stored: number) {
+    this.#stored = stored
+  }
+
+  add(refusals: number, error: number, counts: readonly (readonly [string, number])[]): void {
+    for (const [identity, count] of counts) this.#counts.set(identity, (this.#counts.get(identity) ?? 0) + count)
+    const sorted = [...this.#counts.values()].sort((a, b) => b - a)
+    const lost = sorted.length > 2 * this.#stored ? (sorted[this.#stored] as number) : 0
+    if (lost > 0) {
+      this.#counts = new Map(
+        [...this.#counts].filter(([, count]) => count > lost).map(([identity, count]) => [identity, count - lost]),
+      )
+    }
+    this.#refusals += refusals
+    this.#error += error + lost
+  }
+
+  get text(): string {
+    return textOf([this.#refusals, this.#error, ...[...this.#counts].flat()].map(String))
+  }
+}
+
+/** A slice as text, its identities by name. */
+function textOf([refusals, error, ...counts]: readonly string[]): string {
+  const pairs = counts.flatMap((identity, i) => (i % 2 === 0 ? [`${identity}=${counts[i + 1]}`] : []))
+  return [refusals, error, ...pairs.sort()].join(' ')
+}
+
+async function wrongSlice(redis: MutatedRedis, sketch: Sketch, when: string): Promise<string | undefined> {
+  for (const { counts, sums, lifeMs } of SLICES) {
+    const slice = (await redis.runNamed('refusals-slice', [counts, sums], [])) as unknown[]
+    const failure = different(`${counts} ${when}`, textOf(slice.map(String)), sketch.text)
+    if (failure) return failure
+    for (const key of [counts, sums]) {
+      const left = Number(await redis.call('PTTL', key))
+      if (left > lifeMs || left < lifeMs - PASSED_MS) return `${key} ${when} lives ${left} ms, not ${lifeMs}`
+    }
+  }
+  return undefined
+}
+
+async function wrongRefusals(redis: MutatedRedis): Promise<string | undefined> {
+  await redis.call('FLUSHALL')
+  const empty = (await redis.runNamed('refusals-slice', KEYS.slice(0, 2), [])) as unknown[]
+  const ofNothing = different('a slice of nothing', empty.map(String), ['0', '0'])
+  if (ofNothing) return ofNothing
+  const stored = 3
+  const sketch = new Sketch(stored)
+  const rounds: readonly (readonly [number, number, readonly (readonly [string, number])[]])[] = [
+    [
+      7,
+      0,
+      [
+        ['ann', 5],
+        ['bob', 2],
+      ],
+    ],
+    // As many as fit without a loss, twice what is stored.
+    [
+      12,
+      2,
+      [
+        ['cem', 4],
+        ['dan', 3],
+        ['eve', 1],
+        ['fay', 9],
+      ],
+    ],
+    // One more: all counts are lowered by the largest of those that go.
+    [
+      30,
+      1,
+      [
+        ['gus', 8],
+        ['ann', 2],
+      ],
+    ],
+    [
+      3,
+      0,
+      [
+        ['ann', 1],
+        ['hal', 2],
+      ],
+    ],
+    [
+      9,
+      4,
+      [
+        ['ida', 6],
+        ['jon', 7],
+        ['kim', 1],
+        ['lea', 1],
+      ],
+    ],
+  ]
+  for (const [n, [refusals, error, counts]] of rounds.entries()) {
+    sketch.add(refusals, error, counts)
+    // Each round gives the keys their life anew.
+    for (const key of KEYS) await redis.call('PEXPIRE', key, 20_000)
+    const lives = SLICES.map(({ lifeMs }) => lifeMs)
+    await redis.runNamed('refusals', KEYS, [stored, refusals, error, ...lives, ...counts.flat()])
+    const failure = await wrongSlice(redis, sketch, `in round ${n + 1}`)
+    if (failure) return failure
+  }
+  return undefined
+}
+
+async function wrongForget(redis: MutatedRedis): Promise<string | undefined> {
+  const cases = [
+    { member: '', expected: ['{f}:other'] },
+    { member: 'ann', expected: ['bob', '{f}:other', '{f}:x:set', '{f}:x:text'] },
+  ]
+  for (const { member, expected } of cases) {
+    await redis.call('FLUSHALL')
+    await redis.call('SET', '{f}:other', 'ann')
+    await redis.call('SET', '{f}:x:text', 'ann')
+    await redis.call('ZADD', '{f}:x:set', 1, 'ann', 2, 'bob')
+    let cursor = '0'
+    do {
+      cursor = String(await redis.runNamed('forget', ['{f}:other'], [cursor, '{f}:x:*', member]))
+    } while (cursor !== '0')
+    const left = ((await redis.call('KEYS', '*')) as unknown[]).map(String)
+    const members = ((await redis.call('ZRANGE', '{f}:x:set', 0, -1)) as unknown[]).map(String)
+    const failure = different(`without ${member || 'the keys'}`, [...left, ...members].sort(), expected)
+    if (failure) return failure
+  }
+  return undefined
+}
+
+export const smallScriptChecks: readonly Check[] = [
+  { name: 'permits: held ones leave room by their maximum', run: ({ redis }) => wrongPermits(redis) },
+  { name: 'refusals: a slice is the sketch that it should be', run: ({ redis }) => wrongRefusals(redis) },
+  { name: 'forget: keys, or a member of sorted sets', run: ({ redis }) => wrongForget(redis) },
+]
