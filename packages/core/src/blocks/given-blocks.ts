@@ -3,7 +3,7 @@ import { type IdentityByKind, isHash, isKind, joined, LONGEST_VALUE, startOf } f
 import { EVERY_POLICY } from '../store/store.js'
 import { secretValue } from '../util/credentials.js'
 import { spanOrForEver } from '../util/duration.js'
-import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { invalidKey, invalidPolicy } from '../util/errors.js'
 import { hashOf } from '../util/hash.js'
 import { bare } from '../util/ip-address.js'
 import { ipRange, rangeText } from '../util/ip-range.js'
@@ -66,7 +66,7 @@ export function checkedPage(
   if (typeof prefix !== 'string') invalidPolicy(where, 'prefix', 'a string', prefix)
   if (cursor !== undefined && typeof cursor !== 'string')
     invalidPolicy(where, 'cursor', 'the cursor of the page before', cursor)
-  if (wholeNumber(where, 'max', max, 1) > MAX_PAGE) invalidPolicy(where, 'max', `at most ${MAX_PAGE}`, max)
+  wholeNumber(where, 'max', max, 1, MAX_PAGE)
   return {
     where,
     cursor,
@@ -130,12 +130,12 @@ export function checkedReason(where: string, reason: unknown = ''): string {
 export function identityText(where: string, identity: IdentityByKind, addressOf = clientOf): string {
   const [[kind, raw] = ['', undefined], ...others] = Object.entries(identity ?? {})
   if (others.length > 0 || !isKind(kind)) {
-    return invalidIdentity(where, "an identity such as { ip: '192.0.2.7' }", identity)
+    return invalidKey(where, "an identity such as { ip: '192.0.2.7' }", identity)
   }
   const kinds = kind.split('+')
   const values = kinds.length === 1 ? [raw] : raw
   if (!Array.isArray(values) || values.length !== kinds.length) {
-    return invalidIdentity(`${where}: ${kind}`, `an array of ${kinds.length} values`, raw)
+    return invalidKey(`${where}: ${kind}`, `an array of ${kinds.length} values`, raw)
   }
   const counted = kinds.map((each, i) => countedValue(where, each, values[i], addressOf))
   return startOf(kind) + bounded(kinds.length === 1 ? (counted[0] as string) : joined(counted))
@@ -143,7 +143,7 @@ export function identityText(where: string, identity: IdentityByKind, addressOf 
 
 function countedValue(where: string, kind: string, raw: unknown, addressOf: typeof clientOf): string {
   const text = typeof raw === 'string' || typeof raw === 'bigint' || Number.isFinite(raw) ? String(raw) : ''
-  if (text === '') return invalidIdentity(`${where}: ${kind}`, 'a non-empty string or a number', raw)
+  if (text === '') return invalidKey(`${where}: ${kind}`, 'a non-empty string or a number', raw)
   if (kind === 'ip') return addressOf(where, text)
   return secretValue(kind, text) ?? text
 }
@@ -152,12 +152,7 @@ function countedValue(where: string, kind: string, raw: unknown, addressOf: type
 function clientOf(where: string, text: string): string {
   const given = text.trim()
   const range = given.includes('-') ? undefined : ipRange(bare(given), CLIENT_BITS)
-  return range ? rangeText(range) : invalidIdentity(`${where}: ip`, 'an address or a network', text)
-}
-
-/** @throws SluiceError `INVALID_KEY` */
-export function invalidIdentity(where: string, expected: string, got: unknown): never {
-  throw new SluiceError('INVALID_KEY', `${where}: expected ${expected}, got ${show(got)}`)
+  return range ? rangeText(range) : invalidKey(`${where}: ip`, 'an address or a network', text)
 }
 
 function bounded(value: string): string {

@@ -1,9 +1,9 @@
 import { type IdentityByKind, textValue, valueStart } from '../store/identity.js'
 import type { ListEntryOptions, StoreListEntry } from '../store/store-list.js'
-import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { invalidKey, invalidPolicy, SluiceError } from '../util/errors.js'
 import { ipRange, RANGE_FORMS, rangeText } from '../util/ip-range.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
-import { CLIENT_BITS, checkedReason, identityText, invalidIdentity } from './given-blocks.js'
+import { CLIENT_BITS, checkedReason, identityText } from './given-blocks.js'
 import { FOREVER, MAX_LISTED, type NamedEntry } from './named-lists.js'
 
 const NAME = /^[A-Za-z0-9_.:-]{1,64}$/
@@ -22,12 +22,12 @@ export function checkedListName(where: string, name: unknown): string {
 export function listedText(where: string, identity: IdentityByKind): string {
   const text = identityText(where, identity, rangeOf)
   if (!textValue(text).kind.includes('+')) return text
-  return invalidIdentity(where, 'an identity of a kind that is not composed', identity)
+  return invalidKey(where, 'an identity of a kind that is not composed', identity)
 }
 
 function rangeOf(where: string, text: string): string {
   const range = ipRange(text.trim(), CLIENT_BITS)
-  return range ? rangeText(range) : invalidIdentity(`${where}: ip`, RANGE_FORMS, text)
+  return range ? rangeText(range) : invalidKey(`${where}: ip`, RANGE_FORMS, text)
 }
 
 /** @throws SluiceError `INVALID_POLICY` */

@@ -103,7 +103,6 @@ export function checkedStrike(policy: string, options: StrikeOptions): Required<
   const where = `${policy}: strike`
   knownOptions(where, options, ['weight', 'reason'])
   const { weight = 1, reason = '' } = options
-  wholeNumber(where, 'weight', weight, 1)
-  if (weight > MAX_WEIGHT) invalidPolicy(where, 'weight', `at most ${MAX_WEIGHT}`, weight)
+  wholeNumber(where, 'weight', weight, 1, MAX_WEIGHT)
   return { weight, reason: checkReason(policy, reason) }
 }

@@ -37,8 +37,7 @@ export function startLogging(options: LoggingOptions): () => void {
   if (typeof logger?.info !== 'function' || typeof logger.warn !== 'function') {
     invalidPolicy(where, 'logger', 'an object with info() and warn(), such as pino() or console', logger)
   }
-  wholeNumber(where, 'linesPerSecond', linesPerSecond, 1)
-  if (linesPerSecond > MAX_LINES) invalidPolicy(where, 'linesPerSecond', `at most ${MAX_LINES}`, linesPerSecond)
+  wholeNumber(where, 'linesPerSecond', linesPerSecond, 1, MAX_LINES)
   const keyOf = keyTexts(where, options)
   const log = new EventLog(where, linesPerSecond, ({ level, fields, message }) =>
     logger[level](escaped(fields), escapeControls(`sluice: ${message}`)),

@@ -29,7 +29,6 @@ import {
   type StrikeResult,
 } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
-import { invalidPolicy } from '../util/errors.js'
 import { givenClock } from '../util/given-clock.js'
 import { Listeners } from '../util/listeners.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
@@ -391,8 +390,7 @@ class MemoryStore implements Store {
 }
 
 function boundsOf({ clock, maxKeys = 100_000, maxBytes = 268_435_456 }: MemoryStoreOptions): Bounds {
-  wholeNumber('memoryStore', 'maxKeys', maxKeys, 1)
-  if (maxKeys > MAX_KEYS) invalidPolicy('memoryStore', 'maxKeys', `at most ${MAX_KEYS}`, maxKeys)
+  wholeNumber('memoryStore', 'maxKeys', maxKeys, 1, MAX_KEYS)
   wholeNumber('memoryStore', 'maxBytes', maxBytes, LEAST_BYTES)
   return { maxKeys, maxBytes, graceMs: clock ? STRANGE_CLOCK_GRACE_MS : 0 }
 }

@@ -106,8 +106,7 @@ export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
   const { timeout = 100, connectTimeout = 5000, batch: max = 64, ...others } = options
   const timeoutMs = durationMs('redisStore', 'timeout', timeout)
   const connectTimeoutMs = durationMs('redisStore', 'connectTimeout', connectTimeout)
-  const batch = wholeNumber('redisStore', 'batch', max, 1)
-  if (batch > MAX_IN_BATCH) invalidPolicy('redisStore', 'batch', `at most ${MAX_IN_BATCH}`, batch)
+  const batch = wholeNumber('redisStore', 'batch', max, 1, MAX_IN_BATCH)
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
     invalidPolicy('redisStore', 'prefix', 'a string without braces but those of one hash tag, such as "{app}:"', prefix)
   }

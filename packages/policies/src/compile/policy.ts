@@ -188,14 +188,13 @@ const byAddress = byIp()
 
 function checkForm(data: PolicyData, path: Path, problems: Problem[]): void {
   const { limits, tier, tiers, enforce = {} } = data
-  const fail = (field: string, message: string) =>
-    problems.push({ path: [...path, ...field.split('.')], message, isField: true })
-  if (limits && tiers) fail('tiers', 'expected none beside limits')
-  if (!limits && !tiers) problems.push({ path, message: 'expected limits, or tiers; both are missing', isField: true })
-  if (tiers && tier === undefined) fail('tiers', 'expected tier beside it, the name of a resolver')
-  if (tier !== undefined && !tiers) fail('tier', 'expected tiers beside it')
+  const fail = (fields: Path, message: string) => problems.push({ path: [...path, ...fields], message, isField: true })
+  if (limits && tiers) fail(['tiers'], 'expected none beside limits')
+  if (!limits && !tiers) fail([], 'expected limits, or tiers; both are missing')
+  if (tiers && tier === undefined) fail(['tiers'], 'expected tier beside it, the name of a resolver')
+  if (tier !== undefined && !tiers) fail(['tier'], 'expected tiers beside it')
   if (enforce.mode === 'report' && enforce.percent !== undefined)
-    fail('enforce.percent', 'expected none beside mode: report')
+    fail(['enforce', 'percent'], 'expected none beside mode: report')
 }
 
 function checkPaths({ match }: PolicyData, path: Path, problems: Problem[]): void {

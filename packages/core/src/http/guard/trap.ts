@@ -43,8 +43,7 @@ export interface Trap {
 export function trap(paths: readonly string[], options: TrapOptions = {}): Trap {
   knownOptions('trap', options, ['weight', 'reason', 'browsers'])
   const { weight = 1, reason = 'trap', browsers = false } = options
-  wholeNumber('trap', 'weight', weight, 1)
-  if (weight > MAX_WEIGHT) invalidPolicy('trap', 'weight', `at most ${MAX_WEIGHT}`, weight)
+  wholeNumber('trap', 'weight', weight, 1, MAX_WEIGHT)
   checkReason('trap', reason)
   if (typeof browsers !== 'boolean') invalidPolicy('trap', 'browsers', 'true or false', browsers)
   if (!Array.isArray(paths) || paths.length === 0) invalidPolicy('trap', 'paths', 'an array of paths', paths)

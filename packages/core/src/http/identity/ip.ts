@@ -40,8 +40,7 @@ interface Grouping {
 export function byIp<Subject>(options: IpOptions = {}): KeyFunction<Subject> {
   knownOptions('byIp', options, ['ipv6Prefix', 'nat64'])
   const { ipv6Prefix = 64, nat64 = WELL_KNOWN_NAT64 } = options
-  const prefix = wholeNumber('byIp', 'ipv6Prefix', ipv6Prefix, 1)
-  if (prefix > 128) invalidPolicy('byIp', 'ipv6Prefix', 'at most 128', prefix)
+  const prefix = wholeNumber('byIp', 'ipv6Prefix', ipv6Prefix, 1, 128)
   if (nat64 !== false && !Array.isArray(nat64)) invalidPolicy('byIp', 'nat64', 'an array of prefixes or false', nat64)
   const grouping: Grouping = { prefix, nat64: (nat64 || []).map(nat64Words) }
   return withTraits((_request, context) => keyOfClient(needsContext('byIp', context), grouping), {
