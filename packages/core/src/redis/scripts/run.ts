@@ -223,7 +223,7 @@ class Attempt extends Timed implements Wait {
     this.#late = true
     this.#callOff()
     const last = connection.lastError()
-    this.#reject(unavailable(`no answer within ${timeoutMs} ms${because(last)}`, last))
+    this.#reject(unavailable(`no answer within ${Math.round(timeoutMs)} ms${because(last)}`, last))
   }
 
   /** Further ms to wait: for time in which this process did not run, and while other commands get replies. */
