@@ -75,7 +75,7 @@ export class BatchRuns {
   }
 
   #pulseOf(node: string): Pulse {
-    const pulse = this.#pulses.get(node) ?? { lastReplyAt: 0 }
+    const pulse = this.#pulses.get(node) ?? { lastReplyAt: 0, sentAt: 0 }
     this.#pulses.set(node, pulse)
     return pulse
   }

@@ -20,9 +20,11 @@ export interface Server {
   readonly clock: (() => number) | undefined
 }
 
-/** When a server last replied, by the performance clock. */
+/** The last reply of a server, by the performance clock. */
 export interface Pulse {
   lastReplyAt: number
+  /** When its command was sent. */
+  sentAt: number
 }
 
 export interface RunOptions {
@@ -187,7 +189,10 @@ class Attempt extends Timed implements Wait {
       send(this).then(
         (reply) => {
           deadlines.end(this)
-          if (pulse) pulse.lastReplyAt = performance.now()
+          if (pulse) {
+            pulse.lastReplyAt = performance.now()
+            pulse.sentAt = this.#sentAt
+          }
           this.#resolve(reply)
         },
         (error: Error) => this.#fail(error.message, error),
@@ -204,11 +209,12 @@ class Attempt extends Timed implements Wait {
     this.#dueIn(Math.max(this.#terms.timeoutMs, this.#terms.connection.connectTimeoutMs))
   }
 
-  /** Notes that the command is sent. Its timeout runs from now on. */
+  /** Notes that the command is sent, once or again. Its timeout runs from the first time on. */
   sent(): void {
-    if (this.#sentAt > 0) return
-    const waitedMs = this.#terms.timeoutMs - (this.dueAt - performance.now())
+    const isAgain = this.#sentAt > 0
     this.#sentAt = performance.now()
+    if (isAgain) return
+    const waitedMs = this.#terms.timeoutMs - (this.dueAt - this.#sentAt)
     // Nearly always, there was no wait.
     if (waitedMs > 1 || waitedMs < 0) this.#dueIn(this.#terms.timeoutMs)
   }
@@ -230,10 +236,11 @@ class Attempt extends Timed implements Wait {
   #moreMs(stalledMs: number): number {
     const { timeoutMs, pulse } = this.#terms
     const now = performance.now()
-    const since = this.#sentAt || this.dueAt - timeoutMs
-    const maxMs = since + SLOWEST * timeoutMs - now
-    const lastReplyAt = this.#sentAt > 0 && pulse && pulse.lastReplyAt > this.#sentAt ? pulse.lastReplyAt : 0
-    return Math.min(maxMs, Math.max(stalledMs, lastReplyAt + timeoutMs - now))
+    const sentAt = this.#sentAt
+    const maxMs = (sentAt || this.dueAt - timeoutMs) + SLOWEST * timeoutMs - now
+    // Replies come in the order of sending: after one to a later command, none will come to this one.
+    const isAlive = sentAt > 0 && pulse && pulse.lastReplyAt > sentAt && pulse.sentAt <= sentAt
+    return Math.min(maxMs, Math.max(stalledMs, isAlive ? pulse.lastReplyAt + timeoutMs - now : 0))
   }
 
   #dueIn(ms: number): void {
