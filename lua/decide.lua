@@ -98,14 +98,14 @@ end
 
 --- Finds waiters for the cells of a decision. Returns the remaining ms for which one before it is trusted, 0 for none;
 -- whether any waits; and for its own queue the entries of other processes, and until when the last of them is trusted.
-local function turns_before(from, to, own, process, class, since)
+local function turns_before(from, to, queue, process, class, since)
   local behindMs, anyWaits, queueOthers, queueLatest = 0, false, '', turnsNow
   for k = from, to do
     local others, latest = turns_others(KEYS[k], process)
     if others ~= '' then anyWaits = true end
-    if k == own then queueOthers, queueLatest = others, latest end
+    if k == queue then queueOthers, queueLatest = others, latest end
     for at = 1, #others, ENTRY do
-      local otherClass, otherSince, ends = unpackBytes('>ddI6', others, at + 12)
+      local otherClass, otherSince, ends = struct.unpack('>ddI6', others, at + 12)
       -- Within a class, the first request is served, in whichever process. A request that is not waiting comes after
       -- all waiters.
       if process == '' or (otherClass ~= class and otherSince < since) then behindMs = max(behindMs, ends - turnsNow) end
@@ -143,6 +143,10 @@ end
 for _ = 1, number(3) do
   local identities, cells = number(a), number(a + 1)
   a = a + 2
+--- @when turns
+  -- In scripts for one kind of cell, the number of cells may be known, and these parts must not depend on it.
+  local records = number(a - 1)
+--- @end
   local takesPermits = false
 --- @when joint
   local keys = 0
@@ -221,21 +225,21 @@ for _ = 1, number(3) do
       op = asked
       local behindMs, anyWaits, isAdmitted = 0, false, false
       -- The cell of its queue, from 1, the entries of other processes, and the position of its own classes in ARGV.
-      local own, queueOthers, queueLatest, tellsAt = 0, '', 0, 0
+      local queue, queueOthers, queueLatest, tellsAt = 0, '', 0, 0
       local process, ttlMs = '', 0
       if op <= CHARGE then
         process = ARGV[a]
         local class, since = 0, 0
         a = a + 1
         if process ~= '' then
-          own, class, since, ttlMs = number(a), number(a + 1), turnsNow - number(a + 2), number(a + 3)
+          queue, class, since, ttlMs = number(a), number(a + 1), turnsNow - number(a + 2), number(a + 3)
           tellsAt = a + 4
           a = tellsAt + 1 + 2 * number(tellsAt)
           a = a + 1 + 2 * number(a)
         end
         if anyRecord or process ~= '' then
           behindMs, anyWaits, queueOthers, queueLatest =
-            turns_before(record, record + cells - 1, record + own - 1, process, class, since)
+            turns_before(record, record + records - 1, record + queue - 1, process, class, since)
         end
         if behindMs > 0 then op = PEEK end
       end
@@ -397,16 +401,16 @@ for _ = 1, number(3) do
       end
 --- @when turns
       if asked <= CHARGE then
-        if own > 0 and asked ~= PEEK then
+        if queue > 0 and asked ~= PEEK then
           if isAdmitted then tellsAt = tellsAt + 1 + 2 * number(tellsAt) end
-          if turns_write(KEYS[record + own - 1], process, ttlMs, waitingMarker, tellsAt, queueOthers, queueLatest) then
+          if turns_write(KEYS[record + queue - 1], process, ttlMs, waitingMarker, tellsAt, queueOthers, queueLatest) then
             anyWaits, isMarked, anyRecord = true, true, true
           end
         end
         local waits = isMarked and 1 or 0
         if anyWaits then waits = 2 end
         say(packBytes('>I2B', min(behindMs, 65535), waits))
-        record = record + cells
+        record = record + records
       end
 --- @end
       block = block + identities

@@ -2,10 +2,13 @@
 -- store puts a line before it that declares the cell's parameters as literals: P1, P2 and so on, or a table PARAMS for
 -- logs of several limits. There is one script for each plan, and no parameters to read on every run.
 --
--- KEYS   1 the block key, or the marker that any block sets; 2 the key of the cell
+-- KEYS   1 the block key, or the marker that any block sets; 2 the key of the cell;
+--        in scripts with the part `turns`: 3 the record of its waiters, see shared/turns.lua; 4 the marker of waiters, which
+--        is omitted in a cluster
 -- ARGV   1 the cost, above 0, omitted for 1; 2 the time in ms, omitted or '' for Redis's own; 3 the id of its permits,
 --        if it takes any
--- Returns the same as `decide.lua` for one decision. If KEYS[1] exists, nothing is decided, and the string is empty.
+-- Returns the same as `decide.lua` for one decision. If KEYS[1] exists, nothing is decided, and the string is empty. In
+-- scripts with the part `turns`, if a request waits for the cell, nothing is decided, and the string is one space.
 
 local given, KEYS = ARGV, KEYS
 --- @include "shared/names"
@@ -39,6 +42,10 @@ end
 --- @include "shared/kinds"
 
 if tryCall('GET', KEYS[1]) then return '' end
+--- @when turns
+local waiting = call('EXISTS', unpack(KEYS, 3))
+if waiting == #KEYS - 2 then return ' ' end
+--- @end
 local cost, key = (given[1] or 1) + 0, KEYS[2]
 if prepare[kind] then prepare[kind](1) end
 open[kind](1)
@@ -50,4 +57,9 @@ else
   heal[kind](key)
 end
 report[kind](key, cost, outcome)
+--- @when turns
+-- In a cluster, requests may wait for other cells.
+if #KEYS == 3 then waiting = 1 end
+say(packBytes('>I2B', 0, waiting))
+--- @end
 return reply

@@ -10,8 +10,7 @@
 local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
-local packBytes, unpackBytes = struct.pack, struct.unpack
-local sub, format = string.sub, string.format
+local packBytes = struct.pack
 
 local function number(i)
   return ARGV[i] + 0
@@ -46,7 +45,7 @@ if weight == 0 then
   local stored = tryCall('GET', KEYS[1])
   requireRead(stored)
   if type(stored) == 'string' and #stored >= 7 then
-    local rung, since = unpackBytes('>BI6', stored)
+    local rung, since = struct.unpack('>BI6', stored)
     strikes_write(KEYS[1], rung, since, '', number(7), number(8))
   end
 elseif ends == 0 then
@@ -54,4 +53,4 @@ elseif ends == 0 then
   ends, reason = strikes_strike(base, KEYS[lastBlock + 1] or '', weight, number(3), ARGV[4], 6, #ARGV)
   if ends > 0 then begun = '1' end
 end
-return { format('%.0f', now), format('%.0f', ends), reason, begun }
+return { string.format('%.0f', now), string.format('%.0f', ends), reason, begun }

@@ -7,7 +7,7 @@
 
 --- The start of a ban's keys, derived from the key of a cell on the same identity, so that batches need not send them.
 local function strikes_base(key, cut, names)
-  return sub(key, 1, #key - cut) .. names
+  return string.sub(key, 1, -1 - cut) .. names
 end
 
 --- Writes a record for as long as it matters.
@@ -28,8 +28,8 @@ local function strikes_strike(base, marker, weight, jitter, note, p, to)
   local rung, since, strikes = 0, now, ''
   -- A foreign value counts as no record, and is replaced.
   if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
-    rung, since = unpackBytes('>BI6', stored)
-    strikes = sub(stored, 8)
+    rung, since = struct.unpack('>BI6', stored)
+    strikes = string.sub(stored, 8)
   else
     requireRead(stored)
   end
@@ -47,9 +47,9 @@ local function strikes_strike(base, marker, weight, jitter, note, p, to)
     rung = min(rung + 1, to - p - 2)
     local life = number(p + 2 + rung) + jitter
     ends = now + life
-    reason = '\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. note
+    reason = '\0' .. string.format('%.0f', rung) .. ' ' .. string.format('%.0f', count) .. ' ' .. note
     strikes_write(key, rung, ends, '', withinMs, forgetAfterMs)
-    call('SET', base .. 'block', format('%.0f', ends) .. ' ' .. reason, 'PX', life + slack)
+    call('SET', base .. 'block', string.format('%.0f', ends) .. ' ' .. reason, 'PX', life + slack)
     -- The marker must live as long as any block, or other processes would not check for this one.
     if marker ~= '' and call('PTTL', marker) <= life + slack then call('SET', marker, '1', 'PX', life + slack) end
   end

@@ -20,7 +20,6 @@ import { withThrowawayRedis } from './lib/throwaway-redis.js'
 
 /** @typedef {{ name: string, sha1: string, source: string }} Script */
 /** @typedef {ReturnType<typeof cellKindsOf>[number]} CellKind */
-/** @typedef {ReturnType<typeof kindScripts>} KindScripts */
 
 const luaFolder = join(root, 'lua')
 const lua = sourceIn(luaFolder)
@@ -35,11 +34,8 @@ const target = join(root, 'packages/core/src/redis/scripts/scripts.generated.ts'
  * @returns {string}
  */
 export function renderModule(scripts, kinds, { ops, flags, outcomes }) {
-  const decide = scripts.find(({ name }) => name === 'decide')
-  const others = scripts.filter((script) => script !== decide)
-  const uniform = kindScripts(kinds, 'decide')
-  const ones = kindScripts(kinds, 'one')
-  const ofKinds = new Set([...uniform, ...ones].map(({ script }) => script.name))
+  const isCut = (/** @type {Script} */ { name }) => /^(decide|one)\b/.test(name)
+  const cut = scripts.filter(isCut)
   const parts = [
     HEADER,
     list(
@@ -59,26 +55,8 @@ export function renderModule(scripts, kinds, { ops, flags, outcomes }) {
       '// Ops are sent as they are. This does not compile where decide.lua has other numbers for them than the port.',
       `;({ ${pairs(ops)} }) satisfies Partial<typeof import('../../store/store.js')>`,
     ].join('\n'),
-    ...(decide ? [KIND_SCRIPT, renderPieces(decide.source)] : []),
-    ...others.map((script) => renderScript(script, ofKinds.has(script.name))),
-    ...(uniform.length > 0
-      ? [
-          renderList(
-            'UNIFORM_SCRIPTS',
-            uniform,
-            'Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back.',
-          ),
-        ]
-      : []),
-    ...(ones.length > 0
-      ? [
-          renderList(
-            'ONE_SCRIPTS',
-            ones,
-            'Scripts for one charge of one cell, but for the line that declares its parameters.',
-          ),
-        ]
-      : []),
+    ...(cut.length > 0 ? renderPieces(cut, kinds) : []),
+    ...scripts.filter((script) => !isCut(script)).map(renderScript),
   ]
   return `${parts.join('\n\n')}\n`
 }
@@ -93,14 +71,25 @@ export interface LuaScript {
   readonly source: string
 }`
 
-const KIND_SCRIPT = `/** A script for cells of one kind. */
-export interface KindScript {
+const PIECE = `/** A part of a script that some batches do not need. */
+export interface Piece {
+  readonly sections: readonly Section[]
+  readonly source: string
+}
+
+/** A script in the order of its lines. A piece is left out where one of the sections that it stands in is not needed. */
+export interface CutScript {
+  readonly name: string
+  readonly pieces: readonly Piece[]
+}
+
+/** A script for cells of one kind. */
+export interface KindScript extends CutScript {
   readonly kind: (typeof KINDS)[number]
   /** For cells that several limits share. */
   readonly isShared: boolean
   /** For several cells under one key. */
   readonly isJoint: boolean
-  readonly script: LuaScript
 }`
 
 /**
@@ -151,10 +140,10 @@ function renderCalls(kinds) {
   ].join('\n')
 }
 
-/** @param {Script} script @param {boolean} isListed whether it is for one kind of cell: those are in the lists at the end */
-function renderScript({ name, sha1, source }, isListed) {
+/** @param {Script} script */
+function renderScript({ name, sha1, source }) {
   return [
-    `${isListed ? '' : 'export '}const ${constantOf(name)}: LuaScript = {`,
+    `export const ${constantOf(name)}: LuaScript = {`,
     `  name: '${name}',`,
     `  sha1: '${sha1}',`,
     `  source: ${literal(source)},`,
@@ -162,36 +151,58 @@ function renderScript({ name, sha1, source }, isListed) {
   ].join('\n')
 }
 
-/** decide.lua, of which the store leaves out what a batch does not need. @param {string} decide */
-function renderPieces(decide) {
-  const pieces = piecesOf(decide)
-  const names = [...new Set(pieces.flatMap(({ sections }) => sections))].sort()
-  const rendered = pieces.map(({ sections, source }) => {
-    const words = sections.map((section) => `'${section}'`).join(', ')
-    return `  { sections: [${words}], source: ${literal(source)} },`
-  })
-  return [
-    '/** A part of decide.lua that some batches do not need. */',
-    `export type Section = ${names.map((name) => `'${name}'`).join(' | ')}`,
-    '',
-    '/** decide.lua in the order of its lines. A piece is left out where one of the sections that it stands in is not needed. */',
-    'export const DECIDE_PIECES: readonly { readonly sections: readonly Section[]; readonly source: string }[] = [',
-    ...rendered,
+/**
+ * `decide` and the scripts for one kind of cell, in pieces.
+ *
+ * @param {Script[]} scripts
+ * @param {CellKind[]} kinds
+ */
+function renderPieces(scripts, kinds) {
+  const pieces = new Map(scripts.map(({ name, source }) => [name, piecesOf(source)]))
+  const all = [...pieces.values()].flat()
+  const sections = [...new Set(all.flatMap((piece) => piece.sections))].sort()
+  // A piece that several scripts have is written once.
+  const texts = all.map(renderPiece)
+  const common = [...new Set(texts)].filter((text) => texts.indexOf(text) < texts.lastIndexOf(text))
+  const nameOf = new Map(common.map((text, i) => [text, `piece${i + 1}`]))
+  const cut = (/** @type {string} */ name, use = '') => [
+    `{ name: '${name}',${use} pieces: [`,
+    ...(pieces.get(name) ?? []).map(renderPiece).map((text) => `  ${nameOf.get(text) ?? text},`),
+    '] }',
+  ]
+  /** @param {string} constant @param {'decide' | 'one'} decides @param {string} comment */
+  const listOf = (constant, decides, comment) => [
+    `/** ${comment} */`,
+    `export const ${constant}: readonly KindScript[] = [`,
+    ...kindScripts(kinds, decides).map(({ kind, script: { name, isShared, isJoint } }) => {
+      const lines = cut(name, ` kind: '${kind.name}', isShared: ${isShared}, isJoint: ${isJoint},`)
+      return `${lines.join('\n')},`
+    }),
     ']',
-  ].join('\n')
+  ]
+  return [
+    PIECE,
+    `export type Section = ${sections.map((section) => `'${section}'`).join(' | ')}`,
+    [...nameOf].map(([text, name]) => `const ${name}: Piece = ${text}`).join('\n'),
+    `export const DECIDE: CutScript = ${cut('decide').join('\n')}`,
+    ...[
+      listOf(
+        'UNIFORM_SCRIPTS',
+        'decide',
+        'Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back.',
+      ),
+      listOf(
+        'ONE_SCRIPTS',
+        'one',
+        'Scripts for one charge of one cell, but for the line that declares its parameters.',
+      ),
+    ].map((lines) => lines.join('\n')),
+  ]
 }
 
-/**
- * @param {string} constant
- * @param {KindScripts} scripts
- * @param {string} comment
- */
-function renderList(constant, scripts, comment) {
-  const rendered = scripts.map(({ kind, script: { name, isShared, isJoint } }) => {
-    const use = `kind: '${kind.name}', isShared: ${isShared}, isJoint: ${isJoint}`
-    return `  { ${use}, script: ${constantOf(name)} },`
-  })
-  return [`/** ${comment} */`, `export const ${constant}: readonly KindScript[] = [`, ...rendered, ']'].join('\n')
+/** @param {ReturnType<typeof piecesOf>[number]} piece */
+function renderPiece({ sections, source }) {
+  return `{ sections: [${sections.map((section) => `'${section}'`).join(', ')}], source: ${literal(source)} }`
 }
 
 /**

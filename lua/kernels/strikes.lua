@@ -5,14 +5,14 @@
 --- The instant of the last strike; `now` if there is none.
 local function strikes_last(strikes, now)
   if strikes == '' then return now end
-  return (unpackBytes('>I6', strikes, #strikes - 7))
+  return (struct.unpack('>I6', strikes, #strikes - 7))
 end
 
 --- The strikes, none of them later than `at`: an impossible future instant is read as now.
 local function strikes_until(strikes, at)
   local kept = ''
   for i = 1, #strikes, 8 do
-    local since, weight = unpackBytes('>I6I2', strikes, i)
+    local since, weight = struct.unpack('>I6I2', strikes, i)
     kept = kept .. packBytes('>I6I2', min(since, at), weight)
   end
   return kept
@@ -22,10 +22,10 @@ end
 local function strikes_live(strikes, at, withinMs)
   local from, units = 1, 0
   for i = 1, #strikes, 8 do
-    local since, weight = unpackBytes('>I6I2', strikes, i)
+    local since, weight = struct.unpack('>I6I2', strikes, i)
     if at - since >= withinMs then from = i + 8 else units = units + weight end
   end
-  return sub(strikes, from), units
+  return string.sub(strikes, from), units
 end
 
 --- The rung that is remembered at `at`.

@@ -7,7 +7,7 @@ import { type Mutant, type Scripts, scriptsWith } from './mutants.js'
 const sha1 = (source: string) => createHash('sha1').update(source).digest('hex')
 
 /**
- * A script of the store: one of the build, or `decide` with the chosen parts. Scripts for one charge begin with a line that
+ * A script of the store: one of the build, followed by its chosen parts. Scripts for one charge begin with a line that
  * declares their parameters.
  */
 type Name = string
@@ -15,21 +15,25 @@ type Name = string
 const HEAD = /^local (?:P\d|PARAMS).*\n/
 
 const originals = scriptsWith()
-const PARTS = [...new Set((originals.decide as string).match(/(?<=^--@when )\w+$/gm))]
+
+/** The parts of a script that the store may leave out. */
+const partsOf = (script: string) => [...new Set(script.match(/(?<=^--@when )\w+$/gm))]
 
 /** The script of this name, as the store composes it. */
 function scriptOf(scripts: Scripts, name: Name): string {
   const [script = '', ...chosen] = name.split(' ')
-  const choice = Object.fromEntries(PARTS.map((part) => [part, chosen.includes(part)]))
-  return withSections(scripts[script] as string, choice)
+  const source = scripts[script] as string
+  return withSections(source, Object.fromEntries(partsOf(source).map((part) => [part, chosen.includes(part)])))
 }
 
-/** Every script of the build, and every combination of parts of `decide`. */
+/** Every script of the build, with every combination of its parts. */
 function namesOf(scripts: Scripts): Name[] {
-  const choices = Array.from({ length: 1 << PARTS.length }, (_, choice) =>
-    ['decide', ...PARTS.filter((_, i) => choice & (1 << i))].join(' '),
-  )
-  return [...Object.keys(scripts), ...choices]
+  return Object.entries(scripts).flatMap(([script, source]) => {
+    const parts = partsOf(source)
+    return Array.from({ length: 1 << parts.length }, (_, choice) =>
+      [script, ...parts.filter((_, i) => choice & (1 << i))].join(' '),
+    )
+  })
 }
 
 const nameOf = new Map(namesOf(originals).map((name) => [sha1(scriptOf(originals, name)), name]))

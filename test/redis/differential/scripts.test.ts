@@ -1,6 +1,7 @@
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, gcra, type Limiter, slidingLog, type Verdict } from '@sluice/core'
-import { scriptsOf, sourceIn } from '@sluice/lua-optimiser'
+import { scriptsOf, sourceIn, withSections } from '@sluice/lua-optimiser'
 import { Redis } from 'ioredis'
 import { afterAll, expect, test } from 'vitest'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
@@ -24,7 +25,19 @@ afterAll(() => Promise.all(servers.map((server) => server.stop())))
 
 /** The text of a script without the characters that MONITOR escapes. */
 const bare = (text: string) => text.replace(/[\\\n]/g, '')
-const nameOf = new Map(Object.entries(scripts).map(([name, text]) => [bare(text), name]))
+/** Every script of one kind of cell by its text, with the parts in its name that the store has added. */
+const nameOf = new Map(
+  Object.entries(scripts)
+    .filter(([name]) => name !== 'decide')
+    .flatMap(([name, text]) =>
+      [[], ['bans'], ['turns'], ['bans', 'turns']].map((parts): [string, string] => {
+        const choice = { bans: parts.includes('bans'), turns: parts.includes('turns') }
+        return [bare(withSections(text, choice)), [name, ...parts].join(' ')]
+      }),
+    )
+    // Scripts without such parts have one text.
+    .reverse(),
+)
 
 /** The name of a script in the output of MONITOR; a script for one charge begins with a line of its parameters. */
 function nameOfScript(output: string): string | undefined {
@@ -33,7 +46,7 @@ function nameOfScript(output: string): string | undefined {
 }
 
 /**
- * Records the scripts of decisions that a server receives, except those that the store composes. On the second server it
+ * Records the scripts of decisions that a server receives, `decide` for all that the store composes of decide.lua. On the second server it
  * stops once an identity is blocked: a decision on a known blocked client reads the index first, and leaves others alone.
  */
 async function scriptsSentTo(server: RedisServer) {
@@ -47,7 +60,8 @@ async function scriptsSentTo(server: RedisServer) {
     const name = nameOfScript(text)
     if (name === 'index') knowsBlocks = true
     if (server === beside && knowsBlocks) return
-    if (name?.includes('-') && !name.startsWith('index')) sent.add(name)
+    if (name === undefined) sent.add('decide')
+    else if (name.includes('-') && !name.startsWith('index')) sent.add(name)
   })
   return {
     sent,
@@ -93,84 +107,109 @@ const EXPECTED: Record<string, string> = {
 const room = [gcra({ limit: 12, window: '10s', reserve: { 1: 3, 2: 2 } })]
 const one = Object.entries({ ...POLICIES, room }).filter(([name]) => EXPECTED[name])
 
-for (const [name, limits] of one) {
+/** Options whose decisions need parts of scripts, by the name of that part. */
+const PARTS = {
+  none: {},
+  bans: { ban: { by: 'key', after: 3, within: '20s', for: ['900ms', '4s'], forgetAfter: '1m' } },
+  turns: { sharedTurns: true },
+} as const
+
+const cases = one.flatMap(([name, limits]) =>
+  waysToDeny(limits).flatMap((onDeny) =>
+    (['none', 'bans', 'turns'] as const).map((part) => ({ name, limits, onDeny, part })),
+  ),
+)
+
+for (const { name, limits, onDeny, part } of cases) {
   const expected = EXPECTED[name] as string
   const isBucket = expected.startsWith('decide-bucket')
-  for (const onDeny of waysToDeny(limits)) {
-    test(`${name}: alone and beside other decisions, the result and the state are the same, refusals charged: ${onDeny}`, async () => {
-      const clock = new Clock()
-      const random = randomFrom(SEED)
-      const watches = await Promise.all(servers.map(scriptsSentTo))
-      await Promise.all(servers.map((server) => server.call('FLUSHALL')))
-      await Promise.all(servers.map((server) => server.call('SCRIPT', 'FLUSH')))
-      const places = await Promise.all(
-        servers.map(async (server) => {
-          const { store, close } = await openStore(ownedIoredis(new Redis<'legacy'>(server.url)), {
-            clock: clock.read,
-            denyCache: false,
-          })
-          const limiter = createLimiter({ name: 'same', store, limits, onDeny })
-          // One limit of a single cell of another kind, and one of two cells.
-          const others = [isBucket ? [companions[1]] : [companions[0]], companions].map((its, i) =>
-            createLimiter({ name: `company-${i}`, store, limits: its as typeof companions }),
+  const title = 'alone and beside other decisions, the result and the state are the same'
+  test(`${name}: ${title}, refusals charged: ${onDeny}, with part: ${part}`, async () => {
+    const clock = new Clock()
+    const random = randomFrom(SEED)
+    const watches = await Promise.all(servers.map(scriptsSentTo))
+    await Promise.all(servers.map((server) => server.call('FLUSHALL')))
+    await Promise.all(servers.map((server) => server.call('SCRIPT', 'FLUSH')))
+    const places = await Promise.all(
+      servers.map(async (server) => {
+        const { store, close } = await openStore(ownedIoredis(new Redis<'legacy'>(server.url)), {
+          clock: clock.read,
+          denyCache: false,
+        })
+        const limiter = createLimiter({ name: 'same', store, limits, onDeny, ...PARTS[part] })
+        // One limit of a single cell of another kind, and one of two cells.
+        const others = [isBucket ? [companions[1]] : [companions[0]], companions].map((its, i) =>
+          createLimiter({ name: `company-${i}`, store, limits: its as typeof companions, ...PARTS[part] }),
+        )
+        return { limiter, others, close }
+      }),
+    )
+    // A process that found no waiter for a key looks again after 50 ms.
+    const looksAgain = async () => part === 'turns' && (await sleep(60))
+    const steps = STEPS / one.length / (part === 'none' ? 1 : 2)
+    const charged: { key: string; verdicts: Verdict[] }[] = []
+    // Charged refusals are struck by the script that charges.
+    let isStruck = onDeny === 'charge'
+    for (let step = 0; step < steps; step++) {
+      if (step === 1 && part === 'turns') await someoneWaits('key-2')
+      if (step % 5 === 0) await looksAgain()
+      if (random(2) === 0) clock.now += random(random(10) === 0 ? 12_000 : 900)
+      if (random(33) === 0) clock.now -= random(random(3) === 0 ? 50_000 : 3_000)
+      const context = `seed ${SEED}, step ${step}, at ${clock.now}`
+      // First a plain charge: after a block, decisions include block keys for a second, perhaps for the whole test.
+      const isFirst = step === 0
+      const what = isFirst ? 50 : random(100)
+      const back = what < 12 ? charged[random(charged.length + 1)] : undefined
+      const one = () => ({ key: `key-${random(3)}`, cost: random(4), priority: random(3), peeks: random(9) === 0 })
+      const requests = Array.from(
+        { length: !isFirst && random(4) === 0 ? 1 + random(5) : 1 },
+        isFirst ? () => PLAIN : one,
+      )
+      if (random(4) === 0) requests.fill(requests[0] as ReturnType<typeof one>, random(requests.length))
+      if (what === 98) await spoil(`key-${random(3)}`)
+      const which = random(2)
+      const results = await Promise.all(
+        places.map(async ({ limiter, others }, i) => {
+          if (back) return what < 8 ? limiter.refund(back.key, verdictOf(back, i)) : limiter.release(verdictOf(back, i))
+          if (what === 99) return limiter.block('key-0', { for: '2s', reason: context })
+          const pending = requests.map(({ key, peeks, ...how }) =>
+            peeks ? limiter.peek(key, how) : limiter.consume(key, how),
           )
-          return { limiter, others, close }
+          if (i === 1) pending.push((others[which] as Limiter).peek(`k-${step}`))
+          return (await Promise.all(pending)).slice(0, requests.length)
         }),
       )
-      const charged: { key: string; verdicts: Verdict[] }[] = []
-      for (let step = 0; step < STEPS / one.length; step++) {
-        if (random(2) === 0) clock.now += random(random(10) === 0 ? 12_000 : 900)
-        if (random(33) === 0) clock.now -= random(random(3) === 0 ? 50_000 : 3_000)
-        const context = `seed ${SEED}, step ${step}, at ${clock.now}`
-        // First a plain charge: after a block, decisions include block keys for a second, perhaps for the whole test.
-        const isFirst = step === 0
-        const what = isFirst ? 50 : random(100)
-        const back = what < 12 ? charged[random(charged.length + 1)] : undefined
-        const one = () => ({ key: `key-${random(3)}`, cost: random(4), priority: random(3), peeks: random(9) === 0 })
-        const requests = Array.from(
-          { length: !isFirst && random(4) === 0 ? 1 + random(5) : 1 },
-          isFirst ? () => PLAIN : one,
-        )
-        if (random(4) === 0) requests.fill(requests[0] as ReturnType<typeof one>, random(requests.length))
-        if (what === 98) await spoil(`key-${random(3)}`)
-        const which = random(2)
-        const results = await Promise.all(
-          places.map(async ({ limiter, others }, i) => {
-            if (back)
-              return what < 8 ? limiter.refund(back.key, verdictOf(back, i)) : limiter.release(verdictOf(back, i))
-            if (what === 99) return limiter.block('key-0', { for: '2s', reason: context })
-            const pending = requests.map(({ key, peeks, ...how }) =>
-              peeks ? limiter.peek(key, how) : limiter.consume(key, how),
-            )
-            if (i === 1) pending.push((others[which] as Limiter).peek('k'))
-            return (await Promise.all(pending)).slice(0, requests.length)
-          }),
-        )
-        expect(JSON.stringify(results[0]), context).toBe(JSON.stringify(results[1]))
-        if (Array.isArray(results[0])) {
-          requests.forEach(({ key, peeks }, n) => {
-            const verdicts = results.map((all) => (all as Verdict[])[n] as Verdict)
-            if (!peeks && verdicts[0]?.allowed) charged.push({ key, verdicts })
-          })
-        }
-        if (step % 10 === 0) {
-          const [ours, theirs] = await Promise.all(servers.map((server) => stateOf(server, 'same')))
-          expect(ours?.map(withoutLife), context).toEqual(theirs?.map(withoutLife))
-          ours?.forEach(([key, , lifeMs], n) => {
-            expect(Math.abs(lifeMs - (theirs?.[n]?.[2] as number)), `${context}: ${key}`).toBeLessThan(10_000)
-          })
-        }
+      expect(JSON.stringify(results[0]), context).toBe(JSON.stringify(results[1]))
+      if (Array.isArray(results[0])) {
+        requests.forEach(({ key, peeks }, n) => {
+          const verdicts = results.map((all) => (all as Verdict[])[n] as Verdict)
+          if (!peeks && verdicts[0]?.allowed) charged.push({ key, verdicts })
+          if (!peeks && verdicts[0]?.reason === 'limited') isStruck = true
+        })
       }
-      for (const { close } of places) await close()
-      for (const { stop } of watches) stop()
-      const [sentAlone, sentBeside] = watches.map(({ sent }) => [...sent].sort())
-      // Charged refusals and several cells have no script for one charge.
-      const ones =
-        onDeny === 'charge' || /(buckets|counters)$/.test(expected) ? [] : [expected.replace('decide', 'one')]
-      expect(sentAlone).toEqual([expected, ...ones])
-      expect(sentBeside).toEqual([])
-    })
-  }
+      if (step % 10 === 0) {
+        const [ours, theirs] = await Promise.all(servers.map((server) => stateOf(server, 'same')))
+        expect(ours?.map(withoutLife), context).toEqual(theirs?.map(withoutLife))
+        ours?.forEach(([key, , lifeMs], n) => {
+          expect(Math.abs(lifeMs - (theirs?.[n]?.[2] as number)), `${context}: ${key}`).toBeLessThan(10_000)
+        })
+      }
+    }
+    for (const { close } of places) await close()
+    for (const { stop } of watches) stop()
+    const [sentAlone, sentBeside] = watches.map(({ sent }) => [...sent].sort())
+    // Charged refusals and several cells have no script for one charge.
+    const ones = onDeny === 'charge' || /(buckets|counters)$/.test(expected) ? [] : [expected.replace('decide', 'one')]
+    if (part === 'none') {
+      expect(sentAlone?.filter((sent) => sent !== 'decide')).toEqual([expected, ...ones])
+      expect(sentBeside).toEqual(['decide'])
+    } else {
+      // Strikes have no script for one charge.
+      const needed = part === 'turns' ? [expected, ...ones] : isStruck ? [expected] : []
+      expect(sentAlone).toEqual(expect.arrayContaining(needed.map((script) => `${script} ${part}`)))
+      expect(sentBeside).toContain('decide')
+    }
+  })
 }
 
 const PLAIN = { key: 'key-0', cost: 1, priority: 2, peeks: false }
@@ -181,4 +220,16 @@ const withoutLife = ([key, value]: [string, unknown, number]) => [key, value]
 async function spoil(key: string): Promise<void> {
   const [first] = (await stateOf(alone, 'same')).filter(([name]) => name.includes(key) && !name.endsWith(':block'))
   if (first) await Promise.all(servers.map((server) => server.call('SET', first[0], 'not ours', 'PX', 5000)))
+}
+
+/** Adds a request of another process that waits for the only cell of the key, until the end of time. */
+async function someoneWaits(key: string): Promise<void> {
+  const waiter = Buffer.concat([Buffer.from('some process'), Buffer.alloc(16), Buffer.from('ffffffffffff', 'hex')])
+  const [[name = ''] = []] = await stateOf(alone, 'same')
+  for (const { url } of servers) {
+    const client = new Redis(url)
+    await client.set(`${name.replace('key-0', key)}:waiting`, waiter)
+    await client.set('sluice:v1:blocked:waiting', '', 'PX', 3_600_000)
+    client.disconnect()
+  }
 }

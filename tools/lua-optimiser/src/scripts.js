@@ -109,8 +109,6 @@ function uniformScript(decide, kinds, kind, { isJoint, known }, optimised) {
     several: isJoint,
     joint: isJoint,
     refund: false,
-    bans: false,
-    turns: false,
     exchange: false,
     together: kind.goesTogether,
     ...onlyKind(kinds, kind),

@@ -179,6 +179,18 @@ describe('what is not needed', () => {
     const source = "--@when one\nlocal a = 1\nredis.call('SET', KEYS[1], a)\n--@end\nreturn 2"
     expect(optimised(source)).toEqual(['--@when one', "redis.call('SET', KEYS[1], 1)", '--@end', 'return 2'])
   })
+
+  test('sections that several scripts have are the same in each, whatever variables are around them', () => {
+    const section = "if ARGV[1] then\nlocal at, _ = ARGV[2], 1\nredis.call('GET', at, at)\nend"
+    const sections = ['local at = KEYS[2]', 'local other = KEYS[2]'].map((around) => {
+      const [name] = /\w+(?= =)/.exec(around) ?? []
+      const source = `${around}\n--@when bans\n${section}\n--@end\nreturn ${name} + ${name}`
+      expect(optimised(source).at(-1)).toBe(`return ${name} + ${name}`)
+      return /--@when bans\n(.*)--@end/s.exec(optimise(source))?.[1]
+    })
+    expect(sections[0]).toContain(" local bans_at = ARGV[2]\n redis.call('GET', bans_at, bans_at)\n")
+    expect(sections[1]).toBe(sections[0])
+  })
 })
 
 test('each pass can be watched', () => {

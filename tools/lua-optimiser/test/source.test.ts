@@ -105,15 +105,15 @@ describe('sections', () => {
 
   test('are the sections of pieces, which give the same script where those that are not chosen are left out', () => {
     expect(piecesOf(source)).toEqual([
-      { sections: [], source: 'a\n' },
-      { sections: ['one'], source: 'b\n' },
-      { sections: ['one', 'two'], source: 'c\n' },
-      { sections: ['two'], source: 'd\n' },
+      { sections: [], source: 'a' },
+      { sections: ['one'], source: 'b' },
+      { sections: ['one', 'two'], source: 'c' },
+      { sections: ['two'], source: 'd' },
     ])
     for (const chosen of [[], ['one'], ['two'], ['one', 'two']]) {
       const pieces = piecesOf(source).filter(({ sections }) => sections.every((section) => chosen.includes(section)))
       const choice = { one: chosen.includes('one'), two: chosen.includes('two') }
-      expect(pieces.map((piece) => piece.source).join('')).toBe(`${withSections(source, choice)}\n`)
+      expect(pieces.map((piece) => piece.source).join('\n')).toBe(withSections(source, choice))
     }
   })
 })

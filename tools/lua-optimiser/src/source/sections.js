@@ -1,5 +1,8 @@
 // Sections of a script: the lines between `--- @when bucket` and `--- @end`, which only some batches need.
 
+/** Sections that the store also adds to scripts for one kind of cell. */
+export const ADDED_SECTIONS = ['bans', 'turns']
+
 /**
  * The mark of a line of the source, as it is in the script. Marks stay, as comments, until the script is cut into pieces: the
  * store leaves out those that a batch does not need.
@@ -50,7 +53,7 @@ export function piecesOf(source) {
   /** @type {string[]} */
   let lines = []
   const finish = () => {
-    if (lines.length > 0) pieces.push({ sections, source: `${lines.join('\n')}\n` })
+    if (lines.length > 0) pieces.push({ sections, source: lines.join('\n') })
     lines = []
   }
   for (const line of source.trimEnd().split('\n')) {

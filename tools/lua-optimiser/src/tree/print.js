@@ -1,4 +1,5 @@
 // Writes a tree as Lua.
+import { ADDED_SECTIONS } from '../source/sections.js'
 
 /** @import { Chunk, Declared, Expression, Local, Statement, FunctionDeclaration } from './nodes.js' */
 
@@ -31,6 +32,8 @@ class Printer {
   #names = new Map()
   /** Names in scope at the current statement. @type {Set<string>} */
   #taken = new Set()
+  /** The sections around the current statement. @type {string[]} */
+  #sections = []
   #lines
 
   /** @param {string[]} lines */
@@ -52,6 +55,8 @@ class Printer {
     switch (node.type) {
       case 'MarkStatement':
         this.#lines.push(`--@${node.mark}`)
+        if (node.mark === 'end') this.#sections.pop()
+        else this.#sections.push(node.mark.slice('when '.length))
         return
       case 'LocalStatement': {
         const init = node.init.length > 0 ? ` = ${this.#list(node.init)}` : ''
@@ -123,9 +128,12 @@ class Printer {
 
   /** @param {readonly Declared[]} declared @param {Set<string>} taken */
   #declare(declared, taken) {
+    // In all scripts, the text of such a section is the same, whatever the names around it.
+    const section = this.#sections.find((each) => ADDED_SECTIONS.includes(each))
     const named = declared.map(({ local }) => {
-      let name = local.name
-      for (let i = 2; taken.has(name); i++) name = `${local.name}_${i}`
+      const own = section ? `${section}_${local.name}` : local.name
+      let name = own
+      for (let i = 2; taken.has(name); i++) name = `${own}_${i}`
       taken.add(name)
       return { local, name }
     })

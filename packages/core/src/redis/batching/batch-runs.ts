@@ -54,8 +54,9 @@ export class BatchRuns {
     return Math.max(1, this.#options.timeoutMs - (performance.now() - sentAt))
   }
 
-  async #run(batch: Batch, { script, encoded, mayBeEmpty, strikesApart }: BatchScript): Promise<void> {
-    const { connection, breaker } = this.#options
+  async #run(batch: Batch, chosen: BatchScript): Promise<void> {
+    const { script, encoded, mayBeEmpty, mayNeedRecords, strikesApart } = chosen
+    const { connection, breaker, waiters } = this.#options
     const { node, slot, sentAt } = batch
     const pulse = this.#pulseOf(node ?? connection.nodeOf(slot))
     const onSent = () => this.inFlight.sent(batch)
@@ -65,6 +66,11 @@ export class BatchRuns {
       if (mayBeEmpty && results.needsBlockKeys) {
         this.#scripts.sawBlock()
         this.#run(batch, this.#scripts.choose(batch, true))
+        return
+      }
+      if (mayNeedRecords && results.needsRecords) {
+        for (const { request } of batch.entries) waiters.noteWaitersFor(request, performance.now())
+        this.#run(batch, this.#scripts.choose(batch))
         return
       }
       this.#resolve(batch, results, strikesApart)

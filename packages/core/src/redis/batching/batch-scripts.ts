@@ -1,5 +1,5 @@
 import { type Cell, CONSUME, type Plan, REFUND } from '../../store/store.js'
-import { type Encoded, encode, encodeOne } from '../scripts/encode.js'
+import { type Encoded, encode, encodeOne, type Sending } from '../scripts/encode.js'
 import { BANS, decideScriptFor, oneScriptFor, REFUNDS_OR_RENEWS, TURNS } from '../scripts/script.js'
 import type { LuaScript } from '../scripts/scripts.generated.js'
 import type { RedisBase } from '../slots/base.js'
@@ -18,6 +18,8 @@ export interface BatchScript {
   readonly encoded: () => Encoded
   /** Whether the reply may be empty: an identity is blocked, and nothing was decided. */
   readonly mayBeEmpty: boolean
+  /** Whether the reply may say that a request waits for the cell, and nothing was decided. */
+  readonly mayNeedRecords: boolean
   /** Whether refusals that count as strikes, which have charged nothing, are decided again by a script that strikes. */
   readonly strikesApart: boolean
 }
@@ -40,6 +42,8 @@ export class BatchScripts {
    */
   readonly #ones = new Map<string, LuaScript>()
   readonly #onesByPlan = new WeakMap<Plan, LuaScript | null>()
+  /** The same for decisions that check for waiters. */
+  readonly #lookingOnesByPlan = new WeakMap<Plan, LuaScript | null>()
   /** By the performance clock. */
   #blockedUntil = 0
   #strikingUntil = 0
@@ -63,6 +67,9 @@ export class BatchScripts {
    * without a marker, a single decision checks its own block key. If a block may exist, nothing is decided. The batch
    * is then sent again with block keys, and batches shortly afterwards include them at once.
    *
+   * Decisions alone that check for waiters are made likewise: if a request waits for the cell, nothing is decided, and a
+   * script that reads the record of waiters decides.
+   *
    * Decisions that may ban first go to a smaller script that cannot strike. A refusal of that script charges nothing,
    * and a script that can strike decides the request again, as a later decision.
    *
@@ -76,12 +83,16 @@ export class BatchScripts {
     const [only, ...others] = entries as [Pending, ...Pending[]]
     const strikes = entries.some(({ request }) => request.strike !== undefined)
     const strikesApart = strikes && this.#canStrikeApart(batch)
-    const isAlone = others.length === 0 && !bringsBlockKeys && !looks && strikes === strikesApart
+    const keys = node === undefined ? 'declared' : 'undeclared'
+    const sending = (parts: number, marker: string | undefined): Sending => {
+      return { prefix, now: clock?.(), keys, parts, marker, waitingMarker: waiters.markerInScripts }
+    }
+    const isAlone = others.length === 0 && !bringsBlockKeys && strikes === strikesApart
     const one = isAlone ? this.#oneFor(batch, only) : undefined
     if (one) {
       const { request } = only
-      const encoded = () => encodeOne(request, texts.of(request.plan), prefix, clock?.(), marker)
-      return { script: one, encoded, mayBeEmpty: true, strikesApart }
+      const encoded = () => encodeOne(request, texts.of(request.plan), sending(looks ? TURNS : 0, marker))
+      return { script: one, encoded, mayBeEmpty: true, mayNeedRecords: looks, strikesApart }
     }
     let parts = (strikes && !strikesApart ? BANS : 0) | (looks ? TURNS : 0)
     for (const [plan, group] of groups) {
@@ -89,17 +100,9 @@ export class BatchScripts {
       if (group.some(({ request }) => request.op >= REFUND)) parts |= REFUNDS_OR_RENEWS
     }
     const byMarker = bringsBlockKeys ? undefined : marker
-    const keys = node === undefined ? 'declared' : 'undeclared'
-    const encoded = () =>
-      encode(groups, texts.of, {
-        prefix,
-        now: clock?.(),
-        keys,
-        parts,
-        marker: byMarker,
-        waitingMarker: waiters.markerInScripts,
-      })
-    return { script: decideScriptFor(parts), encoded, mayBeEmpty: byMarker !== undefined, strikesApart }
+    const encoded = () => encode(groups, texts.of, sending(parts, byMarker))
+    const mayBeEmpty = byMarker !== undefined
+    return { script: decideScriptFor(parts), encoded, mayBeEmpty, mayNeedRecords: false, strikesApart }
   }
 
   /**
@@ -112,20 +115,21 @@ export class BatchScripts {
   }
 
   /** The script for this decision alone, if it is a plain charge of one cell and there is room for its script. */
-  #oneFor({ node }: Batch, { request }: Pending): LuaScript | undefined {
+  #oneFor({ node, looks }: Batch, { request }: Pending): LuaScript | undefined {
     const { op, costs, needs, plan } = request
-    const { marker, texts } = this.#options
+    const { marker, texts, waiters } = this.#options
     // The script has one block key.
     if (marker === undefined && texts.of(plan).blockSuffixes.length > 1) return undefined
     const isPlain = op === CONSUME && !needs && plan.cells.length === 1 && plan.identities === 1 && costs[0] !== 0
-    if (node !== undefined || !isPlain) return undefined
+    if (node !== undefined || !isPlain || (looks && waiters.areKnownFor(request))) return undefined
     const [cell] = plan.cells as [Cell]
-    let script = this.#onesByPlan.get(plan)
+    const onesByPlan = looks ? this.#lookingOnesByPlan : this.#onesByPlan
+    let script = onesByPlan.get(plan)
     if (script === undefined) {
-      const params = `${cell.kernel} ${cell.limits.length} ${cell.params}`
-      script = this.#ones.get(params) ?? (this.#ones.size < MAX_ONES ? oneScriptFor(cell) : null)
+      const params = `${cell.kernel} ${cell.limits.length} ${cell.params} ${looks}`
+      script = this.#ones.get(params) ?? (this.#ones.size < MAX_ONES ? oneScriptFor(cell, looks ? TURNS : 0) : null)
       if (script) this.#ones.set(params, script)
-      this.#onesByPlan.set(plan, script)
+      onesByPlan.set(plan, script)
     }
     return script ?? undefined
   }

@@ -12,14 +12,14 @@ export interface KnownWaitersOptions extends RedisBase {
 }
 
 /** After a check found no waiters, decisions skip the check for this long. They may notice a waiter that much later. */
-const ASSUME_UNWAITED_MS = 50
-/** Size from which the table of empty queues is cleared. */
-const MAX_UNWAITED = 1000
+const CHECK_VALID_MS = 50
+/** Size from which a table of checked queues is cleared. */
+const MAX_CHECKED = 1000
 /**
  * Interval of marker checks in a cluster. It is shorter than the time for which a check is valid, so under steady load
  * the marker's state is always known.
  */
-const LOOK_EVERY_MS = 0.6 * ASSUME_UNWAITED_MS
+const LOOK_EVERY_MS = 0.6 * CHECK_VALID_MS
 /** In a cluster, the marker is renewed once less than this share of its time is left. */
 const RENEWED_FROM = 0.7
 
@@ -32,7 +32,9 @@ const RENEWED_FROM = 0.7
 export class KnownWaiters {
   readonly #options: KnownWaitersOptions
   readonly #marker: string
-  readonly #unwaited = new UnwaitedQueues()
+  /** The queues in which no request waited at their last check, and those in which any did. */
+  readonly #unwaited = new CheckedQueues()
+  readonly #waited = new CheckedQueues()
   /** When the marker of a cluster is next checked, and until when it is set; by the performance clock. */
   #nextLookAt = 0
   #markedUntil = 0
@@ -56,6 +58,20 @@ export class KnownWaiters {
     return !this.#unwaited.has(this.#marker) && !this.#unwaited.hasAll(this.#recordsOf(request))
   }
 
+  /** Whether requests are known to wait for each of its cells, so that a decision needs their records. */
+  areKnownFor(request: StoreRequest): boolean {
+    return request.turn !== undefined || this.#waited.hasAll(this.#recordsOf(request))
+  }
+
+  /** Notes that a command sent at `sentAt`, by the performance clock, found waiters for its cells. */
+  noteWaitersFor(request: StoreRequest, sentAt: number): void {
+    this.#unwaited.delete(this.#marker)
+    for (const record of this.#recordsOf(request)) {
+      this.#unwaited.delete(record)
+      this.#waited.add(record, sentAt)
+    }
+  }
+
   /** Notes that a waiting request is about to be sent. */
   noteRequest(request: StoreRequest): void {
     if (!request.turn) return
@@ -66,7 +82,7 @@ export class KnownWaiters {
   /** Reads a decision's report of waiters. Returns for how many ms one of them goes before it; 0 if none does. */
   read(request: StoreRequest, results: ResultReader, sentAt: number): number {
     const { behindMs, areForIt, areAnywhere } = results.nextWaiters()
-    if (areForIt) for (const key of [this.#marker, ...this.#recordsOf(request)]) this.#unwaited.delete(key)
+    if (areForIt) this.noteWaitersFor(request, sentAt)
     else for (const key of areAnywhere ? this.#recordsOf(request) : [this.#marker]) this.#unwaited.add(key, sentAt)
     return behindMs
   }
@@ -126,18 +142,15 @@ export class KnownWaiters {
   }
 }
 
-/**
- * The queues that were empty at a recent check, by the keys of their records. The marker of all queues is among the
- * keys.
- */
-class UnwaitedQueues {
+/** Queues that had the same state at a recent check, by the keys of their records; the marker of all stands for all. */
+class CheckedQueues {
   /** Until when the check is valid, by the performance clock. */
   readonly #until = new Map<string, number>()
 
-  /** Notes that a command sent at `sentAt`, by the performance clock, found no waiters. */
+  /** Notes what a command found that was sent at `sentAt`, by the performance clock. */
   add(key: string, sentAt: number): void {
-    if (this.#until.size > MAX_UNWAITED) this.#until.clear()
-    this.#until.set(key, sentAt + ASSUME_UNWAITED_MS)
+    if (this.#until.size > MAX_CHECKED) this.#until.clear()
+    this.#until.set(key, sentAt + CHECK_VALID_MS)
   }
 
   delete(key: string): void {

@@ -29,6 +29,8 @@ export interface Waiters {
 export class ResultReader {
   /** Whether nothing was decided because the marker exists, so that block keys are needed. */
   readonly needsBlockKeys: boolean
+  /** Whether nothing was decided because a request waits, so that records of waiters must be read. */
+  readonly needsRecords: boolean
   readonly #reply: ReplyReader
   readonly #now: number
   /** The values of all results: one array per batch. */
@@ -38,6 +40,7 @@ export class ResultReader {
   constructor(reply: unknown) {
     this.#reply = new ReplyReader(reply)
     this.needsBlockKeys = this.#reply.length === 0
+    this.needsRecords = this.#reply.length === 1
     this.#now = this.#reply.uint48()
   }
 

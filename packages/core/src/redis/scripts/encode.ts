@@ -251,14 +251,17 @@ function pushDecision(encoding: Encoding, request: StoreRequest, text: PlanText)
 
 /** Encodes one charge of a plan with one cell for `one.lua`. Without `marker`, it includes the block key. */
 export function encodeOne(
-  { identities, costs, permitId }: StoreRequest,
+  request: StoreRequest,
   text: PlanText,
-  prefix: string,
-  now: number | undefined,
-  marker: string | undefined,
+  { prefix, now, parts, marker, waitingMarker }: Omit<Sending, 'keys'>,
 ): Encoded {
+  const { identities, costs, permitId } = request
   const start = keyStart(prefix, identities[0] as string)
   const keys = [marker ?? start + (text.blockSuffixes[0] as string), start + (text.cellSuffixes[0] as string)]
+  if ((parts & TURNS) !== 0) {
+    keys.push(...waitingKeys(request, text, prefix))
+    if (waitingMarker !== undefined) keys.push(waitingMarker)
+  }
   const cost = String(costs[0])
   const time = now === undefined ? '' : String(now)
   if (text.takesPermits) return { keys, args: [cost, time, permitId] }

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Cell, KernelName, Plan } from '../../store/store.js'
 import {
-  DECIDE_PIECES,
+  type CutScript,
+  DECIDE,
   KINDS,
   type KindScript,
   type LuaScript,
@@ -65,45 +66,44 @@ function uniformParts({ kind, isShared, isJoint }: KindScript): number {
 }
 
 /** The scripts that the build makes for plans with cells of one kind, by the parts that a batch needs. */
-const uniform = new Map(UNIFORM_SCRIPTS.map((made) => [uniformParts(made), made.script]))
-
-/** The pieces of decide.lua, each with the parts that require it. */
-const pieces = DECIDE_PIECES.map((piece) => ({ bits: bitsOf(piece.sections), piece }))
+const uniform = new Map<number, CutScript>(UNIFORM_SCRIPTS.map((made) => [uniformParts(made), made]))
 
 const variants = new Map<number, LuaScript>()
 
 /**
- * The script for a batch, by the parts that it needs: a script made by the build, or decide.lua with only these parts.
- * Redis creates every function of a script again on every run, so fewer parts make a single decision much cheaper.
+ * The script for a batch, by the parts that it needs: one that the build makes for a kind of cell, or decide.lua. Redis
+ * creates every function of a script again on every run, so fewer parts make a single decision much cheaper.
  */
 export function decideScriptFor(parts: number): LuaScript {
-  const made = uniform.get(parts)
-  if (made) return made
-  const needed = parts & ~(SHARED | REFUNDS_OR_RENEWS)
-  let script = variants.get(needed)
+  let script = variants.get(parts)
   if (!script) {
-    const chosen = pieces.filter(({ bits }) => (bits & ~needed) === 0)
-    const source = chosen.map(({ piece }) => piece.source).join('')
-    script = { name: 'decide', source, sha1: sha1Of(source) }
-    variants.set(needed, script)
+    const cut = uniform.get(parts & ~(BANS | TURNS)) ?? DECIDE
+    const source = sourceOf(cut, parts)
+    script = { name: cut.name, source, sha1: sha1Of(source) }
+    variants.set(parts, script)
   }
   return script
 }
 
+/** A script with the pieces for these parts. */
+function sourceOf({ pieces }: CutScript, parts: number): string {
+  const chosen = pieces.filter(({ sections }) => (bitsOf(sections) & ~parts) === 0)
+  return `${chosen.map((piece) => piece.source).join('\n')}\n`
+}
+
 /**
- * The script that decides one charge of one cell and nothing else. The parameters are part of its source, so there is
- * one script per kind and parameters.
+ * The script that decides one charge of one cell and nothing else, with the parts that it needs. The parameters are part
+ * of its source, so there is one script per kind and parameters.
  */
-export function oneScriptFor(cell: Cell): LuaScript {
+export function oneScriptFor(cell: Cell, parts: number): LuaScript {
   const shared = isShared(cell)
   const made = ONE_SCRIPTS.find((one) => one.kind === cell.kernel && one.isShared === shared)
   if (!made) throw new Error(`no script decides one ${cell.kernel}`)
-  const { name } = made.script
   const params = cell.params.join()
   const declared = shared ? `PARAMS={${params}}` : `${cell.params.map((_, i) => `P${i + 1}`).join()}=${params}`
-  const whole = () => `local ${declared}\n${made.script.source}`
+  const whole = () => `local ${declared}\n${sourceOf(made, parts)}`
   return {
-    name,
+    name: made.name,
     sha1: sha1Of(whole()),
     // Built when it is sent, as a store may have many of these scripts.
     get source() {

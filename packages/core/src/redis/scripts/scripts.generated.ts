@@ -40,21 +40,602 @@ export const BEGUN = 16
 // Ops are sent as they are. This does not compile where decide.lua has other numbers for them than the port.
 ;({ CONSUME: 0, PEEK: 1, CHARGE: 2, REFUND: 3, RELEASE: 4 }) satisfies Partial<typeof import('../../store/store.js')>
 
+/** A part of a script that some batches do not need. */
+export interface Piece {
+  readonly sections: readonly Section[]
+  readonly source: string
+}
+
+/** A script in the order of its lines. A piece is left out where one of the sections that it stands in is not needed. */
+export interface CutScript {
+  readonly name: string
+  readonly pieces: readonly Piece[]
+}
+
 /** A script for cells of one kind. */
-export interface KindScript {
+export interface KindScript extends CutScript {
   readonly kind: (typeof KINDS)[number]
   /** For cells that several limits share. */
   readonly isShared: boolean
   /** For several cells under one key. */
   readonly isJoint: boolean
-  readonly script: LuaScript
 }
 
-/** A part of decide.lua that some batches do not need. */
 export type Section = 'bans' | 'bucket' | 'concurrency' | 'counter' | 'joint' | 'log' | 'segments' | 'several' | 'turns'
 
-/** decide.lua in the order of its lines. A piece is left out where one of the sections that it stands in is not needed. */
-export const DECIDE_PIECES: readonly { readonly sections: readonly Section[]; readonly source: string }[] = [
+const piece1: Piece = { sections: ['bucket', 'joint'], source: `end` }
+const piece2: Piece = { sections: ['bucket', 'joint'], source: `if joint > 0 then
+local bucket_wait_result
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
+wait = 0
+else
+local steps = ceil(excess / (pace * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+bucket_wait_result = wait + instant - now
+else
+bucket_wait_result = wait
+end
+local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
+put[mine], putRefunds[mine] = state, refunds
+puts, putLife = puts + 1, putLife > life and putLife or life
+if refunds ~= '' then
+tells = true
+end
+else` }
+const piece3: Piece = { sections: ['bucket'], source: `local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
+wait = 0
+else
+local steps = ceil(excess / (pace * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+if life <= 0 and refunds == '' then
+call('DEL', key)
+else
+local ends = now + life
+if ends <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key, '0', state)
+else
+ends = ends + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
+end
+end` }
+const piece4: Piece = { sections: ['segments', 'joint'], source: `end` }
+const piece5: Piece = { sections: ['counter', 'joint'], source: `end` }
+const piece6: Piece = { sections: ['counter', 'joint'], source: `if joint > 0 then
+local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
+put[mine], putRefunds[mine] = state, ''
+puts, putLife = puts + 1, putLife > life and putLife or life
+if '' ~= '' then
+tells = true
+end
+else` }
+const piece7: Piece = { sections: ['counter'], source: `if count == 0 then
+call('DEL', key)
+elseif since == start then
+call('SETRANGE', key, '0', packBytes('>I7', count))
+elseif not since then
+if newCountOf[own] ~= count then
+newCountOf[own], newStateOf[own] = count, packBytes('>I7I6', count, start)
+newLifeOf[own] = format('%d', start + windowMs - now + slack)
+end
+call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
+else
+call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+end` }
+const piece8: Piece = { sections: ['bans'], source: `local bans_begun` }
+const piece9: Piece = { sections: ['turns'], source: `local turns_turnsNow = now
+if clock ~= '' then
+local turns_time = call('TIME')
+turns_turnsNow = turns_time[1] * 1000 + floor(turns_time[2] / 1000)
+end
+local turns_waitingMarker, turns_record = ARGV[#ARGV], ARGV[#ARGV - 1] + 0
+local turns_isMarked, turns_anyRecord = turns_waitingMarker == '' or call('EXISTS', turns_waitingMarker) > 0, false
+if turns_isMarked then
+for turns_k = turns_record, #KEYS, 1000 do
+if call('EXISTS', unpack(KEYS, turns_k, turns_k + 999 < #KEYS and turns_k + 999 or #KEYS)) > 0 then
+turns_anyRecord = true
+end
+end
+end` }
+const piece10: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+if blockKeys < 0 then
+if tryCall('GET', KEYS[1]) then
+return ''
+end
+end
+local anyBlocked = blockKeys > 0
+if #KEYS == 0 then
+KEYS, block = ARGV, ARGV[#ARGV] + 0
+cell = block - 1 + blockKeys
+elseif anyBlocked then
+anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+end
+for _ = 1, ARGV[3] + 0 do
+local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
+a = a + 2` }
+const piece11: Piece = { sections: ['turns'], source: `local turns_records = ARGV[a - 1] + 0` }
+const piece12: Piece = { sections: ['bans'], source: `local bans_terms = ARGV[a] + 0
+local bans_ban = a + 1
+a = bans_ban + bans_terms` }
+const piece13: Piece = { sections: [], source: `local runs = ARGV[a] + 0
+a = a + 1
+for __2 = 1, runs do
+local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0` }
+const piece14: Piece = { sections: ['bans'], source: `local bans_isStriking = op >= 32
+if bans_isStriking then
+op = op - 32
+end` }
+const piece15: Piece = { sections: [], source: `local equals = 1
+if op >= 16 then
+op, equals, decisions = op - 16, decisions, 1
+end
+for c = 1, cells do
+costs[c] = ARGV[a + 1 + c] + 0
+needs[c] = costs[c]
+end
+a = a + 2 + cells
+if op >= 8 then
+op = op - 8
+for c = 1, cells do
+needs[c] = ARGV[a - 1 + c] + 0
+end
+a = a + cells
+end` }
+const piece16: Piece = { sections: ['turns'], source: `local turns_asked = op` }
+const piece17: Piece = { sections: [], source: `for __3 = 1, decisions do
+local permitId
+if takesPermits then
+permitId = ARGV[a]
+a = a + 1
+end` }
+const piece18: Piece = { sections: ['bans'], source: `local bans_jitter = a
+if bans_isStriking then
+a = a + 1
+end` }
+const piece19: Piece = { sections: ['turns'], source: `op = turns_asked
+local turns_behindMs, turns_anyWaits, turns_isAdmitted = 0, false, false
+local turns_queue, turns_queueOthers, turns_queueLatest, turns_tellsAt = 0, '', 0, 0
+local turns_process, turns_ttlMs = '', 0
+if op <= 2 then
+turns_process = ARGV[a]
+local turns_class, turns_since = 0, 0
+a = a + 1
+if turns_process ~= '' then
+turns_queue, turns_class, turns_since, turns_ttlMs = ARGV[a] + 0, ARGV[a + 1] + 0, turns_turnsNow - (ARGV[a + 2] + 0), ARGV[a + 3] + 0
+turns_tellsAt = a + 4
+a = turns_tellsAt + 1 + 2 * (ARGV[turns_tellsAt] + 0)
+a = a + 1 + 2 * (ARGV[a] + 0)
+end
+if turns_anyRecord or turns_process ~= '' then
+local turns_to, turns_queue_2 = turns_record + turns_records - 1, turns_record + turns_queue - 1
+local turns_behindMs_2, turns_anyWaits_2, turns_queueOthers_2, turns_queueLatest_2 = 0, false, '', turns_turnsNow
+for turns_k = turns_record, turns_to do
+local turns_others, turns_latest
+local turns_key = KEYS[turns_k]
+local turns_record_2 = redis.pcall('GET', turns_key)
+if type(turns_record_2) == 'table' and not string.match(turns_record_2.err, '^WRONGTYPE') then
+error(turns_record_2.err)
+end
+local turns_others_2, turns_latest_2 = '', turns_turnsNow
+if type(turns_record_2) ~= 'string' or #turns_record_2 % 34 ~= 0 then
+turns_others, turns_latest = turns_others_2, turns_latest_2
+else
+for turns_at = 1, #turns_record_2, 34 do
+local turns_ends = struct.unpack('>I6', turns_record_2, turns_at + 28)
+if turns_ends > turns_turnsNow and string.sub(turns_record_2, turns_at, turns_at + 11) ~= turns_process then
+turns_others_2 = turns_others_2 .. string.sub(turns_record_2, turns_at, turns_at + 33)
+if turns_ends > turns_latest_2 then
+turns_latest_2 = turns_ends
+end
+end
+end
+turns_others, turns_latest = turns_others_2, turns_latest_2
+end
+if turns_others ~= '' then
+turns_anyWaits_2 = true
+end
+if turns_k == turns_queue_2 then
+turns_queueOthers_2, turns_queueLatest_2 = turns_others, turns_latest
+end
+for turns_at = 1, #turns_others, 34 do
+local turns_otherClass, turns_otherSince, turns_ends = struct.unpack('>ddI6', turns_others, turns_at + 12)
+if turns_process == '' or turns_otherClass ~= turns_class and turns_otherSince < turns_since then
+turns_behindMs_2 = turns_behindMs_2 > turns_ends - turns_turnsNow and turns_behindMs_2 or turns_ends - turns_turnsNow
+end
+end
+end
+turns_behindMs, turns_anyWaits, turns_queueOthers, turns_queueLatest = turns_behindMs_2, turns_anyWaits_2, turns_queueOthers_2, turns_queueLatest_2
+end
+if turns_behindMs > 0 then
+op = 1
+end
+end` }
+const piece20: Piece = { sections: [], source: `local ends, reason = 0, ''
+elsewhere = false
+if anyBlocked and op <= 2 then
+for b = block, block + identities - 1 do
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then
+error(value.err)
+end
+elsewhere = true
+end
+if type(value) == 'string' then
+local last_2, said = string.match(value, '^(%d+) (.*)$')
+if last_2 and tonumber(last_2) > (now > ends and now or ends) then
+ends, reason = tonumber(last_2), said
+end
+end
+end
+end` }
+const piece21: Piece = { sections: ['bans'], source: `if bans_begun and bans_terms > 0 and op <= 2 then
+local bans_base = string.sub(KEYS[cell + (ARGV[bans_ban] + 0)], 1, -1 - (ARGV[bans_ban + 1] + 0)) .. ARGV[bans_ban + 2]
+if bans_begun[bans_base] and bans_begun[bans_base][1] > ends then
+ends, reason = bans_begun[bans_base][1], bans_begun[bans_base][2]
+end
+end` }
+const piece22: Piece = { sections: ['joint'], source: `if joint > 0 and head[c + 1] ~= joint then
+local stored = storedOf[joint]
+if puts > 0 and (stored or putLife > 0) then
+if puts < cellsOf[joint] then
+for c_2 = joint, mine do
+if not put[c_2] then
+put[c_2] = stored and sub(stored, after[c_2] + 1, after[c_2] + bytes[c_2]) or rep('\\0', bytes[c_2])
+local joint_refunds_result
+local stored_2, at = storedOf[joint], endOf[joint] + 13 * (c_2 - joint)
+if not stored_2 or #stored_2 <= at then
+joint_refunds_result = ''
+else
+local refunds = sub(stored_2, at + 1, at + 13)
+if refunds == NO_REFUNDS then
+joint_refunds_result = ''
+else
+joint_refunds_result = refunds
+end
+end
+putRefunds[c_2] = joint_refunds_result
+end
+end
+end
+local value = concat(put, '', joint, mine)
+if tells then
+for c_2 = joint, mine do
+value = value .. (putRefunds[c_2] == '' and NO_REFUNDS or putRefunds[c_2])
+end
+end
+local ends_2, expires = now + (1 > putLife and 1 or putLife), stored and unpackBytes('>I6', stored) or 0
+if putLife <= 0 and puts == cellsOf[joint] and not tells then
+call('DEL', key)
+elseif ends_2 <= expires then
+call('SETRANGE', key, '6', value)
+else
+if stored then
+ends_2 = ends_2 + (10000 < putLife and 10000 or putLife)
+end
+call('SET', key, packBytes('>I6', ends_2) .. value, 'PX', ends_2 - now + slack)
+end
+end
+end` }
+const piece23: Piece = { sections: [], source: `end` }
+const piece24: Piece = { sections: ['turns'], source: `turns_isAdmitted = allowed and turns_behindMs == 0
+if turns_behindMs > 0 then
+possible = false
+end` }
+const piece25: Piece = { sections: [], source: `if elsewhere then
+local piece = packBytes('B', 3)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else` }
+const piece26: Piece = { sections: ['bans'], source: `local bans_banEnds, bans_banReason = 0, ''
+if bans_isStriking and not allowed and possible then
+local bans_base = string.sub(KEYS[cell + (ARGV[bans_ban] + 0)], 1, -1 - (ARGV[bans_ban + 1] + 0)) .. ARGV[bans_ban + 2]
+local bans_marker, bans_jitter_2, bans_p, bans_to = ARGV[bans_ban + 3], ARGV[bans_jitter] + 0, bans_ban + 4, bans_ban + bans_terms - 1
+local bans_after, bans_withinMs, bans_forgetAfterMs = ARGV[bans_p] + 0, ARGV[bans_p + 1] + 0, ARGV[bans_p + 2] + 0
+local bans_key = bans_base .. 'strikes'
+local bans_stored = tryCall('GET', bans_key)
+local bans_rung, bans_since, bans_strikes = 0, now, ''
+if bans_stored and #bans_stored >= 7 and floor((#bans_stored - 7) / 8) * 8 == #bans_stored - 7 then
+bans_rung, bans_since = struct.unpack('>BI6', bans_stored)
+bans_strikes = string.sub(bans_stored, 8)
+else
+if type(bans_stored) == 'table' and not string.match(bans_stored.err, '^WRONGTYPE') then
+if not string.match(bans_stored.err, 'non local key') then
+error(bans_stored.err)
+end
+elsewhere = true
+end
+end
+local bans_last
+if bans_strikes == '' then
+bans_last = now
+else
+bans_last = (struct.unpack('>I6', bans_strikes, #bans_strikes - 7))
+end
+local bans_at
+if bans_last > now and bans_last <= now + bans_withinMs then
+bans_at = bans_last
+else
+bans_at = now
+end
+if bans_last > bans_at then
+local bans_kept = ''
+for bans_i = 1, #bans_strikes, 8 do
+local bans_since_2, bans_weight = struct.unpack('>I6I2', bans_strikes, bans_i)
+bans_kept = bans_kept .. packBytes('>I6I2', bans_since_2 < bans_at and bans_since_2 or bans_at, bans_weight)
+end
+bans_strikes = bans_kept
+end
+if bans_at - bans_since >= bans_forgetAfterMs then
+bans_rung = 0
+else
+bans_rung = bans_rung
+end
+local bans_live, bans_count
+local bans_from, bans_units = 1, 0
+for bans_i = 1, #bans_strikes, 8 do
+local bans_since_2, bans_weight = struct.unpack('>I6I2', bans_strikes, bans_i)
+if bans_at - bans_since_2 >= bans_withinMs then
+bans_from = bans_i + 8
+else
+bans_units = bans_units + bans_weight
+end
+end
+bans_live, bans_count = string.sub(bans_strikes, bans_from), bans_units
+bans_count = bans_count + 1
+local bans_ends, bans_reason = 0, ''
+if bans_count < bans_after then
+if bans_rung > 0 then
+bans_since = bans_at > bans_since and bans_at or bans_since
+else
+bans_since = bans_at
+end
+local bans_strikes_2 = bans_live .. packBytes('>I6I2', bans_at, 1)
+local bans_strikes_end_result
+local bans_ends_2 = 0
+if bans_strikes_2 ~= '' then
+local bans_strikes_last_result
+if bans_strikes_2 == '' then
+bans_strikes_last_result = 0
+else
+bans_strikes_last_result = (struct.unpack('>I6', bans_strikes_2, #bans_strikes_2 - 7))
+end
+bans_ends_2 = bans_strikes_last_result + bans_withinMs
+end
+if bans_rung > 0 then
+bans_ends_2 = bans_ends_2 > bans_since + bans_forgetAfterMs and bans_ends_2 or bans_since + bans_forgetAfterMs
+end
+bans_strikes_end_result = bans_ends_2
+local bans_life = bans_strikes_end_result - now
+if bans_life > 0 then
+call('SET', bans_key, packBytes('>BI6', bans_rung, bans_since) .. bans_strikes_2, 'PX', bans_life + slack)
+else
+call('DEL', bans_key)
+end
+else
+bans_rung = bans_rung + 1 < bans_to - bans_p - 2 and bans_rung + 1 or bans_to - bans_p - 2
+local bans_life = ARGV[bans_p + 2 + bans_rung] + 0 + bans_jitter_2
+bans_ends = now + bans_life
+bans_reason = '\\0' .. string.format('%.0f', bans_rung) .. ' ' .. string.format('%.0f', bans_count) .. ' ' .. ''
+local bans_strikes_end_result
+local bans_ends_2 = 0
+if '' ~= '' then
+local bans_strikes_last_result
+if '' == '' then
+bans_strikes_last_result = 0
+else
+bans_strikes_last_result = (struct.unpack('>I6', '', #'' - 7))
+end
+bans_ends_2 = bans_strikes_last_result + bans_withinMs
+end
+if bans_rung > 0 then
+bans_ends_2 = bans_ends_2 > bans_ends + bans_forgetAfterMs and bans_ends_2 or bans_ends + bans_forgetAfterMs
+end
+bans_strikes_end_result = bans_ends_2
+local bans_life_2 = bans_strikes_end_result - now
+if bans_life_2 > 0 then
+call('SET', bans_key, packBytes('>BI6', bans_rung, bans_ends) .. '', 'PX', bans_life_2 + slack)
+else
+call('DEL', bans_key)
+end
+call('SET', bans_base .. 'block', string.format('%.0f', bans_ends) .. ' ' .. bans_reason, 'PX', bans_life + slack)
+if bans_marker ~= '' and call('PTTL', bans_marker) <= bans_life + slack then
+call('SET', bans_marker, '1', 'PX', bans_life + slack)
+end
+end
+bans_banEnds, bans_banReason = bans_ends, bans_reason
+if bans_banEnds > 0 then
+bans_begun = bans_begun or {}
+bans_begun[bans_base] = { bans_banEnds, bans_banReason }
+end
+end` }
+const piece27: Piece = { sections: ['bans'], source: `if bans_banEnds == 0 then` }
+const piece28: Piece = { sections: ['bans'], source: `end` }
+const piece29: Piece = { sections: ['bans'], source: `if bans_banEnds > 0 then
+local bans_piece = packBytes('>BI7I2', 16, bans_banEnds - now, #bans_banReason) .. bans_banReason
+if pieces == 0 then
+reply = reply .. bans_piece
+else
+more = more or {}
+more[pieces] = bans_piece
+end
+pieces = pieces + 1
+end` }
+const piece30: Piece = { sections: [], source: `end
+end` }
+const piece31: Piece = { sections: ['turns'], source: `if turns_asked <= 2 then
+if turns_queue > 0 and turns_asked ~= 1 then
+if turns_isAdmitted then
+turns_tellsAt = turns_tellsAt + 1 + 2 * (ARGV[turns_tellsAt] + 0)
+end
+local turns_turns_write_result
+local turns_key, turns_a, turns_latest = KEYS[turns_record + turns_queue - 1], turns_tellsAt, turns_queueLatest
+local turns_record_2 = turns_queueOthers
+for turns__ = 1, ARGV[turns_a] do
+local turns_class, turns_aheadMs = ARGV[turns_a + 1], ARGV[turns_a + 2]
+turns_record_2 = turns_record_2 .. turns_process .. struct.pack('>ddI6', turns_class, turns_turnsNow - turns_aheadMs, turns_turnsNow + turns_ttlMs)
+if turns_turnsNow + turns_ttlMs > turns_latest then
+turns_latest = turns_turnsNow + turns_ttlMs
+end
+turns_a = turns_a + 2
+end
+if turns_record_2 == '' then
+redis.call('DEL', turns_key)
+turns_turns_write_result = false
+else
+redis.call('SET', turns_key, turns_record_2, 'PX', string.format('%.0f', turns_latest - turns_turnsNow))
+if turns_waitingMarker ~= '' then
+local turns_ms = turns_latest - turns_turnsNow
+if redis.call('PTTL', turns_waitingMarker) < turns_ms then
+redis.call('SET', turns_waitingMarker, '', 'PX', string.format('%.0f', turns_ms))
+end
+end
+turns_turns_write_result = true
+end
+if turns_turns_write_result then
+turns_anyWaits, turns_isMarked, turns_anyRecord = true, true, true
+end
+end
+local turns_waits = turns_isMarked and 1 or 0
+if turns_anyWaits then
+turns_waits = 2
+end
+local turns_piece = packBytes('>I2B', turns_behindMs < 65535 and turns_behindMs or 65535, turns_waits)
+if pieces == 0 then
+reply = reply .. turns_piece
+else
+more = more or {}
+more[pieces] = turns_piece
+end
+pieces = pieces + 1
+turns_record = turns_record + turns_records
+end` }
+const piece32: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+if blockKeys < 0 then
+if tryCall('GET', KEYS[1]) then
+return ''
+end
+end
+local anyBlocked = blockKeys > 0
+if #KEYS == 0 then
+KEYS, block = ARGV, ARGV[#ARGV] + 0
+cell = block - 1 + blockKeys
+elseif anyBlocked then
+anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+end
+for _ = 1, ARGV[3] + 0 do
+local identities = ARGV[a] + 0
+a = a + 2` }
+const piece33: Piece = { sections: [], source: `local equals = 1
+if op >= 16 then
+op, equals, decisions = op - 16, decisions, 1
+end
+costs = ARGV[a + 2] + 0
+needs = costs
+a = a + 3
+if op >= 8 then
+op = op - 8
+needs = ARGV[a + 0] + 0
+a = a + 1
+end` }
+const piece34: Piece = { sections: [], source: `for __3 = 1, decisions do` }
+const piece35: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+local said = outcome_2
+if refunds ~= '' then
+said = outcome_2 + 4
+end
+if beyond then
+local piece = packBytes('>BI7I6', said, beyond, since < instant and since or instant) .. refunds
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
+local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+end` }
+const piece36: Piece = { sections: [], source: `block = block + identities
+cell = cell + 1
+end
+end
+end
+if more then
+return reply .. concat(more)
+end
+return reply` }
+const piece37: Piece = { sections: [], source: `block = block + identities
+cell = cell + keys - cells
+cell = cell + cells
+end
+end
+end
+if more then
+return reply .. concat(more)
+end
+return reply` }
+const piece38: Piece = { sections: [], source: `costs = ARGV[a + 2] + 0
+needs = costs
+a = a + 3
+if op >= 8 then
+op = op - 8
+needs = ARGV[a + 0] + 0
+a = a + 1
+end` }
+const piece39: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+local piece = packBytes('>BI7I6', outcome_2, count, start)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end` }
+const piece40: Piece = { sections: ['turns'], source: `local turns_waiting = call('EXISTS', unpack(KEYS, 3))
+if turns_waiting == #KEYS - 2 then
+return ' '
+end` }
+const piece41: Piece = { sections: ['turns'], source: `if #KEYS == 3 then
+turns_waiting = 1
+end
+local turns_piece = packBytes('>I2B', 0, turns_waiting)
+reply = reply .. turns_piece` }
+const piece42: Piece = { sections: [], source: `return reply` }
+
+export const DECIDE: CutScript = { name: 'decide', pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -71,24 +652,19 @@ local time = call('TIME')
 now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local reply, more, pieces = packBytes('>I6', now), nil, 0
-local kernel, first, last = {}, {}, {}
-` },
-  { sections: ['joint'], source: `local keyIndex, head = {}, {}
-` },
+local kernel, first, last = {}, {}, {}` },
+  { sections: ['joint'], source: `local keyIndex, head = {}, {}` },
   { sections: [], source: `local costs, needs = {}, {}
 local prepare, open, look, keep, recall, take, refund, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
-local room = {}
-` },
+local room = {}` },
   { sections: ['several'], source: `local kept1, kept2, kept3, kept4, kept5 = {}, {}, {}, {}, {}
-local kept6, kept7, kept8, kept9, kept10 = {}, {}, {}, {}, {}
-` },
+local kept6, kept7, kept8, kept9, kept10 = {}, {}, {}, {}, {}` },
   { sections: ['joint'], source: `local joint, mine
 local NO_REFUNDS = rep('\\0', 13)
 local size = {}
 local after, bytes = {}, {}
 local cellsOf, endOf, storedOf = {}, {}, {}
-local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
-` },
+local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil` },
   { sections: ['bucket'], source: `do
 local own, limit, windowMs, capacity, stepMs
 local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
@@ -96,18 +672,15 @@ local debt, instant, since, expires, refunds
 local pace, beyond
 prepare[1] = function(c)
 newDebtOf[c] = nil
-end
-` },
+end` },
   { sections: ['bucket', 'joint'], source: `size[1] = function()
 return 13
-end
-` },
+end` },
   { sections: ['bucket'], source: `open[1] = function(c)
 local p = first[c]
 own = c
 limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
-end
-` },
+end` },
   { sections: ['bucket', 'several'], source: `keep[1] = function(c)
 kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c] = debt, instant, since, expires, refunds, beyond
 end
@@ -121,10 +694,8 @@ else
 pace = max(limit, ceil(beyond / windowMs) - capacity + 1)
 end
 end
-end
-` },
-  { sections: ['bucket'], source: `look[1] = function(key, cost)
-` },
+end` },
+  { sections: ['bucket'], source: `look[1] = function(key, cost)` },
   { sections: ['bucket', 'joint'], source: `if joint > 0 then
 local stored = storedOf[joint]
 local joint_refunds_result
@@ -170,8 +741,7 @@ debt = 0 > debt - elapsed * pace and 0 or debt - elapsed * pace
 else
 instant, since, pace, beyond = now, nil, limit, nil
 end
-else
-` },
+else` },
   { sections: ['bucket'], source: `local stored = tryCall('GET', key)
 local bytes_2 = stored and #stored
 if bytes_2 == 19 or bytes_2 == 32 then
@@ -213,10 +783,8 @@ elsewhere = true
 end
 debt, instant, since, expires, refunds = 0, now, nil, nil, ''
 pace, beyond = limit, nil
-end
-` },
-  { sections: ['bucket', 'joint'], source: `end
-` },
+end` },
+  piece1,
   { sections: ['bucket'], source: `if cost > capacity then
 return -1
 end
@@ -232,31 +800,8 @@ return floor((capacity * windowMs - debt) / windowMs)
 end
 take[1] = function(key, cost)
 debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
-pace, beyond = limit, nil
-` },
-  { sections: ['bucket', 'joint'], source: `if joint > 0 then
-local bucket_wait_result
-local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
-wait = 0
-else
-local steps = ceil(excess / (pace * stepMs))
-wait = (floor(instant / stepMs) + steps) * stepMs - instant
-end
-if wait > 0 then
-bucket_wait_result = wait + instant - now
-else
-bucket_wait_result = wait
-end
-local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
-put[mine], putRefunds[mine] = state, refunds
-puts, putLife = puts + 1, putLife > life and putLife or life
-if refunds ~= '' then
-tells = true
-end
-else
-` },
+pace, beyond = limit, nil` },
+  piece2,
   { sections: ['bucket'], source: `if since then
 local life
 local wait
@@ -307,10 +852,8 @@ newDebtOf[own], newStateOf[own] = debt, packBytes('>I7I6I6', debt, now, now + li
 newLifeOf[own] = format('%d', life + slack)
 end
 call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
-end
-` },
-  { sections: ['bucket', 'joint'], source: `end
-` },
+end` },
+  piece1,
   { sections: ['bucket'], source: `end
 refund[1] = function(key, cost, receipt, chargedAt, _, before)
 if not since then
@@ -365,122 +908,16 @@ end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
 beyond = debt
-end
-` },
-  { sections: ['bucket', 'joint'], source: `if joint > 0 then
-local bucket_wait_result
-local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
-wait = 0
-else
-local steps = ceil(excess / (pace * stepMs))
-wait = (floor(instant / stepMs) + steps) * stepMs - instant
-end
-if wait > 0 then
-bucket_wait_result = wait + instant - now
-else
-bucket_wait_result = wait
-end
-local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
-put[mine], putRefunds[mine] = state, refunds
-puts, putLife = puts + 1, putLife > life and putLife or life
-if refunds ~= '' then
-tells = true
-end
-else
-` },
-  { sections: ['bucket'], source: `local life
-local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
-wait = 0
-else
-local steps = ceil(excess / (pace * stepMs))
-wait = (floor(instant / stepMs) + steps) * stepMs - instant
-end
-if wait > 0 then
-life = wait + instant - now
-else
-life = wait
-end
-if life <= 0 and refunds == '' then
-call('DEL', key)
-else
-local ends = now + life
-if ends <= expires then
-local state = packBytes('>I7I6', debt, instant)
-if refunds ~= '' then
-state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
-end
-call('SETRANGE', key, '0', state)
-else
-ends = ends + min(10000, ceil(capacity * windowMs / limit))
-call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
-end
-end
-` },
-  { sections: ['bucket', 'joint'], source: `end
-` },
+end` },
+  piece2,
+  piece3,
+  piece1,
   { sections: ['bucket'], source: `end
 heal[1] = function(key)
-if since and since > now + windowMs then
-` },
-  { sections: ['bucket', 'joint'], source: `if joint > 0 then
-local bucket_wait_result
-local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
-wait = 0
-else
-local steps = ceil(excess / (pace * stepMs))
-wait = (floor(instant / stepMs) + steps) * stepMs - instant
-end
-if wait > 0 then
-bucket_wait_result = wait + instant - now
-else
-bucket_wait_result = wait
-end
-local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
-put[mine], putRefunds[mine] = state, refunds
-puts, putLife = puts + 1, putLife > life and putLife or life
-if refunds ~= '' then
-tells = true
-end
-else
-` },
-  { sections: ['bucket'], source: `local life
-local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
-wait = 0
-else
-local steps = ceil(excess / (pace * stepMs))
-wait = (floor(instant / stepMs) + steps) * stepMs - instant
-end
-if wait > 0 then
-life = wait + instant - now
-else
-life = wait
-end
-if life <= 0 and refunds == '' then
-call('DEL', key)
-else
-local ends = now + life
-if ends <= expires then
-local state = packBytes('>I7I6', debt, instant)
-if refunds ~= '' then
-state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
-end
-call('SETRANGE', key, '0', state)
-else
-ends = ends + min(10000, ceil(capacity * windowMs / limit))
-call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
-end
-end
-` },
-  { sections: ['bucket', 'joint'], source: `end
-` },
+if since and since > now + windowMs then` },
+  piece2,
+  piece3,
+  piece1,
   { sections: ['bucket'], source: `end
 end
 report[1] = function(key, cost, outcome)
@@ -508,8 +945,7 @@ end
 pieces = pieces + 1
 end
 end
-end
-` },
+end` },
   { sections: ['log'], source: `do
 local own, params, limits, limitsAt, most, longestMs
 local firstLinger, linger
@@ -545,8 +981,7 @@ modulus, limitFormat = 4294967296, '>I6BI4'
 else
 modulus, limitFormat = 281474976710656, '>I6BI6'
 end
-end
-` },
+end` },
   { sections: ['log', 'several'], source: `keep[2] = function(c)
 kept1[c], kept2[c], kept3[c], kept4[c], kept5[c] = newest, expires, capacity, oldest, total
 kept6[c], kept7[c], kept8[c], kept9[c], kept10[c] = instant, whole, moved, tail, header
@@ -554,8 +989,7 @@ end
 recall[2] = function(c)
 newest, expires, capacity, oldest, total = kept1[c], kept2[c], kept3[c], kept4[c], kept5[c]
 instant, whole, moved, tail, header = kept6[c], kept7[c], kept8[c], kept9[c], kept10[c]
-end
-` },
+end` },
   { sections: ['log'], source: `local function log_read(key, from, to)
 local inRing = total - #tail / width
 local entries
@@ -1123,8 +1557,7 @@ end
 pieces = pieces + 1
 end
 end
-end
-` },
+end` },
   { sections: ['segments'], source: `do
 local limit, windowMs, segments, edge, segmentMs, width, counter
 local withRefusals, most
@@ -1157,21 +1590,17 @@ withRefusals = edge >= 4
 if withRefusals then
 edge = edge - 4
 end
-end
-` },
+end` },
   { sections: ['segments', 'several'], source: `keep[3] = function(c)
 kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c] = counts, total, segment, offset, instant, newest
 end
 recall[3] = function(c)
 counts, total, segment, offset, instant, newest = kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c]
-end
-` },
+end` },
   { sections: ['segments', 'joint'], source: `size[3] = function(c)
 return 6 + (ARGV[first[c] + 2] + 2) * widthOf[c]
-end
-` },
-  { sections: ['segments'], source: `local function segments_write(key)
-` },
+end` },
+  { sections: ['segments'], source: `local function segments_write(key)` },
   { sections: ['segments', 'joint'], source: `if joint > 0 then
 local state, life = packBytes('>I6', segment) .. packBytes(counter, total) .. counts, windowMs + segmentMs - offset + instant - now
 local segments_reset_result
@@ -1212,8 +1641,7 @@ puts, putLife = puts + 1, putLife > life and putLife or life
 if '' ~= '' then
 tells = true
 end
-else
-` },
+else` },
   { sections: ['segments'], source: `local segments_reset_result
 local reset
 local reset_2 = 0
@@ -1248,18 +1676,14 @@ if segments_reset_result > 0 then
 call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. counts, 'PX', windowMs + segmentMs - offset + instant - now + slack)
 elseif newest then
 call('DEL', key)
-end
-` },
-  { sections: ['segments', 'joint'], source: `end
-` },
+end` },
+  piece4,
   { sections: ['segments'], source: `end
 look[3] = function(key, cost)
-local stored, at = false, 1
-` },
+local stored, at = false, 1` },
   { sections: ['segments', 'joint'], source: `if joint > 0 then
 stored, at = storedOf[joint], after[mine] + 1
-else
-` },
+else` },
   { sections: ['segments'], source: `stored = tryCall('GET', key)
 if stored and #stored ~= 6 + (segments + 2) * width then
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
@@ -1269,10 +1693,8 @@ end
 elsewhere = true
 end
 stored = false
-end
-` },
-  { sections: ['segments', 'joint'], source: `end
-` },
+end` },
+  piece4,
   { sections: ['segments'], source: `newest, instant = nil, now
 if stored then
 newest = unpackBytes('>I6', stored, at)
@@ -1384,10 +1806,8 @@ counts = sub(counts, 1, 0 * width) .. count .. sub(counts, 1 * width + 1)
 if 0 < segments then
 total = total + units
 end
-local isNewest = newest == segment
-` },
-  { sections: ['segments', 'joint'], source: `isNewest = isNewest and joint == 0
-` },
+local isNewest = newest == segment` },
+  { sections: ['segments', 'joint'], source: `isNewest = isNewest and joint == 0` },
   { sections: ['segments'], source: `if isNewest then
 call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
 else
@@ -1568,8 +1988,7 @@ end
 pieces = pieces + 1
 end
 end
-end
-` },
+end` },
   { sections: ['counter'], source: `do
 local own, limit, windowMs, byClock
 local most
@@ -1586,23 +2005,19 @@ most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end
-end
-` },
+end` },
   { sections: ['counter', 'several'], source: `keep[4] = function(c)
 kept1[c], kept2[c], kept3[c] = count, start, since
 end
 recall[4] = function(c)
 count, start, since = kept1[c], kept2[c], kept3[c]
-end
-` },
+end` },
   { sections: ['counter', 'joint'], source: `size[4] = function()
 return 13
-end
-` },
+end` },
   { sections: ['counter'], source: `look[4] = function(key, cost)
 local instant, isOver = now, true
-since = nil
-` },
+since = nil` },
   { sections: ['counter', 'joint'], source: `if joint > 0 then
 count = 0
 if storedOf[joint] then
@@ -1611,8 +2026,7 @@ end
 if count == 0 then
 since = nil
 end
-else
-` },
+else` },
   { sections: ['counter'], source: `local stored = tryCall('GET', key)
 if stored and #stored == 13 then
 count, since = unpackBytes('>I7I6', stored)
@@ -1623,10 +2037,8 @@ error(stored.err)
 end
 elsewhere = true
 end
-end
-` },
-  { sections: ['counter', 'joint'], source: `end
-` },
+end` },
+  piece5,
   { sections: ['counter'], source: `if since then
 if since > now and since <= now + windowMs then
 instant = since
@@ -1660,94 +2072,25 @@ room[4] = function()
 return limit - count
 end
 take[4] = function(key, cost)
-count = most < count + cost and most or count + cost
-` },
-  { sections: ['counter', 'joint'], source: `if joint > 0 then
-local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
-put[mine], putRefunds[mine] = state, ''
-puts, putLife = puts + 1, putLife > life and putLife or life
-if '' ~= '' then
-tells = true
-end
-else
-` },
-  { sections: ['counter'], source: `if count == 0 then
-call('DEL', key)
-elseif since == start then
-call('SETRANGE', key, '0', packBytes('>I7', count))
-elseif not since then
-if newCountOf[own] ~= count then
-newCountOf[own], newStateOf[own] = count, packBytes('>I7I6', count, start)
-newLifeOf[own] = format('%d', start + windowMs - now + slack)
-end
-call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
-else
-call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
-end
-` },
-  { sections: ['counter', 'joint'], source: `end
-` },
+count = most < count + cost and most or count + cost` },
+  piece6,
+  piece7,
+  piece5,
   { sections: ['counter'], source: `end
 refund[4] = function(key, cost, receipt)
 if not since or start ~= receipt then
 return
 end
-count = 0 > count - cost and 0 or count - cost
-` },
-  { sections: ['counter', 'joint'], source: `if joint > 0 then
-local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
-put[mine], putRefunds[mine] = state, ''
-puts, putLife = puts + 1, putLife > life and putLife or life
-if '' ~= '' then
-tells = true
-end
-else
-` },
-  { sections: ['counter'], source: `if count == 0 then
-call('DEL', key)
-elseif since == start then
-call('SETRANGE', key, '0', packBytes('>I7', count))
-elseif not since then
-if newCountOf[own] ~= count then
-newCountOf[own], newStateOf[own] = count, packBytes('>I7I6', count, start)
-newLifeOf[own] = format('%d', start + windowMs - now + slack)
-end
-call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
-else
-call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
-end
-` },
-  { sections: ['counter', 'joint'], source: `end
-` },
+count = 0 > count - cost and 0 or count - cost` },
+  piece6,
+  piece7,
+  piece5,
   { sections: ['counter'], source: `end
 heal[4] = function(key)
-if since and since > now + windowMs then
-` },
-  { sections: ['counter', 'joint'], source: `if joint > 0 then
-local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
-put[mine], putRefunds[mine] = state, ''
-puts, putLife = puts + 1, putLife > life and putLife or life
-if '' ~= '' then
-tells = true
-end
-else
-` },
-  { sections: ['counter'], source: `if count == 0 then
-call('DEL', key)
-elseif since == start then
-call('SETRANGE', key, '0', packBytes('>I7', count))
-elseif not since then
-if newCountOf[own] ~= count then
-newCountOf[own], newStateOf[own] = count, packBytes('>I7I6', count, start)
-newLifeOf[own] = format('%d', start + windowMs - now + slack)
-end
-call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
-else
-call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
-end
-` },
-  { sections: ['counter', 'joint'], source: `end
-` },
+if since and since > now + windowMs then` },
+  piece6,
+  piece7,
+  piece5,
   { sections: ['counter'], source: `end
 end
 report[4] = function(key, cost, outcome)
@@ -1760,8 +2103,7 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end
-end
-` },
+end` },
   { sections: ['concurrency'], source: `do
 local limit, ttlMs
 local held, isForeign
@@ -1769,15 +2111,13 @@ local nowText = format('%.0f', now)
 open[5] = function(c)
 local p = first[c]
 limit, ttlMs = ARGV[p], ARGV[p + 1]
-end
-` },
+end` },
   { sections: ['concurrency', 'several'], source: `keep[5] = function(c)
 kept1[c], kept2[c] = held, isForeign
 end
 recall[5] = function(c)
 held, isForeign = kept1[c], kept2[c]
-end
-` },
+end` },
   { sections: ['concurrency'], source: `look[5] = function(key, cost)
 local count = tryCall('ZCOUNT', key, '(' .. nowText, '+inf')
 if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then
@@ -1920,49 +2260,15 @@ end
 pieces = pieces + 1
 end
 end
-end
-` },
-  { sections: ['bans'], source: `local begun
-` },
-  { sections: ['turns'], source: `local turnsNow = now
-if clock ~= '' then
-local time = call('TIME')
-turnsNow = time[1] * 1000 + floor(time[2] / 1000)
-end
-local waitingMarker, record = ARGV[#ARGV], ARGV[#ARGV - 1] + 0
-local isMarked, anyRecord = waitingMarker == '' or call('EXISTS', waitingMarker) > 0, false
-if isMarked then
-for k = record, #KEYS, 1000 do
-if call('EXISTS', unpack(KEYS, k, k + 999 < #KEYS and k + 999 or #KEYS)) > 0 then
-anyRecord = true
-end
-end
-end
-` },
-  { sections: [], source: `local blockKeys = ARGV[2] + 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
-if blockKeys < 0 then
-if tryCall('GET', KEYS[1]) then
-return ''
-end
-end
-local anyBlocked = blockKeys > 0
-if #KEYS == 0 then
-KEYS, block = ARGV, ARGV[#ARGV] + 0
-cell = block - 1 + blockKeys
-elseif anyBlocked then
-anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-end
-for _ = 1, ARGV[3] + 0 do
-local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
-a = a + 2
-local takesPermits = false
-` },
-  { sections: ['joint'], source: `local keys = 0
-` },
+end` },
+  piece8,
+  piece9,
+  piece10,
+  piece11,
+  { sections: [], source: `local takesPermits = false` },
+  { sections: ['joint'], source: `local keys = 0` },
   { sections: [], source: `for c = 1, cells do
-local kind = ARGV[a] + 0
-` },
+local kind = ARGV[a] + 0` },
   { sections: ['joint'], source: `a = a + 1
 local sharing = ARGV[a] + 0
 if sharing < 2 then
@@ -1971,8 +2277,7 @@ head[c] = sharing * c
 else
 head[c] = head[c - 1]
 end
-keyIndex[c] = keys
-` },
+keyIndex[c] = keys` },
   { sections: [], source: `local params = ARGV[a + 1] + 0
 kernel[c], first[c], last[c] = kind, a + 2, a + 1 + params
 a = a + 2 + params
@@ -1981,8 +2286,7 @@ ARGV[p] = ARGV[p] + 0
 end
 if prepare[kind] then
 prepare[kind](c)
-end
-` },
+end` },
   { sections: ['joint'], source: `if head[c] > 0 then
 local first_2, length = head[c], size[kind](c)
 if first_2 == c then
@@ -1990,151 +2294,25 @@ cellsOf[c], endOf[c] = 0, 6
 end
 after[c], bytes[c] = endOf[first_2], length
 cellsOf[first_2], endOf[first_2] = cellsOf[first_2] + 1, endOf[first_2] + length
-end
-` },
+end` },
   { sections: [], source: `if cells == 1 then
 open[kind](c)
 end
 if kind == 5 then
 takesPermits = true
 end
-end
-` },
-  { sections: ['joint'], source: `head[cells + 1] = 0
-` },
-  { sections: ['bans'], source: `local terms = ARGV[a] + 0
-local ban = a + 1
-a = ban + terms
-` },
-  { sections: [], source: `local runs = ARGV[a] + 0
-a = a + 1
-for __2 = 1, runs do
-local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-` },
-  { sections: ['bans'], source: `local isStriking = op >= 32
-if isStriking then
-op = op - 32
-end
-` },
-  { sections: [], source: `local equals = 1
-if op >= 16 then
-op, equals, decisions = op - 16, decisions, 1
-end
-for c = 1, cells do
-costs[c] = ARGV[a + 1 + c] + 0
-needs[c] = costs[c]
-end
-a = a + 2 + cells
-if op >= 8 then
-op = op - 8
-for c = 1, cells do
-needs[c] = ARGV[a - 1 + c] + 0
-end
-a = a + cells
-end
-` },
-  { sections: ['turns'], source: `local asked = op
-` },
-  { sections: [], source: `for __3 = 1, decisions do
-local permitId
-if takesPermits then
-permitId = ARGV[a]
-a = a + 1
-end
-` },
-  { sections: ['bans'], source: `local jitter = a
-if isStriking then
-a = a + 1
-end
-` },
-  { sections: ['turns'], source: `op = asked
-local behindMs, anyWaits, isAdmitted = 0, false, false
-local own, queueOthers, queueLatest, tellsAt = 0, '', 0, 0
-local process, ttlMs = '', 0
-if op <= 2 then
-process = ARGV[a]
-local class, since = 0, 0
-a = a + 1
-if process ~= '' then
-own, class, since, ttlMs = ARGV[a] + 0, ARGV[a + 1] + 0, turnsNow - (ARGV[a + 2] + 0), ARGV[a + 3] + 0
-tellsAt = a + 4
-a = tellsAt + 1 + 2 * (ARGV[tellsAt] + 0)
-a = a + 1 + 2 * (ARGV[a] + 0)
-end
-if anyRecord or process ~= '' then
-local to, own_2 = record + cells - 1, record + own - 1
-local behindMs_2, anyWaits_2, queueOthers_2, queueLatest_2 = 0, false, '', turnsNow
-for k = record, to do
-local others, latest
-local key = KEYS[k]
-local record_2 = redis.pcall('GET', key)
-if type(record_2) == 'table' and not string.match(record_2.err, '^WRONGTYPE') then
-error(record_2.err)
-end
-local others_2, latest_2 = '', turnsNow
-if type(record_2) ~= 'string' or #record_2 % 34 ~= 0 then
-others, latest = others_2, latest_2
-else
-for at = 1, #record_2, 34 do
-local ends = struct.unpack('>I6', record_2, at + 28)
-if ends > turnsNow and string.sub(record_2, at, at + 11) ~= process then
-others_2 = others_2 .. string.sub(record_2, at, at + 33)
-if ends > latest_2 then
-latest_2 = ends
-end
-end
-end
-others, latest = others_2, latest_2
-end
-if others ~= '' then
-anyWaits_2 = true
-end
-if k == own_2 then
-queueOthers_2, queueLatest_2 = others, latest
-end
-for at = 1, #others, 34 do
-local otherClass, otherSince, ends = unpackBytes('>ddI6', others, at + 12)
-if process == '' or otherClass ~= class and otherSince < since then
-behindMs_2 = behindMs_2 > ends - turnsNow and behindMs_2 or ends - turnsNow
-end
-end
-end
-behindMs, anyWaits, queueOthers, queueLatest = behindMs_2, anyWaits_2, queueOthers_2, queueLatest_2
-end
-if behindMs > 0 then
-op = 1
-end
-end
-` },
-  { sections: [], source: `local ends, reason = 0, ''
-elsewhere = false
-if anyBlocked and op <= 2 then
-for b = block, block + identities - 1 do
-local value = tryCall('GET', KEYS[b])
-if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-if not string.match(value.err, 'non local key') then
-error(value.err)
-end
-elsewhere = true
-end
-if type(value) == 'string' then
-local last_2, said = string.match(value, '^(%d+) (.*)$')
-if last_2 and tonumber(last_2) > (now > ends and now or ends) then
-ends, reason = tonumber(last_2), said
-end
-end
-end
-end
-` },
-  { sections: ['bans'], source: `if begun and terms > 0 and op <= 2 then
-local base
-local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base = sub(key, 1, #key - cut) .. names
-if begun[base] and begun[base][1] > ends then
-ends, reason = begun[base][1], begun[base][2]
-end
-end
-` },
+end` },
+  { sections: ['joint'], source: `head[cells + 1] = 0` },
+  piece12,
+  piece13,
+  piece14,
+  piece15,
+  piece16,
+  piece17,
+  piece18,
+  piece19,
+  piece20,
+  piece21,
   { sections: [], source: `if op >= 3 then
 local chargedAt = 0
 if op == 3 then
@@ -2142,8 +2320,7 @@ chargedAt = ARGV[a] + 0
 a = a + 1
 end
 for c = 1, cells do
-local key, kind = KEYS[cell + c], kernel[c]
-` },
+local key, kind = KEYS[cell + c], kernel[c]` },
   { sections: ['joint'], source: `key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
 if joint == c then
 local stored = tryCall('GET', key)
@@ -2165,8 +2342,7 @@ puts, putLife = 0, 0
 tells = storedOf[joint] and #storedOf[joint] > endOf[joint]
 end
 put[mine] = false
-end
-` },
+end` },
   { sections: [], source: `open[kind](c)
 look[kind](key, 0)
 if op == 3 then
@@ -2179,51 +2355,8 @@ else
 renew[kind](key, costs[c], permitId)
 end
 end
-report[kind](key, 0, 1)
-` },
-  { sections: ['joint'], source: `if joint > 0 and head[c + 1] ~= joint then
-local stored = storedOf[joint]
-if puts > 0 and (stored or putLife > 0) then
-if puts < cellsOf[joint] then
-for c_2 = joint, mine do
-if not put[c_2] then
-put[c_2] = stored and sub(stored, after[c_2] + 1, after[c_2] + bytes[c_2]) or rep('\\0', bytes[c_2])
-local joint_refunds_result
-local stored_2, at = storedOf[joint], endOf[joint] + 13 * (c_2 - joint)
-if not stored_2 or #stored_2 <= at then
-joint_refunds_result = ''
-else
-local refunds = sub(stored_2, at + 1, at + 13)
-if refunds == NO_REFUNDS then
-joint_refunds_result = ''
-else
-joint_refunds_result = refunds
-end
-end
-putRefunds[c_2] = joint_refunds_result
-end
-end
-end
-local value = concat(put, '', joint, mine)
-if tells then
-for c_2 = joint, mine do
-value = value .. (putRefunds[c_2] == '' and NO_REFUNDS or putRefunds[c_2])
-end
-end
-local ends_2, expires = now + (1 > putLife and 1 or putLife), stored and unpackBytes('>I6', stored) or 0
-if putLife <= 0 and puts == cellsOf[joint] and not tells then
-call('DEL', key)
-elseif ends_2 <= expires then
-call('SETRANGE', key, '6', value)
-else
-if stored then
-ends_2 = ends_2 + (10000 < putLife and 10000 or putLife)
-end
-call('SET', key, packBytes('>I6', ends_2) .. value, 'PX', ends_2 - now + slack)
-end
-end
-end
-` },
+report[kind](key, 0, 1)` },
+  piece22,
   { sections: [], source: `end
 end
 if ends > 0 then
@@ -2249,14 +2382,11 @@ elseif op < 3 then
 local allowed, possible = true, true
 local admitted = 1
 for c = 1, cells do
-local kind = kernel[c]
-` },
+local kind = kernel[c]` },
   { sections: ['several'], source: `if cells > 1 then
 open[kind](c)
-end
-` },
-  { sections: [], source: `local key = KEYS[cell + c]
-` },
+end` },
+  { sections: [], source: `local key = KEYS[cell + c]` },
   { sections: ['joint'], source: `key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
 if joint == c then
 local stored = tryCall('GET', key)
@@ -2271,8 +2401,7 @@ end
 stored = false
 end
 storedOf[joint] = stored
-end
-` },
+end` },
   { sections: [], source: `local wait = look[kind](key, needs[c])
 if wait ~= 0 or elsewhere then
 allowed = false
@@ -2294,159 +2423,17 @@ more = more or {}
 more[pieces] = piece
 end
 pieces = pieces + 1
-end
-` },
+end` },
   { sections: ['several'], source: `if cells > 1 then
 keep[kind](c)
-end
-` },
-  { sections: [], source: `end
-` },
-  { sections: ['turns'], source: `isAdmitted = allowed and behindMs == 0
-if behindMs > 0 then
-possible = false
-end
-` },
-  { sections: [], source: `if elsewhere then
-local piece = packBytes('B', 3)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else
-` },
-  { sections: ['bans'], source: `local banEnds, banReason = 0, ''
-if isStriking and not allowed and possible then
-local base
-local key, cut, names = KEYS[cell + (ARGV[ban] + 0)], ARGV[ban + 1] + 0, ARGV[ban + 2]
-base = sub(key, 1, #key - cut) .. names
-local marker, jitter_2, p, to = ARGV[ban + 3], ARGV[jitter] + 0, ban + 4, ban + terms - 1
-local after_2, withinMs, forgetAfterMs = ARGV[p] + 0, ARGV[p + 1] + 0, ARGV[p + 2] + 0
-local key_2 = base .. 'strikes'
-local stored = tryCall('GET', key_2)
-local rung, since, strikes = 0, now, ''
-if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
-rung, since = unpackBytes('>BI6', stored)
-strikes = sub(stored, 8)
-else
-if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
-if not string.match(stored.err, 'non local key') then
-error(stored.err)
-end
-elsewhere = true
-end
-end
-local last_2
-if strikes == '' then
-last_2 = now
-else
-last_2 = (unpackBytes('>I6', strikes, #strikes - 7))
-end
-local at
-if last_2 > now and last_2 <= now + withinMs then
-at = last_2
-else
-at = now
-end
-if last_2 > at then
-local kept = ''
-for i = 1, #strikes, 8 do
-local since_2, weight = unpackBytes('>I6I2', strikes, i)
-kept = kept .. packBytes('>I6I2', since_2 < at and since_2 or at, weight)
-end
-strikes = kept
-end
-if at - since >= forgetAfterMs then
-rung = 0
-else
-rung = rung
-end
-local live, count
-local from, units = 1, 0
-for i = 1, #strikes, 8 do
-local since_2, weight = unpackBytes('>I6I2', strikes, i)
-if at - since_2 >= withinMs then
-from = i + 8
-else
-units = units + weight
-end
-end
-live, count = sub(strikes, from), units
-count = count + 1
-local ends_2, reason_2 = 0, ''
-if count < after_2 then
-if rung > 0 then
-since = at > since and at or since
-else
-since = at
-end
-local strikes_2 = live .. packBytes('>I6I2', at, 1)
-local strikes_end_result
-local ends_3 = 0
-if strikes_2 ~= '' then
-local strikes_last_result
-if strikes_2 == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', strikes_2, #strikes_2 - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > since + forgetAfterMs and ends_3 or since + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life = strikes_end_result - now
-if life > 0 then
-call('SET', key_2, packBytes('>BI6', rung, since) .. strikes_2, 'PX', life + slack)
-else
-call('DEL', key_2)
-end
-else
-rung = rung + 1 < to - p - 2 and rung + 1 or to - p - 2
-local life = ARGV[p + 2 + rung] + 0 + jitter_2
-ends_2 = now + life
-reason_2 = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. ''
-local strikes_end_result
-local ends_3 = 0
-if '' ~= '' then
-local strikes_last_result
-if '' == '' then
-strikes_last_result = 0
-else
-strikes_last_result = (unpackBytes('>I6', '', #'' - 7))
-end
-ends_3 = strikes_last_result + withinMs
-end
-if rung > 0 then
-ends_3 = ends_3 > ends_2 + forgetAfterMs and ends_3 or ends_2 + forgetAfterMs
-end
-strikes_end_result = ends_3
-local life_2 = strikes_end_result - now
-if life_2 > 0 then
-call('SET', key_2, packBytes('>BI6', rung, ends_2) .. '', 'PX', life_2 + slack)
-else
-call('DEL', key_2)
-end
-call('SET', base .. 'block', format('%.0f', ends_2) .. ' ' .. reason_2, 'PX', life + slack)
-if marker ~= '' and call('PTTL', marker) <= life + slack then
-call('SET', marker, '1', 'PX', life + slack)
-end
-end
-banEnds, banReason = ends_2, reason_2
-if banEnds > 0 then
-begun = begun or {}
-begun[base] = { banEnds, banReason }
-end
-end
-` },
+end` },
+  piece23,
+  piece24,
+  piece25,
+  piece26,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
-local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
-` },
+local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]` },
   { sections: ['joint'], source: `key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
 if joint > 0 then
 if mine == joint then
@@ -2454,144 +2441,32 @@ puts, putLife = 0, 0
 tells = storedOf[joint] and #storedOf[joint] > endOf[joint]
 end
 put[mine] = false
-end
-` },
-  { sections: [], source: `cost = cost * admitted
-` },
+end` },
+  { sections: [], source: `cost = cost * admitted` },
   { sections: ['several'], source: `if cells > 1 then
 open[kind](c)
 recall[kind](c)
-end
-` },
+end` },
   { sections: [], source: `if charged then
 if cost > 0 and (allowed or kind ~= 5) then
 take[kind](key, cost, permitId)
 end
 elseif op == 0 then
 heal[kind](key)
-end
-` },
-  { sections: ['joint'], source: `if joint > 0 and head[c + 1] ~= joint then
-local stored = storedOf[joint]
-if puts > 0 and (stored or putLife > 0) then
-if puts < cellsOf[joint] then
-for c_2 = joint, mine do
-if not put[c_2] then
-put[c_2] = stored and sub(stored, after[c_2] + 1, after[c_2] + bytes[c_2]) or rep('\\0', bytes[c_2])
-local joint_refunds_result
-local stored_2, at = storedOf[joint], endOf[joint] + 13 * (c_2 - joint)
-if not stored_2 or #stored_2 <= at then
-joint_refunds_result = ''
-else
-local refunds = sub(stored_2, at + 1, at + 13)
-if refunds == NO_REFUNDS then
-joint_refunds_result = ''
-else
-joint_refunds_result = refunds
-end
-end
-putRefunds[c_2] = joint_refunds_result
-end
-end
-end
-local value = concat(put, '', joint, mine)
-if tells then
-for c_2 = joint, mine do
-value = value .. (putRefunds[c_2] == '' and NO_REFUNDS or putRefunds[c_2])
-end
-end
-local ends_2, expires = now + (1 > putLife and 1 or putLife), stored and unpackBytes('>I6', stored) or 0
-if putLife <= 0 and puts == cellsOf[joint] and not tells then
-call('DEL', key)
-elseif ends_2 <= expires then
-call('SETRANGE', key, '6', value)
-else
-if stored then
-ends_2 = ends_2 + (10000 < putLife and 10000 or putLife)
-end
-call('SET', key, packBytes('>I6', ends_2) .. value, 'PX', ends_2 - now + slack)
-end
-end
-end
-` },
-  { sections: [], source: `local outcome = allowed and 1 or 0
-` },
-  { sections: ['bans'], source: `if banEnds == 0 then
-` },
+end` },
+  piece22,
+  { sections: [], source: `local outcome = allowed and 1 or 0` },
+  piece27,
   { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 report[kind](key, needs[c], outcome_2)
-end
-` },
-  { sections: ['bans'], source: `end
-` },
-  { sections: [], source: `end
-` },
-  { sections: ['bans'], source: `if banEnds > 0 then
-local piece = packBytes('>BI7I2', 16, banEnds - now, #banReason) .. banReason
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-end
-` },
-  { sections: [], source: `end
-end
-` },
-  { sections: ['turns'], source: `if asked <= 2 then
-if own > 0 and asked ~= 1 then
-if isAdmitted then
-tellsAt = tellsAt + 1 + 2 * (ARGV[tellsAt] + 0)
-end
-local turns_write_result
-local key, a_2, latest = KEYS[record + own - 1], tellsAt, queueLatest
-local record_2 = queueOthers
-for __4 = 1, ARGV[a_2] do
-local class, aheadMs = ARGV[a_2 + 1], ARGV[a_2 + 2]
-record_2 = record_2 .. process .. struct.pack('>ddI6', class, turnsNow - aheadMs, turnsNow + ttlMs)
-if turnsNow + ttlMs > latest then
-latest = turnsNow + ttlMs
-end
-a_2 = a_2 + 2
-end
-if record_2 == '' then
-redis.call('DEL', key)
-turns_write_result = false
-else
-redis.call('SET', key, record_2, 'PX', string.format('%.0f', latest - turnsNow))
-if waitingMarker ~= '' then
-local ms = latest - turnsNow
-if redis.call('PTTL', waitingMarker) < ms then
-redis.call('SET', waitingMarker, '', 'PX', string.format('%.0f', ms))
-end
-end
-turns_write_result = true
-end
-if turns_write_result then
-anyWaits, isMarked, anyRecord = true, true, true
-end
-end
-local waits = isMarked and 1 or 0
-if anyWaits then
-waits = 2
-end
-local piece = packBytes('>I2B', behindMs < 65535 and behindMs or 65535, waits)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-record = record + cells
-end
-` },
-  { sections: [], source: `block = block + identities
-` },
-  { sections: ['joint'], source: `cell = cell + keys - cells
-` },
+end` },
+  piece28,
+  piece23,
+  piece29,
+  piece30,
+  piece31,
+  { sections: [], source: `block = block + identities` },
+  { sections: ['joint'], source: `cell = cell + keys - cells` },
   { sections: [], source: `cell = cell + cells
 end
 end
@@ -2599,55 +2474,13 @@ end
 if more then
 return reply .. concat(more)
 end
-return reply
-` },
-]
+return reply` },
+] }
 
-export const blockScript: LuaScript = {
-  name: 'block',
-  sha1: 'ab0661778ac332c9217ebdfc60d64a649681875c',
-  source: `local now, slack = tonumber(ARGV[1]), 0
-if now then
-slack = 3600000
-else
-local time = redis.call('TIME')
-now = time[1] * 1000 + math.floor(time[2] / 1000)
-end
-local function rung_keep(key, ends, reason)
-local rung, forgetAfterMs = string.match(reason, '^%z(%d+)/(%d+) ')
-if not rung then return end
-local stored = redis.pcall('GET', key)
-if type(stored) == 'string' and #stored >= 7 and string.byte(stored) >= tonumber(rung) then return end
-redis.call('SET', key, struct.pack('>BI6', rung, ends), 'PX', ends - now + forgetAfterMs + slack)
-end
-local ends = tonumber(ARGV[4] or now + ARGV[2])
-if ends > now then
-redis.call('SET', KEYS[1], string.format('%.0f', ends) .. ' ' .. ARGV[3], 'PX', ends - now + slack)
-if KEYS[2] then rung_keep(KEYS[2], ends, ARGV[3]) end
-end
-return ends
-`,
-}
-
-export const crossSlotsScript: LuaScript = {
-  name: 'cross-slots',
-  sha1: '83ca4415744a5ea6626bb29f7645a4768a7a4849',
-  source: `if not redis.REDIS_VERSION_NUM then return -1 end
-for _, key in ipairs(ARGV) do
-local value = redis.pcall('GET', key)
-if type(value) == 'table' then
-if string.match(value.err, 'non local key') then return 0 end
-return -1
-end
-end
-return 1
-`,
-}
-
-const decideBucketScript: LuaScript = {
-  name: 'decide-bucket',
-  sha1: '43f60939ba16de330941ee12d827cc23c4f239aa',
-  source: `local ARGV, KEYS = ARGV, KEYS
+/** Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back. */
+export const UNIFORM_SCRIPTS: readonly KindScript[] = [
+{ name: 'decide-bucket', kind: 'bucket', isShared: false, isJoint: false, pieces: [
+  { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -2672,25 +2505,12 @@ local newDebtOf
 local newStateOf
 local newLifeOf
 local debt, instant, since, expires, refunds
-local pace, beyond
-local blockKeys = ARGV[2] + 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
-if blockKeys < 0 then
-if tryCall('GET', KEYS[1]) then
-return ''
-end
-end
-local anyBlocked = blockKeys > 0
-if #KEYS == 0 then
-KEYS, block = ARGV, ARGV[#ARGV] + 0
-cell = block - 1 + blockKeys
-elseif anyBlocked then
-anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-end
-for _ = 1, ARGV[3] + 0 do
-local identities = ARGV[a] + 0
-a = a + 2
-local params = ARGV[a + 1] + 0
+local pace, beyond` },
+  piece8,
+  piece9,
+  piece32,
+  piece11,
+  { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
 for p = first, last do
@@ -2698,44 +2518,18 @@ ARGV[p] = ARGV[p] + 0
 end
 newDebtOf = nil
 local p = first
-limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
-local runs = ARGV[a] + 0
-a = a + 1
-for __2 = 1, runs do
-local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-local equals = 1
-if op >= 16 then
-op, equals, decisions = op - 16, decisions, 1
-end
-costs = ARGV[a + 2] + 0
-needs = costs
-a = a + 3
-if op >= 8 then
-op = op - 8
-needs = ARGV[a + 0] + 0
-a = a + 1
-end
-for __3 = 1, decisions do
-local ends, reason = 0, ''
-elsewhere = false
-if anyBlocked and op <= 2 then
-for b = block, block + identities - 1 do
-local value = tryCall('GET', KEYS[b])
-if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-if not string.match(value.err, 'non local key') then
-error(value.err)
-end
-elsewhere = true
-end
-if type(value) == 'string' then
-local last_2, said = string.match(value, '^(%d+) (.*)$')
-if last_2 and tonumber(last_2) > (now > ends and now or ends) then
-ends, reason = tonumber(last_2), said
-end
-end
-end
-end
-if ends > 0 then
+limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]` },
+  piece12,
+  piece13,
+  piece14,
+  piece33,
+  piece16,
+  piece34,
+  piece18,
+  piece19,
+  piece20,
+  piece21,
+  { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
 if pieces == 0 then
@@ -2833,18 +2627,11 @@ more = more or {}
 more[pieces] = piece
 end
 pieces = pieces + 1
-end
-if elsewhere then
-local piece = packBytes('B', 3)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else
-local charged = op ~= 1 and (allowed or op == 2 and possible)
+end` },
+  piece24,
+  piece25,
+  piece26,
+  { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
 if charged then
@@ -2936,50 +2723,17 @@ end
 end
 end
 end
-local outcome = allowed and 1 or 0
-for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-local said = outcome_2
-if refunds ~= '' then
-said = outcome_2 + 4
-end
-if beyond then
-local piece = packBytes('>BI7I6', said, beyond, since < instant and since or instant) .. refunds
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else
-local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-end
-end
-end
-end
-block = block + identities
-cell = cell + 1
-end
-end
-end
-if more then
-return reply .. concat(more)
-end
-return reply
-`,
-}
-
-const decideBucketsScript: LuaScript = {
-  name: 'decide-buckets',
-  sha1: '2059ee89bc5ef57a04db5b4156e5b432d3691eb4',
-  source: `local ARGV, KEYS = ARGV, KEYS
+local outcome = allowed and 1 or 0` },
+  piece27,
+  piece35,
+  piece28,
+  piece29,
+  piece30,
+  piece31,
+  piece36,
+] },
+{ name: 'decide-buckets', kind: 'bucket', isShared: false, isJoint: true, pieces: [
+  { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -3009,25 +2763,12 @@ local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
 local own, limit, windowMs, capacity, stepMs
 local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
 local debt, instant, since, expires, refunds
-local pace, beyond
-local blockKeys = ARGV[2] + 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
-if blockKeys < 0 then
-if tryCall('GET', KEYS[1]) then
-return ''
-end
-end
-local anyBlocked = blockKeys > 0
-if #KEYS == 0 then
-KEYS, block = ARGV, ARGV[#ARGV] + 0
-cell = block - 1 + blockKeys
-elseif anyBlocked then
-anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-end
-for _ = 1, ARGV[3] + 0 do
-local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
-a = a + 2
-local keys = 0
+local pace, beyond` },
+  piece8,
+  piece9,
+  piece10,
+  piece11,
+  { sections: [], source: `local keys = 0
 for c = 1, cells do
 a = a + 1
 local sharing = ARGV[a] + 0
@@ -3059,48 +2800,18 @@ own = c
 limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]
 end
 end
-head[cells + 1] = 0
-local runs = ARGV[a] + 0
-a = a + 1
-for __2 = 1, runs do
-local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-local equals = 1
-if op >= 16 then
-op, equals, decisions = op - 16, decisions, 1
-end
-for c = 1, cells do
-costs[c] = ARGV[a + 1 + c] + 0
-needs[c] = costs[c]
-end
-a = a + 2 + cells
-if op >= 8 then
-op = op - 8
-for c = 1, cells do
-needs[c] = ARGV[a - 1 + c] + 0
-end
-a = a + cells
-end
-for __3 = 1, decisions do
-local ends, reason = 0, ''
-elsewhere = false
-if anyBlocked and op <= 2 then
-for b = block, block + identities - 1 do
-local value = tryCall('GET', KEYS[b])
-if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-if not string.match(value.err, 'non local key') then
-error(value.err)
-end
-elsewhere = true
-end
-if type(value) == 'string' then
-local last_2, said = string.match(value, '^(%d+) (.*)$')
-if last_2 and tonumber(last_2) > (now > ends and now or ends) then
-ends, reason = tonumber(last_2), said
-end
-end
-end
-end
-if ends > 0 then
+head[cells + 1] = 0` },
+  piece12,
+  piece13,
+  piece14,
+  piece15,
+  piece16,
+  piece34,
+  piece18,
+  piece19,
+  piece20,
+  piece21,
+  { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
 if pieces == 0 then
@@ -3270,18 +2981,11 @@ end
 if cells > 1 then
 kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c] = debt, instant, since, expires, refunds, beyond
 end
-end
-if elsewhere then
-local piece = packBytes('B', 3)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else
-local charged = op ~= 1 and (allowed or op == 2 and possible)
+end` },
+  piece24,
+  piece25,
+  piece26,
+  { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, cost = KEYS[cell + c], costs[c]
 key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
@@ -3484,52 +3188,18 @@ call('SET', key, packBytes('>I6', ends_2) .. value, 'PX', ends_2 - now + slack)
 end
 end
 end
-local outcome = allowed and 1 or 0
-for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-local said = outcome_2
-if refunds ~= '' then
-said = outcome_2 + 4
-end
-if beyond then
-local piece = packBytes('>BI7I6', said, beyond, since < instant and since or instant) .. refunds
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else
-local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-end
-end
-end
-end
-end
-block = block + identities
-cell = cell + keys - cells
-cell = cell + cells
-end
-end
-end
-if more then
-return reply .. concat(more)
-end
-return reply
-`,
-}
-
-const decideConcurrencyScript: LuaScript = {
-  name: 'decide-concurrency',
-  sha1: 'a4b9994396ae0367f6668ee698da7e90140a338d',
-  source: `local ARGV, KEYS = ARGV, KEYS
+local outcome = allowed and 1 or 0` },
+  piece27,
+  piece35,
+  piece28,
+  piece23,
+  piece29,
+  piece30,
+  piece31,
+  piece37,
+] },
+{ name: 'decide-concurrency', kind: 'concurrency', isShared: false, isJoint: false, pieces: [
+  { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
 local packBytes = struct.pack
@@ -3551,25 +3221,12 @@ local costs
 local needs
 local limit, ttlMs
 local held, isForeign
-local nowText = format('%.0f', now)
-local blockKeys = ARGV[2] + 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
-if blockKeys < 0 then
-if tryCall('GET', KEYS[1]) then
-return ''
-end
-end
-local anyBlocked = blockKeys > 0
-if #KEYS == 0 then
-KEYS, block = ARGV, ARGV[#ARGV] + 0
-cell = block - 1 + blockKeys
-elseif anyBlocked then
-anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-end
-for _ = 1, ARGV[3] + 0 do
-local identities = ARGV[a] + 0
-a = a + 2
-local takesPermits = false
+local nowText = format('%.0f', now)` },
+  piece8,
+  piece9,
+  piece32,
+  piece11,
+  { sections: [], source: `local takesPermits = false
 local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
@@ -3578,45 +3235,18 @@ ARGV[p] = ARGV[p] + 0
 end
 local p = first
 limit, ttlMs = ARGV[p], ARGV[p + 1]
-takesPermits = true
-local runs = ARGV[a] + 0
-a = a + 1
-for __2 = 1, runs do
-local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-costs = ARGV[a + 2] + 0
-needs = costs
-a = a + 3
-if op >= 8 then
-op = op - 8
-needs = ARGV[a + 0] + 0
-a = a + 1
-end
-for __3 = 1, decisions do
-local permitId
-if takesPermits then
-permitId = ARGV[a]
-a = a + 1
-end
-local ends, reason = 0, ''
-elsewhere = false
-if anyBlocked and op <= 2 then
-for b = block, block + identities - 1 do
-local value = tryCall('GET', KEYS[b])
-if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-if not string.match(value.err, 'non local key') then
-error(value.err)
-end
-elsewhere = true
-end
-if type(value) == 'string' then
-local last_2, said = string.match(value, '^(%d+) (.*)$')
-if last_2 and tonumber(last_2) > (now > ends and now or ends) then
-ends, reason = tonumber(last_2), said
-end
-end
-end
-end
-if ends > 0 then
+takesPermits = true` },
+  piece12,
+  piece13,
+  piece14,
+  piece38,
+  piece16,
+  piece17,
+  piece18,
+  piece19,
+  piece20,
+  piece21,
+  { sections: [], source: `if ends > 0 then
 local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
 reply = reply .. piece
@@ -3658,18 +3288,11 @@ allowed = false
 end
 if wait < 0 then
 possible = false
-end
-if elsewhere then
-local piece = packBytes('B', 3)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else
-local charged = op ~= 1 and (allowed or op == 2 and possible)
+end` },
+  piece24,
+  piece25,
+  piece26,
+  { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 if charged then
 if cost_2 > 0 and allowed then
@@ -3700,8 +3323,9 @@ call('ZADD', key_2, latest, permit)
 end
 end
 end
-local outcome = allowed and 1 or 0
-local cost_3 = needs
+local outcome = allowed and 1 or 0` },
+  piece27,
+  { sections: [], source: `local cost_3 = needs
 local ends_2 = now
 if held > 0 then
 local rank = -1
@@ -3759,25 +3383,15 @@ more = more or {}
 more[pieces] = piece_2
 end
 pieces = pieces + 1
-end
-end
-end
-block = block + identities
-cell = cell + 1
-end
-end
-end
-if more then
-return reply .. concat(more)
-end
-return reply
-`,
-}
-
-const decideCounterScript: LuaScript = {
-  name: 'decide-counter',
-  sha1: '375c1ae6784a7d1e1e2e85c184b517eb017c5ad3',
-  source: `local ARGV, KEYS = ARGV, KEYS
+end` },
+  piece28,
+  piece29,
+  piece30,
+  piece31,
+  piece36,
+] },
+{ name: 'decide-counter', kind: 'counter', isShared: false, isJoint: false, pieces: [
+  { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -3802,25 +3416,12 @@ local most
 local newCountOf
 local newStateOf
 local newLifeOf
-local count, start, since
-local blockKeys = ARGV[2] + 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
-if blockKeys < 0 then
-if tryCall('GET', KEYS[1]) then
-return ''
-end
-end
-local anyBlocked = blockKeys > 0
-if #KEYS == 0 then
-KEYS, block = ARGV, ARGV[#ARGV] + 0
-cell = block - 1 + blockKeys
-elseif anyBlocked then
-anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-end
-for _ = 1, ARGV[3] + 0 do
-local identities = ARGV[a] + 0
-a = a + 2
-local params = ARGV[a + 1] + 0
+local count, start, since` },
+  piece8,
+  piece9,
+  piece32,
+  piece11,
+  { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
 for p = first, last do
@@ -3832,44 +3433,18 @@ limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
 most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
-end
-local runs = ARGV[a] + 0
-a = a + 1
-for __2 = 1, runs do
-local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-local equals = 1
-if op >= 16 then
-op, equals, decisions = op - 16, decisions, 1
-end
-costs = ARGV[a + 2] + 0
-needs = costs
-a = a + 3
-if op >= 8 then
-op = op - 8
-needs = ARGV[a + 0] + 0
-a = a + 1
-end
-for __3 = 1, decisions do
-local ends, reason = 0, ''
-elsewhere = false
-if anyBlocked and op <= 2 then
-for b = block, block + identities - 1 do
-local value = tryCall('GET', KEYS[b])
-if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-if not string.match(value.err, 'non local key') then
-error(value.err)
-end
-elsewhere = true
-end
-if type(value) == 'string' then
-local last_2, said = string.match(value, '^(%d+) (.*)$')
-if last_2 and tonumber(last_2) > (now > ends and now or ends) then
-ends, reason = tonumber(last_2), said
-end
-end
-end
-end
-if ends > 0 then
+end` },
+  piece12,
+  piece13,
+  piece14,
+  piece33,
+  piece16,
+  piece34,
+  piece18,
+  piece19,
+  piece20,
+  piece21,
+  { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
 if pieces == 0 then
@@ -3957,18 +3532,11 @@ more = more or {}
 more[pieces] = piece
 end
 pieces = pieces + 1
-end
-if elsewhere then
-local piece = packBytes('B', 3)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else
-local charged = op ~= 1 and (allowed or op == 2 and possible)
+end` },
+  piece24,
+  piece25,
+  piece26,
+  { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
 if charged then
@@ -4005,35 +3573,17 @@ call('SET', key_2, packBytes('>I7I6', count, start), 'PX', start + windowMs - no
 end
 end
 end
-local outcome = allowed and 1 or 0
-for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-local piece = packBytes('>BI7I6', outcome_2, count, start)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-end
-end
-end
-block = block + identities
-cell = cell + 1
-end
-end
-end
-if more then
-return reply .. concat(more)
-end
-return reply
-`,
-}
-
-const decideCountersScript: LuaScript = {
-  name: 'decide-counters',
-  sha1: '149146cf2bafec9a10d38d0c3f62ca1079dbbd0a',
-  source: `local ARGV, KEYS = ARGV, KEYS
+local outcome = allowed and 1 or 0` },
+  piece27,
+  piece39,
+  piece28,
+  piece29,
+  piece30,
+  piece31,
+  piece36,
+] },
+{ name: 'decide-counters', kind: 'counter', isShared: false, isJoint: true, pieces: [
+  { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -4064,25 +3614,12 @@ local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
 local own, limit, windowMs, byClock
 local most
 local newCountOf, newStateOf, newLifeOf = {}, {}, {}
-local count, start, since
-local blockKeys = ARGV[2] + 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
-if blockKeys < 0 then
-if tryCall('GET', KEYS[1]) then
-return ''
-end
-end
-local anyBlocked = blockKeys > 0
-if #KEYS == 0 then
-KEYS, block = ARGV, ARGV[#ARGV] + 0
-cell = block - 1 + blockKeys
-elseif anyBlocked then
-anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-end
-for _ = 1, ARGV[3] + 0 do
-local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
-a = a + 2
-local keys = 0
+local count, start, since` },
+  piece8,
+  piece9,
+  piece10,
+  piece11,
+  { sections: [], source: `local keys = 0
 for c = 1, cells do
 a = a + 1
 local sharing = ARGV[a] + 0
@@ -4118,48 +3655,18 @@ most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end
 end
 end
-head[cells + 1] = 0
-local runs = ARGV[a] + 0
-a = a + 1
-for __2 = 1, runs do
-local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-local equals = 1
-if op >= 16 then
-op, equals, decisions = op - 16, decisions, 1
-end
-for c = 1, cells do
-costs[c] = ARGV[a + 1 + c] + 0
-needs[c] = costs[c]
-end
-a = a + 2 + cells
-if op >= 8 then
-op = op - 8
-for c = 1, cells do
-needs[c] = ARGV[a - 1 + c] + 0
-end
-a = a + cells
-end
-for __3 = 1, decisions do
-local ends, reason = 0, ''
-elsewhere = false
-if anyBlocked and op <= 2 then
-for b = block, block + identities - 1 do
-local value = tryCall('GET', KEYS[b])
-if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-if not string.match(value.err, 'non local key') then
-error(value.err)
-end
-elsewhere = true
-end
-if type(value) == 'string' then
-local last_2, said = string.match(value, '^(%d+) (.*)$')
-if last_2 and tonumber(last_2) > (now > ends and now or ends) then
-ends, reason = tonumber(last_2), said
-end
-end
-end
-end
-if ends > 0 then
+head[cells + 1] = 0` },
+  piece12,
+  piece13,
+  piece14,
+  piece15,
+  piece16,
+  piece34,
+  piece18,
+  piece19,
+  piece20,
+  piece21,
+  { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
 if pieces == 0 then
@@ -4286,18 +3793,11 @@ end
 if cells > 1 then
 kept1[c], kept2[c], kept3[c] = count, start, since
 end
-end
-if elsewhere then
-local piece = packBytes('B', 3)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else
-local charged = op ~= 1 and (allowed or op == 2 and possible)
+end` },
+  piece24,
+  piece25,
+  piece26,
+  { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, cost = KEYS[cell + c], costs[c]
 key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
@@ -4413,37 +3913,18 @@ call('SET', key, packBytes('>I6', ends_2) .. value, 'PX', ends_2 - now + slack)
 end
 end
 end
-local outcome = allowed and 1 or 0
-for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-local piece = packBytes('>BI7I6', outcome_2, count, start)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-end
-end
-end
-end
-block = block + identities
-cell = cell + keys - cells
-cell = cell + cells
-end
-end
-end
-if more then
-return reply .. concat(more)
-end
-return reply
-`,
-}
-
-const decideLogScript: LuaScript = {
-  name: 'decide-log',
-  sha1: 'ac1b4a7301b48abfdcb76c038b5ae33412d6b992',
-  source: `local ARGV, KEYS = ARGV, KEYS
+local outcome = allowed and 1 or 0` },
+  piece27,
+  piece39,
+  piece28,
+  piece23,
+  piece29,
+  piece30,
+  piece31,
+  piece37,
+] },
+{ name: 'decide-log', kind: 'log', isShared: false, isJoint: false, pieces: [
+  { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -4477,25 +3958,12 @@ local knownCountOf
 local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
-local stampedAt, stamp = nil, ''
-local blockKeys = ARGV[2] + 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
-if blockKeys < 0 then
-if tryCall('GET', KEYS[1]) then
-return ''
-end
-end
-local anyBlocked = blockKeys > 0
-if #KEYS == 0 then
-KEYS, block = ARGV, ARGV[#ARGV] + 0
-cell = block - 1 + blockKeys
-elseif anyBlocked then
-anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-end
-for _ = 1, ARGV[3] + 0 do
-local identities = ARGV[a] + 0
-a = a + 2
-local params_2 = ARGV[a + 1] + 0
+local stampedAt, stamp = nil, ''` },
+  piece8,
+  piece9,
+  piece32,
+  piece11,
+  { sections: [], source: `local params_2 = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params_2
 a = a + 2 + params_2
 for p = first, last do
@@ -4521,44 +3989,18 @@ if width == 4 then
 modulus, limitFormat = 4294967296, '>I6BI4'
 else
 modulus, limitFormat = 281474976710656, '>I6BI6'
-end
-local runs = ARGV[a] + 0
-a = a + 1
-for __2 = 1, runs do
-local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-local equals = 1
-if op >= 16 then
-op, equals, decisions = op - 16, decisions, 1
-end
-costs = ARGV[a + 2] + 0
-needs = costs
-a = a + 3
-if op >= 8 then
-op = op - 8
-needs = ARGV[a + 0] + 0
-a = a + 1
-end
-for __3 = 1, decisions do
-local ends, reason = 0, ''
-elsewhere = false
-if anyBlocked and op <= 2 then
-for b = block, block + identities - 1 do
-local value = tryCall('GET', KEYS[b])
-if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-if not string.match(value.err, 'non local key') then
-error(value.err)
-end
-elsewhere = true
-end
-if type(value) == 'string' then
-local last_2, said = string.match(value, '^(%d+) (.*)$')
-if last_2 and tonumber(last_2) > (now > ends and now or ends) then
-ends, reason = tonumber(last_2), said
-end
-end
-end
-end
-if ends > 0 then
+end` },
+  piece12,
+  piece13,
+  piece14,
+  piece33,
+  piece16,
+  piece34,
+  piece18,
+  piece19,
+  piece20,
+  piece21,
+  { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
 if pieces == 0 then
@@ -4785,18 +4227,11 @@ more = more or {}
 more[pieces] = piece
 end
 pieces = pieces + 1
-end
-if elsewhere then
-local piece = packBytes('B', 3)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else
-local charged = op ~= 1 and (allowed or op == 2 and possible)
+end` },
+  piece24,
+  piece25,
+  piece26,
+  { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
 if charged then
@@ -5116,8 +4551,9 @@ log_advanceAll(key_2, instant, true)
 end
 end
 end
-local outcome = allowed and 1 or 0
-for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+local outcome = allowed and 1 or 0` },
+  piece27,
+  { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local cost_3 = needs
 local latest = newest and newest + 1 or 0
 if outcome_2 == 1 then
@@ -5233,25 +4669,15 @@ more[pieces] = piece_2
 end
 pieces = pieces + 1
 end
-end
-end
-end
-block = block + identities
-cell = cell + 1
-end
-end
-end
-if more then
-return reply .. concat(more)
-end
-return reply
-`,
-}
-
-const decideLogsScript: LuaScript = {
-  name: 'decide-logs',
-  sha1: '33636e02b9e5699944c17098381d7987ee7a25da',
-  source: `local ARGV, KEYS = ARGV, KEYS
+end` },
+  piece28,
+  piece29,
+  piece30,
+  piece31,
+  piece36,
+] },
+{ name: 'decide-logs', kind: 'log', isShared: true, isJoint: false, pieces: [
+  { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -5283,25 +4709,12 @@ local headOf, knownOf, knownCountOf = {}, {}, {}
 local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
-local stampedAt, stamp = nil, ''
-local blockKeys = ARGV[2] + 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
-if blockKeys < 0 then
-if tryCall('GET', KEYS[1]) then
-return ''
-end
-end
-local anyBlocked = blockKeys > 0
-if #KEYS == 0 then
-KEYS, block = ARGV, ARGV[#ARGV] + 0
-cell = block - 1 + blockKeys
-elseif anyBlocked then
-anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-end
-for _ = 1, ARGV[3] + 0 do
-local identities = ARGV[a] + 0
-a = a + 2
-local params_2 = ARGV[a + 1] + 0
+local stampedAt, stamp = nil, ''` },
+  piece8,
+  piece9,
+  piece32,
+  piece11,
+  { sections: [], source: `local params_2 = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params_2
 a = a + 2 + params_2
 for p = first, last do
@@ -5327,44 +4740,18 @@ if width == 4 then
 modulus, limitFormat = 4294967296, '>I6BI4'
 else
 modulus, limitFormat = 281474976710656, '>I6BI6'
-end
-local runs = ARGV[a] + 0
-a = a + 1
-for __2 = 1, runs do
-local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-local equals = 1
-if op >= 16 then
-op, equals, decisions = op - 16, decisions, 1
-end
-costs = ARGV[a + 2] + 0
-needs = costs
-a = a + 3
-if op >= 8 then
-op = op - 8
-needs = ARGV[a + 0] + 0
-a = a + 1
-end
-for __3 = 1, decisions do
-local ends, reason = 0, ''
-elsewhere = false
-if anyBlocked and op <= 2 then
-for b = block, block + identities - 1 do
-local value = tryCall('GET', KEYS[b])
-if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-if not string.match(value.err, 'non local key') then
-error(value.err)
-end
-elsewhere = true
-end
-if type(value) == 'string' then
-local last_2, said = string.match(value, '^(%d+) (.*)$')
-if last_2 and tonumber(last_2) > (now > ends and now or ends) then
-ends, reason = tonumber(last_2), said
-end
-end
-end
-end
-if ends > 0 then
+end` },
+  piece12,
+  piece13,
+  piece14,
+  piece33,
+  piece16,
+  piece34,
+  piece18,
+  piece19,
+  piece20,
+  piece21,
+  { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
 if pieces == 0 then
@@ -5601,18 +4988,11 @@ more = more or {}
 more[pieces] = piece
 end
 pieces = pieces + 1
-end
-if elsewhere then
-local piece = packBytes('B', 3)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else
-local charged = op ~= 1 and (allowed or op == 2 and possible)
+end` },
+  piece24,
+  piece25,
+  piece26,
+  { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
 if charged then
@@ -5994,8 +5374,9 @@ log_advanceAll(key_2, instant, true)
 end
 end
 end
-local outcome = allowed and 1 or 0
-for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+local outcome = allowed and 1 or 0` },
+  piece27,
+  { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local cost_3 = needs
 local latest = newest and newest + 1 or 0
 if outcome_2 == 1 then
@@ -6126,25 +5507,15 @@ end
 pieces = pieces + 1
 end
 end
-end
-end
-end
-block = block + identities
-cell = cell + 1
-end
-end
-end
-if more then
-return reply .. concat(more)
-end
-return reply
-`,
-}
-
-const decideSegmentsScript: LuaScript = {
-  name: 'decide-segments',
-  sha1: 'e9697ad6e608a98c7f4ed33e877720d3089dca39',
-  source: `local ARGV, KEYS = ARGV, KEYS
+end` },
+  piece28,
+  piece29,
+  piece30,
+  piece31,
+  piece36,
+] },
+{ name: 'decide-segments', kind: 'segments', isShared: false, isJoint: false, pieces: [
+  { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -6169,25 +5540,12 @@ local withRefusals, most
 local widthOf
 local counterOf
 local mostOf
-local counts, total, segment, offset, instant, newest
-local blockKeys = ARGV[2] + 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
-if blockKeys < 0 then
-if tryCall('GET', KEYS[1]) then
-return ''
-end
-end
-local anyBlocked = blockKeys > 0
-if #KEYS == 0 then
-KEYS, block = ARGV, ARGV[#ARGV] + 0
-cell = block - 1 + blockKeys
-elseif anyBlocked then
-anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-end
-for _ = 1, ARGV[3] + 0 do
-local identities = ARGV[a] + 0
-a = a + 2
-local params = ARGV[a + 1] + 0
+local counts, total, segment, offset, instant, newest` },
+  piece8,
+  piece9,
+  piece32,
+  piece11,
+  { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
 for p = first, last do
@@ -6216,40 +5574,18 @@ end
 withRefusals = edge >= 4
 if withRefusals then
 edge = edge - 4
-end
-local runs = ARGV[a] + 0
-a = a + 1
-for __2 = 1, runs do
-local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0
-costs = ARGV[a + 2] + 0
-needs = costs
-a = a + 3
-if op >= 8 then
-op = op - 8
-needs = ARGV[a + 0] + 0
-a = a + 1
-end
-for __3 = 1, decisions do
-local ends, reason = 0, ''
-elsewhere = false
-if anyBlocked and op <= 2 then
-for b = block, block + identities - 1 do
-local value = tryCall('GET', KEYS[b])
-if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-if not string.match(value.err, 'non local key') then
-error(value.err)
-end
-elsewhere = true
-end
-if type(value) == 'string' then
-local last_2, said = string.match(value, '^(%d+) (.*)$')
-if last_2 and tonumber(last_2) > (now > ends and now or ends) then
-ends, reason = tonumber(last_2), said
-end
-end
-end
-end
-if ends > 0 then
+end` },
+  piece12,
+  piece13,
+  piece14,
+  piece38,
+  piece16,
+  piece34,
+  piece18,
+  piece19,
+  piece20,
+  piece21,
+  { sections: [], source: `if ends > 0 then
 local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
 reply = reply .. piece
@@ -6363,18 +5699,11 @@ allowed = false
 end
 if wait < 0 then
 possible = false
-end
-if elsewhere then
-local piece = packBytes('B', 3)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else
-local charged = op ~= 1 and (allowed or op == 2 and possible)
+end` },
+  piece24,
+  piece25,
+  piece26,
+  { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 if charged then
 if cost_2 > 0 then
@@ -6484,8 +5813,9 @@ call('DEL', key_2)
 end
 end
 end
-local outcome = allowed and 1 or 0
-local cost_3 = needs
+local outcome = allowed and 1 or 0` },
+  piece27,
+  { sections: [], source: `local cost_3 = needs
 local window_edgeUnits_result
 local count = (unpackBytes(counter, counts, segments * width + 1))
 if edge == 0 then
@@ -6639,25 +5969,19 @@ more = more or {}
 more[pieces] = piece_2
 end
 pieces = pieces + 1
-end
-end
-end
-block = block + identities
-cell = cell + 1
-end
-end
-end
-if more then
-return reply .. concat(more)
-end
-return reply
-`,
-}
+end` },
+  piece28,
+  piece29,
+  piece30,
+  piece31,
+  piece36,
+] },
+]
 
-const oneBucketScript: LuaScript = {
-  name: 'one-bucket',
-  sha1: 'cb9c1afe0bc318ae7d3475ad077bbc1f86cd7909',
-  source: `local given, KEYS = ARGV, KEYS
+/** Scripts for one charge of one cell, but for the line that declares its parameters. */
+export const ONE_SCRIPTS: readonly KindScript[] = [
+{ name: 'one-bucket', kind: 'bucket', isShared: false, isJoint: false, pieces: [
+  { sections: [], source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -6681,8 +6005,9 @@ local debt, instant, since, expires, refunds
 local pace, beyond
 if tryCall('GET', KEYS[1]) then
 return ''
-end
-local cost, key = (given[1] or 1) + 0, KEYS[2]
+end` },
+  piece40,
+  { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 newDebtOf = nil
 limit, windowMs, capacity, stepMs = ARGV1, ARGV2, ARGV3, ARGV4
 local outcome = 0
@@ -6837,15 +6162,12 @@ reply = reply .. piece
 else
 local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
 reply = reply .. piece
-end
-return reply
-`,
-}
-
-const oneConcurrencyScript: LuaScript = {
-  name: 'one-concurrency',
-  sha1: '851def6de230dc9cadb32c4f95450e42f9baa2f9',
-  source: `local given, KEYS = ARGV, KEYS
+end` },
+  piece41,
+  piece42,
+] },
+{ name: 'one-concurrency', kind: 'concurrency', isShared: false, isJoint: false, pieces: [
+  { sections: [], source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, min = redis.call, math.floor, math.min
 local packBytes = struct.pack
@@ -6866,8 +6188,9 @@ local held, isForeign
 local nowText = format('%.0f', now)
 if tryCall('GET', KEYS[1]) then
 return ''
-end
-local cost, key = (given[1] or 1) + 0, KEYS[2]
+end` },
+  piece40,
+  { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 limit, ttlMs = ARGV1, ARGV2
 local outcome = 0
 local look_result
@@ -6967,15 +6290,12 @@ end
 end
 local piece_2 = packBytes('>I7I7', wait + 1, room + 1)
 reply = reply .. piece_2
-end
-return reply
-`,
-}
-
-const oneCounterScript: LuaScript = {
-  name: 'one-counter',
-  sha1: 'b3e6bb40b4336ddd3f9bff8b80d9c596e1fc3b2b',
-  source: `local given, KEYS = ARGV, KEYS
+end` },
+  piece41,
+  piece42,
+] },
+{ name: 'one-counter', kind: 'counter', isShared: false, isJoint: false, pieces: [
+  { sections: [], source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -6999,8 +6319,9 @@ local newLifeOf
 local count, start, since
 if tryCall('GET', KEYS[1]) then
 return ''
-end
-local cost, key = (given[1] or 1) + 0, KEYS[2]
+end` },
+  piece40,
+  { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 newCountOf = nil
 limit, windowMs, byClock = ARGV1, ARGV2, ARGV4 == 1
 most = limit
@@ -7085,15 +6406,12 @@ end
 end
 end
 local piece = packBytes('>BI7I6', outcome, count, start)
-reply = reply .. piece
-return reply
-`,
-}
-
-const oneLogScript: LuaScript = {
-  name: 'one-log',
-  sha1: 'ccd528e3b219187d107526fa4771a53b5b0bb32f',
-  source: `local given, KEYS = ARGV, KEYS
+reply = reply .. piece` },
+  piece41,
+  piece42,
+] },
+{ name: 'one-log', kind: 'log', isShared: false, isJoint: false, pieces: [
+  { sections: [], source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -7126,8 +6444,9 @@ local source, chunk, chunkFrom
 local stampedAt, stamp = nil, ''
 if tryCall('GET', KEYS[1]) then
 return ''
-end
-local cost, key = (given[1] or 1) + 0, KEYS[2]
+end` },
+  piece40,
+  { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 if ARGV2 <= 4294967296 then
 widthOf, entryOf = 4, '>I4'
 else
@@ -7736,15 +7055,12 @@ wait_2 = wait_2 + instant - now
 end
 local piece_2 = packBytes('>I4I7I7', total - (headOf or total), wait_2 + 1, fewer + 1)
 reply = reply .. piece_2
-end
-return reply
-`,
-}
-
-const oneLogsScript: LuaScript = {
-  name: 'one-logs',
-  sha1: 'a8ef09df647fcbfe03f07748a4bfaaafd1acecba',
-  source: `local given, KEYS = ARGV, KEYS
+end` },
+  piece41,
+  piece42,
+] },
+{ name: 'one-logs', kind: 'log', isShared: true, isJoint: false, pieces: [
+  { sections: [], source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -7966,8 +7282,9 @@ return wait
 end
 if tryCall('GET', KEYS[1]) then
 return ''
-end
-local cost, key = (given[1] or 1) + 0, KEYS[2]
+end` },
+  piece40,
+  { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 if ARGV[2] <= 4294967296 then
 widthOf, entryOf = 4, '>I4'
 else
@@ -8470,15 +7787,12 @@ end
 local piece_2 = packBytes('>I4I7I7', total - (headOf[l] or total), wait + 1, fewer + 1)
 reply = reply .. piece_2
 end
-end
-return reply
-`,
-}
-
-const oneSegmentsScript: LuaScript = {
-  name: 'one-segments',
-  sha1: 'cf55eeaa77b47d6c0b8dcacf42e307169d6b3e11',
-  source: `local given, KEYS = ARGV, KEYS
+end` },
+  piece41,
+  piece42,
+] },
+{ name: 'one-segments', kind: 'segments', isShared: false, isJoint: false, pieces: [
+  { sections: [], source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
@@ -8502,8 +7816,9 @@ local mostOf
 local counts, total, segment, offset, instant, newest
 if tryCall('GET', KEYS[1]) then
 return ''
-end
-local cost, key = (given[1] or 1) + 0, KEYS[2]
+end` },
+  piece40,
+  { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 local bytes, top, limit_2 = 1, 256, ARGV1
 if ARGV4 >= 8 then
 bytes = limit_2 > 2147483647 and 7 or 4
@@ -8870,8 +8185,50 @@ segments_wait_result_2 = wait_3
 end
 local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
 reply = reply .. piece_2
+end` },
+  piece41,
+  piece42,
+] },
+]
+
+export const blockScript: LuaScript = {
+  name: 'block',
+  sha1: 'ab0661778ac332c9217ebdfc60d64a649681875c',
+  source: `local now, slack = tonumber(ARGV[1]), 0
+if now then
+slack = 3600000
+else
+local time = redis.call('TIME')
+now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-return reply
+local function rung_keep(key, ends, reason)
+local rung, forgetAfterMs = string.match(reason, '^%z(%d+)/(%d+) ')
+if not rung then return end
+local stored = redis.pcall('GET', key)
+if type(stored) == 'string' and #stored >= 7 and string.byte(stored) >= tonumber(rung) then return end
+redis.call('SET', key, struct.pack('>BI6', rung, ends), 'PX', ends - now + forgetAfterMs + slack)
+end
+local ends = tonumber(ARGV[4] or now + ARGV[2])
+if ends > now then
+redis.call('SET', KEYS[1], string.format('%.0f', ends) .. ' ' .. ARGV[3], 'PX', ends - now + slack)
+if KEYS[2] then rung_keep(KEYS[2], ends, ARGV[3]) end
+end
+return ends
+`,
+}
+
+export const crossSlotsScript: LuaScript = {
+  name: 'cross-slots',
+  sha1: '83ca4415744a5ea6626bb29f7645a4768a7a4849',
+  source: `if not redis.REDIS_VERSION_NUM then return -1 end
+for _, key in ipairs(ARGV) do
+local value = redis.pcall('GET', key)
+if type(value) == 'table' then
+if string.match(value.err, 'non local key') then return 0 end
+return -1
+end
+end
+return 1
 `,
 }
 
@@ -9534,12 +8891,11 @@ return reply
 
 export const strikeScript: LuaScript = {
   name: 'strike',
-  sha1: 'bcbd0ced9cfd1a5090bff38f669161e4f0090494',
+  sha1: 'a365079e33f45c6885d01d4039e6a10ef8826d97',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
-local packBytes, unpackBytes = struct.pack, struct.unpack
-local sub, format = string.sub, string.format
+local packBytes = struct.pack
 local function number(i)
 return ARGV[i] + 0
 end
@@ -9562,12 +8918,12 @@ return at > now + horizonMs
 end
 local function strikes_last(strikes, now)
 if strikes == '' then return now end
-return (unpackBytes('>I6', strikes, #strikes - 7))
+return (struct.unpack('>I6', strikes, #strikes - 7))
 end
 local function strikes_until(strikes, at)
 local kept = ''
 for i = 1, #strikes, 8 do
-local since, weight = unpackBytes('>I6I2', strikes, i)
+local since, weight = struct.unpack('>I6I2', strikes, i)
 kept = kept .. packBytes('>I6I2', min(since, at), weight)
 end
 return kept
@@ -9575,10 +8931,10 @@ end
 local function strikes_live(strikes, at, withinMs)
 local from, units = 1, 0
 for i = 1, #strikes, 8 do
-local since, weight = unpackBytes('>I6I2', strikes, i)
+local since, weight = struct.unpack('>I6I2', strikes, i)
 if at - since >= withinMs then from = i + 8 else units = units + weight end
 end
-return sub(strikes, from), units
+return string.sub(strikes, from), units
 end
 local function strikes_rung(rung, since, at, forgetAfterMs)
 if at - since >= forgetAfterMs then return 0 end
@@ -9591,7 +8947,7 @@ if rung > 0 then ends = max(ends, since + forgetAfterMs) end
 return ends
 end
 local function strikes_base(key, cut, names)
-return sub(key, 1, #key - cut) .. names
+return string.sub(key, 1, -1 - cut) .. names
 end
 local function strikes_write(key, rung, since, strikes, withinMs, forgetAfterMs)
 local life = strikes_end(rung, since, strikes, withinMs, forgetAfterMs) - now
@@ -9607,8 +8963,8 @@ local key = base .. 'strikes'
 local stored = tryCall('GET', key)
 local rung, since, strikes = 0, now, ''
 if stored and #stored >= 7 and floor((#stored - 7) / 8) * 8 == #stored - 7 then
-rung, since = unpackBytes('>BI6', stored)
-strikes = sub(stored, 8)
+rung, since = struct.unpack('>BI6', stored)
+strikes = string.sub(stored, 8)
 else
 requireRead(stored)
 end
@@ -9626,9 +8982,9 @@ else
 rung = min(rung + 1, to - p - 2)
 local life = number(p + 2 + rung) + jitter
 ends = now + life
-reason = '\\0' .. format('%.0f', rung) .. ' ' .. format('%.0f', count) .. ' ' .. note
+reason = '\\0' .. string.format('%.0f', rung) .. ' ' .. string.format('%.0f', count) .. ' ' .. note
 strikes_write(key, rung, ends, '', withinMs, forgetAfterMs)
-call('SET', base .. 'block', format('%.0f', ends) .. ' ' .. reason, 'PX', life + slack)
+call('SET', base .. 'block', string.format('%.0f', ends) .. ' ' .. reason, 'PX', life + slack)
 if marker ~= '' and call('PTTL', marker) <= life + slack then call('SET', marker, '1', 'PX', life + slack) end
 end
 return ends, reason
@@ -9646,7 +9002,7 @@ if weight == 0 then
 local stored = tryCall('GET', KEYS[1])
 requireRead(stored)
 if type(stored) == 'string' and #stored >= 7 then
-local rung, since = unpackBytes('>BI6', stored)
+local rung, since = struct.unpack('>BI6', stored)
 strikes_write(KEYS[1], rung, since, '', number(7), number(8))
 end
 elseif ends == 0 then
@@ -9654,7 +9010,7 @@ local base = strikes_base(KEYS[1], #'strikes', '')
 ends, reason = strikes_strike(base, KEYS[lastBlock + 1] or '', weight, number(3), ARGV[4], 6, #ARGV)
 if ends > 0 then begun = '1' end
 end
-return { format('%.0f', now), format('%.0f', ends), reason, begun }
+return { string.format('%.0f', now), string.format('%.0f', ends), reason, begun }
 `,
 }
 
@@ -9701,25 +9057,3 @@ local others, latest = turns_others(KEYS[1], ARGV[1])
 turns_write(KEYS[1], ARGV[1], ARGV[2], ARGV[3], 4, others, latest)
 `,
 }
-
-/** Scripts for batches whose plans have one cell each, all of one kind, and which give nothing back. */
-export const UNIFORM_SCRIPTS: readonly KindScript[] = [
-  { kind: 'bucket', isShared: false, isJoint: false, script: decideBucketScript },
-  { kind: 'bucket', isShared: false, isJoint: true, script: decideBucketsScript },
-  { kind: 'concurrency', isShared: false, isJoint: false, script: decideConcurrencyScript },
-  { kind: 'counter', isShared: false, isJoint: false, script: decideCounterScript },
-  { kind: 'counter', isShared: false, isJoint: true, script: decideCountersScript },
-  { kind: 'log', isShared: false, isJoint: false, script: decideLogScript },
-  { kind: 'log', isShared: true, isJoint: false, script: decideLogsScript },
-  { kind: 'segments', isShared: false, isJoint: false, script: decideSegmentsScript },
-]
-
-/** Scripts for one charge of one cell, but for the line that declares its parameters. */
-export const ONE_SCRIPTS: readonly KindScript[] = [
-  { kind: 'bucket', isShared: false, isJoint: false, script: oneBucketScript },
-  { kind: 'concurrency', isShared: false, isJoint: false, script: oneConcurrencyScript },
-  { kind: 'counter', isShared: false, isJoint: false, script: oneCounterScript },
-  { kind: 'log', isShared: false, isJoint: false, script: oneLogScript },
-  { kind: 'log', isShared: true, isJoint: false, script: oneLogsScript },
-  { kind: 'segments', isShared: false, isJoint: false, script: oneSegmentsScript },
-]
