@@ -1,7 +1,8 @@
 import { folded, type PathPiece, pathPieces, plainSegments, tooMany } from './path-pieces.js'
 
 interface Node {
-  readonly index: number
+  /** The position of a reading that has reached it. */
+  readonly place: Place
   readonly parent: Node | undefined
   readonly next: Map<string, Node>
   /** The node of a segment that may be anything. */
@@ -22,8 +23,6 @@ const BELOW_BITS = 10
 
 /** The position of a reading: at a node, or a number of segments below it, where no pattern continues. */
 type Place = number
-
-const placeAt = ({ index }: Node): Place => index * 2 ** BELOW_BITS
 
 /**
  * Patterns of paths as a tree of segments: `*` and `:name` match any segment, `**` at the end any number of segments.
@@ -81,7 +80,7 @@ export class PathTree {
     // A dot segment at the end leaves a slash there: `/a/b/..` is `/a/`.
     const pieces = given.some(({ text }) => text === '.' || text === '..') ? withSlash(given) : given
     const reached = new Set([this.#root])
-    const places: (Place[] | undefined)[] = [[placeAt(this.#root)]]
+    const places: (Place[] | undefined)[] = [[this.#root.place]]
     const placesAt = (i: number) => {
       places[i] ??= []
       return places[i] as Place[]
@@ -117,32 +116,35 @@ export class PathTree {
     }
     for (const node of reached) found.push(...node.rest)
     for (const place of placesAt(pieces.length)) {
-      const node = this.#nodes[place >>> BELOW_BITS] as Node
-      if (place === placeAt(node)) found.push(...node.ends)
+      const node = this.#nodeAt(place)
+      if (place === node.place) found.push(...node.ends)
     }
   }
 
   /** Adds to `to` every place to which a segment may lead from the given places. */
   #read(from: readonly Place[], segment: string, climbs: boolean, to: Place[], reached: Set<Node>): void {
-    // The places are few.
-    const add = (place: Place) => to.includes(place) || to.push(place)
+    const isEmpty = segment === '' || segment === '.'
+    const isLong = segment.length > this.#longest
     for (const place of from) {
-      const node = this.#nodes[place >>> BELOW_BITS] as Node
-      const isBelow = place !== placeAt(node)
-      if (segment === '' || segment === '.') add(place)
-      else if (segment === '..') add(isBelow ? place - 1 : placeAt(node.parent ?? node))
-      const next = isBelow || segment.length > this.#longest ? undefined : node.next.get(segment)
+      const node = this.#nodeAt(place)
+      const isBelow = place !== node.place
+      if (isEmpty) addPlace(place, to)
+      else if (segment === '..') addPlace(isBelow ? place - 1 : (node.parent ?? node).place, to)
+      const next = isBelow || isLong ? undefined : node.next.get(segment)
       const any = isBelow ? undefined : node.any
-      if (next) add(placeAt(next))
-      if (any) add(placeAt(any))
-      if (next) reached.add(next)
-      if (any) reached.add(any)
-      if (climbs && !next && !any) add(place + 1)
+      if (next) reach(next, to, reached)
+      if (any) reach(any, to, reached)
+      if (climbs && !next && !any) addPlace(place + 1, to)
     }
   }
 
+  #nodeAt(place: Place): Node {
+    return this.#nodes[place >>> BELOW_BITS] as Node
+  }
+
   #newNode(parent: Node | undefined): Node {
-    const node: Node = { index: this.#nodes.length, parent, next: new Map(), any: undefined, ends: [], rest: [] }
+    const place = this.#nodes.length << BELOW_BITS
+    const node: Node = { place, parent, next: new Map(), any: undefined, ends: [], rest: [] }
     this.#nodes.push(node)
     return node
   }
@@ -156,6 +158,17 @@ export class PathTree {
     }
     return next
   }
+}
+
+function reach(node: Node, to: Place[], reached: Set<Node>): void {
+  addPlace(node.place, to)
+  if (node.rest.length > 0) reached.add(node)
+}
+
+/** Adds a place once: they are few, and the same one is mostly among the last. */
+function addPlace(place: Place, to: Place[]): void {
+  for (let i = to.length - 1; i >= 0; i--) if (to[i] === place) return
+  to.push(place)
 }
 
 function withSlash(pieces: readonly PathPiece[]): PathPiece[] {
