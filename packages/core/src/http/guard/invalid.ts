@@ -17,7 +17,7 @@ export type InvalidOption = 'reject' | 'pass'
 const WARN_AGAIN_MS = 60_000
 const TITLES = { 400: 'Bad Request', 401: 'Unauthorized' } as const
 
-/** An error for the framework's error handler. Its message may be sent to clients; the fault is its cause. */
+/** An error for the framework's error handler. Its message may be sent to clients; the error with the fault is its cause. */
 class InvalidRequest extends SluiceError {
   readonly status: number
   readonly statusCode: number
@@ -25,7 +25,7 @@ class InvalidRequest extends SluiceError {
   readonly expose = true
   readonly headers: Readonly<Record<string, string>>
 
-  constructor(cause: RequestFault, status: 400 | 401, headers: readonly HeaderField[]) {
+  constructor(cause: SluiceError, status: 400 | 401, headers: readonly HeaderField[]) {
     super(cause.code, TITLES[status], { cause })
     this.status = status
     this.statusCode = status
@@ -55,59 +55,61 @@ export function invalidRequests<Request>(
   )
   const needsRoute = keys.some((key) => kindOf(key) === 'route')
   const ofKeys = keys.find((key) => key?.challenge !== undefined)?.challenge
-  const warn = warnEachMinute(warnings, reports ? 'was not limited' : 'was refused')
+  const warn = warnEachMinute(where, warnings, reports ? 'was not limited' : 'was refused')
 
   return (thrown, units, context) => {
-    const error = named(thrown, where)
-    const fault = faultIn(error, units)
+    const fault = faultIn(thrown, units)
     const isUnrouted = needsRoute && context.route === undefined
-    if (!fault || (isUnrouted && fault.fault === 'missing key')) throw error
+    if (!fault || (isUnrouted && fault === 'missing key')) throw named(thrown, where)
     // A limiter that only reports refuses nothing, and does not count these requests.
     if (!reports && isGone(context.response)) {
       // Earlier limiters have no handler to wait for either.
       void releasePermits(context.response)
       return ENDED
     }
-    warn(fault)
+    warn(fault, thrown as SluiceError)
     if (reports) return SKIPPED
-    const challenge = fault.fault === 'missing key' ? ofKeys : undefined
+    const challenge = fault === 'missing key' ? ofKeys : undefined
     const status = challenge === undefined ? 400 : 401
     const authenticate: HeaderField[] = challenge === undefined ? [] : [['WWW-Authenticate', challenge]]
-    if (passes) throw new InvalidRequest(fault, status, authenticate)
+    if (passes) throw new InvalidRequest(named(thrown, where) as SluiceError, status, authenticate)
     return replyOutcome(problemReply(status, TITLES[status], undefined, authenticate))
   }
 }
 
 /** The request's fault; undefined where the request did not cause the error. */
-function faultIn(error: unknown, units: unknown): RequestFault | undefined {
+function faultIn(error: unknown, units: unknown): Fault | undefined {
+  if (error instanceof RequestFault) return error.fault
   // A number was computed from the request. Any other value is a mistake in the function.
-  if (error instanceof SluiceError && error.code === 'INVALID_COST' && typeof units === 'number') {
-    return new RequestFault('wrong cost', error.message, { cause: error })
-  }
-  return error instanceof RequestFault ? error : undefined
+  const isCost = error instanceof SluiceError && error.code === 'INVALID_COST' && typeof units === 'number'
+  return isCost ? 'wrong cost' : undefined
 }
 
-/** Adds the limiter's name, which a key function does not know. */
+/** Adds the limiter's name to an error that is thrown on. A key function does not know it. */
 function named(thrown: unknown, where: string): unknown {
   if (!(thrown instanceof SluiceError) || thrown.message.startsWith(where)) return thrown
-  const message = `${where}: ${thrown.message}`
-  return thrown instanceof RequestFault
-    ? new RequestFault(thrown.fault, message, { cause: thrown })
-    : new SluiceError(thrown.code, message, { cause: thrown })
+  return new SluiceError(thrown.code, namedMessage(thrown, where), { cause: thrown })
 }
 
-/** Warns once for each fault and minute, so that clients cannot fill the log. */
-function warnEachMinute(warnings: Warnings<LimiterWarning>, what: string): (fault: RequestFault) => void {
+function namedMessage({ message }: SluiceError, where: string): string {
+  return message.startsWith(where) ? message : `${where}: ${message}`
+}
+
+/**
+ * Warns once for each fault and minute, so that clients cannot fill the log. An error takes 10 µs to make, so none is made
+ * with the limiter's name for a client that gets no more than a 400.
+ */
+function warnEachMinute(where: string, warnings: Warnings<LimiterWarning>, what: string) {
   /** By a monotonic clock. */
   const warnedAt = new Map<Fault, number>()
-  return ({ fault, message }) => {
+  return (fault: Fault, error: SluiceError): void => {
     const now = performance.now()
     const last = warnedAt.get(fault)
     if (last !== undefined && now - last < WARN_AGAIN_MS) return
     warnedAt.set(fault, now)
     warnings.emit(
       'SLUICE_INVALID_REQUEST',
-      `${message}; the request ${what}, as others may be for a minute without a warning`,
+      `${namedMessage(error, where)}; the request ${what}, as others may be for a minute without a warning`,
     )
   }
 }
