@@ -1,11 +1,12 @@
 import { createLimiter, redisStore, slidingLog } from '@sluice/core'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { redisForTests } from '../support/redis-for-tests.js'
 
 const { client } = await redisForTests()
 
 const stores: { close(): Promise<void> }[] = []
 afterEach(async () => {
+  vi.useRealTimers()
   for (const store of stores.splice(0)) await store.close()
   await client.flushall()
 })
@@ -32,12 +33,25 @@ async function banning() {
 
 test('admitted requests take one script, and refused ones a second script that counts strikes', async () => {
   const { limiter, decide } = await banning()
+  // The clock stands, as these commands may take more than a second on a busy machine.
+  vi.useFakeTimers({ toFake: ['performance'] })
   expect(await decide('ann', 'bob')).toEqual({ runs: 1, outcomes: 'admitted admitted' })
   expect(await decide('ann', 'ann', 'bob', 'cem')).toEqual({ runs: 2, outcomes: 'admitted limited admitted admitted' })
   expect((await limiter.peek('ann')).remaining).toBe(0)
   // For a second after that, all requests go directly to the script that counts strikes.
-  expect(await decide('ann', 'ann', 'cem')).toEqual({ runs: 1, outcomes: 'limited banned admitted' })
+  vi.advanceTimersByTime(999)
+  expect(await decide('ann', 'bob', 'cem')).toEqual({ runs: 1, outcomes: 'limited limited admitted' })
   expect((await limiter.peek('cem')).remaining).toBe(0)
+  // Its scripts are not counted: once there is a ban, the process looks for others.
+  expect((await decide('ann', 'bob')).outcomes).toBe('banned limited')
+})
+
+test('a second after the last strike, the smaller script is tried first again', async () => {
+  const { decide } = await banning()
+  vi.useFakeTimers({ toFake: ['performance'] })
+  expect(await decide('ann', 'ann', 'ann')).toEqual({ runs: 2, outcomes: 'admitted admitted limited' })
+  vi.advanceTimersByTime(1000)
+  expect(await decide('bob', 'bob', 'bob')).toEqual({ runs: 2, outcomes: 'admitted admitted limited' })
 })
 
 test('a ban that starts among concurrent requests refuses the later ones', async () => {
