@@ -27,19 +27,35 @@ async function startDemo(): Promise<{ demo: Program; first: number }> {
   }
 }
 
+/** The shortest window of the demo's limits. A command that takes less has met every limit as it is. */
+const WINDOW_MS = 1000
+const TRIES = 20
+
+async function outputOf(command: string, first: number): Promise<{ printed: string; ms: number }> {
+  const local = command.replace(/\b300([012])\b/g, (_, n) => String(first + Number(n)))
+  const began = performance.now()
+  const { stdout } = await promisify(execFile)('sh', ['-c', local], { timeout: 100_000 })
+  return { printed: stdout.trim(), ms: performance.now() - began }
+}
+
 test('the commands for the demo in examples.md print the output that it shows', async () => {
   // Every curl line of the section, not only those with an output.
   expect(commands.length).toBe(EXAMPLES.match(/^(curl|for .*; do curl).*$/gm)?.length)
   expect(commands.length).toBeGreaterThan(0)
-  const { demo, first } = await startDemo()
+  let { demo, first } = await startDemo()
+  const stop = async () => expect(await demo.end('SIGTERM')).toBe(0)
   try {
     for (const { command, output } of commands) {
-      const local = command.replace(/\b300([012])\b/g, (_, n) => String(first + Number(n)))
-      const { stdout } = await promisify(execFile)('sh', ['-c', local], { timeout: 100_000 })
-      expect(stdout.trim(), command).toBe(output)
+      let { printed, ms } = await outputOf(command, first)
+      // Its requests were too far apart, as on a busy machine: it is tried again without what it has spent.
+      for (let tries = 1; printed !== output && ms >= WINDOW_MS && tries < TRIES; tries++) {
+        await stop()
+        ;({ demo, first } = await startDemo())
+        ;({ printed, ms } = await outputOf(command, first))
+      }
+      expect(printed, command).toBe(output)
     }
   } finally {
-    expect(await demo.end('SIGTERM')).toBe(0)
+    await stop()
   }
-  // Some of the routes are slow on purpose.
 })
