@@ -1,4 +1,4 @@
-import { reject, tarpit, type Verdict } from '@sluice/core'
+import { tarpit, type Verdict } from '@sluice/core'
 import { expect, test } from 'vitest'
 import { unhandledDuring, warningsDuring } from '../../support/process-events.js'
 import { ask, frozen, type Start } from './apps.js'
@@ -41,20 +41,6 @@ export function listenerTests(start: Start, name: string): void {
   test('no request waits for onVerdict', async () => {
     const app = await start({ store: frozen(), limit: 1, window: '10s', onVerdict: () => new Promise(() => {}) })
     expect([(await ask(app)).status, (await ask(app)).status]).toEqual([200, 429])
-  })
-
-  test('no request waits for onAdmitted of a responder, and its failure causes a warning', async () => {
-    const failed = `${name}: no list of the admitted`
-    const onAdmitted = () => Promise.reject(new Error(failed)) as never
-    let warnings: Error[] = []
-    const unhandled = await unhandledDuring(async () => {
-      warnings = await warningsDuring(async () => {
-        const app = await start({ limit: 1, window: '10s', respond: Object.assign(reject(), { onAdmitted }) })
-        expect((await ask(app)).status).toBe(200)
-      })
-    })
-    expect(unhandled).toEqual([])
-    expect(warnings.map(({ message }) => message)).toContain(`onAdmitted: ${failed}`)
   })
 
   test('a skipped request is neither reported to onVerdict nor delayed', async () => {

@@ -4,7 +4,7 @@ import { emitWarning } from './warnings.js'
 /**
  * Warns if a user's listener returned a promise that rejects. No caller awaits it, so its rejection would end the process.
  */
-export function warnOnRejection(listener: string, returned: unknown, emit: Emit = emitWarning): void {
+export function warnOnRejection(listener: string, returned: unknown, emit: Emit): void {
   if (returned === undefined || !isThenable(returned)) return
   Promise.resolve(returned).catch((error) => warnOfListener(listener, error, emit))
 }

@@ -32,9 +32,7 @@ function admit<Request>(request: GuardedRequest<Request>, verdict: Verdict): voi
 }
 
 function proceed<Request>(request: GuardedRequest<Request>, verdict: Verdict): void {
-  const { responders, bans } = request.guard
-  responders.admitted(request.context)
-  bans?.countLater(request.context, verdict)
+  request.guard.bans?.countLater(request.context, verdict)
   request.verdict = verdict
   request.ending = 'proceed'
 }

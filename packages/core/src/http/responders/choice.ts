@@ -1,7 +1,6 @@
 import type { Limit } from '../../policy/limits/limit.js'
 import type { ReadablePlan } from '../../policy/plan.js'
 import type { HttpContext } from '../../request/context.js'
-import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { type LimitReport, longestRefusal } from '../../verdict/limit-report.js'
 import { DECISION, type RefusalReason, type Verdict } from '../../verdict/verdict.js'
 import { fairClient } from './fair-client.js'
@@ -55,10 +54,6 @@ export class Responders<Request> {
     if (i >= 0) return this.#of(verdict, i)
     // Where no limit refuses, the request only waits behind others.
     return (verdict.block ? undefined : this.#all.find(({ queues }) => queues)) ?? this.#own
-  }
-
-  admitted(context: HttpContext<Request>): void {
-    for (const { onAdmitted } of this.#all) warnOnRejection('onAdmitted', onAdmitted?.(context))
   }
 
   /** The delay of a request that was just admitted, in ms. */

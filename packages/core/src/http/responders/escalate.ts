@@ -1,6 +1,4 @@
-import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
-import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { checkedWithoutQueue } from './fallback.js'
 import { reject } from './reject.js'
 import type { Refused, Responder } from './responder.js'
@@ -22,12 +20,8 @@ export function escalate<Request>(responders: readonly Responder<Request>[]): Re
     const responder = all[Math.min(rung, all.length) - 1] as Responder<Request>
     return responder(refused)
   }
-  const listeners = all.flatMap(({ onAdmitted }) => onAdmitted ?? [])
   return Object.assign(escalated, {
     whenUnavailable: all[0]?.whenUnavailable ?? reject<Request>(),
     hidesQuota: all.some(({ hidesQuota }) => hidesQuota === true),
-    onAdmitted: (context: HttpContext<Request>) => {
-      for (const onAdmitted of listeners) warnOnRejection('onAdmitted', onAdmitted(context))
-    },
   })
 }

@@ -110,8 +110,6 @@ export interface ResponderTraits<Request = unknown> {
    * the responder does so. @default the limiter's `onExhausted`
    */
   readonly whenExhausted?: (context: HttpContext<Request>, sent: number) => boolean
-  /** Called for each admitted request, before its handler runs. */
-  readonly onAdmitted?: (context: HttpContext<Request>) => void
   /** The client of a waiting request: clients take turns. @default by IP where many clients share a limit */
   readonly clientOf?: (context: HttpContext<Request>, verdict: Verdict) => Promise<string | undefined>
   /** The delay of a request that one limit has just admitted, in ms. */
@@ -124,8 +122,8 @@ export function withTraits<Request>(
   fallback: Responder<Request>,
   traits: ResponderTraits<Request> = {},
 ): Responder<Request> {
-  const { queues, hidesQuota, whenUnavailable, whenExhausted, onAdmitted, slowness, clientOf } = fallback
-  const own = { queues, hidesQuota, whenUnavailable, whenExhausted, onAdmitted, slowness, clientOf }
+  const { queues, hidesQuota, whenUnavailable, whenExhausted, slowness, clientOf } = fallback
+  const own = { queues, hidesQuota, whenUnavailable, whenExhausted, slowness, clientOf }
   return Object.assign(responder, { ...own, ...traits })
 }
 
