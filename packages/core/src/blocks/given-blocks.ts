@@ -1,6 +1,6 @@
 import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../store/blocks.js'
 import { type IdentityByKind, isHash, isKind, joined, LONGEST_VALUE, startOf } from '../store/identity.js'
-import { EVERY_POLICY } from '../store/store.js'
+import { EVERY_POLICY, MAX_RUNGS } from '../store/store.js'
 import { secretValue } from '../util/credentials.js'
 import { spanOrForEver } from '../util/duration.js'
 import { invalidKey, invalidPolicy } from '../util/errors.js'
@@ -108,8 +108,6 @@ export function checkedEntry(index: number, entry: BlockEntry): BlockEntry {
 
 /** Leading bits of an IPv6 address without a prefix, as `byIp()` groups them. */
 export const CLIENT_BITS = 64
-/** Maximum rungs of a ladder. */
-const MAX_RUNGS = 32
 
 /** @throws SluiceError `INVALID_POLICY` */
 function checkedPolicy(where: string, policy: unknown = EVERY_POLICY): string {

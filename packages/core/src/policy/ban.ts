@@ -1,5 +1,5 @@
 import { startOf } from '../store/identity.js'
-import { type BanTerms, EVERY_POLICY } from '../store/store.js'
+import { type BanTerms, EVERY_POLICY, MAX_RUNGS } from '../store/store.js'
 import { type Duration, durationText, spanMs } from '../util/duration.js'
 import { invalidPolicy, show } from '../util/errors.js'
 import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
@@ -54,7 +54,6 @@ const BAN_OPTIONS = ['by', 'after', 'within', 'for', 'forgetAfter', 'jitter', 's
 
 /** Each strike of an identity is stored by itself. */
 const MAX_STRIKES = 1000
-const MAX_RUNGS = 32
 const MAX_TIMES = 1000
 
 /** The option `ban` of a policy, checked. */

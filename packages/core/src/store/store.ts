@@ -110,6 +110,9 @@ export interface BanTerms {
   readonly rungs: readonly number[]
 }
 
+/** Maximum of rungs of a ban. */
+export const MAX_RUNGS = 32
+
 /** Stands for every policy, in place of a policy's name. No policy can have this name. */
 export const EVERY_POLICY = '.store'
 
