@@ -55,7 +55,7 @@ describe('wrong command lines', () => {
     [['serve-all'], 'unknown command "serve-all"'],
     [['--versoin'], 'unknown option "--versoin"; did you mean --version?'],
     [['doctor', '--jsno'], 'unknown option "--jsno"; did you mean --json?'],
-    [['blocks', '--most', '5'], 'unknown option "--most"; did you mean --max?'],
+    [['blocks', '--most', '5'], 'unknown option "--most"; use --max'],
     [['serve', '--on-unavailable', 'deny'], 'unknown option "--on-unavailable"; did you mean --unavailable?'],
     [['doctor', '--scan', '3'], 'unknown option "--scan"; did you mean --scan-calls?'],
     [['doctor', '--frobnicate'], 'unknown option "--frobnicate"'],

@@ -2,7 +2,7 @@ import { COMMANDS } from './commands/index.js'
 import type { Command, CommandEnvironment, OptionSpec } from './program/command.js'
 import type { Environment } from './program/environment.js'
 import { commandHelp, programHelp } from './program/help.js'
-import { nearest } from './program/nearest.js'
+import { hintAfter } from './program/hint.js'
 import { quoted, readOptions } from './program/options.js'
 import { Terminal } from './program/terminal.js'
 import { UsageError } from './program/usage-error.js'
@@ -47,11 +47,8 @@ async function runCommand(command: Command, args: readonly string[], environment
 function withoutCommand(args: readonly string[], { stdout, stderr, version }: CommandEnvironment): number {
   const [first = ''] = args
   if (first !== '' && !first.startsWith('-')) {
-    const near = nearest(
-      first,
-      COMMANDS.map(({ name }) => name),
-    )
-    throw new UsageError(`unknown command ${quoted(first)}${near ? `; did you mean ${near}?` : ''}`)
+    const names = COMMANDS.map(({ name }) => name)
+    throw new UsageError(`unknown command ${quoted(first)}${hintAfter(first, names)}`)
   }
   const { values } = readOptions(args, GLOBAL)
   if (values.version) {

@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util'
-import { nameNow } from '@sluice/core/internal'
 import type { OperandSpec, OptionSpec, OptionValues } from './command.js'
-import { nearest } from './nearest.js'
+import { hintAfter } from './hint.js'
 import { UsageError } from './usage-error.js'
 
 /**
@@ -51,9 +50,7 @@ function checkedValue(name: string, value: string | undefined, { type, placehold
 }
 
 function unknownOption(name: string, known: readonly string[]): string {
-  const plain = name.replace(/^-+/, '')
-  const near = nameNow(plain, known) ?? nearest(plain, known)
-  return `unknown option ${quoted(name)}${near ? `; did you mean --${near}?` : ''}`
+  return `unknown option ${quoted(name)}${hintAfter(name.replace(/^-+/, ''), known, '--')}`
 }
 
 /** In quotes and at most 40 characters, without characters that control a terminal. */

@@ -99,20 +99,29 @@ const PEER_OPTIONS: Names = {
   maxItems: { use: 'maxKeys', how: 'maxKeys' },
 }
 
-/**
- * The option to use instead of an unknown one: the equivalent of a peer's option or of an earlier name, or the nearest for a
- * misspelling.
- */
-export function hintFor(field: string, known: readonly string[]): string | undefined {
-  const other = nameNow(field, known) ?? replacement(PEER_OPTIONS, field, known)
-  if (other) return `use ${other}`
-  const nearest = nearestOf(field, known)
-  return nearest === undefined ? undefined : `did you mean ${nearest}?`
+interface HintOptions {
+  /** Finds the name that was most likely meant. */
+  readonly near?: (name: string, known: readonly string[]) => string | undefined
+  /** Precedes names in the hint, such as `--`. */
+  readonly prefix?: string
 }
 
-/** The present name of an option of an earlier version, among those that are known. */
-export function nameNow(field: string, known: readonly string[]): string | undefined {
-  return replacement(EARLIER_NAMES, field, known)
+/**
+ * What to use instead of an unknown name: today's name for one of an earlier version, else the nearest; undefined where none is
+ * near.
+ */
+export function hintFor(name: string, known: readonly string[], options: HintOptions = {}): string | undefined {
+  const { near = nearestOf, prefix = '' } = options
+  const now = replacement(EARLIER_NAMES, name, known)
+  if (now !== undefined) return `use ${prefix}${now}`
+  const meant = near(name, known)
+  return meant === undefined ? undefined : `did you mean ${prefix}${meant}?`
+}
+
+/** The same for an option of a limiter or store; for a peer's option, its equivalent. */
+export function optionHint(field: string, known: readonly string[]): string | undefined {
+  const other = replacement(PEER_OPTIONS, field, known)
+  return other === undefined ? hintFor(field, known) : `use ${other}`
 }
 
 function replacement(names: Names, field: string, known: readonly string[]): string | undefined {

@@ -1,7 +1,7 @@
 import { invalidPolicy, show, wrongPolicy } from './errors.js'
 import { refuseFactory } from './factories.js'
 import { isRecord } from './is-record.js'
-import { hintFor } from './option-hints.js'
+import { optionHint } from './option-hints.js'
 
 /**
  * Rejects unknown options: a misspelt option silently ignored is a limit silently absent. The message says what to use
@@ -18,7 +18,7 @@ export function knownOptions(
   for (const [field, value] of Object.entries(options)) {
     if (known.includes(field)) continue
     const shown = /^\w{1,40}$/.test(field) ? field : show(field)
-    const hint = Object.hasOwn(absent, field) ? absent[field] : hintFor(field, known)
+    const hint = Object.hasOwn(absent, field) ? absent[field] : optionHint(field, known)
     const instead = hint === undefined ? ` (the options are ${known.join(', ')})` : `: ${hint}`
     wrongPolicy(`${where}: ${shown}: unknown option${instead}, got ${show(value)}`)
   }

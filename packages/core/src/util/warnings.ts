@@ -1,7 +1,7 @@
 import { invalidPolicy, SluiceError, show } from './errors.js'
 import { isRecord } from './is-record.js'
 import { type Audience, everywhere, Listeners } from './listeners.js'
-import { nearestOf } from './nearest.js'
+import { hintFor } from './option-hints.js'
 import { processWarning } from './process-warning.js'
 
 /** A warning of the process. */
@@ -100,14 +100,11 @@ export class Warnings<Code extends WarningCode> {
 }
 
 function unknownCode(where: string, code: string, codes: readonly WarningCode[]): SluiceError {
-  const isOther = ALL_WARNINGS.includes(code as WarningCode)
-  const nearest = nearestOf(code, codes)
-  const hint = isOther
-    ? `: it is emitted elsewhere; silence it with node --disable-warning=${code}`
-    : nearest === undefined
-      ? ` (the codes are ${codes.join(', ')})`
-      : `: did you mean ${nearest}?`
-  return new SluiceError('INVALID_POLICY', `${where}: warnings: ${show(code)}: unknown code${hint}`)
+  const hint = ALL_WARNINGS.includes(code as WarningCode)
+    ? `it is emitted elsewhere; silence it with node --disable-warning=${code}`
+    : hintFor(code, codes)
+  const instead = hint === undefined ? ` (the codes are ${codes.join(', ')})` : `: ${hint}`
+  return new SluiceError('INVALID_POLICY', `${where}: warnings: ${show(code)}: unknown code${instead}`)
 }
 
 /** Without `listeners`: for events outside of any limiter or store. */

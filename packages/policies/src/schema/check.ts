@@ -1,4 +1,4 @@
-import { nameNow, nearestOf } from '@sluice/core/internal'
+import { hintFor } from '@sluice/core/internal'
 import type { Path, Problem } from '../problems/problem.js'
 import { MAX_PROBLEMS, shown } from '../problems/problem.js'
 import { SCHEMA, type Schema } from './schema.js'
@@ -80,10 +80,13 @@ function checkVariant(schema: Schema, value: unknown, path: Path, problems: Prob
   const names = variants.map(({ properties }) => properties?.[propertyName]?.const)
   const variant = variants[names.indexOf(name)]
   if (variant) return check(variant, value, path, problems)
-  const near = typeof name === 'string' ? nearestOf(name, names as string[]) : undefined
-  const hint = near === undefined ? '' : `; did you mean ${near}?`
+  const hint = typeof name === 'string' ? afterSemicolon(hintFor(name, names as string[])) : ''
   const message = `expected ${names.map(shown).join(' or ')}, got ${shown(name)}${hint}`
   problems.push({ path: [...path, propertyName], message })
+}
+
+function afterSemicolon(hint: string | undefined): string {
+  return hint === undefined ? '' : `; ${hint}`
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -110,9 +113,7 @@ function checkFields(schema: Schema, fields: Fields, path: Path, problems: Probl
     }
     if (additionalProperties === false) {
       const known = Object.keys(properties)
-      const near = nearestOf(field, known)
-      const now = nameNow(field, known)
-      const hint = now ? `; use ${now}` : near === undefined ? '' : `; did you mean ${near}?`
+      const hint = afterSemicolon(hintFor(field, known))
       problems.push({ path: at, message: `unknown field${hint} (expected ${known.join(', ')})`, isField: true })
       continue
     }
