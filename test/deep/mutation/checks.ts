@@ -5,7 +5,7 @@ import { blockIndexChecks } from './block-index.js'
 import { carriedChecks } from './carried.js'
 import type { Check } from './check.js'
 import { effortChecks } from './effort.js'
-import { elsewhereChecks, elsewhereInPartChecks } from './elsewhere.js'
+import { crossSlotsChecks, elsewhereChecks, elsewhereInPartChecks } from './elsewhere.js'
 import { exchangeChecks } from './exchange.js'
 import { markerChecks } from './markers.js'
 import { ownClockChecks } from './own-clock.js'
@@ -55,6 +55,7 @@ export async function allChecks(): Promise<Check[]> {
     ...exchangeChecks,
     ...elsewhereChecks,
     ...elsewhereInPartChecks,
+    ...crossSlotsChecks,
     ...(await scenarios()).map(
       (scenario): Check => ({
         name: scenario.name,

@@ -3,6 +3,7 @@ import { Redis } from 'ioredis'
 import { ResultReader } from '../../../packages/core/src/redis/scripts/decode.js'
 import { encode, type Keys, type PlanText, planText } from '../../../packages/core/src/redis/scripts/encode.js'
 import { decideScriptFor } from '../../../packages/core/src/redis/scripts/script.js'
+import { crossSlotsScript } from '../../../packages/core/src/redis/scripts/scripts.generated.js'
 import type { Plan, StoreRequest, StoreResult } from '../../../packages/core/src/store/store.js'
 import { freePort } from '../../../scripts/lib/ports.js'
 import { algorithms } from '../../support/algorithms.js'
@@ -25,6 +26,10 @@ async function halfCluster() {
   while ((await server.fields('CLUSTER', 'INFO')).cluster_state !== 'ok')
     await new Promise((done) => setTimeout(done, 20))
   return { server, connection: new Redis(server.url) }
+}
+function halfClusterStarted() {
+  started ??= halfCluster()
+  return started
 }
 
 /** Identities whose keys are on the server, or elsewhere. */
@@ -58,8 +63,7 @@ async function decide(
   requests: readonly StoreRequest[],
   keys: Keys = 'undeclared',
 ): Promise<(StoreResult | undefined)[]> {
-  started ??= halfCluster()
-  const { connection } = await started
+  const { connection } = await halfClusterStarted()
   const plan = (requests[0] as StoreRequest).plan
   const texts = new Map<Plan, PlanText>([[plan, planText(plan)]])
   const text = texts.get(plan) as PlanText
@@ -85,8 +89,7 @@ async function expectResults(
 }
 
 async function server(): Promise<RedisServer> {
-  started ??= halfCluster()
-  return (await started).server
+  return (await halfClusterStarted()).server
 }
 
 async function first(...wrong: (() => Promise<string | undefined>)[]): Promise<string | undefined> {
@@ -141,6 +144,44 @@ export const elsewhereChecks: readonly Check[] = Object.entries(algorithms).map(
 
 const both = [algorithms.slidingLog?.(3, HOUR_MS), algorithms.gcra?.(3, HOUR_MS)] as Limit<string>[]
 const withAll = [...both, (algorithms.concurrency as (typeof algorithms)[string])(3, HOUR_MS)]
+
+/** The reply of the test whether a server reads these keys of several slots in one script, here after `before`. */
+async function crossSlots(redis: MutatedRedis, keys: readonly string[], before = ''): Promise<number> {
+  const { connection } = await halfClusterStarted()
+  return Number(await connection.eval(`${before} ${redis.mutated(crossSlotsScript.sha1)}`, 0, ...keys))
+}
+
+const keyOf = (identity: string) => `sluice:v1:{key=${identity}}:ready`
+
+/** Keys, and the reply where the commands of `-` are forbidden, or where `before` the script makes its server older. */
+const CROSS_SLOTS: Readonly<
+  Record<string, { keys: readonly string[]; reply: number; forbidden?: string; before?: string }>
+> = {
+  'no keys': { keys: [], reply: 1 },
+  'keys of several slots that are here': { keys: here.map(keyOf), reply: 1 },
+  'a last key that is elsewhere': { keys: [...here, away].map(keyOf), reply: 0 },
+  'a first key that is elsewhere': { keys: [away, ...here].map(keyOf), reply: 0 },
+  'no permission to read': { keys: here.map(keyOf), reply: -1, forbidden: 'get' },
+  // Redis before 7.0 does not tell its version to scripts.
+  'an older server': { keys: here.map(keyOf), reply: -1, before: 'local redis = { pcall = redis.pcall }' },
+}
+
+export const crossSlotsChecks: readonly Check[] = Object.entries(CROSS_SLOTS).map(
+  ([name, { keys, reply, forbidden, before }]) => ({
+    name: `cross-slots: ${name}`,
+    run: async ({ redis }) => {
+      const node = await server()
+      await node.flush()
+      if (forbidden) await node.call('ACL', 'SETUSER', 'default', `-${forbidden}`)
+      try {
+        const replied = await crossSlots(redis, keys, before)
+        return replied === reply ? undefined : `${replied} instead of ${reply}`
+      } finally {
+        if (forbidden) await node.call('ACL', 'SETUSER', 'default', `+${forbidden}`)
+      }
+    },
+  }),
+)
 
 export const elsewhereInPartChecks: readonly Check[] = [
   {
