@@ -4,6 +4,7 @@ import { banChecks } from './bans.js'
 import { blockIndexChecks } from './block-index.js'
 import { carriedChecks } from './carried.js'
 import type { Check } from './check.js'
+import { deniedChecks } from './denied.js'
 import { effortChecks } from './effort.js'
 import { crossSlotsChecks, elsewhereChecks, elsewhereInPartChecks } from './elsewhere.js'
 import { exchangeChecks } from './exchange.js'
@@ -27,6 +28,7 @@ export async function allChecks(): Promise<Check[]> {
     ...blockIndexChecks,
     ...rungChecks,
     ...smallScriptChecks,
+    ...deniedChecks,
     ...(await sharedKeyChecks()),
     ...(await carriedChecks()),
     ...ownClockChecks,

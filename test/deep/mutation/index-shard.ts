@@ -38,6 +38,8 @@ export class Shard {
   markerLife = 0
   /** The values of block keys. */
   readonly blocks = new Map<string, string>()
+  /** Fields of which the last change has deleted the block and the strikes. */
+  readonly cleared = new Set<string>()
 
   change(now: number, incarnation: string, known: number, ops: readonly Op[], hasMarker: boolean): string[] {
     if (!this.head) {
@@ -52,6 +54,7 @@ export class Shard {
     const reply = [String(now), String(head.version), '']
     for (let look = 0; look < 2; look++) this.#sweep(now)
     let needed = Math.max(1000, known + DAY_MS - now)
+    this.cleared.clear()
     for (const op of ops) {
       const { text, life } = this.#change(now, op, hasMarker)
       reply.push(text)
@@ -121,7 +124,10 @@ export class Shard {
       this.entries.set(under, { ...next, version: head.version })
     }
     if (hasMarker && (op === 'END' || op === 'ERASE')) {
-      if (third === 0 || (next && known)) this.blocks.delete(field)
+      if (third === 0 || (next && known)) {
+        this.blocks.delete(field)
+        this.cleared.add(field)
+      }
     } else if (hasMarker && next) {
       this.blocks.set(field, `${next.ends} ${next.reason}`)
       this.markerLife = Math.max(this.markerLife, next.ends - now + SLACK_MS)

@@ -90,7 +90,7 @@ export class Lane {
  * overtake each other when they meet a block and are sent again. Two failures in a row are no chance.
  */
 function mayBeChance({ name }: Check, failure: string): boolean {
-  return /^(server's time|lives|batches|effort):|no answer within/.test(`${name}\n${failure}`)
+  return /^(server's time|lives|batches):|no answer within/.test(`${name}\n${failure}`)
 }
 
 /** The checks with the scripts that each of them executes. */

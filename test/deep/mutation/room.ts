@@ -1,5 +1,6 @@
 import { createLimiter, slidingLog } from '@sluice/core'
 import { MIDNIGHT } from '../../contract/store-under-test.js'
+import { algorithms } from '../../support/algorithms.js'
 import type { Check, Venue } from './check.js'
 
 const HOUR_MS = 3_600_000
@@ -102,4 +103,17 @@ export const roomChecks: readonly Check[] = [
       return life > 2.1 * HOUR_MS ? `stays for ${life} ms` : undefined
     },
   },
+  ...Object.entries(algorithms).map(
+    ([name, limit]): Check => ({
+      name: `room: a full refund leaves no key of ${name}`,
+      run: async ({ redis, store, clock }) => {
+        await redis.call('FLUSHALL')
+        clock.now = MIDNIGHT
+        const limiter = createLimiter({ name: 'whole', store, limits: [limit(6, HOUR_MS)] })
+        await limiter.refund('k', await limiter.consume('k', { cost: 2 }))
+        const left = (await redis.call('KEYS', '*:whole:*')) as unknown[]
+        return left.length === 0 ? undefined : `left: ${left.join()}`
+      },
+    }),
+  ),
 ]

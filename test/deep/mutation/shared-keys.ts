@@ -124,5 +124,16 @@ export async function sharedKeyChecks(): Promise<Check[]> {
         return left.length === 0 ? undefined : `left: ${left.join()}`
       },
     },
+    {
+      name: 'shared keys: a key of the first ms of a clock expires',
+      run: async ({ redis, store, clock }) => {
+        await redis.call('FLUSHALL')
+        clock.now = 0
+        const limits = [5, 9].map((limit) => fixedWindow<string>({ limit, window: 1 }))
+        await createLimiter({ name: 'first', store, limits }).consume('k')
+        const [key] = (await redis.call('KEYS', '*:first:*')) as [string]
+        return Number(await redis.call('PTTL', key)) > 0 ? undefined : `${key} would stay for ever`
+      },
+    },
   ]
 }
