@@ -132,7 +132,8 @@ async function calledDuring(redis: MutatedRedis, run: () => Promise<void>): Prom
     await last
     return called
   } finally {
-    monitor.disconnect()
+    // Not by `disconnect`, which would take lines that still arrive for replies.
+    monitor.stream.destroy()
   }
 }
 
