@@ -150,7 +150,7 @@ const REFUSED_BYTES = 400
 const WRITES = /^(set|setrange|append|del|pexpire|z(add|rem).*)$/i
 
 /** Decisions take the expected commands and bytes however long a key is in use, and refusals write nothing. */
-export const effortChecks: readonly Check[] = Object.entries(USES).map(([name, use]) => ({
+const useChecks: readonly Check[] = Object.entries(USES).map(([name, use]) => ({
   name: `effort: ${name}`,
   run: async ({ redis, store, clock }) => {
     const { limits, everyMs, cost = 1, isFilling, besideABlock, most } = use
@@ -188,3 +188,21 @@ export const effortChecks: readonly Check[] = Object.entries(USES).map(([name, u
     return isFrugal ? undefined : `${refused.length} commands, ${read} bytes for three refusals`
   },
 }))
+
+export const effortChecks: readonly Check[] = [
+  ...useChecks,
+  {
+    name: 'effort: a refusal that is charged to a full bucket sets no expiry',
+    run: async ({ redis, store, clock }) => {
+      await redis.call('FLUSHALL')
+      clock.now = MIDNIGHT
+      const limits = [gcra<string>({ limit: 6, window: WINDOW_MS })]
+      const limiter = createLimiter({ name: 'full', store, limits, onDeny: 'charge' })
+      await limiter.consume('k', { cost: 6 })
+      const [key] = (await redis.call('KEYS', '*:full:*')) as [string]
+      await redis.call('PERSIST', key)
+      await limiter.consume('k')
+      return Number(await redis.call('PTTL', key)) === -1 ? undefined : 'it has set an expiry'
+    },
+  },
+]
