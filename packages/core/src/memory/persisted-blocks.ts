@@ -1,12 +1,11 @@
-import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, renameSync, unlinkSync } from 'node:fs'
-import { rename, unlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { checkedEntry } from '../blocks/given-blocks.js'
 import { checkedNamedEntry } from '../blocks/given-list-entries.js'
 import type { NamedEntry } from '../blocks/named-lists.js'
 import type { BlockEntry } from '../store/blocks.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { replaceFile } from '../util/replace-file.js'
 import type { StoreWarning, Warnings } from '../util/warnings.js'
 
 /** The first line of a file. The number increases with every change of the format. */
@@ -88,20 +87,9 @@ export class PersistedBlocks {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#isChanged = false
-    this.#writing = this.#writing.then(() => this.#write()).catch((error: Error) => this.warn(error.message))
-  }
-
-  /** Writes beside the file, then replaces it at once: a process that ends meanwhile leaves the earlier file. */
-  async #write(): Promise<void> {
-    const beside = `${this.#file}.${process.pid}.${randomBytes(8).toString('hex')}.tmp`
-    try {
-      // An existing file or link of that name is foreign: writing through it would overwrite its target.
-      await writeFile(beside, this.#chunks(), { flag: 'wx', mode: 0o600, flush: true })
-      await rename(beside, this.#file)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') await unlink(beside).catch(() => {})
-      throw error
-    }
+    this.#writing = this.#writing
+      .then(() => replaceFile(this.#file, this.#chunks()))
+      .catch((error: Error) => this.warn(error.message))
   }
 
   /** The text of the file, in chunks of many lines. */
