@@ -1,0 +1,53 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { isIP } from 'node:net'
+import type { RefusedClient, SimulationReport } from '../report.js'
+
+/**
+ * Hexadecimal digits of a pseudonym: 40 bits. A report lists some hundred clients. Two of a thousand have the same pseudonym with a
+ * probability of 1 in 2 million.
+ */
+const DIGITS = 10
+
+/** Words of a sentence that may be an address, or an identity such as `user=ann`, without the marks around it. */
+const WORDS = /[^\s"'“”(),;<>]+/g
+
+/**
+ * A report in which each identity is a pseudonym, such as `ip~3f9a1c2b4d`. An identity has one pseudonym in the whole report, and
+ * another in each report. Lines that were not read are left out, as they may name anyone.
+ *
+ * @param key of the HMAC, which nobody keeps. @default random
+ */
+export function withPseudonyms(report: SimulationReport, key = randomBytes(32)): SimulationReport {
+  const pseudonym = (identity: string) => pseudonymOf(identity, key)
+  const named = (clients: readonly RefusedClient[]) =>
+    clients.map((client) => ({ ...client, identity: pseudonym(client.identity) }))
+  const { log, caveats, refused, good, against, redis } = report
+  return {
+    ...report,
+    identities: 'pseudonyms',
+    log: { ...log, unread: { ...log.unread, examples: [] } },
+    caveats: caveats.map((sentence) => sentence.replace(WORDS, (word) => wordWithPseudonym(word, pseudonym))),
+    refused: named(refused),
+    good: good && { ...good, refused: named(good.refused) },
+    against: against && {
+      ...against,
+      newlyRefused: named(against.newlyRefused),
+      noLongerRefused: named(against.noLongerRefused),
+    },
+    redis: { ...redis, hot: redis.hot.map((entry) => ({ ...entry, identity: pseudonym(entry.identity) })) },
+  }
+}
+
+/** The kind stays: it tells an operator which key of the policy is meant. */
+function pseudonymOf(identity: string, key: Uint8Array): string {
+  const [kind] = identity.split('=', 1)
+  return `${kind}~${createHmac('sha256', key).update(identity).digest('hex').slice(0, DIGITS)}`
+}
+
+/** Where a sentence names an address, its reader looks for the client of that address. */
+function wordWithPseudonym(word: string, pseudonym: (identity: string) => string): string {
+  const [, text = '', end = ''] = /^(.*?)([.:!?]*)$/s.exec(word) ?? []
+  const [address = '', prefix] = text.split('/', 2)
+  if (isIP(address)) return pseudonym(`ip=${address}${prefix === undefined ? '' : `/${prefix}`}`) + end
+  return /^[a-z][\w:+-]*=./.test(text) ? pseudonym(text) + end : word
+}

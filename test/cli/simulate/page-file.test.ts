@@ -1,0 +1,87 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { writeReport } from '../../../packages/cli/src/simulate/report/write-file.js'
+import { ensureBuiltCore } from '../../support/built-core.js'
+
+let folder: string
+let file: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-report-'))
+  file = join(folder, 'report.html')
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  rmSync(folder, { recursive: true })
+})
+
+test('a report is a file that only its owner reads, also where one that everyone reads was before', async () => {
+  writeFileSync(file, 'earlier', { mode: 0o644 })
+  await writeReport(file, 'ä report')
+  expect(readFileSync(file, 'utf8')).toBe('ä report')
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(readdirSync(folder)).toEqual(['report.html'])
+})
+
+test('a report is never written through a link, to a device or over a folder', async () => {
+  const target = join(folder, 'target')
+  writeFileSync(target, 'theirs')
+  symlinkSync(target, file)
+  await expect(writeReport(file, 'report')).rejects.toThrow(
+    `cannot write "${file}": it is a symbolic link; name a file`,
+  )
+  rmSync(file)
+  symlinkSync(join(folder, 'nowhere'), file)
+  await expect(writeReport(file, 'report')).rejects.toThrow('it is a symbolic link')
+  expect(readFileSync(target, 'utf8')).toBe('theirs')
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  await expect(writeReport(pipe, 'report')).rejects.toThrow('it is a device or a pipe; name a file')
+  await expect(writeReport(folder, 'report')).rejects.toThrow('it is a folder; name a file')
+  expect(readdirSync(folder).sort()).toEqual(['pipe', 'report.html', 'target'])
+})
+
+test('a path that cannot be written is named with the reason', async () => {
+  const missing = join(folder, 'missing', 'report.html')
+  await expect(writeReport(missing, 'report')).rejects.toThrow(
+    `cannot write "${missing}": the folder does not exist (ENOENT)`,
+  )
+  writeFileSync(file, 'earlier')
+  await expect(writeReport(join(file, 'report.html'), 'report')).rejects.toThrow(
+    'a part of the path is no folder (ENOTDIR)',
+  )
+  await expect(writeReport(join(folder, 'x'.repeat(250)), 'report')).rejects.toThrow(
+    'the name is too long (ENAMETOOLONG)',
+  )
+  expect(readdirSync(folder)).toEqual(['report.html'])
+})
+
+test('a signal removes a half-written report, keeps the earlier one, and ends the process', async () => {
+  writeFileSync(file, 'earlier')
+  const kill = vi.spyOn(process, 'kill').mockReturnValue(true)
+  const others = process.listenerCount('SIGINT')
+  const writing = writeReport(file, 'x'.repeat(50_000_000))
+  await vi.waitFor(() => expect(readdirSync(folder)).toHaveLength(2), { interval: 1 })
+  process.emit('SIGINT', 'SIGINT')
+  await writing
+  expect(kill).toHaveBeenCalledExactlyOnceWith(process.pid, 'SIGINT')
+  expect(readdirSync(folder)).toEqual(['report.html'])
+  expect(readFileSync(file, 'utf8')).toBe('earlier')
+  expect(process.listenerCount('SIGINT')).toBe(others)
+})
+
+test('where space runs out, the earlier report stays, and nothing lies beside it', () => {
+  ensureBuiltCore()
+  writeFileSync(file, 'earlier')
+  const program = `import { replaceFile } from '@sluice/core/internal'
+    await replaceFile(process.argv[1], 'x'.repeat(5_000_000)).catch(({ code }) => console.log(code))`
+  // A bound on the size of files is as a full disk, and needs no disk of its own.
+  const bounded = `trap '' XFSZ; ulimit -f 1000; exec "$0" "$@"`
+  const args = ['-c', bounded, process.execPath, '--input-type=module', '-e', program, file]
+  const { stdout, stderr } = spawnSync('bash', args, { encoding: 'utf8', cwd: import.meta.dirname })
+  expect({ stdout, stderr }).toEqual({ stdout: 'EFBIG\n', stderr: '' })
+  expect(readFileSync(file, 'utf8')).toBe('earlier')
+  expect(readdirSync(folder)).toEqual(['report.html'])
+})
