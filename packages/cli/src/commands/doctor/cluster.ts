@@ -1,9 +1,9 @@
+import { counted, grouped } from '../../program/words.js'
 import { NotPermitted, Unreachable } from '../../redis/redis-failure.js'
 import { fieldsOf, Server } from '../../redis/server.js'
 import { nodeName } from '../../redis/target.js'
 import { type CheckResult, error, type Finding, ok, warning } from './finding.js'
 import type { Surroundings, Topology } from './topology.js'
-import { counted, grouped } from './words.js'
 
 const SLOTS = 16_384
 const MAX_AT_ONCE = 8

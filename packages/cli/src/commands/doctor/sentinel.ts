@@ -1,10 +1,10 @@
 import { UsageError } from '../../program/usage-error.js'
+import { counted, listed } from '../../program/words.js'
 import { Unreachable } from '../../redis/redis-failure.js'
 import { Server } from '../../redis/server.js'
 import { nodeName } from '../../redis/target.js'
 import { type CheckResult, error, type Finding, ok, warning } from './finding.js'
 import type { Surroundings, Topology } from './topology.js'
-import { counted, listed } from './words.js'
 
 /** With fewer Sentinels, the loss of one leaves no majority. */
 const FEWEST_SENTINELS = 3

@@ -1,8 +1,8 @@
 import type { Output } from '../../program/environment.js'
 import { inLine } from '../../program/terminal.js'
+import { counted } from '../../program/words.js'
 import type { Finding, Severity } from './finding.js'
 import type { DoctorReport } from './report.js'
-import { counted } from './words.js'
 
 /** The width where the terminal's is not known. */
 const WIDTH = 100

@@ -1,6 +1,6 @@
+import { listed } from '../../program/words.js'
 import type { Server } from '../../redis/server.js'
 import { type Finding, warning } from './finding.js'
-import { listed } from './words.js'
 
 /** One finding for all properties that could not be checked: they may be in order, or not. */
 export function visibility(servers: ReadonlySet<Server>): Finding[] {

@@ -1,7 +1,7 @@
+import { ms } from '../../../program/words.js'
 import type { Check } from '../check.js'
 import { type CheckResult, ok, warning } from '../finding.js'
 import { roundTrips } from '../round-trips.js'
-import { ms } from '../words.js'
 
 /** The smallest difference that is reported. */
 const MAX_MS = 1000

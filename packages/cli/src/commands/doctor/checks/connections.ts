@@ -1,6 +1,6 @@
+import { counted, grouped } from '../../../program/words.js'
 import { infoCheck } from '../check.js'
 import { ok, warning } from '../finding.js'
-import { counted, grouped } from '../words.js'
 
 /** Share of maxclients above which there is soon no room for another process. */
 const NEARLY_FULL = 0.9

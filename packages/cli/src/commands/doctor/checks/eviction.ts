@@ -1,6 +1,6 @@
+import { bytes, counted } from '../../../program/words.js'
 import { infoCheck } from '../check.js'
 import { type CheckResult, error, ok, warning } from '../finding.js'
-import { bytes, counted } from '../words.js'
 
 /** Share of maxmemory above which memory is soon used up. */
 const NEARLY_FULL = 0.9

@@ -1,7 +1,7 @@
+import { ms } from '../../../program/words.js'
 import type { Check } from '../check.js'
 import { error, ok, warning } from '../finding.js'
 import { roundTrips } from '../round-trips.js'
-import { ms } from '../words.js'
 
 /** The duration of a round trip, compared with the timeout of the store. */
 export const latency: Check = {

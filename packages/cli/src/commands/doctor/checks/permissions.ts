@@ -1,10 +1,10 @@
+import { listed } from '../../../program/words.js'
 import { NotPermitted } from '../../../redis/redis-failure.js'
 import type { Server } from '../../../redis/server.js'
 import type { Check } from '../check.js'
 import { type CheckResult, error, ok, warning } from '../finding.js'
 import type { DoctorOptions } from '../options.js'
 import { KEY_LAYOUT, type NeededCommand, neededCommands } from '../store-needs.js'
-import { listed } from '../words.js'
 import { isAtLeast } from './version.js'
 
 /**

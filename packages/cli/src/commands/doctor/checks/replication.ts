@@ -1,7 +1,7 @@
+import { counted } from '../../../program/words.js'
 import { nodeName } from '../../../redis/target.js'
 import { infoCheck } from '../check.js'
 import { type CheckResult, error, ok, warning } from '../finding.js'
-import { counted } from '../words.js'
 
 /** Whether this server takes writes: a replica does not, nor a master that misses the replicas it insists on. */
 export const replication = infoCheck('replication', async (info, server) => {

@@ -1,6 +1,6 @@
+import { bytes, counted } from '../../../program/words.js'
 import { infoCheck } from '../check.js'
 import { ok, warning } from '../finding.js'
-import { bytes, counted } from '../words.js'
 
 /** Sluice has a few dozen at most. More come from an application that generates scripts. */
 const MANY = 500

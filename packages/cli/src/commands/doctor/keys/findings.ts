@@ -1,7 +1,7 @@
+import { bytes, counted, grouped, listed } from '../../../program/words.js'
 import { type CheckResult, ok, warning } from '../finding.js'
 import type { DoctorOptions } from '../options.js'
 import { KEY_LAYOUT } from '../store-needs.js'
-import { bytes, counted, grouped, listed } from '../words.js'
 import type { KeyUse } from './classify.js'
 import type { Survey } from './survey.js'
 

@@ -29,3 +29,12 @@ export function ms(number: number): string {
 export function listed(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
 }
+
+/** A share from 0 to 1: `0.4 %`. Never rounded to nothing or all where it is neither. */
+export function percent(share: number): string {
+  if (!(share > 0) || share === 1) return `${share === 1 ? 100 : 0} %`
+  if (share < 0.0001) return '< 0.01 %'
+  if (share > 0.9999 && share < 1) return '> 99.99 %'
+  const value = share * 100
+  return `${grouped(Number(value.toFixed(value < 1 || value > 99 ? 2 : value < 10 ? 1 : 0)))} %`
+}
