@@ -1,0 +1,25 @@
+import type { LogRecord } from '../record.js'
+
+/** Reads a line: its record, null for a line that is no request by its format, undefined for one that does not parse. */
+export type ParseLine = (line: string) => LogRecord | null | undefined
+
+/** A form of access logs. */
+export interface LogFormat {
+  readonly name: string
+  /** Whether these first lines are of this form: at least one, without empty ones. */
+  detect(lines: readonly string[]): boolean
+  /** Makes the parser of one file. It may keep state between its lines, such as the last date. */
+  parser(): ParseLine
+}
+
+/** Whether most of these lines are requests of a form, those left out that are none by it. */
+export function mostParse(lines: readonly string[], parse: ParseLine): boolean {
+  let requests = 0
+  let others = 0
+  for (const line of lines) {
+    const record = parse(line)
+    if (record) requests++
+    else if (record === undefined) others++
+  }
+  return requests > others
+}

@@ -1,0 +1,45 @@
+import type { LogRecord } from '../record.js'
+
+/** Finds in a line what few policies need. */
+export interface LineReader {
+  header(line: string, name: string): string | undefined
+  field(line: string, path: string): string | undefined
+}
+
+/** A record that keeps its line, and reads it again for what few policies need. */
+export class ParsedLine implements LogRecord {
+  startMs: number
+  resolutionMs: number
+  durationMs: number | undefined
+  ip: string | undefined = undefined
+  method: string | undefined = undefined
+  target: string | undefined = undefined
+  status: number | undefined = undefined
+  bytes: number | undefined = undefined
+  user: string | undefined = undefined
+  agent: string | undefined = undefined
+  host: string | undefined = undefined
+  readonly line: string
+  readonly reader: LineReader
+
+  constructor(startMs: number, resolutionMs: number, durationMs: number | undefined, line: string, reader: LineReader) {
+    this.startMs = startMs
+    this.resolutionMs = resolutionMs
+    this.durationMs = durationMs
+    this.line = line
+    this.reader = reader
+  }
+
+  header(name: string): string | undefined {
+    return this.reader.header(this.line, name)
+  }
+
+  field(path: string): string | undefined {
+    return this.reader.field(this.line, path)
+  }
+}
+
+/** The start of a request that ended then, in whole ms. */
+export function startOf(endMs: number, durationMs: number | undefined): number {
+  return durationMs === undefined ? endMs : Math.floor(endMs - durationMs)
+}

@@ -1,0 +1,160 @@
+import type { LogRecord } from '../record.js'
+import type { ParseLine } from './format.js'
+import type { LinePattern } from './line-pattern.js'
+import { type LineReader, ParsedLine, startOf } from './parsed-line.js'
+import { Interned, unescaped, wholeNumber } from './texts.js'
+import { ClfClock, epochTime, isoTime } from './times.js'
+
+/** Reads lines of a pattern whose parts are called as nginx calls its variables. */
+export function textParser(pattern: LinePattern, decode = unescaped): ParseLine {
+  const lines = new TextLines(pattern, decode)
+  return (line) => lines.parse(line)
+}
+
+class TextLines implements LineReader {
+  readonly #pattern: LinePattern
+  readonly #decode: (text: string) => string
+  readonly #at: ReturnType<typeof placesIn>
+  readonly #clock = new ClfClock()
+  readonly #addresses = new Interned()
+  readonly #agents = new Interned()
+
+  constructor(pattern: LinePattern, decode: (text: string) => string) {
+    this.#pattern = pattern
+    this.#decode = decode
+    this.#at = placesIn(pattern.names)
+  }
+
+  parse(line: string): LogRecord | undefined {
+    if (!this.#pattern.matches(line)) return undefined
+    const at = this.#at
+    const status = at.status < 0 ? undefined : this.#number(line, at.status)
+    if (status === undefined && this.#text(line, at.status) !== undefined) return undefined
+    const record = this.#timed(line)
+    if (record === undefined) return undefined
+
+    const address = this.#text(line, at.ip)
+    if (address !== undefined) record.ip = this.#addresses.of(address)
+    if (status !== undefined && status > 0) record.status = status
+    // Apache writes 0 as "-".
+    if (at.bytes >= 0) record.bytes = this.#number(line, at.bytes) ?? 0
+    record.user = this.#decoded(line, at.user)
+    const agent = this.#text(line, at.agent)
+    if (agent !== undefined) record.agent = this.#agents.of(this.#decode(agent))
+    record.host = this.#decoded(line, at.host) ?? withoutPort(this.#text(line, at.vhost))
+    if (at.request >= 0) readRequest(record, line, this.#start(at.request), this.#end(at.request), this.#decode)
+    if (at.method >= 0) record.method = this.#text(line, at.method)
+    if (at.target >= 0) record.target = this.#decoded(line, at.target)
+    else if (at.path >= 0) record.target = joined(this.#decoded(line, at.path), this.#decoded(line, at.query))
+    return record
+  }
+
+  header(line: string, name: string): string | undefined {
+    return this.field(line, `http_${name.replaceAll('-', '_')}`)
+  }
+
+  field(line: string, path: string): string | undefined {
+    const text = this.#pattern.part(line, path)
+    return text === undefined || isAbsent(text) ? undefined : this.#decode(text)
+  }
+
+  /** The record of a line's time and duration. Undefined where they are none. */
+  #timed(line: string): ParsedLine | undefined {
+    const { clf, iso, epoch, duration } = this.#at
+    const durationMs = duration < 0 ? undefined : secondsIn(this.#text(line, duration))
+    if (epoch < 0 && iso < 0) {
+      const endMs = this.#clock.at(line, this.#start(clf), this.#end(clf))
+      return Number.isNaN(endMs) ? undefined : new ParsedLine(startOf(endMs, durationMs), 1000, durationMs, line, this)
+    }
+    const instant =
+      epoch >= 0
+        ? epochTime(Number(this.#text(line, epoch) ?? Number.NaN))
+        : isoTime(line.slice(this.#start(iso), this.#end(iso)))
+    return instant && new ParsedLine(startOf(instant.ms, durationMs), instant.resolutionMs, durationMs, line, this)
+  }
+
+  #start(place: number): number {
+    return this.#pattern.starts[place] as number
+  }
+
+  #end(place: number): number {
+    return this.#pattern.ends[place] as number
+  }
+
+  #number(line: string, place: number): number | undefined {
+    return wholeNumber(line, this.#start(place), this.#end(place))
+  }
+
+  /** A part as written. Undefined where the log has none. */
+  #text(line: string, place: number): string | undefined {
+    if (place < 0) return undefined
+    const start = this.#start(place)
+    const end = this.#end(place)
+    if (end === start || (end === start + 1 && line.charCodeAt(start) === DASH)) return undefined
+    return line.slice(start, end)
+  }
+
+  #decoded(line: string, place: number): string | undefined {
+    const text = this.#text(line, place)
+    return text === undefined ? undefined : this.#decode(text)
+  }
+}
+
+const DASH = 45
+
+function isAbsent(text: string): boolean {
+  return text === '' || text === '-'
+}
+
+/** Where the parts are that a record is made of: -1 for those that the pattern lacks. */
+function placesIn(names: readonly string[]) {
+  const place = (...candidates: readonly string[]) =>
+    candidates.map((name) => names.indexOf(name)).find((index) => index >= 0) ?? -1
+  return {
+    clf: place('time_local'),
+    iso: place('time_iso8601'),
+    epoch: place('msec'),
+    duration: place('request_time'),
+    ip: place('remote_addr'),
+    user: place('remote_user'),
+    request: place('request'),
+    method: place('request_method'),
+    target: place('request_uri'),
+    path: place('uri', 'document_uri'),
+    query: place('args', 'query_string'),
+    status: place('status'),
+    bytes: place('bytes_sent', 'body_bytes_sent'),
+    agent: place('http_user_agent'),
+    host: place('http_host', 'host', 'server_name'),
+    vhost: place('vhost'),
+  }
+}
+
+/** Reads `GET /path HTTP/1.1`. Requests of another form, such as a TLS handshake sent to an HTTP port, have no method. */
+function readRequest(
+  record: LogRecord,
+  line: string,
+  start: number,
+  end: number,
+  decode: (text: string) => string,
+): void {
+  const space = line.indexOf(' ', start)
+  if (space <= start || space >= end) return
+  const protocol = line.lastIndexOf(' ', end - 1)
+  const isWithProtocol = protocol > space && line.startsWith('HTTP/', protocol + 1)
+  record.method = line.startsWith('GET ', start) ? 'GET' : line.slice(start, space)
+  record.target = decode(line.slice(space + 1, isWithProtocol ? protocol : end))
+}
+
+function secondsIn(text: string | undefined): number | undefined {
+  const ms = Number(text ?? Number.NaN) * 1000
+  return ms >= 0 && Number.isFinite(ms) ? ms : undefined
+}
+
+function joined(path: string | undefined, query: string | undefined): string | undefined {
+  return query === undefined ? path : `${path ?? ''}?${query}`
+}
+
+function withoutPort(host: string | undefined): string | undefined {
+  return host?.replace(/:\d+$/, '')
+}

@@ -1,0 +1,177 @@
+import { isAscii } from 'node:buffer'
+import { type FileHandle, open } from 'node:fs/promises'
+import { pipeline, Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
+import { UsageError } from '../../program/usage-error.js'
+
+const CHUNK_BYTES = 256 * 1024
+
+/** The bytes of one log, decompressed. */
+export interface LogBytes {
+  /** As messages name it. */
+  readonly name: string
+  /** Size of the file when it was opened, beyond which nothing is read. Undefined for pipes. */
+  readonly totalBytes: number | undefined
+  /** Bytes of the file that were read so far, before they are decompressed. */
+  readBytes: number
+  /** May be opened again, unlike a pipe. */
+  readonly isFile: boolean
+  /** Ends with the log, or when the signal is aborted. Throws `DamagedLog` where the rest cannot be read. */
+  chunks: AsyncGenerator<Buffer, void, void>
+}
+
+/** The rest of a log cannot be read. */
+export class DamagedLog extends Error {}
+
+/**
+ * Opens a log by its name, or standard input by `-`.
+ *
+ * @throws UsageError where it cannot be opened, or is no text
+ */
+export async function openBytes(file: string, stdin: Readable, signal: AbortSignal | undefined): Promise<LogBytes> {
+  const bytes = file === '-' ? new Bytes('standard input', stdin, undefined) : await opened(file)
+  const raw = bytes.raw(signal)
+  const first = await raw.next()
+  const chunks = first.done ? raw : followed([first.value], raw)
+  const form = first.done ? undefined : formOf(first.value)
+  if (form !== undefined && form !== 'gzip') {
+    await raw.return()
+    throw new UsageError(`${bytes.name}: expected text or gzip, got ${form}`)
+  }
+  bytes.chunks = form === 'gzip' ? gunzipped(bytes.name, chunks) : chunks
+  return bytes
+}
+
+async function opened(file: string): Promise<Bytes> {
+  const name = JSON.stringify(file)
+  try {
+    const handle = await open(file, 'r')
+    const stats = await handle.stat()
+    if (stats.isFile()) return new Bytes(name, handle, stats.size)
+    if (!stats.isDirectory()) return new Bytes(name, handle.createReadStream({ highWaterMark: CHUNK_BYTES }), undefined)
+    await handle.close()
+  } catch (error) {
+    throw new UsageError(`cannot read ${name} (${(error as NodeJS.ErrnoException).code})`)
+  }
+  throw new UsageError(`${name}: expected a file, got a directory`)
+}
+
+class Bytes implements LogBytes {
+  readonly name: string
+  readonly totalBytes: number | undefined
+  readBytes = 0
+  readonly #from: FileHandle | Readable
+  chunks!: AsyncGenerator<Buffer, void, void>
+
+  constructor(name: string, from: FileHandle | Readable, totalBytes: number | undefined) {
+    this.name = name
+    this.totalBytes = totalBytes
+    this.#from = from
+  }
+
+  get isFile(): boolean {
+    return this.totalBytes !== undefined
+  }
+
+  raw(signal: AbortSignal | undefined): AsyncGenerator<Buffer, void, void> {
+    return this.#from instanceof Readable ? this.#ofStream(this.#from, signal) : this.#ofFile(this.#from, signal)
+  }
+
+  async *#ofFile(handle: FileHandle, signal: AbortSignal | undefined): AsyncGenerator<Buffer, void, void> {
+    const total = this.totalBytes as number
+    const read = (position: number) => {
+      const length = Math.min(CHUNK_BYTES, total - position)
+      return handle.read(Buffer.allocUnsafe(Math.max(0, length)), 0, Math.max(0, length), position)
+    }
+    let next = read(0)
+    try {
+      while (!signal?.aborted && this.readBytes < total) {
+        const { bytesRead, buffer } = await next
+        if (bytesRead === 0) throw new DamagedLog(`${this.name}: became shorter while it was read`)
+        this.readBytes += bytesRead
+        // The disk reads ahead of the parser.
+        next = read(this.readBytes)
+        yield buffer.subarray(0, bytesRead)
+      }
+    } catch (error) {
+      throw damageOf(this.name, error)
+    } finally {
+      await next.catch(() => undefined)
+      await handle.close()
+    }
+  }
+
+  async *#ofStream(stream: Readable, signal: AbortSignal | undefined): AsyncGenerator<Buffer, void, void> {
+    const stop = () => stream.destroy()
+    signal?.addEventListener('abort', stop, { once: true })
+    try {
+      for await (const chunk of stream) {
+        this.readBytes += chunk.length
+        yield chunk
+        if (signal?.aborted) return
+      }
+    } catch (error) {
+      if (!signal?.aborted) throw damageOf(this.name, error)
+    } finally {
+      signal?.removeEventListener('abort', stop)
+    }
+  }
+}
+
+function damageOf(name: string, error: unknown): DamagedLog {
+  if (error instanceof DamagedLog) return error
+  return new DamagedLog(`${name}: cannot be read to its end (${(error as NodeJS.ErrnoException).code})`)
+}
+
+/** Chunks that were read already, and those behind them. */
+export async function* followed(
+  first: readonly Buffer[],
+  rest: AsyncGenerator<Buffer, void, void>,
+): AsyncGenerator<Buffer, void, void> {
+  try {
+    yield* first
+    yield* rest
+  } finally {
+    await rest.return()
+  }
+}
+
+async function* gunzipped(name: string, compressed: AsyncGenerator<Buffer, void, void>) {
+  const source = Readable.from(compressed, { highWaterMark: 1 })
+  // Its members are read one after the other, as `cat a.gz b.gz` writes them.
+  const gunzip = createGunzip({ chunkSize: CHUNK_BYTES })
+  pipeline(source, gunzip, () => undefined)
+  try {
+    for await (const chunk of gunzip) yield chunk as Buffer
+  } catch (error) {
+    if (error instanceof DamagedLog) throw error
+    const { code } = error as NodeJS.ErrnoException
+    throw new DamagedLog(
+      code === 'Z_BUF_ERROR' ? `${name}: its gzip data end too early` : `${name}: its gzip data are damaged (${code})`,
+    )
+  } finally {
+    source.destroy()
+  }
+}
+
+const FORMS: readonly (readonly [form: string, magic: readonly number[]])[] = [
+  ['gzip', [0x1f, 0x8b]],
+  ['bzip2 (decompress it by bzcat)', [0x42, 0x5a, 0x68]],
+  ['xz (decompress it by xzcat)', [0xfd, 0x37, 0x7a, 0x58, 0x5a]],
+  ['zstd (decompress it by zstdcat)', [0x28, 0xb5, 0x2f, 0xfd]],
+  ['zip (decompress it by unzip -p)', [0x50, 0x4b, 3, 4]],
+  ['UTF-16 (convert it by iconv)', [0xff, 0xfe]],
+  ['UTF-16 (convert it by iconv)', [0xfe, 0xff]],
+]
+const LOOKED_AT = 4096
+
+/** Undefined for text. */
+function formOf(chunk: Buffer): string | undefined {
+  const form = FORMS.find(([, magic]) => magic.every((byte, i) => chunk[i] === byte))?.[0]
+  return form ?? (chunk.subarray(0, LOOKED_AT).includes(0) ? 'binary data' : undefined)
+}
+
+/** A chunk of whole lines as text. Bytes that are no UTF-8 become U+FFFD. */
+export function textOf(chunk: Buffer): string {
+  return chunk.toString(isAscii(chunk) ? 'latin1' : 'utf8')
+}

@@ -1,0 +1,94 @@
+import type { Readable } from 'node:stream'
+import { quoted } from '../../program/options.js'
+import { UsageError } from '../../program/usage-error.js'
+import type { LogFormat } from '../formats/format.js'
+import { FORMATS } from '../formats/index.js'
+import { DamagedLog, followed, type LogBytes, openBytes } from './bytes.js'
+import { LineSplitter } from './lines.js'
+import { writtenMs } from './merge.js'
+
+const MAX_LINES = 1000
+const MAX_BYTES = 16 * 1024 * 1024
+
+/** A log whose form is known. */
+export interface KnownLog {
+  readonly format: LogFormat
+  /** When its first request was logged, by which several logs are merged. */
+  readonly firstMs: number
+  /** Size of the file. Undefined for pipes. */
+  readonly totalBytes: number | undefined
+  /** Opens it at its first line. Once for pipes. */
+  open(): Promise<LogBytes>
+}
+
+/**
+ * Recognises a log by its first lines, or tries them by a given format. Undefined for an empty log.
+ *
+ * @throws UsageError where it cannot be opened, or where its first lines are of no known form
+ */
+export async function recognise(
+  file: string,
+  given: LogFormat | undefined,
+  stdin: Readable,
+  signal: AbortSignal | undefined,
+): Promise<KnownLog | undefined> {
+  const open = () => openBytes(file, stdin, signal)
+  const bytes = await open()
+  const { name, totalBytes, isFile } = bytes
+  const formats = given ? [given] : FORMATS
+  const { lines, format, chunks } = await firstLines(bytes, formats)
+  if (isFile) await bytes.chunks.return()
+  if (lines.length === 0) return undefined
+  if (!format) throw new UsageError(unknownForm(name, lines[0] as string, given))
+  // Pipes are read once, so their first lines are kept.
+  bytes.chunks = followed(chunks, bytes.chunks)
+  return { format, firstMs: firstTime(format, lines), totalBytes, open: isFile ? open : async () => bytes }
+}
+
+/** Reads until a form is sure. */
+async function firstLines(bytes: LogBytes, formats: readonly LogFormat[]) {
+  const lines: string[] = []
+  const chunks: Buffer[] = []
+  const splitter = new LineSplitter()
+  const note = (text: string) => lines.push(...text.split(/\r?\n/).filter((line) => line !== ''))
+  const detected = () => (lines.length > 0 ? formats.find((format) => format.detect(lines)) : undefined)
+  let format: LogFormat | undefined
+  for (let read = 0; !format && lines.length < MAX_LINES && read < MAX_BYTES; ) {
+    const { done, value: chunk } = await nextOf(bytes, lines)
+    if (done) {
+      note(splitter.end())
+      return { lines, chunks, format: detected() }
+    }
+    chunks.push(chunk)
+    read += chunk.length
+    note(splitter.push(chunk))
+    format = detected()
+  }
+  return { lines, chunks, format }
+}
+
+/** A damaged log is read as far as it goes, so that the lines before the damage count. */
+async function nextOf({ chunks }: LogBytes, lines: readonly string[]) {
+  try {
+    return await chunks.next()
+  } catch (error) {
+    if (!(error instanceof DamagedLog)) throw error
+    if (lines.length === 0) throw new UsageError(error.message)
+    return { done: true as const, value: undefined }
+  }
+}
+
+function firstTime(format: LogFormat, lines: readonly string[]): number {
+  const parse = format.parser()
+  for (const line of lines) {
+    const record = parse(line)
+    if (record) return writtenMs(record)
+  }
+  return 0
+}
+
+function unknownForm(name: string, line: string, given: LogFormat | undefined): string {
+  const first = `its first line is ${quoted(line)}`
+  if (given) return `${name}: expected the format ${given.name}, but most of its first lines do not parse; ${first}`
+  return `${name}: its format is none of ${FORMATS.map((format) => format.name).join(', ')}: --format takes the text of nginx's log_format; ${first}`
+}

@@ -1,0 +1,78 @@
+import type { LogFormat, ParseLine } from '../formats/format.js'
+import type { LogRecord } from '../record.js'
+import { DamagedLog, type LogBytes } from './bytes.js'
+import { LineSplitter, MAX_LINE_BYTES } from './lines.js'
+import type { Tally } from './tally.js'
+
+/** Reads the records of one log in the order of its lines: a batch for each chunk of it. */
+export async function* recordsOf(
+  { name, chunks }: LogBytes,
+  format: LogFormat,
+  tally: Tally,
+): AsyncGenerator<LogRecord[], void, void> {
+  const splitter = new LineSplitter()
+  const parser = new LineParser(name, format.parser(), tally)
+  try {
+    for await (const chunk of chunks) {
+      const before = splitter.tooLong
+      const records = parser.parse(splitter.push(chunk))
+      if (splitter.tooLong > before) parser.skipLong()
+      if (records.length > 0) yield records
+    }
+  } catch (error) {
+    if (!(error instanceof DamagedLog)) throw error
+    tally.caveats.push(`${error.message}: line ${parser.lines} is the last that was read`)
+    tally.isPartial = true
+    return
+  }
+  const last = parser.parseLast(splitter.end())
+  if (last) yield [last]
+}
+
+class LineParser {
+  lines = 0
+  readonly #name: string
+  readonly #parse: ParseLine
+  readonly #tally: Tally
+
+  constructor(name: string, parse: ParseLine, tally: Tally) {
+    this.#name = name
+    this.#parse = parse
+    this.#tally = tally
+  }
+
+  /** The records of whole lines. */
+  parse(text: string): LogRecord[] {
+    const records: LogRecord[] = []
+    const parse = this.#parse
+    const before = this.lines
+    for (let at = 0; at < text.length; ) {
+      const end = text.indexOf('\n', at)
+      const line = text.slice(at, end > at && text.charCodeAt(end - 1) === RETURN ? end - 1 : end)
+      at = end + 1
+      this.lines++
+      const record = line === '' ? null : parse(line)
+      if (record) records.push(record)
+      else if (record === undefined) this.#tally.noteUnread(this.#name, this.lines, line)
+    }
+    this.#tally.lines += this.lines - before
+    return records
+  }
+
+  /** The record of a last line without its break. A half one is being written, and is no mistake of the log. */
+  parseLast(line: string): LogRecord | undefined {
+    if (line === '') return undefined
+    const record = this.#parse(line)
+    if (record === undefined) this.#tally.caveats.push(`${this.#name}: the last line is incomplete, and was left out`)
+    else this.#tally.lines++
+    return record ?? undefined
+  }
+
+  skipLong(): void {
+    this.lines++
+    this.#tally.lines++
+    this.#tally.noteUnread(this.#name, this.lines, `(longer than ${MAX_LINE_BYTES} bytes)`)
+  }
+}
+
+const RETURN = 13

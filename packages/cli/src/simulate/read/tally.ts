@@ -1,0 +1,22 @@
+import { escapeControls } from '@sluice/core/internal'
+
+const MAX_EXAMPLES = 5
+const MAX_EXAMPLE_LENGTH = 200
+
+/** What became of the lines of all logs. */
+export class Tally {
+  lines = 0
+  unread = 0
+  /** The first lines that did not parse, escaped and cut. */
+  readonly examples: string[] = []
+  /** Sentences about logs whose rest could not be read. */
+  readonly caveats: string[] = []
+  isPartial = false
+
+  noteUnread(name: string, lineNumber: number, line: string): void {
+    this.unread++
+    if (this.examples.length >= MAX_EXAMPLES) return
+    const cut = line.length > MAX_EXAMPLE_LENGTH ? `${line.slice(0, MAX_EXAMPLE_LENGTH)}…` : line
+    this.examples.push(`${name}, line ${lineNumber}: ${escapeControls(cut)}`)
+  }
+}
