@@ -86,9 +86,11 @@ function dayOf(random: () => number): SimulationReport['timeline'] {
     admitted.push(Math.round(1500 * daily + 500 + random() * 300 + (attack ? 1200 : 0)))
     refused.push(attack ? Math.round(2500 + random() * 1500) : random() < 0.1 ? Math.round(random() * 60) : 0)
   }
-  const peaks = [210, 64, 230].map((i) => ({
+  const all = admitted.map((count, i) => count + (refused[i] as number))
+  const highest = () => all.indexOf(Math.max(...all))
+  const peaks = [highest(), 64, 230].map((i) => ({
     atMs: FROM_MS + i * STEP_MS,
-    requests: (admitted[i] as number) + (refused[i] as number),
+    requests: all[i] as number,
     refused: refused[i] as number,
   }))
   return { stepMs: STEP_MS, fromMs: FROM_MS, admitted, refused, peaks }
@@ -101,11 +103,8 @@ function apiPolicy(requests: Counts, random: () => number): PolicyReport {
     requests,
     clients: { seen: 4210, refused: 22 },
     limits: [
-      limitOf({ name: 'minute', algorithm: 'gcra', limit: 120, windowMs: 60_000, suggested: 240 }, random),
-      limitOf(
-        { name: 'day', algorithm: 'fixedWindow', limit: 20_000, windowMs: 24 * HOUR_MS, suggested: 20_000 },
-        random,
-      ),
+      limitOf({ name: 'minute', algorithm: 'gcra', limit: 120, windowMs: 60_000 }, random),
+      limitOf({ name: 'day', algorithm: 'fixedWindow', limit: 20_000, windowMs: 24 * HOUR_MS }, random),
     ],
     bans: { begun: 4, longestMs: 24 * HOUR_MS },
     waits: undefined,
@@ -117,7 +116,7 @@ function loginPolicy(random: () => number): PolicyReport {
     rank: _,
     tradeOff: __,
     ...plain
-  } = limitOf({ name: 'account', algorithm: 'slidingLog', limit: 5, windowMs: 900_000, suggested: undefined }, random)
+  } = limitOf({ name: 'account', algorithm: 'slidingLog', limit: 5, windowMs: 900_000 }, random)
   return {
     name: 'login',
     mode: 'report',
@@ -130,14 +129,14 @@ function loginPolicy(random: () => number): PolicyReport {
 }
 
 function limitOf(
-  about: { name: string; algorithm: string; limit: number; windowMs: number; suggested: number | undefined },
+  about: { name: string; algorithm: string; limit: number; windowMs: number },
   random: () => number,
 ): LimitReport {
-  const { suggested, ...rest } = about
+  const busiest = 10 + 30 * random()
   const ranks = Array.from({ length: 200 }, (_, i) => Math.max(i + 1, Math.round(4210 ** (i / 199))))
   const rank = [...new Set(ranks)].map((rank) => ({
     rank,
-    units: Math.max(1, Math.round((about.limit * 40) / rank ** 0.9 + random())),
+    units: Math.max(1, Math.round((about.limit * busiest) / rank ** 0.9)),
   }))
   const candidates = Array.from({ length: 17 }, (_, i) => {
     const limit = Math.max(1, Math.round(about.limit * 2 ** ((i - 8) / 2)))
@@ -148,8 +147,9 @@ function limitOf(
       clientsRefused: clientsRefused / 4210,
     }
   })
+  const suggested = candidates.find(({ clientsRefused }) => clientsRefused < 0.001)?.limit
   return {
-    ...rest,
+    ...about,
     unit: 'requests',
     refused: { min: 900, max: 1100 },
     rank,

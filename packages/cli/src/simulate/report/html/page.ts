@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto'
+import { grouped, percent } from '../../../program/words.js'
+import type { SimulationReport, Timeline } from '../../report.js'
+import { jsonMarkup, Markup, markup } from './markup.js'
+import { timelinePlot } from './plot/timeline.js'
+import { clientsTable } from './sections/clients.js'
+import { comparisonSection } from './sections/comparison.js'
+import { overview, shareOf } from './sections/overview.js'
+import { policySection } from './sections/policies.js'
+import { redisSection } from './sections/redis.js'
+import { STYLE } from './style.js'
+import { table } from './table.js'
+import { timeText } from './words.js'
+
+/** No script, no request, no frame, and no style but the page's own. */
+const SECURITY = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
+  "base-uri 'none'",
+  "form-action 'none'",
+].join('; ')
+
+/**
+ * The report as one HTML file, which needs nothing else: no script, no network. It holds the report as JSON, too, in the element
+ * `report`. Texts of clients are shown as text.
+ *
+ * @param report shown as it is: with pseudonyms for readers who may not know the clients
+ */
+export function pageOf(report: SimulationReport): string {
+  const { log, caveats, policies, timeline, refused, good, against, redis } = report
+  return markup`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${new Markup(SECURITY)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+<title>${titleOf(log)}</title>
+<style>${new Markup(STYLE)}</style>
+</head>
+<body>
+<header><h1>Simulation of rate limits</h1></header>
+<main>
+${overview(report)}<nav aria-label="Sections"><ul>${contents(report).map(([id, text]) => markup`<li><a href="#${id}">${text}</a></li>`)}</ul></nav>
+${against && comparisonSection(against)}${caveats.length > 0 ? caveatsSection(caveats) : ''}${timelineSection(timeline)}${refusedSection(refused)}${good && goodSection(good)}${policies.map((policy, i) => policySection(policy, i, good ? 'good clients' : 'all clients'))}${redisSection(redis)}</main>
+<footer><p>Made by <code>sluice simulate</code>. All times are in UTC. ${identitiesText(report)} The report as JSON is in this file, in the element <code>report</code>.</p></footer>
+<script type="application/json" id="report">${jsonMarkup(report)}</script>
+</body>
+</html>
+`.text
+}
+
+function titleOf({ firstMs, lastMs, lines }: SimulationReport['log']): string {
+  const span = lines > 0 ? `, ${timeText(firstMs)} to ${timeText(lastMs)} UTC` : ''
+  return `Simulation of rate limits${span}`
+}
+
+function contents({ caveats, policies, good, against }: SimulationReport): [id: string, text: string][] {
+  return [
+    ...(against ? [['against', 'Comparison'] as [string, string]] : []),
+    ...(caveats.length > 0 ? [['caveats', 'Caveats'] as [string, string]] : []),
+    ['timeline', 'Timeline'],
+    ['refused', 'Refused clients'],
+    ...(good ? [['good', 'Good clients'] as [string, string]] : []),
+    ...policies.map(({ name }, i): [string, string] => [`policy-${i + 1}`, `Policy ${name}`]),
+    ['redis', 'Cost in Redis'],
+  ]
+}
+
+function caveatsSection(caveats: readonly string[]): Markup {
+  return markup`<section aria-labelledby="caveats"><h2 id="caveats">Caveats</h2>
+<ul class="caveats">${caveats.map((sentence) => markup`<li>${sentence}</li>`)}</ul></section>
+`
+}
+
+function timelineSection(timeline: Timeline): Markup {
+  const { admitted, peaks } = timeline
+  const numbered = peaks.map((peak, i) => ({ ...peak, number: i + 1 }))
+  return markup`<section aria-labelledby="timeline"><h2 id="timeline">Timeline</h2>
+${admitted.length === 0 ? markup`<p>There is nothing to show.</p>` : timelinePlot(timeline)}${
+  peaks.length > 0
+    ? table(
+        'peaks',
+        'Peaks',
+        [
+          { heading: 'Peak', cell: ({ number }) => number, isNumber: true },
+          { heading: 'Begins (UTC)', cell: ({ atMs }) => markup`<span class="whole">${timeText(atMs)}</span>` },
+          { heading: 'Requests', cell: ({ requests }) => grouped(requests), isNumber: true },
+          { heading: 'Refused', cell: ({ refused }) => grouped(refused), isNumber: true },
+          { heading: 'Share refused', cell: (peak) => percent(shareOf(peak.refused, peak.requests)), isNumber: true },
+        ],
+        numbered,
+      )
+    : ''
+}</section>
+`
+}
+
+function refusedSection(refused: SimulationReport['refused']): Markup {
+  return markup`<section aria-labelledby="refused"><h2 id="refused">Clients that would be refused</h2>
+${refused.length === 0 ? markup`<p>Nobody would be refused.</p>` : clientsTable('refused-clients', 'Clients with the most refusals', refused)}</section>
+`
+}
+
+function goodSection({ seen, refused }: NonNullable<SimulationReport['good']>): Markup {
+  return markup`<section aria-labelledby="good"><h2 id="good">Good clients</h2>
+<p>${refused.length === 0 ? 'None' : grouped(refused.length)} of the ${grouped(seen)} clients marked good would be refused.</p>
+${refused.length === 0 ? '' : clientsTable('good-clients', 'Good clients that would be refused', refused)}</section>
+`
+}
+
+function identitiesText({ identities }: SimulationReport): string {
+  return identities === 'plain'
+    ? 'Identities are those of the log: treat this file as personal data.'
+    : 'Identities are pseudonyms, the same within this report and different in the next.'
+}

@@ -1,0 +1,63 @@
+import { basename } from 'node:path'
+import { counted, grouped, listed, percent } from '../../../../program/words.js'
+import type { Counts, SimulationReport } from '../../../report.js'
+import { type Markup, markup } from '../markup.js'
+import { figures } from '../table.js'
+import { intervalText, intervalWords, rangeText, spanText, timeText } from '../words.js'
+
+/** The result in two sentences, then its figures. */
+export function overview(report: SimulationReport): Markup {
+  const { log, requests, clients } = report
+  return markup`<p class="lead">${resultText(report)} ${spanOfLog(report)}</p>
+${figures([
+  ...countsEntries(requests),
+  ['Clients', grouped(clients.seen)],
+  ['Clients ever refused', `${grouped(clients.refused)} (${percent(shareOf(clients.refused, clients.seen))})`],
+  ['Lines read', grouped(log.lines)],
+  ['Lines not understood', grouped(log.unread.count)],
+  ['Lines too late to sort', grouped(log.late)],
+  ['Format', listed([...new Set(log.formats)])],
+  ['Resolution of times', spanText(log.resolutionMs)],
+])}${unreadExamples(report)}`
+}
+
+/** The figures of requests, without those that never happened. */
+export function countsEntries(counts: Counts): (readonly [string, string])[] {
+  const { total, admitted, refused, banned, delayed } = counts
+  return [
+    ['Requests', grouped(total)],
+    ['Admitted', intervalText(admitted)],
+    ['Refused', `${intervalText(refused)} (${shareText(counts)})`],
+    ...(banned.max > 0 ? [['Refused by a ban or block', intervalText(banned)] as const] : []),
+    ...(delayed.max > 0 ? [['Delayed', intervalText(delayed)] as const] : []),
+  ]
+}
+
+function shareText({ refused, total }: Counts): string {
+  return rangeText({ min: shareOf(refused.min, total), max: shareOf(refused.max, total) }, percent)
+}
+
+export function shareOf(part: number, all: number): number {
+  return all > 0 ? part / all : 0
+}
+
+function resultText({ requests, clients }: SimulationReport): string {
+  const { refused, total } = requests
+  if (total === 0) return 'The logs have no requests.'
+  return `The policies would refuse ${intervalWords(refused)} of ${counted(total, 'request')} (${shareText(requests)}), and ${grouped(clients.refused)} of ${counted(clients.seen, 'client')} at least once.`
+}
+
+function spanOfLog({ log, requests }: SimulationReport): string {
+  const partial = log.isPartial ? 'Reading ended before the logs did: the result is of the first part.' : ''
+  if (requests.total === 0) return partial
+  const files = listed(log.files.map((file) => basename(file)))
+  return `The log (${files}) lasts ${spanText(Math.max(0, log.lastMs - log.firstMs))}, from ${timeText(log.firstMs)} to ${timeText(log.lastMs)} UTC. ${partial}`
+}
+
+function unreadExamples({ log }: SimulationReport): Markup | undefined {
+  const { examples } = log.unread
+  if (examples.length === 0) return undefined
+  return markup`<details><summary>Lines that were not understood</summary>
+<ul>${examples.map((line) => markup`<li><code>${line}</code></li>`)}</ul></details>
+`
+}

@@ -1,0 +1,30 @@
+import { timeLeft } from '../../../program/duration.js'
+import { instantText } from '../../../program/table.js'
+import { grouped } from '../../../program/words.js'
+import type { Interval } from '../../report.js'
+
+/** `1,234`, or `1,200–1,300` where the log's clock is coarse. */
+export function intervalText({ min, max }: Interval): string {
+  return min === max ? grouped(min) : `${grouped(min)}–${grouped(max)}`
+}
+
+/** The same in a sentence: `between 1,200 and 1,300`. */
+export function intervalWords({ min, max }: Interval): string {
+  return min === max ? grouped(min) : `between ${grouped(min)} and ${grouped(max)}`
+}
+
+/** An instant in UTC, to the second: `2026-11-25 23:59:59`. A log without requests has none. */
+export function timeText(ms: number): string {
+  return Math.abs(ms) <= 8.64e15 ? instantText(ms).replace('T', ' ').replace('Z', '') : 'never'
+}
+
+/** A duration to a millisecond, in one or two units: `3m 20s`. */
+export function spanText(ms: number): string {
+  return timeLeft(Math.round(ms))
+}
+
+/** An interval of durations or sizes, which shows no more digits than its spread has. */
+export function rangeText({ min, max }: Interval, textOf: (number: number) => string): string {
+  const [low, high] = [textOf(min), textOf(max)]
+  return low === high ? low : `${low} to ${high}`
+}
