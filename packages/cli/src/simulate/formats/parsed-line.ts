@@ -2,6 +2,7 @@ import type { LogRecord } from '../record.js'
 
 /** Finds in a line what few policies need. */
 export interface LineReader {
+  agent(line: string): string | undefined
   header(line: string, name: string): string | undefined
   field(line: string, path: string): string | undefined
 }
@@ -17,7 +18,6 @@ export class ParsedLine implements LogRecord {
   status: number | undefined = undefined
   bytes: number | undefined = undefined
   user: string | undefined = undefined
-  agent: string | undefined = undefined
   host: string | undefined = undefined
   readonly line: string
   readonly reader: LineReader
@@ -28,6 +28,10 @@ export class ParsedLine implements LogRecord {
     this.durationMs = durationMs
     this.line = line
     this.reader = reader
+  }
+
+  get agent(): string | undefined {
+    return this.reader.agent(this.line)
   }
 
   header(name: string): string | undefined {

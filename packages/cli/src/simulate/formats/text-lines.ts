@@ -2,7 +2,7 @@ import type { LogRecord } from '../record.js'
 import type { ParseLine } from './format.js'
 import type { LinePattern } from './line-pattern.js'
 import { type LineReader, ParsedLine, startOf } from './parsed-line.js'
-import { Interned, unescaped, wholeNumber } from './texts.js'
+import { copied, unescaped, wholeNumber } from './texts.js'
 import { ClfClock, epochTime, isoTime } from './times.js'
 
 /** Reads lines of a pattern whose parts are called as nginx calls its variables. */
@@ -16,8 +16,6 @@ class TextLines implements LineReader {
   readonly #decode: (text: string) => string
   readonly #at: ReturnType<typeof placesIn>
   readonly #clock = new ClfClock()
-  readonly #addresses = new Interned()
-  readonly #agents = new Interned()
 
   constructor(pattern: LinePattern, decode: (text: string) => string) {
     this.#pattern = pattern
@@ -34,19 +32,21 @@ class TextLines implements LineReader {
     if (record === undefined) return undefined
 
     const address = this.#text(line, at.ip)
-    if (address !== undefined) record.ip = this.#addresses.of(address)
+    if (address !== undefined) record.ip = copied(address)
     if (status !== undefined && status > 0) record.status = status
     // Apache writes 0 as "-".
     if (at.bytes >= 0) record.bytes = this.#number(line, at.bytes) ?? 0
     record.user = this.#decoded(line, at.user)
-    const agent = this.#text(line, at.agent)
-    if (agent !== undefined) record.agent = this.#agents.of(this.#decode(agent))
     record.host = this.#decoded(line, at.host) ?? withoutPort(this.#text(line, at.vhost))
     if (at.request >= 0) readRequest(record, line, this.#start(at.request), this.#end(at.request), this.#decode)
     if (at.method >= 0) record.method = this.#text(line, at.method)
     if (at.target >= 0) record.target = this.#decoded(line, at.target)
     else if (at.path >= 0) record.target = joined(this.#decoded(line, at.path), this.#decoded(line, at.query))
     return record
+  }
+
+  agent(line: string): string | undefined {
+    return this.field(line, 'http_user_agent')
   }
 
   header(line: string, name: string): string | undefined {
@@ -124,7 +124,6 @@ function placesIn(names: readonly string[]) {
     query: place('args', 'query_string'),
     status: place('status'),
     bytes: place('bytes_sent', 'body_bytes_sent'),
-    agent: place('http_user_agent'),
     host: place('http_host', 'host', 'server_name'),
     vhost: place('vhost'),
   }

@@ -14,15 +14,15 @@ export interface LogOptions {
   readonly format?: LogFormat | undefined
   /** Whether any number of lines may not parse, or come too late. @default at most 1 % of each */
   readonly isLenient?: boolean
-  /** Records that wait until they are in order, at least 2. @default 32,768 */
-  readonly sortBuffer?: number
+  /** Records that wait at most until they are in order, at least 2. @default 131,072 */
+  readonly maxSorted?: number
   /** Ends reading: what was read comes still. */
   readonly signal?: AbortSignal | undefined
   /** Read for the file `-`. @default `process.stdin` */
   readonly stdin?: Readable
 }
 
-const SORT_BUFFER = 32_768
+const MAX_SORTED = 131_072
 const MAX_BAD_SHARE = 0.01
 
 /**
@@ -79,7 +79,7 @@ export class Logs implements AsyncIterable<readonly LogRecord[]> {
     this.bytesTotal = sizes.reduce((sum, size) => (sum === undefined || size === undefined ? undefined : sum + size), 0)
     this.#known = known
     this.#options = options
-    this.#sorter = new Sorter(options.sortBuffer ?? SORT_BUFFER)
+    this.#sorter = new Sorter(options.maxSorted ?? MAX_SORTED)
     this.#tally.caveats.push(...empty.map((name) => `${name}: has no lines`))
   }
 

@@ -1,20 +1,25 @@
 import type { LogRecord } from '../record.js'
 
-/** Puts requests in the order of their starts, as far as so many lines show it. */
+/** Waiting records survive collections of garbage, each of which costs half as much as reading a line. */
+const FIRST_SIZE = 8192
+
+/** Puts requests in the order of their starts: over as many lines as turns out to be needed, up to a bound. */
 export class Sorter {
   /** Records that came after later ones had left. They start with the last of those. */
   late = 0
   /** The longest time by which one was late, in ms. */
   latestByMs = 0
-  readonly #size: number
+  readonly #maxSize: number
+  #size: number
   #waiting: LogRecord[] = []
   #isSorted = true
   #newestMs = Number.NEGATIVE_INFINITY
   #leftMs = Number.NEGATIVE_INFINITY
 
-  /** @param size records that wait at most, of which half leave at once */
-  constructor(size: number) {
-    this.#size = size
+  /** @param maxSize records that wait at most, of which half leave at once */
+  constructor(maxSize: number) {
+    this.#maxSize = maxSize
+    this.#size = Math.min(FIRST_SIZE, maxSize)
   }
 
   /** Takes records, and returns those whose place is sure. */
@@ -40,6 +45,7 @@ export class Sorter {
     // The rest is in order.
     this.#isSorted = true
     this.#newestMs = this.#waiting.at(-1)?.startMs ?? this.#newestMs
+    const lateBefore = this.late
     for (const record of leaving) {
       if (record.startMs >= this.#leftMs) break
       this.late++
@@ -47,6 +53,7 @@ export class Sorter {
       // The clock of the replay never goes back, as that of a store.
       record.startMs = this.#leftMs
     }
+    if (this.late > lateBefore) this.#size = Math.min(this.#size * 2, this.#maxSize)
     this.#leftMs = leaving.at(-1)?.startMs ?? this.#leftMs
     return leaving
   }
