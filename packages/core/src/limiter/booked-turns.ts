@@ -2,6 +2,7 @@ import type { ReadablePlan } from '../policy/plan.js'
 import type { Cell } from '../store/store.js'
 import { onAbort } from '../util/abort-listeners.js'
 import { LONGEST_TIMER_MS, pause } from '../util/pause.js'
+import { PROCESS_TIMING, type Timer, type Timing } from '../util/timing.js'
 import { isCharged } from '../verdict/decision.js'
 import { DECISION, type Verdict } from '../verdict/verdict.js'
 import { BookedTimes } from './booked-times.js'
@@ -48,7 +49,7 @@ interface BookedQueue {
   /** The times of all turns. They hold as many units as the turns need. */
   readonly times: BookedTimes
   readonly starts: Map<Turn, () => void>
-  timer: NodeJS.Timeout | undefined
+  timer: Timer | undefined
 }
 
 /**
@@ -60,6 +61,11 @@ interface BookedQueue {
  */
 export class BookedTurns {
   readonly #queues = new Map<string, BookedQueue>()
+  readonly #timing: Timing
+
+  constructor(timing = PROCESS_TIMING) {
+    this.#timing = timing
+  }
 
   /**
    * The time until its exchanged turn, in ms, if no other request came. Where every possible turn comes within `enoughMs`, that is
@@ -68,7 +74,7 @@ export class BookedTurns {
   delayOf(booking: Booking, client: string | undefined, enoughMs: number): number {
     const queue = this.#queues.get(booking.id)
     if (!queue) return booking.inMs
-    const now = performance.now()
+    const now = this.#timing.now()
     const { turns, times } = queue
     const turn = turnOf(booking, client, now)
     const added = { at: now + booking.inMs, units: booking.units }
@@ -86,7 +92,7 @@ export class BookedTurns {
   /** Waits for the turn of a verdict, or for one exchanged for it in this process. Rejects with the signal's reason. */
   async wait(verdict: Verdict, client: string | undefined, signal: AbortSignal | undefined): Promise<void> {
     const booking = bookingOf(verdict)
-    await (booking ? this.#wait(booking, client, signal) : pause(verdict.delayMs, signal))
+    await (booking ? this.#wait(booking, client, signal) : pause(verdict.delayMs, signal, undefined, this.#timing))
   }
 
   /** Waits for at most `maxWaitMs`, as others may overtake meanwhile. Rejects with `WaitExceeded` after that. */
@@ -98,11 +104,11 @@ export class BookedTurns {
     }
     // A turn that comes in time comes before this timer.
     const lateMs = Math.ceil(maxWaitMs) + SLACK_MS
-    const timer = lateMs < LONGEST_TIMER_MS ? setTimeout(late, lateMs) : undefined
+    const timer = lateMs < LONGEST_TIMER_MS ? this.#timing.setTimeout(late, lateMs) : undefined
     try {
       await this.wait(verdict, client, signal ? AbortSignal.any([signal, overtaken.signal]) : overtaken.signal)
     } finally {
-      clearTimeout(timer)
+      this.#timing.clearTimeout(timer)
     }
   }
 
@@ -110,7 +116,7 @@ export class BookedTurns {
   async #wait(booking: Booking, client: string | undefined, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted()
     await new Promise<void>((resolve, reject) => {
-      const now = performance.now()
+      const now = this.#timing.now()
       const turn = turnOf(booking, client, now)
       const queue = this.#queueOf(booking)
       const leave = () => {
@@ -144,12 +150,15 @@ export class BookedTurns {
 
   /** Starts the turns that are due, and again when the next one is. */
   #advance(id: string, queue: BookedQueue): void {
-    clearTimeout(queue.timer)
+    this.#timing.clearTimeout(queue.timer)
     const { turns, starts, times } = queue
     for (let { first } = turns; first; first = turns.first) {
-      const inMs = times.startOf(0, first.cost) - performance.now()
+      const inMs = times.startOf(0, first.cost) - this.#timing.now()
       if (inMs > 0) {
-        queue.timer = setTimeout(() => this.#advance(id, queue), Math.min(Math.ceil(inMs), LONGEST_TIMER_MS))
+        queue.timer = this.#timing.setTimeout(
+          () => this.#advance(id, queue),
+          Math.min(Math.ceil(inMs), LONGEST_TIMER_MS),
+        )
         return
       }
       times.takeFirst(first.cost)

@@ -4,6 +4,7 @@ import type { PolicyChoice, Resolved } from '../policy/policy.js'
 import { type Cell, CHARGE, type Op, PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
 import { invalidPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
+import { PROCESS_TIMING, type Timing } from '../util/timing.js'
 import { refusePolluted } from '../util/validate.js'
 import { type Later, whenKnown } from '../util/when-known.js'
 import { type DecidedBy, decisionOn, refusedBy } from '../verdict/decision.js'
@@ -37,15 +38,23 @@ export class Engine<Subject> {
   /** Undefined where the policy has no `ban`. */
   readonly bans: BanKeeper<Subject> | undefined
   /** The turns that queueing limits have booked. */
-  readonly booked = new BookedTurns()
+  readonly booked: BookedTurns
+  /** The time of its waits. */
+  readonly timing: Timing
   readonly #fallback: LocalFallback
-  readonly #queues = new WaitQueues()
+  readonly #queues: WaitQueues
   #isStoreAsync = false
   /** The last decision's: the next one is nearly always the same. */
   #by: DecidedBy | undefined
 
   /** @throws SluiceError `INVALID_POLICY` */
-  constructor(policy: PolicyChoice<Subject>, store: Store, unavailable: UnavailableOptions, emitter: LimiterEmitter) {
+  constructor(
+    policy: PolicyChoice<Subject>,
+    store: Store,
+    unavailable: UnavailableOptions,
+    emitter: LimiterEmitter,
+    timing = PROCESS_TIMING,
+  ) {
     const { where } = policy
     refusePolluted(where, DECISION_OPTIONS)
     if (typeof store?.decide !== 'function') {
@@ -54,6 +63,9 @@ export class Engine<Subject> {
     this.policy = policy
     this.store = store
     this.emitter = emitter
+    this.timing = timing
+    this.booked = new BookedTurns(timing)
+    this.#queues = new WaitQueues(timing)
     this.#fallback = new LocalFallback(where, store, unavailable)
     this.charges = new ChargeLedger(
       where,

@@ -1,5 +1,6 @@
 import { CONSUME, PEEK } from '../store/store.js'
 import { pause } from '../util/pause.js'
+import { PROCESS_TIMING, type Timer, type Timing } from '../util/timing.js'
 import type { Verdict } from '../verdict/verdict.js'
 import { FairQueue, type Turn } from './fair-queue.js'
 import { SharedTurns } from './shared-turns.js'
@@ -28,9 +29,15 @@ const WOKEN_AT_ONCE = 500
 export class WaitQueues {
   readonly #queues = new Map<string, FairQueue>()
   readonly #shared = new SharedTurns()
-  readonly #polling = new Polling()
+  readonly #polling: Polling
   /** The decisions under way, by the queues of their limits. */
   readonly #pending = new Map<string, Set<PendingDecision>>()
+  readonly timing: Timing
+
+  constructor(timing = PROCESS_TIMING) {
+    this.timing = timing
+    this.#polling = new Polling(timing)
+  }
 
   /** The number of queues. */
   get size(): number {
@@ -88,14 +95,15 @@ export class WaitQueues {
   /** Waits for a turn to be woken, or for `ms`. `forPermits`: all waiters for permits are also woken together, at intervals. */
   async sleep(turn: Turn, ms: number, signal: AbortSignal | undefined, forPermits: boolean): Promise<void> {
     const polling = forPermits ? this.#polling : undefined
-    await pause(ms, signal, (wake) => {
+    const onWaker = (wake: () => void) => {
       turn.wake = wake
       polling?.add(wake)
       return () => {
         turn.wake = undefined
         polling?.delete(wake)
       }
-    })
+    }
+    await pause(ms, signal, onWaker, this.timing)
   }
 
   /** Whether the first of a queue came before a turn. */
@@ -159,11 +167,16 @@ export class WaitQueues {
 /** Wakes all waiters for permits together, so that a store checks for them together. */
 class Polling {
   readonly #wakers = new Set<() => void>()
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
+  readonly #timing: Timing
+
+  constructor(timing: Timing) {
+    this.#timing = timing
+  }
 
   add(wake: () => void): void {
     this.#wakers.add(wake)
-    this.#timer ??= setTimeout(() => {
+    this.#timer ??= this.#timing.setTimeout(() => {
       this.#timer = undefined
       this.#wake([...this.#wakers])
     }, POLL_MS)
@@ -172,7 +185,7 @@ class Polling {
   delete(wake: () => void): void {
     this.#wakers.delete(wake)
     if (this.#wakers.size > 0) return
-    clearTimeout(this.#timer)
+    this.#timing.clearTimeout(this.#timer)
     this.#timer = undefined
   }
 

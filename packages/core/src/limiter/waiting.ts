@@ -34,7 +34,7 @@ export class Waiting {
 
   constructor(queues: WaitQueues, where: string, waiter: Waiter, options: WaitOptions) {
     const { cost, maxWaitMs, headStartMs = 0, client, refusal } = options
-    const now = performance.now()
+    const now = queues.timing.now()
     this.#queues = queues
     this.#where = where
     this.#waiter = waiter
@@ -49,7 +49,7 @@ export class Waiting {
   }
 
   get #leftMs(): number {
-    return this.#deadline - performance.now()
+    return this.#deadline - this.#queues.timing.now()
   }
 
   /**

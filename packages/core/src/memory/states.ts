@@ -38,6 +38,11 @@ export class States implements Swept {
     return size === 0 ? 0 : size + this.usage.keys
   }
 
+  /** States that were evicted so far, for lack of room. */
+  get evicted(): number {
+    return this.#tables.evicted
+  }
+
   /** The tables of a plan for the kinds that it names. */
   tablesFor(plan: Plan): readonly Table[] {
     if (plan === this.#lastPlan) return this.#lastTables

@@ -330,6 +330,7 @@ class MemoryStore implements Store {
       bytes,
       maxKeys,
       maxBytes,
+      evicted: this.#states.evicted,
       blocked: this.#bans.blocks.size,
     }
   }

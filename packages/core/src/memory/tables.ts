@@ -49,6 +49,9 @@ export class Tables {
     this.#bounds = bounds
   }
 
+  /** States that were evicted so far. */
+  evicted = 0
+
   get size(): number {
     return this.#byId.size
   }
@@ -133,6 +136,7 @@ export class Tables {
     const table = this.#findFullest(isRefused ? 'refused' : 'counted', byKeys)
     if (!table) return
     table.evict(now, isRefused)
+    this.evicted++
     if (table.size === 0) this.#drop(table)
   }
 

@@ -95,6 +95,8 @@ export interface RawResponse {
   readonly statusCode?: number
   /** The raw request, whose body is read. */
   readonly req?: unknown
+  /** @internal The `Timing` of a simulated request. @default that of the process */
+  readonly timing?: object
   /** The stream of HTTP/2. */
   readonly stream?: { readonly closed?: boolean; readonly destroyed?: boolean }
   on(event: 'finish' | 'close', listener: () => void): unknown

@@ -42,6 +42,8 @@ export interface StoreStats extends Pick<StoreHealth, 'state' | 'since' | 'pendi
   readonly bytes?: number
   readonly maxKeys?: number
   readonly maxBytes?: number
+  /** States that were evicted for lack of room since the store was made or cleared. Only for stores in this process. */
+  readonly evicted?: number
   /** Blocks and bans that this process knows. */
   readonly blocked?: number
   /** Decisions per script execution while counting was on. */

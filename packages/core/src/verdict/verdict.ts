@@ -174,6 +174,11 @@ export function maxToSettle({ allowed, cost, [DECISION]: decision }: Verdict): n
   return isCharged(decision) || (allowed && decision.by.store !== undefined) ? cost : undefined
 }
 
+/** The decision that a verdict shows. */
+export function decisionIn(verdict: Verdict): Decision {
+  return verdict[DECISION]
+}
+
 /** Changes of a request's verdict after its decision. */
 export interface Marks {
   readonly degraded?: boolean

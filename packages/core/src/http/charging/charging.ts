@@ -61,7 +61,7 @@ export function chargingFor<Request>(
     )
   }
   if (!count && !body) return undefined
-  const outcomes = Outcomes.of(engine.store, engine.policy.name)
+  const outcomes = Outcomes.of(engine.store, engine.policy.name, engine.timing)
   return new Charging({ engine, outcomes, count, body, countsBytes })
 }
 

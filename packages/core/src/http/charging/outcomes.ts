@@ -2,6 +2,7 @@ import { isOver, type RawResponse } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import type { Store } from '../../store/store.js'
 import { pause } from '../../util/pause.js'
+import { PROCESS_TIMING, type Timing } from '../../util/timing.js'
 import { type Decision, identitiesIn, isCharged, refusingIdentities } from '../../verdict/decision.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import { listenTo } from '../response/shared-listener.js'
@@ -53,8 +54,14 @@ export class Outcomes {
   /** The time until which an identity counts as used up, by the performance clock. */
   readonly #usedUp = new Map<string, number>()
   readonly #opened = new WeakMap<Decision, () => void>()
+  readonly #timing: Timing
 
-  static of(store: Store, policy: string): Outcomes {
+  private constructor(timing: Timing) {
+    this.#timing = timing
+  }
+
+  /** `timing`: of all waits on this store. */
+  static of(store: Store, policy: string, timing = PROCESS_TIMING): Outcomes {
     let byPolicy = byStore.get(store)
     if (!byPolicy) {
       byPolicy = new Map()
@@ -62,7 +69,7 @@ export class Outcomes {
     }
     let outcomes = byPolicy.get(policy)
     if (!outcomes) {
-      outcomes = new Outcomes()
+      outcomes = new Outcomes(timing)
       byPolicy.set(policy, outcomes)
     }
     return outcomes
@@ -107,7 +114,7 @@ export class Outcomes {
     if (refusing.length === 0) return false
     return refusing.every((identity) => {
       if ((this.#queues.get(identity)?.inFlight ?? 0) > 0) return true
-      return isShared && !((this.#usedUp.get(identity) ?? 0) > performance.now())
+      return isShared && !((this.#usedUp.get(identity) ?? 0) > this.#timing.now())
     })
   }
 
@@ -122,7 +129,7 @@ export class Outcomes {
     maxWaitMs: number,
     isShared: boolean,
   ): Promise<Verdict | undefined> {
-    const startedAt = performance.now()
+    const startedAt = this.#timing.now()
     const waiter: Waiter = { isWoken: false }
     const ignoreClose = listenTo(response, 'close', () => wake(waiter))
     let verdict = refusal
@@ -132,7 +139,7 @@ export class Outcomes {
         const refusing = refusingIdentities(verdict[DECISION])
         joined = this.#join(waiter, joined, refusing)
         if (joined.length < refusing.length) return verdict
-        const waitedMs = performance.now() - startedAt
+        const waitedMs = this.#timing.now() - startedAt
         const isPolling = refusing.some((identity) => this.#queues.get(identity)?.inFlight === 0)
         const leftMs = (isPolling ? Math.min(POLL_FOR_MS, maxWaitMs) : maxWaitMs) - waitedMs
         if (leftMs <= 0) {
@@ -143,10 +150,11 @@ export class Outcomes {
           // Time makes room too. The first waiter polls for all.
           const isFirst = refusing.every((identity) => this.#first(identity) === waiter)
           const ms = Math.min(leftMs, verdict.retryAfterMs as number, isPolling && isFirst ? POLL_MS : leftMs)
-          await pause(Math.max(1, ms), undefined, (resume) => {
+          const onWaker = (resume: () => void) => {
             waiter.resume = resume
             return () => delete waiter.resume
-          })
+          }
+          await pause(Math.max(1, ms), undefined, onWaker, this.#timing)
         }
         waiter.isWoken = false
         if (isOver(response)) return undefined
@@ -194,7 +202,7 @@ export class Outcomes {
 
   #believe(identities: readonly string[], forMs: number): void {
     if (this.#usedUp.size >= MAX_USED_UP) this.#usedUp.clear()
-    for (const identity of identities) this.#usedUp.set(identity, performance.now() + forMs)
+    for (const identity of identities) this.#usedUp.set(identity, this.#timing.now() + forMs)
   }
 
   #first(identity: string): Waiter | undefined {

@@ -4,6 +4,7 @@ import { hasPermits } from '../../store/cell-kinds.js'
 import { durationMs } from '../../util/duration.js'
 import { LONGEST_TIMER_MS } from '../../util/pause.js'
 import { isThenable } from '../../util/thenable.js'
+import { PROCESS_TIMING, type Timer, type Timing } from '../../util/timing.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { handlerEnd } from '../response/handler-end.js'
 import { abortResponse, http2Stream, sentBytes } from '../response/sent-bytes.js'
@@ -19,6 +20,8 @@ export interface PermitTimes {
   readonly longestTtlMs: number
   /** Maximum time in which bytes of a response wait and none leave. */
   readonly maxHoldMs: number
+  /** Of renewals. @default that of the process */
+  readonly timing?: Timing
 }
 
 /** Whether the result of a handler shows that it is done. If not, it is done when it sends the response. */
@@ -55,7 +58,7 @@ class HeldPermits {
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function permitsFor<Request>(where: string, limiter: Limiter<Request>): Permits | undefined {
+export function permitsFor<Request>(where: string, limiter: Limiter<Request>, timing: Timing): Permits | undefined {
   const limits = limiter.limits.filter(({ algorithm }) => hasPermits(algorithm))
   if (limits.length === 0) return undefined
   const ttls = limits.map(({ window }) => Number(window))
@@ -65,6 +68,7 @@ export function permitsFor<Request>(where: string, limiter: Limiter<Request>): P
     shortestTtlMs: Math.min(...ttls),
     longestTtlMs: Math.max(...ttls),
     maxHoldMs: Math.min(...maxHolds),
+    timing,
   })
 }
 
@@ -81,9 +85,14 @@ export class Permits {
   readonly #ticksToLapse: number
   readonly #ticksToStall: number
   readonly #held = new Set<HeldPermits>()
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
+  readonly #timing: Timing
 
-  constructor(limiter: Pick<Limiter, 'release' | 'renew'>, { shortestTtlMs, longestTtlMs, maxHoldMs }: PermitTimes) {
+  constructor(
+    limiter: Pick<Limiter, 'release' | 'renew'>,
+    { shortestTtlMs, longestTtlMs, maxHoldMs, timing = PROCESS_TIMING }: PermitTimes,
+  ) {
+    this.#timing = timing
     this.#limiter = limiter
     this.#tickMs = Math.min(Math.max(1, Math.floor(shortestTtlMs / 3)), LONGEST_TIMER_MS)
     // The first tick may follow at once after the start of its interval.
@@ -94,7 +103,7 @@ export class Permits {
   hold(verdict: Verdict, response: RawResponse): void {
     const held = new HeldPermits(this, verdict, response)
     this.#held.add(held)
-    this.#timer ??= setInterval(() => this.tick(), this.#tickMs).unref()
+    this.#timer ??= this.#timing.setInterval(() => this.tick(), this.#tickMs).unref()
     const others = heldBy.get(response)
     if (others) others.push(held)
     else heldBy.set(response, [held])
@@ -171,7 +180,7 @@ export class Permits {
     if (!this.#held.delete(held)) return false
     held.ignore()
     if (this.#held.size === 0) {
-      clearInterval(this.#timer)
+      this.#timing.clearInterval(this.#timer)
       this.#timer = undefined
     }
     return true

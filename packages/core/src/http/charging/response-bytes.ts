@@ -3,6 +3,7 @@ import type { Engine } from '../../limiter/engine.js'
 import type { ReadablePlan } from '../../policy/plan.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import type { Timer } from '../../util/timing.js'
 import { oneOf } from '../../util/validate.js'
 import { DECISION, isBarred, served, type Verdict } from '../../verdict/verdict.js'
 import type { Responders } from '../responders/choice.js'
@@ -93,7 +94,7 @@ class ResponseMeter<Request> implements Gate {
   #charging = 0
   #refusal: Verdict | undefined
   #isOver = false
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
 
   constructor(by: ResponseBytes<Request>, context: HttpContext<Request>, verdict: Verdict, max: number) {
     this.#by = by
@@ -117,7 +118,8 @@ class ResponseMeter<Request> implements Gate {
     if (isLast) this.#end()
     else if (this.#open >= this.#step) this.#charge()
     // A stream of few bytes is charged by the timer.
-    else if (this.#open > 0) this.#timer ??= setTimeout(() => this.#charge(), CHARGE_EVERY_MS).unref()
+    else if (this.#open > 0)
+      this.#timer ??= this.#by.engine.timing.setTimeout(() => this.#charge(), CHARGE_EVERY_MS).unref()
   }
 
   closed(): void {
@@ -131,7 +133,7 @@ class ResponseMeter<Request> implements Gate {
 
   /** One charge at a time: bytes sent meanwhile are part of the next. */
   #charge(): void {
-    clearTimeout(this.#timer)
+    this.#by.engine.timing.clearTimeout(this.#timer)
     this.#timer = undefined
     if (this.#charging > 0) return
     const bytes = Math.min(this.#open, this.#max)

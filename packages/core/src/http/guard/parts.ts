@@ -9,6 +9,7 @@ import { isData } from '../../policy/given-identities.js'
 import { Subjects } from '../../policy/subjects.js'
 import { choosePolicy } from '../../policy/tiers.js'
 import { invalidPolicy } from '../../util/errors.js'
+import type { Timing } from '../../util/timing.js'
 import { knownOptions, optionalFunction, wholeNumber } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { chargingFor } from '../charging/charging.js'
@@ -35,6 +36,8 @@ export interface SharedByGuards {
   readonly emitter: LimiterEmitter
   /** Whether none of them has emitted this warning so far. */
   readonly isNew: (code: LimiterWarning, message: string) => boolean
+  /** The time of waits. Undefined for that of the process. */
+  readonly timing: Timing | undefined
 }
 
 /**
@@ -63,14 +66,14 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     ? new ListedSubjects(policy, store, options, warnings, REQUEST_LISTS)
     : undefined
   const anonymous = anonymousBy<Request>(where, options.anonymous ?? 'error', warnings)
-  const engine = new Engine(policy, store, options, emitter)
+  const engine = new Engine(policy, store, options, emitter, shared?.timing)
   const limiter = requestLimiter(engine, listed, anonymous)
   if (options.priority === undefined && policy.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }
   const charging = chargingFor(where, options, engine, warnings)
   const handleInvalid = invalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports, warnings)
-  const permits = permitsFor(where, limiter)
+  const permits = permitsFor(where, limiter, engine.timing)
   // A request that waits for room, or for the outcome of others, needs the current state.
   const fresh = responders.queues || options.count !== undefined
   // Otherwise a refusal may still become an admission, or may not be enforced.

@@ -6,6 +6,7 @@ import { POLICY_OPTIONS, Policy, type PolicyChoice } from '../../policy/policy.j
 import type { HttpContext } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import type { Timing } from '../../util/timing.js'
 import { knownOptions } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { type Later, whenKnown } from '../../util/when-known.js'
@@ -26,13 +27,23 @@ const OF_POLICIES = [
   ...(['count', 'enforce'] as const),
 ]
 
+/** Passes a request through the guard of one set of policies. */
+export type PassOne<Request> = typeof pass<Request>
+
+/** Parts of a guard that plays requests of another time. */
+export interface Simulated<Request> {
+  readonly timing: Timing
+  readonly passOne: PassOne<Request>
+}
+
 /**
  * The guard for policies that are data. It makes one limiter for each set of policies that match a request together. These
  * limiters have one store and one name, and count their common policies together.
  *
+ * @param simulated replaces parts, for requests of another time
  * @throws SluiceError `INVALID_POLICY`
  */
-export function guardByPolicies<Request>(options: RateLimitOptions<Request>) {
+export function guardByPolicies<Request>(options: RateLimitOptions<Request>, simulated?: Simulated<Request>) {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { policies, ...given } = options
   const where = `policies ${show(given.name ?? 'default')}`
@@ -48,7 +59,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>) {
   }
   const own = { ...given, store: given.store ?? memoryStore(), name: given.name ?? 'default' }
   const emitter = new LimiterEmitter(where)
-  const limiters = new LimitersOfPolicies(own, emitter)
+  const limiters = new LimitersOfPolicies(own, emitter, simulated)
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
   const handleInvalid = invalidRequests<Request>({ where, all: [] }, own.onInvalid ?? 'reject', false, warnings)
   // Invalid options fail now, and not at the first request.
@@ -83,12 +94,16 @@ interface Made<Request> {
 class LimitersOfPolicies<Request> {
   readonly #own: RateLimitOptions<Request>
   readonly #emitter: LimiterEmitter
+  readonly #timing: Timing | undefined
+  readonly #passOne: PassOne<Request>
   readonly #made = new WeakMap<MatchedPolicies<Request>, Made<Request>>()
   readonly #isNew = warnedOnce()
 
-  constructor(own: RateLimitOptions<Request>, emitter: LimiterEmitter) {
+  constructor(own: RateLimitOptions<Request>, emitter: LimiterEmitter, simulated: Simulated<Request> | undefined) {
     this.#own = own
     this.#emitter = emitter
+    this.#timing = simulated?.timing
+    this.#passOne = simulated?.passOne ?? pass
   }
 
   of(matched: MatchedPolicies<Request>): Made<Request> {
@@ -105,7 +120,7 @@ class LimitersOfPolicies<Request> {
       // Set only for policies that count bytes of responses.
       const countsResponses = options.limits?.some(({ unit }) => unit === 'response-bytes')
       const onExhausted = countsResponses ? this.#own.onExhausted : undefined
-      const shared = { emitter: this.#emitter, isNew: this.#isNew }
+      const shared = { emitter: this.#emitter, isNew: this.#isNew, timing: this.#timing }
       const parts = guardParts({ ...this.#own, onExhausted, ...options }, shared)
       // Requests of a few clients are no evidence of the set-up.
       return { parts: base ? { ...parts, advice: this.of(base).parts.advice } : parts, choice: undefined }
@@ -121,7 +136,7 @@ class LimitersOfPolicies<Request> {
     // Decided first, in the same turn of the event loop, so that a refusal of the others does not prevent its count.
     const aside = reported && this.run(reported, context)
     const { parts, choice } = this.of(matched)
-    const own = pass(parts, context, choice)
+    const own = this.#passOne(parts, context, choice)
     const outcome = next ? whenKnown(own, (first) => this.#goOn(first, parts, next, context)) : own
     if (!aside) return outcome
     return whenKnown(aside, ({ verdict }) =>

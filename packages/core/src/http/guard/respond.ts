@@ -39,7 +39,7 @@ function proceed<Request>(request: GuardedRequest<Request>, verdict: Verdict): v
 
 function refuse<Request>(request: GuardedRequest<Request>, refusal: Verdict): Later<undefined> {
   const { guard, context } = request
-  const arrivedAt = performance.now()
+  const arrivedAt = guard.engine.timing.now()
   let hasLeft = false
   const action = guard.responders.for(refusal)({
     context,
@@ -61,11 +61,12 @@ async function waitInQueue<Request>(
   refusal: Verdict,
   options: TurnOptions,
 ): Promise<TurnResult> {
-  const until = performance.now() + options.maxWaitMs
+  const { timing } = request.guard.engine
+  const until = timing.now() + options.maxWaitMs
   const turn = await waitTurn(request, refusal, options)
   if (turn === 'gone' || !turn.allowed) return turn
   request.holdCharges(turn)
-  const wait = { client: options.client, maxWaitMs: until - performance.now() }
+  const wait = { client: options.client, maxWaitMs: until - timing.now() }
   return turn.delayMs > 0 ? waitBookedInTime(request, turn, refusal, wait) : turn
 }
 
@@ -76,13 +77,13 @@ function carryOut<Request>(
   refusal: Verdict,
   arrivedAt: number,
 ): Later<undefined> {
-  const { responders, bans } = request.guard
+  const { responders, bans, engine } = request.guard
   const { verdict, ending } = isLater(action) ? action : { verdict: refusal, ending: action }
   if (ending === 'proceed' && verdict.allowed) {
     // `waitInQueue` has waited until its turn came, and holds its charges.
     proceed(request, verdict)
     // The wait in the queue counts as part of the slowness, or later requests would overtake this one.
-    const slownessMs = responders.slowness(verdict) - (performance.now() - arrivedAt)
+    const slownessMs = responders.slowness(verdict) - (engine.timing.now() - arrivedAt)
     // Called even when no time is left: if the client has left meanwhile, the handler must not run.
     return waitSlowly(request, verdict, Math.max(0, slownessMs))
   }
@@ -101,7 +102,7 @@ async function waitForTurn<Request>(
 ): Promise<undefined> {
   const { guard, context } = request
   const { engine, responders } = guard
-  const began = performance.now()
+  const began = engine.timing.now()
   try {
     // A client may leave while it is being identified.
     await whileThere(context, async (signal) =>
@@ -113,7 +114,7 @@ async function waitForTurn<Request>(
     request.leave(verdict)
     return
   }
-  return waitSlowly(request, verdict, Math.max(0, slownessMs - (performance.now() - began)))
+  return waitSlowly(request, verdict, Math.max(0, slownessMs - (engine.timing.now() - began)))
 }
 
 async function waitSlowly<Request>(

@@ -20,6 +20,8 @@ export class Responders<Request> {
   readonly queues: boolean
   /** Whether admitted requests get no quota headers: a reply without them would differ from the others. */
   readonly hidesQuota: boolean
+  /** Whether each of them refuses at once: `reject` and `pass`, which alone need no other while the store is away. */
+  readonly onlyRefuse: boolean
   readonly #slows: boolean
   readonly #own: Responder<Request>
   /** Used where a refusal has such a reason and no limit refuses. */
@@ -43,6 +45,7 @@ export class Responders<Request> {
     this.#byReason = { denied: whenDenied, banned: whenBanned, unavailable: whenUnavailableOf(own) }
     this.#all = [...new Set([own, whenDenied, whenBanned, ...limits.flatMap(({ respond }) => respond ?? [])])]
     this.queues = this.#all.some(({ queues }) => queues === true)
+    this.onlyRefuse = this.#all.every((each) => each.whenUnavailable === each)
     this.#slows = this.#all.some(({ slowness }) => slowness !== undefined)
     this.hidesQuota = this.#all.some(({ hidesQuota }) => hidesQuota === true)
   }
