@@ -82,7 +82,8 @@ export const ROOMS = {
       redis: ['program'],
       documents: ['program'],
       serve: ['program', 'redis'],
-      commands: ['program', 'postgres', 'redis', 'documents', 'serve'],
+      simulate: ['program', 'documents', 'serve'],
+      commands: ['program', 'postgres', 'redis', 'documents', 'serve', 'simulate'],
     },
   },
 }

@@ -9,6 +9,7 @@ import { offenders } from './offenders/command.js'
 import { apply, history, plan, rollback } from './policies/commands.js'
 import { reset } from './reset/command.js'
 import { serve } from './serve/command.js'
+import { simulate } from './simulate/command.js'
 import { top } from './top/command.js'
 import { validate } from './validate/command.js'
 
@@ -16,6 +17,7 @@ import { validate } from './validate/command.js'
 export const COMMANDS: readonly Command[] = [
   validate,
   explain,
+  simulate,
   serve,
   plan,
   apply,

@@ -61,7 +61,9 @@ export interface PolicyReport {
   readonly limits: readonly LimitReport[]
   readonly bans: { readonly begun: number; readonly longestMs: number } | undefined
   /** Waits in ms of requests that a responder delays. Undefined where none would. */
-  readonly waits: { readonly count: number; readonly p50: number; readonly p99: number; readonly max: number } | undefined
+  readonly waits:
+    | { readonly count: number; readonly p50: number; readonly p99: number; readonly max: number }
+    | undefined
 }
 
 export interface LimitReport {

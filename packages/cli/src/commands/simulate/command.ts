@@ -1,0 +1,165 @@
+import { pathToFileURL } from 'node:url'
+import type { Resolvers } from '@sluice/policies'
+import type { Command, CommandEnvironment, OptionValues } from '../../program/command.js'
+import { quoted } from '../../program/options.js'
+import { UsageError } from '../../program/usage-error.js'
+import { bytes } from '../../program/words.js'
+import { pageOf } from '../../simulate/report/html/page.js'
+import { withPseudonyms } from '../../simulate/report/pseudonyms.js'
+import { textOf } from '../../simulate/report/text.js'
+import { writeReport } from '../../simulate/report/write-file.js'
+import type { SimulationReport } from '../../simulate/report.js'
+import { type SimulateOptions, simulatePlainly } from '../../simulate/simulate.js'
+
+const FINE = 0
+const REFUSES_GOOD = 1
+
+export const simulate: Command = {
+  name: 'simulate',
+  summary: 'play access logs by a document of policies, and show who would be refused',
+  description: `Plays access logs by a document of policies, in the time of the log, and shows what it would have refused,
+before it refuses anyone. It asks no Redis, and sends nothing.`,
+  operands: { placeholder: 'LOG…', min: 1, max: 1000 },
+  options: {
+    document: { type: 'string', placeholder: 'FILE', text: 'the document of policies, in YAML or JSON' },
+    against: { type: 'string', placeholder: 'FILE', text: 'the document before a change, to compare with' },
+    format: {
+      type: 'string',
+      placeholder: 'FORMAT',
+      text: 'the form of the logs: a name, or the log_format of nginx',
+      default: 'recognised',
+    },
+    good: {
+      type: 'string',
+      placeholder: 'CLIENT',
+      text: 'a client that must not be refused: a network, user=NAME, .FIELD=VALUE, or a file of these; again for more',
+      repeats: true,
+    },
+    curve: { type: 'boolean', text: 'find the worst window of each client, and the effect of other limits' },
+    client: {
+      type: 'string',
+      placeholder: 'FIELD',
+      text: "the field with the client's address",
+      default: 'that of the connection',
+    },
+    'trust-proxy': {
+      type: 'string',
+      placeholder: 'NETWORK',
+      text: 'a proxy whose X-Forwarded-For names the client; again for more',
+      repeats: true,
+    },
+    field: {
+      type: 'string',
+      placeholder: 'NAME=FIELD',
+      text: 'the field that a policy reads as user, route, header:NAME or another key; again for more',
+      repeats: true,
+    },
+    assume: {
+      type: 'string',
+      placeholder: 'NAME=VALUE',
+      text: 'what every request has, as the log lacks it: host, route, duration, …; again for more',
+      repeats: true,
+    },
+    resolvers: { type: 'string', placeholder: 'FILE', text: 'a module with the functions keys, tiers and costs' },
+    json: { type: 'boolean', text: 'print JSON' },
+    html: { type: 'string', placeholder: 'FILE', text: 'write a page with plots' },
+    identities: {
+      type: 'string',
+      placeholder: 'plain',
+      text: 'names of clients in JSON and in the page',
+      default: 'pseudonyms',
+    },
+    lenient: { type: 'boolean', text: 'accept any number of lines that are not understood' },
+  },
+  examples: [
+    'sluice simulate /var/log/nginx/access.log --document policies.yaml',
+    'zcat access.log.*.gz | sluice simulate - --document policies.yaml --curve --html report.html',
+    'sluice simulate access.log --document new.yaml --against old.yaml --good partners.txt',
+  ],
+  notes: 'Exit code: 0 played, 1 a client marked good would be refused, 2 wrong usage, or something cannot be read.',
+
+  async run(values, environment, files) {
+    const { stdout } = environment
+    const html = values.html === undefined ? undefined : String(values.html)
+    if (html !== undefined && values.json && html === '-') throw new UsageError('--html: expected a file')
+    const report = await played(await optionsOf(values, files), environment)
+    const shown = isPlain(values) ? report : withPseudonyms(report)
+    if (html !== undefined) await writeReport(html, pageOf(shown))
+    stdout.write(values.json ? `${JSON.stringify(shown, null, 2)}\n` : textOf(report))
+    return report.good && report.good.refused.length > 0 ? REFUSES_GOOD : FINE
+  },
+}
+
+async function optionsOf(values: OptionValues, files: readonly string[]): Promise<SimulateOptions> {
+  const text = (name: string) => (values[name] === undefined ? undefined : String(values[name]))
+  const lines = (name: string) => text(name)?.split('\n')
+  const document = text('document')
+  if (document === undefined) throw new UsageError('expected --document FILE')
+  isPlain(values)
+  const resolvers = text('resolvers')
+  return {
+    files,
+    document,
+    against: text('against'),
+    format: text('format'),
+    isLenient: values.lenient === true,
+    good: lines('good') ?? [],
+    curve: values.curve === true,
+    client: text('client'),
+    trustProxy: lines('trust-proxy'),
+    fields: pairsOf('field', lines('field')),
+    assume: pairsOf('assume', lines('assume')),
+    ...(resolvers !== undefined && { resolvers: await resolversIn(resolvers) }),
+  }
+}
+
+function isPlain({ identities = 'pseudonyms' }: OptionValues): boolean {
+  if (identities === 'plain' || identities === 'pseudonyms') return identities === 'plain'
+  throw new UsageError(`--identities: expected plain or pseudonyms, got ${quoted(String(identities))}`)
+}
+
+function pairsOf(option: string, texts: readonly string[] = []): Record<string, string> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const equals = text.indexOf('=')
+      if (equals > 0) return [text.slice(0, equals), text.slice(equals + 1)]
+      throw new UsageError(`--${option}: expected NAME=…, got ${quoted(text)}`)
+    }),
+  )
+}
+
+/** The functions of a module: named exports, or those of its default. */
+async function resolversIn(file: string): Promise<Resolvers> {
+  let module: { readonly default?: Resolvers } & Resolvers
+  try {
+    module = await import(pathToFileURL(file).href)
+  } catch (error) {
+    throw new UsageError(`--resolvers: cannot load ${quoted(file)}: ${(error as Error).message}`)
+  }
+  const { keys, tiers, costs } = { ...module.default, ...module }
+  if (!keys && !tiers && !costs)
+    throw new UsageError(`--resolvers: ${quoted(file)}: expected keys, tiers or costs, got none`)
+  return { ...(keys && { keys }), ...(tiers && { tiers }), ...(costs && { costs }) }
+}
+
+/** Plays with a line of progress for people. The first signal ends reading, and the report is of what was read. */
+async function played(options: SimulateOptions, environment: CommandEnvironment): Promise<SimulationReport> {
+  const { stderr, untilStopped } = environment
+  const leaving = new AbortController()
+  untilStopped?.().then(() => leaving.abort())
+  let shownAt = 0
+  const onProgress = (read: number, total: number | undefined) => {
+    const now = performance.now()
+    if (!stderr.isTTY || now - shownAt < PROGRESS_EVERY_MS) return
+    shownAt = now
+    const share = total ? ` of ${bytes(total)}, ${Math.floor((100 * read) / total)} %` : ''
+    stderr.steer(`\r\u001b[K${bytes(read)}${share}`)
+  }
+  try {
+    return await simulatePlainly({ ...options, signal: leaving.signal, onProgress })
+  } finally {
+    if (shownAt > 0) stderr.steer('\r\u001b[K')
+  }
+}
+
+const PROGRESS_EVERY_MS = 250

@@ -1,0 +1,183 @@
+import type { Verdict } from '@sluice/core'
+import { decisionIn, type ReadablePlan } from '@sluice/core/internal'
+import type { Policies } from '@sluice/policies'
+import type { RecordContext } from '../replay/record-context.js'
+import { Accounts, type LimitAccount, type PolicyAccount, type Subject } from './accounts.js'
+import { ClientTable, ENFORCED, GOOD, REFUSED } from './client-table.js'
+import { RefusedDetails } from './refused-details.js'
+import { TimelineCounts } from './timeline.js'
+
+/** What one plan counts for one policy. */
+interface OfPolicy {
+  readonly policy: PolicyAccount
+  /** Undefined for limits that the document lacks. */
+  readonly limits: readonly { readonly at: number; readonly account: LimitAccount | undefined }[]
+  readonly subjects: readonly Subject[]
+}
+
+/** Counts what happens to the requests of a log by one document. */
+export class Figures {
+  readonly accounts: Accounts
+  /** The addresses of clients, and everything counted by address. */
+  readonly addresses: ClientTable
+  readonly tables = new Map<string, ClientTable>()
+  readonly timeline = new TimelineCounts()
+  readonly details = new RefusedDetails()
+  total = 0
+  refused = 0
+  banned = 0
+  delayed = 0
+  /** Requests that have no key, or a wrong one, and would get 400. */
+  invalid = 0
+  clientsRefused = 0
+  goodSeen = 0
+  readonly #byPlan = new WeakMap<object, readonly OfPolicy[]>()
+  #lastPlan: object | undefined
+  #lastOf: readonly OfPolicy[] = []
+  /** The client of the last request, and its row. */
+  #address = ''
+  #row = 0
+
+  constructor(policies: Policies) {
+    this.accounts = new Accounts(policies)
+    this.addresses = this.tableOf('ip')
+  }
+
+  tableOf(kind: string): ClientTable {
+    let table = this.tables.get(kind)
+    if (!table) {
+      table = new ClientTable(this.accounts.columnCount(kind))
+      this.tables.set(kind, table)
+    }
+    return table
+  }
+
+  arrived({ address = UNKNOWN, isGood }: RecordContext): void {
+    this.total++
+    this.#address = address
+    this.#row = this.addresses.rowOf(address)
+    this.addresses.countRequest(this.#row)
+    if (isGood && this.addresses.mark(this.#row, GOOD)) this.goodSeen++
+  }
+
+  /** Policies that are decided together have decided. `ms`: for how long they had the request wait. */
+  decided(context: RecordContext, verdict: Verdict, now: number, ms: number): void {
+    const decision = decisionIn(verdict)
+    const { plan, identities, values } = decision.request
+    const isRefused = !verdict.allowed
+    for (const of of this.#ofPlan(plan as ReadablePlan)) {
+      const { policy, subjects } = of
+      policy.total++
+      if (ms > 0 && verdict.allowed) policy.waited(ms)
+      const isRefusing = isRefused && this.#countRefusal(of, verdict)
+      for (let i = 0; i < subjects.length; i++) {
+        const subject = subjects[i] as Subject
+        const { identity, start, table, column } = subject
+        const value = values?.[identity] ?? valueIn(identities[identity] as string, start)
+        const row = table === this.addresses && value === this.#address ? this.#row : table.rowOf(value)
+        if (table.count(row, column)) policy.clientsSeen++
+        if (isRefusing) this.#noteRefused(context, policy, subject, row, value, verdict, now)
+      }
+    }
+  }
+
+  /** Counts a refusal of a plan's policies for one of them, and returns whether it is one that refuses. */
+  #countRefusal({ policy, limits }: OfPolicy, verdict: Verdict): boolean {
+    if (verdict.reason === 'banned' || verdict.reason === 'blocked') {
+      policy.banned++
+      return !verdict.reported || policy.isReported
+    }
+    if (verdict.reason === 'denied') {
+      policy.refused++
+      return !verdict.reported || policy.isReported
+    }
+    const reports = verdict.limits
+    let isRefusing = false
+    for (const { at, account } of limits) {
+      if (reports[at]?.allowed !== false) continue
+      isRefusing = true
+      if (account) account.refused++
+    }
+    // Only reported for this client, as by `enforce: percent`; or it proceeds all the same, as by degrade or throttle.
+    if (!isRefusing || (verdict.reported && !policy.isReported)) return false
+    policy.refused++
+    return true
+  }
+
+  #noteRefused(
+    context: RecordContext,
+    policy: PolicyAccount,
+    { start, table, column }: Subject,
+    row: number,
+    value: string,
+    { reported }: Verdict,
+    now: number,
+  ): void {
+    if (table.countRefusal(row, column, now) === 1) policy.clientsRefused++
+    if (!reported) table.mark(row, ENFORCED)
+    if (context.isGood) table.mark(row, GOOD)
+    this.details.note(`${start}${value}`, policy.name, context)
+  }
+
+  /** The request is admitted or refused for good. */
+  concluded(context: RecordContext, isAdmitted: boolean, verdict: Verdict | undefined): void {
+    this.timeline.count(context.arrivedAt, !isAdmitted)
+    if (isAdmitted) {
+      if (context.waitedMs > 0) this.delayed++
+      return
+    }
+    this.refused++
+    if (!verdict) this.invalid++
+    else if (verdict.reason === 'banned' || verdict.reason === 'blocked') this.banned++
+    const { address = UNKNOWN } = context
+    const row = address === this.#address ? this.#row : this.addresses.rowOf(address)
+    if (this.addresses.mark(row, REFUSED)) this.clientsRefused++
+  }
+
+  /** A ban has begun. `scope`: the policy that bans, or every policy. */
+  banBegan(scope: string | undefined, ms: number): void {
+    const { byName } = this.accounts
+    const policy = byName.get(scope ?? '') ?? [...byName.values()].find(({ hasBans }) => hasBans)
+    policy?.banBegan(ms)
+  }
+
+  #ofPlan(plan: ReadablePlan): readonly OfPolicy[] {
+    if (plan === this.#lastPlan) return this.#lastOf
+    let of = this.#byPlan.get(plan)
+    if (!of) {
+      of = this.#make(plan)
+      this.#byPlan.set(plan, of)
+    }
+    this.#lastPlan = plan
+    this.#lastOf = of
+    return of
+  }
+
+  #make({ definitions, cells, cellOf, starts }: ReadablePlan): OfPolicy[] {
+    const all = new Map<PolicyAccount, OfPolicy & { limits: OfPolicy['limits'][number][]; subjects: Subject[] }>()
+    for (const [at, limit] of definitions.entries()) {
+      const policy = this.accounts.policyOf(limit)
+      if (!policy) continue
+      let of = all.get(policy)
+      if (!of) {
+        of = { policy, limits: [], subjects: [] }
+        all.set(policy, of)
+      }
+      of.limits.push({ at, account: this.accounts.limitOf(limit) })
+      const identity = cells[cellOf[at] as number]?.identity as number
+      if (of.subjects.some((subject) => subject.identity === identity)) continue
+      const start = starts[identity] as string
+      const kind = start.slice(0, -1)
+      of.subjects.push({ identity, start, table: this.tableOf(kind), column: this.accounts.columnOf(kind, policy) })
+    }
+    return [...all.values()]
+  }
+}
+
+/** The client of requests without an address. */
+const UNKNOWN = 'unknown'
+
+/** The value of an identity; its whole text where it is of another kind, as of clients without a key. */
+function valueIn(identity: string, start: string): string {
+  return identity.startsWith(start) ? identity.slice(start.length) : identity
+}

@@ -1,0 +1,69 @@
+import type { RecordContext } from '../replay/record-context.js'
+import { agentText, foldedPath } from '../report/folded-path.js'
+
+/** Clients whose details are known. Beyond it, those with the fewest refusals are forgotten. */
+const MAX_CLIENTS = 20_000
+/** Refusals of a client whose paths are looked at, and different paths. */
+const MAX_LOOKED_AT = 500
+const MAX_PATHS = 50
+const SHOWN_PATHS = 5
+
+/** What the refused requests of one client have been. */
+class Details {
+  refusals = 0
+  readonly agent: string | undefined
+  readonly #paths = new Map<string, number>()
+  readonly #statuses = new Map<string, number>()
+
+  constructor(agent: string | undefined) {
+    this.agent = agent
+  }
+
+  note({ request }: RecordContext): void {
+    this.refusals++
+    add(this.#statuses, String(request.status ?? '-'))
+    if (this.refusals > MAX_LOOKED_AT || request.target === undefined) return
+    const path = foldedPath(request.target)
+    if (this.#paths.size < MAX_PATHS || this.#paths.has(path)) add(this.#paths, path)
+  }
+
+  get paths(): readonly string[] {
+    const all = [...this.#paths].sort(([, a], [, b]) => b - a)
+    return all.slice(0, SHOWN_PATHS).map(([path]) => path)
+  }
+
+  get statuses(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#statuses)
+  }
+}
+
+/** Details of refused clients, for a bounded number of them. */
+export class RefusedDetails {
+  readonly #byClient = new Map<string, Details>()
+
+  /** A request is refused. `identity`: the text of who is refused. */
+  note(identity: string, policy: string, context: RecordContext): void {
+    const key = `${policy}\n${identity}`
+    let details = this.#byClient.get(key)
+    if (!details) {
+      if (this.#byClient.size >= MAX_CLIENTS) this.#forgetHalf()
+      const { agent } = context.request
+      details = new Details(agent === undefined ? undefined : agentText(agent))
+      this.#byClient.set(key, details)
+    }
+    details.note(context)
+  }
+
+  of(identity: string, policy: string): Pick<Details, 'agent' | 'paths' | 'statuses'> {
+    return this.#byClient.get(`${policy}\n${identity}`) ?? { agent: undefined, paths: [], statuses: {} }
+  }
+
+  #forgetHalf(): void {
+    const all = [...this.#byClient].sort(([, a], [, b]) => a.refusals - b.refusals)
+    for (const [key] of all.slice(0, MAX_CLIENTS / 2)) this.#byClient.delete(key)
+  }
+}
+
+function add(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1)
+}

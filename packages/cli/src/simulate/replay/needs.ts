@@ -1,0 +1,117 @@
+import type { ReadDocument } from '@sluice/policies'
+import { UsageError } from '../../program/usage-error.js'
+import type { RecordContext } from './record-context.js'
+
+/** Something of a request that a policy reads. */
+interface Need {
+  readonly policy: string
+  /** As messages name it. */
+  readonly field: string
+  /** How a user can provide it. */
+  readonly remedy: string
+  readonly isKnown: (context: RecordContext) => boolean
+}
+
+interface Limits {
+  readonly key?: unknown
+  readonly algorithm?: string
+  readonly unit?: string
+}
+
+interface PolicyParts {
+  readonly match?: { readonly hosts?: unknown; readonly headers?: Readonly<Record<string, unknown>> }
+  readonly key?: unknown
+  readonly limits?: readonly Limits[]
+  readonly tiers?: Readonly<Record<string, readonly Limits[]>>
+  readonly count?: unknown
+  readonly ban?: { readonly count?: unknown }
+}
+
+/**
+ * Checks that the first requests of a log have what the policies of a document read. Something that none of them has is not in
+ * the log.
+ *
+ * @throws UsageError with each policy and field
+ */
+export function checkNeeds(document: ReadDocument, contexts: readonly RecordContext[]): void {
+  const missing = needsOf(document).filter(({ isKnown }) => !contexts.some(isKnown))
+  if (missing.length === 0) return
+  const lines = missing.map(
+    ({ policy, field, remedy }) => `policy "${policy}" needs ${field}, which the log lacks: ${remedy}`,
+  )
+  throw new UsageError([...new Set(lines)].join('\n'))
+}
+
+function needsOf({ policies = {}, overrides = [] }: ReadDocument): Need[] {
+  const needs = Object.entries(policies).flatMap(([policy, parts]) => ofPolicy(policy, parts as PolicyParts))
+  for (const { policy, key = {}, prefix = {} } of overrides as readonly Override[]) {
+    for (const kind of Object.keys({ ...key, ...prefix })) needs.push(...ofKey(policy, kind))
+  }
+  return needs
+}
+
+interface Override {
+  readonly policy: string
+  readonly key?: object
+  readonly prefix?: object
+}
+
+function ofPolicy(policy: string, { match, key, limits = [], tiers = {}, count, ban }: PolicyParts): Need[] {
+  const all = [...limits, ...Object.values(tiers).flat()]
+  const needs: Need[] = []
+  const add = (field: string, remedy: string, isKnown: Need['isKnown']) =>
+    needs.push({ policy, field, remedy, isKnown })
+  if (match?.hosts) add('the host', '--assume host=NAME', (context) => context.header('host') !== undefined)
+  for (const name of Object.keys(match?.headers ?? {})) needs.push(ofHeader(policy, name.toLowerCase()))
+  if (count !== undefined || ban?.count !== undefined) {
+    add('the status', '--assume status=NUMBER', ({ status }) => status !== undefined)
+  }
+  if (all.some(({ algorithm }) => algorithm === 'concurrency')) {
+    const known = ({ request, reading }: RecordContext) =>
+      request.durationMs !== undefined || reading.assumed.durationMs !== undefined
+    add('the duration of requests', '--assume duration=TIME', known)
+  }
+  if (all.some(({ unit }) => unit === 'response-bytes')) {
+    const known = ({ request, reading }: RecordContext) => (request.bytes ?? reading.assumed.bytes) !== undefined
+    add('the bytes of responses', '--assume bytes=NUMBER', known)
+  }
+  if (all.some(({ unit }) => unit === 'content-bytes')) {
+    add('the bytes of requests', '--field content-bytes=FIELD', ({ reading }) => reading.fields.has('content-bytes'))
+  }
+  for (const kind of new Set([key, ...all.map((limit) => limit.key)].flat())) {
+    if (kind !== undefined) needs.push(...ofKey(policy, kind))
+  }
+  if (all.some((limit) => (limit.key ?? key) === undefined)) needs.push(...ofKey(policy, 'ip'))
+  return needs
+}
+
+function ofKey(policy: string, kind: unknown): Need[] {
+  if (typeof kind === 'object' || kind === 'ip') {
+    return [{ policy, field: "the client's address", remedy: '--client FIELD', isKnown: ({ ip }) => ip !== undefined }]
+  }
+  const [, source, name] = /^(header|cookie):(.+)$/.exec(String(kind)) ?? []
+  if (source === 'header') return [ofHeader(policy, String(name).toLowerCase())]
+  if (source === 'cookie') {
+    const isKnown = (context: RecordContext) => context.header('cookie') !== undefined
+    return [{ policy, field: `the cookie ${name}`, remedy: `--field cookie:${name}=FIELD`, isKnown }]
+  }
+  if (kind === 'credentials') return [ofHeader(policy, 'authorization')]
+  if (kind === 'route') {
+    const isKnown = ({ route }: RecordContext) => route !== undefined
+    return [{ policy, field: 'the route', remedy: '--field route=FIELD, or --assume route=NAME', isKnown }]
+  }
+  if (kind !== 'user') return []
+  const isKnown = ({ request, reading }: RecordContext) =>
+    request.user !== undefined || reading.assumed.user !== undefined || reading.fields.has('user') || reading.hasUser
+  return [{ policy, field: 'the user', remedy: '--field user=FIELD, or --resolvers FILE', isKnown }]
+}
+
+function ofHeader(policy: string, name: string): Need {
+  const isKnown = (context: RecordContext) => context.header(name) !== undefined
+  return {
+    policy,
+    field: `the header ${name}`,
+    remedy: `--field header:${name}=FIELD, or --assume header:${name}=VALUE`,
+    isKnown,
+  }
+}

@@ -1,0 +1,82 @@
+import { durationMs } from '@sluice/core/internal'
+import type { Resolvers } from '@sluice/policies'
+import { UsageError } from '../../program/usage-error.js'
+import { addressIn, clientIn, TrustedProxies } from '../../serve/addresses.js'
+import type { LogRecord } from '../record.js'
+import type { Reading } from './record-context.js'
+
+/** How a log's records become requests, as options say. */
+export interface ReadingOptions {
+  /** The field that holds the client's address. @default that of the format */
+  readonly client?: string | undefined
+  /** Networks of proxies whose `X-Forwarded-For` names the client, or `loopback`. @default none */
+  readonly trustProxy?: readonly string[] | undefined
+  /** Values that every request has where its record lacks them, by name: `host`, `route`, `status`, `bytes`, `duration`, `header:NAME`. */
+  readonly assume?: Readonly<Record<string, string>> | undefined
+  /** Fields by the name of what a policy needs: `user`, `route`, `content-bytes`, `header:NAME`, `cookie:NAME`, or any key. */
+  readonly fields?: Readonly<Record<string, string>> | undefined
+}
+
+const ASSUMABLE = 'host, route, user, status, bytes, duration or header:NAME'
+
+/** @throws UsageError */
+export function readingOf({ client, trustProxy, assume = {}, fields = {} }: ReadingOptions, hasUser: boolean): Reading {
+  const headers = new Map<string, string>()
+  const assumed: { -readonly [Name in keyof Reading['assumed']]: Reading['assumed'][Name] } = { headers }
+  for (const [name, value] of Object.entries(assume)) {
+    const [, header] = /^header:(.+)$/.exec(name) ?? []
+    if (header !== undefined) headers.set(header.toLowerCase(), value)
+    else if (name === 'host' || name === 'route' || name === 'user') assumed[name] = value
+    else if (name === 'status' || name === 'bytes') assumed[name] = numberOf(name, value)
+    else if (name === 'duration') assumed.durationMs = msOf(value)
+    else throw new UsageError(`--assume: expected ${ASSUMABLE}, got ${JSON.stringify(name)}`)
+  }
+  return { assumed, addressOf: addresses(client, trustProxy), fields: new Map(Object.entries(fields)), hasUser }
+}
+
+function numberOf(name: string, value: string): number {
+  if (/^\d{1,12}$/.test(value)) return Number(value)
+  throw new UsageError(`--assume: ${name}: expected a whole number, got ${JSON.stringify(value)}`)
+}
+
+function msOf(value: string): number {
+  try {
+    return durationMs('--assume', 'duration', value as `${number}s`)
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+function addresses(client: string | undefined, trustProxy: readonly string[] | undefined): Reading['addressOf'] {
+  const connection =
+    client === undefined ? ({ ip }: LogRecord) => ip : (record: LogRecord) => fieldAddress(record, client)
+  if (!trustProxy) return connection
+  let trusted: TrustedProxies
+  try {
+    trusted = new TrustedProxies(trustProxy)
+  } catch (error) {
+    throw new UsageError(`--trust-proxy: ${(error as Error).message}`)
+  }
+  return (record) => {
+    const peer = connection(record)
+    const chain = record.header('x-forwarded-for')
+    return chain !== undefined && peer !== undefined && trusted.has(peer) ? (clientIn(chain, trusted) ?? peer) : peer
+  }
+}
+
+function fieldAddress(record: LogRecord, field: string): string | undefined {
+  const text = record.field(field)
+  return text === undefined ? undefined : (addressIn(text) ?? text)
+}
+
+/** The functions that a document names: those of code, then those that fields stand for, then the user that formats know. */
+export function resolversOf(given: Resolvers, { fields, assumed }: Reading): Resolvers {
+  const keys: Record<string, NonNullable<Resolvers['keys']>[string]> = {
+    user: ({ user }: LogRecord) => user ?? assumed.user,
+  }
+  for (const [name, field] of fields) {
+    if (!/^(route|host|content-bytes|header:.+|cookie:.+)$/.test(name))
+      keys[name] = (record: LogRecord) => record.field(field)
+  }
+  return { ...given, keys: { ...keys, ...given.keys } }
+}

@@ -1,0 +1,189 @@
+import { isPrivateAddress } from '@sluice/core/internal'
+import type { LimitAccount, PolicyAccount } from '../figures/accounts.js'
+import { GOOD } from '../figures/client-table.js'
+import type { Figures } from '../figures/figures.js'
+import type { Logs } from '../read/open-logs.js'
+import type { Lane } from '../replay/lane.js'
+import type {
+  Comparison,
+  Counts,
+  Interval,
+  LimitReport,
+  PolicyReport,
+  RefusedClient,
+  SimulationReport,
+} from '../report.js'
+
+/** What a report is made of. */
+export interface Played {
+  readonly logs: Logs
+  readonly files: readonly string[]
+  readonly firstMs: number
+  readonly lastMs: number
+  readonly resolutionMs: number
+  /** Of one document: the first is what the report shows, and the others, of a coarse clock, bound its numbers. */
+  readonly lanes: readonly Lane[]
+  /** Of the document before a change. */
+  readonly before: Lane | undefined
+  readonly hasGood: boolean
+}
+
+/** Refused clients in a report. */
+const MAX_REFUSED = 100
+
+export function makeReport(played: Played): SimulationReport {
+  const { logs, lanes, before, hasGood } = played
+  const all = lanes.map(({ figures }) => figures)
+  const [figures] = all as [Figures]
+  const { counts } = logs
+  const refused = refusedClients(figures)
+  return {
+    form: 1,
+    identities: 'plain',
+    log: {
+      files: played.files,
+      formats: logs.formats,
+      lines: counts.lines,
+      unread: { count: counts.unread, examples: counts.examples },
+      late: counts.late,
+      firstMs: played.firstMs,
+      lastMs: played.lastMs,
+      resolutionMs: played.resolutionMs,
+      isPartial: counts.isPartial,
+    },
+    caveats: [...counts.caveats, ...caveatsOf(played, figures)],
+    requests: countsOf(all, (each) => each),
+    clients: { seen: figures.addresses.size, refused: figures.clientsRefused },
+    policies: [...figures.accounts.byName.keys()].map((name) => policyReport(all, name)),
+    timeline: figures.timeline.report(),
+    refused: refused.slice(0, MAX_REFUSED),
+    good: hasGood ? { seen: figures.goodSeen, refused: refused.filter(isRefusedGood(figures)) } : undefined,
+    against: before && compared(before.figures, figures, refused),
+    redis: { commands: 0, cpuMs: undefined, bytes: undefined, hot: [] },
+  }
+}
+
+interface Counted {
+  readonly total: number
+  readonly refused: number
+  readonly banned: number
+  readonly delayed: number
+}
+
+function countsOf(all: readonly Figures[], of: (figures: Figures) => Counted): Counts {
+  const counted = all.map(of)
+  const total = (counted[0] as Counted).total
+  return {
+    total,
+    admitted: intervalOf(counted.map((each) => each.total - each.refused)),
+    refused: intervalOf(counted.map(({ refused }) => refused)),
+    banned: intervalOf(counted.map(({ banned }) => banned)),
+    delayed: intervalOf(counted.map(({ delayed }) => delayed)),
+  }
+}
+
+function intervalOf(values: readonly number[]): Interval {
+  return { min: Math.min(...values), max: Math.max(...values) }
+}
+
+function policyReport(all: readonly Figures[], name: string): PolicyReport {
+  const accounts = all.map((figures) => figures.accounts.byName.get(name) as PolicyAccount)
+  const [first] = accounts as [PolicyAccount]
+  const counted = (account: PolicyAccount): Counted => ({ ...account, refused: account.refused + account.banned })
+  return {
+    name,
+    mode: first.isReported ? 'report' : 'enforce',
+    requests: countsOf(all, (figures) => counted(figures.accounts.byName.get(name) as PolicyAccount)),
+    clients: { seen: first.clientsSeen, refused: first.clientsRefused },
+    limits: first.limits.map((_, i) => limitReport(accounts.map(({ limits }) => limits[i] as LimitAccount))),
+    bans: first.hasBans ? first.bans : undefined,
+    waits: first.waits.report(),
+  }
+}
+
+function limitReport(accounts: readonly LimitAccount[]): LimitReport {
+  const [{ name, limit }] = accounts as [LimitAccount]
+  return {
+    name,
+    algorithm: limit.algorithm,
+    limit: Number(limit.limit),
+    windowMs: Number(limit.window),
+    unit: limit.unit ?? 'requests',
+    refused: intervalOf(accounts.map(({ refused }) => refused)),
+    rank: undefined,
+    tradeOff: undefined,
+    headroom: undefined,
+  }
+}
+
+/** Every refused client of each policy, those with the most refusals first. */
+function refusedClients(figures: Figures): RefusedClient[] {
+  const { accounts, tables, details } = figures
+  const refused: RefusedClient[] = []
+  for (const [kind, table] of tables) {
+    for (let column = 0; column < accounts.columnCount(kind); column++) {
+      const policy = accounts.policyAt(kind, column).name
+      for (let row = 0; row < table.size; row++) {
+        const counts = table.countsOf(row, column)
+        if (counts.refused === 0) continue
+        const identity = `${kind}=${table.nameOf(row)}`
+        refused.push({ identity, policy, ...counts, ...details.of(identity, policy), isGood: table.has(row, GOOD) })
+      }
+    }
+  }
+  return refused.sort((a, b) => b.refused - a.refused || a.firstMs - b.firstMs)
+}
+
+function isRefusedGood({ accounts }: Figures): (client: RefusedClient) => boolean {
+  return ({ isGood, policy }) => isGood && accounts.byName.get(policy)?.isReported === false
+}
+
+function compared(before: Figures, after: Figures, refused: readonly RefusedClient[]): Comparison {
+  const isEnforced = (figures: Figures) => (client: RefusedClient) =>
+    figures.accounts.byName.get(client.policy)?.isReported === false
+  const refusedBefore = refusedClients(before).filter(isEnforced(before))
+  const refusedAfter = refused.filter(isEnforced(after))
+  const [then, now] = [refusedBefore, refusedAfter].map((all) => new Set(all.map(({ identity }) => identity)))
+  return {
+    newlyRefused: refusedAfter.filter(({ identity }) => !then?.has(identity)),
+    noLongerRefused: refusedBefore.filter(({ identity }) => !now?.has(identity)),
+    requestsRefused: (after.refused - before.refused) / Math.max(1, after.total),
+  }
+}
+
+/** The share of requests from one address, or from private ones, that suggests a proxy. */
+const MOST = 0.5
+
+function caveatsOf({ lanes, resolutionMs, logs }: Played, figures: Figures): string[] {
+  const caveats: string[] = []
+  const { total, addresses, invalid, accounts } = figures
+  const remedy = '--trust-proxy NETWORK or --client FIELD names the client'
+  let ofPrivate = 0
+  let [most, busiest] = [0, '']
+  for (let row = 0; row < addresses.size; row++) {
+    const requests = addresses.requestsOf(row)
+    const name = addresses.nameOf(row)
+    if (requests > most) [most, busiest] = [requests, name]
+    if (isPrivateAddress(name)) ofPrivate += requests
+  }
+  const share = (requests: number) => `${Math.round((100 * requests) / total)} % of the requests`
+  if (addresses.size > 1 && most > MOST * total) {
+    caveats.push(`${busiest} has ${share(most)}: if it is a proxy, ${remedy}`)
+  } else if (ofPrivate > MOST * total) {
+    caveats.push(`private addresses have ${share(ofPrivate)}: if they are proxies, ${remedy}`)
+  }
+  if (lanes.length > 1) {
+    caveats.push(
+      `the log's times are to ${resolutionMs} ms, and a window is shorter than three times that: numbers of refusals are ` +
+        'intervals, between all requests of an interval of the clock at its beginning and evenly spread ones',
+    )
+  }
+  if (invalid > 0) caveats.push(`${invalid} requests have no key, or a wrong one, and would get status 400`)
+  const forgotten = lanes.reduce((sum, { forgotten }) => sum + forgotten, 0)
+  if (forgotten > 0) caveats.push(`${forgotten} states were forgotten for lack of memory: some refusals are missing`)
+  if (logs.formats.length > 0 && accounts.byName.size > 0) caveats.push(...ALWAYS)
+  return caveats
+}
+
+/** What no replay can know. */
+const ALWAYS = ['refused clients would retry or leave, which a log of requests that were not refused cannot show']

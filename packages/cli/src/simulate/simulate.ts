@@ -1,0 +1,184 @@
+import type { Readable } from 'node:stream'
+import type { Resolvers } from '@sluice/policies'
+import { loadDocument, type PlayedDocument } from './documents.js'
+import { Figures } from './figures/figures.js'
+import { type Logs, openLogs } from './read/open-logs.js'
+import type { LogRecord } from './record.js'
+import { goodClients, type IsGood } from './replay/good.js'
+import { Lane, type StateBounds } from './replay/lane.js'
+import { LogTime } from './replay/log-time.js'
+import { checkNeeds } from './replay/needs.js'
+import { type ReadingOptions, readingOf, resolversOf } from './replay/reading.js'
+import { type Reading, RecordContext } from './replay/record-context.js'
+import { type Played, type Spread, Spreader } from './replay/spread.js'
+import { makeReport } from './report/make-report.js'
+import { withPseudonyms } from './report/pseudonyms.js'
+import type { SimulationReport } from './report.js'
+
+export interface SimulateOptions extends ReadingOptions {
+  /** Paths of access logs, which may be compressed; `-` for standard input. */
+  readonly files: readonly string[]
+  /** The path of a document of policies. */
+  readonly document: string
+  /** The path of another document that the report compares it with. @default none */
+  readonly against?: string | undefined
+  /** The form of the logs: a name, or the text of nginx's `log_format`. @default recognised by the first lines */
+  readonly format?: string | undefined
+  /** Whether any number of lines may not parse. @default at most 1 % */
+  readonly isLenient?: boolean
+  /** Functions that the document names. They get the log's record as request. @default `user`, by the log's user */
+  readonly resolvers?: Resolvers
+  /** Clients that must not be refused: addresses, networks, `KIND=VALUE`, `.FIELD=VALUE`, or files with one a line. @default none */
+  readonly good?: readonly string[]
+  /** Whether to find the worst window of each client, and the effect of other limits. Takes five times as long. @default false */
+  readonly curve?: boolean
+  /** Whether the report names clients, or has pseudonyms instead, which differ in each run. @default 'pseudonyms' */
+  readonly identities?: 'plain' | 'pseudonyms'
+  /** Ends reading: the report is of what was read. */
+  readonly signal?: AbortSignal
+  /** Read for the file `-`. @default `process.stdin` */
+  readonly stdin?: Readable
+  /** Called now and then with the bytes read so far, and those of all files where they are known. */
+  readonly onProgress?: (readBytes: number, totalBytes: number | undefined) => void
+  /** Bounds of the states of each document. @default 60,000,000 states and 8 GiB */
+  readonly bounds?: Partial<StateBounds>
+}
+
+/** Below so many times the resolution of a log's clock, windows are played in several ways. */
+const COARSE = 3
+/** Requests that are looked at for what policies need. */
+const LOOKED_AT = 1000
+
+/**
+ * Plays access logs by a document of policies, and reports what it would have refused.
+ *
+ * @throws UsageError for options, documents and logs that are wrong
+ */
+export async function simulate(options: SimulateOptions): Promise<SimulationReport> {
+  const report = await simulatePlainly(options)
+  return options.identities === 'plain' ? report : withPseudonyms(report)
+}
+
+/** Like `simulate`, with the names of clients. */
+export async function simulatePlainly(options: SimulateOptions): Promise<SimulationReport> {
+  const simulation = await Simulation.open(options)
+  return simulation.run()
+}
+
+/** A document as it is played. */
+interface PlayedLane {
+  readonly lane: Lane
+  readonly spread: Spread
+  readonly spreader: Spreader | undefined
+}
+
+class Simulation {
+  readonly #options: SimulateOptions
+  readonly #reading: Reading
+  readonly #document: PlayedDocument
+  readonly #against: PlayedDocument | undefined
+  readonly #isGood: IsGood | undefined
+  readonly #logs: Logs
+  #lanes: PlayedLane[] = []
+  #before: PlayedLane | undefined
+  #first: LogRecord | undefined
+  #last: LogRecord | undefined
+  #resolutionMs = 1
+
+  static async open(options: SimulateOptions): Promise<Simulation> {
+    const { document, against, resolvers: given = {}, good = [] } = options
+    const reading = readingOf(options, given.keys?.user !== undefined)
+    const resolvers = resolversOf(given, reading)
+    const played = await loadDocument(document, resolvers)
+    const before = against === undefined ? undefined : await loadDocument(against, resolvers)
+    return new Simulation(options, reading, [played, before], goodClients(good, resolvers), await logsOf(options))
+  }
+
+  private constructor(
+    options: SimulateOptions,
+    reading: Reading,
+    [document, against]: readonly [PlayedDocument, PlayedDocument | undefined],
+    isGood: IsGood | undefined,
+    logs: Logs,
+  ) {
+    this.#options = options
+    this.#reading = reading
+    this.#document = document
+    this.#against = against
+    this.#isGood = isGood
+    this.#logs = logs
+  }
+
+  async run(): Promise<SimulationReport> {
+    for await (const batch of this.#logs) {
+      if (!this.#first) this.#begin(batch)
+      this.#last = batch.at(-1)
+      for (const each of this.#all) await this.#play(each, each.spreader?.push(batch) ?? batch)
+      this.#options.onProgress?.(this.#logs.counts.bytesRead, this.#logs.bytesTotal)
+    }
+    for (const each of this.#all) {
+      if (each.spreader) await this.#play(each, each.spreader.end())
+      await each.lane.end()
+    }
+    return makeReport({
+      logs: this.#logs,
+      files: this.#options.files,
+      firstMs: this.#first?.startMs ?? 0,
+      lastMs: this.#last?.startMs ?? 0,
+      resolutionMs: this.#resolutionMs,
+      lanes: this.#lanes.map(({ lane }) => lane),
+      before: this.#before?.lane,
+      hasGood: this.#isGood !== undefined,
+    })
+  }
+
+  get #all(): readonly PlayedLane[] {
+    return this.#before ? [...this.#lanes, this.#before] : this.#lanes
+  }
+
+  #begin(batch: readonly LogRecord[]): void {
+    const [first] = batch
+    this.#first = first
+    this.#resolutionMs = batch.reduce((coarsest, { resolutionMs }) => Math.max(coarsest, resolutionMs), 1)
+    const startMs = first?.startMs ?? 0
+    const looked = batch
+      .slice(0, LOOKED_AT)
+      .map((record) => new RecordContext(record, this.#reading, record.startMs, new LogTime(record.startMs)))
+    checkNeeds(this.#document.data, looked)
+    if (this.#against) checkNeeds(this.#against.data, looked)
+    this.#lanes = [this.#laneOf(this.#document, 'at once', startMs)]
+    const figures = this.#lanes[0]?.lane.figures
+    if (figures && figures.accounts.shortestWindowMs < COARSE * this.#resolutionMs) {
+      for (const spread of ['evenly', 'evenly by client'] as const) {
+        this.#lanes.push(this.#laneOf(this.#document, spread, startMs))
+      }
+    }
+    this.#before = this.#against && this.#laneOf(this.#against, 'at once', startMs)
+  }
+
+  #laneOf({ policies }: PlayedDocument, spread: Spread, startMs: number): PlayedLane {
+    const bounds = { maxKeys: 60_000_000, maxBytes: 8 * 2 ** 30, ...this.#options.bounds }
+    return {
+      lane: new Lane(policies, new Figures(policies), startMs, bounds),
+      spread,
+      spreader: spread === 'at once' ? undefined : new Spreader(spread, this.#reading.addressOf),
+    }
+  }
+
+  async #play({ lane }: PlayedLane, records: readonly LogRecord[] | readonly Played[]): Promise<void> {
+    const reading = this.#reading
+    const isGood = this.#isGood
+    for (const each of records) {
+      const record = 'record' in each ? each.record : each
+      const at = 'record' in each ? each.at : record.startMs
+      const context = new RecordContext(record, reading, at, lane.time)
+      if (isGood) context.isGood = isGood(context)
+      const played = lane.play(context)
+      if (played) await played
+    }
+  }
+}
+
+function logsOf({ files, format, isLenient = false, signal, stdin }: SimulateOptions): Promise<Logs> {
+  return openLogs(files, { isLenient, ...(signal && { signal }), ...(stdin && { stdin }) })
+}
