@@ -1,4 +1,5 @@
 import type { RecordContext } from '../replay/record-context.js'
+import type { RefusedClient } from '../report.js'
 import { agentText, foldedPath } from '../report/folded-path.js'
 
 /** Clients whose details are known. Beyond it, those with the fewest refusals are forgotten. */
@@ -7,6 +8,8 @@ const MAX_CLIENTS = 20_000
 const MAX_LOOKED_AT = 500
 const MAX_PATHS = 50
 const SHOWN_PATHS = 5
+
+type DetailsReport = Pick<RefusedClient, 'agent' | 'paths' | 'statuses'>
 
 /** What the refused requests of one client have been. */
 class Details {
@@ -27,13 +30,10 @@ class Details {
     if (this.#paths.size < MAX_PATHS || this.#paths.has(path)) add(this.#paths, path)
   }
 
-  get paths(): readonly string[] {
+  report(): DetailsReport {
     const all = [...this.#paths].sort(([, a], [, b]) => b - a)
-    return all.slice(0, SHOWN_PATHS).map(([path]) => path)
-  }
-
-  get statuses(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.#statuses)
+    const paths = all.slice(0, SHOWN_PATHS).map(([path]) => path)
+    return { agent: this.agent, paths, statuses: Object.fromEntries(this.#statuses) }
   }
 }
 
@@ -54,8 +54,8 @@ export class RefusedDetails {
     details.note(context)
   }
 
-  of(identity: string, policy: string): Pick<Details, 'agent' | 'paths' | 'statuses'> {
-    return this.#byClient.get(`${policy}\n${identity}`) ?? { agent: undefined, paths: [], statuses: {} }
+  of(identity: string, policy: string): DetailsReport {
+    return this.#byClient.get(`${policy}\n${identity}`)?.report() ?? { agent: undefined, paths: [], statuses: {} }
   }
 
   #forgetHalf(): void {
