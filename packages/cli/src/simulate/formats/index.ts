@@ -1,5 +1,68 @@
+import { nearest } from '../../program/nearest.js'
+import { quoted } from '../../program/options.js'
+import { UsageError } from '../../program/usage-error.js'
+import { AWS_ALB } from './aws-alb.js'
+import { CLOUDFRONT } from './cloudfront.js'
 import { COMMON_FORMATS } from './common.js'
 import type { LogFormat } from './format.js'
+import { type JsonFields, jsonFormat } from './json-lines.js'
+import { nginxFormat } from './nginx-format.js'
+import { JSON_FORMATS } from './servers.js'
 
 /** The forms of logs that are recognised, the most specific first. */
-export const FORMATS: readonly LogFormat[] = [...COMMON_FORMATS]
+export const FORMATS: readonly LogFormat[] = [...JSON_FORMATS, CLOUDFRONT, AWS_ALB, ...COMMON_FORMATS]
+
+/**
+ * The form that `--format` names: one of `FORMATS`, the text of nginx's `log_format`, or where lines of JSON have their
+ * fields, as `{"time": ".at", "ip": ".client"}`.
+ *
+ * @throws UsageError
+ */
+export function formatOf(text: string): LogFormat {
+  const known = FORMATS.find(({ name }) => name === text)
+  if (known) return known
+  if (text.includes('$')) return nginxFormat(text)
+  if (text.trimStart().startsWith('{')) return jsonFormat('json', jsonFields(text))
+  const names = FORMATS.map(({ name }) => name)
+  const near = nearest(text, names)
+  throw new UsageError(
+    `--format: expected ${names.join(', ')}, the text of nginx's log_format, or a JSON object of fields, got ${quoted(text)}${near ? `; did you mean ${near}?` : ''}`,
+  )
+}
+
+/** Names of `JsonFields` with a path. */
+const PATHS = ['time', 'start', 'ip', 'method', 'target', 'status', 'bytes', 'user', 'agent', 'host', 'headers', 'mark']
+const DURATIONS: Readonly<Record<string, number>> = {
+  durationS: 1000,
+  durationMs: 1,
+  durationUs: 1e-3,
+  durationNs: 1e-6,
+}
+
+function jsonFields(text: string): JsonFields {
+  const fields: Record<string, unknown> = {}
+  for (const [name, path] of Object.entries(parsed(text))) {
+    if (typeof path !== 'string' || !path.startsWith('.')) {
+      throw new UsageError(
+        `--format: ${quoted(name)}: expected a path such as ".request.ip", got ${quoted(JSON.stringify(path))}`,
+      )
+    }
+    const unit = Object.hasOwn(DURATIONS, name) ? DURATIONS[name] : undefined
+    if (unit !== undefined) Object.assign(fields, { duration: path, durationUnitMs: unit })
+    else if (PATHS.includes(name)) fields[name] = path
+    else
+      throw new UsageError(
+        `--format: expected ${[...PATHS, ...Object.keys(DURATIONS)].join(', ')}, got ${quoted(name)}`,
+      )
+  }
+  if (!fields.time && !fields.start) throw new UsageError('--format: expected "time" (the end of a request) or "start"')
+  return fields
+}
+
+function parsed(text: string): object {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new UsageError(`--format: expected a JSON object (${(error as Error).message})`)
+  }
+}

@@ -38,21 +38,27 @@ export interface Instant {
   readonly resolutionMs: number
 }
 
-const ISO = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:([.,])(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?$/
+const ISO = /^(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?$/
 
 /** An instant of ISO 8601, in UTC where it names no zone. Undefined for another text. */
 export function isoTime(text: string): Instant | undefined {
-  const [, , fraction, zone] = ISO.exec(text) ?? []
-  const seconds = text.slice(0, 19).replace(' ', 'T')
-  const ms = Date.parse(`${seconds}${(zone ?? 'Z').replace(/(\d\d)(\d\d)$/, '$1:$2')}`)
-  if (Number.isNaN(ms) || text.length < 19 || !ISO.test(text)) return undefined
+  const [, year, month, day, time, fraction, zone = 'Z'] = ISO.exec(text) ?? []
+  const ms = Date.parse(`${year}-${month}-${day}T${time}${zone.replace(/(\d\d)(\d\d)$/, '$1:$2')}`)
+  if (Number.isNaN(ms)) return undefined
   if (fraction === undefined) return { ms, resolutionMs: 1000 }
   return { ms: ms + Math.floor(Number(`0.${fraction}`) * 1000), resolutionMs: 10 ** Math.max(0, 3 - fraction.length) }
 }
 
+/** An instant of any text that logs have. */
+export function instantOf(text: string): Instant | undefined {
+  const clf = clfTime(text)
+  if (!Number.isNaN(clf)) return { ms: clf, resolutionMs: 1000 }
+  return isoTime(text) ?? (text === '' ? undefined : epochTime(Number(text)))
+}
+
 /** An instant of a number of seconds, ms, µs or ns since the epoch: no log is from the years that the others would mean. */
 export function epochTime(number: number): Instant | undefined {
-  if (!(number > 1e8)) return undefined
+  if (!(number > 1e8 && number < 1e20)) return undefined
   if (number < 1e11) return { ms: Math.floor(number * 1000), resolutionMs: Number.isInteger(number) ? 1000 : 1 }
   const ms = number < 1e14 ? number : number < 1e17 ? number / 1000 : number / 1e6
   return { ms: Math.floor(ms), resolutionMs: 1 }

@@ -1,0 +1,183 @@
+import type { LogFormat } from './format.js'
+import { mostParse } from './format.js'
+import { type LineReader, ParsedLine, startOf } from './parsed-line.js'
+import { epochTime, type Instant, instantOf } from './times.js'
+
+/** Where a form of JSON has what a record is made of, by paths such as `.request.method`. */
+export interface JsonFields {
+  /** When the line was written, at the request's end. */
+  readonly time?: string
+  /** When the request began. */
+  readonly start?: string
+  readonly duration?: string
+  /** How many ms the unit of the duration has. @default 1000 */
+  readonly durationUnitMs?: number
+  readonly ip?: string
+  readonly method?: string
+  readonly target?: string
+  readonly status?: string
+  readonly bytes?: string
+  readonly user?: string
+  readonly agent?: string
+  readonly host?: string
+  /** An object of headers by name. */
+  readonly headers?: string
+  /** Headers beside the other fields, behind this in their names. */
+  readonly headerPrefix?: string
+  /** Lines without it are no requests, such as what the application logs beside them. */
+  readonly mark?: string
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+/** Lines of JSON objects. Recognised by its mark. */
+export function jsonFormat(name: string, fields: JsonFields): LogFormat {
+  const parser = () => {
+    const lines = new JsonLines(fields)
+    return (line: string) => lines.parse(line)
+  }
+  return { name, parser, detect: (lines) => mostParse(lines, parser()) }
+}
+
+class JsonLines implements LineReader {
+  readonly #fields: JsonFields
+
+  constructor(fields: JsonFields) {
+    this.#fields = fields
+  }
+
+  parse(line: string): ParsedLine | null | undefined {
+    const json = objectOf(line)
+    if (json === undefined) return undefined
+    const { mark, start, time, duration, durationUnitMs = 1000 } = this.#fields
+    if (mark !== undefined && valueAt(json, mark) === undefined) return null
+    const instant = start === undefined ? undefined : instantAt(json, start)
+    const end = time === undefined || instant ? undefined : instantAt(json, time)
+    const at = instant ?? end
+    if (at === undefined) return undefined
+    const durationMs = durationOf(duration === undefined ? undefined : valueAt(json, duration), durationUnitMs)
+    const startMs = instant ? at.ms : startOf(at.ms, durationMs)
+    const record = new ParsedLine(startMs, at.resolutionMs, durationMs, line, this)
+    this.#fill(record, json)
+    return record
+  }
+
+  agent(line: string): string | undefined {
+    const { agent } = this.#fields
+    return agent === undefined ? this.header(line, 'user-agent') : this.field(line, agent)
+  }
+
+  header(line: string, name: string): string | undefined {
+    const json = objectOf(line)
+    return json && this.#header(json, name)
+  }
+
+  field(line: string, path: string): string | undefined {
+    const json = objectOf(line)
+    return json && textAt(json, path)
+  }
+
+  #fill(record: ParsedLine, json: Json): void {
+    const { ip, method, target, status, bytes, user, host } = this.#fields
+    record.ip = textAt(json, ip)
+    record.method = textAt(json, method)
+    record.target = textAt(json, target)
+    // 0 for a request that was aborted.
+    record.status = numberAt(json, status) || undefined
+    record.bytes = numberAt(json, bytes)
+    record.user = textAt(json, user)
+    record.host = host === undefined ? this.#header(json, 'host') : textAt(json, host)
+  }
+
+  #header(json: Json, name: string): string | undefined {
+    const { headers, headerPrefix = '' } = this.#fields
+    const all = headers === undefined ? json : valueAt(json, headers)
+    if (headers === undefined && headerPrefix === '') return undefined
+    if (typeof all !== 'object' || all === null) return undefined
+    const wanted = (headerPrefix + name).toLowerCase()
+    const key = Object.keys(all).find((key) => key.toLowerCase() === wanted)
+    return key === undefined ? undefined : textOf((all as Json)[key])
+  }
+}
+
+function objectOf(line: string): Json | undefined {
+  if (line.charCodeAt(0) !== BRACE && line.trimStart()[0] !== '{') return undefined
+  try {
+    const value: unknown = JSON.parse(line)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const BRACE = 123
+
+/** The names in a path: of `.request.headers.Host` three. */
+const paths = new Map<string, readonly string[]>()
+
+/** A value by its path. */
+function valueAt(json: Json, path: string): unknown {
+  let names = paths.get(path)
+  if (names === undefined) {
+    names = path.replace(/^\./, '').split('.')
+    if (paths.size < 100) paths.set(path, names)
+  }
+  let value: unknown = json
+  for (const name of names) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
+    value = (value as Json)[name]
+  }
+  return value
+}
+
+function textAt(json: Json, path: string | undefined): string | undefined {
+  return path === undefined ? undefined : textOf(valueAt(json, path))
+}
+
+/** Undefined for what stands for nothing: an empty text, `-`, and what Caddy hides. */
+function textOf(value: unknown): string | undefined {
+  // Headers may come several times.
+  if (Array.isArray(value))
+    return value.length === 0 ? undefined : textOf(value.length === 1 ? value[0] : value.join(', '))
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (typeof value === 'object' && value !== null) return JSON.stringify(value)
+  return typeof value === 'string' && !ABSENT.has(value) ? value : undefined
+}
+
+const ABSENT = new Set(['', '-', 'REDACTED'])
+
+function numberAt(json: Json, path: string | undefined): number | undefined {
+  const text = textAt(json, path)
+  const number = Number(text)
+  return text !== undefined && number >= 0 ? number : undefined
+}
+
+function instantAt(json: Json, path: string): Instant | undefined {
+  const value = valueAt(json, path)
+  return typeof value === 'number' ? epochTime(value) : typeof value === 'string' ? instantOf(value) : undefined
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+}
+
+/** In ms, of a number or of a text such as `1.5s` or `1m2s`. */
+function durationOf(value: unknown, unitMs: number): number | undefined {
+  const number = typeof value === 'string' && value !== '' ? Number(value) : value
+  const ms = typeof number === 'number' && !Number.isNaN(number) ? number * unitMs : durationIn(value)
+  return ms !== undefined && ms >= 0 && Number.isFinite(ms) ? ms : undefined
+}
+
+function durationIn(value: unknown): number | undefined {
+  if (typeof value !== 'string' || !/^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+$/.test(value)) return undefined
+  let ms = 0
+  for (const [, number, unit] of value.matchAll(/([\d.]+)([a-zµ]+)/g))
+    ms += Number(number) * (UNITS_MS[unit as string] as number)
+  return ms
+}
