@@ -1,7 +1,9 @@
 import type { Readable } from 'node:stream'
 import type { Resolvers } from '@sluice/policies'
 import { loadDocument, type PlayedDocument } from './documents.js'
+import { Curves } from './figures/curves.js'
 import { Figures } from './figures/figures.js'
+import { formatOf } from './formats/index.js'
 import { type Logs, openLogs } from './read/open-logs.js'
 import type { LogRecord } from './record.js'
 import { goodClients, type IsGood } from './replay/good.js'
@@ -78,6 +80,7 @@ class Simulation {
   readonly #document: PlayedDocument
   readonly #against: PlayedDocument | undefined
   readonly #isGood: IsGood | undefined
+  readonly #figures: Figures
   readonly #logs: Logs
   #lanes: PlayedLane[] = []
   #before: PlayedLane | undefined
@@ -86,12 +89,15 @@ class Simulation {
   #resolutionMs = 1
 
   static async open(options: SimulateOptions): Promise<Simulation> {
-    const { document, against, resolvers: given = {}, good = [] } = options
+    const { document, against, resolvers: given = {}, good = [], curve = false } = options
     const reading = readingOf(options, given.keys?.user !== undefined)
     const resolvers = resolversOf(given, reading)
     const played = await loadDocument(document, resolvers)
     const before = against === undefined ? undefined : await loadDocument(against, resolvers)
-    return new Simulation(options, reading, [played, before], goodClients(good, resolvers), await logsOf(options))
+    const isGood = goodClients(good, resolvers)
+    const figures = new Figures(played.policies)
+    if (curve || isGood) figures.curves = await Curves.of(figures.accounts, played.data, resolvers, curve)
+    return new Simulation(options, reading, [played, before], isGood, figures, await logsOf(options))
   }
 
   private constructor(
@@ -99,6 +105,7 @@ class Simulation {
     reading: Reading,
     [document, against]: readonly [PlayedDocument, PlayedDocument | undefined],
     isGood: IsGood | undefined,
+    figures: Figures,
     logs: Logs,
   ) {
     this.#options = options
@@ -106,6 +113,7 @@ class Simulation {
     this.#document = document
     this.#against = against
     this.#isGood = isGood
+    this.#figures = figures
     this.#logs = logs
   }
 
@@ -146,9 +154,8 @@ class Simulation {
       .map((record) => new RecordContext(record, this.#reading, record.startMs, new LogTime(record.startMs)))
     checkNeeds(this.#document.data, looked)
     if (this.#against) checkNeeds(this.#against.data, looked)
-    this.#lanes = [this.#laneOf(this.#document, 'at once', startMs)]
-    const figures = this.#lanes[0]?.lane.figures
-    if (figures && figures.accounts.shortestWindowMs < COARSE * this.#resolutionMs) {
+    this.#lanes = [this.#laneOf(this.#document, 'at once', startMs, this.#figures)]
+    if (this.#figures.accounts.shortestWindowMs < COARSE * this.#resolutionMs) {
       for (const spread of ['evenly', 'evenly by client'] as const) {
         this.#lanes.push(this.#laneOf(this.#document, spread, startMs))
       }
@@ -156,10 +163,10 @@ class Simulation {
     this.#before = this.#against && this.#laneOf(this.#against, 'at once', startMs)
   }
 
-  #laneOf({ policies }: PlayedDocument, spread: Spread, startMs: number): PlayedLane {
+  #laneOf({ policies }: PlayedDocument, spread: Spread, startMs: number, figures = new Figures(policies)): PlayedLane {
     const bounds = { maxKeys: 60_000_000, maxBytes: 8 * 2 ** 30, ...this.#options.bounds }
     return {
-      lane: new Lane(policies, new Figures(policies), startMs, bounds),
+      lane: new Lane(policies, figures, startMs, bounds),
       spread,
       spreader: spread === 'at once' ? undefined : new Spreader(spread, this.#reading.addressOf),
     }
@@ -180,5 +187,10 @@ class Simulation {
 }
 
 function logsOf({ files, format, isLenient = false, signal, stdin }: SimulateOptions): Promise<Logs> {
-  return openLogs(files, { isLenient, ...(signal && { signal }), ...(stdin && { stdin }) })
+  return openLogs(files, {
+    isLenient,
+    ...(format !== undefined && { format: formatOf(format) }),
+    ...(signal && { signal }),
+    ...(stdin && { stdin }),
+  })
 }

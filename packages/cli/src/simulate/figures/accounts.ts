@@ -8,12 +8,17 @@ import { Waits } from './waits.js'
 export class LimitAccount {
   readonly name: string
   readonly limit: Limit
+  /** Its place in the policy, or in a tier of it. */
+  readonly index: number
+  readonly tier: string | undefined
   /** Refusals in which it had no room. */
   refused = 0
 
-  constructor(name: string, limit: Limit) {
+  constructor(name: string, limit: Limit, index: number, tier: string | undefined) {
     this.name = name
     this.limit = limit
+    this.index = index
+    this.tier = tier
   }
 }
 
@@ -71,9 +76,10 @@ export class Accounts {
       this.byName.set(name, account)
     }
     account.hasBans ||= options.ban !== undefined
-    for (const limit of options.limits ?? []) {
-      const tier = variant === name ? '' : ` (${variant.slice(name.length + 1)})`
-      const own = new LimitAccount(`${limit.name}${tier}`, limit)
+    const tier = variant === name ? undefined : variant.slice(name.length + 1)
+    for (const [index, limit] of (options.limits ?? []).entries()) {
+      const shown = tier === undefined ? String(limit.name) : `${limit.name} (${tier})`
+      const own = new LimitAccount(shown, limit, index, tier)
       account.limits.push(own)
       this.countBytes ||= limit.unit === 'content-bytes'
       if (!hasPermits(limit.algorithm)) {

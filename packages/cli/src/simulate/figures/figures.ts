@@ -4,15 +4,27 @@ import type { Policies } from '@sluice/policies'
 import type { RecordContext } from '../replay/record-context.js'
 import { Accounts, type LimitAccount, type PolicyAccount, type Subject } from './accounts.js'
 import { ClientTable, ENFORCED, GOOD, REFUSED } from './client-table.js'
+import type { Curves } from './curves.js'
+import type { DecisionCount } from './redis-cost.js'
 import { RefusedDetails } from './refused-details.js'
 import { TimelineCounts } from './timeline.js'
 
 /** What one plan counts for one policy. */
 interface OfPolicy {
   readonly policy: PolicyAccount
-  /** Undefined for limits that the document lacks. */
-  readonly limits: readonly { readonly at: number; readonly account: LimitAccount | undefined }[]
+  /** `account` is undefined for limits that the document lacks. `subject`: the place of its identity among `subjects`. */
+  readonly limits: readonly {
+    readonly at: number
+    readonly account: LimitAccount | undefined
+    readonly subject: number
+  }[]
   readonly subjects: readonly Subject[]
+}
+
+/** What one plan counts. */
+interface OfPlan {
+  readonly policies: readonly OfPolicy[]
+  readonly decisions: DecisionCount
 }
 
 /** Counts what happens to the requests of a log by one document. */
@@ -31,9 +43,13 @@ export class Figures {
   invalid = 0
   clientsRefused = 0
   goodSeen = 0
-  readonly #byPlan = new WeakMap<object, readonly OfPolicy[]>()
+  readonly #byPlan = new WeakMap<object, OfPlan>()
+  readonly #decisions = new Map<string, DecisionCount>()
+  /** Undefined where neither curves nor headroom are wanted. */
+  curves: Curves | undefined
+  readonly #rows: number[] = []
   #lastPlan: object | undefined
-  #lastOf: readonly OfPolicy[] = []
+  #lastOf: OfPlan | undefined
   /** The client of the last request, and its row. */
   #address = ''
   #row = 0
@@ -65,7 +81,10 @@ export class Figures {
     const decision = decisionIn(verdict)
     const { plan, identities, values } = decision.request
     const isRefused = !verdict.allowed
-    for (const of of this.#ofPlan(plan as ReadablePlan)) {
+    const { policies, decisions } = this.#ofPlan(plan as ReadablePlan)
+    const rows = this.#rows
+    decisions.decisions++
+    for (const of of policies) {
       const { policy, subjects } = of
       policy.total++
       if (ms > 0 && verdict.allowed) policy.waited(ms)
@@ -76,9 +95,17 @@ export class Figures {
         const value = values?.[identity] ?? valueIn(identities[identity] as string, start)
         const row = table === this.addresses && value === this.#address ? this.#row : table.rowOf(value)
         if (table.count(row, column)) policy.clientsSeen++
+        rows[i] = row
+        if (context.isGood) table.mark(row, GOOD)
         if (isRefusing) this.#noteRefused(context, policy, subject, row, value, verdict, now)
       }
+      this.curves?.decided(of.limits, subjects, rows, verdict, now, context.isGood)
     }
+  }
+
+  /** The decisions that stores are asked for. */
+  get decisions(): readonly DecisionCount[] {
+    return [...this.#decisions.values()]
   }
 
   /** Counts a refusal of a plan's policies for one of them, and returns whether it is one that refuses. */
@@ -115,7 +142,6 @@ export class Figures {
   ): void {
     if (table.countRefusal(row, column, now) === 1) policy.clientsRefused++
     if (!reported) table.mark(row, ENFORCED)
-    if (context.isGood) table.mark(row, GOOD)
     this.details.note(`${start}${value}`, policy.name, context)
   }
 
@@ -141,8 +167,8 @@ export class Figures {
     policy?.banBegan(ms)
   }
 
-  #ofPlan(plan: ReadablePlan): readonly OfPolicy[] {
-    if (plan === this.#lastPlan) return this.#lastOf
+  #ofPlan(plan: ReadablePlan): OfPlan {
+    if (plan === this.#lastPlan) return this.#lastOf as OfPlan
     let of = this.#byPlan.get(plan)
     if (!of) {
       of = this.#make(plan)
@@ -153,7 +179,7 @@ export class Figures {
     return of
   }
 
-  #make({ definitions, cells, cellOf, starts }: ReadablePlan): OfPolicy[] {
+  #make({ definitions, cells, cellOf, starts }: ReadablePlan): OfPlan {
     const all = new Map<PolicyAccount, OfPolicy & { limits: OfPolicy['limits'][number][]; subjects: Subject[] }>()
     for (const [at, limit] of definitions.entries()) {
       const policy = this.accounts.policyOf(limit)
@@ -163,14 +189,20 @@ export class Figures {
         of = { policy, limits: [], subjects: [] }
         all.set(policy, of)
       }
-      of.limits.push({ at, account: this.accounts.limitOf(limit) })
       const identity = cells[cellOf[at] as number]?.identity as number
-      if (of.subjects.some((subject) => subject.identity === identity)) continue
+      const known = of.subjects.findIndex((subject) => subject.identity === identity)
+      const subject = known < 0 ? of.subjects.length : known
+      of.limits.push({ at, account: this.accounts.limitOf(limit), subject })
+      if (known >= 0) continue
       const start = starts[identity] as string
       const kind = start.slice(0, -1)
       of.subjects.push({ identity, start, table: this.tableOf(kind), column: this.accounts.columnOf(kind, policy) })
     }
-    return [...all.values()]
+    const algorithms = definitions.map(({ algorithm }) => algorithm)
+    const name = algorithms.join()
+    const decisions = this.#decisions.get(name) ?? { algorithms, decisions: 0 }
+    this.#decisions.set(name, decisions)
+    return { policies: [...all.values()], decisions }
   }
 }
 

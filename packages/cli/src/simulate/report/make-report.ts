@@ -2,6 +2,7 @@ import { isPrivateAddress } from '@sluice/core/internal'
 import type { LimitAccount, PolicyAccount } from '../figures/accounts.js'
 import { GOOD } from '../figures/client-table.js'
 import type { Figures } from '../figures/figures.js'
+import { redisCost } from '../figures/redis-cost.js'
 import type { Logs } from '../read/open-logs.js'
 import type { Lane } from '../replay/lane.js'
 import type {
@@ -10,6 +11,7 @@ import type {
   Interval,
   LimitReport,
   PolicyReport,
+  RedisCost,
   RefusedClient,
   SimulationReport,
 } from '../report.js'
@@ -54,12 +56,12 @@ export function makeReport(played: Played): SimulationReport {
     caveats: [...counts.caveats, ...caveatsOf(played, figures)],
     requests: countsOf(all, (each) => each),
     clients: { seen: figures.addresses.size, refused: figures.clientsRefused },
-    policies: [...figures.accounts.byName.keys()].map((name) => policyReport(all, name)),
+    policies: [...figures.accounts.byName.keys()].map((name) => policyReport(all, name, hasGood)),
     timeline: figures.timeline.report(),
     refused: refused.slice(0, MAX_REFUSED),
     good: hasGood ? { seen: figures.goodSeen, refused: refused.filter(isRefusedGood(figures)) } : undefined,
     against: before && compared(before.figures, figures, refused),
-    redis: { commands: 0, cpuMs: undefined, bytes: undefined, hot: [] },
+    redis: costOf(played, figures),
   }
 }
 
@@ -86,7 +88,8 @@ function intervalOf(values: readonly number[]): Interval {
   return { min: Math.min(...values), max: Math.max(...values) }
 }
 
-function policyReport(all: readonly Figures[], name: string): PolicyReport {
+function policyReport(all: readonly Figures[], name: string, hasGood: boolean): PolicyReport {
+  const [figures] = all as [Figures]
   const accounts = all.map((figures) => figures.accounts.byName.get(name) as PolicyAccount)
   const [first] = accounts as [PolicyAccount]
   const counted = (account: PolicyAccount): Counted => ({ ...account, refused: account.refused + account.banned })
@@ -95,7 +98,10 @@ function policyReport(all: readonly Figures[], name: string): PolicyReport {
     mode: first.isReported ? 'report' : 'enforce',
     requests: countsOf(all, (figures) => counted(figures.accounts.byName.get(name) as PolicyAccount)),
     clients: { seen: first.clientsSeen, refused: first.clientsRefused },
-    limits: first.limits.map((_, i) => limitReport(accounts.map(({ limits }) => limits[i] as LimitAccount))),
+    limits: first.limits.map((account, i) => ({
+      ...limitReport(accounts.map(({ limits }) => limits[i] as LimitAccount)),
+      ...figures.curves?.report(first, account, hasGood ? isGoodRow(figures, account) : undefined),
+    })),
     bans: first.hasBans ? first.bans : undefined,
     waits: first.waits.report(),
   }
@@ -115,6 +121,31 @@ function limitReport(accounts: readonly LimitAccount[]): LimitReport {
     headroom: undefined,
   }
 }
+
+/** Whether a client that a limit counts is marked good, by its row. */
+function isGoodRow({ tables }: Figures, { limit }: LimitAccount): (row: number) => boolean {
+  const table = tables.get(limit.key?.kind ?? 'ip')
+  return (row) => table?.has(row, GOOD) === true
+}
+
+function costOf({ firstMs, lastMs }: Played, { accounts, decisions, tables }: Figures): RedisCost {
+  const limits = [...accounts.byName.values()].flatMap(({ limits, clientsSeen }) =>
+    limits.map(({ limit }) => ({ limit, keys: clientsSeen })),
+  )
+  const busiest: { identity: string; requests: number }[] = []
+  for (const [kind, table] of tables) {
+    for (let column = 0; column < accounts.columnCount(kind); column++) {
+      for (let row = 0; row < table.size; row++) {
+        const { requests } = table.countsOf(row, column)
+        if (requests > MANY) busiest.push({ identity: `${kind}=${table.nameOf(row)}`, requests })
+      }
+    }
+  }
+  return redisCost(decisions, limits, busiest, lastMs - firstMs)
+}
+
+/** Fewer requests of one client are never so many a second that a lease is worth it. */
+const MANY = 100
 
 /** Every refused client of each policy, those with the most refusals first. */
 function refusedClients(figures: Figures): RefusedClient[] {
