@@ -35,6 +35,8 @@ const PARTS = {
   hostile: npmRun('test:full', ['deep/hostile']),
   // Paths to Tomcat behind nginx: none reaches a servlet past its policy.
   servlets: npmRun('test:full', ['deep/servlets']),
+  // The HTML report of `sluice simulate` in a browser.
+  'simulate-page': npmRun('test:full', ['deep/simulate-page']),
   docs: npmRun('docs:check'),
 }
 
@@ -44,7 +46,7 @@ await whenStarted(import.meta.url, async () => {
   if (unknown !== undefined) throw new Error(`there is no ${unknown}; there are ${Object.keys(PARTS).join(', ')}`)
   await ensurePrograms()
   if (names.length === 0 || names.includes('servlets')) await ensure([tomcat])
-  if (names.length === 0 || names.includes('docs')) await ensureChromium()
+  if (names.length === 0 || names.includes('docs') || names.includes('simulate-page')) await ensureChromium()
   await takeAll(
     Object.entries(PARTS).flatMap(([name, step]) => (names.length === 0 || names.includes(name) ? [step] : [])),
   )

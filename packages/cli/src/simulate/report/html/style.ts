@@ -6,7 +6,7 @@ export const STYLE = `
   --first: #4d9ffb; --second: #f0883e; --good: #56d364; --link: #79b8ff; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1rem; max-width: 78rem; background: var(--back); color: var(--text);
-  font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; overflow-wrap: break-word; }
+  font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; margin: 0.5rem 0; line-height: 1.25; }
 h2 { font-size: 1.3rem; margin: 2.5rem 0 0.5rem; padding-top: 0.75rem; border-top: 1px solid var(--line); }
 h3 { font-size: 1.1rem; margin: 2rem 0 0.25rem; }
@@ -34,7 +34,7 @@ thead th { color: var(--quiet); font-weight: 600; vertical-align: bottom; white-
 .agent { display: block; min-width: 11rem; max-width: 24rem; overflow-wrap: anywhere; }
 details { margin: 0.5rem 0; }
 summary { cursor: pointer; color: var(--link); padding: 0.15rem 0; }
-figure { margin: 1.25rem 0 1rem; }
+figure { margin: 1.25rem 0 1rem; overflow: hidden; }
 figcaption { font-weight: 600; }
 .legend { display: flex; flex-wrap: wrap; gap: 0 1rem; margin: 0.1rem 0 0; padding: 0; list-style: none; font-size: 0.875rem; }
 .swatch { width: 14px; height: 14px; margin-right: 0.4rem; vertical-align: -2px; }

@@ -18,9 +18,10 @@ export function timeText(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? instantText(ms).replace('T', ' ').replace('Z', '') : 'never'
 }
 
-/** A duration to a millisecond, in one or two units: `3m 20s`. */
+/** A duration: `120ms`, `2.4s`, or in two units, rounded up, `3m 20s`. */
 export function spanText(ms: number): string {
-  return timeLeft(Math.round(ms))
+  if (ms < 1000) return `${Math.round(ms)}ms`
+  return ms < 60_000 ? `${Number((ms / 1000).toFixed(1))}s` : timeLeft(Math.round(ms))
 }
 
 /** An interval of durations or sizes, which shows no more digits than its spread has. */

@@ -33,5 +33,5 @@ export function clientsTable(id: string, caption: string, clients: readonly Refu
 function statusesText(statuses: RefusedClient['statuses']): Markup[] {
   return Object.entries(statuses)
     .sort(([, a], [, b]) => b - a)
-    .map(([status, count]) => markup`<span class="whole">${status}: ${grouped(count)}</span> `)
+    .map(([status, count]) => markup`<div class="whole">${status}: ${grouped(count)}</div>`)
 }
