@@ -1,6 +1,6 @@
 import type { LogFormat } from './format.js'
 import { mostParse } from './format.js'
-import { type LineReader, ParsedLine, startOf } from './parsed-line.js'
+import { type LineReader, ParsedLine, startOf, wholeMs } from './parsed-line.js'
 import { epochTime, type Instant, instantOf } from './times.js'
 
 /** Where a form of JSON has what a record is made of, by paths such as `.request.method`. */
@@ -56,7 +56,7 @@ class JsonLines implements LineReader {
     const at = instant ?? end
     if (at === undefined) return undefined
     const durationMs = durationOf(duration === undefined ? undefined : valueAt(json, duration), durationUnitMs)
-    const startMs = instant ? at.ms : startOf(at.ms, durationMs)
+    const startMs = instant ? wholeMs(at.ms) : startOf(at.ms, durationMs)
     const record = new ParsedLine(startMs, at.resolutionMs, durationMs, line, this)
     this.#fill(record, json)
     return record

@@ -33,9 +33,9 @@ export const JSON_FORMATS: readonly LogFormat[] = [
     host: '.RequestHost',
     headerPrefix: 'request_',
   }),
-  // https://github.com/pinojs/pino-http: ms; the line is written when the response is.
+  // https://github.com/pinojs/pino-http: ms; written when the response is. Lines by req.log have a request, too.
   jsonFormat('pino-http', {
-    mark: '.req.method',
+    mark: '.responseTime',
     time: '.time',
     duration: '.responseTime',
     durationUnitMs: 1,

@@ -34,6 +34,7 @@ export class ClfClock {
 }
 
 export interface Instant {
+  /** Since the epoch, with what the log has of a ms. */
   readonly ms: number
   readonly resolutionMs: number
 }
@@ -46,7 +47,7 @@ export function isoTime(text: string): Instant | undefined {
   const ms = Date.parse(`${year}-${month}-${day}T${time}${zone.replace(/(\d\d)(\d\d)$/, '$1:$2')}`)
   if (Number.isNaN(ms)) return undefined
   if (fraction === undefined) return { ms, resolutionMs: 1000 }
-  return { ms: ms + Math.floor(Number(`0.${fraction}`) * 1000), resolutionMs: 10 ** Math.max(0, 3 - fraction.length) }
+  return { ms: ms + Number(`0.${fraction}`) * 1000, resolutionMs: 10 ** Math.max(0, 3 - fraction.length) }
 }
 
 /** An instant of any text that logs have. */
@@ -59,7 +60,7 @@ export function instantOf(text: string): Instant | undefined {
 /** An instant of a number of seconds, ms, µs or ns since the epoch: no log is from the years that the others would mean. */
 export function epochTime(number: number): Instant | undefined {
   if (!(number > 1e8 && number < 1e20)) return undefined
-  if (number < 1e11) return { ms: Math.floor(number * 1000), resolutionMs: Number.isInteger(number) ? 1000 : 1 }
+  if (number < 1e11) return { ms: number * 1000, resolutionMs: Number.isInteger(number) ? 1000 : 1 }
   const ms = number < 1e14 ? number : number < 1e17 ? number / 1000 : number / 1e6
-  return { ms: Math.floor(ms), resolutionMs: 1 }
+  return { ms, resolutionMs: 1 }
 }
