@@ -1,5 +1,7 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
@@ -36,11 +38,13 @@ test('a report is never written through a link, to a device or over a folder', a
   symlinkSync(join(folder, 'nowhere'), file)
   await expect(writeReport(file, 'report')).rejects.toThrow('it is a symbolic link')
   expect(readFileSync(target, 'utf8')).toBe('theirs')
-  const pipe = join(folder, 'pipe')
-  execFileSync('mkfifo', [pipe])
-  await expect(writeReport(pipe, 'report')).rejects.toThrow('it is a device or a pipe; name a file')
+  const socket = join(folder, 'socket')
+  const server = createServer().listen(socket)
+  await once(server, 'listening')
+  await expect(writeReport(socket, 'report')).rejects.toThrow('it is no regular file; name a file')
   await expect(writeReport(folder, 'report')).rejects.toThrow('it is a folder; name a file')
-  expect(readdirSync(folder).sort()).toEqual(['pipe', 'report.html', 'target'])
+  expect(readdirSync(folder).sort()).toEqual(['report.html', 'socket', 'target'])
+  server.close()
 })
 
 test('a path that cannot be written is named with the reason', async () => {

@@ -45,7 +45,7 @@ async function refuseOther(file: string): Promise<void> {
     throw cannotWrite(file, error)
   })
   if (!found || found.isFile()) return
-  const kind = found.isDirectory() ? 'a folder' : found.isSymbolicLink() ? 'a symbolic link' : 'a device or a pipe'
+  const kind = found.isDirectory() ? 'a folder' : found.isSymbolicLink() ? 'a symbolic link' : 'no regular file'
   throw new Error(`cannot write ${JSON.stringify(file)}: it is ${kind}; name a file`)
 }
 

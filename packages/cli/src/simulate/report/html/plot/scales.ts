@@ -7,7 +7,7 @@ export interface Scale {
 const short = new Intl.NumberFormat('en-US', { notation: 'compact', maximumSignificantDigits: 3 })
 
 /** A number for the label of an axis: `1.5K`. */
-export function shortNumber(value: number): string {
+function shortNumber(value: number): string {
   return short.format(value)
 }
 
