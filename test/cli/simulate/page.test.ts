@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { markup } from '../../../packages/cli/src/simulate/report/html/markup.js'
 import { pageOf } from '../../../packages/cli/src/simulate/report/html/page.js'
 import type { SimulationReport } from '../../../packages/cli/src/simulate/report.js'
 import { HOSTILE, withTexts } from './hostile-texts.js'
@@ -45,6 +46,12 @@ test.each(HOSTILE)('a text of a client is text on the page: %j', (text) => {
   expect(page.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
   expect(jsonOf(page)).not.toMatch(/[<>&\n]/)
   expect(JSON.parse(jsonOf(page)).refused[0].agent).toBe(text)
+})
+
+test('a text in an attribute does not end it', () => {
+  expect(markup`<p title="${`"'<`}">${['a', markup`<b>&amp;</b>`, undefined, 1]}</p>`.text).toBe(
+    '<p title="&#34;&#39;&#60;">a<b>&amp;</b>1</p>',
+  )
 })
 
 test('the page has the report as JSON', () => {
