@@ -1,4 +1,4 @@
-import { memoryStore, type Store, type Verdict } from '@sluice/core'
+import { type Limit, memoryStore, type Store, type Verdict } from '@sluice/core'
 import {
   guardByPolicies,
   LIMITER_WARNINGS,
@@ -33,7 +33,7 @@ export class Lane {
   readonly figures: Figures
   readonly #store: ReturnType<typeof memoryStore>
   readonly #guard: Guard
-  readonly #isPlain = new WeakMap<Parts, boolean>()
+  readonly #isPlain = new WeakMap<object, boolean>()
   /** Requests that wait or are handled. */
   #open = 0
   #failure: { readonly error: unknown } | undefined
@@ -133,10 +133,12 @@ export class Lane {
   readonly #pass: PassOne<LogRecord> = (parts, context, choice) => {
     const own = context as RecordContext
     own.stepFrom = this.time.now()
-    let isPlain = this.#isPlain.get(parts)
+    // Overrides may have limits of other algorithms, in the guard of the limits that they replace.
+    const of = choice ?? parts
+    let isPlain = this.#isPlain.get(of)
     if (isPlain === undefined) {
-      isPlain = hasOnlyLimits(parts, own)
-      this.#isPlain.set(parts, isPlain)
+      isPlain = hasOnlyLimits(parts, own) && !(choice ?? parts.engine.policy).limits.some(mayBookTurns)
+      this.#isPlain.set(of, isPlain)
     }
     return isPlain ? this.#passPlainly(parts, own, choice) : passThroughGuard(parts, own, choice)
   }
@@ -196,6 +198,11 @@ function hasOnlyLimits(parts: Parts, context: RecordContext): boolean {
     enforcement.coversAll &&
     typeof cost === 'number'
   )
+}
+
+/** Whether an admission of a limit may be for a later time. */
+function mayBookTurns({ algorithm }: Limit): boolean {
+  return algorithm === 'leakyBucket'
 }
 
 function silent<Code extends string>(codes: readonly Code[]): { readonly [Each in Code]?: boolean } {
