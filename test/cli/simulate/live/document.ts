@@ -70,6 +70,7 @@ export const DOCUMENT = {
     },
     throttled: {
       match: { paths: ['/throttled/**'] },
+      key: 'everyone',
       respond: { throttle: { bytesPerSecond: 20_000, after: 5000 } },
       limits: [{ limit: 2, ...AT_ONCE }],
     },

@@ -107,7 +107,11 @@ export class Curves {
  */
 function isTried(data: Data, { limit }: LimitAccount): boolean {
   const all = JSON.stringify(data)
-  return data.count === undefined && (limit.unit ?? 'requests') === 'requests' && !/"(delay|queue)"|"concurrency"|-bytes"/.test(all)
+  return (
+    data.count === undefined &&
+    (limit.unit ?? 'requests') === 'requests' &&
+    !/"(delay|queue)"|"concurrency"|-bytes"/.test(all)
+  )
 }
 
 async function candidatesOf(

@@ -76,8 +76,11 @@ export class Figures {
     if (isGood && this.addresses.mark(this.#row, GOOD)) this.goodSeen++
   }
 
-  /** Policies that are decided together have decided. `ms`: for how long they had the request wait. */
-  decided(context: RecordContext, verdict: Verdict, now: number, ms: number): void {
+  /**
+   * Policies that are decided together have decided. `ms`: for how long they had the request wait. `proceeds`: whether it does,
+   * as it may in spite of a refusal.
+   */
+  decided(context: RecordContext, verdict: Verdict, now: number, ms: number, proceeds: boolean): void {
     const decision = decisionIn(verdict)
     const { plan, identities, values } = decision.request
     const isRefused = !verdict.allowed
@@ -88,7 +91,7 @@ export class Figures {
       const { policy, subjects } = of
       policy.total++
       if (ms > 0 && verdict.allowed) policy.waited(ms)
-      const isRefusing = isRefused && this.#countRefusal(of, verdict)
+      const isRefusing = isRefused && this.#countRefusal(of, verdict, proceeds, context)
       for (let i = 0; i < subjects.length; i++) {
         const subject = subjects[i] as Subject
         const { identity, start, table, column } = subject
@@ -109,7 +112,7 @@ export class Figures {
   }
 
   /** Counts a refusal of a plan's policies for one of them, and returns whether it is one that refuses. */
-  #countRefusal({ policy, limits }: OfPolicy, verdict: Verdict): boolean {
+  #countRefusal({ policy, limits }: OfPolicy, verdict: Verdict, proceeds: boolean, context: RecordContext): boolean {
     if (verdict.reason === 'banned' || verdict.reason === 'blocked') {
       policy.banned++
       return !verdict.reported || policy.isReported
@@ -125,8 +128,13 @@ export class Figures {
       isRefusing = true
       if (account) account.refused++
     }
-    // Only reported for this client, as by `enforce: percent`; or it proceeds all the same, as by degrade or throttle.
-    if (!isRefusing || (verdict.reported && !policy.isReported)) return false
+    if (!isRefusing) return false
+    // Slowed down or degraded; or only reported for this client, as by `enforce: percent`.
+    if (proceeds && !policy.isReported) {
+      context.slowedBy ??= []
+      context.slowedBy.push(policy)
+      return false
+    }
     policy.refused++
     return true
   }

@@ -54,8 +54,6 @@ export class Lane {
       headers: false as const,
       warnings: silent(LIMITER_WARNINGS),
       ...(figures.accounts.countBytes && { body: { max: Number.MAX_SAFE_INTEGER } }),
-      onVerdict: (_record: LogRecord, verdict: Verdict, context: unknown) =>
-        this.#decided(context as RecordContext, verdict),
     }
     this.#guard = guardByPolicies<LogRecord>(options, { timing: this.time, passOne: this.#pass }) as Guard
   }
@@ -140,7 +138,9 @@ export class Lane {
       isPlain = hasOnlyLimits(parts, own) && !(choice ?? parts.engine.policy).limits.some(mayBookTurns)
       this.#isPlain.set(of, isPlain)
     }
-    return isPlain ? this.#passPlainly(parts, own, choice) : passThroughGuard(parts, own, choice)
+    if (isPlain) return this.#passPlainly(parts, own, choice)
+    const outcome = passThroughGuard(parts, own, choice)
+    return outcome instanceof Promise ? outcome.then((known) => this.#noted(own, known)) : this.#noted(own, outcome)
   }
 
   #passPlainly(parts: Parts, context: RecordContext, choice: Choice): Outcome | Promise<Outcome> {
@@ -160,15 +160,18 @@ export class Lane {
   #outcomeOf(context: RecordContext, verdict: Verdict | undefined): Outcome {
     // Not limited, as it has no key.
     if (!verdict) return PROCEEDS
-    this.#decided(context, verdict)
-    return { ...(verdict.allowed ? PROCEEDS : ENDS), verdict }
+    return this.#noted(context, { ...(verdict.allowed ? PROCEEDS : ENDS), verdict })
   }
 
-  #decided(context: RecordContext, verdict: Verdict): void {
+  /** Counts the outcome of one set of policies. */
+  #noted(context: RecordContext, outcome: Outcome): Outcome {
+    const { verdict, proceed } = outcome
+    if (!verdict) return outcome
     const now = this.time.now()
     const ms = now - context.stepFrom
     context.waitedMs += ms
-    this.figures.decided(context, verdict, now, ms)
+    this.figures.decided(context, verdict, now, ms, proceed)
+    return outcome
   }
 }
 

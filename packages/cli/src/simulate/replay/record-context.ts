@@ -111,7 +111,9 @@ export class RecordContext implements HttpContext<LogRecord> {
     const field = fields.size > 0 ? fields.get(`header:${name}`) : undefined
     const { request } = this
     const sent = field === undefined ? ofRecord(request, name) : request.field(field)
-    return sent ?? (name === 'host' ? assumed.host : name === 'cookie' ? this.#cookies : assumed.headers.get(name))
+    if (sent !== undefined) return sent
+    if (name === 'host') return assumed.host
+    return (name === 'cookie' ? this.#cookies : undefined) ?? assumed.headers.get(name)
   }
 
   /** Cookies that are fields of their own. */

@@ -1,0 +1,160 @@
+import { readFileSync, statSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { sluice } from '../support.js'
+import { filesOf, line, policyOf, simulated } from './support.js'
+
+const PER_MINUTE = policyOf({ limit: 2, window: '1m' })
+/** 192.0.2.7 comes four times within a minute, and 192.0.2.8 once. */
+const LOG = [
+  line(0, '192.0.2.7', '/users/42?token=secret'),
+  line(1, '192.0.2.8'),
+  line(2, '192.0.2.7', '/users/43', 404),
+  line(10, '192.0.2.7', '/users/44', 404),
+  line(20, '192.0.2.7', '/users/45'),
+].join('')
+
+test('the report says who would be refused, when first, how often, and on which paths', async () => {
+  const { code, report } = await simulated(LOG, PER_MINUTE)
+  expect(code).toBe(0)
+  expect(report).toMatchObject({
+    log: { lines: 5, formats: ['combined'], resolutionMs: 1000, firstMs: Date.UTC(2026, 2, 1), isPartial: false },
+    requests: { total: 5, admitted: { min: 3, max: 3 }, refused: { min: 2, max: 2 } },
+    clients: { seen: 2, refused: 1 },
+    policies: [{ name: 'api', clients: { seen: 2, refused: 1 }, limits: [{ limit: 2, refused: { min: 2, max: 2 } }] }],
+    refused: [
+      {
+        identity: 'ip=192.0.2.7',
+        policy: 'api',
+        requests: 4,
+        refused: 2,
+        firstMs: Date.UTC(2026, 2, 1, 0, 0, 10),
+        agent: 'curl/8.9',
+        paths: ['/users/:number'],
+        statuses: { 404: 1, 200: 1 },
+      },
+    ],
+    redis: { commands: 5, bytes: { min: 456 } },
+  })
+  expect(report.timeline.admitted.reduce((sum, count) => sum + count, 0)).toBe(3)
+  expect(report.timeline.refused.reduce((sum, count) => sum + count, 0)).toBe(2)
+})
+
+test('the terminal names clients; JSON and the page have pseudonyms, and no queries', async () => {
+  const files = filesOf({ 'access.log': LOG, 'policies.json': JSON.stringify(PER_MINUTE) })
+  const html = `${files['access.log']}.html`
+  const args = ['simulate', files['access.log'], '--document', files['policies.json']]
+  const { stdout } = await sluice([...args, '--html', html])
+  expect(stdout).toContain('5 requests of 2 clients: 2 (40 %) refused, of 1 client.')
+  expect(stdout).toMatch(
+    /^ip=192\.0\.2\.7 +api +2 of 4 +2026-03-01T00:00:10Z +200×1 404×1|404×1 200×1 +\/users\/:number/m,
+  )
+  const page = readFileSync(html, 'utf8')
+  const json = (await sluice([...args, '--json'])).stdout
+  for (const text of [page, json]) {
+    expect(text).toMatch(/ip~[0-9a-f]{10}/)
+    expect(text).not.toMatch(/192\.0\.2\.|secret/)
+  }
+  expect(statSync(html).mode & 0o777).toBe(0o600)
+})
+
+test('texts of clients steer no terminal', async () => {
+  const agent = 'x\u001b[2J\u202e<script>'
+  const log = [0, 1, 2].map((second) => line(second, '192.0.2.7', '/\u001b]0;owned\u0007', 200, agent)).join('')
+  const files = filesOf({ 'access.log': log, 'policies.json': JSON.stringify(policyOf({ limit: 1, window: '1m' })) })
+  const { stdout } = await sluice(['simulate', files['access.log'], '--document', files['policies.json']])
+  expect(stdout).toContain('<script>')
+  for (const steering of ['\u001b', '\u0007', '\u202e']) expect(stdout).not.toContain(steering)
+})
+
+test('a change is compared by clients, and a good client that it refuses fails the check', async () => {
+  const files = filesOf({
+    'access.log': LOG,
+    'old.json': JSON.stringify(policyOf({ limit: 10, window: '1m' })),
+    'new.json': JSON.stringify(PER_MINUTE),
+    'partners.txt': '# our partners\n192.0.2.7/32 # ann\n',
+  })
+  const args = ['simulate', files['access.log'], '--document', files['new.json'], '--against', files['old.json']]
+  const changed = await sluice([...args, '--good', files['partners.txt']])
+  expect(changed.code).toBe(1)
+  expect(changed.stdout).toContain('The change: +1 client refused, −0; +40 % of the requests')
+  expect(changed.stdout).toContain('1 good client of 1 would be refused')
+  const others = await sluice([...args, '--good', '192.0.2.8', '--json'])
+  expect(others.code).toBe(0)
+  expect(JSON.parse(others.stdout)).toMatchObject({
+    good: { seen: 1, refused: [] },
+    against: { newlyRefused: [{ refused: 2 }], noLongerRefused: [], requestsRefused: 0.4 },
+  })
+})
+
+test('the curve is of worst windows, and suggests the limit from which few clients are refused', async () => {
+  // Client n comes n times within a minute, and as often a minute later.
+  const clients = Array.from({ length: 20 }, (_, n) => n + 1)
+  const log = [0, 100]
+    .flatMap((from) =>
+      clients.flatMap((n) => Array.from({ length: n }, (_, i) => [from + i * 2, `192.0.2.${n}`] as const)),
+    )
+    .sort(([a], [b]) => a - b)
+    .map(([second, ip]) => line(second, ip))
+    .join('')
+  const { report } = await simulated(log, policyOf({ limit: 10, window: '1m' }), ['--curve', '--good', '192.0.2.4/30'])
+  const [limit] = report.policies[0]?.limits ?? []
+  expect(limit?.rank?.map(({ units }) => units)).toEqual([...clients].reverse())
+  // 192.0.2.7 is the busiest of the good ones.
+  expect(limit?.headroom).toBeCloseTo(10 / 7)
+  const { candidates = [], suggested } = limit?.tradeOff ?? {}
+  expect(candidates.length).toBeGreaterThanOrEqual(16)
+  for (const { limit: tried, requestsRefused, clientsRefused } of candidates) {
+    const over = clients.map((n) => Math.max(0, n - tried))
+    expect(clientsRefused, `${tried}`).toBeCloseTo(over.filter((units) => units > 0).length / 20)
+    expect(requestsRefused, `${tried}`).toBeCloseTo(over.reduce((sum, units) => sum + units, 0) / 210)
+  }
+  expect(suggested).toBe(candidates.find(({ limit: tried }) => tried >= 20)?.limit)
+})
+
+test('windows below three times the resolution of the clock give intervals that contain the truth', async () => {
+  let seed = 1
+  const random = () => {
+    seed = (seed * 48271) % 2147483647
+    return seed / 2147483647
+  }
+  const from = Date.UTC(2026, 2, 1)
+  const visits = Array.from({ length: 2400 }, () => ({
+    ms: from + Math.floor(random() * 24_000),
+    client: Math.floor(random() ** 2 * 30),
+  }))
+  visits.sort((a, b) => a.ms - b.ms)
+  const exact = visits
+    .map(({ ms, client }) => `192.0.2.${client} ${(ms / 1000).toFixed(3)} "GET / HTTP/1.1" 200\n`)
+    .join('')
+  const coarse = visits.map(({ ms, client }) => line(Math.floor((ms - from) / 1000), `192.0.2.${client}`)).join('')
+  for (const limit of [
+    { limit: 3, window: '500ms' },
+    { algorithm: 'gcra', limit: 4, window: '1s' },
+    { algorithm: 'fixedWindow', limit: 20, window: '200ms', key: 'everyone' },
+  ]) {
+    const document = policyOf(limit)
+    const truth = await simulated(exact, document, ['--format', '$remote_addr $msec "$request" $status'])
+    const { report } = await simulated(coarse, document)
+    expect(truth.report.requests.refused.min).toBe(truth.report.requests.refused.max)
+    const { min, max } = report.requests.refused
+    expect(truth.report.requests.refused.min).toBeGreaterThanOrEqual(min)
+    expect(truth.report.requests.refused.min).toBeLessThanOrEqual(max)
+    expect(min).toBeLessThan(max)
+    expect(report.caveats.join()).toContain("the log's times are to 1000 ms")
+  }
+})
+
+test('states beyond the memory are counted, and the result says so', async () => {
+  const { simulate } = await import('../../../packages/cli/src/simulate/simulate.js')
+  const log = Array.from({ length: 300 }, (_, i) => line(i % 50, `192.0.${i % 7}.${i % 250}`))
+    .sort()
+    .join('')
+  const files = filesOf({ 'access.log': log, 'policies.json': JSON.stringify(PER_MINUTE) })
+  const report = await simulate({
+    files: [files['access.log']],
+    document: files['policies.json'],
+    isLenient: true,
+    bounds: { maxKeys: 10 },
+  })
+  expect(report.caveats.join()).toMatch(/(?<!\d)[1-9]\d* states were forgotten for lack of memory/)
+})
