@@ -38,7 +38,7 @@ figure { margin: 1.25rem 0 1rem; overflow: hidden; }
 figcaption { font-weight: 600; }
 .legend { display: flex; flex-wrap: wrap; gap: 0 1rem; margin: 0.1rem 0 0; padding: 0; list-style: none; font-size: 0.875rem; }
 .swatch { width: 14px; height: 14px; margin-right: 0.4rem; vertical-align: -2px; }
-.plot { display: block; overflow: visible; width: calc(100% - 4.75rem); height: 15rem; margin: 2rem 1.25rem 3rem 3.5rem; }
+.plot { display: block; overflow: visible; width: calc(100% - 5.5rem); height: 15rem; margin: 2rem 1.25rem 3rem 4.25rem; }
 .plot text { font-size: 12px; fill: var(--quiet); }
 .plot .mark { fill: var(--text); font-weight: 600; paint-order: stroke; stroke: var(--back); stroke-width: 4px; stroke-linejoin: round; }
 .end { text-anchor: end; }

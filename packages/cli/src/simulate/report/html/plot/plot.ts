@@ -31,7 +31,7 @@ export function plot(about: PlotAbout, lines: Content, marks: Content): Markup {
 ${y.ticks.map(({ value, text }) => markup`<line class="grid" x1="0" x2="100%" y1="${down(y, value)}" y2="${down(y, value)}"/><text class="tick end" x="-8" y="${down(y, value)}" dy="4">${text}</text>`)}
 ${x.ticks.map(({ value, text }) => markup`<line class="grid" x1="${along(x, value)}" x2="${along(x, value)}" y1="0" y2="100%"/><text class="tick middle" x="${along(x, value)}" y="100%" dy="18">${text}</text>`)}
 <svg viewBox="0 0 ${UNITS} ${UNITS}" preserveAspectRatio="none">${lines}</svg>
-${marks}<text class="axis" x="-48" y="-12">${yName}</text><text class="axis end" x="100%" y="100%" dy="36">${xName}</text></svg>
+${marks}<text class="axis" x="-60" y="-12">${yName}</text><text class="axis end" x="100%" y="100%" dy="36">${xName}</text></svg>
 </figure>
 `
 }
@@ -51,10 +51,9 @@ export function pointsOf(places: readonly (readonly [x: number, y: number])[]): 
   return places.map(([x, y]) => `${rounded(x * UNITS)},${rounded(UNITS - y * UNITS)}`).join(' ')
 }
 
-/** A text beside a line from top to bottom, on the side that is wanted if there is room. */
-export function besideText(x: Scale, value: number, side: 'left' | 'right', y: number, text: string): Markup {
-  const at = x.at(value)
-  const isRight = at < 0.4 || (side === 'right' && at < 0.6)
+/** A text beside a line from top to bottom: at its right, where a falling curve leaves room, if it fits in there. */
+export function besideText(x: Scale, value: number, y: number, text: string): Markup {
+  const isRight = x.at(value) < 0.6
   return markup`<text class="mark${isRight ? '' : ' end'}" x="${along(x, value)}" y="${y}" dx="${isRight ? 6 : -6}">${text}</text>`
 }
 

@@ -9,7 +9,8 @@ export function rankPlot(id: string, { limit, unit, rank = [] }: LimitReport): M
   const [first, last] = [rank[0], rank.at(-1)]
   if (!first || !last) return markup``
   const x = logScale(1, last.rank)
-  const y = logScale(Math.max(1, Math.min(last.units, limit)), Math.max(first.units, limit))
+  // With room for the name of the limit above its line.
+  const y = logScale(Math.max(1, Math.min(last.units, limit)), 1.5 * Math.max(first.units, limit))
   const points = pointsOf(rank.map(({ rank, units }) => [x.at(rank), y.at(units)]))
   const times = first.units / limit
   return plot(

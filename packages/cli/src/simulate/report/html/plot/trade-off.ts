@@ -15,7 +15,6 @@ export function tradeOffPlot(id: string, limit: number, { candidates, suggested 
   const [requests, clients] = (['requestsRefused', 'clientsRefused'] as const).map((field) =>
     candidates.map((candidate) => ({ limit: candidate.limit, share: candidate[field] })),
   ) as [Share[], Share[]]
-  const isRaised = suggested !== undefined && suggested > limit
   const line = (points: readonly Share[]) => pointsOf(points.map(({ limit, share }) => [x.at(limit), y.at(share)]))
   return plot(
     {
@@ -33,10 +32,8 @@ export function tradeOffPlot(id: string, limit: number, { candidates, suggested 
     },
     markup`<polyline class="requests line" points="${line(requests)}"/><polyline class="clients line" points="${line(clients)}"/>`,
     [
-      vertical(x, 'limit', limit, isRaised ? 'left' : 'right', 16, `limit ${grouped(limit)}`),
-      suggested === undefined
-        ? undefined
-        : vertical(x, 'suggested', suggested, isRaised ? 'right' : 'left', 34, `suggested ${grouped(suggested)}`),
+      vertical(x, 'limit', limit, 16, `limit ${grouped(limit)}`),
+      suggested === undefined ? undefined : vertical(x, 'suggested', suggested, 34, `suggested ${grouped(suggested)}`),
       requests.map(
         (point) =>
           markup`<circle class="requests" cx="${along(x, point.limit)}" cy="${down(y, point.share)}" r="3.5"/>`,
@@ -65,7 +62,7 @@ interface Share {
 /** From a power of ten below all shares to 1. What is 0 stands below that, at the bottom. */
 function shares(all: readonly number[]): Scale {
   const least = all.reduce((min, share) => (share > 0 ? Math.min(min, share) : min), TOLERATED)
-  const low = 10 ** Math.max(-7, Math.floor(Math.log10(least) - 0.001))
+  const low = 10 ** Math.max(-6, Math.floor(Math.log10(least) - 0.001))
   const scale = logScale(low, 1, (share) => `${Number((share * 100).toPrecision(2))} %`)
   // A tenth of the height lies between 0 and the least share.
   return {
@@ -74,6 +71,6 @@ function shares(all: readonly number[]): Scale {
   }
 }
 
-function vertical(x: Scale, kind: string, value: number, side: 'left' | 'right', y: number, text: string): Markup {
-  return markup`<line class="${kind} line" x1="${along(x, value)}" x2="${along(x, value)}" y1="0" y2="100%"/>${besideText(x, value, side, y, text)}`
+function vertical(x: Scale, kind: string, value: number, y: number, text: string): Markup {
+  return markup`<line class="${kind} line" x1="${along(x, value)}" x2="${along(x, value)}" y1="0" y2="100%"/>${besideText(x, value, y, text)}`
 }
