@@ -9,7 +9,8 @@ import type { LogRecord } from './record.js'
 import { goodClients, type IsGood } from './replay/good.js'
 import { Lane, type StateBounds } from './replay/lane.js'
 import { LogTime } from './replay/log-time.js'
-import { checkNeeds } from './replay/needs.js'
+import { matcherOf } from './replay/match-by-path.js'
+import { checkNeeds, readsHeaders } from './replay/needs.js'
 import { type ReadingOptions, readingOf, resolversOf } from './replay/reading.js'
 import { type Reading, RecordContext } from './replay/record-context.js'
 import { type Played, type Spread, Spreader } from './replay/spread.js'
@@ -90,10 +91,13 @@ class Simulation {
 
   static async open(options: SimulateOptions): Promise<Simulation> {
     const { document, against, resolvers: given = {}, good = [], curve = false } = options
-    const reading = readingOf(options, given.keys?.user !== undefined)
-    const resolvers = resolversOf(given, reading)
+    const assumed = readingOf(options, given.keys?.user !== undefined)
+    const resolvers = resolversOf(given, assumed)
     const played = await loadDocument(document, resolvers)
     const before = against === undefined ? undefined : await loadDocument(against, resolvers)
+    const isRead = options.resolvers !== undefined || options.trustProxy !== undefined
+    const readsAny = isRead || [played, before].some((each) => each && readsHeaders(each.data))
+    const reading = { ...assumed, readsHeaders: readsAny }
     const isGood = goodClients(good, resolvers)
     const figures = new Figures(played.policies)
     if (curve || isGood) figures.curves = await Curves.of(figures.accounts, played.data, resolvers, curve)
@@ -147,7 +151,7 @@ class Simulation {
   #begin(batch: readonly LogRecord[]): void {
     const [first] = batch
     this.#first = first
-    this.#resolutionMs = batch.reduce((coarsest, { resolutionMs }) => Math.max(coarsest, resolutionMs), 1)
+    this.#resolutionMs = resolutionOf(batch)
     const startMs = first?.startMs ?? 0
     const looked = batch
       .slice(0, LOOKED_AT)
@@ -163,10 +167,15 @@ class Simulation {
     this.#before = this.#against && this.#laneOf(this.#against, 'at once', startMs)
   }
 
-  #laneOf({ policies }: PlayedDocument, spread: Spread, startMs: number, figures = new Figures(policies)): PlayedLane {
+  #laneOf(
+    document: PlayedDocument,
+    spread: Spread,
+    startMs: number,
+    figures = new Figures(document.policies),
+  ): PlayedLane {
     const bounds = { maxKeys: 60_000_000, maxBytes: 8 * 2 ** 30, ...this.#options.bounds }
     return {
-      lane: new Lane(policies, figures, startMs, bounds),
+      lane: new Lane(matcherOf(document), figures, startMs, bounds),
       spread,
       spreader: spread === 'at once' ? undefined : new Spreader(spread, this.#reading.addressOf),
     }
@@ -185,6 +194,16 @@ class Simulation {
     }
   }
 }
+
+/** The coarsest resolution that more than a few records have: a time that ends on a second may look like one to the second. */
+function resolutionOf(batch: readonly LogRecord[]): number {
+  const counts = new Map<number, number>()
+  for (const { resolutionMs } of batch) counts.set(resolutionMs, (counts.get(resolutionMs) ?? 0) + 1)
+  const common = [...counts].filter(([, count]) => count > FEW * batch.length)
+  return Math.max(1, ...common.map(([resolutionMs]) => resolutionMs))
+}
+
+const FEW = 0.05
 
 function logsOf({ files, format, isLenient = false, signal, stdin }: SimulateOptions): Promise<Logs> {
   return openLogs(files, {

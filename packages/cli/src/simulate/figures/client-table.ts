@@ -1,4 +1,4 @@
-import { KeyedRows, NONE, SHELF_BITS } from '@sluice/core/internal'
+import { RowIndex } from './row-index.js'
 
 /** Marks of a client. */
 export const REFUSED = 1
@@ -6,76 +6,77 @@ export const GOOD = 2
 /** A policy that is enforced has refused it. */
 export const ENFORCED = 4
 
+const CHUNK_BITS = 12
+const MASK = (1 << CHUNK_BITS) - 1
+
 /**
  * Counts by client, for millions of them, outside of the heap. Clients are identities of one kind. Each policy that counts this
  * kind has a column.
  */
 export class ClientTable {
-  readonly #rows = new KeyedRows()
-  /** Cells of a row beside its link: one for all policies, and two for each. */
-  readonly #cells: number
+  readonly #index = new RowIndex()
+  /** Cells of a row: its requests and marks, then for each policy requests and refusals, and the time of the first of these. */
+  readonly #width: number
+  readonly #cells: Float64Array[] = []
+  /** The same memory, two numbers to a cell. */
+  readonly #ints: Int32Array[] = []
 
   constructor(columns: number) {
-    this.#cells = 1 + 2 * columns
+    this.#width = 1 + 2 * columns
   }
 
   get size(): number {
-    return this.#rows.size
+    return this.#index.size
   }
 
   /** The row of a client, which is new where it has none. */
   rowOf(client: string): number {
-    const ref = this.#rows.find(client)
-    if (ref !== NONE) return ref >>> SHELF_BITS
-    const row = this.#rows.add(client, 0, this.#cells) >>> SHELF_BITS
-    this.#cellsOf(row).fill(0)
+    const row = this.#index.rowOf(client)
+    if (row >>> CHUNK_BITS === this.#cells.length) {
+      const cells = new Float64Array(this.#width << CHUNK_BITS)
+      this.#cells.push(cells)
+      this.#ints.push(new Int32Array(cells.buffer))
+    }
     return row
   }
 
   nameOf(row: number): string {
-    return this.#rows.keyOf(row << SHELF_BITS)
+    return this.#index.nameOf(row)
   }
 
   /** Counts a request of a client, whatever policies apply to it. */
   countRequest(row: number): void {
-    const ints = this.#intsOf(row)
-    const at = this.#at(row)
-    ints[at] = (ints[at] as number) + 1
+    this.#add(row, 0)
   }
 
   requestsOf(row: number): number {
-    return this.#intsOf(row)[this.#at(row)] as number
+    return this.#int(row, 0)
   }
 
   /** Marks a client, and returns whether it had no such mark. */
   mark(row: number, mark: number): boolean {
-    const ints = this.#intsOf(row)
-    const at = this.#at(row) + 1
+    const ints = this.#ints[row >>> CHUNK_BITS] as Int32Array
+    const at = (row & MASK) * this.#width * 2 + 1
     const before = ints[at] as number
     ints[at] = before | mark
     return (before & mark) === 0
   }
 
   has(row: number, mark: number): boolean {
-    return ((this.#intsOf(row)[this.#at(row) + 1] as number) & mark) !== 0
+    return (this.#int(row, 1) & mark) !== 0
   }
 
   /** Counts a request that a policy decides on, and returns whether it is the first of this client. */
   count(row: number, column: number): boolean {
-    const ints = this.#intsOf(row)
-    const at = this.#at(row) + 2 + 4 * column
-    ints[at] = (ints[at] as number) + 1
-    return ints[at] === 1
+    return this.#add(row, 2 + 4 * column) === 1
   }
 
-  /** Counts a refusal by a policy, and returns the number of them so far. */
-  countRefusal(row: number, column: number, now: number): number {
-    const ints = this.#intsOf(row)
-    const at = this.#at(row) + 2 + 4 * column + 1
-    const refused = (ints[at] as number) + 1
-    ints[at] = refused
-    if (refused === 1) this.#cellsOf(row)[2 + 2 * column] = now
-    return refused
+  /** Counts a refusal by a policy, and returns whether it is the first of this client. */
+  countRefusal(row: number, column: number, now: number): boolean {
+    if (this.#add(row, 3 + 4 * column) > 1) return false
+    const cells = this.#cells[row >>> CHUNK_BITS] as Float64Array
+    cells[(row & MASK) * this.#width + 2 + 2 * column] = now
+    return true
   }
 
   /** Its requests, its refusals and the first of these, by one policy. */
@@ -83,34 +84,23 @@ export class ClientTable {
     row: number,
     column: number,
   ): { readonly requests: number; readonly refused: number; readonly firstMs: number } {
-    const ints = this.#intsOf(row)
-    const at = this.#at(row) + 2 + 4 * column
+    const cells = this.#cells[row >>> CHUNK_BITS] as Float64Array
     return {
-      requests: ints[at] as number,
-      refused: ints[at + 1] as number,
-      firstMs: this.#cellsOf(row)[2 + 2 * column] as number,
+      requests: this.#int(row, 2 + 4 * column),
+      refused: this.#int(row, 3 + 4 * column),
+      firstMs: cells[(row & MASK) * this.#width + 2 + 2 * column] as number,
     }
   }
 
-  /** The first of its own numbers in `#intsOf`. */
-  #at(row: number): number {
-    const rows = this.#shelf
-    return (row & rows.mask) * rows.width * 2 + 2
+  #int(row: number, place: number): number {
+    return (this.#ints[row >>> CHUNK_BITS] as Int32Array)[(row & MASK) * this.#width * 2 + place] as number
   }
 
-  #intsOf(row: number): Int32Array {
-    const rows = this.#shelf
-    return rows.ints[row >>> rows.shift] as Int32Array
-  }
-
-  /** The cells of a row, without its link. */
-  #cellsOf(row: number): Float64Array {
-    const rows = this.#shelf
-    const start = (row & rows.mask) * rows.width
-    return (rows.cells[row >>> rows.shift] as Float64Array).subarray(start + 1, start + rows.width)
-  }
-
-  get #shelf(): NonNullable<KeyedRows['shelves'][number]> {
-    return this.#rows.shelves[0] as NonNullable<KeyedRows['shelves'][number]>
+  #add(row: number, place: number): number {
+    const ints = this.#ints[row >>> CHUNK_BITS] as Int32Array
+    const at = (row & MASK) * this.#width * 2 + place
+    const count = (ints[at] as number) + 1
+    ints[at] = count
+    return count
   }
 }

@@ -148,7 +148,7 @@ export class Figures {
     { reported }: Verdict,
     now: number,
   ): void {
-    if (table.countRefusal(row, column, now) === 1) policy.clientsRefused++
+    if (table.countRefusal(row, column, now)) policy.clientsRefused++
     if (!reported) table.mark(row, ENFORCED)
     this.details.note(`${start}${value}`, policy.name, context)
   }

@@ -41,6 +41,8 @@ export function jsonFormat(name: string, fields: JsonFields): LogFormat {
 
 class JsonLines implements LineReader {
   readonly #fields: JsonFields
+  /** The finest that was seen: JSON has no decimals of zero, and some leave them out of texts. */
+  #resolutionMs = 1000
 
   constructor(fields: JsonFields) {
     this.#fields = fields
@@ -55,9 +57,10 @@ class JsonLines implements LineReader {
     const end = time === undefined || instant ? undefined : instantAt(json, time)
     const at = instant ?? end
     if (at === undefined) return undefined
+    this.#resolutionMs = Math.min(this.#resolutionMs, at.resolutionMs)
     const durationMs = durationOf(duration === undefined ? undefined : valueAt(json, duration), durationUnitMs)
     const startMs = instant ? wholeMs(at.ms) : startOf(at.ms, durationMs)
-    const record = new ParsedLine(startMs, at.resolutionMs, durationMs, line, this)
+    const record = new ParsedLine(startMs, this.#resolutionMs, durationMs, line, this)
     this.#fill(record, json)
     return record
   }

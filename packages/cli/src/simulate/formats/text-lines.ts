@@ -67,10 +67,10 @@ class TextLines implements LineReader {
       return Number.isNaN(endMs) ? undefined : new ParsedLine(startOf(endMs, durationMs), 1000, durationMs, line, this)
     }
     const instant =
-      epoch >= 0
-        ? epochTime(Number(this.#text(line, epoch) ?? Number.NaN))
-        : isoTime(line.slice(this.#start(iso), this.#end(iso)))
-    return instant && new ParsedLine(startOf(instant.ms, durationMs), instant.resolutionMs, durationMs, line, this)
+      epoch >= 0 ? epochTime(Number(this.#text(line, epoch) ?? Number.NaN)) : isoTime(this.#text(line, iso) ?? '')
+    // $msec always has three decimals, zeros too.
+    const resolutionMs = epoch >= 0 ? 1 : instant?.resolutionMs
+    return instant && new ParsedLine(startOf(instant.ms, durationMs), resolutionMs ?? 1, durationMs, line, this)
   }
 
   #start(place: number): number {

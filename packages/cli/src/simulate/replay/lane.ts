@@ -8,10 +8,10 @@ import {
   STORE_WARNINGS,
 } from '@sluice/core/internal'
 import type { StoreResult } from '@sluice/core/store'
-import type { Policies } from '@sluice/policies'
 import type { Figures } from '../figures/figures.js'
 import type { LogRecord } from '../record.js'
 import { LogTime, settled } from './log-time.js'
+import type { Matcher } from './match-by-path.js'
 import type { RecordContext } from './record-context.js'
 
 type Parts = Parameters<PassOne<LogRecord>>[0]
@@ -38,7 +38,7 @@ export class Lane {
   #open = 0
   #failure: { readonly error: unknown } | undefined
 
-  constructor(policies: Policies, figures: Figures, startMs: number, bounds: StateBounds) {
+  constructor(policies: Matcher, figures: Figures, startMs: number, bounds: StateBounds) {
     this.figures = figures
     this.time = new LogTime(startMs)
     const store = memoryStore({
@@ -160,7 +160,7 @@ export class Lane {
   #outcomeOf(context: RecordContext, verdict: Verdict | undefined): Outcome {
     // Not limited, as it has no key.
     if (!verdict) return PROCEEDS
-    return this.#noted(context, { ...(verdict.allowed ? PROCEEDS : ENDS), verdict })
+    return this.#noted(context, outcomeOf(verdict))
   }
 
   /** Counts the outcome of one set of policies. */
@@ -178,15 +178,21 @@ export class Lane {
 /** The status of refused requests. */
 const REFUSED = 429
 
-const ENDS: Outcome = {
-  proceed: false,
+/** Of a request that no policy limits, for want of a key. */
+const PROCEEDS: Outcome = {
+  proceed: true,
   verdict: undefined,
   headers: [],
   reply: undefined,
   error: undefined,
   handler: undefined,
 }
-const PROCEEDS: Outcome = { ...ENDS, proceed: true }
+
+/** Of a request that only limits decide on. */
+function outcomeOf(verdict: Verdict): Outcome {
+  const { allowed: proceed } = verdict
+  return { proceed, verdict, headers: PROCEEDS.headers, reply: undefined, error: undefined, handler: undefined }
+}
 
 /** Whether the verdict of the limits is the outcome: nothing waits, is refunded, or depends on the response. */
 function hasOnlyLimits(parts: Parts, context: RecordContext): boolean {

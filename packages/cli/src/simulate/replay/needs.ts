@@ -10,6 +10,8 @@ interface Need {
   /** How a user can provide it. */
   readonly remedy: string
   readonly isKnown: (context: RecordContext) => boolean
+  /** Whether it is one of the headers. */
+  readonly isHeader?: boolean
 }
 
 interface Limits {
@@ -42,6 +44,11 @@ export function checkNeeds(document: ReadDocument, contexts: readonly RecordCont
   throw new UsageError([...new Set(lines)].join('\n'))
 }
 
+/** Whether policies of a document look at headers of requests. */
+export function readsHeaders(document: ReadDocument): boolean {
+  return needsOf(document).some(({ isHeader }) => isHeader)
+}
+
 function needsOf({ policies = {}, overrides = [] }: ReadDocument): Need[] {
   const needs = Object.entries(policies).flatMap(([policy, parts]) => ofPolicy(policy, parts as PolicyParts))
   for (const { policy, key = {}, prefix = {} } of overrides as readonly Override[]) {
@@ -61,7 +68,7 @@ function ofPolicy(policy: string, { match, key, limits = [], tiers = {}, count, 
   const needs: Need[] = []
   const add = (field: string, remedy: string, isKnown: Need['isKnown']) =>
     needs.push({ policy, field, remedy, isKnown })
-  if (match?.hosts) add('the host', '--assume host=NAME', (context) => context.header('host') !== undefined)
+  if (match?.hosts) needs.push({ ...ofHeader(policy, 'host'), field: 'the host', remedy: '--assume host=NAME' })
   for (const name of Object.keys(match?.headers ?? {})) needs.push(ofHeader(policy, name.toLowerCase()))
   if (count !== undefined || ban?.count !== undefined) {
     add('the status', '--assume status=NUMBER', ({ status }) => status !== undefined)
@@ -93,7 +100,7 @@ function ofKey(policy: string, kind: unknown): Need[] {
   if (source === 'header') return [ofHeader(policy, String(name).toLowerCase())]
   if (source === 'cookie') {
     const isKnown = (context: RecordContext) => context.header('cookie') !== undefined
-    return [{ policy, field: `the cookie ${name}`, remedy: `--field cookie:${name}=FIELD`, isKnown }]
+    return [{ policy, field: `the cookie ${name}`, remedy: `--field cookie:${name}=FIELD`, isKnown, isHeader: true }]
   }
   if (kind === 'credentials') return [ofHeader(policy, 'authorization')]
   if (kind === 'route') {
@@ -107,11 +114,11 @@ function ofKey(policy: string, kind: unknown): Need[] {
 }
 
 function ofHeader(policy: string, name: string): Need {
-  const isKnown = (context: RecordContext) => context.header(name) !== undefined
   return {
     policy,
     field: `the header ${name}`,
     remedy: `--field header:${name}=FIELD, or --assume header:${name}=VALUE`,
-    isKnown,
+    isKnown: (context) => context.header(name) !== undefined,
+    isHeader: true,
   }
 }

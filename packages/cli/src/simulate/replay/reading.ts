@@ -31,7 +31,8 @@ export function readingOf({ client, trustProxy, assume = {}, fields = {} }: Read
     else if (name === 'duration') assumed.durationMs = msOf(value)
     else throw new UsageError(`--assume: expected ${ASSUMABLE}, got ${JSON.stringify(name)}`)
   }
-  return { assumed, addressOf: addresses(client, trustProxy), fields: new Map(Object.entries(fields)), hasUser }
+  const addressOf = addresses(client, trustProxy)
+  return { assumed, addressOf, fields: new Map(Object.entries(fields)), hasUser, readsHeaders: true }
 }
 
 function numberOf(name: string, value: string): number {

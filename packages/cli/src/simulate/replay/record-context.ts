@@ -25,6 +25,8 @@ export interface Reading {
   readonly fields: ReadonlyMap<string, string>
   /** Whether code resolves users. */
   readonly hasUser: boolean
+  /** Whether anything reads headers: they are not looked for where nothing does. */
+  readonly readsHeaders: boolean
 }
 
 /** A request of a log in the form of the core. */
@@ -57,7 +59,7 @@ export class RecordContext implements HttpContext<LogRecord> {
     this.arrivedAt = arrivedAt
     this.stepFrom = arrivedAt
     this.ip = reading.addressOf(request)
-    this.address = this.ip?.includes(':') ? grouped(this) : this.ip
+    this.address = this.ip?.includes(':') ? grouped(this, this.ip) : this.ip
   }
 
   get response(): SimulatedResponse {
@@ -107,6 +109,7 @@ export class RecordContext implements HttpContext<LogRecord> {
   }
 
   header(name: string): string | undefined {
+    if (!this.reading.readsHeaders) return undefined
     const { fields, assumed } = this.reading
     const field = fields.size > 0 ? fields.get(`header:${name}`) : undefined
     const { request } = this
@@ -140,12 +143,20 @@ function ofRecord(record: LogRecord, name: string): string | undefined {
 }
 
 const byAddress = byIp<LogRecord>()
+const groups = new Map<string, string>()
+const MAX_GROUPS = 50_000
 
 /** An address that is none counts as it is written. */
-function grouped(context: RecordContext): string | undefined {
-  try {
-    return String(byAddress(context.request, context))
-  } catch {
-    return context.ip
+function grouped(context: RecordContext, ip: string): string {
+  let group = groups.get(ip)
+  if (group === undefined) {
+    try {
+      group = String(byAddress(context.request, context))
+    } catch {
+      group = ip
+    }
+    if (groups.size >= MAX_GROUPS) groups.clear()
+    groups.set(ip, group)
   }
+  return group
 }
