@@ -3,7 +3,7 @@ import type { ParseLine } from './format.js'
 import type { LinePattern } from './line-pattern.js'
 import { type LineReader, ParsedLine, startOf } from './parsed-line.js'
 import { copied, unescaped, wholeNumber } from './texts.js'
-import { ClfClock, epochTime, isoTime } from './times.js'
+import { ClfClock, isoTime, secondsText } from './times.js'
 
 /** Reads lines of a pattern whose parts are called as nginx calls its variables. */
 export function textParser(pattern: LinePattern, decode = unescaped): ParseLine {
@@ -66,11 +66,8 @@ class TextLines implements LineReader {
       const endMs = this.#clock.at(line, this.#start(clf), this.#end(clf))
       return Number.isNaN(endMs) ? undefined : new ParsedLine(startOf(endMs, durationMs), 1000, durationMs, line, this)
     }
-    const instant =
-      epoch >= 0 ? epochTime(Number(this.#text(line, epoch) ?? Number.NaN)) : isoTime(this.#text(line, iso) ?? '')
-    // $msec always has three decimals, zeros too.
-    const resolutionMs = epoch >= 0 ? 1 : instant?.resolutionMs
-    return instant && new ParsedLine(startOf(instant.ms, durationMs), resolutionMs ?? 1, durationMs, line, this)
+    const instant = epoch >= 0 ? secondsText(this.#text(line, epoch) ?? '') : isoTime(this.#text(line, iso) ?? '')
+    return instant && new ParsedLine(startOf(instant.ms, durationMs), instant.resolutionMs, durationMs, line, this)
   }
 
   #start(place: number): number {

@@ -47,14 +47,26 @@ export function isoTime(text: string): Instant | undefined {
   const ms = Date.parse(`${year}-${month}-${day}T${time}${zone.replace(/(\d\d)(\d\d)$/, '$1:$2')}`)
   if (Number.isNaN(ms)) return undefined
   if (fraction === undefined) return { ms, resolutionMs: 1000 }
-  return { ms: ms + Number(`0.${fraction}`) * 1000, resolutionMs: 10 ** Math.max(0, 3 - fraction.length) }
+  return { ms: ms + Number(`0.${fraction}`) * 1000, resolutionMs: resolutionOf(fraction.length) }
 }
 
 /** An instant of any text that logs have. */
 export function instantOf(text: string): Instant | undefined {
   const clf = clfTime(text)
   if (!Number.isNaN(clf)) return { ms: clf, resolutionMs: 1000 }
-  return isoTime(text) ?? (text === '' ? undefined : epochTime(Number(text)))
+  return isoTime(text) ?? secondsText(text)
+}
+
+/** An instant of a number as text, whose decimals show how exact it is: `1795692644.000` is to the ms. */
+export function secondsText(text: string): Instant | undefined {
+  const instant = text === '' ? undefined : epochTime(Number(text))
+  const decimals = text.length - 1 - text.lastIndexOf('.')
+  if (instant === undefined || decimals >= text.length) return instant
+  return { ms: instant.ms, resolutionMs: resolutionOf(decimals) }
+}
+
+function resolutionOf(decimals: number): number {
+  return 10 ** Math.max(0, 3 - decimals)
 }
 
 /** An instant of a number of seconds, ms, µs or ns since the epoch: no log is from the years that the others would mean. */
