@@ -140,7 +140,7 @@ test('windows below three times the resolution of the clock give intervals that 
     expect(truth.report.requests.refused.min).toBeGreaterThanOrEqual(min)
     expect(truth.report.requests.refused.min).toBeLessThanOrEqual(max)
     expect(min).toBeLessThan(max)
-    expect(report.caveats.join()).toContain("the log's times are to 1000 ms")
+    expect(report.caveats.join()).toContain("The log's times are to 1000 ms")
   }
 })
 

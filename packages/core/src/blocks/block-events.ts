@@ -1,6 +1,6 @@
 import type { BanEvictedEvent, BlockEvent, UnblockEvent } from '../store/events.js'
 import { identityIn } from '../store/identity.js'
-import { EVERY_POLICY } from '../store/store.js'
+import { type BlockReport, EVERY_POLICY } from '../store/store.js'
 import { isForEver } from '../util/duration.js'
 import type { Audience } from '../util/listeners.js'
 import type { BlockPlace } from './given-blocks.js'
@@ -33,4 +33,9 @@ export function emitBanEvicted(
 
 function shown({ policy, identity }: BlockPlace): UnblockEvent {
   return { policy: policy === EVERY_POLICY ? undefined : policy, identity: identityIn(identity) }
+}
+
+/** Whether a strike has just begun this ban. */
+export function hasBegun(block: BlockReport | undefined): block is BlockReport {
+  return block?.hasBegun === true
 }

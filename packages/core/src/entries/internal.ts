@@ -3,7 +3,8 @@
  * users: semver does not cover it, and every version may change it.
  */
 
-export { pass as passThroughGuard } from '../http/guard/guard.js'
+export { hasBegun } from '../blocks/block-events.js'
+export { passThroughGuard } from '../http/guard/guard.js'
 export type { Outcome } from '../http/guard/outcome.js'
 export { guardByPolicies, type PassOne } from '../http/guard/policies-guard.js'
 export { PathTree } from '../http/identity/path-tree.js'

@@ -1,6 +1,7 @@
 import { type Limit, memoryStore, type Store, type Verdict } from '@sluice/core'
 import {
   guardByPolicies,
+  hasBegun,
   LIMITER_WARNINGS,
   type Outcome,
   type PassOne,
@@ -224,12 +225,12 @@ function noteBans(store: Store, figures: Figures): void {
   store.decide = (request) => {
     const result = decide.call(store, request) as StoreResult
     const { block } = result
-    if (block?.hasBegun) figures.banBegan(request.plan.ban?.scope, block.remainingMs)
+    if (hasBegun(block)) figures.banBegan(request.plan.ban?.scope, block.remainingMs)
     return result
   }
   store.strike = (terms, ...rest) => {
     const result = strike?.call(store, terms, ...rest) as Awaited<ReturnType<NonNullable<Store['strike']>>>
-    if (result.block?.hasBegun) figures.banBegan(terms.scope, result.block.remainingMs)
+    if (hasBegun(result.block)) figures.banBegan(terms.scope, result.block.remainingMs)
     return result
   }
 }

@@ -27,6 +27,8 @@ interface PolicyParts {
   readonly tiers?: Readonly<Record<string, readonly Limits[]>>
   readonly count?: unknown
   readonly ban?: { readonly count?: unknown }
+  readonly allow?: object
+  readonly deny?: object
 }
 
 /**
@@ -63,7 +65,10 @@ interface Override {
   readonly prefix?: object
 }
 
-function ofPolicy(policy: string, { match, key, limits = [], tiers = {}, count, ban }: PolicyParts): Need[] {
+function ofPolicy(
+  policy: string,
+  { match, key, limits = [], tiers = {}, count, ban, allow, deny }: PolicyParts,
+): Need[] {
   const all = [...limits, ...Object.values(tiers).flat()]
   const needs: Need[] = []
   const add = (field: string, remedy: string, isKnown: Need['isKnown']) =>
@@ -88,6 +93,7 @@ function ofPolicy(policy: string, { match, key, limits = [], tiers = {}, count, 
   for (const kind of new Set([key, ...all.map((limit) => limit.key)].flat())) {
     if (kind !== undefined) needs.push(...ofKey(policy, kind))
   }
+  for (const kind of Object.keys({ ...allow, ...deny })) needs.push(...ofKey(policy, kind))
   if (all.some((limit) => (limit.key ?? key) === undefined)) needs.push(...ofKey(policy, 'ip'))
   return needs
 }

@@ -184,6 +184,8 @@ function compared(before: Figures, after: Figures, refused: readonly RefusedClie
 
 /** The share of requests from one address, or from private ones, that suggests a proxy. */
 const MOST = 0.5
+/** Fewer requests show nothing. */
+const FEWEST = 100
 
 function caveatsOf({ lanes, resolutionMs, logs }: Played, figures: Figures): string[] {
   const caveats: string[] = []
@@ -198,23 +200,24 @@ function caveatsOf({ lanes, resolutionMs, logs }: Played, figures: Figures): str
     if (isPrivateAddress(name)) ofPrivate += requests
   }
   const share = (requests: number) => `${Math.round((100 * requests) / total)} % of the requests`
+  if (total < FEWEST) ofPrivate = most = 0
   if (addresses.size > 1 && most > MOST * total) {
-    caveats.push(`${busiest} has ${share(most)}: if it is a proxy, ${remedy}`)
+    caveats.push(`${busiest} has ${share(most)}: if it is a proxy, ${remedy}.`)
   } else if (ofPrivate > MOST * total) {
-    caveats.push(`private addresses have ${share(ofPrivate)}: if they are proxies, ${remedy}`)
+    caveats.push(`Private addresses have ${share(ofPrivate)}: if they are proxies, ${remedy}.`)
   }
   if (lanes.length > 1) {
     caveats.push(
-      `the log's times are to ${resolutionMs} ms, and a window is shorter than three times that: numbers of refusals are ` +
-        'intervals, between all requests of an interval of the clock at its beginning and evenly spread ones',
+      `The log's times are to ${resolutionMs} ms, and a window is shorter than three times that: numbers of refusals are ` +
+        'intervals, from requests that are evenly spread over each interval of the clock to all at its beginning.',
     )
   }
-  if (invalid > 0) caveats.push(`${invalid} requests have no key, or a wrong one, and would get status 400`)
+  if (invalid > 0) caveats.push(`${invalid} requests have no key, or a wrong one, and would get status 400.`)
   const forgotten = lanes.reduce((sum, { forgotten }) => sum + forgotten, 0)
-  if (forgotten > 0) caveats.push(`${forgotten} states were forgotten for lack of memory: some refusals are missing`)
+  if (forgotten > 0) caveats.push(`${forgotten} states were forgotten for lack of memory: some refusals are missing.`)
   if (logs.formats.length > 0 && accounts.byName.size > 0) caveats.push(...ALWAYS)
   return caveats
 }
 
 /** What no replay can know. */
-const ALWAYS = ['refused clients would retry or leave, which a log of requests that were not refused cannot show']
+const ALWAYS = ['Refused clients would retry or leave, which a log of requests that were not refused cannot show.']

@@ -1,7 +1,7 @@
 import type { Limiter } from '../../limiter/limiter.js'
 import type { HttpContext } from '../../request/context.js'
 import type { IdentityByKind } from '../../store/identity.js'
-import { pass } from './guard.js'
+import { passThroughGuard } from './guard.js'
 import type { RateLimitOptions } from './options.js'
 import type { Outcome } from './outcome.js'
 import { guardParts } from './parts.js'
@@ -29,7 +29,7 @@ export interface Guard<Request> {
 export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
   if (options?.policies !== undefined) return guardByPolicies(options) as Guard<Request>
   const parts = guardParts(options)
-  return Object.assign((context: HttpContext<Request>) => pass(parts, context), {
+  return Object.assign((context: HttpContext<Request>) => passThroughGuard(parts, context), {
     limiter: parts.limiter as Limiter<Request | string | IdentityByKind>,
     requestProperty: parts.requestProperty,
     holdsPermits: parts.permits !== undefined,

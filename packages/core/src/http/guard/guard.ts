@@ -29,7 +29,7 @@ const STEPS: readonly Step[] = [
 /**
  * Passes a request through a guard. `choice`: the limits of this request, where their numbers differ from those of the guard.
  */
-export function pass<Request>(
+export function passThroughGuard<Request>(
   guard: GuardParts<Request>,
   context: HttpContext<Request>,
   choice?: PolicyChoice<Request>,

@@ -13,7 +13,7 @@ import { type Later, whenKnown } from '../../util/when-known.js'
 import { DECISION } from '../../verdict/verdict.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
-import { pass } from './guard.js'
+import { passThroughGuard } from './guard.js'
 import { invalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { type Outcome, SKIPPED } from './outcome.js'
@@ -28,7 +28,7 @@ const OF_POLICIES = [
 ]
 
 /** Passes a request through the guard of one set of policies. */
-export type PassOne<Request> = typeof pass<Request>
+export type PassOne<Request> = typeof passThroughGuard<Request>
 
 /** Parts of a guard that plays requests of another time. */
 export interface Simulated<Request> {
@@ -103,7 +103,7 @@ class LimitersOfPolicies<Request> {
     this.#own = own
     this.#emitter = emitter
     this.#timing = simulated?.timing
-    this.#passOne = simulated?.passOne ?? pass
+    this.#passOne = simulated?.passOne ?? passThroughGuard
   }
 
   of(matched: MatchedPolicies<Request>): Made<Request> {
