@@ -49,6 +49,7 @@ const NAMES = [
   'http',
   'http-clients',
   'gateways',
+  'simulate',
 ]
 
 await whenStarted(import.meta.url, async () => {

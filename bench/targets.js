@@ -142,4 +142,19 @@ export const targets = {
     isMet: atMost(1.3),
     unit: '×',
   },
+  'simulate-lines': {
+    figure: 'lines of a log that a simulation plays a second, a million clients',
+    atLeast: '300,000',
+    isMet: atLeast(300_000),
+  },
+  'simulate-curve': {
+    figure: 'the same with the curve',
+    atLeast: '60,000',
+    isMet: atLeast(60_000),
+  },
+  'simulate-rss': {
+    figure: 'the largest RSS of that process without the curve, MB',
+    atLeast: 'at most 300',
+    isMet: atMost(300),
+  },
 }
