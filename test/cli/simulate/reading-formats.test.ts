@@ -114,6 +114,17 @@ test('a log_format with $msec and $request_time tells the start to the milliseco
   expect(records[0]?.field('upstream_addr')).toBeUndefined()
 })
 
+test('lists of addresses in a log_format end where the list does', async () => {
+  const parse = formatOf('$http_x_forwarded_for $upstream_addr $upstream_status $msec $request_time').parser()
+  const record = parse(
+    '192.0.2.1, 192.0.2.2 10.0.0.1:80, 10.0.0.2:80 : 10.0.0.3:80 502, 502 : 200 1772323200.254 0.003',
+  )
+  expect(record?.header('x-forwarded-for')).toBe('192.0.2.1, 192.0.2.2')
+  expect(record?.field('upstream_addr')).toBe('10.0.0.1:80, 10.0.0.2:80 : 10.0.0.3:80')
+  expect(record?.field('upstream_status')).toBe('502, 502 : 200')
+  expect(record?.startMs).toBe(1772323200251)
+})
+
 test.each([
   ['log_format', AS_JSON],
   ['json', PATHS],

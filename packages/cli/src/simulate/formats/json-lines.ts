@@ -1,6 +1,6 @@
 import type { LogFormat } from './format.js'
 import { mostParse } from './format.js'
-import { type LineReader, ParsedLine, startOf, wholeMs } from './parsed-line.js'
+import { type LineReader, ParsedLine, startOf } from './parsed-line.js'
 import { epochTime, type Instant, instantOf } from './times.js'
 
 /** Where a form of JSON has what a record is made of, by paths such as `.request.method`. */
@@ -59,7 +59,7 @@ class JsonLines implements LineReader {
     if (at === undefined) return undefined
     this.#resolutionMs = Math.min(this.#resolutionMs, at.resolutionMs)
     const durationMs = durationOf(duration === undefined ? undefined : valueAt(json, duration), durationUnitMs)
-    const startMs = instant ? wholeMs(at.ms) : startOf(at.ms, durationMs)
+    const startMs = instant ? Math.floor(at.ms) : startOf(at.ms, durationMs)
     const record = new ParsedLine(startMs, this.#resolutionMs, durationMs, line, this)
     this.#fill(record, json)
     return record

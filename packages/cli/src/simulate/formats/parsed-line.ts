@@ -45,10 +45,5 @@ export class ParsedLine implements LogRecord {
 
 /** The start of a request that ended then, in whole ms. */
 export function startOf(endMs: number, durationMs: number | undefined): number {
-  return wholeMs(endMs - (durationMs ?? 0))
-}
-
-/** A time without its part of a ms. 1.58 seconds in binary are a little less than 1580 ms. */
-export function wholeMs(ms: number): number {
-  return Math.floor(ms + 0.001)
+  return Math.floor(endMs - (durationMs ?? 0))
 }

@@ -87,7 +87,7 @@ class Bytes implements LogBytes {
     try {
       while (!signal?.aborted && this.readBytes < total) {
         const { bytesRead, buffer } = await next
-        if (bytesRead === 0) throw new DamagedLog(`${this.name}: became shorter while it was read`)
+        if (bytesRead === 0) throw new DamagedLog(`${this.name} became shorter while it was read`)
         this.readBytes += bytesRead
         // The disk reads ahead of the parser.
         next = read(this.readBytes)
@@ -120,7 +120,7 @@ class Bytes implements LogBytes {
 
 function damageOf(name: string, error: unknown): DamagedLog {
   if (error instanceof DamagedLog) return error
-  return new DamagedLog(`${name}: cannot be read to its end (${(error as NodeJS.ErrnoException).code})`)
+  return new DamagedLog(`${name} cannot be read to its end (${(error as NodeJS.ErrnoException).code})`)
 }
 
 /** Chunks that were read already, and those behind them. */
@@ -147,7 +147,7 @@ async function* gunzipped(name: string, compressed: AsyncGenerator<Buffer, void,
     if (error instanceof DamagedLog) throw error
     const { code } = error as NodeJS.ErrnoException
     throw new DamagedLog(
-      code === 'Z_BUF_ERROR' ? `${name}: its gzip data end too early` : `${name}: its gzip data are damaged (${code})`,
+      code === 'Z_BUF_ERROR' ? `${name} ends within its gzip data` : `${name} has damaged gzip data (${code})`,
     )
   } finally {
     source.destroy()

@@ -80,7 +80,7 @@ export class Logs implements AsyncIterable<readonly LogRecord[]> {
     this.#known = known
     this.#options = options
     this.#sorter = new Sorter(options.maxSorted ?? MAX_SORTED)
-    this.#tally.caveats.push(...empty.map((name) => `${name}: has no lines`))
+    for (const name of empty) this.#tally.noteCaveat(`${name} has no lines`)
   }
 
   get counts(): ReadCounts {
@@ -92,7 +92,7 @@ export class Logs implements AsyncIterable<readonly LogRecord[]> {
       examples: [...examples],
       late,
       isPartial,
-      caveats: late === 0 ? [...caveats] : [...caveats, this.#lateText()],
+      caveats: late === 0 ? [...caveats] : [...caveats, `${this.#lateText()}.`],
       bytesRead: this.#opened.reduce((sum, { readBytes }) => sum + readBytes, 0),
     }
   }

@@ -21,7 +21,7 @@ export async function* recordsOf(
     }
   } catch (error) {
     if (!(error instanceof DamagedLog)) throw error
-    tally.caveats.push(`${error.message}: line ${parser.lines} is the last that was read`)
+    tally.noteCaveat(`${error.message}: line ${parser.lines} is the last that was read`)
     tally.isPartial = true
     return
   }
@@ -63,7 +63,7 @@ class LineParser {
   parseLast(line: string): LogRecord | undefined {
     if (line === '') return undefined
     const record = this.#parse(line)
-    if (record === undefined) this.#tally.caveats.push(`${this.#name}: the last line is incomplete, and was left out`)
+    if (record === undefined) this.#tally.noteCaveat(`${this.#name} ends in half a line, which was left out`)
     else this.#tally.lines++
     return record ?? undefined
   }

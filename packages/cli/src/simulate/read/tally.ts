@@ -9,9 +9,13 @@ export class Tally {
   unread = 0
   /** The first lines that did not parse, escaped and cut. */
   readonly examples: string[] = []
-  /** Sentences about logs whose rest could not be read. */
+  /** Sentences about logs that are empty, or whose rest could not be read. */
   readonly caveats: string[] = []
   isPartial = false
+
+  noteCaveat(text: string): void {
+    this.caveats.push(`${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`)
+  }
 
   noteUnread(name: string, lineNumber: number, line: string): void {
     this.unread++
