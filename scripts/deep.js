@@ -35,6 +35,8 @@ const PARTS = {
   hostile: npmRun('test:full', ['deep/hostile']),
   // Paths to Tomcat behind nginx: none reaches a servlet past its policy.
   servlets: npmRun('test:full', ['deep/servlets']),
+  // Replays of logs against live servers, and against goaccess.
+  simulate: npmRun('test:full', ['deep/simulate/']),
   // The HTML report of `sluice simulate` in a browser.
   'simulate-page': npmRun('test:full', ['deep/simulate-page']),
   docs: npmRun('docs:check'),

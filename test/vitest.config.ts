@@ -72,8 +72,11 @@ interface Part {
   readonly without?: readonly string[]
 }
 
-// The mutants of the Lua, the servlet container and the browser are only for `npm run deep`.
-const ON_SOURCE: Part = { built: false, without: [...OF_USERS, 'deep/mutation', 'deep/servlets', 'deep/simulate-page'] }
+// The mutants of the Lua, the servlet container, goaccess and the browser are only for `npm run deep`.
+const ON_SOURCE: Part = {
+  built: false,
+  without: [...OF_USERS, 'deep/mutation', 'deep/servlets', 'deep/simulate', 'deep/simulate-page'],
+}
 const ON_BUILD: Part = { built: true, folders: OF_USERS }
 
 /**

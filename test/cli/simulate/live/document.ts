@@ -118,7 +118,13 @@ export function visitsFor(seed: number, perPolicy: number): Visit[] {
       })
     }
   }
-  return visits.sort((a, b) => a.at - b.at)
+  visits.sort((a, b) => a.at - b.at)
+  // A log does not show the order of requests that start in the same ms.
+  let last = 0
+  return visits.map((visit) => {
+    last = Math.max(last + 1, visit.at)
+    return { ...visit, at: last }
+  })
 }
 
 const START_MS = Date.UTC(2026, 2, 1)

@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest'
+import { DOCUMENT, visitsFor } from '../../cli/simulate/live/document.js'
+import { SERVERS, serveLive } from '../../cli/simulate/live/live-servers.js'
+import { playLog } from '../../cli/simulate/live/played.js'
+
+const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8]
+
+test.each(SEEDS.map((seed) => [seed, SERVERS[seed % SERVERS.length] as (typeof SERVERS)[number]] as const))(
+  'visits of seed %i are decided as by a live server of %s',
+  { timeout: 300_000 },
+  async (seed, framework) => {
+    const visits = visitsFor(seed, 60)
+    expect(await playLog(DOCUMENT, visits)).toEqual(await serveLive(framework, DOCUMENT, visits))
+  },
+)
