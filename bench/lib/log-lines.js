@@ -70,7 +70,7 @@ export function* loggedRequests({ seed, lines, clients, perSecond = 200, fromMs 
  *
  * @param {number} client
  */
-export function addressOf(client) {
+function addressOf(client) {
   // A bijection of 24 bits, so that neighbours in rank are none in the network.
   const mixed = Math.imul(client + 1, 0x9e3779b1) & 0xffffff
   if (client % 8 === 7) return `2001:db8:${(mixed >>> 16).toString(16)}:${(mixed & 0xffff).toString(16)}::1`

@@ -5,7 +5,7 @@ const CLF = /^(\d\d)\/([A-Z][a-z]{2})\/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)
 export const CLF_LENGTH = 26
 
 /** An instant of `10/Oct/2000:13:55:36 -0700`, in ms since the epoch. NaN for another text. */
-export function clfTime(text: string): number {
+function clfTime(text: string): number {
   const [, day, month, year, hour, minute, second, sign, offsetHours, offsetMinutes] = CLF.exec(text) ?? []
   const index = MONTHS.indexOf(String(month))
   if (index < 0 || Number(hour) > 23 || Number(minute) > 59) return Number.NaN
