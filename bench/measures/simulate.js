@@ -61,7 +61,7 @@ export async function measure({ size, rounds }) {
  * @returns {Promise<Played>}
  */
 async function inFreshProcess(params) {
-  const child = startChild(new URL('../players/simulate.js', import.meta.url))
+  const child = startChild(new URL('../players/simulate.js', import.meta.url), ['--heap-growing-percent=20'])
   try {
     return await child.call('play', params)
   } finally {

@@ -1,4 +1,5 @@
 import { pathToFileURL } from 'node:url'
+import { setFlagsFromString } from 'node:v8'
 import type { Resolvers } from '@sluice/policies'
 import type { Command, CommandEnvironment, OptionValues } from '../../program/command.js'
 import { quoted } from '../../program/options.js'
@@ -147,6 +148,8 @@ async function played(options: SimulateOptions, environment: CommandEnvironment)
   const { stderr, untilStopped } = environment
   const leaving = new AbortController()
   untilStopped?.().then(() => leaving.abort())
+  // With a million clients the heap holds their names. V8 would let it grow to twice that before it collects: 340 MB, not 280.
+  setFlagsFromString('--heap-growing-percent=20')
   let shownAt = 0
   const onProgress = (read: number, total: number | undefined) => {
     const now = performance.now()
