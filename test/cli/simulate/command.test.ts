@@ -158,3 +158,15 @@ test('states beyond the memory are counted, and the result says so', async () =>
   })
   expect(report.caveats.join()).toMatch(/(?<!\d)[1-9]\d* states were forgotten for lack of memory/)
 })
+
+test('a signal ends reading, and the report is of what was read', async () => {
+  const { simulate } = await import('../../../packages/cli/src/simulate/simulate.js')
+  const files = filesOf({ 'access.log': LOG.repeat(40_000), 'policies.json': JSON.stringify(PER_MINUTE) })
+  const leaving = new AbortController()
+  const options = { files: [files['access.log']], document: files['policies.json'], isLenient: true }
+  const report = await simulate({ ...options, signal: leaving.signal, onProgress: () => leaving.abort() })
+  expect(report.log.isPartial).toBe(true)
+  expect(report.requests.total).toBeGreaterThan(0)
+  expect(report.requests.total).toBeLessThan(200_000)
+  expect((await simulate({ ...options, signal: AbortSignal.abort() })).requests.total).toBe(0)
+})

@@ -128,6 +128,8 @@ class Simulation {
       for (const each of this.#all) await this.#play(each, each.spreader?.push(batch) ?? batch)
       this.#options.onProgress?.(this.#logs.counts.bytesRead, this.#logs.bytesTotal)
     }
+    // Reading may have ended before the first line.
+    if (!this.#first) this.#begin([])
     for (const each of this.#all) {
       if (each.spreader) await this.#play(each, each.spreader.end())
       await each.lane.end()
@@ -156,8 +158,8 @@ class Simulation {
     const looked = batch
       .slice(0, LOOKED_AT)
       .map((record) => new RecordContext(record, this.#reading, record.startMs, new LogTime(record.startMs)))
-    checkNeeds(this.#document.data, looked)
-    if (this.#against) checkNeeds(this.#against.data, looked)
+    if (first) checkNeeds(this.#document.data, looked)
+    if (first && this.#against) checkNeeds(this.#against.data, looked)
     this.#lanes = [this.#laneOf(this.#document, 'at once', startMs, this.#figures)]
     if (this.#figures.accounts.shortestWindowMs < COARSE * this.#resolutionMs) {
       for (const spread of ['evenly', 'evenly by client'] as const) {
