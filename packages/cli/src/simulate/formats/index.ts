@@ -1,4 +1,4 @@
-import { nearest } from '../../program/nearest.js'
+import { hintAfter } from '../../program/hint.js'
 import { quoted } from '../../program/options.js'
 import { UsageError } from '../../program/usage-error.js'
 import { AWS_ALB } from './aws-alb.js'
@@ -24,9 +24,8 @@ export function formatOf(text: string): LogFormat {
   if (text.includes('$')) return nginxFormat(text)
   if (text.trimStart().startsWith('{')) return jsonFormat('json', jsonFields(text))
   const names = FORMATS.map(({ name }) => name)
-  const near = nearest(text, names)
   throw new UsageError(
-    `--format: expected ${names.join(', ')}, the text of nginx's log_format, or a JSON object of fields, got ${quoted(text)}${near ? `; did you mean ${near}?` : ''}`,
+    `--format: expected ${names.join(', ')}, the text of nginx's log_format, or a JSON object of fields, got ${quoted(text)}${hintAfter(text, names)}`,
   )
 }
 
