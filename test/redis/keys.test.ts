@@ -272,6 +272,8 @@ test('a key has the version of its layout and the kind of its identity', async (
   for (const [key, identity] of kinds) {
     await server.flush()
     await createGuard<unknown>({ name: 'told', store, limit: 9, window: '1h', key, anonymous: 'by-ip' })(context)
-    expect([...(await server.lifetimes()).keys()]).toEqual([`sluice:v1:{${identity}}:told:log.9.3600000`])
+    // The store may look for blocks meanwhile, and note that Redis lost them.
+    const states = [...(await server.lifetimes()).keys()].filter((name) => !name.includes('}:.store:'))
+    expect(states).toEqual([`sluice:v1:{${identity}}:told:log.9.3600000`])
   }
 })
