@@ -47,7 +47,24 @@ const ROWS = [
     ...USUAL,
     count: 50_000,
   }),
+  // Each key has one charge, and then strikes, too few of them for a ban.
+  redisRow('gcra with ban, all strike', {
+    limits: [['gcra', { limit: 1, window: '1h' }]],
+    policy: { ban: { ...BAN, after: 30 } },
+    refuses: true,
+    inFlight: 1,
+    keys: 400,
+    count: 10_000,
+  }),
   redisRow('gcra with sharedTurns', { limits: [GCRA], policy: { sharedTurns: true }, ...USUAL }),
+  redisRow('gcra with sharedTurns, another waits', {
+    limits: [GCRA],
+    policy: { sharedTurns: true },
+    anotherWaits: true,
+    inFlight: 1,
+    keys: 10_000,
+    count: 10_000,
+  }),
   redisRow('gcra with sharedTurns, all wait', {
     limits: [['gcra', { limit: 100, window: '1s', burst: 1 }]],
     policy: { sharedTurns: true },

@@ -40,17 +40,19 @@ const nodeAlone = (us) => ({ 'Node CPU': us })
  *   leases and exchanges go by time
  * @property {boolean} [onCluster]
  * @property {boolean} [refuses] whether there is no room in the end
+ * @property {boolean} [anotherWaits] whether a request waits for another key, in another process
  */
 
 /** A policy on Redis. @param {string} what @param {Policy & RedisLoad} load @returns {Row} */
 export const redisRow = (
   what,
-  { inFlight, perSecond, keys, isZipf, count = 30_000, inTurnsMs, onCluster, refuses = false, ...policy },
+  { inFlight, perSecond, keys, isZipf, count = 30_000, inTurnsMs, onCluster, refuses = false, anotherWaits, ...policy },
 ) => ({
   name: `${onCluster ? 'cluster of 3' : 'redis'}: ${what}, ${perSecond ? `${perSecond} a second` : `${inFlight} in flight`}, ${keys} keys`,
   async costsUs(keep, world) {
     const servers = onCluster ? await world.cluster() : [await world.redis()]
     await flush(servers)
+    if (anotherWaits) await servers[0]?.admin.set('sluice:v1:blocked:waiting', '', 'EX', 3600)
     const child = keep(startChild(ownPlayer('redis-policy'), WITHOUT_WARNING))
     await child.call('join', { build: world.build, port: servers[0]?.port, isCluster: onCluster, ...policy })
     const load = { inFlight, perSecond, keys, isZipf }
