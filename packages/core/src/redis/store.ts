@@ -73,6 +73,7 @@ export class RedisStore implements Store {
     // before.
     const { closed } = this.#parts.readiness
     if (closed && request.op !== REFUND && request.op !== RELEASE) throw closed
+    // `addLayers` has the layers in order. The last one, `Batches`, sends the request.
     return this.#parts.firstLayer.decide(request)
   }
 

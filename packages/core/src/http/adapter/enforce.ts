@@ -1,6 +1,6 @@
 import type { HttpContext } from '../../request/context.js'
 import { SluiceError } from '../../util/errors.js'
-import type { Guard } from '../guard/create-guard.js'
+import type { Guard } from '../guard/guard.js'
 import type { HandlerCall, Outcome } from '../guard/outcome.js'
 import { asFailure } from './failure.js'
 

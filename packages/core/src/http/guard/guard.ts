@@ -1,5 +1,7 @@
+import type { Limiter } from '../../limiter/limiter.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
+import type { IdentityByKind } from '../../store/identity.js'
 import { type Later, whenKnown } from '../../util/when-known.js'
 import { marked, type Verdict } from '../../verdict/verdict.js'
 import { ensureCloseEvent } from '../response/close-event.js'
@@ -9,6 +11,20 @@ import { GuardedRequest } from './guarded-request.js'
 import { type Outcome, replyOutcome, SKIPPED } from './outcome.js'
 import type { GuardParts } from './parts.js'
 import { respond } from './respond.js'
+
+/**
+ * Decides on requests of any framework. Returns a promise only where it has to wait. Throws or rejects with the error of a user
+ * function or the store; nothing is charged then.
+ */
+export interface Guard<Request> {
+  (context: HttpContext<Request>): Outcome | Promise<Outcome>
+  /** The guard's limiter: to peek, reset, block and unblock. */
+  readonly limiter: Limiter<Request | string | IdentityByKind>
+  /** The property that holds verdicts: the option `requestProperty`. */
+  readonly requestProperty: string
+  /** Whether its verdicts take permits of `concurrency` limits, which are held until the handler is done. */
+  readonly holdsPermits: boolean
+}
 
 /** A step of the guard. One that returns an outcome is the last. */
 type Step = <Request>(request: GuardedRequest<Request>) => Later<Outcome | undefined>
