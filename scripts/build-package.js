@@ -60,7 +60,7 @@ async function buildProgram(folder, dist, manifest, entries) {
   await build({
     absWorkingDir: folder,
     stdin: {
-      contents: entries.map(({ name, source }) => `export * as ${name} from './${source}'`).join('\n'),
+      contents: entries.map(({ name, source }) => `export * as '${name}' from './${source}'`).join('\n'),
       resolveDir: folder,
     },
     outfile,
@@ -94,9 +94,9 @@ function writeFaces(dist, entry) {
   writeFileSync(
     face,
     `'use strict'
-const { ${entry} } = require('./program.cjs')
+const program = require('./program.cjs')
 
-module.exports = ${entry}
+module.exports = program['${entry}']
 `,
   )
   const names = Object.keys(createRequire(face)(face)).sort()
@@ -134,7 +134,7 @@ function writeDeclarations(folder, dist, entries) {
  *
  * @param {Entry[]} entries
  */
-const isLarge = (entries) => entries.length > 1
+const isLarge = (entries) => entries.some(({ name }) => name === 'internal')
 
 /** @param {Entry[]} entries */
 const namesOf = (entries) => entries.map(({ name }) => name)

@@ -1,0 +1,147 @@
+import { createLimiter, type Limiter, memoryStore, type Store, type Verdict } from '@sluice/core'
+import { invalidPolicy, wholeNumber } from '@sluice/core/internal'
+import type { BridgeOptions } from './options.js'
+
+/** The numbers by which a hit is decided. */
+export interface Terms {
+  /** Hits per window: whole, 0 or more. 0 refuses everything. */
+  readonly limit: number
+  readonly windowMs: number
+  /** Whether refused hits are charged too. @default false */
+  readonly chargesRefusals?: boolean
+  /** A block of the key after some refusals within a window. @default none */
+  readonly block?: Block | undefined
+}
+
+interface Block {
+  readonly after: number
+  readonly forMs: number
+}
+
+/** The result of a hit, in the terms that all peers share. */
+export interface Hit {
+  readonly allowed: boolean
+  /** Hits within the window, with this one, also where it is refused: then it is above the limit. */
+  readonly used: number
+  /**
+   * Milliseconds until a refused hit would be admitted, or until the key of an admitted hit is as good as new. Undefined where
+   * the key is blocked for ever.
+   */
+  readonly waitMs: number | undefined
+  /** Undefined where the limit is 0, so that nothing was asked. */
+  readonly verdict: Verdict | undefined
+}
+
+/** Limiters per bridge, where the numbers come with each hit. */
+const MAX_LIMITERS = 1000
+
+/** Decides the hits of one bridge. All numbers are given with the hit, so limiters are made as they are met, and bounded. */
+export class Hits {
+  readonly name: string
+  readonly where: string
+  readonly #options: BridgeOptions
+  readonly #store: Store
+  readonly #limiters = new Map<string, Limiter>()
+
+  /** @throws SluiceError `INVALID_POLICY` */
+  constructor(name: string, options: BridgeOptions) {
+    this.name = options.name ?? name
+    this.where = `bridge "${this.name}"`
+    this.#options = options
+    this.#store = options.store ?? memoryStore()
+    // Checks the name, the store and what to do without it, while the server starts.
+    this.limiterFor({ limit: 1, windowMs: 1 })
+  }
+
+  /**
+   * Charges a hit if it has room. Rejects for a wrong key or cost, never because the store is away.
+   *
+   * @throws SluiceError `INVALID_POLICY` for numbers that no limit can have
+   */
+  async take(terms: Terms, key: string, cost = 1): Promise<Hit> {
+    return hitOf(await this.#decide(terms, key, cost, 'consume'), terms, cost)
+  }
+
+  /** The hit that `take` would return, without charging it; `used` are the hits so far. */
+  async look(terms: Terms, key: string): Promise<Hit> {
+    const hit = hitOf(await this.#decide(terms, key, 1, 'peek'), terms, 0)
+    return hit
+  }
+
+  /** The limiter of these numbers. */
+  limiterFor(terms: Terms): Limiter {
+    const { limit, windowMs, chargesRefusals = false, block } = terms
+    const id = `${limit} ${windowMs} ${chargesRefusals} ${block?.after} ${block?.forMs}`
+    const known = this.#limiters.get(id)
+    if (known) return known
+    const limiter = this.#makeLimiter(terms)
+    if (this.#limiters.size >= MAX_LIMITERS) this.#limiters.clear()
+    this.#limiters.set(id, limiter)
+    return limiter
+  }
+
+  /** Undefined where a limit of 0 refuses without the store. */
+  async #decide(terms: Terms, key: string, cost: number, method: 'consume' | 'peek'): Promise<Verdict | undefined> {
+    return terms.limit === 0 ? undefined : this.limiterFor(terms)[method](key, { cost })
+  }
+
+  #makeLimiter({ limit, windowMs, chargesRefusals, block }: Terms): Limiter {
+    const { algorithm, unavailable, warnings } = this.#options
+    const shared = {
+      name: this.name,
+      store: this.#store,
+      ...(chargesRefusals && { onDeny: 'charge' as const }),
+      ...(block && { ban: banOf(block, windowMs) }),
+      ...(unavailable && { unavailable }),
+      ...(warnings && { warnings }),
+    }
+    if (!algorithm) return createLimiter({ ...shared, limit, window: windowMs })
+    return createLimiter({ ...shared, limits: [algorithm({ limit, window: windowMs })] })
+  }
+}
+
+/** A block that is always as long: its state need not outlive the strikes. */
+function banOf({ after, forMs }: Block, windowMs: number) {
+  return { after, within: windowMs, for: [forMs], forgetAfter: windowMs }
+}
+
+function hitOf(verdict: Verdict | undefined, { limit, windowMs }: Terms, cost: number): Hit {
+  if (!verdict) return { allowed: false, used: cost, waitMs: windowMs, verdict }
+  const { allowed, remaining, resetAfterMs, retryAfterMs } = verdict
+  // Admitted without a decision, in an outage: nothing is known of other hits.
+  const isUncounted = allowed && cost > 0 && verdict.cost === 0
+  const used = isUncounted ? Math.min(cost, limit) : limit - remaining + (allowed ? 0 : cost)
+  return { allowed, used, waitMs: allowed ? resetAfterMs : retryAfterMs, verdict }
+}
+
+/**
+ * Checks numbers that a peer gives when it starts, so that its server does not start with wrong ones.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function checkTerms(hits: Hits, terms: Terms): Terms {
+  wholeNumber(hits.where, 'limit', terms.limit, 0)
+  if (terms.limit > 0) hits.limiterFor(terms)
+  else wholeNumber(hits.where, 'window', terms.windowMs, 1)
+  return terms
+}
+
+/** The numbers by which each name is counted on each store. */
+const termsOn = new WeakMap<Store, Map<string, string>>()
+
+/**
+ * Two bridges of one name with different numbers would not share their counts, although their names say so.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function claimName(hits: Hits, store: Store | undefined, { limit, windowMs }: Terms): void {
+  if (!store) return
+  const names = termsOn.get(store) ?? new Map<string, string>()
+  termsOn.set(store, names)
+  const own = `${limit} per ${windowMs} ms`
+  const other = names.get(hits.name)
+  if (other !== undefined && other !== own) {
+    invalidPolicy(hits.where, 'name', 'a name of its own', hits.name, `another bridge of this name has ${other}, this one ${own}`)
+  }
+  names.set(hits.name, own)
+}
