@@ -77,7 +77,9 @@ export class HitStore {
     const terms = this.#knownTerms()
     const hit = await this.#hits.take(terms, key)
     this.#ledger?.note(key, hit, terms.windowMs)
-    return clientHits(hit)
+    // A function may return more than `maxLimit`, where the peer would admit a hit that is not charged.
+    const isAboveAll = !hit.allowed && this.#options.maxLimit !== undefined
+    return clientHits(isAboveAll ? { ...hit, used: Number.MAX_SAFE_INTEGER } : hit)
   }
 
   /** Takes a hit of this process back: a refused one, else the oldest. Does nothing where there is none. */

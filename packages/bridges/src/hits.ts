@@ -64,8 +64,7 @@ export class Hits {
 
   /** The hit that `take` would return, without charging it; `used` are the hits so far. */
   async look(terms: Terms, key: string): Promise<Hit> {
-    const hit = hitOf(await this.#decide(terms, key, 1, 'peek'), terms, 0)
-    return hit
+    return hitOf(await this.#decide(terms, key, 1, 'peek'), terms, 0)
   }
 
   /** The limiter of these numbers. */
@@ -106,12 +105,17 @@ function banOf({ after, forMs }: Block, windowMs: number) {
 }
 
 function hitOf(verdict: Verdict | undefined, { limit, windowMs }: Terms, cost: number): Hit {
-  if (!verdict) return { allowed: false, used: cost, waitMs: windowMs, verdict }
-  const { allowed, remaining, resetAfterMs, retryAfterMs } = verdict
+  if (!verdict) return { allowed: false, used: Math.max(1, cost), waitMs: windowMs, verdict }
+  const { allowed, resetAfterMs, retryAfterMs } = verdict
+  return { allowed, used: usedOf(verdict, limit, cost), waitMs: allowed ? resetAfterMs : retryAfterMs, verdict }
+}
+
+function usedOf(verdict: Verdict, limit: number, cost: number): number {
+  const { allowed, reason, remaining } = verdict
   // Admitted without a decision, in an outage: nothing is known of other hits.
-  const isUncounted = allowed && cost > 0 && verdict.cost === 0
-  const used = isUncounted ? Math.min(cost, limit) : limit - remaining + (allowed ? 0 : cost)
-  return { allowed, used, waitMs: allowed ? resetAfterMs : retryAfterMs, verdict }
+  if (allowed) return cost > 0 && verdict.cost === 0 ? Math.min(cost, limit) : limit - remaining
+  // Blocked, banned, or refused in an outage, also for a look.
+  return reason === 'limited' || reason === 'impossible' ? limit - remaining + cost : limit + Math.max(1, cost)
 }
 
 /**
