@@ -199,7 +199,7 @@ function foreverMs(verdict: Verdict | undefined, windowMs: number): number {
 /** Milliseconds of some seconds. */
 function wholeMs(where: string, field: string, seconds: number, minMs: number): number {
   // 2.3 * 1000 is 2299.9999999999995.
-  const ms = Math.round(seconds * 1000)
+  const ms = typeof seconds === 'number' ? Math.round(seconds * 1000) : Number.NaN
   if (!Number.isSafeInteger(ms) || ms < minMs || Math.abs(ms / 1000 - seconds) > 1e-9) {
     invalidPolicy(where, field, `seconds of at least ${minMs / 1000}, in whole milliseconds`, seconds)
   }
