@@ -39,6 +39,8 @@ const PARTS = {
   simulate: npmRun('test:full', ['deep/simulate/']),
   // The HTML report of `sluice simulate` in a browser.
   'simulate-page': npmRun('test:full', ['deep/simulate-page']),
+  // Attackers of the bridges, and the tests that @fastify/rate-limit installs, on our store.
+  bridges: npmRun('test:full', ['bridges/']),
   docs: npmRun('docs:check'),
 }
 

@@ -5,6 +5,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** The tests of what users install: `npm test` runs them on the built packages. */
 const OF_USERS = [
+  'bridges',
   'contract',
   'http',
   'metrics',

@@ -98,6 +98,10 @@ export const OUTSIDE = {
     never: ['express', 'koa', 'fastify', 'ioredis', 'redis', '@types', '@redis', '@sluice'],
     why: 'The core imports no framework and no Redis client: describe the shape that is needed.',
   },
+  bridges: {
+    only: ['@sluice/core', '@sluice/core/internal'],
+    why: 'A bridge imports no peer: describe the shape that is needed. It decides by @sluice/core.',
+  },
   policies: { never: ['@sluice/core/http'], why: NO_ADAPTER },
   prometheus: { never: ['@sluice/core/http'], why: NO_ADAPTER },
   otel: { never: ['@sluice/core/http'], why: NO_ADAPTER },

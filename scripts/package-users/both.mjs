@@ -6,6 +6,11 @@ import { createRequire } from 'node:module'
 const require = createRequire(import.meta.url)
 const core = await import('@sluice/core')
 for (const name of [
+  'bridges/express-rate-limit',
+  'bridges/fastify-rate-limit',
+  'bridges/hono-rate-limiter',
+  'bridges/nestjs-throttler',
+  'bridges/rate-limiter-flexible',
   'core',
   'core/http',
   'core/internal',

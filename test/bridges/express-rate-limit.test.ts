@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fixedWindow, memoryStore, type Store, SluiceError } from '@sluice/core'
 import { type HitStoreOptions, sluiceStore } from '@sluice/bridges/express-rate-limit'
+import { fixedWindow, memoryStore, SluiceError, type Store } from '@sluice/core'
 import express, { type Request, type Response } from 'express'
 import { type Options, rateLimit as rateLimit8 } from 'express-rate-limit'
 import { rateLimit as rateLimit7 } from 'express-rate-limit7'
@@ -286,7 +286,9 @@ describe.each(VERSIONS)('%s: its own cases', (_name, rateLimit, newStore) => {
 
     test('refuses two callers of one store with different numbers', async () => {
       const { store } = await make()
-      expect(() => store.init({ windowMs: 60_000, limit: 3 })).toThrow('another caller of this store has 2 per 60000 ms')
+      expect(() => store.init({ windowMs: 60_000, limit: 3 })).toThrow(
+        'another caller of this store has 2 per 60000 ms',
+      )
       await expect(store.increment('ann')).rejects.toThrow('another caller')
     })
 
@@ -378,7 +380,10 @@ describe('express-rate-limit 8, by a clock', () => {
 })
 
 test('a store that is away is decided for as `unavailable` says', async () => {
-  const away: Store = { ...(await inMemory()), decide: () => Promise.reject(new SluiceError('STORE_UNAVAILABLE', 'away')) }
+  const away: Store = {
+    ...(await inMemory()),
+    decide: () => Promise.reject(new SluiceError('STORE_UNAVAILABLE', 'away')),
+  }
   const hitsOf = async (decide: 'local' | 'allow' | 'deny') => {
     const store = sluiceStore({ name: freshName(), store: away, unavailable: { decide } })
     store.init({ limit: 1, windowMs: 60_000 })

@@ -185,7 +185,10 @@ describe.each(STORES)('@fastify/rate-limit %s: its own cases', (_name, newStore)
     const app = fastify()
     apps.push(app)
     await app.register(rateLimit, { max: 5, timeWindow: 60_000, store: await store() })
-    app.setNotFoundHandler({ preHandler: app.rateLimit({ max: 1 } as never) }, (_req, reply) => void reply.code(404).send())
+    app.setNotFoundHandler(
+      { preHandler: app.rateLimit({ max: 1 } as never) },
+      (_req, reply) => void reply.code(404).send(),
+    )
     const url = await app.listen({ port: 0, host: '127.0.0.1' })
     expect(await statuses(`${url}/none`, 2)).toEqual([404, 429])
   })
@@ -193,7 +196,10 @@ describe.each(STORES)('@fastify/rate-limit %s: its own cases', (_name, newStore)
   test('the builder of errors gets the status, the maximum and the time', async () => {
     const { url } = await serveWith({
       max: 1,
-      errorResponseBuilder: (_req, { statusCode, ban, max, after }) => ({ statusCode: 418, told: [statusCode, ban, max, after] }),
+      errorResponseBuilder: (_req, { statusCode, ban, max, after }) => ({
+        statusCode: 418,
+        told: [statusCode, ban, max, after],
+      }),
     })
     await statusOf(url)
     const refused = await fetch(url)
@@ -214,7 +220,12 @@ describe.each(STORES)('@fastify/rate-limit %s: its own cases', (_name, newStore)
     const url = await app.listen({ port: 0, host: '127.0.0.1' })
     const all: Record<'read' | 'counted' | 'after', Limited>[] = []
     for (let n = 0; n < 3; n++) all.push((await (await fetch(url)).json()) as (typeof all)[number])
-    const seen = all.map(({ read, counted, after }) => [read.remaining, counted.remaining, counted.isExceeded, after.remaining])
+    const seen = all.map(({ read, counted, after }) => [
+      read.remaining,
+      counted.remaining,
+      counted.isExceeded,
+      after.remaining,
+    ])
     expect(seen).toEqual([
       [2, 1, false, 1],
       [1, 0, false, 0],
@@ -225,7 +236,10 @@ describe.each(STORES)('@fastify/rate-limit %s: its own cases', (_name, newStore)
   test('several registrations count by themselves, by their names', async () => {
     const app = fastify()
     apps.push(app)
-    for (const [prefix, max] of [['/one', 1], ['/two', 2]] as const) {
+    for (const [prefix, max] of [
+      ['/one', 1],
+      ['/two', 2],
+    ] as const) {
       await app.register(async (own) => {
         await own.register(rateLimit, { max, timeWindow: 60_000, store: await store() })
         own.get(prefix, async () => 'hi')
@@ -257,7 +271,10 @@ describe.each(STORES)('@fastify/rate-limit %s: its own cases', (_name, newStore)
 describe('@fastify/rate-limit with the bridge', () => {
   test('while a client continues to exceed, it stays refused with `continueExceeding`', async () => {
     let now = 0
-    for (const [continueExceeding, later] of [[true, 429], [false, 200]] as const) {
+    for (const [continueExceeding, later] of [
+      [true, 429],
+      [false, 200],
+    ] as const) {
       const store = sluiceStore({ name: freshName(), store: memoryStore({ clock: () => now }) })
       const { url } = await serve(store, { max: 1, continueExceeding })
       await statusOf(url)

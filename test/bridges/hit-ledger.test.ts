@@ -55,6 +55,16 @@ describe('hits that are taken back', () => {
     expect(await used('ann')).toBe(1)
   })
 
+  test('an expired hit is passed over for the oldest that still counts', async () => {
+    const { ledger, hit, pass, used } = make(100)
+    await hit('ann')
+    pass(600)
+    await hit('ann')
+    pass(500)
+    await ledger.cancel('ann')
+    expect(await used('ann')).toBe(0)
+  })
+
   test('hits are held for a window, and up to a bound', async () => {
     const { ledger, hit, pass } = make(4)
     for (const key of ['a', 'b', 'c', 'd']) await hit(key)

@@ -128,7 +128,10 @@ describe.each(STORES)('hono-rate-limiter %s: its own cases', (_name, newStore) =
 
   test('handles two limiters with different properties independently', async () => {
     const app = new Hono()
-    for (const [property, limit] of [['one', 3], ['two', 2]] as const) {
+    for (const [property, limit] of [
+      ['one', 3],
+      ['two', 2],
+    ] as const) {
       const store = sluiceStore({ name: freshName(), store: await newStore() })
       const options = { limit, keyGenerator: () => 'ann', requestPropertyName: property, store }
       app.use(rateLimiter(options as unknown as Options))
@@ -173,9 +176,13 @@ describe.each(STORES)('hono-rate-limiter %s: its own cases', (_name, newStore) =
 
   test('refuses a function as limit without `maxLimit`, and other numbers of a second caller, when it is made', async () => {
     const store = sluiceStore({ name: freshName() })
-    expect(() => rateLimiter({ limit: () => 5, keyGenerator: () => 'ann', store } as Options)).toThrow('maxLimit: expected')
+    expect(() => rateLimiter({ limit: () => 5, keyGenerator: () => 'ann', store } as Options)).toThrow(
+      'maxLimit: expected',
+    )
     const other = sluiceStore({ name: freshName() })
     rateLimiter({ limit: 5, keyGenerator: () => 'ann', store: other } as Options)
-    expect(() => rateLimiter({ limit: 6, keyGenerator: () => 'ann', store: other } as Options)).toThrow('another caller')
+    expect(() => rateLimiter({ limit: 6, keyGenerator: () => 'ann', store: other } as Options)).toThrow(
+      'another caller',
+    )
   })
 })

@@ -31,7 +31,14 @@ const refused = (call: Promise<unknown>) =>
 
 describe.each(STORES)('rate-limiter-flexible %s: its own cases', (_name, newStore) => {
   const make = async (options: Partial<FlexibleOptions> = {}) =>
-    sluiceLimiter({ keyPrefix: freshName(), store: await newStore(), points: 2, duration: 5, peer: peer as never, ...options })
+    sluiceLimiter({
+      keyPrefix: freshName(),
+      store: await newStore(),
+      points: 2,
+      duration: 5,
+      peer: peer as never,
+      ...options,
+    })
 
   test('consumes 1 point', async () => {
     const limiter = await make()
@@ -57,7 +64,11 @@ describe.each(STORES)('rate-limiter-flexible %s: its own cases', (_name, newStor
   test('does not allow to consume if points is zero or negative', async () => {
     for (const points of [0, -1]) {
       const limiter = await make({ points })
-      expect(await refused(limiter.consume('a'))).toMatchObject({ consumedPoints: 1, remainingPoints: 0, msBeforeNext: 5000 })
+      expect(await refused(limiter.consume('a'))).toMatchObject({
+        consumedPoints: 1,
+        remainingPoints: 0,
+        msBeforeNext: 5000,
+      })
     }
   })
 
@@ -169,7 +180,10 @@ describe.each(STORES)('rate-limiter-flexible %s: its own cases', (_name, newStor
     })
 
     test('a bursty limiter consumes from the second when the first refuses', async () => {
-      const bursty = new peer.BurstyRateLimiter((await make({ points: 1 })) as never, (await make({ points: 1 })) as never)
+      const bursty = new peer.BurstyRateLimiter(
+        (await make({ points: 1 })) as never,
+        (await make({ points: 1 })) as never,
+      )
       await bursty.consume('a')
       await bursty.consume('a')
       expect(await refused(bursty.consume('a'))).toBeInstanceOf(peer.RateLimiterRes)
@@ -186,14 +200,30 @@ describe.each(STORES)('rate-limiter-flexible %s: its own cases', (_name, newStor
 
     test('lists and timeouts wrap it, and it insures another', async () => {
       const limiter = await make({ points: 1 })
-      const listed = new peer.RLWrapperBlackAndWhite({ limiter: limiter as never, blackList: ['bad'], whiteList: ['good'] })
+      const listed = new peer.RLWrapperBlackAndWhite({
+        limiter: limiter as never,
+        blackList: ['bad'],
+        whiteList: ['good'],
+      })
       await refused(listed.consume('bad'))
       for (let n = 0; n < 3; n++) await listed.consume('good')
       const timed = new peer.RLWrapperTimeouts({ limiter: limiter as never, timeoutMs: 5000 } as never)
       await timed.consume('a')
       await refused(timed.consume('a'))
-      const storeClient = { multi: () => { throw new Error('away') }, rlflxIncr: () => { throw new Error('away') } }
-      const insured = new peer.RateLimiterRedis({ storeClient, points: 1, duration: 5, insuranceLimiter: limiter as never })
+      const storeClient = {
+        multi: () => {
+          throw new Error('away')
+        },
+        rlflxIncr: () => {
+          throw new Error('away')
+        },
+      }
+      const insured = new peer.RateLimiterRedis({
+        storeClient,
+        points: 1,
+        duration: 5,
+        insuranceLimiter: limiter as never,
+      })
       expect((await insured.consume('b')).consumedPoints).toBe(1)
       await refused(insured.consume('b'))
     })
@@ -226,7 +256,9 @@ describe('rate-limiter-flexible with the bridge', () => {
     expect(() => make({ insuranceLimiter: {} } as never)).toThrow("unavailable: { decide: 'local', share: 0.25 }")
     expect(() => make({ execEvenly: true } as never)).toThrow('execEvenly: unknown option: delay()')
     expect(() => make({ points: 1.5 })).toThrow('points: expected a whole number')
-    expect(() => make({ duration: 0 })).toThrow('duration: expected seconds of at least 0.001, in whole milliseconds, got 0')
+    expect(() => make({ duration: 0 })).toThrow(
+      'duration: expected seconds of at least 0.001, in whole milliseconds, got 0',
+    )
     expect(() => make({ duration: '5' as never })).toThrow('duration: expected seconds')
     expect(() => make({ blockDuration: -1 })).toThrow('blockDuration: expected seconds of at least 0')
     expect(() => make({ keyPrefix: 'a b' })).toThrow('name: expected 1 to 64 letters')

@@ -10,10 +10,13 @@ import { type OpenStore, openStore } from '../support/stores.js'
 export async function listen(listener: RequestListener | Server): Promise<string> {
   const server = typeof listener === 'function' ? createServer(listener) : listener
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
-  afterAll(() => new Promise<void>((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  }))
+  afterAll(
+    () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  )
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 

@@ -23,12 +23,15 @@ type Step =
   | { readonly kind: 'pass'; readonly ms: number }
 
 const by = fc.nat(PROCESSES - 1)
-const key = fc.constantFrom('ann', 'bob', 'eve')
+const key = fc.constantFrom('ann', 'bob')
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('hit' as const), by, key }) },
   { weight: 5, arbitrary: fc.record({ kind: fc.constant('fail' as const), which: fc.nat(1000) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('reset' as const), by, key }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('pass' as const), ms: fc.integer({ min: 0, max: WINDOW_MS }) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('reset' as const), by, key }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('pass' as const), ms: fc.integer({ min: 0, max: WINDOW_MS }) }),
+  },
 )
 
 /** A request that may still fail. */
@@ -113,32 +116,43 @@ async function inWorld(world: World, run: () => Promise<void>): Promise<void> {
 const runs = byEffort({ quick: 50, usual: 200, full: 20_000 })
 
 test('whatever requests fail, in any process and order, no window has more that count than the limit', async () => {
-  const steps = fc.array(step, { maxLength: 60 })
+  const steps = fc.array(step, { maxLength: 60, size: 'max' })
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 1, max: 4 }), fc.constantFrom(2, 5, 1000), steps, async (limit, maxHits, steps) => {
-      const world = new World(limit, maxHits)
-      await inWorld(world, async () => {
-        for (const step of steps) await world.take(step)
-      })
-    }),
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 4 }),
+      fc.constantFrom(2, 5, 1000),
+      steps,
+      async (limit, maxHits, steps) => {
+        const world = new World(limit, maxHits)
+        await inWorld(world, async () => {
+          for (const step of steps) await world.take(step)
+        })
+      },
+    ),
     { numRuns: runs },
   )
 })
 
 test('where all requests of a window fail, nothing of them is left', async () => {
-  const steps = fc.array(fc.record({ kind: fc.constant('hit' as const), by, key }), { maxLength: 40 })
+  const steps = fc.array(fc.record({ kind: fc.constant('hit' as const), by, key }), { maxLength: 40, size: 'max' })
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 1, max: 4 }), steps, fc.infiniteStream(fc.nat(1000)), async (limit, steps, choice) => {
-      const world = new World(limit, 1000)
-      await inWorld(world, async () => {
-        for (const step of steps) {
-          await world.take(step)
-          if ((choice.next().value as number) % 2 === 0) await world.take({ kind: 'fail', which: choice.next().value as number })
-        }
-        while (world.open.length > 0) await world.take({ kind: 'fail', which: choice.next().value as number })
-        for (const key of ['ann', 'bob', 'eve']) expect(await world.stores[0]?.get(key)).toBeUndefined()
-      })
-    }),
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 4 }),
+      steps,
+      fc.infiniteStream(fc.nat(1000)),
+      async (limit, steps, choice) => {
+        const world = new World(limit, 1000)
+        await inWorld(world, async () => {
+          for (const step of steps) {
+            await world.take(step)
+            if ((choice.next().value as number) % 2 === 0)
+              await world.take({ kind: 'fail', which: choice.next().value as number })
+          }
+          while (world.open.length > 0) await world.take({ kind: 'fail', which: choice.next().value as number })
+          for (const key of ['ann', 'bob']) expect(await world.stores[0]?.get(key)).toBeUndefined()
+        })
+      },
+    ),
     { numRuns: runs },
   )
 })

@@ -10,7 +10,12 @@ export { FlexibleResult } from './flexible-result.js'
 /** Classes of the peer, for its wrappers, which accept their own instances alone. */
 export interface FlexiblePeer {
   readonly RateLimiterCompatibleAbstract?: abstract new (...args: never[]) => object
-  readonly RateLimiterRes?: new (remaining: number, msBeforeNext: number, consumed: number, isFirst: boolean) => FlexibleResult
+  readonly RateLimiterRes?: new (
+    remaining: number,
+    msBeforeNext: number,
+    consumed: number,
+    isFirst: boolean,
+  ) => FlexibleResult
 }
 
 export interface FlexibleOptions extends Omit<BridgeOptions, 'name'> {
@@ -143,7 +148,8 @@ export class FlexibleLimiter {
     }
     await this.delete(key)
     const terms = this.#terms()
-    const hit = points === 0 ? await this.#hits.look(terms, String(key)) : await this.#hits.take(terms, String(key), points)
+    const hit =
+      points === 0 ? await this.#hits.look(terms, String(key)) : await this.#hits.take(terms, String(key), points)
     if (hit.allowed && points > 0) this.#ledger.note(String(key), hit, terms.windowMs)
     return this.#result(hit, terms, points)
   }
@@ -174,7 +180,9 @@ export class FlexibleLimiter {
 
   async #block(key: string | number, secDuration: number, points: number): Promise<FlexibleResult> {
     const forMs = wholeMs(this.#hits.where, 'secDuration', secDuration, 0)
-    await this.#hits.limiterFor(this.#terms()).block(String(key), { for: forMs === 0 ? Number.POSITIVE_INFINITY : forMs })
+    await this.#hits
+      .limiterFor(this.#terms())
+      .block(String(key), { for: forMs === 0 ? Number.POSITIVE_INFINITY : forMs })
     return new this.#Result(0, forMs === 0 ? -1 : forMs, points, false)
   }
 
@@ -187,7 +195,12 @@ export class FlexibleLimiter {
 
   #result({ allowed, used, waitMs, verdict }: Hit, { windowMs }: Terms, charged = 0): FlexibleResult {
     const remaining = Math.max(0, this.points - used)
-    return new this.#Result(remaining, waitMs ?? foreverMs(verdict, windowMs), used, allowed && charged > 0 && used === charged)
+    return new this.#Result(
+      remaining,
+      waitMs ?? foreverMs(verdict, windowMs),
+      used,
+      allowed && charged > 0 && used === charged,
+    )
   }
 }
 

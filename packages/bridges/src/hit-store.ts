@@ -1,7 +1,7 @@
 import { SluiceError } from '@sluice/core'
 import { invalidPolicy, wholeNumber } from '@sluice/core/internal'
 import { HitLedger } from './hit-ledger.js'
-import { checkTerms, claimName, Hits, type Hit, type Terms } from './hits.js'
+import { checkTerms, claimName, type Hit, Hits, type Terms } from './hits.js'
 import { type BridgeOptions, checkOptions } from './options.js'
 
 /** The options of a store whose peer takes hits back after the response. */
@@ -130,7 +130,10 @@ export class HitStore {
   #knownTerms(): Terms {
     if (this.#fault !== undefined) throw this.#fault
     if (this.#terms) return this.#terms
-    throw new SluiceError('INVALID_POLICY', `${this.#hits.where}: expected init with the limit before the first request`)
+    throw new SluiceError(
+      'INVALID_POLICY',
+      `${this.#hits.where}: expected init with the limit before the first request`,
+    )
   }
 }
 

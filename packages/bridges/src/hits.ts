@@ -145,7 +145,13 @@ export function claimName(hits: Hits, store: Store | undefined, { limit, windowM
   const own = `${limit} per ${windowMs} ms`
   const other = names.get(hits.name)
   if (other !== undefined && other !== own) {
-    invalidPolicy(hits.where, 'name', 'a name of its own', hits.name, `another bridge of this name has ${other}, this one ${own}`)
+    invalidPolicy(
+      hits.where,
+      'name',
+      'a name of its own',
+      hits.name,
+      `another bridge of this name has ${other}, this one ${own}`,
+    )
   }
   names.set(hits.name, own)
 }

@@ -65,16 +65,19 @@ export function routeStores(options: BridgeOptions): RouteStoreClass {
     }
 
     read(key: string, callback: Callback, timeWindow: number, max: number): void {
-      this.#hits.look(this.#termsFor(max, timeWindow), this.#route + key).then(
-        ({ used, waitMs = timeWindow }) => callback(null, { current: used, ttl: used === 0 ? 0 : waitMs }),
-        callback,
-      )
+      this.#hits
+        .look(this.#termsFor(max, timeWindow), this.#route + key)
+        .then(
+          ({ used, waitMs = timeWindow }) => callback(null, { current: used, ttl: used === 0 ? 0 : waitMs }),
+          callback,
+        )
     }
 
     child(routeOptions: RouteStoreInit): RouteStore {
       for (const field of IGNORED) {
         const value = (routeOptions as Record<string, unknown>)[field]
-        if (value !== undefined) invalidPolicy(where, field, 'none in a route, as the store of the plugin counts it', value)
+        if (value !== undefined)
+          invalidPolicy(where, field, 'none in a route, as the store of the plugin counts it', value)
       }
       const { groupId, routeInfo } = routeOptions
       return new SluiceStore(routeOptions, routeOf(groupId, routeInfo))
@@ -87,7 +90,8 @@ export function routeStores(options: BridgeOptions): RouteStoreClass {
         invalidPolicy(where, 'exponentialBackoff', 'false', exponentialBackoff, remedy)
       }
       if (typeof timeWindow === 'number') wholeNumber(where, 'timeWindow', timeWindow, 1)
-      if (typeof max === 'number' && typeof timeWindow === 'number') checkTerms(this.#hits, this.#termsFor(max, timeWindow))
+      if (typeof max === 'number' && typeof timeWindow === 'number')
+        checkTerms(this.#hits, this.#termsFor(max, timeWindow))
     }
 
     #termsFor(max: number, timeWindow: number): Terms {

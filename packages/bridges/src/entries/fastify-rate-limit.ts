@@ -1,10 +1,11 @@
 /** `@sluice/bridges/fastify-rate-limit`: a store for @fastify/rate-limit. */
-import { routeStores } from '../route-store.js'
+
 import type { BridgeOptions } from '../options.js'
 import type { RouteStoreClass } from '../route-store.js'
+import { routeStores } from '../route-store.js'
 
-export type { RouteHits, RouteStore, RouteStoreClass, RouteStoreInit } from '../route-store.js'
 export type { BridgeOptions, Rate } from '../options.js'
+export type { RouteHits, RouteStore, RouteStoreClass, RouteStoreInit } from '../route-store.js'
 
 /**
  * A class for the option `store` of @fastify/rate-limit.

@@ -1,9 +1,10 @@
 /** `@sluice/bridges/nestjs-throttler`: a storage for @nestjs/throttler. */
-import { ThrottlerHits } from '../throttler-hits.js'
-import type { BridgeOptions } from '../options.js'
 
-export type { ThrottlerHits, ThrottlerRecord } from '../throttler-hits.js'
+import type { BridgeOptions } from '../options.js'
+import { ThrottlerHits } from '../throttler-hits.js'
+
 export type { BridgeOptions, Rate } from '../options.js'
+export type { ThrottlerHits, ThrottlerRecord } from '../throttler-hits.js'
 
 /**
  * A storage for the option `storage` of @nestjs/throttler.

@@ -1,7 +1,13 @@
 /** `@sluice/bridges/rate-limiter-flexible`: a limiter with the methods of rate-limiter-flexible. */
 import { FlexibleLimiter, type FlexibleOptions } from '../flexible-limiter.js'
 
-export type { ConsumeOptions, FlexibleLimiter, FlexibleOptions, FlexiblePeer, FlexibleResult } from '../flexible-limiter.js'
+export type {
+  ConsumeOptions,
+  FlexibleLimiter,
+  FlexibleOptions,
+  FlexiblePeer,
+  FlexibleResult,
+} from '../flexible-limiter.js'
 export type { BridgeOptions, Rate } from '../options.js'
 
 /**
