@@ -36,6 +36,7 @@ export const SIDEBAR = [
       page('Koa', '/koa'),
       page('Fastify', '/fastify'),
       page('Without HTTP', '/without-http'),
+      page('Stores for other limiters', '/bridges'),
       page('Examples and demo', '/examples'),
     ],
   },
