@@ -28,12 +28,15 @@ const all = readdirSync(OWN, { recursive: true, encoding: 'utf8' })
   .sort()
 const files = byEffort({ usual: ['group-rate-limit.test.js'], full: all })
 
-test.each(files)('the own tests of @fastify/rate-limit pass on our store, but for those that differ by design: %s', async (file) => {
-  const { passed, failed } = await run(join(OWN, file))
-  expect(failed.filter((name) => !(name in DIFFER))).toEqual([])
-  expect(passed.filter((name) => name in DIFFER)).toEqual([])
-  expect(passed.length + failed.length).toBeGreaterThan(0)
-})
+test.each(files)(
+  'the own tests of @fastify/rate-limit pass on our store, but for those that differ by design: %s',
+  async (file) => {
+    const { passed, failed } = await run(join(OWN, file))
+    expect(failed.filter((name) => !(name in DIFFER))).toEqual([])
+    expect(passed.filter((name) => name in DIFFER)).toEqual([])
+    expect(passed.length + failed.length).toBeGreaterThan(0)
+  },
+)
 
 /** The names of the tests of a file that pass and fail, run on the built packages by Node. */
 async function run(file: string): Promise<{ passed: string[]; failed: string[] }> {

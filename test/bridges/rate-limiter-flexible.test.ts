@@ -111,6 +111,8 @@ describe.each(STORES)('rate-limiter-flexible %s: its own cases', (_name, newStor
     const limiter = await make({ points: 1, duration: 1, blockDuration: 2 })
     await limiter.consume('a')
     expect((await refused(limiter.consume('a'))).msBeforeNext).toBeGreaterThan(1000)
+    expect((await refused(limiter.consume('b', 2))).msBeforeNext).toBe(2000)
+    expect((await refused(limiter.consume('b'))).msBeforeNext).toBeGreaterThan(1000)
     const blocked = await refused(limiter.consume('a'))
     expect(blocked.msBeforeNext).toBeLessThanOrEqual(2000)
     expect(blocked.consumedPoints).toBe(2)
@@ -254,7 +256,9 @@ describe('rate-limiter-flexible with the bridge', () => {
   test('refuses options of the peer that do nothing here, and says which option does', () => {
     expect(() => make({ storeClient: {} } as never)).toThrow('storeClient: unknown option: store: redisStore(client)')
     expect(() => make({ insuranceLimiter: {} } as never)).toThrow("unavailable: { decide: 'local', share: 0.25 }")
-    expect(() => make({ execEvenly: true } as never)).toThrow('execEvenly: unknown option: delay()')
+    expect(() => make({ execEvenly: true } as never)).toThrow(
+      'execEvenly: expected false, got true: use delay() or queue()',
+    )
     expect(() => make({ points: 1.5 })).toThrow('points: expected a whole number')
     expect(() => make({ duration: 0 })).toThrow(
       'duration: expected seconds of at least 0.001, in whole milliseconds, got 0',
@@ -265,14 +269,15 @@ describe('rate-limiter-flexible with the bridge', () => {
     expect(make({ duration: 2.3 }).msDuration).toBe(2300)
   })
 
-  test('refuses two limiters of one name with different numbers, and other values of wrappers', () => {
+  test('refuses two limiters of one name with different numbers, and evenly executed calls of wrappers', async () => {
     const store = memoryStore()
     make({ store })
     expect(() => make({ store, points: 2 })).toThrow('another bridge of this name has 1 per 1000 ms')
     const limiter = make({})
-    limiter.blockDuration = 0
     limiter.execEvenly = false
-    expect(() => (limiter.blockDuration = 5)).toThrow('blockDuration: expected 0')
+    limiter.blockDuration = 5
+    await limiter.consume('a')
+    expect((await refused(limiter.consume('a'))).msBeforeNext).toBe(5000)
     expect(() => (limiter.execEvenly = true)).toThrow('execEvenly: expected false')
   })
 

@@ -25,6 +25,8 @@ export interface FlexibleOptions extends Omit<BridgeOptions, 'name'> {
   readonly duration: number
   /** Seconds for which a refused key stays refused. @default 0, until there is room */
   readonly blockDuration?: number
+  /** Only `false`: requests are not delayed. @default false */
+  readonly execEvenly?: boolean
   /** Names the counts, as `name` in the other bridges: letters, digits, `_`, `-`, up to 64. @default 'rlflx' */
   readonly keyPrefix?: string
   /**
@@ -41,6 +43,8 @@ export interface ConsumeOptions {
   readonly customDuration?: number
 }
 
+const OWN_OPTIONS = ['points', 'duration', 'blockDuration', 'execEvenly', 'keyPrefix', 'peer', 'maxHits']
+
 /** Why options of the peer are none here. */
 const ABSENT = {
   name: 'keyPrefix, as in rate-limiter-flexible',
@@ -52,8 +56,7 @@ const ABSENT = {
   inMemoryBlockOnConsumed: 'leave it out: refusals are remembered for a second',
   inMemoryBlockDuration: 'leave it out: refusals are remembered for a second',
   blockOnConsumed: 'leave it out: refused hits are not counted',
-  execEvenly: 'delay() or queue() of @sluice/express, koa or fastify',
-  execEvenlyMinDelayMs: 'delay() or queue() of @sluice/express, koa or fastify',
+  execEvenlyMinDelayMs: 'leave it out, as requests are not delayed',
 }
 
 /** A limiter with the methods of rate-limiter-flexible. Refusals reject with a `FlexibleResult`, as there. */
@@ -62,22 +65,32 @@ export class FlexibleLimiter {
   /** Seconds. */
   readonly duration: number
   readonly msDuration: number
-  readonly msBlockDuration: number
   readonly keyPrefix: string
   readonly #hits: Hits
   readonly #ledger: HitLedger
+  #msBlockDuration = 0
   readonly #Result: NonNullable<FlexiblePeer['RateLimiterRes']>
 
   /** @internal */
   constructor(options: FlexibleOptions) {
     const where = 'rate-limiter-flexible'
-    checkOptions(where, options, ['points', 'duration', 'blockDuration', 'keyPrefix', 'peer', 'maxHits'], ABSENT)
-    const { keyPrefix = 'rlflx', points, duration, blockDuration = 0, peer, maxHits = 10_000, ...shared } = options
+    checkOptions(where, options, OWN_OPTIONS, ABSENT)
+    const {
+      keyPrefix = 'rlflx',
+      points,
+      duration,
+      blockDuration,
+      execEvenly,
+      peer,
+      maxHits = 10_000,
+      ...shared
+    } = options
     this.#hits = new Hits(keyPrefix, { ...shared, name: keyPrefix })
     this.points = wholeNumber(where, 'points', points, Number.MIN_SAFE_INTEGER)
     this.msDuration = wholeMs(where, 'duration', duration, 1)
     this.duration = duration
-    this.msBlockDuration = wholeMs(where, 'blockDuration', blockDuration, 0)
+    this.blockDuration = blockDuration
+    this.execEvenly = execEvenly
     this.keyPrefix = keyPrefix
     this.#ledger = new HitLedger(wholeNumber(where, 'maxHits', maxHits, 1))
     this.#Result = peer?.RateLimiterRes ?? FlexibleResult
@@ -88,22 +101,24 @@ export class FlexibleLimiter {
 
   /** Seconds. */
   get blockDuration(): number {
-    return this.msBlockDuration / 1000
+    return this.#msBlockDuration / 1000
   }
 
-  /** Wrappers of the peer set their own value, which has to be the same. */
-  set blockDuration(value: number) {
-    if ((value ?? 0) !== this.blockDuration) {
-      invalidPolicy(this.#hits.where, 'blockDuration', `${this.blockDuration}, as the limiter was made with`, value)
-    }
+  /** A limiter of the peer that it insures sets its own. */
+  set blockDuration(value: number | undefined) {
+    this.#msBlockDuration = wholeMs(this.#hits.where, 'blockDuration', value ?? 0, 0)
+  }
+
+  get msBlockDuration(): number {
+    return this.#msBlockDuration
   }
 
   get execEvenly(): boolean {
     return false
   }
 
-  set execEvenly(value: boolean) {
-    if (value) invalidPolicy(this.#hits.where, 'execEvenly', 'false', value, ABSENT.execEvenly)
+  set execEvenly(value: boolean | undefined) {
+    if (value) invalidPolicy(this.#hits.where, 'execEvenly', 'false', value, 'use delay() or queue() of an adapter')
   }
 
   /** Charges points, or rejects with a `FlexibleResult`, which is no `Error`. */

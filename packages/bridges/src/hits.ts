@@ -59,7 +59,11 @@ export class Hits {
    * @throws SluiceError `INVALID_POLICY` for numbers that no limit can have
    */
   async take(terms: Terms, key: string, cost = 1): Promise<Hit> {
-    return hitOf(await this.#decide(terms, key, cost, 'consume'), terms, cost)
+    const hit = hitOf(await this.#decide(terms, key, cost, 'consume'), terms, cost)
+    const { block } = terms
+    // A cost that never fits is no strike, as no limit has refused it.
+    const isBlocked = block && hit.verdict?.reason === 'impossible' && (await this.limiterFor(terms).strike(key))
+    return isBlocked ? { ...hit, waitMs: block.forMs } : hit
   }
 
   /** The hit that `take` would return, without charging it; `used` are the hits so far. */

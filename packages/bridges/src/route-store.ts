@@ -3,8 +3,8 @@ import { invalidPolicy, wholeNumber } from '@sluice/core/internal'
 import { checkTerms, Hits, type Terms } from './hits.js'
 import { type BridgeOptions, checkOptions } from './options.js'
 
-/** The options of the peer, of the plugin or of a route. */
-export interface RouteStoreInit {
+/** Options of the peer, of the plugin or of a route. */
+interface RouteSettings {
   readonly max?: unknown
   readonly timeWindow?: unknown
   readonly ban?: unknown
@@ -27,11 +27,12 @@ type Callback = (error: Error | null, result?: RouteHits) => void
 export interface RouteStore {
   incr(key: string, callback: Callback, timeWindow: number, max: number): void
   read(key: string, callback: Callback, timeWindow: number, max: number): void
-  child(routeOptions: RouteStoreInit): RouteStore
+  /** The store of a route with limits of its own. */
+  child(routeOptions: object): RouteStore
 }
 
-/** The peer makes the store of its options. */
-export type RouteStoreClass = new (options: RouteStoreInit) => RouteStore
+/** The peer makes the store of its own options. */
+export type RouteStoreClass = new (options: object) => RouteStore
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function routeStores(options: BridgeOptions): RouteStoreClass {
@@ -43,11 +44,11 @@ export function routeStores(options: BridgeOptions): RouteStoreClass {
   const ofRoutes = new Hits(`${name}-routes`, { ...options, store, name: `${name}-routes` })
 
   return class SluiceStore implements RouteStore {
-    readonly #settings: RouteStoreInit
+    readonly #settings: RouteSettings
     readonly #hits: Hits
     readonly #route: string
 
-    constructor(settings: RouteStoreInit, route?: string) {
+    constructor(settings: object, route?: string) {
       this.#hits = route === undefined ? global : ofRoutes
       this.#route = route ?? ''
       this.#settings = settings
@@ -73,13 +74,13 @@ export function routeStores(options: BridgeOptions): RouteStoreClass {
         )
     }
 
-    child(routeOptions: RouteStoreInit): RouteStore {
+    child(routeOptions: object): RouteStore {
       for (const field of IGNORED) {
         const value = (routeOptions as Record<string, unknown>)[field]
         if (value !== undefined)
           invalidPolicy(where, field, 'none in a route, as the store of the plugin counts it', value)
       }
-      const { groupId, routeInfo } = routeOptions
+      const { groupId, routeInfo } = routeOptions as RouteSettings
       return new SluiceStore(routeOptions, routeOf(groupId, routeInfo))
     }
 
@@ -111,6 +112,6 @@ export function routeStores(options: BridgeOptions): RouteStoreClass {
 const IGNORED = ['cache', 'nameSpace', 'redis', 'store'] as const
 
 /** A route before its key. No route with a key equals another one, as JSON ends by itself. */
-function routeOf(groupId: unknown, { method, url }: NonNullable<RouteStoreInit['routeInfo']> = {}): string {
+function routeOf(groupId: unknown, { method, url }: NonNullable<RouteSettings['routeInfo']> = {}): string {
   return JSON.stringify(typeof groupId === 'string' ? [groupId] : [method ?? '', url ?? ''])
 }

@@ -10,7 +10,8 @@ let registered = 0
 
 /** The plugin with our store. The tests turn `Date`, so it is the clock. */
 function withOurStore(app, settings) {
-  const store = settings.store ?? sluiceStore({ name: `own-${registered++}`, store: memoryStore({ clock: () => Date.now() }) })
+  const store =
+    settings.store ?? sluiceStore({ name: `own-${registered++}`, store: memoryStore({ clock: () => Date.now() }) })
   return plugin(app, { ...settings, store })
 }
 // What fastify-plugin puts on a plugin.

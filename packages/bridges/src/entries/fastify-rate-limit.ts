@@ -5,7 +5,7 @@ import type { RouteStoreClass } from '../route-store.js'
 import { routeStores } from '../route-store.js'
 
 export type { BridgeOptions, Rate } from '../options.js'
-export type { RouteHits, RouteStore, RouteStoreClass, RouteStoreInit } from '../route-store.js'
+export type { RouteHits, RouteStore, RouteStoreClass } from '../route-store.js'
 
 /**
  * A class for the option `store` of @fastify/rate-limit.
