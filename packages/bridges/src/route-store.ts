@@ -34,76 +34,83 @@ export interface RouteStore {
 /** The peer makes the store of its own options. */
 export type RouteStoreClass = new (options: object) => RouteStore
 
+const WHERE = 'fastify-rate-limit: store'
+
 /** @throws SluiceError `INVALID_POLICY` */
 export function routeStores(options: BridgeOptions): RouteStoreClass {
-  const where = 'fastify-rate-limit: store'
-  checkOptions(where, options)
+  checkOptions(WHERE, options)
   const { name = 'fastify-rate-limit', store = memoryStore() } = options
-  const global = new Hits(name, { ...options, store })
+  const ofPlugin = new Hits(name, { ...options, name, store })
   // Another name, so that no key of a client equals a route with the key of another.
-  const ofRoutes = new Hits(`${name}-routes`, { ...options, store, name: `${name}-routes` })
-
-  return class SluiceStore implements RouteStore {
-    readonly #settings: RouteSettings
-    readonly #hits: Hits
-    readonly #route: string
-
-    constructor(settings: object, route?: string) {
-      this.#hits = route === undefined ? global : ofRoutes
-      this.#route = route ?? ''
-      this.#settings = settings
-      this.#check()
+  const ofRoutes = new Hits(name, { ...options, name: `${name}-routes`, store })
+  return class SluiceStore extends RouteCounts {
+    constructor(settings: object) {
+      super(settings, ofPlugin, ofRoutes)
     }
+  }
+}
 
-    incr(key: string, callback: Callback, timeWindow: number, max: number): void {
-      const terms = this.#termsFor(max, timeWindow)
-      this.#hits.take(terms, this.#route + key).then((hit) => {
-        const isBanned = hit.verdict?.reason === 'banned'
-        // The peer bans by the number of refused requests, which a log does not count.
-        const current = isBanned && terms.block ? max + terms.block.after : hit.used
-        callback(null, { current, ttl: hit.waitMs ?? timeWindow })
-      }, callback)
+class RouteCounts implements RouteStore {
+  readonly #settings: RouteSettings
+  readonly #hits: Hits
+  readonly #ofRoutes: Hits
+  /** Before each key. */
+  readonly #route: string
+
+  constructor(settings: RouteSettings, hits: Hits, ofRoutes: Hits, route = '') {
+    this.#settings = settings
+    this.#hits = hits
+    this.#ofRoutes = ofRoutes
+    this.#route = route
+    this.#check()
+  }
+
+  incr(key: string, callback: Callback, timeWindow: number, max: number): void {
+    const terms = this.#termsFor(max, timeWindow)
+    this.#hits.take(terms, this.#route + key).then((hit) => {
+      // The peer bans by the number of refused requests, which a log does not count.
+      const isBanned = hit.verdict?.reason === 'banned' && terms.block
+      callback(null, { current: isBanned ? max + isBanned.after : hit.used, ttl: hit.waitMs ?? timeWindow })
+    }, callback)
+  }
+
+  read(key: string, callback: Callback, timeWindow: number, max: number): void {
+    this.#hits
+      .look(this.#termsFor(max, timeWindow), this.#route + key)
+      .then(
+        ({ used, waitMs = timeWindow }) => callback(null, { current: used, ttl: used === 0 ? 0 : waitMs }),
+        callback,
+      )
+  }
+
+  child(routeOptions: object): RouteStore {
+    for (const field of IGNORED) {
+      const value = (routeOptions as Record<string, unknown>)[field]
+      if (value !== undefined)
+        invalidPolicy(WHERE, field, 'none in a route, as the store of the plugin counts it', value)
     }
+    return new RouteCounts(routeOptions, this.#ofRoutes, this.#ofRoutes, routeOf(routeOptions))
+  }
 
-    read(key: string, callback: Callback, timeWindow: number, max: number): void {
-      this.#hits
-        .look(this.#termsFor(max, timeWindow), this.#route + key)
-        .then(
-          ({ used, waitMs = timeWindow }) => callback(null, { current: used, ttl: used === 0 ? 0 : waitMs }),
-          callback,
-        )
+  #check(): void {
+    const { max, timeWindow, exponentialBackoff } = this.#settings
+    if (exponentialBackoff) {
+      const remedy = 'use ban, or the bans of @sluice/fastify, which grow'
+      invalidPolicy(WHERE, 'exponentialBackoff', 'false', exponentialBackoff, remedy)
     }
+    if (typeof timeWindow === 'number') wholeNumber(WHERE, 'timeWindow', timeWindow, 1)
+    if (typeof max === 'number' && typeof timeWindow === 'number')
+      checkTerms(this.#hits, this.#termsFor(max, timeWindow))
+  }
 
-    child(routeOptions: object): RouteStore {
-      for (const field of IGNORED) {
-        const value = (routeOptions as Record<string, unknown>)[field]
-        if (value !== undefined)
-          invalidPolicy(where, field, 'none in a route, as the store of the plugin counts it', value)
-      }
-      const { groupId, routeInfo } = routeOptions as RouteSettings
-      return new SluiceStore(routeOptions, routeOf(groupId, routeInfo))
-    }
-
-    #check(): void {
-      const { max, timeWindow, exponentialBackoff } = this.#settings
-      if (exponentialBackoff) {
-        const remedy = 'use ban, or the bans of @sluice/fastify, which grow'
-        invalidPolicy(where, 'exponentialBackoff', 'false', exponentialBackoff, remedy)
-      }
-      if (typeof timeWindow === 'number') wholeNumber(where, 'timeWindow', timeWindow, 1)
-      if (typeof max === 'number' && typeof timeWindow === 'number')
-        checkTerms(this.#hits, this.#termsFor(max, timeWindow))
-    }
-
-    #termsFor(max: number, timeWindow: number): Terms {
-      const { ban, continueExceeding } = this.#settings
-      return {
-        limit: max,
-        windowMs: timeWindow,
-        chargesRefusals: continueExceeding === true,
-        // The peer admits `ban` refused requests, and bans the next.
-        block: typeof ban === 'number' && ban >= 0 ? { after: ban + 1, forMs: timeWindow } : undefined,
-      }
+  #termsFor(max: number, timeWindow: number): Terms {
+    const { ban, continueExceeding } = this.#settings
+    return {
+      limit: max,
+      windowMs: timeWindow,
+      chargesRefusals: continueExceeding === true,
+      // The peer answers `ban` refused requests by 429, and bans the next.
+      block: typeof ban === 'number' && ban >= 0 ? { after: ban + 1, forMs: timeWindow } : undefined,
     }
   }
 }
@@ -111,7 +118,7 @@ export function routeStores(options: BridgeOptions): RouteStoreClass {
 /** Options of a route that the peer does not read where there is a store. */
 const IGNORED = ['cache', 'nameSpace', 'redis', 'store'] as const
 
-/** A route before its key. No route with a key equals another one, as JSON ends by itself. */
-function routeOf(groupId: unknown, { method, url }: NonNullable<RouteSettings['routeInfo']> = {}): string {
-  return JSON.stringify(typeof groupId === 'string' ? [groupId] : [method ?? '', url ?? ''])
+/** A route, or its group, before a key. None with a key equals another one, as JSON ends by itself. */
+function routeOf({ groupId, routeInfo = {} }: RouteSettings): string {
+  return JSON.stringify(typeof groupId === 'string' ? [groupId] : [routeInfo.method ?? '', routeInfo.url ?? ''])
 }
