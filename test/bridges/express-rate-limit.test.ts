@@ -379,6 +379,15 @@ describe('express-rate-limit 8, by a clock', () => {
   })
 })
 
+test('a window that looks like seconds is that of the peer, in ms, without a warning', async () => {
+  const warn = vi.spyOn(process, 'emitWarning')
+  const store = sluiceStore({ name: freshName() })
+  store.init({ limit: 1, windowMs: 60 })
+  await store.increment('ann')
+  expect(warn.mock.calls).toEqual([])
+  warn.mockRestore()
+})
+
 test('a store that is away is decided for as `unavailable` says', async () => {
   const away: Store = {
     ...(await inMemory()),

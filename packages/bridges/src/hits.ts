@@ -1,4 +1,4 @@
-import { createLimiter, type Limiter, memoryStore, type Store, type Verdict } from '@sluice/core'
+import { type BanOptions, createLimiter, type Limiter, memoryStore, type Store, type Verdict } from '@sluice/core'
 import { invalidPolicy, wholeNumber } from '@sluice/core/internal'
 import type { BridgeOptions } from './options.js'
 
@@ -50,7 +50,7 @@ export class Hits {
     this.#options = options
     this.#store = options.store ?? memoryStore()
     // Checks the name, the store and what to do without it, while the server starts.
-    this.limiterFor({ limit: 1, windowMs: 1 })
+    this.limiterFor({ limit: 1, windowMs: 60_000 })
   }
 
   /**
@@ -98,14 +98,15 @@ export class Hits {
       ...(unavailable && { unavailable }),
       ...(warnings && { warnings }),
     }
-    if (!algorithm) return createLimiter({ ...shared, limit, window: windowMs })
+    // With its unit, as a small number would be taken for seconds, and warned of.
+    if (!algorithm) return createLimiter({ ...shared, limit, window: `${windowMs}ms` })
     return createLimiter({ ...shared, limits: [algorithm({ limit, window: windowMs })] })
   }
 }
 
 /** A block that is always as long: its state need not outlive the strikes. */
-function banOf({ after, forMs }: Block, windowMs: number) {
-  return { after, within: windowMs, for: [forMs], forgetAfter: windowMs }
+function banOf({ after, forMs }: Block, windowMs: number): BanOptions<string> {
+  return { after, within: `${windowMs}ms`, for: [`${forMs}ms`], forgetAfter: `${windowMs}ms` }
 }
 
 function hitOf(verdict: Verdict | undefined, { limit, windowMs }: Terms, cost: number): Hit {
