@@ -114,6 +114,11 @@ test('a log_format with $msec and $request_time tells the start to the milliseco
   expect(records[0]?.field('upstream_addr')).toBeUndefined()
 })
 
+test('a time is whole milliseconds, though its seconds have no exact binary form', () => {
+  const parse = formatOf('$remote_addr $msec "$request"').parser()
+  expect(parse('192.0.2.7 1094598332.363 "GET / HTTP/1.1"')).toMatchObject({ startMs: 1_094_598_332_363 })
+})
+
 test('lists of addresses in a log_format end where the list does', async () => {
   const parse = formatOf('$http_x_forwarded_for $upstream_addr $upstream_status $msec $request_time').parser()
   const record = parse(

@@ -66,7 +66,8 @@ async function scriptsSentTo(server: RedisServer) {
   return {
     sent,
     stop() {
-      monitor.disconnect()
+      // Not by `disconnect`, which would take lines that still arrive for replies.
+      monitor.stream.destroy()
       client.disconnect()
     },
   }

@@ -59,7 +59,7 @@ class JsonLines implements LineReader {
     if (at === undefined) return undefined
     this.#resolutionMs = Math.min(this.#resolutionMs, at.resolutionMs)
     const durationMs = durationOf(duration === undefined ? undefined : valueAt(json, duration), durationUnitMs)
-    const startMs = instant ? Math.floor(at.ms) : startOf(at.ms, durationMs)
+    const startMs = startOf(at.ms, instant ? 0 : durationMs)
     const record = new ParsedLine(startMs, this.#resolutionMs, durationMs, line, this)
     this.#fill(record, json)
     return record

@@ -45,5 +45,6 @@ export class ParsedLine implements LogRecord {
 
 /** The start of a request that ended then, in whole ms. */
 export function startOf(endMs: number, durationMs: number | undefined): number {
-  return Math.floor(endMs - (durationMs ?? 0))
+  // 1094598332.363 seconds in binary are a little less than 1094598332363 ms.
+  return Math.floor(endMs - (durationMs ?? 0) + 0.001)
 }
