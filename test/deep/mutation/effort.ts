@@ -117,23 +117,22 @@ const INDEX_KEY = /\}:\.store:(index|changes)$/
 
 /** The commands that scripts call during `run` to decide, as MONITOR shows them: name, key and the rest. */
 async function calledDuring(redis: MutatedRedis, run: () => Promise<void>): Promise<string[][]> {
-  const monitor = await redis.monitor()
+  const called: string[][] = []
+  let onLast = () => {}
+  const last = new Promise<void>((resolve) => {
+    onLast = resolve
+  })
+  const end = await redis.monitor((command, isOfScript) => {
+    if (isOfScript && !INDEX_KEY.test(command[1] ?? '')) called.push(command)
+    else if (command[0] === 'ECHO') onLast()
+  })
   try {
-    const called: string[][] = []
-    const last = new Promise<void>((resolve) => {
-      monitor.on('monitor', (_at: string, command: string[], source: string) => {
-        if (source === 'lua') {
-          if (!INDEX_KEY.test(command[1] ?? '')) called.push(command)
-        } else if (command[0] === 'ECHO') resolve()
-      })
-    })
     await run()
     await redis.call('ECHO', 'that was all')
     await last
     return called
   } finally {
-    // Not by `disconnect`, which would take lines that still arrive for replies.
-    monitor.stream.destroy()
+    end()
   }
 }
 

@@ -1,4 +1,7 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { createInterface } from 'node:readline'
 import type { RedisClient } from '@sluice/core'
 import { withSections } from '@sluice/lua-optimiser'
 import { Redis } from 'ioredis'
@@ -43,6 +46,7 @@ const nameOf = new Map(namesOf(originals).map((name) => [sha1(scriptOf(originals
  * on the connection, without the store.
  */
 export class MutatedRedis {
+  readonly #url: string
   readonly #own: Redis
   #scripts = originals
   /** The used scripts of `#scripts`. */
@@ -55,6 +59,7 @@ export class MutatedRedis {
   readonly ran = new Set<Name>()
 
   constructor(url: string) {
+    this.#url = url
     this.#own = new Redis<'legacy'>(url, { retryStrategy: () => null, maxRetriesPerRequest: null })
     this.#own.on('error', () => {})
     // Every store on this client adds listeners.
@@ -82,9 +87,21 @@ export class MutatedRedis {
     return this.#own.getBuffer(key)
   }
 
-  /** A connection with the output of MONITOR; the caller ends it. */
-  monitor(): Promise<Redis> {
-    return this.#own.monitor()
+  /**
+   * Calls `onCommand` with each command of scripts and clients, as MONITOR shows it, until the caller ends that. Through a
+   * socket: ioredis mistakes commands that arrive along with the first reply, or after a disconnect, for replies.
+   */
+  async monitor(onCommand: (command: string[], isOfScript: boolean) => void): Promise<() => void> {
+    const { hostname, port } = new URL(this.#url)
+    const socket = connect(Number(port), hostname).setEncoding('latin1')
+    const lines = createInterface({ input: socket })
+    socket.write('MONITOR\r\n')
+    await once(lines, 'line')
+    lines.on('line', (line) => {
+      const [, source, command = ''] = /^\+[\d.]+ \[\d+ (\S+)\] "(.*)"$/.exec(line) ?? []
+      if (source !== undefined) onCommand(command.split('" "'), source === 'lua')
+    })
+    return () => socket.destroy()
   }
 
   async whenReady(): Promise<void> {
