@@ -107,8 +107,9 @@ const USES: Readonly<Record<string, Use>> = {
     limits: [log(REQUESTS)],
     everyMs: STEADY_MS,
     besideABlock: true,
-    // With the block keys of every policy, as the flushed store has no complete index of blocks.
-    most: effort(3.77, 181.8, 7),
+    // With the block keys of every policy, as the flushed store has no complete index of blocks. Every second of real
+    // time, the store looks at the marker of blocks again.
+    most: effort(4, 181.8, 7),
   },
 }
 
