@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { connect } from 'node:net'
-import { createInterface } from 'node:readline'
 import type { RedisClient } from '@sluice/core'
 import { withSections } from '@sluice/lua-optimiser'
 import { Redis } from 'ioredis'
+import { monitor } from '../../support/monitor.js'
 import { type Mutant, type Scripts, scriptsWith } from './mutants.js'
 
 const sha1 = (source: string) => createHash('sha1').update(source).digest('hex')
@@ -87,21 +85,9 @@ export class MutatedRedis {
     return this.#own.getBuffer(key)
   }
 
-  /**
-   * Calls `onCommand` with each command of scripts and clients, as MONITOR shows it, until the caller ends that. Through a
-   * socket: ioredis mistakes commands that arrive along with the first reply, or after a disconnect, for replies.
-   */
-  async monitor(onCommand: (command: string[], isOfScript: boolean) => void): Promise<() => void> {
-    const { hostname, port } = new URL(this.#url)
-    const socket = connect(Number(port), hostname).setEncoding('latin1')
-    const lines = createInterface({ input: socket })
-    socket.write('MONITOR\r\n')
-    await once(lines, 'line')
-    lines.on('line', (line) => {
-      const [, source, command = ''] = /^\+[\d.]+ \[\d+ (\S+)\] "(.*)"$/.exec(line) ?? []
-      if (source !== undefined) onCommand(command.split('" "'), source === 'lua')
-    })
-    return () => socket.destroy()
+  /** Calls `onCommand` with each command of scripts and clients, until the caller ends that. */
+  monitor(onCommand: (command: string[], isOfScript: boolean) => void): Promise<() => void> {
+    return monitor(this.#url, onCommand)
   }
 
   async whenReady(): Promise<void> {

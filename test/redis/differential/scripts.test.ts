@@ -8,6 +8,7 @@ import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
 import { Clock } from '../../contract/store-under-test.js'
 import { ownedIoredis } from '../../support/clients.js'
 import { byEffort } from '../../support/effort.js'
+import { monitor } from '../../support/monitor.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { openStore } from '../../support/stores.js'
 
@@ -50,27 +51,17 @@ function nameOfScript(output: string): string | undefined {
  * stops once an identity is blocked: a decision on a known blocked client reads the index first, and leaves others alone.
  */
 async function scriptsSentTo(server: RedisServer) {
-  // Without the ready check, as ioredis takes the output of MONITOR for its reply.
-  const client = new Redis(server.url, { enableReadyCheck: false })
-  const monitor = await client.monitor()
   const sent = new Set<string>()
   let knowsBlocks = false
-  monitor.on('monitor', (_time: string, [command, text = '']: string[], source: string) => {
-    if (source === 'lua' || command?.toUpperCase() !== 'EVAL') return
+  const stop = await monitor(server.url, ([command, text = ''], isOfScript) => {
+    if (isOfScript || command?.toUpperCase() !== 'EVAL') return
     const name = nameOfScript(text)
     if (name === 'index') knowsBlocks = true
     if (server === beside && knowsBlocks) return
     if (name === undefined) sent.add('decide')
     else if (name.includes('-') && !name.startsWith('index')) sent.add(name)
   })
-  return {
-    sent,
-    stop() {
-      // Not by `disconnect`, which would take lines that still arrive for replies.
-      monitor.stream.destroy()
-      client.disconnect()
-    },
-  }
+  return { sent, stop }
 }
 
 /** The values under the keys of a policy on a server, and their remaining lives. */
