@@ -55,6 +55,19 @@ describe('hits that are taken back', () => {
     expect(await used('ann')).toBe(1)
   })
 
+  test('after a reset, hits beyond the bound are taken back without effect on later ones', async () => {
+    const { ledger, hit, used } = make(2)
+    await hit('ann')
+    await hit('ann')
+    ledger.forget('ann')
+    await hit('ann')
+    await ledger.cancel('ann')
+    await ledger.cancel('ann')
+    expect(await used('ann')).toBe(3)
+    await ledger.cancel('ann')
+    expect(await used('ann')).toBe(2)
+  })
+
   test('an expired hit is passed over for the oldest that still counts', async () => {
     const { ledger, hit, pass, used } = make(100)
     await hit('ann')
@@ -88,7 +101,7 @@ describe('hits that are taken back', () => {
     expect(await used('bob')).toBe(0)
   })
 
-  test('a hit that refuses nothing is refunded in part, once', async () => {
+  test('a hit of several units is refunded in part, once', async () => {
     const { ledger, hit, used } = make(100)
     await hit('ann', 3)
     await ledger.refund('ann', 2)

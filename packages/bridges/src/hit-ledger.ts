@@ -12,7 +12,7 @@ interface Charged {
 interface KeyHits {
   /** Oldest first. */
   readonly charged: Charged[]
-  /** Hits that hold nothing: refused ones, and those that a reset has forgotten. */
+  /** Hits without a charge to refund: refused ones, those that a reset has forgotten, and those beyond the bound. */
   uncharged: number
   /** When the last of those has expired. */
   unchargedUntil: number
@@ -28,7 +28,8 @@ interface KeyHits {
  * Which hit is meant is unknown. Taking back the *oldest* charged one frees the least room: it would have expired first. A hit
  * that holds nothing comes before it, since the call may mean that one. The limit is therefore never exceeded, whatever is meant.
  *
- * Bounded: beyond `max`, the hits of further keys are not noted. Their next hits, within a window of that, are not refunded.
+ * Bounded: beyond `max`, a hit of a known key counts as one without a charge, and further keys are not noted: their next hits,
+ * within a window of that, are not refunded.
  */
 export class HitLedger {
   readonly #max: number
@@ -54,14 +55,13 @@ export class HitLedger {
     const until = now + windowMs
     const hits = this.#keys.get(key) ?? this.#newKey(until)
     if (!hits) return
-    if (!allowed || !verdict || verdict.cost === 0) {
-      hits.uncharged = hits.unchargedUntil > now ? hits.uncharged + 1 : 1
-      hits.unchargedUntil = until
-    } else if (this.#size < this.#max) {
+    if (allowed && verdict && verdict.cost > 0 && this.#size < this.#max) {
       hits.charged.push({ verdict, cost: verdict.cost, until })
       this.#size++
+    } else {
+      hits.uncharged = hits.unchargedUntil > now ? hits.uncharged + 1 : 1
+      hits.unchargedUntil = until
     }
-    // A charged hit beyond the bound: an older one is refunded in its place.
     hits.until = Math.max(hits.until, until)
     this.#keys.delete(key)
     this.#keys.set(key, hits)
