@@ -115,6 +115,8 @@ async function inWorld(world: World, run: () => Promise<void>): Promise<void> {
   } finally {
     for (const { clock, now } of clocks) clock.now = now
     await world.close()
+    // Within one turn of the event loop, nothing that a WeakRef has met is collected.
+    await new Promise((resolve) => setImmediate(resolve))
   }
 }
 
