@@ -1,5 +1,6 @@
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import { type Cell, CONSUME, PEEK, type Plan, STRIDE, type StoreRequest, type StoreResult } from '../store/store.js'
+import { dropOldest } from '../util/drop-oldest.js'
 
 /** Maximum of states remembered, for all limiters on a store. */
 const MAX_STATES = 10_000
@@ -59,10 +60,7 @@ export class LastKnown {
       const [remaining, resetMs] = [values[from] as number, values[from + 2] as number]
       this.#known.set(key, { at: this.#isStores ? now : this.#clock(), remaining, capacity, resetMs })
     }
-    for (const key of this.#known.keys()) {
-      if (this.#known.size <= MAX_STATES) break
-      this.#known.delete(key)
-    }
+    dropOldest(this.#known, MAX_STATES)
   }
 
   forget(plan: Plan, identities: readonly string[]): void {

@@ -1,5 +1,6 @@
 import type { DecisionEvent } from '../limiter/events.js'
 import type { Identity } from '../store/identity.js'
+import { dropOldest } from '../util/drop-oldest.js'
 import { plainText } from './key-text.js'
 
 /** Refusals remembered. Beyond that, the oldest are forgotten, and may be written again. */
@@ -28,8 +29,8 @@ export class FirstRefusals {
   written(id: string, event: DecisionEvent): void {
     // Moves it to the end of the order.
     this.#until.delete(id)
-    if (this.#until.size >= MAX_REFUSALS) this.#until.delete(this.#until.keys().next().value as string)
     this.#until.set(id, performance.now() + windowOf(event))
+    dropOldest(this.#until, MAX_REFUSALS)
   }
 }
 

@@ -11,6 +11,8 @@ export interface ReadablePlan extends Plan {
   readonly hasPermits: boolean
   /** Whether it is one limit, which is no queueing one and spreads no times: nearly every plan. */
   readonly isSimple: boolean
+  /** Whether decisions at a cost of 1 need nothing but that cost: no bytes, reserves, permits or strikes. */
+  readonly isPlain: boolean
   /** Costs of 1 for every cell: nearly every request's. */
   readonly ones: readonly number[]
   /** Which cell each limit of `resolved` is counted in. */
@@ -24,23 +26,27 @@ export interface ReadablePlan extends Plan {
 }
 
 /** Properties that follow from the rest of a plan. */
-type Derived = 'identities' | 'reports' | 'positions' | 'hasPermits' | 'isSimple' | 'ones'
+type Derived = 'identities' | 'reports' | 'positions' | 'hasPermits' | 'isSimple' | 'isPlain' | 'ones'
 
 /** `byteUnits` and `reserves` may be given for every cell, also where none counts bytes or reserves units. */
 export function readablePlan(own: Omit<ReadablePlan, Derived>): ReadablePlan {
   const { cells, starts, resolved, sharesTurns, byteUnits, reserves } = own
   const inResult = cells.flatMap(({ limits }) => limits)
   const [first] = resolved
+  const hasPermits = cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits)
+  const ofBytes = byteUnits?.some((unit) => unit !== undefined) ? byteUnits : undefined
+  const reserving = reserves?.some((steps) => steps.length > 0) ? reserves : undefined
   return Object.freeze({
     ...own,
     identities: starts.length,
     reports: resolved.length,
     positions: resolved.map((limit) => inResult.indexOf(limit)),
     isSimple: resolved.length === 1 && !first?.queue && first?.spreadMs === undefined && !sharesTurns,
-    hasPermits: cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
+    isPlain: !hasPermits && !ofBytes && !reserving && !own.ban,
+    hasPermits,
     ones: cells.map(() => 1),
-    byteUnits: byteUnits?.some((unit) => unit !== undefined) ? byteUnits : undefined,
-    reserves: reserves?.some((steps) => steps.length > 0) ? reserves : undefined,
+    byteUnits: ofBytes,
+    reserves: reserving,
   })
 }
 

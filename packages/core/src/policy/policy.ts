@@ -278,7 +278,19 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     knownPriority?: number,
   ): Resolved<Subject> | Promise<Resolved<Subject>> {
     const isKnown = knownIdentities !== undefined || knownPlan !== undefined || knownPriority !== undefined
-    if (this.isPlain && !isKnown) return this.#resolvePlainly(subject, context)
+    return this.isPlain && !isKnown
+      ? this.#resolvePlainly(subject, context)
+      : this.#resolveInFull(subject, context, knownIdentities, knownPlan, knownPriority)
+  }
+
+  /** A separate method, as V8 inlines only small ones, and nearly every request is resolved plainly. */
+  #resolveInFull(
+    subject: Subject,
+    context: HttpContext<Subject>,
+    knownIdentities: readonly string[] | undefined,
+    knownPlan: ReadablePlan | Promise<ReadablePlan> | undefined,
+    knownPriority: number | undefined,
+  ): Resolved<Subject> | Promise<Resolved<Subject>> {
     let identities: readonly string[] | Promise<readonly string[]> | undefined = knownIdentities
     let plan = knownPlan
     let priority: number | Promise<number>

@@ -62,6 +62,10 @@ export class Subjects<Subject> {
         ? own.then((policy) => policy.resolve(subject, NO_CONTEXT, undefined, undefined, priority))
         : own.resolve(subject, NO_CONTEXT, undefined, undefined, priority)
     }
+    return this.#resolveGiven(subject, tier, priority)
+  }
+
+  #resolveGiven(subject: Subject, tier?: string, priority?: number): Later<Resolved<Subject>> {
     const policy = this.#policyOfIdentity(subject, tier)
     const keys = this.#keysIn(policy, subject)
     const own = ownSubject(subject, keys, this.#areTexts)

@@ -101,12 +101,13 @@ function optionsOf(given: RedisStoreOptions) {
 function addLayers(layers: Layer[], base: ReturnType<typeof withBlocks>, strikes: Strikes, options: StoreOptions) {
   const strikeAfter = strikes.after.bind(strikes)
   const waiters = new KnownWaiters(base)
+  const observers: (Layer & Required<Pick<Layer, 'onResult'>>)[] = []
   const batches = new Batches({
     ...base,
     waiters,
     batch: options.batch,
     onResult: (request, result, slot, sentAt) => {
-      for (const layer of layers) layer.onResult?.(request, result, slot, sentAt)
+      for (const layer of observers) layer.onResult(request, result, slot, sentAt)
     },
   })
   const slots = new Slots({ ...base, waiters, strikeAfter }, batches)
@@ -118,6 +119,7 @@ function addLayers(layers: Layer[], base: ReturnType<typeof withBlocks>, strikes
     relaxed,
   )
   layers.push(known, relaxed, leases, ...(denyCache ? [denyCache] : []), slots, batches)
+  observers.push(...(layers.filter((layer) => layer.onResult !== undefined) as typeof observers))
   return { known, relaxed, batches, waiters }
 }
 

@@ -127,14 +127,17 @@ export class BatchRuns {
     const { onResult, crossSlots } = this.#options
     const elsewhere: Pending[] = []
     const struck: Pending[] = []
-    for (const [i, pending] of [...groups.values()].flat().entries()) {
-      const { request } = pending
-      const result = read[i]
-      if (!result) elsewhere.push(pending)
-      else if (strikesApart && request.strike !== undefined && !result.allowed && !result.block) struck.push(pending)
-      else {
-        onResult(request, result, pending.slot, sentAt)
-        pending.resolve(result)
+    let i = 0
+    for (const group of groups.values()) {
+      for (const pending of group) {
+        const { request } = pending
+        const result = read[i++]
+        if (!result) elsewhere.push(pending)
+        else if (strikesApart && request.strike !== undefined && !result.allowed && !result.block) struck.push(pending)
+        else {
+          onResult(request, result, pending.slot, sentAt)
+          pending.resolve(result)
+        }
       }
     }
     if (node !== undefined) crossSlots?.note(node, elsewhere.length < entries.length)

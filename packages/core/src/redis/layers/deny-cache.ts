@@ -232,6 +232,7 @@ export class DenyCache implements Layer {
   }
 
   #changed(plan: Plan, identities: readonly string[]): void {
+    if (this.#marks.size === 0 && this.#young.size === 0 && this.#old.size === 0) return
     for (const identity of identities) {
       const mark = this.#marks.get(identity)
       if (mark) mark.changes++
