@@ -48,6 +48,7 @@ export const SIDEBAR = [
       page('Responses and headers', '/responses-and-headers'),
       page('Login protection', '/login-protection'),
       page('API plans and costs', '/api-plans'),
+      page('Units', '/units'),
       page('Queues and shaping', '/queues-and-shaping'),
       page('Bans', '/bans'),
       page('Blocks', '/blocks'),

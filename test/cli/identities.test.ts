@@ -253,7 +253,7 @@ policies:
     const calls = createLimiter({ name: 'calls', store, limits: [perMinute(5), concurrency({ limit: 2 })] })
     for (const key of ['ann', 'bob']) {
       await mail.consume(key, { cost: 3 })
-      await calls.consume(key, { cost: 2 })
+      await calls.consume(key, { cost: { requests: 5, 'concurrent-requests': 2 } })
     }
     const unconfirmed = await command('reset', 'key=ann')
     expect(unconfirmed.code).toBe(2)
@@ -262,7 +262,7 @@ policies:
     expect((await mail.peek('ann')).remaining).toBe(6)
     expect((await calls.peek('ann')).remaining).toBe(0)
     expect((await command('reset', 'key=ann', '--yes', '--json')).code).toBe(0)
-    expect((await calls.peek('ann')).remaining).toBe(2)
+    expect((await calls.peek('ann')).remaining).toBe(5)
     expect((await mail.peek('bob')).remaining).toBe(3)
     expect(await command('reset', 'key=ann', '--yes')).toEqual({
       code: 1,

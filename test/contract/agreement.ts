@@ -1,10 +1,26 @@
-import { createLimiter, keyed, type Store, type Verdict } from '@sluice/core'
+import { keyed, type Store, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Oracle, type Receipt } from '../support/oracle/oracle.js'
+import { createLimiter } from './create-limiter.js'
 import { limitOf } from './limit-of.js'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 import { ALGORITHMS, always, anySpec, fieldsOf, play, specAndTrace, traceFor } from './traces.js'
+
+const UNITS = ['tokens', 'cents', 'Queries-2']
+const anyUnit = fc.constantFrom('requests', 'requests', ...UNITS)
+/** Amounts of some units; one that is not there is not named. */
+const namedUnits = fc.dictionary(fc.constantFrom('requests', 'concurrent-requests', ...UNITS), fc.nat({ max: 9 }))
+
+/** A cost of so many units each, or of the named ones that limits count. */
+function costIn(
+  units: readonly string[],
+  cost: number,
+  named: Record<string, number> | null | undefined,
+): Record<string, number> {
+  const all = named ?? Object.fromEntries(units.map((unit) => [unit, cost]))
+  return Object.fromEntries(Object.entries(all).filter(([unit]) => units.includes(unit)))
+}
 
 /** Every verdict equals the oracle's, on traces of any shape. */
 export function agreementContract(under: StoreUnderTest): void {
@@ -60,33 +76,41 @@ export function agreementContract(under: StoreUnderTest): void {
     for (const onDeny of ['none', 'charge'] as const) {
       test(`the store and the oracle agree on several limits over several keys, ${onDeny === 'none' ? 'all or none' : 'refusals charged'}`, () => {
         const input = fc
-          .array(fc.record({ spec: anySpec, shared: fc.boolean() }), { minLength: 2, maxLength: 4 })
+          .array(fc.record({ spec: anySpec, shared: fc.boolean(), unit: anyUnit }), { minLength: 2, maxLength: 8 })
           .chain((limits) =>
             fc.record({
               limits: fc.constant(limits),
               trace: traceFor(limits.map(({ spec }) => spec)),
               users: fc.array(fc.constantFrom('ann', 'bob'), { minLength: 24, maxLength: 24 }),
+              named: fc.array(fc.option(namedUnits), { minLength: 24, maxLength: 24 }),
             }),
           )
-        return always(under, input, async ({ limits, trace, users }) => {
+        return always(under, input, async ({ limits, trace, users, named }) => {
+          const units = limits.map(({ spec, unit }) =>
+            spec.algorithm === 'concurrency' ? 'concurrent-requests' : unit,
+          )
           const run = freshKey()
           // Limits with one key function share one log.
           const everyone = keyed<string>('run', () => run)
           const limiter = createLimiter<string>({
             // A refusal from the deny cache reports other limits as they were, up to a second earlier.
             store: uncached,
-            limits: limits.map(({ spec, shared }) => limitOf<string>(spec, shared ? everyone : undefined)),
+            limits: limits.map(({ spec, shared, unit }) =>
+              limitOf<string>(spec, shared ? everyone : undefined, undefined, unit),
+            ),
             onDeny,
           })
           const oracle = new Oracle(
             limits.map(({ spec }) => spec),
             onDeny,
+            units,
           )
           await play(clock, trace, async (cost, step) => {
             const user = `${run}/${users[step]}`
-            const verdict = await limiter.consume(user, { cost })
+            const given = costIn(units, cost, named[step])
+            const verdict = await limiter.consume(user, { cost: given })
             const keys = limits.map(({ shared }) => (shared ? run : user))
-            const { receipt: _, ...expected } = oracle.consume(clock.now, cost, keys)
+            const { receipt: _, ...expected } = oracle.consume(clock.now, given, keys)
             expect(fieldsOf(verdict)).toEqual(expected)
             return verdict
           })

@@ -1,6 +1,5 @@
 import {
   concurrency,
-  createLimiter,
   fixedWindow,
   gcra,
   type Limit,
@@ -11,6 +10,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@sluice/core'
+import { createLimiter } from './create-limiter.js'
 
 /** Limits of one policy by an amount. Versions of a document may differ in the amount and still share counts. */
 export type LimitsOf = (amount: number) => readonly Limit[]

@@ -1,18 +1,9 @@
-import {
-  createLimiter,
-  fixedWindow,
-  gcra,
-  perDay,
-  perHour,
-  perMinute,
-  perSecond,
-  type Store,
-  slidingWindow,
-} from '@sluice/core'
+import { fixedWindow, gcra, perDay, perHour, perMinute, perSecond, type Store, slidingWindow } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { byEffort } from '../support/effort.js'
 import type { LimitSpec } from '../support/oracle/spec.js'
+import { createLimiter } from './create-limiter.js'
 import { limitOf } from './limit-of.js'
 import { refusalsInWindows } from './refusals-in-windows.js'
 import { spreadTimes } from './spread.js'

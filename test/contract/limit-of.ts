@@ -12,11 +12,16 @@ import {
 } from '@sluice/core'
 import type { LimitSpec } from '../support/oracle/spec.js'
 
-/** The limit that a user would write for an oracle's `spec`, optionally with a key or a lease of its own. */
-export function limitOf<Subject>(spec: LimitSpec, key?: KeyFunction<Subject>, lease?: LeaseOptions): Limit<Subject> {
+/** The limit that a user would write for an oracle's `spec`, optionally with a key, a lease or a unit of its own. */
+export function limitOf<Subject>(
+  spec: LimitSpec,
+  key?: KeyFunction<Subject>,
+  lease?: LeaseOptions,
+  unit = 'requests',
+): Limit<Subject> {
   const { limit, window } = spec
   const common = key ? { key } : {}
-  const own = lease ? { ...common, lease } : common
+  const own = { ...common, unit, ...(lease && { lease }) }
   switch (spec.algorithm) {
     case 'slidingLog':
       return slidingLog({ limit, window, ...own })

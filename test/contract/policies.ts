@@ -61,6 +61,16 @@ export const POLICIES: Record<string, readonly Limit<string>[]> = {
     slidingWindow({ limit: 40, window: '10s', segments: 2 }),
     concurrency({ limit: 6, ttl: '3s', reserve: 1 }),
   ],
+  units: [
+    slidingLog({ limit: 6, window: '5s' }),
+    slidingLog({ limit: 9, window: '5s', unit: 'tokens' }),
+    slidingLog({ limit: 30, window: '20s', unit: 'tokens', reserve: 3 }),
+    gcra({ limit: 8, window: '4s', unit: 'tokens', burst: 6 }),
+    fixedWindow({ limit: 12, window: '10s', unit: 'cents' }),
+    fixedWindow({ limit: 12, window: '10s' }),
+    slidingWindow({ limit: 20, window: '6s', unit: 'cents', segments: 3, edge: 'strict' }),
+    concurrency({ limit: 5, ttl: '2s' }),
+  ],
   bodies: [
     slidingLog({ limit: 6, window: '5s' }),
     gcra({ limit: 50, window: '10s', unit: 'content-bytes', reserve: 5 }),

@@ -142,12 +142,12 @@ test('the compiler rejects wrong options', () => {
     () => express.rateLimit({ limit: 1, window: '1s', key: async () => ({ id: 'k' }) }),
     // @ts-expect-error a promised limit in words
     () => express.rateLimit({ limit: async () => 'one', window: '1s' }),
-    // @ts-expect-error an exact log would keep an entry per byte
-    () => express.slidingLog({ limit: 1, window: '1s', unit: 'content-bytes' }),
     // @ts-expect-error permits are their own unit
     () => express.concurrency({ limit: 1, unit: 'content-bytes' }),
-    // @ts-expect-error no such unit
-    () => express.gcra({ limit: 1, window: '1s', unit: 'bytes' }),
+    // @ts-expect-error a unit of a wrong kind
+    () => express.gcra({ limit: 1, window: '1s', unit: 1 }),
+    // @ts-expect-error a cost in words
+    () => express.rateLimit({ limit: 1, window: '1s', cost: { tokens: 'many' } }),
     // @ts-expect-error a promised count
     () => express.rateLimit({ limit: 1, window: '1s', count: async () => true }),
     // @ts-expect-error a count of words

@@ -1,4 +1,4 @@
-import { concurrency, createLimiter, memoryStore } from '@sluice/core'
+import { concurrency, createLimiter, gcra, memoryStore, slidingLog } from '@sluice/core'
 import { type SluiceMetrics, sluiceMetrics } from '@sluice/prometheus'
 import { AggregatorRegistry, Counter, Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -31,6 +31,19 @@ test('Prometheus counts requests by policy, outcome, refusing limit and source',
       `sluice_requests_total{limit="${limit}",outcome="${outcome}",policy="${name}",reported="false",source="store"}`,
     )
   expect({ admitted: of('admitted', ''), limited: of('limited', name) }).toEqual({ admitted: 4, limited: 6 })
+})
+
+test('units of your own are counted as charged and refunded', async () => {
+  const name = newName()
+  const limits = [gcra({ unit: 'tokens', limit: 100, window: '1h' }), slidingLog({ limit: 9, window: '1h' })]
+  const limiter = createLimiter({ name, limits })
+  const verdict = await limiter.consume('ann', { cost: { tokens: 30 } })
+  await limiter.consume('ann', { cost: { tokens: 20 } })
+  await limiter.consume('ann', { cost: { tokens: 90 } })
+  await limiter.refund('ann', verdict)
+  const series = await seriesOf(register)
+  const of = (outcome: string) => sumOf(series, 'sluice_units_total', { policy: name, unit: 'tokens', outcome })
+  expect([of('charged'), of('refunded')]).toEqual([50, 30])
 })
 
 test('counts grow from scrape to scrape, and a peek does not count', async () => {

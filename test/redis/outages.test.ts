@@ -190,7 +190,7 @@ describe.each(oneOfEach(singleClients))('%s', (kind) => {
     ]
     open.push(() => stores[1]?.close())
     await decided(leaving.consume('k'))
-    const freed = await decided(leaving.consume('k', { cost: 2 }))
+    const freed = await decided(leaving.consume('k', { cost: { 'concurrent-requests': 2 } }))
     await decided(staying.consume('k'))
     await leaving.release(freed)
     expect((await staying.peek('k')).remaining).toBe(2)

@@ -43,7 +43,7 @@ describe.each(Object.entries(kinds))('on %s', (_, { make, servers }) => {
 
   test('waiters for permits of many keys look for them together, and receive permits that other processes release', async () => {
     const [here, there] = limiters('many') as [ReturnType<typeof createLimiter>, ReturnType<typeof createLimiter>]
-    const held = await Promise.all(KEYS.map((key) => there.consume(key, { cost: 2 })))
+    const held = await Promise.all(KEYS.map((key) => there.consume(key, { cost: { 'concurrent-requests': 2 } })))
     const waiting = KEYS.map((key) => here.acquire(key))
     let before = 0
     await until('all waiters look together', async () => {
@@ -65,7 +65,7 @@ describe.each(Object.entries(kinds))('on %s', (_, { make, servers }) => {
     const [here, there] = limiters('cost') as [ReturnType<typeof createLimiter>, ReturnType<typeof createLimiter>]
     const [one, two] = [await there.consume('k'), await there.consume('k')]
     let isOver = false
-    const waiting = here.acquire('k', { cost: 2 }).then((verdict) => {
+    const waiting = here.acquire('k', { cost: { 'concurrent-requests': 2 } }).then((verdict) => {
       isOver = true
       return verdict
     })
@@ -78,7 +78,7 @@ describe.each(Object.entries(kinds))('on %s', (_, { make, servers }) => {
 
   test('a client that is blocked while it waits is refused within seconds', async () => {
     const [here, there] = limiters('blocked') as [ReturnType<typeof createLimiter>, ReturnType<typeof createLimiter>]
-    await there.consume('k', { cost: 2 })
+    await there.consume('k', { cost: { 'concurrent-requests': 2 } })
     const waiting = here.acquire('k', { maxWait: '60s' })
     const refused = expect(waiting).rejects.toMatchObject({ code: 'WAIT_EXCEEDED' })
     await new Promise((resolve) => setTimeout(resolve, 200))

@@ -69,8 +69,7 @@ async function usePermits(store: RedisStore, key: string): Promise<void> {
   await limiter.renew(held)
   await new Promise((resolve) => setTimeout(resolve, 50))
   // The first permit has lapsed and is removed.
-  await decided(limiter.consume(key, { cost: 2 }))
-  await decided(limiter.consume(key, { cost: 3 }))
+  for (const permits of [2, 3]) await decided(limiter.consume(key, { cost: { 'concurrent-requests': permits } }))
   await limiter.release(held)
   await limiter.reset(key)
 }

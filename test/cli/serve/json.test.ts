@@ -95,6 +95,29 @@ test('a key or tier that the command line does not name gets 400', async () => {
   expect(await detail({ tiers: { plan: 'paid' } })).toContain('tiers: "plan": unknown name (expected none')
 })
 
+test('a request can have a cost by unit, and each limit takes its own', async () => {
+  const text = documentOf(
+    'chat: { limits: [{ limit: 3, window: 1m, name: a }, { algorithm: gcra, unit: tokens, limit: 99, window: 1m, name: b }] }',
+  )
+  const decider = await serving(json(text))
+  const limits = async (cost: unknown) =>
+    (await decide(decider, { ...ANN, cost })).json.limits?.map(({ remaining }: { remaining: number }) => remaining)
+  expect(await limits({ tokens: 60 })).toEqual([2, 39])
+  expect(await limits({ tokens: 40 })).toEqual([2, 39])
+  expect(await limits({ requests: 2, tokens: 0 })).toEqual([0, 39])
+  for (const [cost, detail] of [
+    [{ token: 5 }, 'cost: expected units that limits count, "requests" or "tokens", got "token"'],
+    [{ tokens: 0.5 }, 'cost.tokens: expected a whole number from 0 to 1000000000'],
+    [{ tokens: '5' }, 'cost.tokens: expected a whole number from 0 to 1000000000'],
+    [[5], 'cost: expected an object'],
+    [null, 'cost: expected an object'],
+  ] as const) {
+    const { status, json: body } = await decide(decider, { ...ANN, cost })
+    expect([status, body.status]).toContain(400)
+    expect(JSON.stringify(body).replaceAll('\\', '')).toContain(detail)
+  }
+})
+
 test('a request can have any cost, including 0', async () => {
   const decider = await serving(json(THREE))
   expect((await decide(decider, { ...ANN, cost: 3 })).json.allowed).toBe(true)

@@ -1,4 +1,5 @@
-import { concurrency, createLimiter, fixedWindow, gcra, type Limit, slidingLog } from '@sluice/core'
+import { concurrency, fixedWindow, gcra, type Limit, slidingLog } from '@sluice/core'
+import { createLimiter } from '../../contract/create-limiter.js'
 import { MIDNIGHT } from '../../contract/store-under-test.js'
 import { algorithms } from '../../support/algorithms.js'
 import type { Check } from './check.js'

@@ -1,6 +1,5 @@
 import {
   concurrency,
-  createLimiter,
   fixedWindow,
   gcra,
   type Limit,
@@ -10,6 +9,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@sluice/core'
+import { createLimiter } from '../../contract/create-limiter.js'
 import { randomFrom } from '../../contract/policies.js'
 import type { Check } from './check.js'
 

@@ -1,4 +1,5 @@
-import { createLimiter, type Limiter, type LimiterOptions, memoryStore, type Store, type Verdict } from '@sluice/core'
+import { type Limiter, type LimiterOptions, memoryStore, type Store, type Verdict } from '@sluice/core'
+import { createLimiter } from '../../contract/create-limiter.js'
 import { Clock } from '../../contract/store-under-test.js'
 
 export type Policy = Omit<LimiterOptions<string>, 'store'>

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { concurrency, createLimiter, fixedWindow } from '@sluice/core'
+import { concurrency, fixedWindow } from '@sluice/core'
+import { createLimiter } from '../../contract/create-limiter.js'
 import { algorithms } from '../../support/algorithms.js'
 import type { Check, Venue } from './check.js'
 

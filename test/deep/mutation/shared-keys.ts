@@ -1,13 +1,5 @@
-import {
-  createLimiter,
-  fixedWindow,
-  gcra,
-  keyed,
-  type Limit,
-  type Limiter,
-  slidingWindow,
-  type Verdict,
-} from '@sluice/core'
+import { fixedWindow, gcra, keyed, type Limit, type Limiter, slidingWindow, type Verdict } from '@sluice/core'
+import { createLimiter } from '../../contract/create-limiter.js'
 import type { Check } from './check.js'
 import { replay } from './replay.js'
 import { Recorder, type Scenario } from './scenario.js'

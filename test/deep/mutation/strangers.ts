@@ -1,4 +1,4 @@
-import { createLimiter } from '@sluice/core'
+import { createLimiter } from '../../contract/create-limiter.js'
 import { algorithms } from '../../support/algorithms.js'
 import type { Check } from './check.js'
 import type { MutatedRedis } from './mutated-redis.js'

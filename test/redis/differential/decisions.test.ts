@@ -1,5 +1,6 @@
-import { fixedWindow, gcra, memoryStore, redisStore, type Verdict } from '@sluice/core'
+import { fixedWindow, gcra, type Limit, memoryStore, redisStore, type Units, type Verdict } from '@sluice/core'
 import { expect, test } from 'vitest'
+import { ofEachUnit } from '../../contract/create-limiter.js'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
 import { Clock } from '../../contract/store-under-test.js'
 import { byEffort } from '../../support/effort.js'
@@ -22,6 +23,13 @@ const ALL = {
   ],
 }
 
+/** Units in number, or by name with some that are not named. */
+function costIn(limits: readonly Limit<string>[], random: (below: number) => number): number | Units {
+  const all = ofEachUnit(limits, random(4))
+  if (typeof all === 'number' || random(4) === 0) return typeof all === 'number' ? all : random(4)
+  return Object.fromEntries(Object.entries(all).flatMap(([unit]) => (random(4) === 0 ? [] : [[unit, random(4)]])))
+}
+
 interface Admitted {
   readonly key: string
   readonly inMemory: Verdict
@@ -40,7 +48,8 @@ for (const onDeny of ['none', 'charge'] as const) {
         const random = randomFrom(SEED)
         const stores = [
           memoryStore({ clock: clock.read }),
-          insist(redisStore(client, { clock: clock.read, timeout: 5000 })),
+          // A repeated refusal of a larger cost in units may name another wait.
+          insist(redisStore(client, { clock: clock.read, timeout: 5000, denyCache: name !== 'units' })),
         ]
         const policy = `${name}-${onDeny}-${stepsBack}`
         const [memory, redis] = stores.map((store) => makeLimiter({ name: policy, store, limits, onDeny })) as [
@@ -64,7 +73,7 @@ for (const onDeny of ['none', 'charge'] as const) {
           const ofResponse = name === 'responses' && what >= 35 && what < 55 ? pair : undefined
           const key = ofResponse?.key ?? `key-${random(3)}`
           const bytes = random(3) * random(9)
-          const options = { cost: random(4), bytes, responseBytes: bytes, priority: random(3) }
+          const options = { cost: costIn(limits, random), bytes, responseBytes: bytes, priority: random(3) }
           const sent = 1 + random(30)
           const results = await both<unknown>(({ limiter, engine }, verdictOf) => {
             if (pair && what < 15) return limiter.refund(pair.key, verdictOf(pair))

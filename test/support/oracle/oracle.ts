@@ -51,18 +51,50 @@ export interface Expected {
 /** A charge in each limit's list, to find it again for a release or renewal. */
 export type Receipt = readonly { readonly list: Charge[]; readonly charge: Charge }[]
 
+const REQUESTS = 'requests'
+const PERMITS = 'concurrent-requests'
+
 /** A policy by definition: slow, and simple enough to be trusted. */
 export class Oracle {
   readonly #limits: readonly { spec: LimitSpec; room: Room; lists: Map<string, Charge[]> }[]
   readonly #chargesRefusals: boolean
+  readonly #units: readonly string[]
 
-  constructor(specs: readonly LimitSpec[], onDeny: 'none' | 'charge' = 'none') {
+  /** `units`: the unit of each limit. @default requests, and permits for `concurrency` */
+  constructor(specs: readonly LimitSpec[], onDeny: 'none' | 'charge' = 'none', units?: readonly string[]) {
     this.#limits = specs.map((spec) => ({ spec, room: roomOf(spec), lists: new Map() }))
     this.#chargesRefusals = onDeny === 'charge'
+    this.#units = units ?? specs.map(({ algorithm }) => (algorithm === 'concurrency' ? PERMITS : REQUESTS))
   }
 
-  /** `keys`: the key of each limit. The receipt is for `release` and `renew`. */
-  consume(now: number, cost: number, keys: readonly string[]): Expected & { receipt: Receipt } {
+  /** What a request takes from each limit, and the room that it needs there. */
+  #needsOf(cost: number | Readonly<Record<string, number>>): readonly { cost: number; need: number }[] {
+    return this.#units.map((unit) => {
+      const named = typeof cost === 'number' ? cost : cost[unit]
+      if (named !== undefined) return { cost: named, need: named }
+      return unit === REQUESTS || unit === PERMITS ? { cost: 1, need: 1 } : { cost: 0, need: 1 }
+    })
+  }
+
+  /** The limit that stands for all: of requests with the fewest left, else the one with the smallest share left. */
+  #remaining(limits: readonly { remaining: number }[]): number {
+    const ofRequests = limits.filter((_, i) => this.#units[i] === REQUESTS)
+    if (ofRequests.length > 0) return Math.min(...ofRequests.map(({ remaining }) => remaining))
+    const shares = limits.map(
+      ({ remaining }, i) => remaining / Math.max(1, capacityOf(this.#limits[i]?.spec as LimitSpec)),
+    )
+    return limits[shares.indexOf(Math.min(...shares))]?.remaining as number
+  }
+
+  /**
+   * `keys`: the key of each limit. `given`: a number is the cost of every unit. The receipt is for `release` and `renew`.
+   */
+  consume(
+    now: number,
+    given: number | Readonly<Record<string, number>>,
+    keys: readonly string[],
+  ): Expected & { receipt: Receipt } {
+    const needs = this.#needsOf(given)
     const lists = this.#limits.map(({ lists }, i) => {
       const key = keys[i] as string
       if (!lists.has(key)) lists.set(key, [])
@@ -70,8 +102,9 @@ export class Oracle {
     })
     const each = this.#limits.map(({ spec, room }, i) => {
       const list = lists[i] as Charge[]
-      const possible = cost <= capacityOf(spec)
-      const fits = room(list, now) >= cost
+      const { need } = needs[i] as { need: number }
+      const possible = need <= capacityOf(spec)
+      const fits = room(list, now) >= need
       const emptyIn = firstMs((ms) => room(list, now + ms) >= capacityOf(spec))
       return { fits, possible, emptyIn }
     })
@@ -82,8 +115,10 @@ export class Oracle {
       : 0
 
     const receipt = []
-    if (cost > 0 && (allowed || (this.#chargesRefusals && possible))) {
+    if (allowed || (this.#chargesRefusals && possible)) {
       for (const [i, { spec }] of this.#limits.entries()) {
+        const { cost } = needs[i] as { cost: number }
+        if (cost === 0) continue
         const list = lists[i] as Charge[]
         // A refused request is not in flight.
         const charge = { at: now, cost: allowed || spec.algorithm !== 'concurrency' ? cost : 0 }
@@ -96,7 +131,8 @@ export class Oracle {
       const list = lists[i] as Charge[]
       const { possible } = each[i] as (typeof each)[number]
       // A charged refusal delays the next chance, so the wait is counted from the state after it.
-      const wait = possible ? firstMs((ms) => room(list, now + ms) >= cost) : undefined
+      const { need } = needs[i] as { need: number }
+      const wait = possible ? firstMs((ms) => room(list, now + ms) >= need) : undefined
       const retryAfterMs = allowed ? 0 : wait
       return {
         allowed: retryAfterMs === 0,
@@ -108,7 +144,7 @@ export class Oracle {
     return {
       allowed,
       reason: allowed ? undefined : possible ? 'limited' : 'impossible',
-      remaining: Math.min(...limits.map(({ remaining }) => remaining)),
+      remaining: this.#remaining(limits),
       retryAfterMs: possible ? Math.max(...limits.map(({ retryAfterMs }) => retryAfterMs ?? 0)) : undefined,
       resetAfterMs: Math.max(...limits.map(({ resetAfterMs }) => resetAfterMs)),
       delayMs,

@@ -87,7 +87,8 @@ test('permits count as active until they are released, refunded or lapse', async
   const counting = counted()
   const limiter = createLimiter({ name, limits: [concurrency({ limit: 9, ttl: '50ms' })] })
   const permits = () => counting.read().permits.find(({ policy }) => policy === name)
-  const [one, other] = [await limiter.consume('ann', { cost: 2 }), await limiter.consume('ann', { cost: 3 })]
+  const take = (permits: number) => limiter.consume('ann', { cost: { 'concurrent-requests': permits } })
+  const [one, other] = [await take(2), await take(3)]
   await limiter.release(one)
   await limiter.refund('ann', other)
   expect(permits()).toEqual({ policy: name, active: 0, taken: 5, released: 5, lapsed: 0 })

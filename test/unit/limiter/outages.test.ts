@@ -16,6 +16,7 @@ import {
 } from '@sluice/core'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { ofEachUnit } from '../../contract/create-limiter.js'
 import { byEffort } from '../../support/effort.js'
 import { type Distant, distantStore } from '../../support/outages.js'
 
@@ -158,7 +159,7 @@ describe('by default, during an outage', () => {
     expect(await verdict.settle(1)).toBe(false)
     await limiter.renew(verdict)
     await limiter.release(verdict)
-    const local = await limiter.consume('k', { cost: 2 })
+    const local = await limiter.consume('k', { cost: { requests: 2, 'concurrent-requests': 2 } })
     expect((await limiter.consume('k')).allowed).toBe(false)
     await limiter.release(local)
     expect((await limiter.consume('k')).allowed).toBe(true)
@@ -249,7 +250,8 @@ describe('unavailable.share', () => {
           const holds = (units: number) => Math.max(1, Math.floor(units / processes))
           const own = algorithm(limit, capacity).resolve('', limit, 3_600_000).report.capacity
           expect(report).toMatchObject({ limit: holds(limit), capacity: holds(own), remaining: holds(own) })
-          expect((await limiter.consume(key, { cost: holds(own) })).allowed).toBe(true)
+          const cost = ofEachUnit(limiter.limits, holds(own))
+          expect((await limiter.consume(key, { cost })).allowed).toBe(true)
           expect((await limiter.consume(key)).allowed).toBe(false)
         }),
         { numRuns: byEffort({ quick: 15, usual: 20, full: 600 }) },

@@ -163,7 +163,7 @@ describe('an identity given by its kind', () => {
     expect(await verdict.settle(1)).toBe(true)
     expect(await left(limiter as never, { account: 'ann' })).toEqual([70, 4])
     const held = await limiter.consume({ ip: '192.0.2.1' }, { cost: 2 })
-    expect(held.remaining).toBe(1)
+    expect(held.remaining).toBe(2)
     await limiter.release(held)
     expect(await left(limiter as never, { ip: '192.0.2.1' })).toEqual([3])
     expect(await left(limiter as never, { everyone: 'everyone' })).toEqual([8])

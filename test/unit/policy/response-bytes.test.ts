@@ -19,7 +19,7 @@ test.each<[string, () => unknown, string]>([
     () => leakyBucket({ ...rate, queue: true }),
     'leakyBucket: queue: expected none beside unit "response-bytes"',
   ],
-  ['a log', () => slidingLog(rate as Anything), 'slidingLog: unit: unknown option'],
+  ['a log', () => slidingLog(rate), 'slidingLog: unit: expected none of bytes'],
   ['permits', () => concurrency({ limit: 1, unit: 'response-bytes' } as Anything), 'concurrency: unit: unknown option'],
 ])('unit "response-bytes" rejects %s', (_what, make, message) => {
   expect(make).toThrow(message)

@@ -51,6 +51,7 @@ const FIELDS = {
   degraded: false,
   reported: false,
   limits: REPORTS,
+  units: { requests: { cost: 1, remaining: 1 } },
 }
 
 test('a verdict as JSON has all fields except keys', async () => {

@@ -14,8 +14,11 @@ export function namesIn(document: unknown): NamesOfFunctions {
       else if (field === 'cost') names.costs.add(value)
     } else if (Array.isArray(value)) for (const item of value) visit(item, field)
     else if (typeof value === 'object' && value !== null) {
+      // Costs by unit; a policy of this name has lists in it.
+      const areCosts = field === 'cost' && Object.values(value).every((item) => typeof item !== 'object')
       for (const [name, item] of Object.entries(value)) {
-        if (field === 'key' || field === 'prefix') names.keys.add(name)
+        if (areCosts) visit(item, field)
+        else if (field === 'key' || field === 'prefix') names.keys.add(name)
         else visit(item, name)
       }
     }

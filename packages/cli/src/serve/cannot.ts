@@ -50,6 +50,9 @@ function checkPolicy(policy: Fields, path: Path, named: Named, problems: Problem
   const { count, cost, tier, ban, limits, tiers, key, respond } = policy
   if (count !== undefined) problems.push({ path: [...path, 'count'], message: OUTCOME, isField: true })
   if (typeof cost === 'string') problems.push({ path: [...path, 'cost'], message: CODE })
+  for (const [unit, each] of Object.entries(typeof cost === 'object' ? (cost as Fields) : {})) {
+    if (typeof each === 'string') problems.push({ path: [...path, 'cost', unit], message: CODE })
+  }
   if (typeof tier === 'string' && !named.tiers.includes(tier)) {
     problems.push({
       path: [...path, 'tier'],

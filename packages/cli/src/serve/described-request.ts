@@ -12,5 +12,5 @@ export interface DescribedRequest {
   /** The tiers that the client is in, by the names that documents use. */
   readonly tiers?: Readonly<Record<string, string>>
   /** Units that it takes. */
-  readonly cost?: number
+  readonly cost?: number | Readonly<Record<string, number>>
 }

@@ -24,6 +24,7 @@ export type {
   ReportedCounts,
   Snapshot,
   StoreCounts,
+  UnitCounts,
   UseCounts,
   WarningCount,
 } from '../metrics/snapshot.js'

@@ -1,3 +1,4 @@
+import type { Units } from '../policy/costs.js'
 import { ageEveryMsOf, checkPriority } from '../policy/priority.js'
 import { type Duration, waitOrNever } from '../util/duration.js'
 import { invalidPolicy } from '../util/errors.js'
@@ -5,8 +6,8 @@ import { knownOptions, wholeNumber } from '../util/validate.js'
 import type { WaitOptions } from './waiter.js'
 
 export interface AcquireOptions {
-  /** Units: whole, 0 or more. @default 1 */
-  readonly cost?: number
+  /** Units of requests, or units by name. Whole, 0 or more. @default 1 */
+  readonly cost?: number | Units
   /** Maximum wait. @default no bound */
   readonly maxWait?: Duration
   /** Ends the wait; the promise rejects with the signal's reason. */
@@ -38,7 +39,7 @@ const MAX_WAITERS = 10_000
 export function acquireOptions(
   where: string,
   options: AcquireOptions,
-): WaitOptions & { readonly priority: number | undefined } {
+): Omit<WaitOptions, 'cost'> & { readonly cost: unknown; readonly priority: number | undefined } {
   knownOptions(`${where}: acquire`, options, ['cost', 'maxWait', 'signal', 'fairBy', 'priority', 'ageEvery', 'size'])
   const { cost = 1, maxWait, signal, fairBy: client, priority, ageEvery, size = MAX_WAITERS } = options
   if (signal !== undefined && !(signal instanceof AbortSignal)) {

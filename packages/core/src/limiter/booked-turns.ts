@@ -1,5 +1,5 @@
 import type { ReadablePlan } from '../policy/plan.js'
-import type { Cell } from '../store/store.js'
+import type { Cell, QuotaUnit } from '../store/store.js'
 import { onAbort } from '../util/abort-listeners.js'
 import { LONGEST_TIMER_MS, pause } from '../util/pause.js'
 import { PROCESS_TIMING, type Timer, type Timing } from '../util/timing.js'
@@ -34,10 +34,14 @@ export function bookingOf({ delayMs, [DECISION]: decision }: Verdict): Booking |
   const { resolved, cellOf, cells } = plan as ReadablePlan
   const ids: string[] = []
   let [units, unitMs] = [0, 0]
-  for (const [i, { queue, windowMs, limit }] of resolved.entries()) {
+  let unit: QuotaUnit | undefined
+  for (const [i, { queue, windowMs, limit, unit: counted }] of resolved.entries()) {
     const c = cellOf[i] as number
     const { id, identity } = cells[c] as Cell
     if (!queue || costs[c] === 0) continue
+    // Turns are exchanged by the times of their units, so each has to take as many from all of these limits.
+    unit ??= counted
+    if (counted !== unit) return undefined
     ids.push(`${id}\n${identities[identity]}`)
     if (windowMs / limit > unitMs) [units, unitMs] = [costs[c] as number, windowMs / limit]
   }

@@ -1,16 +1,17 @@
 import { takesNothing } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
-import { type Cell, REFUND, RELEASE, RENEW, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
 import {
-  checkActualCost,
-  type Decision,
-  isCharged,
-  isHeld,
-  REFUNDED,
-  SETTLED_BYTES,
-  SETTLED_COST,
-} from '../verdict/decision.js'
+  type Cell,
+  type QuotaUnit,
+  REFUND,
+  RELEASE,
+  RENEW,
+  type Store,
+  type StoreRequest,
+  type StoreResult,
+} from '../store/store.js'
+import { checkActualCost, type Decision, isHeld, maxToSettle, REFUNDED } from '../verdict/decision.js'
 import { isUnavailable } from './fallback.js'
 import { Resets } from './resets.js'
 import { activeCounter } from './watching.js'
@@ -43,25 +44,24 @@ export class ChargeLedger {
   /** Refunds a charge and releases its permits. Resolves to whether this call refunded anything. */
   async refund(decision: Decision): Promise<boolean> {
     if (!isHeld(decision)) return false
-    // A settled charge still holds its permits.
-    if (decision.returned === 0) decision.returned = REFUNDED
-    return this.#reduce(decision, SETTLED_COST | SETTLED_BYTES, () => 0)
+    const { settled } = decision
+    decision.settled = REFUNDED
+    return this.#reduce(decision, (unit) => (settled?.has(unit) ? undefined : 0))
   }
 
   /**
    * Replaces the charged cost with the actual one, once. Resolves to whether anything was refunded.
    *
-   * @param max the verdict's charge; undefined where nothing was charged
    * @throws SluiceError `INVALID_COST`
    */
-  async settle(decision: Decision, actualCost: number, max: number | undefined): Promise<boolean> {
-    checkActualCost(this.#where, actualCost, max)
-    return isCharged(decision) && this.#reduce(decision, SETTLED_COST, () => actualCost)
+  async settle(decision: Decision, actualCost: number): Promise<boolean> {
+    checkActualCost(this.#where, actualCost, maxToSettle(decision))
+    return this.#settle(decision, 'requests', () => actualCost)
   }
 
   /** Replaces the charged bytes with those received, once; never with more than were charged. */
   async settleBytes(decision: Decision, received: number): Promise<boolean> {
-    return isCharged(decision) && this.#reduce(decision, SETTLED_BYTES, (charged) => Math.min(received, charged))
+    return this.#settle(decision, 'content-bytes', (charged) => Math.min(received, charged))
   }
 
   async release(decision: Decision): Promise<void> {
@@ -75,15 +75,24 @@ export class ChargeLedger {
     if (isHeld(decision) && request.permitId) await this.#send(decision, { ...request, op: RENEW })
   }
 
-  /** Refunds the excess over `actual` in the cells of these units that are not settled. */
-  async #reduce(decision: Decision, units: number, actual: (charged: number) => number): Promise<boolean> {
-    const open = units & ~decision.returned
-    decision.returned |= units
+  /** Replaces the charge of one unit, once. */
+  async #settle(decision: Decision, unit: QuotaUnit, actual: (charged: number) => number): Promise<boolean> {
+    const { settled } = decision
+    if (!isHeld(decision) || settled?.has(unit)) return false
+    decision.settled = new Set(settled).add(unit)
+    return this.#reduce(decision, (each, charged) => (each === unit ? actual(charged) : undefined))
+  }
+
+  /** Refunds the excess over `actual` per cell; nothing where that is undefined. */
+  async #reduce(
+    decision: Decision,
+    actual: (unit: QuotaUnit, charged: number) => number | undefined,
+  ): Promise<boolean> {
     const { request } = decision
-    const { byteUnits } = request.plan as ReadablePlan
+    const { units, cells } = request.plan as ReadablePlan
     const costs = request.costs.map((charged, c) => {
-      if ((open & (byteUnits?.[c] ? SETTLED_BYTES : SETTLED_COST)) === 0) return 0
-      return this.#isForgotten(decision, request.plan.cells[c] as Cell) ? 0 : charged - actual(charged)
+      const left = actual(units[c] as QuotaUnit, charged) ?? charged
+      return this.#isForgotten(decision, cells[c] as Cell) ? 0 : Math.max(0, charged - left)
     })
     if (takesNothing(costs)) return false
     if (!(await this.#send(decision, { ...request, op: REFUND, costs }))) return false
@@ -107,7 +116,7 @@ export class ChargeLedger {
       const decided = store.decide({ ...request, charge: result })
       // A store that decides synchronously is in this process and has no outages, so its results are not recorded.
       if (decided instanceof Promise) this.#onChange(store, request, await decided)
-      if (request.permitId !== '') activeCounter()?.changedPermits(request)
+      activeCounter()?.changedCharge(request)
       return true
     } catch (error) {
       if (isUnavailable(error)) return false

@@ -1,7 +1,18 @@
-import { costsOf, needsOf, reservedFor, takesNothing } from '../policy/costs.js'
+import { type Cost, costsOf, needsOf, reservedFor, takesNothing } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import type { PolicyChoice, Resolved } from '../policy/policy.js'
-import { type Cell, CHARGE, type Op, PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
+import { CELL_KINDS } from '../store/cell-kinds.js'
+import {
+  type Cell,
+  CHARGE,
+  CONSUME,
+  type Op,
+  PEEK,
+  type QuotaUnit,
+  type Store,
+  type StoreRequest,
+  type StoreResult,
+} from '../store/store.js'
 import { invalidPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
 import { PROCESS_TIMING, type Timing } from '../util/timing.js'
@@ -78,14 +89,14 @@ export class Engine<Subject> {
   }
 
   /** Decides, and charges every limit if all have room. `op` replaces the policy's own, for a peek. */
-  decide(resolved: Resolved<Subject>, cost: number, options: DecisionOptions, op?: Op): Verdict | Promise<Verdict> {
+  decide(resolved: Resolved<Subject>, cost: Cost, options: DecisionOptions, op?: Op): Verdict | Promise<Verdict> {
     const { policy, plan, identities, values, priority } = resolved
     // Nearly every decision. A separate method decides all others, as V8 inlines only methods of this size.
     if (cost === 1 && plan.isPlain && options.turn === undefined) {
       const fresh = options.fresh === true
       return this.#decideOn(
         { op: op ?? policy.consume, plan, identities, values, costs: plan.ones, permitId: '', fresh },
-        this.#decidedBy(1, policy.tier, priority, undefined),
+        this.#decidedBy(policy.tier, priority, undefined),
       )
     }
     return this.#decideInFull(resolved, cost, options, op)
@@ -93,13 +104,13 @@ export class Engine<Subject> {
 
   #decideInFull(
     { policy, plan, identities, values, priority }: Resolved<Subject>,
-    cost: number,
+    cost: Cost,
     options: DecisionOptions,
     op?: Op,
   ): Verdict | Promise<Verdict> {
-    const costs = cost === 1 && !plan.byteUnits ? plan.ones : costsOf(policy.where, plan, cost, options, op)
+    const costs = cost === 1 && plan.takesOnes ? plan.ones : costsOf(policy.where, plan, cost, options, op)
     const reserved = plan.reserves && reservedFor(plan, plan.reserves, priority)
-    const needs = reserved || plan.byteUnits ? needsOf(plan, costs, reserved) : undefined
+    const needs = reserved || !plan.takesOnes ? needsOf(plan, cost, costs, reserved) : undefined
     const request: { -readonly [Name in keyof StoreRequest]: StoreRequest[Name] } = {
       op: op ?? (costs !== plan.ones && takesNothing(needs ?? costs) ? PEEK : policy.consume),
       plan,
@@ -118,7 +129,7 @@ export class Engine<Subject> {
     if (needs) request.needs = needs
     if (turn) request.turn = turn
     if (strike !== undefined) request.strike = strike
-    const verdict = this.#decideOn(request, this.#decidedBy(cost, policy.tier, priority, reserved))
+    const verdict = this.#decideOn(request, this.#decidedBy(policy.tier, priority, reserved))
     return strike === undefined || !this.emitter.hasStrikeListeners ? verdict : this.#emitStrike(request, verdict)
   }
 
@@ -135,22 +146,16 @@ export class Engine<Subject> {
   }
 
   /** The properties of a decision beside its request and result. */
-  #decidedBy(
-    cost: number,
-    tier: string | undefined,
-    priority: number,
-    reserved: readonly number[] | undefined,
-  ): DecidedBy {
+  #decidedBy(tier: string | undefined, priority: number, reserved: readonly number[] | undefined): DecidedBy {
     const by = this.#by
     const { charges, store } = this
     const resets = charges.resets.count
-    const isAlike = by?.cost === cost && by.tier === tier && by.priority === priority && by.reserved === reserved
+    const isAlike = by && by.tier === tier && by.priority === priority && by.reserved === reserved
     if (isAlike && by.resets === resets) return by
     this.#by = {
       charges,
       kind: 'decided',
       store,
-      cost,
       tier,
       priority,
       reserved,
@@ -168,9 +173,9 @@ export class Engine<Subject> {
   chargeSent(verdict: Verdict, bytes: number): Verdict | Promise<Verdict> {
     const { plan: decided, identities } = verdict[DECISION].request
     const plan = this.#fallback.wholeOf(decided)
-    const costs = plan.cells.map((_, c) => (plan.byteUnits?.[c] === 'response-bytes' ? bytes : 0))
+    const costs = plan.units.map((unit) => (unit === 'response-bytes' ? bytes : 0))
     const { tier, priority } = verdict
-    const by = { ...this.#decidedBy(0, tier, priority, undefined), isOfResponse: true as const }
+    const by = { ...this.#decidedBy(tier, priority, undefined), isOfResponse: true as const }
     // Not measured: most of these decisions send no event.
     return this.#decideByStore({ op: CHARGE, plan, identities, costs, permitId: '', fresh: true }, by)
   }
@@ -189,11 +194,23 @@ export class Engine<Subject> {
     const { store } = this
     const turns = plan.sharesTurns
     const cellOf = (queue: number) => plan.cellOf[queue] as number
+    const { cost } = wait
+    const costs = costsOf(this.policy.where, plan, cost, options, undefined)
+    const needs = needsOf(plan, cost, costs, undefined) ?? costs
+    const op = takesNothing(needs) ? PEEK : CONSUME
+    const permits = costs.find((_, c) => CELL_KINDS[(plan.cells[c] as Cell).kernel].hasPermits) ?? 0
     const waiter: Waiter = {
       queues: queuesOf(plan, identities),
-      decide: (cost, op, turn, queue = 0) => {
+      units: plan.cellOf.map((c) => needs[c] as number),
+      isPeek: op === PEEK,
+      decide: (turn, queue = 0) => {
         const withTurn = turn ? { ...fresh, turn: { ...turn, cell: cellOf(queue) } } : fresh
         return whenKnown(resolve(), (known) => this.decide(known, cost, withTurn, op))
+      },
+      peek: (queue, units) => {
+        const unit = plan.units[cellOf(queue ?? 0)] as QuotaUnit
+        const [own, measured] = units === undefined ? [cost, {}] : costIn(unit, units)
+        return whenKnown(resolve(), (known) => this.decide(known, own, { ...fresh, ...measured }, PEEK))
       },
       reportOf:
         turns &&
@@ -205,7 +222,7 @@ export class Engine<Subject> {
         })),
       mayHavePermits:
         store.mayHavePermits && !turns
-          ? async (cost) => (await store.mayHavePermits?.(plan, identities, cost)) !== false
+          ? async () => (await store.mayHavePermits?.(plan, identities, permits)) !== false
           : undefined,
       refund: (verdict) => this.charges.refund(verdict[DECISION]),
       delayOf: (verdict, enoughMs) => {
@@ -291,6 +308,12 @@ export class Engine<Subject> {
     if (isUnavailable(error)) return this.#fallback.decide(request, by)
     throw error
   }
+}
+
+/** A cost of so many units of one kind, with the sizes of bodies. */
+function costIn(unit: QuotaUnit, units: number): [Cost, DecisionOptions] {
+  if (unit === 'content-bytes') return [1, { bytes: units }]
+  return unit === 'requests' ? [units, {}] : [{ named: new Map([[unit, units]]) }, {}]
 }
 
 /** The names of the queues of each limit, by the state that counts it. */

@@ -2,7 +2,8 @@ import { countWhile, removeAt, SortedList } from '../util/sorted-list.js'
 
 /** The turn of one waiter in a queue. */
 export interface Turn {
-  readonly cost: number
+  /** Units that it takes from the limit of its queue. Changes only between two queues. */
+  cost: number
   /** Waiters of a higher class count as if they had come so many ms earlier. Each number is a class. */
   readonly headStartMs: number
   /** The arrival of the waiter, less its head start. */

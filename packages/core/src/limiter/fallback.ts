@@ -1,6 +1,6 @@
 import { monotonicClock } from '../memory/clock.js'
 import { memoryStore } from '../memory/store.js'
-import { needsOf } from '../policy/costs.js'
+import { withReserved } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { planShare, reservedShare } from '../policy/share.js'
 import type { BanTerms, Plan, Store, StoreRequest, StoreResult, Strike, StrikeResult } from '../store/store.js'
@@ -73,7 +73,7 @@ export class LocalFallback {
     known.charge(store as unknown as LocalStore, request, plan)
     if (plan === request.plan) return decideLocally(store, request, { ...from, kind: 'unavailable', store })
     const reserved = from.reserved && reservedShare(plan, from.reserved, this.#share)
-    const needs = request.needs && needsOf(plan, request.costs, reserved)
+    const needs = request.needs && withReserved(request.costs, request.needs, reserved)
     const { needs: _, ...rest } = request
     const local: StoreRequest = { ...rest, plan, ...(needs && { needs }) }
     // The cost exceeds only this share: `impossible` would be wrong, as the whole limit can hold it.

@@ -2,7 +2,7 @@ import { emitBlock, emitUnblock } from '../blocks/block-events.js'
 import { LIST_OPTIONS } from '../lists/options.js'
 import { memoryStore } from '../memory/store.js'
 import { ADDED_BAN_OPTIONS } from '../policy/ban.js'
-import { checkCost } from '../policy/costs.js'
+import { checkedCost } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
 import type { LimitForm } from '../policy/limit-form.js'
 import type { Limit } from '../policy/limits/limit.js'
@@ -18,7 +18,7 @@ import { knownOptions, optionalFunction } from '../util/validate.js'
 import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { type Decision, isCharged, isHeld } from '../verdict/decision.js'
-import { type BanReport, DECISION, maxToSettle, Verdict } from '../verdict/verdict.js'
+import { type BanReport, DECISION, Verdict } from '../verdict/verdict.js'
 import { type AcquireOptions, acquireOptions } from './acquire-options.js'
 import { Engine, type Resolver } from './engine.js'
 import type { LimiterEvents, ListenOptions } from './events.js'
@@ -181,7 +181,7 @@ export class Limiter<Subject = string> {
 
   /** Equals `verdict.settle(actualCost)`. */
   async settle(verdict: Verdict, actualCost: number): Promise<boolean> {
-    return this.#engine.charges.settle(this.#decisionOf(verdict), actualCost, maxToSettle(verdict))
+    return this.#engine.charges.settle(this.#decisionOf(verdict), actualCost)
   }
 
   /**
@@ -208,7 +208,7 @@ export class Limiter<Subject = string> {
   async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
     const began = performance.now()
     const wait = acquireOptions(this.#where, options)
-    const cost = checkCost(this.#where, 'cost', wait.cost)
+    const cost = checkedCost(this.#engine.policy, wait.cost)
     const pending = this.#listed?.pending
     if (pending) await pending
     const listed = this.#turnByList(subject)
@@ -373,7 +373,7 @@ export class Limiter<Subject = string> {
 
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
     const { cost = 1, tier, priority } = options
-    const units = checkCost(this.#where, 'cost', cost)
+    const units = checkedCost(this.#engine.policy, cost)
     if (this.#listed) {
       const { pending } = this.#listed
       if (pending) return pending.then(() => this.#decide(subject, options, op))

@@ -8,7 +8,7 @@ import type { HttpContext } from '../request/context.js'
 import { startOf } from '../store/identity.js'
 import { PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
 import type { LimiterWarning, Warnings } from '../util/warnings.js'
-import { type DecidedBy, decisionOn } from '../verdict/decision.js'
+import { checkActualCost, type DecidedBy, decisionOn, maxToSettle } from '../verdict/decision.js'
 import { Verdict } from '../verdict/verdict.js'
 import { isAddressForgeable } from './open-proxy.js'
 
@@ -23,10 +23,14 @@ export interface ListSources<Subject> {
 
 /** A list charges nothing, so there is nothing to settle. */
 const BY_LIST: Omit<DecidedBy, 'list'> = {
-  charges: { settle: async () => false },
+  charges: {
+    async settle(decision, actualCost) {
+      checkActualCost('settle', actualCost, maxToSettle(decision))
+      return false
+    },
+  },
   kind: 'listed',
   store: undefined,
-  cost: 0,
   tier: undefined,
   priority: 0,
   reserved: undefined,
@@ -34,7 +38,7 @@ const BY_LIST: Omit<DecidedBy, 'list'> = {
   took: undefined,
 }
 
-const NO_LIMITS = { resolved: [], cellOf: [], byteUnits: undefined, reserves: undefined, definitions: [] }
+const NO_LIMITS = { resolved: [], cellOf: [], units: [], reserves: undefined, definitions: [] }
 
 /** Whether a limiter or its store has lists. */
 export function hasLists({ allow, deny }: { allow?: unknown; deny?: unknown }, store: Store | undefined): boolean {

@@ -1,4 +1,5 @@
 import type { ListOptions } from '../lists/options.js'
+import type { Units } from '../policy/costs.js'
 import type { PolicyOptions } from '../policy/policy.js'
 import type { Store, WaitingTurn } from '../store/store.js'
 import type { Duration } from '../util/duration.js'
@@ -22,8 +23,11 @@ export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, ListOpt
 }
 
 export interface CostOptions {
-  /** Units to take from every limit: whole, 0 or more; 0 peeks. @default 1 */
-  readonly cost?: number
+  /**
+   * Units to take: of `requests`, or by name, such as `{ tokens: 812, cents: 3 }`. Whole, 0 or more. The number 0 takes nothing.
+   * A unit that is not named is 1 for `requests` and `concurrent-requests`. Others are 0 then, and need room for 1. @default 1
+   */
+  readonly cost?: number | Units
   /** Bytes to take from limits whose unit is `content-bytes`. Required to consume where there are such limits. */
   readonly bytes?: number
   /**

@@ -1,4 +1,3 @@
-import { CONSUME, PEEK } from '../store/store.js'
 import { pause } from '../util/pause.js'
 import { PROCESS_TIMING, type Timer, type Timing } from '../util/timing.js'
 import type { Verdict } from '../verdict/verdict.js'
@@ -78,12 +77,11 @@ export class WaitQueues {
 
   /** Requests a decision for the first of a queue. */
   async decide(waiter: Waiter, id: string, queue: FairQueue, turn: Turn): Promise<Verdict> {
-    const { cost } = turn
-    if (!waiter.reportOf || cost === 0) return waiter.decide(cost, cost === 0 ? PEEK : CONSUME)
+    if (!waiter.reportOf || waiter.isPeek) return waiter.decide()
     const head = this.#shared.headTurn(queue, turn)
     const finish = this.#shared.begin(id, head)
     try {
-      const verdict = await waiter.decide(cost, CONSUME, head, waiter.queues.indexOf(id))
+      const verdict = await waiter.decide(head, waiter.queues.indexOf(id))
       finish(verdict.kind === 'decided' ? verdict.allowed : undefined)
       return verdict
     } catch (error) {

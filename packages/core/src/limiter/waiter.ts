@@ -1,5 +1,5 @@
+import type { Cost } from '../policy/costs.js'
 import { hasPermits } from '../store/cell-kinds.js'
-import { type Op, PEEK } from '../store/store.js'
 import { SluiceError } from '../util/errors.js'
 import { longestRefusal } from '../verdict/limit-report.js'
 import { isBarred, type Verdict } from '../verdict/verdict.js'
@@ -7,8 +7,7 @@ import type { HeadTurn, WaitingReport } from './shared-turns.js'
 
 /** Options of one request's wait. */
 export interface WaitOptions {
-  /** Units: whole, 0 or more. */
-  readonly cost: number
+  readonly cost: Cost
   /** Maximum wait, in ms; may be infinite. */
   readonly maxWaitMs: number
   readonly signal?: AbortSignal | undefined
@@ -30,12 +29,18 @@ export interface WaitOptions {
 export interface Waiter {
   /** The queue of each limit, in the order of a verdict's reports. Equal limits of equal keys share a queue. */
   readonly queues: readonly string[]
+  /** The units that the request takes from each of these limits, in its own unit. */
+  readonly units: readonly number[]
+  /** Whether it takes nothing at all. */
+  readonly isPeek: boolean
   /** `turn` and `queue`: the turn and the number of its queue, where requests wait for their turn across processes. */
-  decide(cost: number, op: Op, turn?: HeadTurn, queue?: number): Verdict | Promise<Verdict>
+  decide(turn?: HeadTurn, queue?: number): Verdict | Promise<Verdict>
+  /** Changes nothing. `units`: how many of the limit of one queue, by its number, in place of the request's cost. */
+  peek(queue?: number, units?: number): Verdict | Promise<Verdict>
   /** The report of a queue, by its number, to other processes; undefined where they need none. */
   readonly reportOf?: ((queue: number) => WaitingReport) | undefined
   /** Whether there may be room for permits; undefined where a decision costs no more. Never rejects. */
-  readonly mayHavePermits?: ((cost: number) => Promise<boolean>) | undefined
+  readonly mayHavePermits?: (() => Promise<boolean>) | undefined
   refund(verdict: Verdict): Promise<unknown>
   /**
    * The wait in ms for a turn that a queueing limit has booked, which may be exchanged. The latest possible wait if that is within
@@ -88,7 +93,7 @@ export async function expectedWait(waiter: Waiter, { limits }: Verdict, queue: s
     // Each `capacity` units take the time in which as many return; the wait for the rest follows from the current state.
     const rounds = Math.floor((units - 1) / capacity)
     const rest = units - rounds * capacity
-    const first = await waiter.decide(rest, PEEK)
+    const first = await waiter.peek(i, rest)
     longest = Math.max(
       longest,
       (first.limits[i]?.retryAfterMs ?? 0) + Math.ceil((rounds * capacity * windowMs) / limit),

@@ -1,4 +1,3 @@
-import { PEEK } from '../store/store.js'
 import type { Verdict } from '../verdict/verdict.js'
 import type { FairQueue, Turn } from './fair-queue.js'
 import type { WaitQueues } from './wait-queue.js'
@@ -33,19 +32,25 @@ export class Waiting {
   #hasWaited: ReturnType<NonNullable<Waiter['waits']>>
 
   constructor(queues: WaitQueues, where: string, waiter: Waiter, options: WaitOptions) {
-    const { cost, maxWaitMs, headStartMs = 0, client, refusal } = options
+    const { maxWaitMs, headStartMs = 0, client, refusal } = options
     const now = queues.timing.now()
     this.#queues = queues
     this.#where = where
     this.#waiter = waiter
     this.#options = options
     this.#deadline = now + maxWaitMs
-    this.#turn = { cost, headStartMs, since: now - headStartMs, client, wake: undefined, isDisplaced: false }
+    this.#turn = { cost: 0, headStartMs, since: now - headStartMs, client, wake: undefined, isDisplaced: false }
     this.#refusal = refusal
     this.#id =
       (refusal && queueOf(waiter, refusal)) ??
       waiter.queues.find((id) => queues.hasAny([id])) ??
       (waiter.queues[0] as string)
+    this.#turn.cost = this.#unitsIn(this.#id)
+  }
+
+  /** The units that it takes from the limit of a queue. */
+  #unitsIn(id: string): number {
+    return this.#waiter.units[this.#waiter.queues.indexOf(id)] as number
   }
 
   get #leftMs(): number {
@@ -116,6 +121,7 @@ export class Waiting {
 
   #join(id: string): FairQueue {
     this.#id = id
+    this.#turn.cost = this.#unitsIn(id)
     this.#hasJoined = true
     return this.#queues.join(id, this.#turn, this.#waiter)
   }
@@ -129,7 +135,7 @@ export class Waiting {
     }
     this.#hasJoined = false
     const waiter = this.#waiter
-    const last = this.#refusal ?? (await waiter.decide(this.#turn.cost, PEEK))
+    const last = this.#refusal ?? (await waiter.peek())
     if (this.#isHopeless(last)) throw this.#tooLong(last)
     if (longestWait(waiter, last, this.#id, queue.units) <= this.#leftMs) return
     const waitMs = await expectedWait(waiter, last, this.#id, queue.unitsThrough(this.#turn))
@@ -169,7 +175,7 @@ export class Waiting {
   }
 
   async #noRoom(units: number): Promise<WaitExceeded> {
-    const last = this.#refusal ?? (await this.#waiter.decide(this.#turn.cost, PEEK))
+    const last = this.#refusal ?? (await this.#waiter.peek())
     const waitMs = await expectedWait(this.#waiter, last, this.#id, units)
     return this.#tooLong(last, waitMs, `${this.#options.size} calls wait already`)
   }
@@ -188,7 +194,7 @@ export class Waiting {
     try {
       for (let looks = 0; looks < MAX_LOOKS; looks++) {
         await this.#sleep(Math.max(1, this.#leftMs), true)
-        if (isOver() || !mayHavePermits || (await mayHavePermits(this.#turn.cost)) || isOver()) return
+        if (isOver() || !mayHavePermits || (await mayHavePermits()) || isOver()) return
       }
     } finally {
       this.#queues.end(queues, look)

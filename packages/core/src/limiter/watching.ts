@@ -8,8 +8,8 @@ export interface DecisionCounter {
   /** Whether the next decision is to be measured. */
   measuresNext(): boolean
   decided(verdict: Verdict): void
-  /** Takes a charge whose permits have been renewed, released or refunded. */
-  changedPermits(request: StoreRequest): void
+  /** Takes a change of a charge: its permits have been renewed or released, or units refunded. */
+  changedCharge(request: StoreRequest): void
   /** Takes the start of a request's wait. Returns the function to call at its end. */
   waits(policy: string): (outcome: WaitedEvent['outcome'], waitedMs: number) => void
 }

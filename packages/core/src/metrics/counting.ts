@@ -75,6 +75,7 @@ function snapshotOf(shared: Counts): Snapshot {
     permits: shared.permits.read(),
     abuse: policies.flatMap((policy) => policy.abused()),
     used: policies.flatMap((policy) => policy.uses()),
+    units: policies.flatMap((policy) => policy.charged()),
     reported: policies.flatMap((policy) => policy.reported()),
     stores: storeCounts(),
     warnings: [...shared.warnings].map(([code, count]) => ({ code, count })),

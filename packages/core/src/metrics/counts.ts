@@ -2,7 +2,7 @@ import type { WaitedEvent } from '../limiter/events.js'
 import { refusingLimit } from '../limiter/limiter-emitter.js'
 import type { DecisionCounter } from '../limiter/watching.js'
 import type { ReadablePlan } from '../policy/plan.js'
-import type { StoreRequest } from '../store/store.js'
+import { REFUND, type StoreRequest } from '../store/store.js'
 import { type Decision, isHeld, isOfLimits, needOf, sourceOf } from '../verdict/decision.js'
 import { DECISION, type Verdict } from '../verdict/verdict.js'
 import { Permits } from './permit-counts.js'
@@ -52,6 +52,7 @@ export class Counts implements DecisionCounter {
     const { request } = decision
     // During an outage the limits differ: they are shares, or not those that other processes charge.
     if (verdict.kind === 'decided') this.#countUse(counts, decision)
+    if (isHeld(decision)) counts.units.add(request, 'charged')
     if (request.permitId !== '' && allowed && isHeld(decision)) this.permits.take(counts.policy, request)
   }
 
@@ -60,8 +61,9 @@ export class Counts implements DecisionCounter {
     for (let i = 0; i < uses.length; i++) (uses[i] as LimitUseCounts).add(needOf(decision, i))
   }
 
-  changedPermits(request: StoreRequest): void {
-    this.permits.change(request)
+  changedCharge(request: StoreRequest): void {
+    if (request.permitId !== '') this.permits.change(request)
+    if (request.op === REFUND) this.of(request.plan.policy).units.add(request, 'refunded')
   }
 
   waits(policy: string): (outcome: WaitedEvent['outcome'], waitedMs: number) => void {

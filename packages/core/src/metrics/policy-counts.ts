@@ -2,7 +2,8 @@ import type { DecisionOutcome, WaitedEvent } from '../limiter/events.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { BoundedCounts } from '../util/bounded-counts.js'
 import type { DecisionSource } from '../verdict/decision.js'
-import type { AbuseCounts, DecisionCount, DurationCounts, QueueCounts, ReportedCounts } from './snapshot.js'
+import type { AbuseCounts, DecisionCount, DurationCounts, QueueCounts, ReportedCounts, UnitCounts } from './snapshot.js'
+import { UnitCounters } from './unit-counts.js'
 import { LimitUseCounts } from './use-counts.js'
 
 const SOURCES: readonly DecisionSource[] = [
@@ -49,6 +50,7 @@ export class PolicyCounts {
   /** The last decision's plan. */
   #plan: ReadablePlan | undefined
   #usesOfPlan: readonly LimitUseCounts[] = []
+  readonly units = new UnitCounters()
   readonly #durations = new Map<DecisionSource, BoundedCounts>()
   #waits: BoundedCounts | undefined
   readonly #waited = { waiting: 0, admitted: 0, refused: 0, left: 0 }
@@ -115,6 +117,10 @@ export class PolicyCounts {
   durations(): DurationCounts[] {
     const { policy } = this
     return [...this.#durations].map(([source, durations]) => ({ policy, source, histogram: durations.read() }))
+  }
+
+  charged(): UnitCounts[] {
+    return this.units.read(this.policy)
   }
 
   uses() {

@@ -50,6 +50,19 @@ export const POLICY_METRICS: readonly Metric[] = [
     ({ used }) => used.map(neededOf),
   ),
   numberMetric(
+    'sluice.units',
+    'counter',
+    {
+      unit: '{unit}',
+      help: 'Units of your own, such as tokens, that were charged or refunded.',
+      labels: ['policy', 'unit', 'outcome'],
+    },
+    ({ units }) =>
+      units.flatMap(({ policy, unit, charged, refunded }) =>
+        byOutcome(policy, { charged, refunded }).map(({ labels, value }) => ({ labels: { ...labels, unit }, value })),
+      ),
+  ),
+  numberMetric(
     'sluice.queued_requests',
     'updowncounter',
     { unit: '{request}', help: 'Requests that wait for their turn.', labels: POLICY },

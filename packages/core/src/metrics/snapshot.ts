@@ -75,6 +75,14 @@ export interface UseCounts {
   readonly counts: readonly number[]
 }
 
+/** Units of the user's own, such as tokens, that this process has charged and refunded. */
+export interface UnitCounts {
+  readonly policy: string
+  readonly unit: string
+  readonly charged: number
+  readonly refunded: number
+}
+
 /** Decisions that are not enforced. */
 export interface ReportedCounts {
   readonly policy: string
@@ -104,6 +112,7 @@ export interface Snapshot {
   readonly permits: readonly PermitCounts[]
   readonly abuse: readonly AbuseCounts[]
   readonly used: readonly UseCounts[]
+  readonly units: readonly UnitCounts[]
   readonly reported: readonly ReportedCounts[]
   /** Stores that limiters use; at most 100. */
   readonly stores: readonly StoreCounts[]

@@ -18,7 +18,7 @@ export function carriedForm(resolution: Resolution, { carry = '', unit }: Pick<L
   return { ...resolution, id, params: kernel === 'segments' ? widened(params) : params }
 }
 
-/** Requests, bytes received and bytes sent never share a count, even under equal limits. */
+/** Requests, bytes received and bytes sent never share a count, even under equal limits. Other units are in every id. */
 function ofUnit(unit: Limit['unit']): string {
   if (unit === 'content-bytes') return '.bytes'
   return unit === 'response-bytes' ? '.response-bytes' : ''

@@ -4,6 +4,7 @@ import { hashOf } from '../util/hash.js'
 import { leasedId, leasedWindow } from './limits/lease.js'
 import type { Limit, Resolution } from './limits/limit.js'
 import type { TierOf } from './plan.js'
+import { idOfUnit } from './units.js'
 
 /** A limit as a policy has resolved it. */
 export interface LimitOfCell {
@@ -21,7 +22,7 @@ interface Member extends LimitOfCell {
 }
 
 /**
- * One cell per limit, except for two cases. All log limits on the same key with equal traits share one log. The cells of limits
+ * One cell per limit, except for two cases. All log limits of one unit on the same key with equal traits share one log. The cells of limits
  * that take little room are joint.
  *
  * @param limits in the order in which they were written
@@ -34,8 +35,9 @@ export function cellsFor(
   const groups = new Map<unknown, Member[]>()
   for (const limit of limits) {
     const member = memberOf(limit, tier, isRelaxed)
-    const { way, identity, prefix } = member
-    const group = way === 'alone' ? limit : `${way} ${identity} ${prefix}`
+    const { way, identity, prefix, resolved } = member
+    const unit = way === 'in a log' ? idOfUnit(resolved.unit) : ''
+    const group = way === 'alone' ? limit : `${way} ${identity} ${prefix}${unit}`
     groups.set(group, [...(groups.get(group) ?? []), member])
   }
   const cells = new Cells()
@@ -138,7 +140,8 @@ function logCell(members: readonly Member[]): Cell {
 }
 
 function logId(sorted: readonly ResolvedLimit[], carry: string | undefined): string {
-  if (carry === undefined) return `log.${sorted.flatMap(({ limit, windowMs }) => [limit, windowMs]).join('.')}`
+  const ofUnit = idOfUnit((sorted[0] as ResolvedLimit).unit)
+  if (carry === undefined) return `log.${sorted.flatMap(({ limit, windowMs }) => [limit, windowMs]).join('.')}${ofUnit}`
   // As `carriedForm` names a log of one window.
-  return `log~${sorted.map(({ windowMs }) => windowMs).join('.')}${carry}`
+  return `log~${sorted.map(({ windowMs }) => windowMs).join('.')}${ofUnit}${carry}`
 }

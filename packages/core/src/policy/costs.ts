@@ -1,7 +1,26 @@
-import { type Cell, type Op, PEEK, type ResolvedLimit } from '../store/store.js'
+import { type Cell, type Op, PEEK, type QuotaUnit, type ResolvedLimit } from '../store/store.js'
+import { isBytes, isOwnUnit } from '../store/units.js'
 import { SluiceError, show } from '../util/errors.js'
+import { isPlainObject } from './given-identities.js'
+import type { Limit, LimitCost } from './limits/limit.js'
 import { type ReserveStep, reservedFrom } from './limits/reserve.js'
 import type { ReadablePlan } from './plan.js'
+import type { PolicyChoice } from './policy.js'
+
+/** Units of a request by name, such as `{ tokens: 812, cents: 3 }`: whole, 0 or more. */
+export type Units = Readonly<Record<string, number>>
+
+/** A checked cost: of `requests`, or by unit. */
+export type Cost = number | NamedCost
+
+export interface NamedCost {
+  readonly named: ReadonlyMap<QuotaUnit, number>
+  /** The units that policies of a document take from their limits. Undefined where the limiter alone names units. */
+  readonly ofLimits?: ReadonlyMap<LimitCost, number> | undefined
+}
+
+/** The policy that counts a cost. */
+type Counting = Pick<PolicyChoice<never>, 'where' | 'units'>
 
 /** The sizes of bodies. */
 interface Bytes {
@@ -9,23 +28,68 @@ interface Bytes {
   readonly responseBytes?: number | undefined
 }
 
+/** @throws SluiceError `INVALID_COST`; nothing is charged then */
+export function checkedCost(policy: Counting, cost: unknown): Cost {
+  const { where } = policy
+  if (!isPlainObject(cost)) {
+    const units = checkCost(where, 'cost', cost)
+    if (units > 1) checkNumber(policy, units, 'INVALID_COST')
+    return units
+  }
+  const named = Object.entries(cost).map(([unit, units]): [QuotaUnit, number] => {
+    checkName(policy, unit, 'INVALID_COST')
+    return [unit, checkCost(where, `cost: ${unit}`, units)]
+  })
+  return { named: new Map(named) }
+}
+
+/** A number is of `requests`. Where units are named and none is of requests, a limit would count nothing of it. */
+export function checkNumber({ where, units }: Counting, cost: number, code: SluiceError['code']): void {
+  if (units.has('requests') || ![...units].some(isOwnUnit)) return
+  const expected = `units by name, such as { ${JSON.stringify([...units].find(isOwnUnit))}: ${cost} }`
+  throw new SluiceError(code, `${where}: cost: expected ${expected}, as no limit counts requests, got ${cost}`)
+}
+
+/** A unit that no limit counts would be charged nowhere. */
+export function checkName({ where, units }: Counting, unit: string, code: SluiceError['code']): void {
+  if (units.has(unit) && !isBytes(unit)) return
+  const known = [...units].filter((each) => !isBytes(each)).map(show)
+  const expected = isBytes(unit)
+    ? 'no bytes, which are measured'
+    : `units that limits count, ${known.join(' or ') || 'of which there are none'}`
+  throw new SluiceError(code, `${where}: cost: expected ${expected}, got ${show(unit)}`)
+}
+
 /** Units per cell. */
 export function costsOf(
   where: string,
   plan: ReadablePlan,
-  cost: number,
+  cost: Cost,
   { bytes, responseBytes }: Bytes,
   op: Op | undefined,
 ): readonly number[] {
-  const { ones, byteUnits } = plan
-  if (!byteUnits) return ones.map(() => cost)
   // An uncounted body must not pass for an empty one.
   const checked = (field: string, units: number | undefined) =>
     checkCost(where, field, op === PEEK ? (units ?? 0) : units)
-  return byteUnits.map((unit) => {
-    if (unit === undefined) return cost
-    return unit === 'response-bytes' ? checked('responseBytes', responseBytes) : checked('bytes', bytes)
+  return plan.units.map((unit, c) => {
+    if (unit === 'content-bytes') return checked('bytes', bytes)
+    if (unit === 'response-bytes') return checked('responseBytes', responseBytes)
+    return namedFor(plan, cost, c) ?? 0
   })
+}
+
+/** The units that a cost takes from a cell. Undefined where it names none, and the unit is none of which a request takes one. */
+function namedFor({ units, definitions, cellOf }: ReadablePlan, cost: Cost, c: number): number | undefined {
+  const unit = units[c] as QuotaUnit
+  const isRequests = unit === 'requests'
+  const takesOne = isRequests || unit === 'concurrent-requests'
+  if (typeof cost === 'number') {
+    // A cost of 0 takes nothing.
+    return isRequests ? cost : takesOne || cost === 0 ? Math.min(cost, 1) : undefined
+  }
+  const { named, ofLimits } = cost
+  const own = ofLimits && (definitions[cellOf.indexOf(c)] as Limit).cost
+  return (own === undefined ? named.get(unit) : ofLimits?.get(own)) ?? (takesOne ? 1 : undefined)
 }
 
 export function takesNothing(costs: readonly number[]): boolean {
@@ -49,16 +113,29 @@ export function reservedFor(
 
 /**
  * Units per cell that must have room: the costs, and on top the units `reserved` for higher priorities. The size of a response
- * is not known in advance, so room for one byte admits it. Undefined where these are the costs.
+ * is not known in advance, nor are units that the cost does not name, so room for one admits them. Undefined where these are the
+ * costs.
  */
 export function needsOf(
-  { byteUnits }: ReadablePlan,
+  plan: ReadablePlan,
+  cost: Cost,
   costs: readonly number[],
   reserved: readonly number[] | undefined,
 ): readonly number[] | undefined {
-  if (!reserved && !byteUnits?.includes('response-bytes')) return undefined
-  return costs.map((units, c) => {
-    if (byteUnits?.[c] === 'response-bytes') return Math.max(1, units)
+  const isUnknown = (unit: QuotaUnit, c: number) =>
+    unit === 'response-bytes' || (isOwnUnit(unit) && namedFor(plan, cost, c) === undefined)
+  const ones = plan.units.map((unit, c) => (isUnknown(unit, c) ? 1 : 0))
+  return reserved || !takesNothing(ones) ? withReserved(costs, ones, reserved) : undefined
+}
+
+/** `needs`: units that must have room where the cost is 0. */
+export function withReserved(
+  costs: readonly number[],
+  needs: readonly number[],
+  reserved: readonly number[] | undefined,
+): readonly number[] {
+  return costs.map((cost, c) => {
+    const units = cost === 0 ? Math.min(needs[c] as number, 1) : cost
     return units > 0 ? units + (reserved?.[c] ?? 0) : 0
   })
 }

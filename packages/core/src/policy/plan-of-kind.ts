@@ -36,7 +36,6 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
     starts: identities.map((i) => whole.starts[i] as string),
     resolved: ofLimits(whole.resolved),
     cellOf: ofLimits(whole.cellOf).map((c) => chosen.indexOf(c)),
-    byteUnits: whole.byteUnits && ofCells(whole.byteUnits),
     reserves: whole.reserves && ofCells(whole.reserves),
     definitions: ofLimits(whole.definitions),
     ban: ban && identities.includes(ban.identity) ? { ...ban, identity: identities.indexOf(ban.identity) } : undefined,

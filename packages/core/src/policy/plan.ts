@@ -1,5 +1,5 @@
 import { CELL_KINDS } from '../store/cell-kinds.js'
-import type { ByteUnit, Plan, ResolvedLimit } from '../store/store.js'
+import type { Plan, QuotaUnit, ResolvedLimit } from '../store/store.js'
 import type { KeyFunction, Limit } from './limits/limit.js'
 import type { ReserveStep } from './limits/reserve.js'
 
@@ -17,8 +17,10 @@ export interface ReadablePlan extends Plan {
   readonly ones: readonly number[]
   /** Which cell each limit of `resolved` is counted in. */
   readonly cellOf: readonly number[]
-  /** Which bytes a cell counts instead of cost; undefined where none counts any. */
-  readonly byteUnits: readonly (ByteUnit | undefined)[] | undefined
+  /** The unit that each cell counts. */
+  readonly units: readonly QuotaUnit[]
+  /** Whether a cost of 1 is 1 for every cell, as none counts another unit than requests and permits: nearly every plan. */
+  readonly takesOnes: boolean
   /** The units that each cell reserves for higher priorities. Undefined where none reserves any. */
   readonly reserves: readonly (readonly ReserveStep[])[] | undefined
   /** The limits as they were made, in the same order. */
@@ -26,15 +28,25 @@ export interface ReadablePlan extends Plan {
 }
 
 /** Properties that follow from the rest of a plan. */
-type Derived = 'identities' | 'reports' | 'positions' | 'hasPermits' | 'isSimple' | 'isPlain' | 'ones'
+type Derived =
+  | 'identities'
+  | 'reports'
+  | 'positions'
+  | 'hasPermits'
+  | 'isSimple'
+  | 'isPlain'
+  | 'ones'
+  | 'units'
+  | 'takesOnes'
 
-/** `byteUnits` and `reserves` may be given for every cell, also where none counts bytes or reserves units. */
+/** `reserves` may be given for every cell, also where none reserves units. */
 export function readablePlan(own: Omit<ReadablePlan, Derived>): ReadablePlan {
-  const { cells, starts, resolved, sharesTurns, byteUnits, reserves } = own
+  const { cells, starts, resolved, sharesTurns, reserves } = own
+  const units = cells.map(({ limits }) => (limits[0] as ResolvedLimit).unit)
   const inResult = cells.flatMap(({ limits }) => limits)
   const [first] = resolved
   const hasPermits = cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits)
-  const ofBytes = byteUnits?.some((unit) => unit !== undefined) ? byteUnits : undefined
+  const takesOnes = units.every((unit) => unit === 'requests' || unit === 'concurrent-requests')
   const reserving = reserves?.some((steps) => steps.length > 0) ? reserves : undefined
   return Object.freeze({
     ...own,
@@ -42,10 +54,11 @@ export function readablePlan(own: Omit<ReadablePlan, Derived>): ReadablePlan {
     reports: resolved.length,
     positions: resolved.map((limit) => inResult.indexOf(limit)),
     isSimple: resolved.length === 1 && !first?.queue && first?.spreadMs === undefined && !sharesTurns,
-    isPlain: !hasPermits && !ofBytes && !reserving && !own.ban,
+    isPlain: takesOnes && !hasPermits && !reserving && !own.ban,
     hasPermits,
     ones: cells.map(() => 1),
-    byteUnits: ofBytes,
+    units,
+    takesOnes,
     reserves: reserving,
   })
 }

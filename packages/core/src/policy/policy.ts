@@ -3,13 +3,12 @@ import { hasPermits } from '../store/cell-kinds.js'
 import { startOf } from '../store/identity.js'
 import {
   type BanTerms,
-  type ByteUnit,
   CHARGE,
   CONSUME,
   EVERY_POLICY,
   type Op,
+  type QuotaUnit,
   type RelaxedTerms,
-  type ResolvedLimit,
   type SharesTurns,
 } from '../store/store.js'
 import { type Duration, durationMs, durationText, spanMs } from '../util/duration.js'
@@ -33,6 +32,7 @@ import { type ReadablePlan, readablePlan, type TierOf } from './plan.js'
 import { planOf } from './plan-of-kind.js'
 import { checkPriority, type PriorityFunction, type PriorityOption, priorityFor } from './priority.js'
 import { type SharedTurnsOptions, sharedTurnsFor } from './shared-turns.js'
+import { unitsOf } from './units.js'
 
 export interface PolicyOptions<Subject> {
   /** Names the policy in keys, headers and errors: letters, digits, `_`, `-`. @default 'default' */
@@ -99,6 +99,8 @@ export interface PolicyChoice<Subject> {
   readonly where: string
   readonly limits: readonly Limit<Subject>[]
   readonly all: readonly Policy<Subject>[]
+  /** The units that its limits count. */
+  readonly units: ReadonlySet<QuotaUnit>
   /** Undefined where refusals start no bans. */
   readonly ban: Ban | undefined
   /** The policy for a request, or of the tier that is named; a promise only where the request's tier is one. */
@@ -136,6 +138,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   /** The kinds of what it counts, each once. */
   readonly kinds: readonly string[]
   readonly all: readonly Policy<Subject>[] = [this]
+  readonly units: ReadonlySet<QuotaUnit>
   readonly ban: Ban | undefined
   /**
    * Whether requests differ in the value of one key, and in nothing else: nearly every policy. Without a path of their own,
@@ -179,6 +182,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     this.starts = this.keys.map((key) => startOf(kindOf(key)))
     this.kinds = [...new Set(this.keys.map(kindOf))]
     refuseEqualNames(where, this.limits)
+    this.units = unitsOf(where, this.limits)
     this.ban = options.ban === undefined ? undefined : banFor(where, this.name, this.kinds, options.ban)
     if (this.ban && this.limits.some(({ lease }) => lease !== undefined)) {
       // Units leased elsewhere would still be spent although their key is banned.
@@ -377,7 +381,6 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     const resolved = limits.map((limit) => limit.resolved)
     const cells = cellsFor(limits, this.#tier, this.#relaxed !== undefined)
     const cellOf = resolved.map((limit) => cells.findIndex((cell) => cell.limits.includes(limit)))
-    const byteUnits = cells.map(({ limits }) => byteUnitOf(limits[0] as ResolvedLimit))
     const reserves = cells.map((_, c) => {
       const { reserve } = this.limits[cellOf.indexOf(c)] as Limit
       return reserve === undefined ? [] : reserveSteps(this.where, reserve)
@@ -388,7 +391,6 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       starts: this.starts,
       resolved,
       cellOf,
-      byteUnits,
       reserves,
       definitions: this.limits,
       ban: this.#banTerms(),
@@ -397,10 +399,6 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       relaxed: this.#relaxed,
     })
   }
-}
-
-function byteUnitOf({ unit }: ResolvedLimit): ByteUnit | undefined {
-  return unit === 'content-bytes' || unit === 'response-bytes' ? unit : undefined
 }
 
 function limitsOf<Subject>(where: string, options: PolicyOptions<Subject>): readonly Limit<Subject>[] {

@@ -1,7 +1,8 @@
-import type { Cell } from '../store/store.js'
+import type { Cell, ResolvedLimit } from '../store/store.js'
 import type { Limit } from './limits/limit.js'
 import type { ConsistencyOptions } from './limits/relaxed.js'
 import { Policy } from './policy.js'
+import { idOfUnit } from './units.js'
 
 /** The names under which a limit's counts are stored, apart from the identity. */
 export interface StateName {
@@ -24,7 +25,8 @@ export function stateNamesOf(limits: readonly Limit[], consistency?: Consistency
   return limits.map((_, i) => {
     const cell = plan.cells[plan.cellOf[i] as number] as Cell
     const start = plan.starts[cell.identity] as string
-    const own = cell.kernel === 'log' ? `log ${(plan.resolved[i] as { windowMs: number }).windowMs}` : cell.id
+    const { windowMs, unit } = plan.resolved[i] as ResolvedLimit
+    const own = cell.kernel === 'log' ? `log ${windowMs}${idOfUnit(unit)}` : cell.id
     return { own: start + own.slice(own.lastIndexOf('/') + 1), whole: start + (cell.joint ?? cell.id) }
   })
 }

@@ -1,4 +1,5 @@
 import type { HttpContext } from '../request/context.js'
+import type { QuotaUnit } from '../store/store.js'
 import { invalidPolicy, neverBeside, neverWithout, show } from '../util/errors.js'
 import { isRecord } from '../util/is-record.js'
 import { headerName } from '../util/validate.js'
@@ -7,6 +8,7 @@ import type { Ban } from './ban.js'
 import type { Limit } from './limits/limit.js'
 import type { TierOf } from './plan.js'
 import { Policy, type PolicyChoice, type PolicyOptions } from './policy.js'
+import { unitsOf } from './units.js'
 
 /**
  * A policy per tier under one name. The tiers of a policy share its blocks and nothing else: a client that
@@ -17,6 +19,7 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
   readonly name: string
   readonly limits: readonly Limit<Subject>[]
   readonly all: readonly Policy<Subject>[]
+  readonly units: ReadonlySet<QuotaUnit>
   readonly ban: Ban | undefined
   readonly #byName: ReadonlyMap<string, Policy<Subject>>
   readonly #tier: NonNullable<PolicyOptions<Subject>['tier']>
@@ -46,6 +49,7 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
     this.name = (this.all[0] as Policy<Subject>).name
     this.ban = (this.all[0] as Policy<Subject>).ban
     this.limits = Object.freeze([...new Set(this.all.flatMap(({ limits }) => limits))])
+    this.units = unitsOf(where, this.limits)
   }
 
   get where(): string {

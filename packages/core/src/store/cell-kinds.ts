@@ -109,6 +109,11 @@ export interface CellKind {
    * is impossible.
    */
   readonly chargedAt: (params: readonly number[], use: KnownUse) => number
+  /**
+   * @internal The longest time in which so many further units return, in ms. Absent where all return at once, or where that depends
+   * on the state.
+   */
+  readonly returnsMore?: (params: readonly number[], units: number) => number
   /** @internal Reads the report of its Lua. */
   readonly readReport: ReadReport
 }
@@ -146,6 +151,10 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     },
     canBeJoint: true,
     readReport: bucket.readReport,
+    returnsMore(params, units) {
+      const [limit, windowMs, , stepMs] = params as BucketParams
+      return stepMs === 1 ? Math.ceil((units * windowMs) / limit) : Math.ceil(units / limit) * windowMs
+    },
     chargedAt(params, { used, at, resetMs }) {
       const [limit, windowMs, , stepMs] = params as BucketParams
       return stepMs === 1 ? Math.min(at, at + resetMs - Math.floor((used * windowMs) / limit)) : at

@@ -14,9 +14,9 @@ const FORMS = new Map(
   ),
 )
 
-/** Owner, word, numbers, whether the limit queues, lease ttl in ms, and whether processes count it by themselves. */
+/** Owner, word, numbers, whether the limit queues, its own unit, lease ttl in ms, and whether processes count it by themselves. */
 const ID = new RegExp(
-  `^(?:(.+[./]))??(${[...FORMS.keys()].join('|')})((?:\\.\\d+)+)(\\.queue)?(?:\\.leased\\.(\\d+))?(\\.relaxed)?(?:\\.\\d+)?$`,
+  `^(?:(.+[./]))??(${[...FORMS.keys()].join('|')})((?:\\.\\d+)+)(\\.queue)?(?:_([A-Za-z0-9-]+))?(?:\\.leased\\.(\\d+))?(\\.relaxed)?(?:\\.\\d+)?$`,
 )
 
 /**
@@ -33,7 +33,7 @@ export function cellsNamed(name: string): readonly NamedCell[] | undefined {
 }
 
 function cellNamed(id: string): NamedCell | undefined {
-  const [, of = '', word = '', text = '', queue, lease, relaxed] = ID.exec(id) ?? []
+  const [, of = '', word = '', text = '', queue, ownUnit, lease, relaxed] = ID.exec(id) ?? []
   const named = FORMS.get(word)
   if (!named) return undefined
   const { kernel, form } = named
@@ -48,7 +48,7 @@ function cellNamed(id: string): NamedCell | undefined {
   const tightened = lease === undefined ? undefined : rules.tighten('kept', plain, Number(lease))
   const { params = plain, capacity: max = Number.POSITIVE_INFINITY } = tightened ?? {}
   const algorithm = soleAlgorithmOf(kernel) ?? kernel
-  const unit = hasPermits ? 'concurrent-requests' : 'requests'
+  const unit = ownUnit ?? (hasPermits ? 'concurrent-requests' : 'requests')
   const limits = form.limits(numbers).map(
     ([limit, windowMs, capacity]): ResolvedLimit => ({
       name: '',

@@ -14,14 +14,14 @@ export type { KernelName } from './cell-kinds.js'
  * HTTP. To add a store, implement `Store` and pass `storeContract` of `@sluice/testing`.
  */
 
-/**
- * The unit that a limit counts. The names are quota units of draft-ietf-httpapi-ratelimit-headers, which uses
- * `content-bytes` for bytes of both requests and responses.
- */
-export type QuotaUnit = 'requests' | 'content-bytes' | 'response-bytes' | 'concurrent-requests'
-
 /** Byte units. A request consumes them by the size of its body or response, not by its cost. */
-export type ByteUnit = Extract<QuotaUnit, `${string}-bytes`>
+export type ByteUnit = 'content-bytes' | 'response-bytes'
+
+/**
+ * The unit that a limit counts: a built-in one, or one of the user's such as `tokens`. The built-in names are quota units of
+ * draft-ietf-httpapi-ratelimit-headers, which uses `content-bytes` for bytes of both requests and responses.
+ */
+export type QuotaUnit = 'requests' | ByteUnit | 'concurrent-requests' | (string & {})
 
 /** One limit with every option resolved to a number. */
 export interface ResolvedLimit {

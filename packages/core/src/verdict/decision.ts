@@ -1,8 +1,17 @@
 import type { ReadablePlan } from '../policy/plan.js'
 import type { ListReport } from '../store/list.js'
-import { type Cell, PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
+import {
+  type Cell,
+  PEEK,
+  type QuotaUnit,
+  type ResolvedLimit,
+  STRIDE,
+  type Store,
+  type StoreRequest,
+  type StoreResult,
+} from '../store/store.js'
 import { SluiceError, show } from '../util/errors.js'
-import { type LimitReport, reportsOf, unitsOf, useWithout } from './limit-report.js'
+import { type LimitReport, leftOf, reportsOf, unitsOf, useWithout } from './limit-report.js'
 
 /** The kind of decision: by the store's state, by a list, or, while the store is away, by this process alone or nothing. */
 export type VerdictKind = 'decided' | 'listed' | 'unavailable'
@@ -25,28 +34,23 @@ export interface Decision {
   readonly request: StoreRequest
   readonly result: StoreResult
   readonly by: DecidedBy
-  /** The units of its charge that are settled or refunded, so that they are not again: the sum of the three constants below. */
-  returned: number
+  /** The units whose charge is settled, so that they are not refunded again. */
+  settled: ReadonlySet<QuotaUnit> | undefined
   /** The reports of its limits, once they have been read. */
   reports: readonly LimitReport[] | undefined
 }
 
-/** A part of `Decision.returned`: cells that count cost. */
-export const SETTLED_COST = 1
-/** A part of `Decision.returned`: cells that count bytes. */
-export const SETTLED_BYTES = 2
-/** A part of `Decision.returned`: the whole charge, with its permits. */
-export const REFUNDED = 4
+/** `Decision.settled` of a charge that is refunded, with its permits. */
+export const REFUNDED: ReadonlySet<QuotaUnit> = new Set()
 
 /** The properties of a decision beside the store's request and result: nearly always the same for all decisions of a limiter. */
 export interface DecidedBy {
-  readonly charges: { settle(decision: Decision, actualCost: number, max: number): Promise<boolean> }
+  readonly charges: { settle(decision: Decision, actualCost: number): Promise<boolean> }
   readonly kind: VerdictKind
   /** The store that takes refunds; undefined where no limit decided. */
   readonly store: Store | undefined
   /** Where no limit decided: milliseconds until the next try, 0 if the request was admitted. */
   readonly tryAgainMs?: number
-  readonly cost: number
   readonly tier: string | undefined
   readonly priority: number
   /** Units per cell that are reserved for higher priorities. */
@@ -62,7 +66,7 @@ export interface DecidedBy {
 }
 
 export function decisionOn(request: StoreRequest, result: StoreResult, by: DecidedBy): Decision {
-  return { request, result, by, returned: 0, reports: undefined }
+  return { request, result, by, settled: undefined, reports: undefined }
 }
 
 /** Whether it charged. The charge may have been refunded since. */
@@ -72,7 +76,7 @@ export function isCharged({ request, result, by }: Decision): boolean {
 
 /** Whether it charged, and the charge has not been refunded. */
 export function isHeld(decision: Decision): boolean {
-  return isCharged(decision) && (decision.returned & REFUNDED) === 0
+  return isCharged(decision) && decision.settled !== REFUNDED
 }
 
 /** Whether limits decided: neither a list, nor a block, nor an outage without limits. */
@@ -85,6 +89,42 @@ export function reportsIn(decision: Decision): readonly LimitReport[] {
   const { request, result, by } = decision
   decision.reports ??= isOfLimits(decision) ? reportsOf(request, result, by.reserved) : []
   return decision.reports
+}
+
+/** The charged and the remaining units of one unit, over all limits that count it. */
+export interface UnitReport {
+  /** Charged units; 0 for a peek or a refusal. */
+  readonly cost: number
+  /** Whole units that would be admitted right now: the minimum over its limits. */
+  readonly remaining: number
+}
+
+/** The reports of all units, by their names. `isCharging`: whether the verdict shows its charge. */
+export function unitsIn(decision: Decision, isCharging: boolean): Readonly<Record<string, UnitReport>> {
+  const { costs, plan } = decision.request
+  const { cellOf } = plan as ReadablePlan
+  const units = new Map<string, UnitReport>()
+  for (const [i, { unit, remaining }] of reportsIn(decision).entries()) {
+    const cost = isCharging ? (costs[cellOf[i] as number] as number) : 0
+    const other = units.get(unit) ?? { cost, remaining }
+    units.set(unit, { cost: Math.max(cost, other.cost), remaining: Math.min(remaining, other.remaining) })
+  }
+  return Object.fromEntries(units)
+}
+
+/** The number of the limit that stands for all: of requests with the fewest left, else the one with the smallest share left. */
+export function shownLimit({ request, result: { values, offset }, by: { reserved } }: Decision): number {
+  const { resolved, positions, cellOf, units } = request.plan as ReadablePlan
+  const countsRequests = units.includes('requests')
+  let [shown, least] = [0, Number.POSITIVE_INFINITY]
+  for (let i = 0; i < resolved.length; i++) {
+    const { unit, capacity } = resolved[i] as ResolvedLimit
+    if (countsRequests && unit !== 'requests') continue
+    const left = leftOf(values[offset + (positions[i] as number) * STRIDE] as number, cellOf[i] as number, reserved)
+    const rank = countsRequests ? left : left / Math.max(1, capacity)
+    if (rank < least) [shown, least] = [i, rank]
+  }
+  return shown
 }
 
 /** The identities of the request, each once. */
@@ -148,7 +188,20 @@ export function refusedBy(decision: Decision): ReadonlyMap<string, ReadonlySet<s
 }
 
 /**
- * @param max the charged cost; undefined where nothing was charged, so that any cost may be settled
+ * The most requests that may be settled: those charged. Where no limit counts requests, any unit's charge. Undefined where nothing was charged, because the request was refused
+ * or nothing could decide.
+ */
+export function maxToSettle(decision: Decision): number | undefined {
+  const { request, result, by } = decision
+  if (!result.allowed || by.store === undefined) return undefined
+  if (request.op === PEEK) return 0
+  const { units } = request.plan as ReadablePlan
+  const requests = request.costs.filter((_, c) => units[c] === 'requests')
+  return Math.max(...(requests.length > 0 ? requests : [1, ...request.costs]))
+}
+
+/**
+ * @param max the charged requests; undefined where nothing was charged, so that any cost may be settled
  * @throws SluiceError `INVALID_COST`
  */
 export function checkActualCost(where: string, actualCost: unknown, max: number | undefined): void {

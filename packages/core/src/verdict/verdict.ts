@@ -4,13 +4,15 @@ import type { ListReport } from '../store/list.js'
 import { type BlockReport, type ResolvedLimit, STRIDE } from '../store/store.js'
 import { isForEver } from '../util/duration.js'
 import {
-  checkActualCost,
   type Decision,
   identitiesIn,
   isCharged,
   isHeld,
   isOfLimits,
   reportsIn,
+  shownLimit,
+  type UnitReport,
+  unitsIn,
   type VerdictKind,
 } from './decision.js'
 import { INSPECT, type LimitReport, later, leftOf, queueDelay, spreadFor } from './limit-report.js'
@@ -52,7 +54,10 @@ export class Verdict {
   readonly kind: VerdictKind
   /** The reason of a refusal; undefined when allowed. `left`: the client left while the request waited, which is no refusal. */
   readonly reason: RefusalReason | undefined
-  /** Whole units that every limit would admit right now: the minimum over the limits. */
+  /**
+   * Whole requests that would be admitted right now: the minimum over the limits that count requests. Where none does, the units
+   * left of the limit that has the smallest share left.
+   */
   readonly remaining: number
   /**
    * Milliseconds until this same cost would be admitted, with no other traffic. 0 when allowed. Undefined when it never will be
@@ -73,7 +78,7 @@ export class Verdict {
   readonly ban: BanReport | undefined
   /** The list that decided, when `kind` is `listed`. It allowed or denied the request, and nothing was charged. */
   readonly list: ListReport | undefined
-  /** Units charged to each limit that counts requests or permits; 0 for a peek or a refusal. */
+  /** Units charged to the limit of `remaining`; 0 for a peek or a refusal. */
   readonly cost: number
   /** The tier whose limits decided; undefined without tiers. */
   readonly tier: string | undefined
@@ -94,13 +99,14 @@ export class Verdict {
     let retryMs: number
     let resetMs: number
     let delayMs = 0
+    let cell = 0
     // Nearly every verdict is the report of its only limit: `summaryOf` would add 6 % of CPU to a decision in memory.
     if (plan.isSimple && marks === NO_MARKS && !by.reserved && isOfLimits(decision)) {
       const { values, offset } = result
       remaining = values[offset] as number
       retryMs = values[offset + 1] as number
       resetMs = values[offset + 2] as number
-    } else ({ allowed, remaining, retryMs, resetMs, delayMs } = summaryOf(decision, marks))
+    } else ({ allowed, remaining, retryMs, resetMs, delayMs, cell } = summaryOf(decision, marks))
     this.allowed = allowed
     this.policy = request.plan.policy
     this.kind = by.kind
@@ -113,7 +119,7 @@ export class Verdict {
     this.block = block?.ban ? undefined : block && shownBlock(block)
     this.ban = block?.ban && banReport(result.now, block)
     this.list = by.list
-    this.cost = isHeld(decision) ? by.cost : 0
+    this.cost = isHeld(decision) ? (request.costs[cell] as number) : 0
     this.tier = by.tier
     this.priority = by.priority
     this.degraded = marks.degraded === true
@@ -137,9 +143,14 @@ export class Verdict {
     return identitiesIn(this.#decision).map(identityIn)
   }
 
+  /** The charged and the remaining units of each unit that limits count. Made at the first read, as `limits`. */
+  get units(): Readonly<Record<string, UnitReport>> {
+    return unitsIn(this.#decision, this.allowed && isCharged(this.#decision))
+  }
+
   /** All properties except the keys, as plain data. */
   toJSON(): object {
-    return { ...this, limits: this.limits }
+    return { ...this, limits: this.limits, units: this.units }
   }
 
   /** @internal The object that `console.log` shows: the same data, under the name of this class. */
@@ -162,16 +173,8 @@ export class Verdict {
    * @throws SluiceError `INVALID_COST` for more than was charged
    */
   async settle(actualCost: number): Promise<boolean> {
-    const decision = this.#decision
-    if (isCharged(decision)) return decision.by.charges.settle(decision, actualCost, this.cost)
-    checkActualCost('settle', actualCost, maxToSettle(this))
-    return false
+    return this.#decision.by.charges.settle(this.#decision, actualCost)
   }
-}
-
-/** The charged cost; undefined where nothing was charged, because the request was refused or nothing could decide. */
-export function maxToSettle({ allowed, cost, [DECISION]: decision }: Verdict): number | undefined {
-  return isCharged(decision) || (allowed && decision.by.store !== undefined) ? cost : undefined
 }
 
 /** The decision that a verdict shows. */
@@ -225,6 +228,8 @@ interface Summary {
   readonly retryMs: number
   readonly resetMs: number
   readonly delayMs: number
+  /** The cell of the limit that `remaining` is of. */
+  readonly cell: number
 }
 
 function summaryOf(decision: Decision, marks: Marks): Summary {
@@ -237,27 +242,21 @@ function summaryOf(decision: Decision, marks: Marks): Summary {
   if (!isOfLimits(decision)) {
     const untilMs = block?.remainingMs ?? by.tryAgainMs ?? (allowed ? 0 : Number.POSITIVE_INFINITY)
     retryMs = isForEver(untilMs) ? -1 : Math.max(untilMs, retryMs)
-    return { allowed, remaining: 0, retryMs, resetMs: 0, delayMs: 0 }
+    return { allowed, remaining: 0, retryMs, resetMs: 0, delayMs: 0, cell: 0 }
   }
 
   const { resolved, positions, cellOf } = plan
   const isCharging = isHeld(decision)
-  let remaining = Number.MAX_SAFE_INTEGER
+  const shown = shownLimit(decision)
+  let remaining = 0
   let [resetMs, delayMs] = [0, 0]
-  let hasUnits = false
   for (let i = 0; i < resolved.length; i++) {
     const limit = resolved[i] as ResolvedLimit
     const at = offset + (positions[i] as number) * STRIDE
     const cell = cellOf[i] as number
-    const left = leftOf(values[at] as number, cell, by.reserved)
+    if (i === shown) remaining = leftOf(values[at] as number, cell, by.reserved)
     const spread = spreadFor(limit, request, cell)
     const retry = later(values[at + 1] as number, spread)
-    // Bytes are no units of cost: `remaining` shows them only where no limit counts requests.
-    const isUnits = limit.unit !== 'content-bytes' && limit.unit !== 'response-bytes'
-    if (isUnits && !hasUnits) {
-      hasUnits = true
-      remaining = left
-    } else if (isUnits === hasUnits && left < remaining) remaining = left
     // One limit without room for ever is enough.
     retryMs = retry < 0 || retryMs < 0 ? -1 : Math.max(retryMs, retry)
     resetMs = Math.max(resetMs, later(values[at + 2] as number, spread))
@@ -265,7 +264,7 @@ function summaryOf(decision: Decision, marks: Marks): Summary {
     const own = isCharging ? (request.costs[cell] as number) : 0
     if (limit.queue && allowed) delayMs = Math.max(delayMs, queueDelay(values[at + 3] as number, own, limit))
   }
-  return { allowed, remaining, retryMs, resetMs, delayMs }
+  return { allowed, remaining, retryMs, resetMs, delayMs, cell: cellOf[shown] as number }
 }
 
 function refusalReason(

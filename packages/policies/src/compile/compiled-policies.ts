@@ -77,8 +77,8 @@ async function explanationOf(policy: CompiledPolicy, hasPath: boolean, context: 
     const { tier, base, limits } = await variantFor(policy, context)
     const override = base && (await policy.overrides?.find(context))?.override?.index
     const shown = limits.map(({ name = '', algorithm, limit, window, unit }) => {
-      const countsBytes = unit === 'content-bytes' || unit === 'response-bytes'
-      return { name, algorithm, limit, window, ...(countsBytes && { unit }) }
+      const countsRequests = unit === 'requests' || unit === 'concurrent-requests'
+      return { name, algorithm, limit, window, ...(!countsRequests && { unit }) }
     })
     return { policy: name, applies: true, why: undefined, tier, override, limits: shown }
   } catch (error) {

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { type HttpContext, SluiceError } from '@sluice/core'
 import { pathOf } from '@sluice/core/internal'
-import type { ByteUnit } from '@sluice/core/store'
+import type { QuotaUnit } from '@sluice/core/store'
 import { shown } from '../problems/problem.js'
 
 /** A request to explain. Parts that are not given are absent. */
@@ -31,8 +31,8 @@ export interface Explanation {
     readonly algorithm: string
     readonly limit: unknown
     readonly window: unknown
-    /** Present where it counts bytes instead of requests. */
-    readonly unit?: ByteUnit
+    /** Present where it counts another unit than requests. */
+    readonly unit?: QuotaUnit
   }[]
 }
 

@@ -13,6 +13,7 @@ import { hasPermits } from '@sluice/core/internal'
 import type { Carry, LimitData } from '../document/document.js'
 import type { Path, Problem } from '../problems/problem.js'
 import { shown } from '../problems/problem.js'
+import type { CostsOfPolicy } from './costs.js'
 import type { Keys } from './keys.js'
 import type { RespondersOfPolicy } from './responders.js'
 import { tried } from './tried.js'
@@ -40,6 +41,8 @@ export interface LimitsOf {
   readonly carry: Carry
   readonly responders: RespondersOfPolicy
   readonly keys: Keys
+  /** Their costs by unit. */
+  readonly costs: CostsOfPolicy
 }
 
 /** Undefined, with problems, where one of them is wrong. */
@@ -76,9 +79,14 @@ function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, prob
     })
     return made
   })
-  return (
-    limit && Object.freeze({ ...limit, policy: of.space, ...(of.carry === 'keep' && { carry: carryOf(own, of.key) }) })
-  )
+  if (!limit) return undefined
+  const cost = of.costs.get(limit.unit)
+  return Object.freeze({
+    ...limit,
+    policy: of.space,
+    ...(of.carry === 'keep' && { carry: carryOf(own, of.key) }),
+    ...(cost !== undefined && { cost }),
+  })
 }
 
 /**

@@ -197,7 +197,7 @@ function mergedWith(
 
 /** The limits of a list with changes. Undefined, with problems, where one is wrong. */
 function makeMerged(
-  { name, data, key, carry, responders }: CompiledPolicy,
+  { name, data, key, carry, costs, responders }: CompiledPolicy,
   tier: string | undefined,
   merged: readonly LimitData[],
   sources: ReadonlyMap<number, number>,
@@ -210,7 +210,7 @@ function makeMerged(
   if (problems.length > before) return undefined
   const found: Problem[] = []
   const space = tier === undefined ? name : `${name}.${tier}`
-  const of = { policy: name, space, key, respond: data.respond, carry, responders, keys }
+  const of = { policy: name, space, key, respond: data.respond, carry, responders, keys, costs }
   const limits = makeLimits(merged, of, [], found)
   const apart: Problem[] = []
   if (limits) checkConsistency(data, limits, [], apart)

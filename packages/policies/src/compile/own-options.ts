@@ -2,8 +2,8 @@ import { type List, list, type MatchedPolicies, storeList } from '@sluice/core'
 import { isSecretKind } from '@sluice/core/internal'
 import type { BanData, ListsData, PolicyData } from '../document/document.js'
 import type { Path, Problem } from '../problems/problem.js'
-import { resolverOf } from './resolver-of.js'
-import { ANY_RESOLVER, type Resolvers } from './resolvers.js'
+import { resolvedCost } from './costs.js'
+import type { ANY_RESOLVER, Resolvers } from './resolvers.js'
 import { makeResponder } from './responders.js'
 import { tried } from './tried.js'
 
@@ -43,10 +43,8 @@ function costOf(
   path: Path,
   problems: Problem[],
 ): OwnOptions['cost'] {
-  if (typeof cost !== 'string') return cost
-  const costs = resolvers === ANY_RESOLVER ? resolvers : resolvers.costs
-  const resolver = resolverOf(cost, costs, 'costs', [...path, 'cost'], problems)
-  return resolver && (async (request, context) => resolver(request, context))
+  // Costs by unit are those of its limits.
+  return typeof cost === 'object' ? undefined : resolvedCost(cost, resolvers, [...path, 'cost'], problems)
 }
 
 /** Each policy has its own bans, though all are decided under the name of one limiter. */

@@ -13,6 +13,7 @@ import type { BanData, Carry, PolicyData } from '../document/document.js'
 import type { Later } from '../match/later.js'
 import { requestTest } from '../match/request-test.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
+import { type CostsOfPolicy, checkUnits, costsOfPolicy } from './costs.js'
 import type { Keys } from './keys.js'
 import { makeLimits } from './limits.js'
 import { type OwnOptions, ownOptions } from './own-options.js'
@@ -57,6 +58,8 @@ export interface CompiledPolicy {
   // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
   readonly key: KeyFunction<any>
   readonly carry: Carry
+  /** Its costs by unit. */
+  readonly costs: CostsOfPolicy
   /** Its options of a limiter beside its limits. Undefined where it has none: then it shares a limiter with others. */
   readonly own: OwnOptions | undefined
   readonly responders: RespondersOfPolicy
@@ -101,7 +104,8 @@ export function compilePolicy(
   const responders = new RespondersOfPolicy()
   // Relaxed counts begin anew with other amounts.
   const carryOfPolicy = data.consistency ? 'reset' : carry
-  const of = { policy: name, key, respond: data.respond, carry: carryOfPolicy, responders, keys }
+  const costs = costsOfPolicy(data, resolvers, path, problems)
+  const of = { policy: name, key, respond: data.respond, carry: carryOfPolicy, responders, keys, costs }
   const policy = {
     name,
     data,
@@ -109,6 +113,7 @@ export function compilePolicy(
     tierOf,
     key,
     carry: carryOfPolicy,
+    costs,
     own,
     responders,
     tiers: new Map<string, Variant>(),
@@ -131,7 +136,9 @@ export function compilePolicy(
 
 /** Reports problems of a policy that depend on its limits. */
 function checkLimits(compiled: CompiledPolicy, path: Path, problems: Problem[]): void {
-  const { data } = compiled
+  const { data, costs } = compiled
+  const limits = variantsOf(compiled).flatMap((variant) => variant.limits)
+  if (limits.length > 0) checkUnits(costs, limits, path, problems)
   if (data.count && variantsOf(compiled).some(countsResponses)) {
     const message = 'expected none beside limits of response-bytes: give them a policy of their own'
     problems.push({ path: [...path, 'count'], message, isField: true })

@@ -19,7 +19,7 @@ export interface PolicyData {
   readonly tier?: string
   readonly tiers?: Readonly<Record<string, readonly LimitData[]>>
   readonly anonymous?: 'error' | 'by-ip' | 'skip'
-  readonly cost?: number | string
+  readonly cost?: CostData | Readonly<Record<string, CostData>>
   readonly count?: { readonly only: 'success' | 'failure'; readonly within?: Duration }
   readonly enforce?: { readonly mode?: 'enforce' | 'report'; readonly percent?: number }
   readonly sharedTurns?: boolean | { readonly ttl?: string | number }
@@ -31,6 +31,9 @@ export interface PolicyData {
   readonly allowLists?: readonly string[]
   readonly denyLists?: readonly string[]
 }
+
+/** Units, or the name of a resolver. */
+export type CostData = number | string
 
 export interface MatchData {
   readonly methods?: readonly string[]

@@ -54,6 +54,8 @@ async function runVector(vector: Vector, limits: readonly VectorLimit[], store: 
   }
 }
 
+const PERMITS = 'concurrent-requests'
+
 async function runStep(
   limiter: Limiter<Subject>,
   step: VectorStep,
@@ -61,7 +63,9 @@ async function runStep(
   given: readonly Verdict[],
 ): Promise<Verdict[]> {
   const { atMs, op = 'consume', cost = 1, key = 'key', times = 1, everyMs } = step
-  const ask = () => limiter[op === 'refund' ? 'peek' : op](key, { cost })
+  // A plain cost takes one permit.
+  const units = limiter.limits.every(({ unit }) => unit === PERMITS) ? { [PERMITS]: cost } : cost
+  const ask = () => limiter[op === 'refund' ? 'peek' : op](key, { cost: units })
   turn(MIDNIGHT_MS + atMs)
   if (op === 'refund') await limiter.refund(key, given[(step.of as number) - 1] as Verdict)
   if (everyMs === undefined) return Promise.all(Array.from({ length: times }, ask))

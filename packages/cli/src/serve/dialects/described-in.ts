@@ -35,9 +35,6 @@ function described(fields: Record<string, unknown>, at: string, named: Named): D
   }
   if (typeof path !== 'string' || !/^\/[^\s\\]*$/.test(path)) throw wrong(`${at}path`, 'a path that begins with /')
   if (ip !== undefined && (typeof ip !== 'string' || isIP(ip) === 0)) throw wrong(`${at}ip`, 'an address')
-  if (!Number.isInteger(cost) || (cost as number) < 0 || (cost as number) > MAX_COST) {
-    throw wrong(`${at}cost`, `a whole number from 0 to ${MAX_COST}`)
-  }
   const headers = namedIn(fields.headers, `${at}headers`)
   const keys = keysIn(fields.keys, `${at}keys`)
   const tiers = Object.fromEntries(textsIn(fields.tiers, `${at}tiers`))
@@ -53,8 +50,21 @@ function described(fields: Record<string, unknown>, at: string, named: Named): D
     header: (name) => headers.get(name),
     keys,
     tiers,
-    cost: cost as number,
+    cost: costIn(cost, `${at}cost`),
   }
+}
+
+/** Units of requests, or by name. */
+function costIn(cost: unknown, where: string): number | Record<string, number> {
+  if (typeof cost !== 'object') return unitsIn(cost, where)
+  return Object.fromEntries(
+    pairsIn(cost, where).map(([unit, units]) => [unit, unitsIn(units, `${where}.${unit.slice(0, 40)}`)]),
+  )
+}
+
+function unitsIn(units: unknown, where: string): number {
+  if (Number.isInteger(units) && (units as number) >= 0 && (units as number) <= MAX_COST) return units as number
+  throw wrong(where, `a whole number from 0 to ${MAX_COST}`)
 }
 
 function lengthOf(pairs: Iterable<readonly [string, string | number]>): number {

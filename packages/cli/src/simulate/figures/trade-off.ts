@@ -77,9 +77,10 @@ export class Candidate {
 
   /** Decides on a request that was decided on with the limit of the policy, and returns whether it is refused. */
   decide(verdict: Verdict, now: number): boolean {
-    const { request, by } = decisionIn(verdict)
-    const plan = this.#planFor(request.plan as ReadablePlan)
-    const costs = by.cost === 1 ? plan.ones : plan.ones.map(() => by.cost)
+    const { request } = decisionIn(verdict)
+    const given = request.plan as ReadablePlan
+    const plan = this.#planFor(given)
+    const costs = request.costs === given.ones ? plan.ones : costsFor(plan, given, request.costs)
     const { op, identities, values } = request
     return !this.#store.decide({ op, plan, identities, values, costs, permitId: '', fresh: false }, now).allowed
   }
@@ -105,4 +106,9 @@ export class Candidate {
     this.#last = own
     return own
   }
+}
+
+/** Units per cell of `plan`, given those of a plan of the same limits, whose cells may be others. */
+function costsFor({ cells, cellOf }: ReadablePlan, given: ReadablePlan, costs: readonly number[]): readonly number[] {
+  return cells.map((_, c) => costs[given.cellOf[cellOf.indexOf(c)] as number] as number)
 }

@@ -1,13 +1,14 @@
 import type { Engine } from '../../limiter/engine.js'
 import { type DecisionOptions, NO_OPTIONS } from '../../limiter/options.js'
 import type { WaitOptions } from '../../limiter/waiter.js'
-import { checkCost } from '../../policy/costs.js'
+import type { Cost } from '../../policy/costs.js'
 import { Policy, type PolicyChoice, type Resolved } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { PEEK } from '../../store/store.js'
 import { type Later, whenKnown } from '../../util/when-known.js'
 import { marked, type Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
+import { requestCost } from '../charging/cost.js'
 import type { AnonymousRequests } from '../identity/anonymous.js'
 import type { RequestBans } from './bans.js'
 
@@ -46,18 +47,18 @@ export class Decider<Request> {
    */
   decide(
     context: HttpContext<Request>,
-    units: number,
+    units: unknown,
     choice: PolicyChoice<Request> = this.#engine.policy,
   ): Later<Verdict | undefined> {
     const options = this.#optionsFor(context)
-    const cost = checkCost(choice.where, 'cost', units)
+    const cost = requestCost(choice, units)
     const resolved = this.#resolve(context, choice)
     return resolved instanceof Promise
       ? resolved.then((known) => known && this.#decideOn(known, cost, options))
       : resolved && this.#decideOn(resolved, cost, options)
   }
 
-  #decideOn(resolved: Resolved<Request>, cost: number, options: DecisionOptions): Verdict | Promise<Verdict> {
+  #decideOn(resolved: Resolved<Request>, cost: Cost, options: DecisionOptions): Verdict | Promise<Verdict> {
     const engine = this.#engine
     const mayWait = this.#by.queues && cost !== 0 && engine.hasQueues
     if (!mayWait || !engine.hasWaitersFor(resolved.plan, resolved.identities)) {
@@ -70,14 +71,15 @@ export class Decider<Request> {
   /** Waits in the queue of the request's key until admitted. `choice`: as for `decide`. */
   async waitTurn(
     context: HttpContext<Request>,
-    wait: WaitOptions,
+    { cost, ...wait }: Omit<WaitOptions, 'cost'> & { readonly cost: unknown },
     choice: PolicyChoice<Request> = this.#engine.policy,
   ): Promise<Verdict> {
     const { request } = context
     const options = this.#optionsFor(context)
     const policy = await choice.of(request, context)
     const identities = (await this.#identitiesOf(policy, context)) ?? []
-    return this.#engine.waitTurn(() => policy.resolve(request, context, identities), wait, options)
+    const charged = { ...wait, cost: requestCost(choice, cost) }
+    return this.#engine.waitTurn(() => policy.resolve(request, context, identities), charged, options)
   }
 
   #resolve(context: HttpContext<Request>, choice: PolicyChoice<Request>): Later<Resolved<Request> | undefined> {

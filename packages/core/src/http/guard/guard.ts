@@ -106,7 +106,7 @@ function receiveBody<Request>({ guard, context, verdict, ending }: GuardedReques
 function resolveCost<Request>(request: GuardedRequest<Request>): Later<undefined> {
   if (request.verdict) return undefined
   const { cost } = request.guard
-  if (typeof cost !== 'function') {
+  if (typeof cost === 'number') {
     request.units = cost
     return undefined
   }

@@ -10,7 +10,8 @@ export class GuardedRequest<Request> {
   readonly context: HttpContext<Request>
   /** The limits of this request, where their numbers differ from those of the guard. */
   readonly choice: PolicyChoice<Request> | undefined
-  units = 1
+  /** Its cost, unchecked. */
+  units: unknown = 1
   /** Whether its path is in a trap. */
   isCaught = false
   /** Whether the store that decided may hold charges of other processes. */

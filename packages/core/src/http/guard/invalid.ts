@@ -1,3 +1,4 @@
+import { isPlainObject } from '../../policy/given-identities.js'
 import { kindOf } from '../../policy/keyed.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import type { PolicyChoice } from '../../policy/policy.js'
@@ -80,9 +81,14 @@ export function invalidRequests<Request>(
 /** The request's fault; undefined where the request did not cause the error. */
 function faultIn(error: unknown, units: unknown): Fault | undefined {
   if (error instanceof RequestFault) return error.fault
-  // A number was computed from the request. Any other value is a mistake in the function.
-  const isCost = error instanceof SluiceError && error.code === 'INVALID_COST' && typeof units === 'number'
+  // A number was computed from the request. Any other value is a mistake in the function, as is a unit that no limit counts.
+  const isCost = error instanceof SluiceError && error.code === 'INVALID_COST' && hasWrongNumber(units)
   return isCost ? 'wrong cost' : undefined
+}
+
+function hasWrongNumber(cost: unknown): boolean {
+  const units = isPlainObject(cost) ? Object.values(cost) : [cost]
+  return units.some((each) => typeof each === 'number' && !(Number.isSafeInteger(each) && each >= 0))
 }
 
 /** Adds the limiter's name to an error that is thrown on. A key function does not know it. */

@@ -2,6 +2,7 @@ import { UNAVAILABLE_OPTIONS, type UnavailableOptions } from '../../limiter/fall
 import { LIST_OPTIONS, type ListOptions } from '../../lists/options.js'
 import type { PolicyOptions } from '../../policy/policy.js'
 import { POLICY_OPTIONS } from '../../policy/policy.js'
+import type { CostOption } from '../../policy/request-cost.js'
 import type { HttpContext } from '../../request/context.js'
 import type { Store } from '../../store/store.js'
 import type { LimiterWarningsOption } from '../../util/warnings.js'
@@ -30,8 +31,14 @@ export interface RateLimitOptions<Request>
   readonly policies?: PolicySource<Request>
   /** The store of the state. @default a memory store of this limiter's own */
   readonly store?: Store
-  /** Units of a request: whole, 0 or more. 0 takes none but shows the quota. May be async. @default 1 */
-  readonly cost?: number | ((request: Request, context: HttpContext<Request>) => number | Promise<number>)
+  /**
+   * Units of a request: whole, 0 or more. A number is of `requests`; 0 takes nothing but shows the quota. An object has numbers or
+   * functions by unit, such as `{ tokens: (req) => estimate(req), cents: 3 }`. A function returns either, and may be async.
+   *
+   * A unit that is not named is 1 for `requests` and `concurrent-requests`. Others are 0 then, and need room for 1. Required where
+   * a limit has a `unit` of your own. @default 1
+   */
+  readonly cost?: CostOption<Request>
   /** Requests that are not limited: no charge, no headers. May be async. */
   readonly skip?: (request: Request, context: HttpContext<Request>) => boolean | Promise<boolean>
   /** Responds to a refused request, unless the limit that refuses has its own `respond`. @default reject() */

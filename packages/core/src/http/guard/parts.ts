@@ -10,9 +10,10 @@ import { Subjects } from '../../policy/subjects.js'
 import { choosePolicy } from '../../policy/tiers.js'
 import { invalidPolicy } from '../../util/errors.js'
 import type { Timing } from '../../util/timing.js'
-import { knownOptions, optionalFunction, wholeNumber } from '../../util/validate.js'
+import { knownOptions, optionalFunction } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { chargingFor } from '../charging/charging.js'
+import { requestCostFor } from '../charging/cost.js'
 import { permitsFor } from '../charging/permits.js'
 import { responseBytesFor } from '../charging/response-bytes.js'
 import { headerWriters } from '../headers/table.js'
@@ -48,12 +49,12 @@ export interface SharedByGuards {
 export function guardParts<Request>(options: RateLimitOptions<Request>, shared?: SharedByGuards) {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { key = byIp<Request>(), store = memoryStore() } = options
-  const { cost = 1, skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
+  const { skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
   const emitter = shared?.emitter ?? new LimiterEmitter(where)
   const warnings = new Warnings(where, LIMITER_WARNINGS, options.warnings, emitter.listeners, shared?.isNew)
-  if (typeof cost !== 'function') wholeNumber(where, 'cost', cost, 0)
+  const cost = requestCostFor(policy, options.cost)
   optionalFunction(where, 'skip', skip)
   optionalFunction(where, 'onVerdict', onVerdict)
   const responders = new Responders(where, respond, policy.limits, {

@@ -32,6 +32,9 @@ export function policiesByHand<Request>(
     get limits() {
       return this.all.flatMap(({ limits }) => limits)
     },
+    get units() {
+      return new Set(this.limits.map(({ unit }) => unit))
+    },
     /** @throws SluiceError `INVALID_KEY` without the name of a policy */
     of(_subject, _context, named) {
       const policy = byName().get(String(named))

@@ -1,5 +1,6 @@
 import type { ListOptions } from '../../lists/options.js'
 import type { PolicyOptions } from '../../policy/policy.js'
+import type { CostOption } from '../../policy/request-cost.js'
 import type { HttpContext } from '../../request/context.js'
 import type { Later } from '../../util/when-known.js'
 import type { ChargingOptions } from '../charging/charging.js'
@@ -15,7 +16,7 @@ export interface OptionsOfPolicies<Request>
     EnforcementOptions {
   readonly respond?: Responder<Request>
   readonly anonymous?: AnonymousOption
-  readonly cost?: number | ((request: Request, context: HttpContext<Request>) => number | Promise<number>)
+  readonly cost?: CostOption<Request>
 }
 
 /** Policies that apply to one request, as one limiter. One limiter is made of each object, so equal matches are one object. */

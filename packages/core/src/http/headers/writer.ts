@@ -52,13 +52,19 @@ export function binding({ allowed, retryAfterMs, limits }: Verdict): LimitReport
   return limits[longestRefusal(limits)]
 }
 
-/** The limit shown by forms with room for one: the one that refused, else the one with the fewest units left. */
+/**
+ * The limit shown by forms with room for one: the one that refused, else that of requests with the fewest left. Where none counts
+ * requests, the one with the smallest share left.
+ */
 export function tightest(verdict: Verdict): LimitReport {
-  const refusing = binding(verdict) ?? verdict.limits.find((limit) => !limit.allowed)
+  const { limits } = verdict
+  const refusing = binding(verdict) ?? limits.find((limit) => !limit.allowed)
   if (refusing) return refusing
-  return verdict.limits.reduce((least, limit) =>
-    limit.remaining < least.remaining ||
-    (limit.remaining === least.remaining && limit.resetAfterMs > least.resetAfterMs)
+  const ofRequests = limits.filter(({ unit }) => unit === 'requests')
+  const left = ({ remaining, capacity }: LimitReport) =>
+    ofRequests.length > 0 ? remaining : remaining / Math.max(1, capacity)
+  return (ofRequests.length > 0 ? ofRequests : limits).reduce((least, limit) =>
+    left(limit) < left(least) || (left(limit) === left(least) && limit.resetAfterMs > least.resetAfterMs)
       ? limit
       : least,
   )

@@ -2,7 +2,8 @@ import { type Algorithm, hasPermits } from '../../store/cell-kinds.js'
 import { type Duration, spanMs } from '../../util/duration.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
-import { headerName, knownOptions, oneOf, optionalFunction, wholeNumber } from '../../util/validate.js'
+import { headerName, knownOptions, optionalFunction, wholeNumber } from '../../util/validate.js'
+import { checkUnit, idOfUnit } from '../units.js'
 import { leased, leaseOf } from './lease.js'
 import type { CommonOptions, LeasableOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
 import { checkReserve, reserveSteps } from './reserve.js'
@@ -34,14 +35,16 @@ export function makeLimit<Subject>(
   const { limit, window } = checkCommon(algorithm, options, names)
   const { lease: leaseOptions } = options as LeasableOptions
   const lease = leaseOptions === undefined ? undefined : leaseOf(algorithm, leaseOptions)
+  const { unit: given = 'requests' } = options as UnitOptions
+  const unit = checkUnit(algorithm, given)
+  const ofUnit = idOfUnit(unit)
   const resolve: typeof resolveUnleased = (where, limit, windowMs) => {
-    const resolution = resolveUnleased(where, limit, windowMs)
+    const plain = resolveUnleased(where, limit, windowMs)
+    const resolution = ofUnit ? { ...plain, id: plain.id + ofUnit, carriedId: plain.carriedId + ofUnit } : plain
     return lease ? leased(where, resolution, lease) : resolution
   }
   // As both are known here, numbers that could round are rejected here.
   const known = typeof limit === 'number' && typeof window === 'number' ? resolve(algorithm, limit, window) : undefined
-  const { unit = 'requests' } = options as UnitOptions
-  oneOf(algorithm, 'unit', unit, ['requests', 'content-bytes', 'response-bytes'])
   // Options that are decided once for a request, and not step by step during its response.
   for (const field of unit === 'response-bytes' ? (['lease', 'reserve'] as const) : []) {
     const value = (options as LeasableOptions & CommonOptions<Subject>)[field]

@@ -1,7 +1,7 @@
 import type { HttpContext } from '../../request/context.js'
 import type { Algorithm, KernelName } from '../../store/cell-kinds.js'
 import type { KeyValue } from '../../store/identity.js'
-import type { ByteUnit, LeaseTerms, QuotaUnit, ResolvedLimit } from '../../store/store.js'
+import type { LeaseTerms, QuotaUnit, ResolvedLimit } from '../../store/store.js'
 import type { Duration } from '../../util/duration.js'
 import type { Reserve } from './reserve.js'
 
@@ -48,13 +48,16 @@ export interface CommonOptions<Subject> {
   readonly reserve?: Reserve
 }
 
-/** For limits that may count bytes instead of requests. */
+/** For limits that may count another unit than requests. */
 export interface UnitOptions {
   /**
+   * A unit of your own, such as `'tokens'`, which `cost` names: 1 to 32 letters, digits and `-`. See docs/units.md.
+   *
    * `'content-bytes'` charges the bytes of a request's body, as received, instead of its cost. `'response-bytes'` charges
-   * those of the response's body, as they are sent; not beside `lease`, `reserve` or `queue`. @default 'requests'
+   * those of the response's body, as they are sent; not beside `lease`, `reserve` or `queue`. Neither is for exact logs.
+   * @default 'requests'
    */
-  readonly unit?: 'requests' | ByteUnit
+  readonly unit?: QuotaUnit
 }
 
 /** Units that a process takes from a shared limit at once, to spend them without asking again. */
@@ -86,6 +89,10 @@ export interface Resolution {
   readonly lease?: LeaseTerms
 }
 
+/** Units, or a function of the request. The same function for limits of one unit of one policy. */
+// biome-ignore lint/suspicious/noExplicitAny: as for limits
+export type LimitCost = OrFunction<number, any>
+
 /** A limit: at most `limit` units of cost per `window`, under one algorithm. Made by a constructor, frozen. */
 // biome-ignore lint/suspicious/noExplicitAny: a limit without functions of the request fits every kind of request
 export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOptions {
@@ -105,6 +112,8 @@ export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOp
    * `charge`.
    */
   readonly carry?: string
+  /** @internal The units that a request takes from it, where its policy says so and not the limiter. */
+  readonly cost?: LimitCost
   /** Only for `concurrency`, in milliseconds: see `ConcurrencyOptions`. */
   readonly maxHold?: number
   /**

@@ -1,7 +1,8 @@
+import { isBytes } from '../../store/units.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { exactProduct } from '../../util/validate.js'
 import { makeLimit, type RateOptions } from './common.js'
-import type { CommonOptions, LeasableOptions, Limit } from './limit.js'
+import type { CommonOptions, LeasableOptions, Limit, UnitOptions } from './limit.js'
 
 /** Most entries one log may have to keep: 1,000,000, which is 4 to 6 MB of Redis memory for one key. */
 const MAX_LOG_LIMIT = 1_000_000
@@ -14,8 +15,10 @@ const MAX_LOG_LIMIT = 1_000_000
  * @example slidingLog({ limit: 100, window: '1m' })
  * @throws SluiceError `INVALID_POLICY`
  */
-export function slidingLog<Subject>(options: RateOptions<Subject> & LeasableOptions): Limit<Subject> {
-  return makeLimit('slidingLog', options, ['lease'], (where, limit, windowMs) => {
+export function slidingLog<Subject>(options: RateOptions<Subject> & UnitOptions & LeasableOptions): Limit<Subject> {
+  if (isBytes(options?.unit))
+    invalidPolicy('slidingLog', 'unit', 'none of bytes: use a window or a bucket', options.unit)
+  return makeLimit('slidingLog', options, ['unit', 'lease'], (where, limit, windowMs) => {
     exactProduct(where, 'limit', limit, windowMs)
     if (limit > MAX_LOG_LIMIT) invalidPolicy(where, 'limit', `at most ${MAX_LOG_LIMIT} for an exact log`, limit)
     return {
@@ -28,7 +31,7 @@ export function slidingLog<Subject>(options: RateOptions<Subject> & LeasableOpti
   })
 }
 
-type LogOptions<Subject> = CommonOptions<Subject> & LeasableOptions
+type LogOptions<Subject> = CommonOptions<Subject> & UnitOptions & LeasableOptions
 
 /** At most `limit` units in any second; an exact log. */
 export const perSecond = <Subject>(limit: number, options: LogOptions<Subject> = {}): Limit<Subject> =>

@@ -6,18 +6,20 @@ import {
   type Plan,
   REFUND,
   RELEASE,
+  type ResolvedLimit,
   refusalBy,
   STRIDE,
   type StoreRequest,
   type StoreResult,
 } from '../../store/store.js'
+import { isOwnUnit } from '../../store/units.js'
 import { areEqual } from '../../util/are-equal.js'
 import type { RedisBase } from '../slots/base.js'
 import type { Change, Layer } from './layer.js'
 
 /** How long a refusal is repeated at most, in ms. Room made by other processes may go unnoticed for as long. */
 const MAX_MS = 1000
-/** Maximum cached refusals, and maximum per key, which may differ in costs or policy. */
+/** Maximum cached refusals, and maximum per key, which may differ in policy, or in the units of which none is needed less. */
 const MAX_REFUSALS = 10_000
 const MAX_PER_KEY = 8
 
@@ -44,7 +46,7 @@ class Generation {
 
   find(key: string, request: StoreRequest): Refusal | undefined {
     for (const refusal of this.#byKey.get(key) ?? NONE) {
-      if (!refusal.isOver && isSame(refusal.request, request)) return refusal
+      if (!refusal.isOver && refuses(refusal, request)) return refusal
     }
     return undefined
   }
@@ -105,6 +107,9 @@ interface Mark {
  * Repeats recent refusals without Redis. Without other traffic, a refusal stands until its retry time. It is repeated
  * for the same costs under the same plan, for at most a second, and only while no other units return either. Its report
  * of the keys that refused therefore matches Redis's to the ms.
+ *
+ * Costs in units of a user's own, such as tokens, are seldom equal. A refusal by limits of those is repeated for requests that
+ * need no less. For one that needs more, the wait may be too short in logs and windows of segments, and 1 ms too long in buckets.
  *
  * Charges, refunds, resets and blocks by this store take effect at once. Changes by other processes are noticed within
  * that second, as are changes of limits on keys that did not refuse.
@@ -194,7 +199,7 @@ export class DenyCache implements Layer {
     // A refusal that counts as a strike must reach Redis. A refusal by a block or ban does not count.
     if (!refusal || (request.strike !== undefined && !refusal.result.block)) return undefined
     const now = this.#now()
-    return this.#isSteppedBack(now) || now >= refusal.until ? undefined : ageRefusal(refusal, now)
+    return this.#isSteppedBack(now) || now >= refusal.until ? undefined : ageRefusal(refusal, request, now)
   }
 
   #clear(): void {
@@ -299,13 +304,33 @@ function keyOf({ identities }: StoreRequest): string {
   return identities.length === 1 ? (identities[0] as string) : identities.join('\n')
 }
 
-function isSame(a: StoreRequest, b: StoreRequest): boolean {
-  return (
-    a.plan === b.plan &&
-    areEqual(a.costs, b.costs) &&
-    areEqual(a.needs, b.needs) &&
-    areEqual(a.identities, b.identities)
-  )
+/** Whether a refusal also refuses another request. */
+function refuses({ request: refused, result }: Refusal, request: StoreRequest): boolean {
+  if (refused.plan !== request.plan || !areEqual(refused.identities, request.identities)) return false
+  if (areEqual(refused.costs, request.costs) && areEqual(refused.needs, request.needs)) return true
+  // Costs in requests repeat themselves, and their waits are exact.
+  if (!request.plan.cells.some(({ limits: [limit] }) => isOwnUnit((limit as ResolvedLimit).unit))) return false
+  return result.block !== undefined || waitsFor(refused, result, request) !== undefined
+}
+
+/**
+ * The wait of each limit for another request, as of the refusal. Undefined where a limit that had room may lack it for this one, or
+ * where none is sure to refuse.
+ */
+function waitsFor(refused: StoreRequest, { values }: StoreResult, request: StoreRequest): number[] | undefined {
+  const waits: number[] = []
+  for (const [c, { kernel, params, limits }] of request.plan.cells.entries()) {
+    const [before, needed] = [refused, request].map(({ costs, needs = costs }) => needs[c]) as [number, number]
+    for (const { capacity, unit } of limits) {
+      const [remaining, wait] = values.slice(STRIDE * waits.length) as [number, number]
+      if (needed <= remaining) waits.push(0)
+      else if (needed > capacity) waits.push(-1)
+      else if (needed === before) waits.push(wait)
+      else if (needed < before || wait === 0 || !isOwnUnit(unit)) return undefined
+      else waits.push(wait + (CELL_KINDS[kernel].returnsMore?.(params, needed - before) ?? 0))
+    }
+  }
+  return waits.some((wait) => wait !== 0) ? waits : undefined
 }
 
 /** Whether charges under one plan may count under the other. */
@@ -350,17 +375,19 @@ function copyOf({ reports }: Plan, { now, values, offset, block }: StoreResult):
   return { now, allowed: false, values: values.slice(offset, offset + reports * STRIDE), offset: 0, source }
 }
 
-/** The result at the present instant. Time is counted from the reply's arrival, so that no wait is too short. */
-function ageRefusal({ result, from }: Refusal, at: number): StoreResult {
+/** The result for a request that it refuses, at the present instant. Time is counted from the reply's arrival, so that no wait is too short. */
+function ageRefusal({ request: refused, result, from }: Refusal, request: StoreRequest, at: number): StoreResult {
   const ms = Math.floor(at - from)
-  if (ms === 0) return result
+  const isSame = areEqual(refused.costs, request.costs) && areEqual(refused.needs, request.needs)
+  if (ms === 0 && isSame) return result
   const { block, values } = result
+  const waits = isSame || block ? undefined : waitsFor(refused, result, request)
   const now = result.now + ms
   if (block) return { ...result, now, block: { ...block, remainingMs: block.remainingMs - ms } }
   const later = values.slice()
   for (let i = 0; i < values.length; i += STRIDE) {
-    const retry = values[i + 1] as number
-    if (retry > 0) later[i + 1] = retry - ms
+    const retry = waits?.[i / STRIDE] ?? (values[i + 1] as number)
+    later[i + 1] = retry > 0 ? retry - ms : retry
     later[i + 2] = Math.max(0, (values[i + 2] as number) - ms)
   }
   return { now, allowed: false, values: later, offset: 0, source: 'deny-cache' }

@@ -59,7 +59,7 @@ export class Leases implements Layer {
     const lease = pool?.lease
     if (lease !== undefined) {
       const cost = request.costs[0] as number
-      if (cost <= lease.left) {
+      if (needOf(request) <= lease.left) {
         const elapsedMs = this.#clock.since(lease.began)
         if (elapsedMs < lease.lifeMs) return spend(pool as Pool, lease, cost, elapsedMs)
       }
@@ -96,7 +96,7 @@ export class Leases implements Layer {
     if (waiting) return new Promise((resolve, reject) => waiting.push({ request, resolve, reject }))
     this.#end(pool)
     const cost = request.costs[0] as number
-    const units = pool.unitsFor(cost, cost, this.#clock)
+    const units = cost === 0 ? 0 : pool.unitsFor(cost, cost, this.#clock)
     if (units === cost) return this.#decidePlainly(pool, request)
     return new Promise((resolve, reject) => this.#refill(pool, [{ request, resolve, reject }], units))
   }
@@ -117,7 +117,7 @@ export class Leases implements Layer {
 
   /** Requests `units` and serves the waiting requests, in order. */
   async #refilled(pool: Pool, waiting: Waiting[], units: number): Promise<void> {
-    const { request } = waiting[0] as Waiting
+    const { needs: _, ...request } = (waiting[0] as Waiting).request
     const charge: StoreRequest = { ...request, op: CONSUME, costs: request.costs.map(() => units) }
     // Taken before the charge is sent, so that the life by local clocks ends no later than by the store's.
     const began = this.#clock.now()
@@ -148,7 +148,7 @@ export class Leases implements Layer {
     for (const { request, resolve } of waiting) {
       const cost = request.costs[0] as number
       // The store has decided the first request, however long ago.
-      if (served > 0 && !(isAlive && cost <= lease.left)) break
+      if (served > 0 && !(isAlive && needOf(request) <= lease.left)) break
       resolve(spend(pool, lease, cost, repliedAfterMs, served === 0))
       served++
     }
@@ -158,9 +158,9 @@ export class Leases implements Layer {
     const rest = waiting.slice(served)
     if (!isAlive || !pool.isOpen || rest.length > 0) this.#end(pool)
     if (rest.length === 0) return
-    const units = rest.reduce((sum, { request }) => sum + (request.costs[0] as number), 0)
+    const units = rest.reduce((sum, { request }) => sum + needOf(request), 0)
     if (!isAlive || !pool.isOpen || !pool.hasRoom(units)) this.#serveEach(pool, rest)
-    else this.#refill(pool, rest, pool.unitsFor(units, rest[0]?.request.costs[0] as number, this.#clock))
+    else this.#refill(pool, rest, pool.unitsFor(units, needOf((rest[0] as Waiting).request), this.#clock))
   }
 
   #serveEach(pool: Pool, waiting: readonly Waiting[]): void {
@@ -201,7 +201,7 @@ export class Leases implements Layer {
 
   /** The store's result plus this process's unspent units. */
   #peek(pool: Pool | undefined, request: StoreRequest): StoreResult | Promise<StoreResult> {
-    const cost = Math.max(...request.costs)
+    const cost = needOf(request)
     if (!pool?.lease) return this.#next.decide(request)
     // A request of this cost would not be served from the lease either.
     if (cost > this.#leftOf(pool)) this.#end(pool)
@@ -276,6 +276,11 @@ export class Leases implements Layer {
     clearInterval(this.#timer)
     this.#timer = undefined
   }
+}
+
+/** The units that a request needs of its lease: 1 where it names none that its limits count. */
+function needOf({ costs, needs = costs }: StoreRequest): number {
+  return needs[0] as number
 }
 
 function spend(pool: Pool, lease: Lease, cost: number, elapsedMs: number, isFirst = false): StoreResult {

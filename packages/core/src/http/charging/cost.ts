@@ -1,0 +1,68 @@
+import { type Cost, checkCost, checkedCost } from '../../policy/costs.js'
+import type { LimitCost } from '../../policy/limits/limit.js'
+import type { PolicyChoice } from '../../policy/policy.js'
+import { type CostFunction, costFor, resolveAll } from '../../policy/request-cost.js'
+import type { HttpContext } from '../../request/context.js'
+import { isOwnUnit } from '../../store/units.js'
+import { invalidPolicy } from '../../util/errors.js'
+import type { Later } from '../../util/when-known.js'
+
+/** The costs of a request that matches policies of a document, unchecked: of the limiter, and of limits whose policy has its own. */
+class CostsOfPolicies {
+  readonly own: unknown
+  readonly ofLimits: ReadonlyMap<LimitCost, unknown>
+
+  constructor(own: unknown, ofLimits: ReadonlyMap<LimitCost, unknown>) {
+    this.own = own
+    this.ofLimits = ofLimits
+  }
+}
+
+/**
+ * The cost of the requests of a limiter, or a function that returns it.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function requestCostFor<Request>(
+  policy: PolicyChoice<Request>,
+  option: unknown,
+): number | CostFunction<Request> {
+  const uncounted = policy.limits.find(({ unit, cost }) => isOwnUnit(unit) && cost === undefined)
+  if (option === undefined && uncounted) {
+    invalidPolicy(policy.where, 'cost', `one that names ${uncounted.unit}, as a limit counts them`, undefined)
+  }
+  const own = costFor(policy, option ?? 1)
+  const costs = [...new Set(policy.limits.flatMap(({ cost }) => (cost === undefined ? [] : [cost])))]
+  return costs.length === 0 ? own : (request, context) => costsOfPolicies(own, costs, request, context)
+}
+
+function costsOfPolicies<Request>(
+  own: number | CostFunction<Request>,
+  costs: readonly LimitCost[],
+  request: Request,
+  context: HttpContext<Request>,
+): Later<CostsOfPolicies> {
+  return resolveAll([own, ...costs], request, context, ([known, ...units]) => {
+    return new CostsOfPolicies(known, new Map(costs.map((cost, i) => [cost, units[i]])))
+  })
+}
+
+/** @throws SluiceError `INVALID_COST` */
+export function requestCost(policy: Pick<PolicyChoice<never>, 'where' | 'units'>, cost: unknown): Cost {
+  if (!(cost instanceof CostsOfPolicies)) return checkedCost(policy, cost)
+  const { own, ofLimits } = cost
+  const checked = checkedCost(policy, own)
+  const named = typeof checked === 'number' ? ofNumber(checked) : checked.named
+  const entries = [...ofLimits].map(([limit, units]): [LimitCost, number] => [
+    limit,
+    checkCost(policy.where, 'cost', units),
+  ])
+  return { named, ofLimits: new Map(entries) }
+}
+
+function ofNumber(requests: number): ReadonlyMap<string, number> {
+  return new Map([
+    ['requests', requests],
+    ['concurrent-requests', Math.min(requests, 1)],
+  ])
+}
