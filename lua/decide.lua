@@ -28,7 +28,7 @@
 --        In scripts with the part `turns`, last: the index in KEYS of the first record of waiters, of which there is one for
 --        each cell of each decision; the marker of waiters, '' in a cluster.
 -- The build and the store omit parts between `@when` and `@end` that a script does not need: kernels of other kinds, and
--- parts for several cells per plan (`several`), cells that share a key (`joint`), refusals that are strikes (`bans`),
+-- parts for several cells per plan (`several`), charges whatever room there is (`debit`), cells that share a key (`joint`), refusals that are strikes (`bans`),
 -- decisions that check for waiters (`turns`), refunds and renewals (`refund`), and decisions on one key that are made
 -- together (`together`). Redis creates every function and table again on every run. For batches whose plans have one cell
 -- each, all of one kind, the build makes scripts without loops over cells.
@@ -284,6 +284,10 @@ for _ = 1, number(3) do
           if op == REFUND then
             refund[kind](key, costs[c], number(a), chargedAt, permitId, number(a + 1))
             a = a + 2
+--- @when debit
+          elseif op == DEBIT then
+            if costs[c] > 0 and not hasPermits(kind) then debit[kind](key, costs[c], c) end
+--- @end
           elseif hasPermits(kind) then
             if op == RELEASE then
               refund[kind](key, costs[c], 0, 0, permitId)

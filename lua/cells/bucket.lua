@@ -237,6 +237,16 @@ refund[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
   bucket_rewrite(key)
 end
 
+--- @when debit
+debit[BUCKET] = function(key, cost)
+  -- As far as numbers are exact.
+  debt = min(9007199254740991, debt + cost * windowMs)
+  if not since then since, expires = instant, now end
+  -- A refund of nothing writes the state. Called by its table, as the build inlines other functions where they are few.
+  refund[BUCKET](key, 0, 0, 0, '', 0)
+end
+--- @end
+
 heal[BUCKET] = function(key)
   if since and clock_isAhead(since, now, windowMs) then bucket_rewrite(key) end
 end

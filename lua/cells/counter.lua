@@ -132,6 +132,15 @@ refund[COUNTER] = function(key, cost, receipt)
   counter_write(key)
 end
 
+--- @when debit
+debit[COUNTER] = function(key, cost)
+  local usual = most
+  most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
+  take[COUNTER](key, cost)
+  most = usual
+end
+--- @end
+
 heal[COUNTER] = function(key)
   if since and clock_isAhead(since, now, windowMs) then counter_write(key) end
 end

@@ -377,6 +377,13 @@ refund[LOG] = function(key, cost, receipt)
   log_rewriteReplaced(key)
 end
 
+--- @when debit
+--- No more than the newest entries can ever count.
+debit[LOG] = function(key, cost)
+  take[LOG](key, min(cost, most))
+end
+--- @end
+
 heal[LOG] = function(key)
   if whole then log_rewriteReplaced(key) end
 end

@@ -250,6 +250,17 @@ refund[SEGMENTS] = function(key, cost, receipt)
   segments_write(key)
 end
 
+--- @when debit
+debit[SEGMENTS] = function(key, cost, c)
+  local usual, counting = most, withRefusals
+  withRefusals = true
+  -- Only wide counters hold more than the limit.
+  if ARGV[first[c] + 3] >= WIDE then most = max(limit, min(2147483647, floor(9007199254740991 / windowMs))) end
+  take[SEGMENTS](key, max(0, min(cost, most - total)))
+  most, withRefusals = usual, counting
+end
+--- @end
+
 heal[SEGMENTS] = function(key)
   if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_write(key) end
 end

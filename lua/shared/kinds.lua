@@ -3,6 +3,10 @@
 -- act on that state; `room` returns for how many units there is room. If a decision has several cells, `keep` sets the
 -- state aside, and `recall` restores it.
 local prepare, open, look, keep, recall, take, refund, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+--- @when debit
+-- The op that charges units whatever room there is, and its functions.
+local DEBIT, debit = 6, {}
+--- @end
 --- @when together
 local room = {}
 --- @end

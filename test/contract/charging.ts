@@ -1,7 +1,8 @@
-import { gcra, type Limit, type Store } from '@sluice/core'
+import { gcra, type Limit, type Store, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { capacityOf } from '../support/oracle/oracle.js'
+import { capacityOf, Oracle } from '../support/oracle/oracle.js'
+import type { LimitSpec } from '../support/oracle/spec.js'
 import { createLimiter } from './create-limiter.js'
 import { limitOf } from './limit-of.js'
 import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
@@ -11,10 +12,12 @@ import { ALGORITHMS, always, fieldsOf, play, replay, specAndTrace } from './trac
 export function chargingContract(under: StoreUnderTest): void {
   const clock = new Clock()
   let store: Store
+  let uncached: Store
   beforeAll(async () => {
     store = await under.make(clock.read)
+    uncached = await under.make(clock.read, { denyCache: false })
   })
-  afterAll(() => store.close())
+  afterAll(() => Promise.all([store.close(), uncached.close()]))
   const limiterOf = (...limits: Limit<string>[]) => createLimiter<string>({ store, limits })
 
   for (const algorithm of ALGORITHMS) {
@@ -74,6 +77,55 @@ export function chargingContract(under: StoreUnderTest): void {
             if (isLast) expect(fieldsOf(remainder), `${ms} ms later`).toEqual(fieldsOf(without))
             else expect(remainder.remaining, `${ms} ms later`).toBeLessThanOrEqual(without.remaining)
           }
+        }))
+    })
+
+    const isBucket = /gcra|bucket/.test(algorithm.title)
+    describe.skipIf(algorithm.title === 'concurrency')(`settling ${algorithm.title} above on ${under.name}`, () => {
+      const settled = fc.record({
+        case: cases,
+        more: fc.array(fc.option(fc.nat({ max: 60 })), { minLength: 24, maxLength: 24 }),
+        which: fc.nat(),
+      })
+      const tokens = (spec: LimitSpec) => limitOf<string>(spec, undefined, undefined, 'tokens')
+
+      test.skipIf(isBucket)('the difference is charged at that instant, whatever room there is', () =>
+        always(under, settled, async ({ case: { spec, trace }, more, which }) => {
+          const limiter = createLimiter<string>({ store: uncached, limits: [tokens(spec)] })
+          const oracle = new Oracle([spec], 'none', ['tokens'])
+          const key = freshKey()
+          const held: Verdict[] = []
+          await play(clock, trace, async (cost, step) => {
+            const units = more[step]
+            const [one] = units ? held.splice((which + step) % Math.max(1, held.length), 1) : []
+            if (one) {
+              expect(await one.settle({ tokens: one.cost + (units as number) })).toBe(spec.limit > 0)
+              expect(await one.settle({ tokens: 0 })).toBe(false)
+              oracle.debit(clock.now, units as number, [key])
+            }
+            const verdict = await limiter.consume(key, { cost: { tokens: cost } })
+            const { receipt: _, ...expected } = oracle.consume(clock.now, { tokens: cost }, [key])
+            expect(fieldsOf(verdict)).toEqual(expected)
+            if (verdict.allowed) held.push(verdict)
+            return verdict
+          })
+        }),
+      )
+
+      test('a debt refuses one unit for no longer than a window and a segment', () =>
+        always(under, settled, async ({ case: { spec, trace }, more }) => {
+          if (capacityOf(spec) === 0) return
+          const limiter = createLimiter<string>({ store: uncached, limits: [tokens(spec)] })
+          const key = freshKey()
+          await play(clock, trace, async (cost, step) => {
+            const verdict = await limiter.consume(key, { cost: { tokens: cost } })
+            const before = await limiter.peek(key)
+            await verdict.settle({ tokens: cost + 1000 * (more[step] ?? 0) })
+            const after = await limiter.peek(key)
+            expect(after.remaining).toBeLessThanOrEqual(before.remaining)
+            expect(after.retryAfterMs).toBeLessThanOrEqual(2 * spec.window)
+            return verdict
+          })
         }))
     })
 

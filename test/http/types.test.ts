@@ -68,7 +68,7 @@ test('options about charges and tiers are typed', () => {
     },
   })
   fastify.byUser<import('fastify').FastifyRequest>((request) => request.id)
-  expectTypeOf<express.Verdict['settle']>().toEqualTypeOf<(actualCost: number) => Promise<boolean>>()
+  expectTypeOf<express.Verdict['settle']>().toEqualTypeOf<(actual: number | express.Units) => Promise<boolean>>()
 })
 
 test('functions of the request may be async', () => {

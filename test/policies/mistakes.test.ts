@@ -228,7 +228,7 @@ const MISTAKES: readonly Mistake[] = [
     what: 'an option of another algorithm',
     text: limits('{ limit: 1, window: 1m, ▸burst: 5 }'),
     path: 'policies.api.limits[0].burst',
-    message: 'unknown field (expected algorithm, limit, window, name, key, respond, reserve)',
+    message: 'unknown field (expected algorithm, limit, window, unit, estimate, name, key, respond, reserve)',
   },
   {
     what: 'refill beside limit',

@@ -24,8 +24,12 @@ export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW } = await inside<ty
 export const { Permits } = await inside<typeof inPermits>('http/charging/permits.ts')
 export const { exchangeScript } = await inside<typeof inScripts>('redis/scripts/scripts.generated.ts')
 
+export function decisionOf(verdict: inVerdict.Verdict): inVerdict.Verdict[typeof inVerdict.DECISION] {
+  return verdict[verdicts.DECISION]
+}
+
 /** Settles the received bytes of a body, as a guard does under limits of bytes. On the source only. */
 export function settleBytes(verdict: inVerdict.Verdict, received: number): Promise<boolean> {
-  const decision = verdict[verdicts.DECISION]
+  const decision = decisionOf(verdict)
   return (decision.by.charges as inCharges.ChargeLedger).settleBytes(decision, received)
 }

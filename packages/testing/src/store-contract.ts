@@ -59,6 +59,7 @@ export function storeContract({ name, make, describe, test }: StoreContractOptio
 
   describe(`charges on ${name}`, () => chargeTests(on))
   describe(`refunds and resets on ${name}`, () => refundTests(on))
+  describe(`debts on ${name}`, () => debtTests(on))
   describe(`limits with changing amounts on ${name}`, () => documentTests(on))
   describe(`permits on ${name}`, () => permitTests(on))
   describe(`blocks on ${name}`, () => blockTests(on))
@@ -158,6 +159,27 @@ function refundTests(on: On): void {
         const since = await limiter.consume(key)
         await limiter.refund(key, before)
         assert.equal((await limiter.peek(key)).remaining, since.remaining)
+      },
+    )
+  }
+}
+
+function debtTests(on: On): void {
+  for (const [algorithm, limit] of Object.entries(ONE_OF_EACH)) {
+    on(
+      `units above a charge are charged whatever room there is, for a window at most: ${algorithm}`,
+      async (store, clock) => {
+        const limiter = createLimiter({ store, limits: [limit] })
+        const key = freshKey()
+        const { remaining } = await limiter.peek(key)
+        const verdict = await limiter.consume(key)
+        assert.equal(await verdict.settle({ [limit.unit]: remaining + 5 }), true)
+        assert.equal(await verdict.settle({ [limit.unit]: 0 }), false)
+        const refused = await limiter.consume(key)
+        assert.deepEqual([refused.allowed, refused.remaining], [false, 0])
+        assert((refused.retryAfterMs ?? 0) <= 75_000, 'no client is refused for longer than a window and a segment')
+        clock.advance(refused.retryAfterMs ?? 0)
+        assert.equal((await limiter.consume(key)).allowed, true)
       },
     )
   }

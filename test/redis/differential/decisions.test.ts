@@ -4,7 +4,7 @@ import { ofEachUnit } from '../../contract/create-limiter.js'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
 import { Clock } from '../../contract/store-under-test.js'
 import { byEffort } from '../../support/effort.js'
-import { makeLimiter } from '../../support/inside.js'
+import { decisionOf, makeLimiter } from '../../support/inside.js'
 import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
@@ -28,6 +28,12 @@ function costIn(limits: readonly Limit<string>[], random: (below: number) => num
   const all = ofEachUnit(limits, random(4))
   if (typeof all === 'number' || random(4) === 0) return typeof all === 'number' ? all : random(4)
   return Object.fromEntries(Object.entries(all).flatMap(([unit]) => (random(4) === 0 ? [] : [[unit, random(4)]])))
+}
+
+/** Some of the units that may be settled. */
+function unitsIn(limits: readonly Limit<string>[], amount: () => number): Units {
+  const units = limits.map(({ unit }) => unit).filter((unit) => !/bytes|concurrent/.test(unit))
+  return Object.fromEntries(units.filter(() => amount() % 3 > 0).map((unit) => [unit, amount()]))
 }
 
 interface Admitted {
@@ -75,15 +81,17 @@ for (const onDeny of ['none', 'charge'] as const) {
           const bytes = random(3) * random(9)
           const options = { cost: costIn(limits, random), bytes, responseBytes: bytes, priority: random(3) }
           const sent = 1 + random(30)
+          const actual = unitsIn(limits, () => random(random(4) === 0 ? 300 : 12))
           const results = await both<unknown>(({ limiter, engine }, verdictOf) => {
             if (pair && what < 15) return limiter.refund(pair.key, verdictOf(pair))
             if (pair && what < 20) return limiter.release(verdictOf(pair))
             if (pair && what < 23) return limiter.renew(verdictOf(pair))
+            if (pair && what >= 56 && what < 66) return verdictOf(pair).settle(actual)
             if (what < 24) return limiter.reset(key)
             if (what < 26) return limiter.block(key, { for: '2s', reason: `step ${step}` })
             if (what < 27) return limiter.unblock(key)
             if (what < 35) return limiter.peek(key, options)
-            if (ofResponse) return engine.chargeSent(verdictOf(ofResponse), sent)
+            if (ofResponse) return engine.chargeMore(decisionOf(verdictOf(ofResponse)), 'response-bytes', sent)
             return limiter.consume(key, options)
           })
           const context = `seed ${SEED}, step ${step}, at ${clock.now}`

@@ -153,6 +153,11 @@ export class Oracle {
     }
   }
 
+  /** Charges units of every limit, whatever room there is. */
+  debit(now: number, cost: number, keys: readonly string[]): void {
+    for (const [i, { lists }] of this.#limits.entries()) lists.get(keys[i] as string)?.push({ at: now, cost })
+  }
+
   /** The holder of these permits is done. */
   release(receipt: Receipt): void {
     for (const { list, charge } of receipt) {

@@ -106,6 +106,115 @@ describe('a cost by unit', () => {
   })
 })
 
+describe('settling by unit', () => {
+  test('units are settled above and below, each once, and permits stay', async () => {
+    const { limiter } = limiterOf()
+    const verdict = await limiter.consume('ann', { cost: { tokens: 100, cents: 10 } })
+    expect(await verdict.settle({ tokens: 640 })).toBe(true)
+    expect(await limiter.settle(verdict, { tokens: 0, cents: 4 })).toBe(true)
+    expect(await verdict.settle({ tokens: 0, cents: 0 })).toBe(false)
+    expect(leftIn(await limiter.peek('ann'))).toEqual([59, 360, 496, 3])
+    expect(await limiter.refund('ann', verdict)).toBe(true)
+    expect(await limiter.refund('ann', verdict)).toBe(false)
+    expect(leftIn(await limiter.peek('ann'))).toEqual([60, 360, 496, 4])
+  })
+
+  test('what exceeds the room is a debt, which refuses for a window at most', async () => {
+    const { clock, limiter } = limiterOf()
+    const verdict = await limiter.consume('ann', { cost: { tokens: 100 } })
+    await verdict.settle({ tokens: 50_000, cents: 999 })
+    expect(leftIn(await limiter.peek('ann'))).toEqual([59, 0, 0, 3])
+    const refused = await limiter.consume('ann')
+    expect(refused.limits[1]?.retryAfterMs).toBeLessThanOrEqual(60_000)
+    clock.now += 3_600_000
+    expect(await limiter.consume('ann', { cost: { tokens: 1000, cents: 500 } })).toMatchObject({ allowed: true })
+  })
+
+  test('a settlement after its window charges the window that then runs, and refunds nowhere', async () => {
+    const { clock, limiter } = limiterOf()
+    const [more, less] = [
+      await limiter.consume('ann', { cost: { cents: 3 } }),
+      await limiter.consume('ann', { cost: { cents: 3 } }),
+    ]
+    clock.now += 3_600_000
+    expect(await more.settle({ cents: 5 })).toBe(true)
+    await less.settle({ cents: 0 })
+    expect((await limiter.peek('ann')).units.cents?.remaining).toBe(498)
+  })
+
+  test('wrong settlements change nothing', async () => {
+    const { limiter } = limiterOf()
+    const verdict = await limiter.consume('ann', { cost: { tokens: 10 } })
+    for (const [actual, message] of [
+      [{ token: 1 }, 'settle: expected units that limits count'],
+      [{ tokens: -1 }, 'settle: tokens: expected a whole number of at least 0, got -1'],
+      [{ tokens: 0.5 }, 'settle: tokens: expected a whole number'],
+      [{ tokens: 2 ** 53 }, 'settle: tokens: expected a whole number'],
+      [{ tokens: 5, cents: Infinity }, 'settle: cents: expected a whole number'],
+      [{ 'concurrent-requests': 0 }, 'settle: expected no permits, which are released'],
+      [[5], 'actual cost: expected a whole number from 0 to the 1 charged, got an array'],
+      [2, 'actual cost: expected a whole number from 0 to the 1 charged, got 2'],
+    ] as const) {
+      await expect(verdict.settle(actual as never)).rejects.toMatchObject({
+        code: 'INVALID_COST',
+        message: expect.stringContaining(message),
+      })
+    }
+    await expect(limiterOf(plan(), { name: 'other' }).limiter.settle(verdict, { tokens: 1 })).rejects.toMatchObject({
+      code: 'INVALID_POLICY',
+    })
+    expect(leftIn(await limiter.peek('ann'))).toEqual([59, 990, 500, 3])
+    const refused = await limiter.consume('ann', { cost: { tokens: 1001 } })
+    expect(await refused.settle({ tokens: 5 })).toBe(false)
+    expect(await (await limiter.peek('ann')).settle({ tokens: 5 })).toBe(false)
+  })
+
+  test('an amount of any size leaves a debt that numbers hold', async () => {
+    const { clock, limiter } = limiterOf()
+    const verdict = await limiter.consume('ann')
+    await verdict.settle({
+      tokens: Number.MAX_SAFE_INTEGER,
+      cents: Number.MAX_SAFE_INTEGER,
+      requests: Number.MAX_SAFE_INTEGER,
+    })
+    const refused = await limiter.consume('ann')
+    expect(leftIn(refused)).toEqual([0, 0, 0, 3])
+    expect(refused.retryAfterMs).toBeLessThanOrEqual(3_600_000)
+    clock.now += 3_600_000
+    expect((await limiter.consume('ann')).allowed).toBe(true)
+  })
+})
+
+describe("estimate: 'cap'", () => {
+  const capped = [
+    gcra<string>({ unit: 'tokens', limit: 1000, window: '1m', estimate: 'cap' }),
+    slidingLog<string>({ unit: 'tokens', limit: 400, window: '1m', estimate: 'cap' }),
+    slidingLog<string>({ unit: 'tokens', limit: 2000, window: '1h' }),
+  ]
+
+  test('charges an estimate above a capacity as the capacity, in place of impossible', async () => {
+    const { clock, limiter } = limiterOf(capped)
+    const verdict = await limiter.consume('ann', { cost: { tokens: 1500 } })
+    expect(verdict).toMatchObject({ allowed: true })
+    expect(leftIn(verdict)).toEqual([0, 0, 500])
+    expect(await limiter.consume('ann', { cost: { tokens: 1500 } })).toMatchObject({
+      reason: 'limited',
+      retryAfterMs: 3_600_000,
+    })
+    expect(await limiter.consume('bob', { cost: { tokens: 2001 } })).toMatchObject({ reason: 'impossible' })
+    await verdict.settle({ tokens: 100 })
+    expect(leftIn(await limiter.peek('ann'))).toEqual([900, 300, 1900])
+    clock.now += 60_000
+    expect(leftIn(await limiter.peek('ann'))).toEqual([1000, 400, 1900])
+  })
+
+  test('a limit of 0 still refuses everything, and other values are rejected', async () => {
+    const { limiter } = limiterOf([gcra({ unit: 'tokens', limit: 0, window: '1m', estimate: 'cap' })])
+    expect(await limiter.consume('ann', { cost: { tokens: 5 } })).toMatchObject({ allowed: false })
+    expect(() => gcra({ limit: 1, window: '1m', estimate: 'full' as never })).toThrow('gcra: estimate: expected "cap"')
+  })
+})
+
 describe('the state of a unit', () => {
   const names = (limits: readonly Limit<string>[]) => {
     const { limiter } = limiterOf(limits)

@@ -27,6 +27,7 @@ export {
   type Cell,
   CHARGE,
   CONSUME,
+  DEBIT,
   EVERY_POLICY,
   isImpossible,
   type KernelName,

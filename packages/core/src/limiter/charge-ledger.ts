@@ -1,8 +1,10 @@
-import { takesNothing } from '../policy/costs.js'
+import { actualUnits, type Counting, takesNothing, type Units } from '../policy/costs.js'
+import { isPlainObject } from '../policy/given-identities.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import {
   type Cell,
+  DEBIT,
   type QuotaUnit,
   REFUND,
   RELEASE,
@@ -11,32 +13,43 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../store/store.js'
+import { wrongPolicy } from '../util/errors.js'
+import type { Later } from '../util/when-known.js'
 import { checkActualCost, type Decision, isHeld, maxToSettle, REFUNDED } from '../verdict/decision.js'
+import type { Meter, MeterOptions } from '../verdict/meter.js'
+import type { Verdict } from '../verdict/verdict.js'
 import { isUnavailable } from './fallback.js'
+import { checkedMeter, idleMeter, UnitMeter } from './meter.js'
 import { Resets } from './resets.js'
 import { activeCounter } from './watching.js'
+
+type ChargeMore = (decision: Decision, unit: QuotaUnit, units: number) => Later<Verdict>
 
 /**
  * Changes the charges of a limiter after its decisions: refunds, settlements, releases and renewals. Each
  * charge is refunded once at most, and never after a reset.
  */
 export class ChargeLedger {
-  readonly #where: string
+  readonly #policy: Counting
   readonly #onRoom: (request: StoreRequest) => void
   readonly #onChange: (store: Store, request: StoreRequest, result: StoreResult) => void
+  readonly #chargeMore: ChargeMore
+  readonly #meters = new WeakMap<Decision, Map<QuotaUnit, UnitMeter>>()
   /** The resets of keys: earlier charges are not refunded. */
   readonly resets = new Resets()
 
   /**
    * `onRoom`: called with a request whose limits may have room again. `onChange`: called with the result of a changed charge, where
-   * the store returns promises.
+   * the store returns promises. `chargeMore`: charges further units of a request.
    */
   constructor(
-    where: string,
+    policy: Counting,
     onRoom: (request: StoreRequest) => void,
     onChange: (store: Store, request: StoreRequest, result: StoreResult) => void,
+    chargeMore: ChargeMore,
   ) {
-    this.#where = where
+    this.#chargeMore = chargeMore
+    this.#policy = policy
     this.#onRoom = onRoom
     this.#onChange = onChange
   }
@@ -46,22 +59,61 @@ export class ChargeLedger {
     if (!isHeld(decision)) return false
     const { settled } = decision
     decision.settled = REFUNDED
-    return this.#reduce(decision, (unit) => (settled?.has(unit) ? undefined : 0))
+    const meters = [...(this.#meters.get(decision)?.values() ?? [])].map((meter) => meter.close(0))
+    const refunds = this.#reduce(decision, (unit) => (settled?.has(unit) ? undefined : 0))
+    return (await Promise.all([refunds, ...meters])).includes(true)
   }
 
   /**
-   * Replaces the charged cost with the actual one, once. Resolves to whether anything was refunded.
+   * Replaces the charged units with the actual ones, each unit once. Resolves to whether anything was refunded or charged.
    *
    * @throws SluiceError `INVALID_COST`
    */
-  async settle(decision: Decision, actualCost: number): Promise<boolean> {
-    checkActualCost(this.#where, actualCost, maxToSettle(decision))
-    return this.#settle(decision, 'requests', () => actualCost)
+  async settle(decision: Decision, actual: number | Units): Promise<boolean> {
+    if (isPlainObject(actual)) return this.#settle(decision, actualUnits(this.#policy, actual), true)
+    checkActualCost(this.#policy.where, actual, maxToSettle(decision))
+    return this.#settle(decision, new Map([['requests', actual]]), false)
   }
 
   /** Replaces the charged bytes with those received, once; never with more than were charged. */
   async settleBytes(decision: Decision, received: number): Promise<boolean> {
-    return this.#settle(decision, 'content-bytes', (charged) => Math.min(received, charged))
+    return this.#settle(decision, new Map([['content-bytes', received]]), false)
+  }
+
+  /**
+   * A meter for units of a decided request. `goesOn`: whether it proceeds, and whether it does so beyond its limits.
+   *
+   * @throws SluiceError `INVALID_COST`, `INVALID_POLICY`
+   */
+  meter(decision: Decision, unit: QuotaUnit, options: MeterOptions, goesOn: boolean | 'beyond'): Meter {
+    const { step, isCut } = checkedMeter(this.#policy, unit, options)
+    const { plan, costs } = decision.request
+    const { units, cells } = plan as ReadablePlan
+    const counting = cells.filter((_, c) => units[c] === unit).flatMap(({ limits }) => limits)
+    if (!goesOn || counting.length === 0 || decision.by.store === undefined)
+      return idleMeter(decision, goesOn !== false)
+    const meters = this.#meters.get(decision) ?? new Map<QuotaUnit, UnitMeter>()
+    this.#meters.set(decision, meters)
+    if (meters.has(unit)) wrongPolicy(`${this.#policy.where}: meter: expected one for each unit of a verdict`)
+    const meter = new UnitMeter(
+      decision,
+      {
+        where: this.#policy.where,
+        charge: (more) => this.#chargeMore(decision, unit, more),
+        charged: ({ request }) => activeCounter()?.changedCharge(request),
+        refund: (charge, back) => this.#reduce(charge, (each, charged) => (each === unit ? charged - back : undefined)),
+        debit: (more) => this.#debit(decision, (each) => (each === unit ? more : 0)),
+        closed: () => {
+          if (decision.settled !== REFUNDED) decision.settled = new Set([...(decision.settled ?? []), unit])
+        },
+      },
+      isHeld(decision) ? Math.max(0, ...costs.filter((_, c) => units[c] === unit)) : 0,
+      step,
+      Math.min(...counting.map(({ capacity }) => Math.max(1, capacity))),
+      isCut && goesOn !== 'beyond',
+    )
+    meters.set(unit, meter)
+    return meter
   }
 
   async release(decision: Decision): Promise<void> {
@@ -75,12 +127,34 @@ export class ChargeLedger {
     if (isHeld(decision) && request.permitId) await this.#send(decision, { ...request, op: RENEW })
   }
 
-  /** Replaces the charge of one unit, once. */
-  async #settle(decision: Decision, unit: QuotaUnit, actual: (charged: number) => number): Promise<boolean> {
+  /** Replaces the charge of each unit that is not settled yet. `isFree`: whether more than was charged counts. */
+  async #settle(decision: Decision, actual: ReadonlyMap<QuotaUnit, number>, isFree: boolean): Promise<boolean> {
     const { settled } = decision
-    if (!isHeld(decision) || settled?.has(unit)) return false
-    decision.settled = new Set(settled).add(unit)
-    return this.#reduce(decision, (each, charged) => (each === unit ? actual(charged) : undefined))
+    if (!isHeld(decision)) return false
+    const open = new Map([...actual].filter(([unit]) => !settled?.has(unit)))
+    const metered = [...(this.#meters.get(decision) ?? [])].flatMap(([unit, meter]) => {
+      const total = open.get(unit)
+      return total !== undefined && open.delete(unit) ? [meter.close(total)] : []
+    })
+    decision.settled = new Set([...(decision.settled ?? []), ...open.keys()])
+    const done = await Promise.all([
+      ...metered,
+      this.#reduce(decision, (unit) => open.get(unit)),
+      isFree && this.#debit(decision, (unit, charged) => (open.get(unit) ?? 0) - charged),
+    ])
+    return done.includes(true)
+  }
+
+  /** Charges units per cell, whatever room there is. */
+  async #debit(decision: Decision, more: (unit: QuotaUnit, charged: number) => number): Promise<boolean> {
+    const { request } = decision
+    const { units, cells } = request.plan as ReadablePlan
+    const costs = request.costs.map((charged, c) => {
+      // A limit of 0 refuses everything as it is.
+      const refusesAll = cells[c]?.limits[0]?.capacity === 0
+      return refusesAll ? 0 : Math.max(0, more(units[c] as QuotaUnit, charged))
+    })
+    return !takesNothing(costs) && this.#send(decision, { ...request, op: DEBIT, costs, permitId: '' })
   }
 
   /** Refunds the excess over `actual` per cell; nothing where that is undefined. */

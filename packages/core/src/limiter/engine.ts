@@ -18,7 +18,7 @@ import { isWatched } from '../util/listeners.js'
 import { PROCESS_TIMING, type Timing } from '../util/timing.js'
 import { refusePolluted } from '../util/validate.js'
 import { type Later, whenKnown } from '../util/when-known.js'
-import { type DecidedBy, decisionOn, refusedBy } from '../verdict/decision.js'
+import { type DecidedBy, type Decision, decisionOn, refusedBy } from '../verdict/decision.js'
 import { DECISION, Verdict } from '../verdict/verdict.js'
 import { BanKeeper } from './bans.js'
 import { BookedTurns, bookingOf } from './booked-turns.js'
@@ -79,11 +79,12 @@ export class Engine<Subject> {
     this.#queues = new WaitQueues(timing)
     this.#fallback = new LocalFallback(where, store, unavailable)
     this.charges = new ChargeLedger(
-      where,
+      policy,
       ({ plan, identities }) => this.#queues.wake(queuesOf(plan as ReadablePlan, identities)),
       (by, request, result) => {
         if (by === store) this.#fallback.record(request, result)
       },
+      (decision, unit, units) => this.chargeMore(decision, unit, units),
     )
     this.bans = policy.ban && new BanKeeper(policy, store, this.#fallback, emitter)
   }
@@ -112,7 +113,7 @@ export class Engine<Subject> {
     const reserved = plan.reserves && reservedFor(plan, plan.reserves, priority)
     const needs = reserved || !plan.takesOnes ? needsOf(plan, cost, costs, reserved) : undefined
     const request: { -readonly [Name in keyof StoreRequest]: StoreRequest[Name] } = {
-      op: op ?? (costs !== plan.ones && takesNothing(needs ?? costs) ? PEEK : policy.consume),
+      op: op ?? (costs !== plan.ones && isPeek(cost, needs ?? costs) ? PEEK : policy.consume),
       plan,
       identities,
       values,
@@ -167,14 +168,14 @@ export class Engine<Subject> {
   }
 
   /**
-   * Charges bytes of a response that were sent after its request was decided on, up to the capacity of each limit.
-   * The verdict says whether they had room.
+   * Charges units that were produced after the request was decided on, such as the bytes of its response, up to the capacity of each
+   * limit. The verdict says whether they had room.
    */
-  chargeSent(verdict: Verdict, bytes: number): Verdict | Promise<Verdict> {
-    const { plan: decided, identities } = verdict[DECISION].request
-    const plan = this.#fallback.wholeOf(decided)
-    const costs = plan.units.map((unit) => (unit === 'response-bytes' ? bytes : 0))
-    const { tier, priority } = verdict
+  chargeMore({ request, by: decided }: Decision, unit: QuotaUnit, units: number): Verdict | Promise<Verdict> {
+    const { identities } = request
+    const plan = this.#fallback.wholeOf(request.plan)
+    const costs = plan.units.map((each) => (each === unit ? units : 0))
+    const { tier, priority } = decided
     const by = { ...this.#decidedBy(tier, priority, undefined), isOfResponse: true as const }
     // Not measured: most of these decisions send no event.
     return this.#decideByStore({ op: CHARGE, plan, identities, costs, permitId: '', fresh: true }, by)
@@ -197,7 +198,7 @@ export class Engine<Subject> {
     const { cost } = wait
     const costs = costsOf(this.policy.where, plan, cost, options, undefined)
     const needs = needsOf(plan, cost, costs, undefined) ?? costs
-    const op = takesNothing(needs) ? PEEK : CONSUME
+    const op = isPeek(cost, needs) ? PEEK : CONSUME
     const permits = costs.find((_, c) => CELL_KINDS[(plan.cells[c] as Cell).kernel].hasPermits) ?? 0
     const waiter: Waiter = {
       queues: queuesOf(plan, identities),
@@ -308,6 +309,11 @@ export class Engine<Subject> {
     if (isUnavailable(error)) return this.#fallback.decide(request, by)
     throw error
   }
+}
+
+/** Whether a request takes nothing. Units that are named as 0 may be settled above that. */
+function isPeek(cost: Cost, needs: readonly number[]): boolean {
+  return typeof cost === 'number' && takesNothing(needs)
 }
 
 /** A cost of so many units of one kind, with the sizes of bodies. */

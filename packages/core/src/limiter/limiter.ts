@@ -2,7 +2,7 @@ import { emitBlock, emitUnblock } from '../blocks/block-events.js'
 import { LIST_OPTIONS } from '../lists/options.js'
 import { memoryStore } from '../memory/store.js'
 import { ADDED_BAN_OPTIONS } from '../policy/ban.js'
-import { checkedCost } from '../policy/costs.js'
+import { checkedCost, type Units } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
 import type { LimitForm } from '../policy/limit-form.js'
 import type { Limit } from '../policy/limits/limit.js'
@@ -179,9 +179,9 @@ export class Limiter<Subject = string> {
     return this.#engine.charges.refund(decision)
   }
 
-  /** Equals `verdict.settle(actualCost)`. */
-  async settle(verdict: Verdict, actualCost: number): Promise<boolean> {
-    return this.#engine.charges.settle(this.#decisionOf(verdict), actualCost)
+  /** Equals `verdict.settle(actual)`. */
+  async settle(verdict: Verdict, actual: number | Units): Promise<boolean> {
+    return this.#engine.charges.settle(this.#decisionOf(verdict), actual)
   }
 
   /**

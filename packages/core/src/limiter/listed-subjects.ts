@@ -10,6 +10,7 @@ import { PEEK, type Store, type StoreRequest, type StoreResult } from '../store/
 import type { LimiterWarning, Warnings } from '../util/warnings.js'
 import { checkActualCost, type DecidedBy, decisionOn, maxToSettle } from '../verdict/decision.js'
 import { Verdict } from '../verdict/verdict.js'
+import { idleMeter } from './meter.js'
 import { isAddressForgeable } from './open-proxy.js'
 
 /** Sources of identities that the policy's keys do not read. */
@@ -28,6 +29,7 @@ const BY_LIST: Omit<DecidedBy, 'list'> = {
       checkActualCost('settle', actualCost, maxToSettle(decision))
       return false
     },
+    meter: (decision) => idleMeter(decision, decision.result.allowed),
   },
   kind: 'listed',
   store: undefined,

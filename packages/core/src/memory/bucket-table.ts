@@ -68,6 +68,13 @@ export class BucketTable extends Table {
     this.#write()
   }
 
+  override debit(cost: number): void {
+    // As far as numbers are exact.
+    this.#debt = Math.min(Number.MAX_SAFE_INTEGER, this.#debt + cost * this.#windowMs)
+    this.#pace = this.#paceOf(this.#debt)
+    this.#write()
+  }
+
   refund(cost: number, receipt: number, chargedAt: number, _lease: string, before: number): void {
     if (!this.hasState) return
     const { debt, refunded, from } = bucket.refund(

@@ -57,6 +57,11 @@ export class CounterTable extends Table {
     this.#write()
   }
 
+  override debit(cost: number): void {
+    this.#count = Math.min(ceilingOf(this.#limit, this.#windowMs), this.#count + cost)
+    this.#write()
+  }
+
   refund(cost: number, receipt: number): void {
     if (!this.hasState || this.#start !== receipt) return
     this.#count = Math.max(0, this.#count - cost)

@@ -84,6 +84,11 @@ export class LogTable extends Table {
     this.cells[this.at + COUNT] = this.#last - this.#first
   }
 
+  override debit(cost: number): void {
+    // No more than the newest entries can ever count.
+    this.charge(cost)
+  }
+
   refund(cost: number, receipt: number): void {
     if (!this.hasState) return
     const entries = this.#isAmended ? this.#entries.slice(this.#first, this.#last) : this.#retained(this.#newest(0))

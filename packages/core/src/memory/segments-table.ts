@@ -15,6 +15,7 @@ export class SegmentsTable extends Table {
   readonly #segmentMs: number
   readonly #edge: number
   readonly #withRefusals: boolean
+  readonly #isWide: boolean
   /** The maximum that the counters hold. */
   readonly #max: number
   readonly #fitsInts: boolean
@@ -35,6 +36,7 @@ export class SegmentsTable extends Table {
     this.#segments = segments as number
     this.#segmentMs = this.#windowMs / this.#segments
     this.#withRefusals = ((edge as number) & window.WITH_REFUSALS) !== 0
+    this.#isWide = (edge as number) >= window.WIDE
     this.#edge = (edge as number) % window.WITH_REFUSALS
     this.#max = this.#withRefusals ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
     this.#counts = new Float64Array(this.#segments + 1)
@@ -55,7 +57,16 @@ export class SegmentsTable extends Table {
   }
 
   charge(cost: number): void {
-    const units = Math.min(cost, this.#withRefusals ? this.#max - this.#total : this.#room())
+    this.#add(Math.min(cost, this.#withRefusals ? this.#max - this.#total : this.#room()))
+  }
+
+  override debit(cost: number): void {
+    // Only wide counters hold more than the limit.
+    const top = this.#isWide ? ceilingOf(this.#limit, this.#windowMs) : this.#max
+    this.#add(Math.max(0, Math.min(cost, top - this.#total)))
+  }
+
+  #add(units: number): void {
     this.#counts[0] = (this.#counts[0] as number) + units
     this.#total += units
     this.#write()

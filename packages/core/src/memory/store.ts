@@ -16,6 +16,7 @@ import {
   type Cell,
   CHARGE,
   CONSUME,
+  DEBIT,
   PEEK,
   type Plan,
   REFUND,
@@ -369,7 +370,24 @@ class MemoryStore implements Store {
     this.#refusalSlices.clear()
   }
 
+  #debit(request: StoreRequest, now: number): StoreResult {
+    const { plan, costs } = request
+    const { tables, values: identities } = this.#states.placesOf(request)
+    const values = new Array<number>(STRIDE * plan.reports)
+    for (let i = 0, at = 0; i < tables.length; i++) {
+      const table = tables[i] as Table
+      table.look(identities[(plan.cells[i] as Cell).identity] as string, now, 0)
+      const { hasState } = table
+      if (costs[i] !== 0) table.debit(costs[i] as number)
+      at = table.report(values, at, true)
+      if (table.hasState !== hasState) this.#states.resized(table, now)
+    }
+    if (this.#states.areTooMany) this.#states.makeRoom(now, tables)
+    return { now, allowed: true, values, offset: 0 }
+  }
+
   #change(request: StoreRequest, now: number): StoreResult {
+    if (request.op === DEBIT) return this.#debit(request, now)
     const { tables, values: identities } = this.#states.placesOf(request)
     const charge = request.charge as StoreResult
     const receipts = receiptsOf(request.plan, charge)

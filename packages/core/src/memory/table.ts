@@ -90,6 +90,9 @@ export abstract class Table {
   /** Charges `cost`, or as much of it as fits. */
   abstract charge(cost: number, permitId: string): void
 
+  /** Charges `cost`, whatever room there is. Does nothing where units are permits. */
+  debit(_cost: number): void {}
+
   /** Refunds `cost` of a charge. Its result at `chargedAt` had `receipt`, and `refunded` was `before`. */
   abstract refund(cost: number, receipt: number, chargedAt: number, permitId: string, before: number): void
 

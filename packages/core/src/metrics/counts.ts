@@ -2,7 +2,7 @@ import type { WaitedEvent } from '../limiter/events.js'
 import { refusingLimit } from '../limiter/limiter-emitter.js'
 import type { DecisionCounter } from '../limiter/watching.js'
 import type { ReadablePlan } from '../policy/plan.js'
-import { REFUND, type StoreRequest } from '../store/store.js'
+import { CHARGE, DEBIT, REFUND, type StoreRequest } from '../store/store.js'
 import { type Decision, isHeld, isOfLimits, needOf, sourceOf } from '../verdict/decision.js'
 import { DECISION, type Verdict } from '../verdict/verdict.js'
 import { Permits } from './permit-counts.js'
@@ -64,6 +64,7 @@ export class Counts implements DecisionCounter {
   changedCharge(request: StoreRequest): void {
     if (request.permitId !== '') this.permits.change(request)
     if (request.op === REFUND) this.of(request.plan.policy).units.add(request, 'refunded')
+    if (request.op === DEBIT || request.op === CHARGE) this.of(request.plan.policy).units.add(request, 'charged')
   }
 
   waits(policy: string): (outcome: WaitedEvent['outcome'], waitedMs: number) => void {

@@ -1,4 +1,4 @@
-import { WIDE } from '../kernels/segments.js'
+import { CELL_KINDS } from '../store/cell-kinds.js'
 import type { Limit, Resolution } from './limits/limit.js'
 
 /**
@@ -15,16 +15,11 @@ export function carriedForm(resolution: Resolution, { carry = '', unit }: Pick<L
   const { kernel, carriedId, params } = resolution
   const isLarge = kernel === 'segments' && (params[0] as number) > LARGEST_NARROW
   const id = `${carriedId}${isLarge ? '.large' : ''}${ofUnit(unit)}${carry}`
-  return { ...resolution, id, params: kernel === 'segments' ? widened(params) : params }
+  return { ...resolution, id, params: CELL_KINDS[kernel].widen?.(params) ?? params }
 }
 
 /** Requests, bytes received and bytes sent never share a count, even under equal limits. Other units are in every id. */
 function ofUnit(unit: Limit['unit']): string {
   if (unit === 'content-bytes') return '.bytes'
   return unit === 'response-bytes' ? '.response-bytes' : ''
-}
-
-/** The width of counters does not depend on the limit then. */
-function widened(params: readonly number[]): readonly number[] {
-  return params.with(3, (params[3] as number) + WIDE)
 }

@@ -75,14 +75,15 @@ class Cells {
 }
 
 /**
- * A reserve concerns one limit alone, and tiers share single limits, so neither joins a log. Tiers keep state of their own,
+ * A reserve or an estimate concerns one limit alone, and tiers share single limits, so none of these joins a log. Tiers keep state of their own,
  * except for limits that they share; so do policies that are decided as one.
  */
 function memberOf(limit: LimitOfCell, tier: TierOf | undefined, isRelaxed: boolean): Member {
   const { definition, resolution } = limit
   const shared = tier?.shared.get(definition)
   const ownPrefix = (definition.policy === undefined ? '' : `${definition.policy}/`) + (tier ? `${tier.name}.` : '')
-  const isInLog = resolution.kernel === 'log' && definition.reserve === undefined && shared === undefined
+  const isOwn = definition.reserve !== undefined || definition.estimate !== undefined
+  const isInLog = resolution.kernel === 'log' && !isOwn && shared === undefined
   const isJoint = !tier && !isRelaxed && canBeJoint(limit)
   return {
     ...limit,

@@ -20,7 +20,9 @@ export interface NamedCost {
 }
 
 /** The policy that counts a cost. */
-type Counting = Pick<PolicyChoice<never>, 'where' | 'units'>
+export type Counting = Pick<PolicyChoice<never>, 'where' | 'units'>
+
+const PERMITS = 'concurrent-requests'
 
 /** The sizes of bodies. */
 interface Bytes {
@@ -43,6 +45,26 @@ export function checkedCost(policy: Counting, cost: unknown): Cost {
   return { named: new Map(named) }
 }
 
+/**
+ * The units of `settle` and meters. Permits are released, and never settled.
+ *
+ * @throws SluiceError `INVALID_COST`
+ */
+export function actualUnits(policy: Counting, actual: Units, field = 'settle'): ReadonlyMap<QuotaUnit, number> {
+  const { where } = policy
+  const units = Object.entries(actual).map(([unit, amount]): [QuotaUnit, number] => {
+    if (unit === PERMITS) {
+      throw new SluiceError(
+        'INVALID_COST',
+        `${where}: ${field}: expected no permits, which are released, got ${show(unit)}`,
+      )
+    }
+    checkName(policy, unit, 'INVALID_COST', field)
+    return [unit, checkCost(where, `${field}: ${unit}`, amount)]
+  })
+  return new Map(units)
+}
+
 /** A number is of `requests`. Where units are named and none is of requests, a limit would count nothing of it. */
 export function checkNumber({ where, units }: Counting, cost: number, code: SluiceError['code']): void {
   if (units.has('requests') || ![...units].some(isOwnUnit)) return
@@ -51,13 +73,13 @@ export function checkNumber({ where, units }: Counting, cost: number, code: Slui
 }
 
 /** A unit that no limit counts would be charged nowhere. */
-export function checkName({ where, units }: Counting, unit: string, code: SluiceError['code']): void {
+export function checkName({ where, units }: Counting, unit: string, code: SluiceError['code'], field = 'cost'): void {
   if (units.has(unit) && !isBytes(unit)) return
   const known = [...units].filter((each) => !isBytes(each)).map(show)
   const expected = isBytes(unit)
     ? 'no bytes, which are measured'
     : `units that limits count, ${known.join(' or ') || 'of which there are none'}`
-  throw new SluiceError(code, `${where}: cost: expected ${expected}, got ${show(unit)}`)
+  throw new SluiceError(code, `${where}: ${field}: expected ${expected}, got ${show(unit)}`)
 }
 
 /** Units per cell. */
@@ -71,18 +93,20 @@ export function costsOf(
   // An uncounted body must not pass for an empty one.
   const checked = (field: string, units: number | undefined) =>
     checkCost(where, field, op === PEEK ? (units ?? 0) : units)
-  return plan.units.map((unit, c) => {
+  const { caps } = plan
+  const costs = plan.units.map((unit, c) => {
     if (unit === 'content-bytes') return checked('bytes', bytes)
     if (unit === 'response-bytes') return checked('responseBytes', responseBytes)
     return namedFor(plan, cost, c) ?? 0
   })
+  return caps ? costs.map((units, c) => Math.min(units, caps[c] as number)) : costs
 }
 
 /** The units that a cost takes from a cell. Undefined where it names none, and the unit is none of which a request takes one. */
 function namedFor({ units, definitions, cellOf }: ReadablePlan, cost: Cost, c: number): number | undefined {
   const unit = units[c] as QuotaUnit
   const isRequests = unit === 'requests'
-  const takesOne = isRequests || unit === 'concurrent-requests'
+  const takesOne = isRequests || unit === PERMITS
   if (typeof cost === 'number') {
     // A cost of 0 takes nothing.
     return isRequests ? cost : takesOne || cost === 0 ? Math.min(cost, 1) : undefined

@@ -21,6 +21,8 @@ export interface ReadablePlan extends Plan {
   readonly units: readonly QuotaUnit[]
   /** Whether a cost of 1 is 1 for every cell, as none counts another unit than requests and permits: nearly every plan. */
   readonly takesOnes: boolean
+  /** The most units that a cost takes from each cell. Undefined where none bounds them. */
+  readonly caps: readonly number[] | undefined
   /** The units that each cell reserves for higher priorities. Undefined where none reserves any. */
   readonly reserves: readonly (readonly ReserveStep[])[] | undefined
   /** The limits as they were made, in the same order. */
@@ -38,10 +40,12 @@ type Derived =
   | 'ones'
   | 'units'
   | 'takesOnes'
+  | 'caps'
 
 /** `reserves` may be given for every cell, also where none reserves units. */
 export function readablePlan(own: Omit<ReadablePlan, Derived>): ReadablePlan {
   const { cells, starts, resolved, sharesTurns, reserves } = own
+  const caps = cells.map((_, c) => capOf(own, c))
   const units = cells.map(({ limits }) => (limits[0] as ResolvedLimit).unit)
   const inResult = cells.flatMap(({ limits }) => limits)
   const [first] = resolved
@@ -58,9 +62,19 @@ export function readablePlan(own: Omit<ReadablePlan, Derived>): ReadablePlan {
     hasPermits,
     ones: cells.map(() => 1),
     units,
+    caps: caps.every((cap) => cap === Number.POSITIVE_INFINITY) ? undefined : caps,
     takesOnes,
     reserves: reserving,
   })
+}
+
+function capOf(
+  { cells, cellOf, definitions }: Pick<ReadablePlan, 'cells' | 'cellOf' | 'definitions'>,
+  c: number,
+): number {
+  if (definitions[cellOf.indexOf(c)]?.estimate !== 'cap') return Number.POSITIVE_INFINITY
+  // A limit of 0 refuses everything.
+  return Math.max(1, ((cells[c] as Plan['cells'][number]).limits[0] as ResolvedLimit).capacity)
 }
 
 /** The tier that a policy is for. */

@@ -11,6 +11,7 @@ import {
   type RelaxedTerms,
   type SharesTurns,
 } from '../store/store.js'
+import { isOwnUnit } from '../store/units.js'
 import { type Duration, durationMs, durationText, spanMs } from '../util/duration.js'
 import { invalidPolicy, neverBeside, SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { isThenable } from '../util/thenable.js'
@@ -25,7 +26,13 @@ import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
 import { checkCommon } from './limits/common.js'
 import { checkLeases } from './limits/lease.js'
 import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
-import { type ConsistencyOptions, countedInFull, countingRefusals, relaxedTerms } from './limits/relaxed.js'
+import {
+  type ConsistencyOptions,
+  countedInFull,
+  countingDebts,
+  countingRefusals,
+  relaxedTerms,
+} from './limits/relaxed.js'
 import { reserveSteps } from './limits/reserve.js'
 import { defaultLimit } from './limits/sliding-window.js'
 import { type ReadablePlan, readablePlan, type TierOf } from './plan.js'
@@ -371,7 +378,8 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       const resolution = limit.resolve(this.where, ...(values[i] as [number, number]))
       if (this.#relaxed) return countedInFull(this.where, resolution, this.#relaxed)
       if (limit.carry !== undefined) return carriedForm(resolution, limit)
-      return this.consume === CHARGE ? countingRefusals(this.where, resolution) : resolution
+      if (this.consume === CHARGE) return countingRefusals(this.where, resolution)
+      return isOwnUnit(limit.unit) ? countingDebts(resolution) : resolution
     })
     const limits = namesFor(this.name, this.limits, resolutions).map((name, i): LimitOfCell => {
       const [definition, resolution] = [this.limits[i] as Limit, resolutions[i] as Resolution]

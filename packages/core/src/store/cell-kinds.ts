@@ -105,6 +105,11 @@ export interface CellKind {
    */
   readonly countInFull?: (params: readonly number[]) => readonly number[]
   /**
+   * @internal The parameters of a limit whose counters hold more than the limit. Absent if those of every limit do, or if none
+   * needs to.
+   */
+  readonly widen?: (params: readonly number[]) => readonly number[]
+  /**
    * @internal The instant at which one charge of `used` units would be gone by `at + resetMs`; a later instant if that
    * is impossible.
    */
@@ -209,6 +214,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     readReport: segments.readReport,
     countRefusals: countAllOfSegments,
     countInFull: countAllOfSegments,
+    widen: (params) => params.with(3, (params[3] as number) + segments.WIDE),
     chargedAt: windowBefore,
     lease: {
       ...NO_RULES,

@@ -41,9 +41,10 @@ function cellNamed(id: string): NamedCell | undefined {
   // In an odd count, the last number distinguishes equal limits on different keys.
   const numbers = kernel === 'log' ? all.slice(0, all.length - (all.length % 2)) : all.slice(0, form.numbers)
   if (numbers.length < form.numbers) return undefined
-  const { countInFull, hasPermits, lease: rules } = CELL_KINDS[kernel]
+  const { countInFull, hasPermits, lease: rules, widen } = CELL_KINDS[kernel]
   const exact = form.params(numbers)
-  const plain = relaxed === undefined ? exact : (countInFull?.(exact) ?? exact)
+  const change = relaxed === undefined ? ownUnit && widen : countInFull
+  const plain = change ? change(exact) : exact
   // Leases tighten the parameters.
   const tightened = lease === undefined ? undefined : rules.tighten('kept', plain, Number(lease))
   const { params = plain, capacity: max = Number.POSITIVE_INFINITY } = tightened ?? {}

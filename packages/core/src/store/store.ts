@@ -160,7 +160,20 @@ export const RELEASE = 4
 /** Hold the permits that a charge took for another `ttl`; cells without permits are left alone. */
 export const RENEW = 5
 
-export type Op = typeof CONSUME | typeof PEEK | typeof CHARGE | typeof REFUND | typeof RELEASE | typeof RENEW
+/**
+ * Charge `costs`, whatever room there is; cells with permits are left alone. Windows count all of it, up to a ceiling. A bucket
+ * pays off its excess within a window, and a log holds no more than its limit, so no debt refuses for longer than a window.
+ */
+export const DEBIT = 6
+
+export type Op =
+  | typeof CONSUME
+  | typeof PEEK
+  | typeof CHARGE
+  | typeof REFUND
+  | typeof RELEASE
+  | typeof RENEW
+  | typeof DEBIT
 
 /** A decision for a store to make, or a change of an earlier charge. */
 export interface StoreRequest {

@@ -1,3 +1,4 @@
+import type { Units } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import type { ListReport } from '../store/list.js'
 import {
@@ -12,6 +13,7 @@ import {
 } from '../store/store.js'
 import { SluiceError, show } from '../util/errors.js'
 import { type LimitReport, leftOf, reportsOf, unitsOf, useWithout } from './limit-report.js'
+import type { Meter, MeterOptions } from './meter.js'
 
 /** The kind of decision: by the store's state, by a list, or, while the store is away, by this process alone or nothing. */
 export type VerdictKind = 'decided' | 'listed' | 'unavailable'
@@ -45,7 +47,10 @@ export const REFUNDED: ReadonlySet<QuotaUnit> = new Set()
 
 /** The properties of a decision beside the store's request and result: nearly always the same for all decisions of a limiter. */
 export interface DecidedBy {
-  readonly charges: { settle(decision: Decision, actualCost: number): Promise<boolean> }
+  readonly charges: {
+    settle(decision: Decision, actual: number | Units): Promise<boolean>
+    meter(decision: Decision, unit: QuotaUnit, options: MeterOptions, goesOn: boolean | 'beyond'): Meter
+  }
   readonly kind: VerdictKind
   /** The store that takes refunds; undefined where no limit decided. */
   readonly store: Store | undefined

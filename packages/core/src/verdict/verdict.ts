@@ -1,7 +1,8 @@
+import type { Units } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { type Identity, identityIn } from '../store/identity.js'
 import type { ListReport } from '../store/list.js'
-import { type BlockReport, type ResolvedLimit, STRIDE } from '../store/store.js'
+import { type BlockReport, type QuotaUnit, type ResolvedLimit, STRIDE } from '../store/store.js'
 import { isForEver } from '../util/duration.js'
 import {
   type Decision,
@@ -16,6 +17,7 @@ import {
   type VerdictKind,
 } from './decision.js'
 import { INSPECT, type LimitReport, later, leftOf, queueDelay, spreadFor } from './limit-report.js'
+import type { Meter, MeterOptions } from './meter.js'
 
 /**
  * The reason of a refusal: over a limit, never admissible at this cost, on a deny list, blocked by hand, or banned for
@@ -164,16 +166,31 @@ export class Verdict {
   }
 
   /**
-   * Replaces the estimated cost with the actual one, once: the rest is refunded, less the units that time has already restored.
+   * Replaces the estimated cost with the actual one, each unit once: the rest is refunded, less the units that time has already
+   * restored. A number is of requests, and at most what was charged. Units by name, such as `{ tokens: 640 }`, may exceed that: the
+   * difference is charged at once, whatever room there is. Permits stay.
+   *
    * The first of `settle` and `refund` counts; the second does nothing.
-   * Resolves to whether anything was refunded; false for a refusal.
+   * Resolves to whether anything was refunded or charged; false for a refusal.
    *
-   * While the store is away nothing is refunded, then or later.
+   * While the store is away nothing is refunded or charged, then or later.
    *
-   * @throws SluiceError `INVALID_COST` for more than was charged
+   * @throws SluiceError `INVALID_COST` for a number above the charge, for units that no limit counts, and for permits
    */
-  async settle(actualCost: number): Promise<boolean> {
-    return this.#decision.by.charges.settle(this.#decision, actualCost)
+  async settle(actual: number | Units): Promise<boolean> {
+    return this.#decision.by.charges.settle(this.#decision, actual)
+  }
+
+  /**
+   * A meter that charges units while they are produced, such as the tokens of a stream. It uses up what the request was charged for
+   * the unit first. One for each unit of a verdict.
+   *
+   * @example const meter = req.rateLimit.meter('tokens')
+   * @throws SluiceError `INVALID_COST` for a unit that no limit counts, for bytes and permits; `INVALID_POLICY`
+   */
+  meter(unit: QuotaUnit, options: MeterOptions = {}): Meter {
+    const goesOn = this.reported || this.degraded ? 'beyond' : this.allowed
+    return this.#decision.by.charges.meter(this.#decision, unit, options, goesOn)
   }
 }
 

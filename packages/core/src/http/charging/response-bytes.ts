@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Engine } from '../../limiter/engine.js'
+import { StepCharges } from '../../limiter/step-charges.js'
 import type { ReadablePlan } from '../../policy/plan.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
@@ -82,81 +83,61 @@ class ResponseMeter<Request> implements Gate {
   whenOpen: () => void = () => {}
   readonly #by: ResponseBytes<Request>
   readonly #context: HttpContext<Request>
-  readonly #verdict: Verdict
-  /** The smallest capacity of the limits: a larger charge would be impossible. */
-  readonly #max: number
-  readonly #step: number
+  readonly #charges: StepCharges
   /** Whether bytes wait for room. */
   #isGated: boolean
-  /** Bytes sent in all; since the last charge; and in a charge under way. */
+  /** Bytes sent in all. */
   #sent = 0
-  #open = 0
-  #charging = 0
-  #refusal: Verdict | undefined
   #isOver = false
   #timer: Timer | undefined
 
   constructor(by: ResponseBytes<Request>, context: HttpContext<Request>, verdict: Verdict, max: number) {
     this.#by = by
     this.#context = context
-    this.#verdict = verdict
-    this.#max = max
-    this.#step = Math.min(STEP_BYTES, max)
+    this.#charges = new StepCharges(
+      STEP_BYTES,
+      max,
+      (bytes) => by.engine.chargeMore(verdict[DECISION], 'response-bytes', bytes),
+      () => {
+        if (!this.#isOver && this.#isGated) this.whenOpen()
+      },
+    )
     this.#isGated = verdict.allowed && !verdict.reported
   }
 
   room(): number {
+    const { refusal, step, charging, open } = this.#charges
     // Only when more is to be sent: the body may have ended where the quota did.
-    if (this.#isGated && this.#refusal) this.#isGated = !this.#goesOn(this.#refusal)
+    if (this.#isGated && refusal) this.#isGated = !this.#goesOn(refusal)
     if (!this.#isGated) return Number.POSITIVE_INFINITY
-    return this.#refusal ? 0 : Math.max(0, this.#step - this.#charging - this.#open)
+    return refusal ? 0 : Math.max(0, step - charging - open)
   }
 
   passed(bytes: number, isLast: boolean): void {
+    const charges = this.#charges
     this.#sent += bytes
-    this.#open += bytes
+    charges.add(bytes)
     if (isLast) this.#end()
-    else if (this.#open >= this.#step) this.#charge()
-    // A stream of few bytes is charged by the timer.
-    else if (this.#open > 0)
-      this.#timer ??= this.#by.engine.timing.setTimeout(() => this.#charge(), CHARGE_EVERY_MS).unref()
+    else if (charges.open > 0) {
+      // A stream of few bytes is charged by the timer.
+      this.#timer ??= this.#by.engine.timing.setTimeout(() => this.#flush(), CHARGE_EVERY_MS).unref()
+    }
   }
 
   closed(): void {
     this.#end()
   }
 
-  #end(): void {
-    this.#isOver = true
-    this.#charge()
-  }
-
-  /** One charge at a time: bytes sent meanwhile are part of the next. */
-  #charge(): void {
+  #flush(): void {
     this.#by.engine.timing.clearTimeout(this.#timer)
     this.#timer = undefined
-    if (this.#charging > 0) return
-    const bytes = Math.min(this.#open, this.#max)
-    this.#open = 0
-    if (bytes === 0) return
-    this.#charging = bytes
-    try {
-      const verdict = this.#by.engine.chargeSent(this.#verdict, bytes)
-      if (verdict instanceof Promise) verdict.then((late) => this.#charged(late), this.#failed)
-      else this.#charged(verdict)
-    } catch {
-      this.#charged(undefined)
-    }
+    this.#charges.flush()
   }
 
-  /** An error that is not an outage is ignored here: it fails the next requests, which show it. */
-  readonly #failed = () => this.#charged(undefined)
-
-  #charged(verdict: Verdict | undefined): void {
-    this.#charging = 0
-    if (verdict && !verdict.allowed) this.#refusal ??= verdict
-    if (this.#open > 0 && (this.#isOver || this.#open >= this.#step)) this.#charge()
-    if (!this.#isOver && this.#isGated) this.whenOpen()
+  #end(): void {
+    this.#by.engine.timing.clearTimeout(this.#timer)
+    this.#isOver = true
+    this.#charges.end()
   }
 
   /** Whether the response continues without room. If not, its connection ends. */

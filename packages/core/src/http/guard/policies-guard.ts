@@ -177,7 +177,7 @@ function differInNumbers<Request>(one: OptionsOfPolicies<Request>, other: Option
 }
 
 /** The properties of a limit that a guard reads, beside its plan. */
-const OF_GUARD = ['name', 'policy', 'key', 'respond', 'unit', 'lease', 'reserve', 'cost'] as const
+const OF_GUARD = ['name', 'policy', 'key', 'respond', 'unit', 'lease', 'reserve', 'cost', 'estimate'] as const
 
 function isLike(one: Limit, other: Limit): boolean {
   return (

@@ -21,7 +21,7 @@ export function gcra<Subject>(options: GcraOptions<Subject>): Limit<Subject> {
   const { burst, ...rate } = options ?? {}
   if (burst !== undefined) wholeNumber('gcra', 'burst', burst, 1)
   const resolve = bucketOf('gcra', { limit: 'limit', capacity: 'burst' }, burst)
-  return makeLimit('gcra', rate as RateOptions<Subject>, ['burst', 'unit', 'lease'], resolve)
+  return makeLimit('gcra', rate as RateOptions<Subject>, ['burst', 'unit', 'estimate', 'lease'], resolve)
 }
 
 export interface TokenBucketOptions<Subject>
@@ -59,7 +59,7 @@ export function tokenBucket<Subject>(options: TokenBucketOptions<Subject>): Limi
   }
   const { rate, names } = renamed('tokenBucket', rest, 'refill')
   const resolve = bucketOf('tokenBucket', names, capacity, style)
-  const known = ['capacity', 'refill', 'every', 'style', 'spread', 'unit', 'lease']
+  const known = ['capacity', 'refill', 'every', 'style', 'spread', 'unit', 'estimate', 'lease']
   return makeLimit('tokenBucket', rate, known, spreadOver('tokenBucket', spread, resolve), names)
 }
 
@@ -99,7 +99,13 @@ export function leakyBucket<Subject>(options: LeakyBucketOptions<Subject>): Limi
   if (capacity !== undefined) wholeNumber('leakyBucket', 'capacity', capacity, 1)
   const { rate, names } = renamed('leakyBucket', rest, 'leak')
   const resolve = bucketOf('leakyBucket', names, capacity, 'greedy', queue)
-  return makeLimit('leakyBucket', rate, ['capacity', 'leak', 'every', 'queue', 'unit', 'lease'], resolve, names)
+  return makeLimit(
+    'leakyBucket',
+    rate,
+    ['capacity', 'leak', 'every', 'queue', 'unit', 'estimate', 'lease'],
+    resolve,
+    names,
+  )
 }
 
 /** `refill`/`leak` and `every` are the usual terms for a bucket's limit and window. Errors use the names that were given. */

@@ -2,7 +2,7 @@ import { type Algorithm, hasPermits } from '../../store/cell-kinds.js'
 import { type Duration, spanMs } from '../../util/duration.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
-import { headerName, knownOptions, optionalFunction, wholeNumber } from '../../util/validate.js'
+import { headerName, knownOptions, oneOf, optionalFunction, wholeNumber } from '../../util/validate.js'
 import { checkUnit, idOfUnit } from '../units.js'
 import { leased, leaseOf } from './lease.js'
 import type { CommonOptions, LeasableOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
@@ -38,6 +38,8 @@ export function makeLimit<Subject>(
   const { unit: given = 'requests' } = options as UnitOptions
   const unit = checkUnit(algorithm, given)
   const ofUnit = idOfUnit(unit)
+  const { estimate } = options as UnitOptions
+  if (estimate !== undefined) oneOf(algorithm, 'estimate', estimate, ['cap'])
   const resolve: typeof resolveUnleased = (where, limit, windowMs) => {
     const plain = resolveUnleased(where, limit, windowMs)
     const resolution = ofUnit ? { ...plain, id: plain.id + ofUnit, carriedId: plain.carriedId + ofUnit } : plain
@@ -66,6 +68,7 @@ export function makeLimit<Subject>(
     ...(options.name !== undefined && { name: options.name }),
     ...(options.reserve !== undefined && { reserve: options.reserve }),
     ...(leaseOptions !== undefined && { lease: leaseOptions }),
+    ...(estimate !== undefined && { estimate }),
   })
 }
 

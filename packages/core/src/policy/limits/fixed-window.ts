@@ -34,5 +34,10 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
     params: [limit, windowMs, 0, byClock ? 1 : 0],
     report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false },
   }))
-  return makeLimit('fixedWindow', rate as RateOptions<Subject>, ['anchor', 'spread', 'unit', 'lease'], resolve)
+  return makeLimit(
+    'fixedWindow',
+    rate as RateOptions<Subject>,
+    ['anchor', 'spread', 'unit', 'estimate', 'lease'],
+    resolve,
+  )
 }

@@ -58,6 +58,11 @@ export interface UnitOptions {
    * @default 'requests'
    */
   readonly unit?: QuotaUnit
+  /**
+   * `'cap'` charges a cost above the limit's capacity as its capacity, instead of refusing it for ever. For estimates that are
+   * settled later. @default none: such a cost is `impossible`
+   */
+  readonly estimate?: 'cap'
 }
 
 /** Units that a process takes from a shared limit at once, to spend them without asking again. */
@@ -101,6 +106,8 @@ export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOp
   readonly limit: OrFunction<number, Subject>
   /** Milliseconds, or a function of the request. */
   readonly window: OrFunction<Duration, Subject>
+  /** Whether a cost above its capacity is charged as its capacity. */
+  readonly estimate?: 'cap'
   /**
    * The policy of the limit, with a tier as `policy.tier`, where several are decided as one. It separates the counts of equal
    * limits of different policies.

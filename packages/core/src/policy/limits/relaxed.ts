@@ -72,6 +72,12 @@ function refuse(where: string, why: string): never {
   wrongPolicy(`${where}: consistency: ${why}`)
 }
 
+/** The same limit for a unit that may be settled above its estimate: its counters go beyond the limit. */
+export function countingDebts(resolution: Resolution): Resolution {
+  const { kernel, params } = resolution
+  return { ...resolution, params: CELL_KINDS[kernel].widen?.(params) ?? params }
+}
+
 /**
  * The same limit for a policy that charges refusals: counters of windows go beyond the limit then, so that each refusal counts
  * in full. A log needs no more than its newest entries for that. A bucket that is full stays full: its clients could need

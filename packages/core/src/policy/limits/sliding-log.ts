@@ -18,7 +18,7 @@ const MAX_LOG_LIMIT = 1_000_000
 export function slidingLog<Subject>(options: RateOptions<Subject> & UnitOptions & LeasableOptions): Limit<Subject> {
   if (isBytes(options?.unit))
     invalidPolicy('slidingLog', 'unit', 'none of bytes: use a window or a bucket', options.unit)
-  return makeLimit('slidingLog', options, ['unit', 'lease'], (where, limit, windowMs) => {
+  return makeLimit('slidingLog', options, ['unit', 'estimate', 'lease'], (where, limit, windowMs) => {
     exactProduct(where, 'limit', limit, windowMs)
     if (limit > MAX_LOG_LIMIT) invalidPolicy(where, 'limit', `at most ${MAX_LOG_LIMIT} for an exact log`, limit)
     return {

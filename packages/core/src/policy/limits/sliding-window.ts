@@ -48,7 +48,7 @@ export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): 
   return makeLimit(
     'slidingWindow',
     rate as RateOptions<Subject>,
-    ['segments', 'precision', 'edge', 'rounding', 'unit', 'lease'],
+    ['segments', 'precision', 'edge', 'rounding', 'unit', 'estimate', 'lease'],
     (where, limit, windowMs) => {
       exactProduct(where, 'limit', limit, windowMs)
       const count = segments ?? (segmentMs ? windowMs / segmentMs : edge === 'weighted' ? 1 : defaultSegments(windowMs))

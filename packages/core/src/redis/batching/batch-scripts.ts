@@ -1,6 +1,6 @@
-import { type Cell, CONSUME, type Plan, REFUND } from '../../store/store.js'
+import { type Cell, CONSUME, type Plan } from '../../store/store.js'
 import { type Encoded, encode, encodeOne, type Sending } from '../scripts/encode.js'
-import { BANS, decideScriptFor, oneScriptFor, REFUNDS_OR_RENEWS, TURNS } from '../scripts/script.js'
+import { BANS, decideScriptFor, oneScriptFor, partsOfOp, TURNS } from '../scripts/script.js'
 import type { LuaScript } from '../scripts/scripts.generated.js'
 import type { RedisBase } from '../slots/base.js'
 import type { Batch, Pending } from './batch.js'
@@ -97,7 +97,7 @@ export class BatchScripts {
     let parts = (strikes && !strikesApart ? BANS : 0) | (looks ? TURNS : 0)
     for (const [plan, group] of groups) {
       parts |= texts.of(plan).parts
-      if (group.some(({ request }) => request.op >= REFUND)) parts |= REFUNDS_OR_RENEWS
+      for (const { request } of group) parts |= partsOfOp(request.op)
     }
     const byMarker = bringsBlockKeys ? undefined : marker
     const encoded = () => encode(groups, texts.of, sending(parts, byMarker))

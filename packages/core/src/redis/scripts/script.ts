@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Cell, KernelName, Plan } from '../../store/store.js'
+import { type Cell, DEBIT, type KernelName, type Op, type Plan, REFUND } from '../../store/store.js'
 import {
   type CutScript,
   DECIDE,
@@ -26,7 +26,7 @@ const SEVERAL = 1 << KINDS.length
 /** Set if several limits share a cell. */
 const SHARED = 1 << (KINDS.length + 1)
 /** Set if a request is a refund, release or renewal. */
-export const REFUNDS_OR_RENEWS = 1 << (KINDS.length + 2)
+const REFUNDS_OR_RENEWS = 1 << (KINDS.length + 2)
 
 /** Set if refusals are strikes. */
 export const BANS = 1 << (KINDS.length + 3)
@@ -37,10 +37,19 @@ export const JOINT = 1 << (KINDS.length + 4)
 /** Set if decisions check for requests that wait for their turn across processes. */
 export const TURNS = 1 << (KINDS.length + 5)
 
+/** Set if a request charges whatever room there is. */
+const DEBITS = 1 << (KINDS.length + 6)
+
 const bitsOf = (sections: readonly Section[]) =>
   sections.reduce((bits, section) => bits | (SECTIONS[section] ?? bitOf(section as KernelName)), 0)
 
-const SECTIONS: Partial<Record<Section, number>> = { several: SEVERAL, bans: BANS, joint: JOINT, turns: TURNS }
+const SECTIONS: Partial<Record<Section, number>> = {
+  several: SEVERAL,
+  bans: BANS,
+  joint: JOINT,
+  turns: TURNS,
+  debit: DEBITS,
+}
 
 function isShared({ limits }: Cell): boolean {
   return limits.length > 1
@@ -48,7 +57,7 @@ function isShared({ limits }: Cell): boolean {
 
 /**
  * The parts of decide.lua that a plan needs, as a sum of bits. A batch needs the bits of its plans, and those of
- * `REFUNDS_OR_RENEWS`, `BANS` and `TURNS` that its requests require.
+ * `REFUNDS_OR_RENEWS`, `DEBITS`, `BANS` and `TURNS` that its requests require.
  */
 export function partsFor({ cells }: Plan): number {
   let parts = cells.length > 1 ? SEVERAL : 0
@@ -58,6 +67,11 @@ export function partsFor({ cells }: Plan): number {
     if (cell.joint !== undefined) parts |= JOINT
   }
   return parts
+}
+
+/** The parts that a request needs beside those of its plan. */
+export function partsOfOp(op: Op): number {
+  return (op >= REFUND ? REFUNDS_OR_RENEWS : 0) | (op === DEBIT ? DEBITS : 0)
 }
 
 /** The parts of a batch for which there is a script of one kind. */

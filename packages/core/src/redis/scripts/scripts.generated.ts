@@ -61,7 +61,7 @@ export interface KindScript extends CutScript {
   readonly isJoint: boolean
 }
 
-export type Section = 'bans' | 'bucket' | 'concurrency' | 'counter' | 'joint' | 'log' | 'segments' | 'several' | 'turns'
+export type Section = 'bans' | 'bucket' | 'concurrency' | 'counter' | 'debit' | 'joint' | 'log' | 'segments' | 'several' | 'turns'
 
 const piece1: Piece = { sections: ['bucket', 'joint'], source: `end` }
 const piece2: Piece = { sections: ['bucket', 'joint'], source: `if joint > 0 then
@@ -655,8 +655,9 @@ local reply, more, pieces = packBytes('>I6', now), nil, 0
 local kernel, first, last = {}, {}, {}` },
   { sections: ['joint'], source: `local keyIndex, head = {}, {}` },
   { sections: [], source: `local costs, needs = {}, {}
-local prepare, open, look, keep, recall, take, refund, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
-local room = {}` },
+local prepare, open, look, keep, recall, take, refund, renew, heal, report = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}` },
+  { sections: ['debit'], source: `local debit = {}` },
+  { sections: [], source: `local room = {}` },
   { sections: ['several'], source: `local kept1, kept2, kept3, kept4, kept5 = {}, {}, {}, {}, {}
 local kept6, kept7, kept8, kept9, kept10 = {}, {}, {}, {}, {}` },
   { sections: ['joint'], source: `local joint, mine
@@ -912,8 +913,119 @@ end` },
   piece2,
   piece3,
   piece1,
-  { sections: ['bucket'], source: `end
-heal[1] = function(key)
+  { sections: ['bucket'], source: `end` },
+  { sections: ['bucket', 'debit'], source: `debit[1] = function(key, cost)
+debt = 9007199254740991 < debt + cost * windowMs and 9007199254740991 or debt + cost * windowMs
+if not since then
+since, expires = instant, now
+end
+if not since then
+else
+local refunded, from = 0, 0
+if refunds ~= '' then
+refunded, from = unpackBytes('>I7I6', refunds)
+end
+local newRefunded, newFrom
+local since_2 = refunded - 0
+if 0 < from then
+since_2 = capacity * windowMs
+end
+local own_2, paidFrom = 0 * windowMs, 0 < instant and 0 or instant
+local left
+local elapsed
+if stepMs == 1 then
+elapsed = instant - paidFrom
+else
+elapsed = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
+end
+left = 0 > 0 - elapsed * limit and 0 or 0 - elapsed * limit
+local bucket_drain_result
+local elapsed_2
+if stepMs == 1 then
+elapsed_2 = instant - paidFrom
+else
+elapsed_2 = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
+end
+bucket_drain_result = 0 > own_2 - elapsed_2 * limit and 0 or own_2 - elapsed_2 * limit
+local owed = min(debt, own_2, max(left - (0 > since_2 and 0 or since_2), bucket_drain_result))
+if owed == 0 or since_2 == 0 and debt == left then
+debt, newRefunded, newFrom = debt - owed, refunded, from
+else
+if refunded + owed < 9007199254740991 then
+debt, newRefunded, newFrom = debt - owed, refunded + owed, from
+else
+debt, newRefunded, newFrom = debt - owed, 0, instant + 1
+end
+end
+if newRefunded ~= refunded or newFrom ~= from then
+refunds = packBytes('>I7I6', newRefunded, newFrom)
+end
+since = instant
+local bucket_paceOf_result
+if debt <= capacity * windowMs then
+bucket_paceOf_result = limit
+else
+bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
+end
+pace, beyond = bucket_paceOf_result, nil
+if pace ~= limit then
+beyond = debt
+end` },
+  { sections: ['bucket', 'debit', 'joint'], source: `if joint > 0 then
+local bucket_wait_result
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
+wait = 0
+else
+local steps = ceil(excess / (pace * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+bucket_wait_result = wait + instant - now
+else
+bucket_wait_result = wait
+end
+local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
+put[mine], putRefunds[mine] = state, refunds
+puts, putLife = puts + 1, putLife > life and putLife or life
+if refunds ~= '' then
+tells = true
+end
+else` },
+  { sections: ['bucket', 'debit'], source: `local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
+wait = 0
+else
+local steps = ceil(excess / (pace * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+if life <= 0 and refunds == '' then
+call('DEL', key)
+else
+local ends = now + life
+if ends <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key, '0', state)
+else
+ends = ends + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
+end
+end` },
+  { sections: ['bucket', 'debit', 'joint'], source: `end` },
+  { sections: ['bucket', 'debit'], source: `end
+end` },
+  { sections: ['bucket'], source: `heal[1] = function(key)
 if since and since > now + windowMs then` },
   piece2,
   piece3,
@@ -1414,8 +1526,140 @@ log_advanceAll(key, newest, false)
 log_rewrite(key, whole, 0)
 log_advanceAll(key, instant, true)
 end
+end` },
+  { sections: ['log', 'debit'], source: `debit[2] = function(key, cost)
+local cost_2 = cost < most and cost or most
+if instant ~= stampedAt or #stamp ~= width then
+stamp, stampedAt = packBytes(entry, instant % modulus), instant
 end
-heal[2] = function(key)
+if cost_2 == 1 and not expires then
+local fresh = newLogOf[own]
+if not fresh then
+local gap = rep('\\0', near - width)
+fresh = packBytes('>I6I6I4I6Bc0c0', now, now + longestMs + firstLinger, 0, 1, 1, stamp, gap)
+for _ = 1, limits do
+fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
+end
+newLogOf[own], newLifeOf[own] = fresh, format('%d', longestMs + firstLinger + slack)
+end
+call('SET', key, fresh, 'PX', newLifeOf[own])
+for l = 1, limits do
+headOf[limitsAt + l], knownOf[limitsAt + l] = 0, stamp
+end
+oldest, total, newest, tail = 0, 1, now, stamp
+else
+local added = stamp
+if cost_2 > 1 then
+added = rep(added, cost_2)
+end
+local kept = total
+for l = 1, limits do
+local was, known = headOf[limitsAt + l], knownCountOf[limitsAt + l]
+if knownOf[limitsAt + l] then
+known = #knownOf[limitsAt + l] / width
+end
+local head_2 = total + cost_2 - ARGV[params + 2 * l]
+if head_2 < was then
+head_2 = was
+end
+if head_2 > was or known < 4 then
+local log_known_result
+local known_2 = knownOf[limitsAt + l]
+if not known_2 then
+local at = fixed + (l - 1) * stride + 7
+known_2 = sub(header, at + 1, at + knownCountOf[limitsAt + l] * width)
+knownOf[limitsAt + l] = known_2
+end
+log_known_result = known_2
+local ahead = sub(log_known_result, (head_2 - was) * width + 1)
+if head_2 + #ahead / width == total then
+ahead = sub(ahead .. added, 1, near)
+end
+headOf[limitsAt + l], knownOf[limitsAt + l], moved = head_2, ahead, moved > l and moved or l
+end
+kept = kept < head_2 and kept or head_2
+end
+if kept > oldest then
+local lapsed = kept - (total - #tail / width)
+if lapsed > 0 then
+tail = sub(tail, lapsed * width + 1)
+end
+end
+if expires and not whole then
+oldest = kept
+local added_2 = added
+tail, total, newest = tail .. added_2, total + cost_2, instant
+local ends, count = newest + longestMs, total - oldest
+local isLate = ends > expires
+if #tail > near and count > capacity or isLate and 4 * count < capacity then
+local log_read_result
+local inRing = total - #tail / width
+local entries
+local count_2 = (total < inRing and total or inRing) - oldest
+if count_2 <= 0 then
+entries = ''
+else
+local slot = oldest % capacity
+local here = count_2 < capacity - slot and count_2 or capacity - slot
+local entries_2 = call('GETRANGE', key, base + slot * width, base + (slot + here) * width - 1)
+if here < count_2 then
+entries_2 = entries_2 .. call('GETRANGE', key, base, base + (count_2 - here) * width - 1)
+end
+entries = entries_2
+end
+log_read_result = entries .. sub(tail, (0 > oldest - inRing and 0 or oldest - inRing) * width + 1, (0 > total - inRing and 0 or total - inRing) * width)
+log_rewrite(key, log_read_result, isLate and linger)
+else
+if #tail > near then
+local from = total - #tail / width
+local slot = from % capacity
+local here = (capacity - slot) * width
+call('SETRANGE', key, base + slot * width, sub(tail, 1, here))
+if #tail > here then
+call('SETRANGE', key, base, sub(tail, here + 1))
+end
+tail = ''
+end
+if isLate then
+expires = ends + linger
+call('PEXPIRE', key, expires - now + slack)
+end
+local log_header_result
+if moved == 0 then
+log_header_result = packBytes('>I6I6I4I6Bc0', newest, expires, capacity, total, #tail / width, tail)
+else
+local known
+local known_2 = knownOf[limitsAt + 1]
+if not known_2 then
+local at = fixed + 0 * stride + 7
+known_2 = sub(header, at + 1, at + knownCountOf[limitsAt + 1] * width)
+knownOf[limitsAt + 1] = known_2
+end
+known = known_2
+local text = packBytes('>I6I6I4I6Bc0c0I6Bc0c0', newest, expires, capacity, total, #tail / width, tail, rep('\\0', near - #tail), headOf[limitsAt + 1], #known / width, known, rep('\\0', near - #known))
+for l = 2, limits do
+if l <= moved then
+local known_3 = knownOf[limitsAt + l]
+if not known_3 then
+local at = fixed + (l - 1) * stride + 7
+known_3 = sub(header, at + 1, at + knownCountOf[limitsAt + l] * width)
+knownOf[limitsAt + l] = known_3
+end
+known = known_3
+text = packBytes('>c0I6Bc0c0', text, headOf[limitsAt + l], #known / width, known, rep('\\0', near - #known))
+end
+end
+log_header_result = text
+end
+call('SETRANGE', key, '0', log_header_result)
+end
+else
+oldest, total, newest = kept, total + cost_2, instant
+log_rewrite(key, whole and sub(whole, kept * width + 1) .. added or added, firstLinger)
+end
+end
+end` },
+  { sections: ['log'], source: `heal[2] = function(key)
 if whole then
 if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key)
@@ -1826,8 +2070,50 @@ if k < segments then
 total = total + units
 end
 segments_write(key)
+end` },
+  { sections: ['segments', 'debit'], source: `debit[3] = function(key, cost, c)
+local usual, counting = most, withRefusals
+withRefusals = true
+if ARGV[first[c] + 3] >= 8 then
+most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end
-heal[3] = function(key)
+local cost_2 = max(0, cost < most - total and cost or most - total)
+local room_2 = most - total
+if not withRefusals then
+local window_edgeUnits_result
+local count = (unpackBytes(counter, counts, segments * width + 1))
+if edge == 0 then
+window_edgeUnits_result = count
+else
+if edge == 1 then
+window_edgeUnits_result = 0
+else
+local share = count * (segmentMs - offset) / segmentMs
+if edge == 2 then
+window_edgeUnits_result = floor(share)
+else
+window_edgeUnits_result = ceil(share)
+end
+end
+end
+room_2 = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
+end
+local units = cost_2 < room_2 and cost_2 or room_2
+local count = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
+counts = sub(counts, 1, 0 * width) .. count .. sub(counts, 1 * width + 1)
+if 0 < segments then
+total = total + units
+end
+local isNewest = newest == segment` },
+  { sections: ['segments', 'debit', 'joint'], source: `isNewest = isNewest and joint == 0` },
+  { sections: ['segments', 'debit'], source: `if isNewest then
+call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
+else
+segments_write(key)
+end
+most, withRefusals = usual, counting
+end` },
+  { sections: ['segments'], source: `heal[3] = function(key)
 if newest and newest * segmentMs > now + windowMs then
 segments_write(key)
 end
@@ -2085,8 +2371,36 @@ count = 0 > count - cost and 0 or count - cost` },
   piece6,
   piece7,
   piece5,
-  { sections: ['counter'], source: `end
-heal[4] = function(key)
+  { sections: ['counter'], source: `end` },
+  { sections: ['counter', 'debit'], source: `debit[4] = function(key, cost)
+local usual = most
+most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
+count = most < count + cost and most or count + cost` },
+  { sections: ['counter', 'debit', 'joint'], source: `if joint > 0 then
+local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
+put[mine], putRefunds[mine] = state, ''
+puts, putLife = puts + 1, putLife > life and putLife or life
+if '' ~= '' then
+tells = true
+end
+else` },
+  { sections: ['counter', 'debit'], source: `if count == 0 then
+call('DEL', key)
+elseif since == start then
+call('SETRANGE', key, '0', packBytes('>I7', count))
+elseif not since then
+if newCountOf[own] ~= count then
+newCountOf[own], newStateOf[own] = count, packBytes('>I7I6', count, start)
+newLifeOf[own] = format('%d', start + windowMs - now + slack)
+end
+call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
+else
+call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
+end` },
+  { sections: ['counter', 'debit', 'joint'], source: `end` },
+  { sections: ['counter', 'debit'], source: `most = usual
+end` },
+  { sections: ['counter'], source: `heal[4] = function(key)
 if since and since > now + windowMs then` },
   piece6,
   piece7,
@@ -2347,8 +2661,12 @@ end` },
 look[kind](key, 0)
 if op == 3 then
 refund[kind](key, costs[c], ARGV[a] + 0, chargedAt, permitId, ARGV[a + 1] + 0)
-a = a + 2
-elseif kind == 5 then
+a = a + 2` },
+  { sections: ['debit'], source: `elseif op == 6 then
+if costs[c] > 0 and kind ~= 5 then
+debit[kind](key, costs[c], c)
+end` },
+  { sections: [], source: `elseif kind == 5 then
 if op == 4 then
 refund[kind](key, costs[c], 0, 0, permitId)
 else

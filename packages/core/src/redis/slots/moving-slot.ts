@@ -4,7 +4,7 @@ import { encode, type PlanText } from '../scripts/encode.js'
 import { keyStart } from '../scripts/keys.js'
 import { unreadable } from '../scripts/reply-reader.js'
 import { readKeys, run } from '../scripts/run.js'
-import { decideScriptFor, REFUNDS_OR_RENEWS } from '../scripts/script.js'
+import { decideScriptFor, partsOfOp } from '../scripts/script.js'
 import { decideByKey } from './across-slots.js'
 import type { RedisBase } from './base.js'
 
@@ -40,7 +40,7 @@ async function decideKey(
 ): Promise<StoreResult> {
   const { plan } = request
   const text = textOf(plan)
-  const parts = text.parts | (request.op > CHARGE ? REFUNDS_OR_RENEWS : 0)
+  const parts = text.parts | partsOfOp(request.op)
   const reply = await run(connection, withinMs, decideScriptFor(parts), () =>
     encode(new Map([[plan, [{ request }]]]), textOf, { prefix, now: clock?.(), keys: 'cells', parts }),
   )

@@ -1,0 +1,183 @@
+import { Transform } from 'node:stream'
+import { actualUnits, type Counting, checkCost } from '../policy/costs.js'
+import type { QuotaUnit } from '../store/store.js'
+import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
+import type { Later } from '../util/when-known.js'
+import { type Decision, isHeld } from '../verdict/decision.js'
+import type { Meter, MeterOptions } from '../verdict/meter.js'
+import { DECISION, type Verdict } from '../verdict/verdict.js'
+import { StepCharges } from './step-charges.js'
+
+/** The parts of a meter beside its numbers. */
+export interface MeterParts {
+  readonly where: string
+  readonly charge: (units: number) => Later<Verdict>
+  /** Called with each step that is charged. */
+  readonly charged: (step: Decision) => void
+  /** Refunds units of the request's own charge, or of a step. */
+  readonly refund: (decision: Decision, units: number) => Promise<boolean>
+  /** Charges units whatever room there is. */
+  readonly debit: (units: number) => Promise<boolean>
+  /** Called once, before the charge is corrected. */
+  readonly closed: () => void
+}
+
+/** @throws SluiceError `INVALID_COST` for a unit that cannot be metered, `INVALID_POLICY` for wrong options */
+export function checkedMeter(
+  policy: Counting,
+  unit: QuotaUnit,
+  options: MeterOptions,
+): { step: number; isCut: boolean } {
+  const where = `${policy.where}: meter`
+  actualUnits(policy, { [unit]: 0 }, 'meter')
+  knownOptions(where, options, ['step', 'onExhausted'])
+  const { step = 64, onExhausted = 'cut' } = options
+  return {
+    step: wholeNumber(where, 'step', step, 1),
+    isCut: oneOf(where, 'onExhausted', onExhausted, ['cut', 'finish']) === 'cut',
+  }
+}
+
+const CHARGES_NOTHING: Omit<MeterParts, 'charge'> = {
+  where: 'meter',
+  charged: () => {},
+  refund: async () => false,
+  debit: async () => false,
+  closed: () => {},
+}
+
+/** A meter that charges nothing: its request is refused, or no limit decided on it. */
+export function idleMeter(decision: Decision, goesOn: boolean): UnitMeter {
+  const charge = () => {
+    throw new Error('an estimate without end is never used up')
+  }
+  const meter = new UnitMeter(decision, { ...CHARGES_NOTHING, charge }, Number.POSITIVE_INFINITY, 1, 1, false)
+  if (!goesOn) void meter.close(0)
+  return meter
+}
+
+export class UnitMeter implements Meter {
+  used = 0
+  readonly #decision: Decision
+  readonly #by: MeterParts
+  /** Units that the request was charged. */
+  readonly #estimate: number
+  readonly #charges: StepCharges
+  readonly #isCut: boolean
+  /** The charged steps, for refunds: the newest last. */
+  readonly #steps: { readonly decision: Decision; units: number }[] = []
+  /** Units of all steps. */
+  #stepped = 0
+  #closing: Promise<boolean> | undefined
+  #wake: (() => void)[] = []
+
+  constructor(decision: Decision, by: MeterParts, estimate: number, step: number, max: number, isCut: boolean) {
+    this.#decision = decision
+    this.#by = by
+    this.#estimate = estimate
+    this.#isCut = isCut
+    this.#charges = new StepCharges(step, max, by.charge, (units, verdict) => this.#charged(units, verdict))
+  }
+
+  async add(units: number): Promise<boolean> {
+    checkCost(this.#by.where, 'meter', units)
+    if (this.#closing) return false
+    const charges = this.#charges
+    const from = Math.max(this.#estimate, this.used)
+    this.used += units
+    if (this.used > from) charges.add(this.used - from)
+    while (charges.charging > 0 && charges.open >= charges.step && !this.#closing) await this.#nextCharge()
+    return !this.#closing && !(this.#isCut && charges.refusal)
+  }
+
+  stream<Chunk>(count: (chunk: Chunk) => number) {
+    const end = () => this.end()
+    return new TransformStream<Chunk, Chunk>({
+      transform: async (chunk, controller) => {
+        const goesOn = await this.add(count(chunk))
+        controller.enqueue(chunk)
+        if (goesOn) return
+        controller.terminate()
+        await this.end()
+      },
+      flush: end,
+    })
+  }
+
+  nodeStream(count: (chunk: never) => number): Transform {
+    const meter = this
+    let isOver = false
+    return new Transform({
+      objectMode: true,
+      transform: async function (chunk, _encoding, done) {
+        // Chunks that come after the end of the units.
+        if (isOver) return done()
+        try {
+          isOver = !(await meter.add(count(chunk as never)))
+          this.push(chunk)
+          if (isOver) this.push(null)
+          done()
+        } catch (error) {
+          done(error as Error)
+        }
+      },
+      flush: (done) => void meter.end().then(() => done(), done),
+      destroy: (error, done) => void meter.end().then(() => done(error), done),
+    })
+  }
+
+  async end(): Promise<void> {
+    await this.close()
+  }
+
+  /**
+   * Ends the meter, once: with the units added so far, or with another total. Resolves to whether that refunded or charged
+   * anything.
+   */
+  close(total?: number): Promise<boolean> {
+    if (this.#closing) return this.#closing.then(() => false)
+    this.#closing = this.#close(total)
+    return this.#closing
+  }
+
+  async #close(total: number | undefined): Promise<boolean> {
+    const charges = this.#charges
+    const wasHeld = isHeld(this.#decision)
+    this.#by.closed()
+    if (total === undefined) charges.end()
+    else charges.open = 0
+    while (charges.charging > 0) await this.#nextCharge()
+    const more = (total ?? this.used) - this.#estimate - this.#stepped
+    if (more > 0) return total !== undefined && this.#by.debit(more)
+    return more < 0 && this.#refund(-more, wasHeld)
+  }
+
+  /** Refunds units, of the newest steps first. */
+  async #refund(units: number, isHeldYet: boolean): Promise<boolean> {
+    const refunds: Promise<boolean>[] = []
+    let left = units
+    for (let step = this.#steps.pop(); step && left > 0; step = this.#steps.pop()) {
+      const part = Math.min(left, step.units)
+      left -= part
+      refunds.push(this.#by.refund(step.decision, part))
+    }
+    if (left > 0 && isHeldYet) refunds.push(this.#by.refund(this.#decision, Math.min(left, this.#estimate)))
+    return (await Promise.all(refunds)).includes(true)
+  }
+
+  #charged(units: number, verdict: Verdict | undefined): void {
+    // A charge that failed may have happened, and is not made again.
+    this.#stepped += units
+    if (verdict) {
+      const decision = verdict[DECISION]
+      // A refusal is charged as far as there was room, which is not known.
+      if (verdict.allowed) this.#steps.push({ decision, units })
+      this.#by.charged(decision)
+    }
+    for (const wake of this.#wake.splice(0)) wake()
+  }
+
+  #nextCharge(): Promise<void> {
+    return new Promise((resolve) => this.#wake.push(resolve))
+  }
+}

@@ -1,0 +1,207 @@
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { ReadableStream } from 'node:stream/web'
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  type Limit,
+  list,
+  type Meter,
+  memoryStore,
+  perMinute,
+  slidingLog,
+  slidingWindow,
+  tokenBucket,
+} from '@sluice/core'
+import { describe, expect, test } from 'vitest'
+import { Clock } from '../../contract/store-under-test.js'
+
+const LIMITS: Record<string, Limit<string>> = {
+  'a fixed window': fixedWindow({ unit: 'tokens', limit: 1000, window: '1h' }),
+  'a sliding window': slidingWindow({ unit: 'tokens', limit: 1000, window: '1h' }),
+  'a log': slidingLog({ unit: 'tokens', limit: 1000, window: '1h' }),
+  'a bucket': gcra({ unit: 'tokens', limit: 1000, window: '1h' }),
+}
+const limiterOf = (limit: Limit<string>) => {
+  const clock = new Clock()
+  const limiter = createLimiter<string>({
+    name: 'chat',
+    store: memoryStore({ clock: clock.read }),
+    limits: [perMinute(60), limit],
+  })
+  const left = async () => (await limiter.peek('ann', { cost: 0 })).units.tokens?.remaining
+  return { clock, limiter, left }
+}
+/** Adds one unit at a time until the meter stops. */
+async function produce(meter: Meter, max = 100_000): Promise<number> {
+  for (let n = 1; n <= max; n++) if (!(await meter.add(1))) return n
+  return max
+}
+
+describe.each(Object.entries(LIMITS))('a meter of %s', (_name, limit) => {
+  test('uses up the estimate first, then charges after each step, and its end charges the rest', async () => {
+    const { limiter, left } = limiterOf(limit)
+    const meter = (await limiter.consume('ann', { cost: { tokens: 100 } })).meter('tokens', { step: 10 })
+    expect(await meter.add(100)).toBe(true)
+    expect(await left()).toBe(900)
+    expect(await meter.add(9)).toBe(true)
+    expect(await left()).toBe(900)
+    expect(await meter.add(4)).toBe(true)
+    expect(await left()).toBe(887)
+    await meter.add(3)
+    await meter.end()
+    await meter.end()
+    expect([meter.used, await left()]).toEqual([116, 884])
+    expect(await meter.add(50)).toBe(false)
+    expect(await left()).toBe(884)
+  })
+
+  test('its end refunds an unused estimate, once', async () => {
+    const { limiter, left } = limiterOf(limit)
+    const verdict = await limiter.consume('ann', { cost: { tokens: 100 } })
+    const meter = verdict.meter('tokens')
+    await meter.add(30)
+    await Promise.all([meter.end(), meter.end()])
+    expect(await verdict.settle({ tokens: 0 })).toBe(false)
+    expect(await left()).toBe(970)
+    await limiter.refund('ann', verdict)
+    expect(await left()).toBe(970)
+  })
+
+  test.each([
+    [0, 1000],
+    [40, 960],
+    [150, 850],
+    [159, 841],
+    [160, 840],
+    [161, 839],
+    [400, 600],
+  ])('settle(%i) sets the total of estimate and steps', async (total, expected) => {
+    const { limiter, left } = limiterOf(limit)
+    const verdict = await limiter.consume('ann', { cost: { tokens: 100 } })
+    const meter = verdict.meter('tokens', { step: 10 })
+    for (let n = 0; n < 21; n++) await meter.add(8)
+    expect(await verdict.settle({ tokens: total })).toBe(total !== 160)
+    await meter.end()
+    expect([await meter.add(1), await left()]).toEqual([false, expected])
+  })
+
+  test('a refund returns estimate and steps', async () => {
+    const { limiter, left } = limiterOf(limit)
+    const verdict = await limiter.consume('ann', { cost: { tokens: 100 } })
+    const meter = verdict.meter('tokens', { step: 10 })
+    await meter.add(150)
+    expect(await limiter.refund('ann', verdict)).toBe(true)
+    await meter.end()
+    expect(await left()).toBe(1000)
+  })
+
+  test('streams over a budget are cut within a step of it', async () => {
+    const { limiter, left } = limiterOf(limit)
+    const lengths = await Promise.all(
+      Array.from({ length: 10 }, async () => produce((await limiter.consume('ann')).meter('tokens', { step: 16 }))),
+    )
+    const used = lengths.reduce((sum, length) => sum + length, 0)
+    expect(used).toBeGreaterThan(1000 - 10 * 16)
+    expect(used).toBeLessThanOrEqual(1000 + 10 * 16)
+    expect(await left()).toBe(0)
+    expect(await limiter.consume('ann')).toMatchObject({ allowed: false, reason: 'limited' })
+  })
+})
+
+test('a step is no larger than the smallest capacity, and finish goes on beyond the limit', async () => {
+  const { limiter, left } = limiterOf(tokenBucket({ unit: 'tokens', capacity: 5, refill: 5, every: '1h' }))
+  const first = (await limiter.consume('ann')).meter('tokens', { step: 1000, onExhausted: 'finish' })
+  expect(await produce(first, 500)).toBe(500)
+  expect(await left()).toBe(0)
+})
+
+describe('streams of a meter', () => {
+  const chunks = () => Array.from({ length: 50 }, (_, n) => `token-${n}`)
+  const meterOf = async (limit: number) => {
+    const { limiter, left } = limiterOf(fixedWindow({ unit: 'tokens', limit, window: '1h' }))
+    return { meter: (await limiter.consume('ann', { cost: { tokens: 4 } })).meter('tokens', { step: 5 }), left }
+  }
+
+  test.each([
+    ['within its limit', 100, 50, 50],
+    ['beyond its limit', 20, 24, 0],
+  ])('a web stream %s', async (_what, limit, length, remaining) => {
+    const { meter, left } = await meterOf(limit)
+    const found: string[] = []
+    const source = new ReadableStream<string>({
+      start(controller) {
+        for (const chunk of chunks()) controller.enqueue(chunk)
+        controller.close()
+      },
+    })
+    for await (const chunk of source.pipeThrough(meter.stream(() => 1))) found.push(chunk)
+    expect(found).toEqual(chunks().slice(0, length))
+    expect(await left()).toBe(remaining)
+  })
+
+  test.each([
+    ['within its limit', 100, 50, 50],
+    ['beyond its limit', 20, 24, 0],
+  ])('a stream of Node %s', async (_what, limit, length, remaining) => {
+    const { meter, left } = await meterOf(limit)
+    const found: string[] = []
+    await pipeline(
+      Readable.from(chunks()),
+      meter.nodeStream(() => 1),
+      async (source) => {
+        for await (const chunk of source) found.push(chunk as string)
+      },
+    )
+    expect(found).toEqual(chunks().slice(0, length))
+    expect(await left()).toBe(remaining)
+  })
+
+  test('a stream that fails or is cancelled ends its meter', async () => {
+    const { meter, left } = await meterOf(100)
+    const failing = Readable.from(
+      (function* () {
+        yield 'a'
+        throw new Error('on purpose')
+      })(),
+    )
+    await expect(
+      pipeline(
+        failing,
+        meter.nodeStream(() => 1),
+        async (source) => {
+          for await (const _ of source);
+        },
+      ),
+    ).rejects.toThrow('on purpose')
+    await meter.end()
+    expect(await left()).toBe(99)
+  })
+})
+
+test('a refused request goes on with nothing, and one that a list admits with everything', async () => {
+  const limits = [fixedWindow<string>({ unit: 'tokens', limit: 5, window: '1h' })]
+  const limiter = createLimiter<string>({ name: 'chat', store: memoryStore(), limits, allow: list({ key: ['vip'] }) })
+  await limiter.consume('ann', { cost: { tokens: 5 } })
+  expect(await (await limiter.consume('ann')).meter('tokens').add(1)).toBe(false)
+  expect(await produce((await limiter.consume('vip')).meter('tokens'), 300)).toBe(300)
+})
+
+test('wrong meters and amounts are errors', async () => {
+  const { limiter, left } = limiterOf(LIMITS['a log'] as Limit<string>)
+  const verdict = await limiter.consume('ann')
+  expect(() => verdict.meter('token')).toThrow('policy "chat": meter: expected units that limits count')
+  expect(() => verdict.meter('concurrent-requests')).toThrow('policy "chat": meter: expected')
+  expect(() => verdict.meter('tokens', { step: 0 })).toThrow(
+    'policy "chat": meter: step: expected a whole number of at least 1',
+  )
+  expect(() => verdict.meter('tokens', { onExhausted: 'stop' as never })).toThrow('policy "chat": meter: onExhausted')
+  const meter = verdict.meter('tokens')
+  expect(() => verdict.meter('tokens')).toThrow('policy "chat": meter: expected one for each unit of a verdict')
+  for (const units of [-1, 0.5, Infinity, 2 ** 53, '5', undefined]) {
+    await expect(meter.add(units as number)).rejects.toMatchObject({ code: 'INVALID_COST' })
+  }
+  await meter.end()
+  expect(await left()).toBe(1000)
+})
