@@ -17,6 +17,8 @@ import { type AnyOptions, type RunningApp, run } from './support/app.js'
 import { appsByEffort } from './support/by-effort.js'
 import { FRAMEWORKS } from './support/frameworks.js'
 
+const HEADERS = new URL('../../packages/core/src/http/headers/by-unit.ts', import.meta.url).pathname
+
 const running: RunningApp[] = []
 afterEach(() => Promise.all(running.splice(0).map((app) => app.close())))
 
@@ -79,6 +81,29 @@ describe.each(Object.entries(appsByEffort(FRAMEWORKS)))('%s', (_name, factory) =
     expect((await chat(90)).headers).toMatchObject({ 'ratelimit-limit': '100', 'ratelimit-remaining': '10' })
   })
 
+  test('headers of services of language models have requests and tokens, and the wait in ms', async () => {
+    const headers = ['openai', 'anthropic'] as const
+    const chat = await start({ limits: PLAN, cost: { tokens: tokensOf, cents: 0 }, headers })
+    expect((await chat(90)).headers).toMatchObject({
+      'x-ratelimit-limit-requests': '5',
+      'x-ratelimit-remaining-requests': '4',
+      'x-ratelimit-reset-requests': '1m0s',
+      'x-ratelimit-limit-tokens': '100',
+      'x-ratelimit-remaining-tokens': '10',
+      'x-ratelimit-reset-tokens': '54s',
+      'anthropic-ratelimit-requests-limit': '5',
+      'anthropic-ratelimit-tokens-remaining': '10',
+      'anthropic-ratelimit-tokens-reset': expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
+    })
+    const refused = await chat(12)
+    expect([refused.status, refused.headers['retry-after-ms'], refused.headers['retry-after']]).toEqual([
+      429,
+      '1200',
+      '2',
+    ])
+    expect(refused.headers['x-ratelimit-remaining-requests']).toBe('4')
+  })
+
   test('a cost of 5 takes one permit', async () => {
     const chat = await start({ limits: [perMinute(9), concurrency({ limit: 1 })], cost: 5 })
     expect((await chat(1)).status).toBe(200)
@@ -116,6 +141,19 @@ describe.each(Object.entries(appsByEffort(FRAMEWORKS)))('%s', (_name, factory) =
     ])
     await loaded.close()
   })
+})
+
+test.each([
+  [0, '0ms'],
+  [20, '20ms'],
+  [1500, '1.5s'],
+  [60_000, '1m0s'],
+  [360_000, '6m0s'],
+  [3_723_004, '1h2m3.004s'],
+  [86_400_000, '24h0m0s'],
+])('%i ms are written as %s', async (ms, text) => {
+  const { shortDuration } = await import(HEADERS)
+  expect(shortDuration(ms)).toBe(text)
 })
 
 describe('a limiter with units rejects', () => {

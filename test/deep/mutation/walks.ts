@@ -136,6 +136,15 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
       const actual = random(one.cost + 1)
       return recorder.ask((all, verdict) => at(all, limiter).settle(verdict as Verdict, actual), one.of)
     }
+    if (one && what < 29) {
+      const more = Object.fromEntries(
+        (policies[limiter]?.limits ?? [])
+          .map(({ unit }) => unit)
+          .filter((unit) => !/bytes|concurrent/.test(unit))
+          .map((unit) => [unit, one.cost + random(random(3) === 0 ? 400 : 6)]),
+      )
+      return recorder.ask((all, verdict) => at(all, limiter).settle(verdict as Verdict, more), one.of)
+    }
     if (one && what < 30) {
       const received = random(one.bytes + 1)
       return recorder.ask((_, verdict) => settleBytes(verdict as Verdict, received), one.of)

@@ -1,5 +1,6 @@
 import { invalidPolicy } from '../../util/errors.js'
 import { knownOptions, oneOf } from '../../util/validate.js'
+import { byUnit, instant, shortDuration } from './by-unit.js'
 import { draft8, draft11 } from './lists.js'
 import { draft6, draft7, LEGACY_RESETS, type LegacyNames, type LegacyReset, legacy } from './single.js'
 import type { HeaderWriter } from './writer.js'
@@ -11,6 +12,8 @@ const WRITERS = {
   'draft-7': draft7,
   'draft-6': draft6,
   legacy: legacy('epoch-seconds'),
+  openai: byUnit((unit, field) => `x-ratelimit-${field}-${unit}`, shortDuration),
+  anthropic: byUnit((unit, field) => `anthropic-ratelimit-${unit}-${field}`, instant),
 } as const satisfies Record<string, HeaderWriter>
 
 export type HeaderFormat =

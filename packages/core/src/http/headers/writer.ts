@@ -57,8 +57,14 @@ export function binding({ allowed, retryAfterMs, limits }: Verdict): LimitReport
  * requests, the one with the smallest share left.
  */
 export function tightest(verdict: Verdict): LimitReport {
-  const { limits } = verdict
-  const refusing = binding(verdict) ?? limits.find((limit) => !limit.allowed)
+  return tightestOf(verdict, verdict.limits)
+}
+
+/** The same of some limits of a verdict. */
+export function tightestOf(verdict: Verdict, limits: readonly LimitReport[]): LimitReport {
+  const bound = binding(verdict)
+  if (bound && limits.includes(bound)) return bound
+  const refusing = limits.find((limit) => !limit.allowed)
   if (refusing) return refusing
   const ofRequests = limits.filter(({ unit }) => unit === 'requests')
   const left = ({ remaining, capacity }: LimitReport) =>
