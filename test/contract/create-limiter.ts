@@ -14,14 +14,14 @@ export const createLimiter: typeof core.createLimiter = (options) => {
   const limiter = core.createLimiter(options)
   const { limits } = limiter
   if (limits.every(({ unit }) => unit === 'requests' || unit.endsWith('-bytes'))) return limiter
-  const named = ({ cost = 1, ...rest }: core.CostOptions = {}): core.CostOptions => ({
+  const named = ({ cost = 1, ...rest }: core.CostOptions & core.AcquireOptions = {}) => ({
     ...rest,
     cost: typeof cost === 'number' ? ofEachUnit(limits, cost) : cost,
   })
   return new Proxy(limiter, {
     get(target, name: keyof typeof limiter) {
-      if (name === 'consume' || name === 'peek') {
-        return (subject: never, given?: core.CostOptions) => target[name](subject, named(given))
+      if (name === 'consume' || name === 'peek' || name === 'acquire') {
+        return (subject: never, given?: core.CostOptions & core.AcquireOptions) => target[name](subject, named(given))
       }
       const member: unknown = target[name]
       return typeof member === 'function' ? member.bind(target) : member

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   concurrency,
-  createLimiter,
   everyone,
   type Limiter,
   leakyBucket,
@@ -11,6 +10,7 @@ import {
   tokenBucket,
 } from '@sluice/core'
 import { afterEach, describe, expect, test } from 'vitest'
+import { createLimiter } from '../contract/create-limiter.js'
 import { singleClients } from '../support/clients.js'
 import { redisForTests } from '../support/redis-for-tests.js'
 import { startRedis } from '../support/redis-server.js'

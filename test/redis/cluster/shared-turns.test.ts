@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { concurrency, createLimiter, everyone, type Limiter, slidingLog } from '@sluice/core'
+import { concurrency, everyone, type Limiter, slidingLog } from '@sluice/core'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { createLimiter } from '../../contract/create-limiter.js'
 import { clusterClients, namesOf } from '../../support/clients.js'
 import { moveSlot } from '../../support/move-slot.js'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
