@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { concurrency, createLimiter, type Limiter, redisStore, type Store, slidingLog } from '@sluice/core'
+import { concurrency, type Limiter, redisStore, type Store, slidingLog } from '@sluice/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { createLimiter } from '../contract/create-limiter.js'
 import { algorithms } from '../support/algorithms.js'
 import { insist } from '../support/outages.js'
 import { redisForTests } from '../support/redis-for-tests.js'
