@@ -1,5 +1,6 @@
-import { createLimiter, redisStore, SluiceError, slidingLog } from '@sluice/core'
+import { redisStore, SluiceError, slidingLog } from '@sluice/core'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { createLimiter } from '../contract/create-limiter.js'
 import { algorithms } from '../support/algorithms.js'
 import { singleClients } from '../support/clients.js'
 import { insist } from '../support/outages.js'

@@ -1,6 +1,5 @@
 import {
   concurrency,
-  createLimiter,
   everyone,
   fixedWindow,
   gcra,
@@ -11,6 +10,7 @@ import {
   type Verdict,
 } from '@sluice/core'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createLimiter } from '../../contract/create-limiter.js'
 import { clusterClients, oneOfEach } from '../../support/clients.js'
 import { decided } from '../../support/decided.js'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'

@@ -95,14 +95,14 @@ describe('a cost by unit', () => {
   })
 
   test('waiting goes by the unit of the limit that has no room', async () => {
-    const { limiter } = limiterOf([perMinute(60), gcra({ unit: 'tokens', limit: 1000, window: '1s' })], {
+    const { limiter } = limiterOf([perMinute(60), gcra({ unit: 'tokens', limit: 100_000, window: '10s' })], {
       store: memoryStore(),
     })
-    await limiter.consume('ann', { cost: { tokens: 1000 } })
-    const first = limiter.acquire('ann', { cost: { tokens: 100 }, maxWait: '5s' })
-    const tooMany = limiter.acquire('ann', { cost: { tokens: 950 }, maxWait: '800ms' })
+    await limiter.consume('ann', { cost: { tokens: 100_000 } })
+    const first = limiter.acquire('ann', { cost: { tokens: 1000 }, maxWait: '9s' })
+    const tooMany = limiter.acquire('ann', { cost: { tokens: 95_000 }, maxWait: '2s' })
     await expect(tooMany).rejects.toMatchObject({ code: 'WAIT_EXCEEDED' })
-    expect((await first).units.tokens?.cost).toBe(100)
+    expect((await first).units.tokens?.cost).toBe(1000)
   })
 })
 

@@ -1,5 +1,6 @@
-import { concurrency, createLimiter, type Limiter, type Store, type Verdict } from '@sluice/core'
+import { concurrency, type Limiter, type Store, type Verdict } from '@sluice/core'
 import type { StoreRequest, StoreResult } from '@sluice/core/store'
+import { createLimiter } from '../../../contract/create-limiter.js'
 import { CONSUME, RENEW } from '../../../support/inside.js'
 import type { Step, World } from './explore.js'
 import { Network } from './network.js'
