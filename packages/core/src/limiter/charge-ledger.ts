@@ -1,5 +1,5 @@
 import { actualUnits, type Counting, takesNothing, type Units } from '../policy/costs.js'
-import { isPlainObject } from '../policy/given-identities.js'
+import { entriesIn } from '../policy/given-identities.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import {
@@ -70,9 +70,10 @@ export class ChargeLedger {
    * @throws SluiceError `INVALID_COST`
    */
   async settle(decision: Decision, actual: number | Units): Promise<boolean> {
-    if (isPlainObject(actual)) return this.#settle(decision, actualUnits(this.#policy, actual), true)
-    checkActualCost(this.#policy.where, actual, maxToSettle(decision))
-    return this.#settle(decision, new Map([['requests', actual]]), false)
+    const units = entriesIn(actual)
+    if (units) return this.#settle(decision, actualUnits(this.#policy, units), true)
+    const requests = checkActualCost(this.#policy.where, actual, maxToSettle(decision))
+    return this.#settle(decision, new Map([['requests', requests]]), false)
   }
 
   /** Replaces the charged bytes with those received, once; never with more than were charged. */

@@ -1,6 +1,7 @@
 import { KindReader, type MoreKeys } from '../lists/kind-reader.js'
 import { ListStep, type ListSubject, listsIn } from '../lists/list-step.js'
 import type { ListOptions, ListPredicate } from '../lists/options.js'
+import { entriesIn } from '../policy/given-identities.js'
 import type { Given } from '../policy/kinds.js'
 import { type ReadablePlan, readablePlan } from '../policy/plan.js'
 import type { PolicyChoice } from '../policy/policy.js'
@@ -25,8 +26,9 @@ export interface ListSources<Subject> {
 /** A list charges nothing, so there is nothing to settle. */
 const BY_LIST: Omit<DecidedBy, 'list'> = {
   charges: {
-    async settle(decision, actualCost) {
-      checkActualCost('settle', actualCost, maxToSettle(decision))
+    async settle(decision, actual) {
+      const amounts = entriesIn(actual)?.map(([, units]) => units) ?? [actual]
+      for (const units of amounts) checkActualCost('settle', units, maxToSettle(decision))
       return false
     },
     meter: (decision) => idleMeter(decision, decision.result.allowed),

@@ -29,7 +29,7 @@ export function checkedMeter(
   options: MeterOptions,
 ): { step: number; isCut: boolean } {
   const where = `${policy.where}: meter`
-  actualUnits(policy, { [unit]: 0 }, 'meter')
+  actualUnits(policy, [[unit, 0]], 'meter')
   knownOptions(where, options, ['step', 'onExhausted'])
   const { step = 64, onExhausted = 'cut' } = options
   return {

@@ -1,7 +1,7 @@
 import { type Cell, type Op, PEEK, type QuotaUnit, type ResolvedLimit } from '../store/store.js'
 import { isBytes, isOwnUnit } from '../store/units.js'
 import { SluiceError, show } from '../util/errors.js'
-import { isPlainObject } from './given-identities.js'
+import { entriesIn } from './given-identities.js'
 import type { Limit, LimitCost } from './limits/limit.js'
 import { type ReserveStep, reservedFrom } from './limits/reserve.js'
 import type { ReadablePlan } from './plan.js'
@@ -33,12 +33,13 @@ interface Bytes {
 /** @throws SluiceError `INVALID_COST`; nothing is charged then */
 export function checkedCost(policy: Counting, cost: unknown): Cost {
   const { where } = policy
-  if (!isPlainObject(cost)) {
+  const entries = entriesIn(cost)
+  if (!entries) {
     const units = checkCost(where, 'cost', cost)
     if (units > 1) checkNumber(policy, units, 'INVALID_COST')
     return units
   }
-  const named = Object.entries(cost).map(([unit, units]): [QuotaUnit, number] => {
+  const named = entries.map(([unit, units]): [QuotaUnit, number] => {
     checkName(policy, unit, 'INVALID_COST')
     return [unit, checkCost(where, `cost: ${unit}`, units)]
   })
@@ -50,9 +51,13 @@ export function checkedCost(policy: Counting, cost: unknown): Cost {
  *
  * @throws SluiceError `INVALID_COST`
  */
-export function actualUnits(policy: Counting, actual: Units, field = 'settle'): ReadonlyMap<QuotaUnit, number> {
+export function actualUnits(
+  policy: Counting,
+  actual: readonly (readonly [unit: string, amount: unknown])[],
+  field = 'settle',
+): ReadonlyMap<QuotaUnit, number> {
   const { where } = policy
-  const units = Object.entries(actual).map(([unit, amount]): [QuotaUnit, number] => {
+  const units = actual.map(([unit, amount]): [QuotaUnit, number] => {
     if (unit === PERMITS) {
       throw new SluiceError(
         'INVALID_COST',

@@ -39,7 +39,7 @@ export function keysOf(policy: Policy<never>, replacement: Replacement, given: G
  */
 export function givenIn(where: string, kinds: readonly string[], identity: unknown): Given {
   if (isPlainObject(identity)) {
-    const [[kind, value] = ['', undefined], ...others] = entriesOf(identity)
+    const [[kind, value] = ['', undefined], ...others] = entriesIn(identity) ?? []
     if (others.length > 0 || !kinds.includes(kind)) wrongIdentity(where, kinds, identity)
     return { kind, value }
   }
@@ -77,11 +77,12 @@ function prototypeOf(subject: unknown): unknown {
   }
 }
 
-function entriesOf(identity: object): [string, unknown][] {
+/** The properties of a plain object, each read once. Undefined for any other value, and where reading one throws. */
+export function entriesIn(value: unknown): [string, unknown][] | undefined {
   try {
-    return Object.entries(identity)
+    return isPlainObject(value) ? Object.entries(value) : undefined
   } catch {
-    return []
+    return undefined
   }
 }
 
@@ -97,7 +98,7 @@ export function wrongIdentity(where: string, kinds: readonly string[], got: unkn
     const values = kind.split('+').map(() => '…')
     return `{ ${name}: ${values.length > 1 ? `[${values.join(', ')}]` : '…'} }`
   })
-  const given = isPlainObject(got) ? entriesOf(got).map(([kind]) => kind) : undefined
+  const given = isPlainObject(got) ? (entriesIn(got) ?? []).map(([kind]) => kind) : undefined
   const expected = takesText(kinds)
     ? ['a non-empty string or a number', ...examples].join(', or ')
     : examples.join(' or ')

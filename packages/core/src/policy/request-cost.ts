@@ -3,7 +3,7 @@ import { invalidPolicy } from '../util/errors.js'
 import { wholeNumber } from '../util/validate.js'
 import { ignorePromises, type Later, whenAllKnown, whenKnown } from '../util/when-known.js'
 import { checkName, checkNumber } from './costs.js'
-import { isPlainObject } from './given-identities.js'
+import { entriesIn } from './given-identities.js'
 import type { OrFunction } from './limits/limit.js'
 import type { PolicyChoice } from './policy.js'
 
@@ -36,12 +36,13 @@ export function costFor<Subject>(
   const { where } = policy
   if (typeof option === 'function') {
     return (subject, context) =>
-      whenKnown(option(subject, context), (cost) =>
-        isPlainObject(cost) ? unitsIn(Object.entries(cost), subject, context) : cost,
-      )
+      whenKnown(option(subject, context), (cost) => {
+        const entries = entriesIn(cost)
+        return entries ? unitsIn(entries, subject, context) : cost
+      })
   }
-  if (isPlainObject(option)) {
-    const entries: Entries = Object.entries(option)
+  const entries = entriesIn(option)
+  if (entries) {
     for (const [unit, units] of entries) {
       checkName(policy, unit, 'INVALID_POLICY')
       if (typeof units !== 'function') wholeNumber(where, `cost: ${unit}`, units, 0)

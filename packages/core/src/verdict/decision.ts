@@ -193,8 +193,8 @@ export function refusedBy(decision: Decision): ReadonlyMap<string, ReadonlySet<s
 }
 
 /**
- * The most requests that may be settled: those charged. Where no limit counts requests, any unit's charge. Undefined where nothing was charged, because the request was refused
- * or nothing could decide.
+ * The most requests that may be settled: those charged. Where no limit counts requests, any unit's charge. Undefined where
+ * nothing was charged, because the request was refused or nothing could decide.
  */
 export function maxToSettle(decision: Decision): number | undefined {
   const { request, result, by } = decision
@@ -209,10 +209,10 @@ export function maxToSettle(decision: Decision): number | undefined {
  * @param max the charged requests; undefined where nothing was charged, so that any cost may be settled
  * @throws SluiceError `INVALID_COST`
  */
-export function checkActualCost(where: string, actualCost: unknown, max: number | undefined): void {
-  if (Number.isSafeInteger(actualCost) && (actualCost as number) >= 0 && !((actualCost as number) > (max ?? Infinity)))
-    return
-  const range = max === undefined ? 'of at least 0' : `from 0 to the ${max} charged`
+export function checkActualCost(where: string, actualCost: unknown, max = Number.POSITIVE_INFINITY): number {
+  const isUnits = Number.isSafeInteger(actualCost) && (actualCost as number) >= 0
+  if (isUnits && (actualCost as number) <= max) return actualCost as number
+  const range = max === Number.POSITIVE_INFINITY ? 'of at least 0' : `from 0 to the ${max} charged`
   throw new SluiceError(
     'INVALID_COST',
     `${where}: actual cost: expected a whole number ${range}, got ${show(actualCost)}`,

@@ -1,4 +1,5 @@
 import { type Cost, checkCost, checkedCost } from '../../policy/costs.js'
+import { entriesIn } from '../../policy/given-identities.js'
 import type { LimitCost } from '../../policy/limits/limit.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import { type CostFunction, costFor, resolveAll } from '../../policy/request-cost.js'
@@ -10,11 +11,20 @@ import type { Later } from '../../util/when-known.js'
 /** The costs of a request that matches policies of a document, unchecked: of the limiter, and of limits whose policy has its own. */
 class CostsOfPolicies {
   readonly own: unknown
-  readonly ofLimits: ReadonlyMap<LimitCost, unknown>
+  readonly #ofLimits: ReadonlyMap<LimitCost, unknown>
 
   constructor(own: unknown, ofLimits: ReadonlyMap<LimitCost, unknown>) {
     this.own = own
-    this.ofLimits = ofLimits
+    this.#ofLimits = ofLimits
+  }
+
+  get ofLimits(): ReadonlyMap<LimitCost, unknown> {
+    return this.#ofLimits
+  }
+
+  /** Not by `instanceof`: a cost that is a proxy may throw then. */
+  static is(cost: unknown): cost is CostsOfPolicies {
+    return typeof cost === 'object' && cost !== null && #ofLimits in cost
   }
 }
 
@@ -49,7 +59,7 @@ function costsOfPolicies<Request>(
 
 /** @throws SluiceError `INVALID_COST` */
 export function requestCost(policy: Pick<PolicyChoice<never>, 'where' | 'units'>, cost: unknown): Cost {
-  if (!(cost instanceof CostsOfPolicies)) return checkedCost(policy, cost)
+  if (!CostsOfPolicies.is(cost)) return checkedCost(policy, cost)
   const { own, ofLimits } = cost
   const checked = checkedCost(policy, own)
   const named = typeof checked === 'number' ? ofNumber(checked) : checked.named
@@ -58,6 +68,13 @@ export function requestCost(policy: Pick<PolicyChoice<never>, 'where' | 'units'>
     checkCost(policy.where, 'cost', units),
   ])
   return { named, ofLimits: new Map(entries) }
+}
+
+/** Whether a request's cost has a number that is none: computed from the request, unlike any other wrong value. */
+export function hasWrongNumber(cost: unknown): boolean {
+  if (CostsOfPolicies.is(cost)) return [cost.own, ...cost.ofLimits.values()].some(hasWrongNumber)
+  const units = entriesIn(cost)?.map(([, each]) => each) ?? [cost]
+  return units.some((each) => typeof each === 'number' && !(Number.isSafeInteger(each) && each >= 0))
 }
 
 function ofNumber(requests: number): ReadonlyMap<string, number> {

@@ -1,4 +1,3 @@
-import { isPlainObject } from '../../policy/given-identities.js'
 import { kindOf } from '../../policy/keyed.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import type { PolicyChoice } from '../../policy/policy.js'
@@ -7,6 +6,7 @@ import { SluiceError } from '../../util/errors.js'
 import { type Fault, RequestFault } from '../../util/request-fault.js'
 import { oneOf } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
+import { hasWrongNumber } from '../charging/cost.js'
 import { releasePermits } from '../charging/permits.js'
 import type { HeaderField } from '../headers/writer.js'
 import { problemReply } from '../responders/problem.js'
@@ -84,11 +84,6 @@ function faultIn(error: unknown, units: unknown): Fault | undefined {
   // A number was computed from the request. Any other value is a mistake in the function, as is a unit that no limit counts.
   const isCost = error instanceof SluiceError && error.code === 'INVALID_COST' && hasWrongNumber(units)
   return isCost ? 'wrong cost' : undefined
-}
-
-function hasWrongNumber(cost: unknown): boolean {
-  const units = isPlainObject(cost) ? Object.values(cost) : [cost]
-  return units.some((each) => typeof each === 'number' && !(Number.isSafeInteger(each) && each >= 0))
 }
 
 /** Adds the limiter's name to an error that is thrown on. A key function does not know it. */
