@@ -16,6 +16,7 @@ import {
 import { createGuard, type Outcome } from '@sluice/core/http'
 import fc from 'fast-check'
 import { contextOf } from '../../support/context.js'
+import { namesNothing } from './support/costs.js'
 import { expectSaid, must } from './support/errors.js'
 import { fuzz } from './support/fuzz.js'
 import { type Make, number } from './support/hostile.js'
@@ -40,15 +41,6 @@ const limiters = Object.entries(POLICIES).flatMap(([name, limits]) => {
 const limiter: fc.Arbitrary<Limiter> = fc.constantFrom(...limiters)
 
 const isUnits = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0
-
-/** Whether it is an object that names no units: one of requests then, and one permit. */
-function namesNothing(value: unknown): boolean {
-  try {
-    return [Object.prototype, null].includes(Object.getPrototypeOf(value)) && Object.keys(value as object).length === 0
-  } catch {
-    return false
-  }
-}
 
 /** The remaining units and reset times of every limit. */
 async function left(limiter: Limiter): Promise<string> {

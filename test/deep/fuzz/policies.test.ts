@@ -26,6 +26,7 @@ import {
 import { createGuard } from '@sluice/core/http'
 import fc from 'fast-check'
 import { standIn } from '../../support/stand-in.js'
+import { namesNothing } from './support/costs.js'
 import { expectSaid, must } from './support/errors.js'
 import { fuzz } from './support/fuzz.js'
 import { type Make, notAValue, number, text } from './support/hostile.js'
@@ -59,11 +60,24 @@ const reserve = option(
   0,
   0.1,
 )
-const unit = option(isOneOf('requests', 'content-bytes'), 'requests')
+const RESERVED_UNIT = /^(requests|content-bytes|response-bytes|concurrent-requests)$/i
+const unit = option(
+  (value) =>
+    isOneOf('requests', 'content-bytes', 'response-bytes')(value) ||
+    (typeof value === 'string' && /^[A-Za-z0-9-]{1,32}$/.test(value) && !RESERVED_UNIT.test(value)),
+  'requests',
+  'tokens',
+)
 const common = { name, key, respond, reserve }
 const rate = { ...common, limit, window }
 const whole = (least: number) => option(isWhole(least), least, least + 1)
 const duration = option(isDuration, 1, '10s')
+const wait = option(
+  (value) => isDuration(value) || value === Number.POSITIVE_INFINITY,
+  1,
+  '10s',
+  Number.POSITIVE_INFINITY,
+)
 const boolean = option((value) => typeof value === 'boolean', true, false)
 const store = option((value) => isObject(value), memoryStore())
 
@@ -71,7 +85,7 @@ const policy = { name, limit, window, key, onDeny: option(isOneOf('none', 'charg
 const request = {
   ...policy,
   cost: option(
-    (value) => isFunction(value) || isWhole(0)(value),
+    (value) => isFunction(value) || isWhole(0)(value) || namesNothing(value),
     0,
     1,
     () => 1,
@@ -169,13 +183,13 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
   },
   delay: {
     make: delay,
-    options: { max: duration, from: whole(0), maxConnections: whole(1), otherwise: respond },
+    options: { max: wait, from: whole(0), maxConnections: whole(1), otherwise: respond },
     needed: [],
   },
   queue: {
     make: queue,
     options: {
-      maxWait: duration,
+      maxWait: wait,
       size: whole(1),
       maxConnections: whole(1),
       priority: option(
@@ -183,7 +197,7 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
         0,
         () => 1,
       ),
-      ageEvery: duration,
+      ageEvery: wait,
       otherwise: respond,
     },
     needed: [],

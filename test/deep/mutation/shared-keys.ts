@@ -66,14 +66,29 @@ async function walked(name: string, deeds: readonly Deed[]): Promise<Scenario> {
   return recorder.scenario(`shared keys: ${name}`)
 }
 
-/** A window alone under its key, beside limits that share one, so that the script has the part for shared keys. */
-async function walkedBeside(): Promise<Scenario> {
-  const all = keyed<string>('everyone-else', () => 'all')
-  const limits = [
-    gcra<string>({ limit: 9, window: '10s' }),
-    fixedWindow<string>({ limit: 20, window: '1m' }),
-    slidingWindow<string>({ limit: 6, window: '10s', segments: 2, key: all }),
-  ]
+const all = keyed<string>('everyone-else', () => 'all')
+const WINDOW = { limit: 6, window: '10s' } as const
+
+/** A limit alone under its key, beside limits that share one, so that the script has the part for shared keys. */
+const BESIDE: Record<string, readonly Limit<string>[]> = {
+  'a sliding window': [
+    gcra({ limit: 9, window: '10s' }),
+    fixedWindow({ limit: 20, window: '1m' }),
+    slidingWindow({ ...WINDOW, segments: 2, key: all }),
+  ],
+  'a fixed window': [
+    gcra({ limit: 9, window: '10s' }),
+    slidingWindow({ limit: 20, window: '1m', segments: 2 }),
+    fixedWindow({ ...WINDOW, key: all }),
+  ],
+  'a bucket': [
+    fixedWindow({ limit: 9, window: '10s' }),
+    slidingWindow({ limit: 20, window: '1m', segments: 2 }),
+    gcra({ ...WINDOW, key: all }),
+  ],
+}
+
+async function walkedBeside(name: string, limits: readonly Limit<string>[]): Promise<Scenario> {
   const recorder = new Recorder([{ name: 'beside', limits }])
   for (const [afterMs, cost] of [
     [0, 2],
@@ -91,14 +106,14 @@ async function walkedBeside(): Promise<Scenario> {
     recorder.step()
     await recorder.ask(([limiter]) => (limiter as Limiter).peek('k'))
   }
-  return recorder.scenario('shared keys: a window of its own beside')
+  return recorder.scenario(`shared keys: ${name} of its own beside`)
 }
 
 /** Checks of limits that share a key, beyond their decisions. */
 export async function sharedKeyChecks(): Promise<Check[]> {
   const scenarios = await Promise.all([
     ...Object.entries(WALKS).map(([name, deeds]) => walked(name, deeds)),
-    walkedBeside(),
+    ...Object.entries(BESIDE).map(([name, limits]) => walkedBeside(name, limits)),
   ])
   return [
     ...scenarios.map((scenario): Check => ({ name: scenario.name, run: (venue) => replay(scenario, venue) })),

@@ -26,8 +26,8 @@ const HMAC_LENGTH = 16
  * @throws SluiceError `INVALID_POLICY`
  */
 export function keyTexts(where: string, options: KeyOptions): (identity: Identity) => string {
-  const keys = oneOf(where, 'keys', options.keys ?? 'hmac', ['hmac', 'plain', 'none'])
-  const { secret } = options
+  const { keys: form = 'hmac', secret } = options
+  const keys = oneOf(where, 'keys', form, ['hmac', 'plain', 'none'])
   if (secret !== undefined && keys !== 'hmac') {
     wrongPolicy(`${where}: secret: expected none beside keys "${keys}"`)
   }

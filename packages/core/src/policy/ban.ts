@@ -92,15 +92,16 @@ export function banFor(policyWhere: string, policy: string, kinds: readonly stri
   const withinMs = spanMs(where, 'within', options.within)
   const rungs = ladder(where, options.for)
   const longest = rungs[rungs.length - 1] as number
-  const forgetAfterMs = spanMs(where, 'forgetAfter', options.forgetAfter ?? Math.max(THIRTY_DAYS_MS, withinMs))
+  const { forgetAfter = Math.max(THIRTY_DAYS_MS, withinMs), scope: ofBan = 'policy' } = options
+  const forgetAfterMs = spanMs(where, 'forgetAfter', forgetAfter)
   if (forgetAfterMs < withinMs) {
-    invalidPolicy(where, 'forgetAfter', `at least within, ${durationText(withinMs)}`, options.forgetAfter)
+    invalidPolicy(where, 'forgetAfter', `at least within, ${durationText(withinMs)}`, forgetAfter)
   }
   const jitterMs = options.jitter === undefined ? 0 : spanMs(where, 'jitter', options.jitter)
   if (jitterMs > longest) {
     invalidPolicy(where, 'jitter', `at most the last ban, ${durationText(longest)}`, options.jitter)
   }
-  const scope = oneOf(where, 'scope', options.scope ?? 'policy', ['policy', 'store'])
+  const scope = oneOf(where, 'scope', ofBan, ['policy', 'store'])
   const { private: isPrivateToo = false } = options
   if (typeof isPrivateToo !== 'boolean') invalidPolicy(where, 'private', 'true or false', isPrivateToo)
   const start = startOf(by)

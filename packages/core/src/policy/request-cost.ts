@@ -38,7 +38,10 @@ export function costFor<Subject>(
     return (subject, context) =>
       whenKnown(option(subject, context), (cost) => {
         const entries = entriesIn(cost)
-        return entries ? unitsIn(entries, subject, context) : cost
+        if (!entries) return cost
+        // First, as values may be functions: of a unit that no limit counts none is called.
+        for (const [unit] of entries) checkName(policy, unit, 'INVALID_COST')
+        return unitsIn(entries, subject, context)
       })
   }
   const entries = entriesIn(option)

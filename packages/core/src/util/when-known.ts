@@ -16,7 +16,13 @@ export function whenAllKnown<Result>(
   values: readonly unknown[],
   next: (values: readonly unknown[]) => Result,
 ): Result | Promise<Result> {
-  return values.some(isThenable) ? Promise.all(values).then(next) : next(values)
+  if (!values.some(isThenable)) return next(values)
+  const known = [...values]
+  // Not `Promise.all(values)`, which inspects every value: one that cannot be inspected is wrong, and `next` reports it.
+  const awaited = values.map(async (value, i) => {
+    if (isThenable(value)) known[i] = await value
+  })
+  return Promise.all(awaited).then(() => next(known))
 }
 
 /** Handles promises that are not awaited, since another function has thrown: a rejection would end the process. */

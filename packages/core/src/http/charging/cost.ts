@@ -41,7 +41,7 @@ export function requestCostFor<Request>(
   if (option === undefined && uncounted) {
     invalidPolicy(policy.where, 'cost', `one that names ${uncounted.unit}, as a limit counts them`, undefined)
   }
-  const own = costFor(policy, option ?? 1)
+  const own = costFor(policy, option === undefined ? 1 : option)
   const costs = [...new Set(policy.limits.flatMap(({ cost }) => (cost === undefined ? [] : [cost])))]
   return costs.length === 0 ? own : (request, context) => costsOfPolicies(own, costs, request, context)
 }

@@ -50,6 +50,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { key = byIp<Request>(), store = memoryStore() } = options
   const { skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
+  const { onInvalid = 'reject', requestProperty: property = 'rateLimit' } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
   const emitter = shared?.emitter ?? new LimiterEmitter(where)
@@ -66,14 +67,14 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   const listed = hasLists(options, store)
     ? new ListedSubjects(policy, store, options, warnings, REQUEST_LISTS)
     : undefined
-  const anonymous = anonymousBy<Request>(where, options.anonymous ?? 'error', warnings)
+  const anonymous = anonymousBy<Request>(where, options.anonymous, warnings)
   const engine = new Engine(policy, store, options, emitter, shared?.timing)
   const limiter = requestLimiter(engine, listed, anonymous)
   if (options.priority === undefined && policy.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }
   const charging = chargingFor(where, options, engine, warnings)
-  const handleInvalid = invalidRequests(policy, options.onInvalid ?? 'reject', enforcement.onlyReports, warnings)
+  const handleInvalid = invalidRequests(policy, onInvalid, enforcement.onlyReports, warnings)
   const permits = permitsFor(where, limiter, engine.timing)
   // A request that waits for room, or for the outcome of others, needs the current state.
   const fresh = responders.queues || options.count !== undefined
@@ -96,7 +97,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     cost,
     onVerdict,
     /** The property in which adapters store verdicts. */
-    requestProperty: requestProperty(where, options.requestProperty ?? 'rateLimit'),
+    requestProperty: requestProperty(where, property),
     limiter,
     engine,
     /** Undefined where there are no lists. */

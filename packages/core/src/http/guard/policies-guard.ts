@@ -57,11 +57,12 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
   if (typeof policies?.match !== 'function') {
     invalidPolicy(where, 'policies', 'what `await policies.from(…)` of @sluice/policies returns', policies)
   }
-  const own = { ...given, store: given.store ?? memoryStore(), name: given.name ?? 'default' }
+  const { store = memoryStore(), name = 'default', onInvalid = 'reject', requestProperty = 'rateLimit' } = given
+  const own = { ...given, store, name }
   const emitter = new LimiterEmitter(where)
   const limiters = new LimitersOfPolicies(own, emitter, simulated)
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
-  const handleInvalid = invalidRequests<Request>({ where, all: [] }, own.onInvalid ?? 'reject', false, warnings)
+  const handleInvalid = invalidRequests<Request>({ where, all: [] }, onInvalid, false, warnings)
   // Invalid options fail now, and not at the first request.
   for (const matched of policies.byName.values()) limiters.of(matched)
   const guard = (context: HttpContext<Request>): Later<Outcome> => {
@@ -75,11 +76,11 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
     if (matched instanceof Promise) return matched.then((known) => limiters.run(known, context), refuse)
     return limiters.run(matched, context)
   }
-  const anonymous = anonymousBy<Request>(where, own.anonymous ?? 'error', warnings)
+  const anonymous = anonymousBy<Request>(where, own.anonymous, warnings)
   const engine = new Engine(policiesByHand(where, own.name, policies), own.store, own, emitter)
   return Object.assign(guard, {
     limiter: requestLimiter(engine, undefined, anonymous),
-    requestProperty: own.requestProperty ?? 'rateLimit',
+    requestProperty,
     // Some policies may take permits, now or after a change.
     holdsPermits: true,
   })

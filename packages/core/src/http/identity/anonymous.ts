@@ -64,7 +64,7 @@ export class AnonymousRequests<Request> {
  */
 export function anonymousBy<Request>(
   where: string,
-  option: unknown,
+  option: unknown = 'error',
   warnings: Warnings<LimiterWarning>,
 ): AnonymousRequests<Request> | undefined {
   const choice = oneOf<AnonymousOption>(where, 'anonymous', option, ['error', 'by-ip', 'skip'])

@@ -41,6 +41,7 @@ export function postgresOptions(given: unknown): CheckedPostgresOptions {
   const options = (isOptions(given) ? given : { pool: given }) as PostgresOptions
   knownOptions(WHERE, options, OPTIONS)
   const { pool, schema = 'public', overrides = true, listen = true } = options
+  const { pollEvery = 500, lookupTimeout = 50, maxOverrides = 10_000 } = options
   if (typeof schema !== 'string' || schema === '' || schema.length > 63 || schema.includes('\0')) {
     wrong('schema', 'the name of a schema, of 1 to 63 characters')
   }
@@ -51,9 +52,9 @@ export function postgresOptions(given: unknown): CheckedPostgresOptions {
     schema,
     overrides,
     listen,
-    pollMs: within('pollEvery', options.pollEvery ?? 500, 50, 60_000),
-    lookupTimeoutMs: within('lookupTimeout', options.lookupTimeout ?? 50, 1, 10_000),
-    maxOverrides: whole('maxOverrides', options.maxOverrides ?? 10_000, 1, 1_000_000),
+    pollMs: within('pollEvery', pollEvery, 50, 60_000),
+    lookupTimeoutMs: within('lookupTimeout', lookupTimeout, 1, 10_000),
+    maxOverrides: whole('maxOverrides', maxOverrides, 1, 1_000_000),
   }
 }
 
