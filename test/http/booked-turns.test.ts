@@ -24,7 +24,7 @@ async function overtaken(unitMs: number): Promise<{ statuses: number[]; left: nu
   const app = await run(factory, { trustProxy: true, routes: { '/': { limiters: [{ ...line, cost, respond }] } } })
   try {
     const holder = createLimiter<unknown>({ ...line, limits: [permits], warnings: { SLUICE_SAME_NAME: false } })
-    const taken = await holder.consume({}, { cost: 100 })
+    const taken = await holder.consume({}, { cost: { 'concurrent-requests': 100 } })
     await createLimiter<unknown>({ ...line, limits: [turns] }).consume({}, { cost: 30 })
     const began = performance.now()
     const send = async (from: string) => {

@@ -24,7 +24,7 @@ async function serve() {
       policies: {
         reports: {
           limits: [{ algorithm: 'concurrency', limit: 3, ttl: '1h' }],
-          cost: 2,
+          cost: { 'concurrent-requests': 2 },
           sharedTurns: { ttl: '1m' },
           respond: { queue: { maxWait: '1m' } },
         },
