@@ -1,17 +1,8 @@
 import type { LimitForm, RateLimitOptions, Verdict } from '@sluice/core'
-import {
-  createGuard,
-  type Enforcing,
-  enforce,
-  type Guard,
-  type Outcome,
-  refuseUncalled,
-  runHandler,
-  writeOutcome,
-} from '@sluice/core/http'
+import { createGuard, enforce, type Guard, refuseUncalled } from '@sluice/core/http'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { ExpressContext } from './context.js'
-import type { RefusalHandler } from './handler.js'
+import { enforcingExpress } from './enforcing.js'
 
 declare global {
   namespace Express {
@@ -36,7 +27,7 @@ export type RateLimitHandler = RequestHandler & Pick<Guard<Request>, 'limiter'>
 export function rateLimit(options: ExpressRateLimitOptions & LimitForm, ...uncalled: never[]): RateLimitHandler {
   refuseUncalled('rateLimit({ limit: 100, window: "1m" })', uncalled)
   const guard = createGuard(options)
-  const express = expressFor(guard.requestProperty)
+  const express = enforcingExpress(guard.requestProperty)
 
   // By a key: bundlers rename a function inside another of its name.
   const named = {
@@ -46,30 +37,4 @@ export function rateLimit(options: ExpressRateLimitOptions & LimitForm, ...uncal
   }
 
   return Object.assign(named.rateLimit, { limiter: guard.limiter })
-}
-
-/** `property`: the name of the verdict on the request. */
-function expressFor(property: string): Enforcing<ExpressContext> {
-  return {
-    write(outcome, { request, response }) {
-      if (outcome.verdict) (request as object as Record<string, unknown>)[property] = outcome.verdict
-      send(outcome, response)
-    },
-    handle({ handler, status }, { request, response }, next, { verdict }) {
-      const handle = handler as RefusalHandler
-      runHandler(response, status, (goOn) => handle(request, response, goOn as NextFunction, verdict as Verdict), next)
-    },
-  }
-}
-
-function send(outcome: Outcome, res: Response): void {
-  const { headers, reply } = outcome
-  const isSent = typeof reply?.body === 'string' || reply?.body instanceof Uint8Array
-  if (!reply?.likeHandler || !isSent) {
-    writeOutcome(outcome, res)
-    return
-  }
-  for (const [name, value] of headers) res.setHeader(name, value)
-  // With an ETag, and 304 to conditional requests, like most handlers.
-  res.status(reply.status).send(typeof reply.body === 'string' ? reply.body : Buffer.from(reply.body as Uint8Array))
 }

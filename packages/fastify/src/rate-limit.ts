@@ -10,9 +10,8 @@ import type {
 import fp from 'fastify-plugin'
 import { withoutDetails } from './failure.js'
 import { type FastifyRateLimitOptions, type RateLimitHook, rateLimitHook } from './hook.js'
-import type { RouteOptions } from './inherit.js'
 import { checkedPhase, isLate, type Phase } from './phase.js'
-import { checkedOptions, type RouteLimiter, RouteLimiters, routeName } from './routes.js'
+import { checkedOptions, type RouteLimiter, RouteLimiters, type RouteOptions, routeName } from './routes.js'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,8 +1,19 @@
 import { SluiceError } from '@sluice/core'
+import { freeName, type InheritingOptions, inheritOptions } from '@sluice/core/http'
 import type { FastifyRequest } from 'fastify'
 import { type FastifyRateLimitOptions, type RateLimitHook, rateLimitHook } from './hook.js'
-import { inherit, type RouteOptions } from './inherit.js'
 import { checkedPhase, type Phase } from './phase.js'
+
+/** A route's own options of its limiter. */
+export interface RouteOptions extends InheritingOptions<FastifyRequest> {
+  /** The hook of Fastify in which the limiter runs. @default the plugin's */
+  readonly hook?: Phase
+  /**
+   * Routes of one group share one limiter: 1 to 64 letters, digits, `_` and `-`. The first route of a group that is added has
+   * its options; the others name only the group.
+   */
+  readonly group?: string
+}
 
 /** The limiter of a route, and when it runs. */
 export interface RouteLimiter {
@@ -47,11 +58,12 @@ export class RouteLimiters {
   }
 
   hookFor(own: RouteOptions, where: string): RateLimitHook {
-    const merged = inherit(`rateLimit of ${JSON.stringify(where)}`, this.#plugin, own)
+    const place = { where: `rateLimit of ${JSON.stringify(where)}`, from: 'the plugin' }
+    const merged = inheritOptions(place, this.#plugin, own)
     // Limiters of one name on one store may be one limiter, so on the shared store each has a name of its own.
     const isAlone = own.store !== undefined || this.#plugin.store === undefined
     if (own.name !== undefined || isAlone) return rateLimitHook(merged)
-    const name = this.#freeName(where)
+    const name = freeName(where.replace(/^\/|\/$/g, '') || 'root', this.#taken)
     const hook = rateLimitHook({ ...merged, name })
     this.#taken.add(name)
     return hook
@@ -70,22 +82,11 @@ export class RouteLimiters {
     if (typeof group !== 'string' || !/^[A-Za-z0-9_-]{1,64}$/.test(group)) {
       throw new SluiceError('INVALID_POLICY', 'rateLimit: group: expected 1 to 64 letters, digits, "_" or "-"')
     }
-    const named = own.name === undefined ? { ...own, name: this.#freeName(group) } : own
+    const named = own.name === undefined ? { ...own, name: freeName(group, this.#taken) } : own
     const limiter = { phase, hook: this.hookFor(named, group) }
     this.#taken.add(named.name as string)
     this.#byGroup.set(group, limiter)
     return limiter
-  }
-
-  #freeName(where: string): string {
-    const base =
-      where
-        .replace(/^\/|\/$/g, '')
-        .replace(/[^A-Za-z0-9_-]+/g, '_')
-        .slice(0, 56) || 'root'
-    let free = base
-    for (let n = 2; this.#taken.has(free); n++) free = `${base}-${n}`
-    return free
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Limiter } from '../../limiter/limiter.js'
 import type { IdentityByKind } from '../../store/identity.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { policyName } from './names.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: methods of any class, with any arguments
 type Method = (this: any, ...args: any[]) => any
@@ -116,8 +117,4 @@ function classNameOf(owner: unknown, method: string): string {
   if (typeof named === 'function' && named.name !== '') return named.name
   const expected = owner ? 'one, as the class has none' : 'one, as the class is unknown until the first new'
   throw new SluiceError('INVALID_POLICY', `RateLimited: name: expected ${expected} (the method is "${method}")`)
-}
-
-function policyName(text: string): string {
-  return text.replace(/[^A-Za-z0-9_-]+/g, '_').slice(0, 64)
 }

@@ -1,0 +1,142 @@
+import type { ExecutionContext } from '@nestjs/common'
+import { SluiceError } from '@sluice/core'
+import { createGuard, type HttpContext } from '@sluice/core/http'
+import { asException } from './exceptions.js'
+import { checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
+import { enforcerFor, type PlatformContext, platformContext, setHeader, setVerdict } from './http.js'
+import { checkForMessages, MessageContext, refuseMessage } from './messages.js'
+import type { NestGuard, NestRateLimitOptions, SocketOptions } from './options.js'
+
+type Decision = boolean | Promise<boolean>
+
+const EXECUTION = Symbol('execution')
+
+/**
+ * The execution context of Nest of a call that a limiter decides on, for functions that need more of it than the request:
+ * `(request, context) => executionContextOf(context)?.getArgs()`. Undefined for paths without a route.
+ */
+export function executionContextOf(context: HttpContext): ExecutionContext | undefined {
+  return (context as { [EXECUTION]?: ExecutionContext })[EXECUTION]
+}
+
+/** One limiter, for every kind of call that Nest guards. */
+export class ContextLimiter {
+  readonly #guard: NestGuard
+  readonly #options: NestRateLimitOptions & SocketOptions
+  readonly #enforce: (context: PlatformContext, next: (...failure: unknown[]) => void) => void
+  /** Requests, fields and messages that it has decided on: a guard may be global and on the route. */
+  readonly #decided = new WeakSet<object>()
+
+  /** @throws SluiceError `INVALID_POLICY` */
+  constructor({ socketAddress, ...options }: NestRateLimitOptions & SocketOptions) {
+    if (socketAddress !== undefined && typeof socketAddress !== 'function') {
+      throw new SluiceError('INVALID_POLICY', 'rateLimit: socketAddress: expected a function')
+    }
+    this.#guard = createGuard(options)
+    this.#options = { ...options, socketAddress }
+    this.#enforce = enforcerFor(this.#guard)
+  }
+
+  get limiter(): NestGuard['limiter'] {
+    return this.#guard.limiter
+  }
+
+  /** Resolves to true if the call may proceed. Throws or rejects with an exception if not; never settles where it has replied. */
+  decide(execution: ExecutionContext): Decision {
+    const type = execution.getType<string>()
+    const args = execution.getArgs()
+    // One request may have many fields: each is a call of its own.
+    const call: object = type === 'http' ? args[0] : args
+    if (this.#decided.has(call)) return true
+    this.#decided.add(call)
+    if (type === 'http') return this.#decideHttp(withExecution(platformContext(args[0], args[1]), execution))
+    if (type === 'graphql') return this.#decideField(withExecution(fieldContext(args[2]), execution))
+    if (type === 'ws') return this.#decideMessage(execution)
+    throw unknownContext(type)
+  }
+
+  /** The same for a request whose path has no route. */
+  decideUnknownPath(request: object, response: object): Decision {
+    if (this.#decided.has(request)) return true
+    this.#decided.add(request)
+    const context = platformContext(request, response)
+    Object.defineProperties(context, { route: { value: '(no route)' }, mountedRoute: { value: undefined } })
+    return this.#decideHttp(context)
+  }
+
+  /**
+   * Checks that the limiter can decide on calls of a type.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  checkFor(type: string): void {
+    if (type === 'graphql') checkForFields(this.#options, this.#guard)
+    else if (type === 'ws') checkForMessages(this.#options, this.#guard)
+    else if (type !== 'http') throw unknownContext(type)
+  }
+
+  #decideHttp(context: PlatformContext): Decision {
+    return untilNext(
+      (next) => this.#enforce(context, next),
+      (error) => {
+        const { headers = {} } = error as { headers?: Readonly<Record<string, string>> }
+        const exception = asException(error)
+        if (exception !== error) for (const [name, value] of Object.entries(headers)) setHeader(context, name, value)
+        return exception
+      },
+    )
+  }
+
+  #decideField(context: HttpContext): Decision {
+    this.checkFor('graphql')
+    const outcome = this.#guard(context)
+    const goOn = (known: Awaited<typeof outcome>) => {
+      setVerdict(context, this.#guard.requestProperty, known.verdict)
+      return proceedOrThrow(known)
+    }
+    return outcome instanceof Promise ? outcome.then(goOn) : goOn(outcome)
+  }
+
+  #decideMessage(execution: ExecutionContext): Decision {
+    this.checkFor('ws')
+    const context = withExecution(new MessageContext(execution, this.#options.socketAddress), execution)
+    const outcome = this.#guard(context)
+    const goOn = (known: Awaited<typeof outcome>) => known.proceed || refuseMessage(known)
+    return outcome instanceof Promise ? outcome.then(goOn) : goOn(outcome)
+  }
+}
+
+function withExecution<Context extends object>(context: Context, execution: ExecutionContext): Context {
+  return Object.defineProperty(context, EXECUTION, { value: execution })
+}
+
+function unknownContext(type: string): SluiceError {
+  return new SluiceError(
+    'INVALID_POLICY',
+    `SluiceGuard: expected a context of HTTP, GraphQL or WebSockets, got one of "${type}" (@SkipRateLimit() exempts handlers)`,
+  )
+}
+
+/**
+ * Waits until middleware calls `next`. Throws or rejects with `failureOf` its error. Never settles where the middleware has
+ * sent a response instead: whatever Nest would do then, it would do it to a response that is sent.
+ */
+function untilNext(
+  middleware: (next: (...failure: unknown[]) => void) => void,
+  failureOf: (error: unknown) => unknown,
+) {
+  let called: readonly unknown[] | undefined
+  let wake: ((failure: readonly unknown[]) => void) | undefined
+  middleware((...failure) => {
+    called = failure
+    wake?.(failure)
+  })
+  const settle = (failure: readonly unknown[]): true => {
+    if (failure.length > 0) throw failureOf(failure[0])
+    return true
+  }
+  if (called) return settle(called)
+  return new Promise<readonly unknown[]>((resolve) => {
+    wake = resolve
+  }).then(settle)
+}

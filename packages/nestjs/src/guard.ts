@@ -1,0 +1,50 @@
+import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common'
+import type { LimitForm } from '@sluice/core'
+import { refuseUncalled } from '@sluice/core/http'
+import { ContextLimiter } from './context-limiter.js'
+import { SluiceLimiters } from './limiters.js'
+import type { NestGuard, NestRateLimitOptions, SocketOptions } from './options.js'
+
+/**
+ * The guard of `SluiceModule`: decides by the `@RateLimit` of a handler or its class, else by the limiter of the module.
+ *
+ * @example providers: [{ provide: APP_GUARD, useClass: SluiceGuard }]
+ */
+export class SluiceGuard implements CanActivate {
+  // Not `#limiters`: instrumentation may wrap providers in a proxy.
+  private readonly limiters: SluiceLimiters
+
+  /** @internal */
+  constructor(limiters: SluiceLimiters) {
+    this.limiters = limiters
+  }
+
+  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
+    return this.limiters.decide(context)
+  }
+}
+
+// As functions: no option of a compiler is needed, and no metadata that it emits.
+Injectable()(SluiceGuard)
+Inject(SluiceLimiters)(SluiceGuard, undefined, 0)
+
+/** A guard with a limiter of its own: to peek, reset, block and unblock. */
+export interface RateLimitGuard extends CanActivate {
+  readonly limiter: NestGuard['limiter']
+}
+
+/**
+ * A guard with a limiter of its own, beside those of the module and without need of one. It decides for itself: a refusal of a
+ * later guard leaves its charge.
+ *
+ * @example `@UseGuards(rateLimitGuard({ name: 'uploads', limit: 5, window: '1h' }))`
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function rateLimitGuard(
+  options: NestRateLimitOptions & SocketOptions & LimitForm,
+  ...uncalled: never[]
+): RateLimitGuard {
+  refuseUncalled('rateLimitGuard({ limit: 100, window: "1m" })', uncalled)
+  const by = new ContextLimiter(options)
+  return { canActivate: (context) => by.decide(context), limiter: by.limiter }
+}

@@ -1,0 +1,8 @@
+export * from '@sluice/core'
+export { executionContextOf } from './context-limiter.js'
+export { RateLimit, SkipRateLimit } from './decorators.js'
+export { RateLimitException } from './exceptions.js'
+export { type RateLimitGuard, rateLimitGuard, SluiceGuard } from './guard.js'
+export { SluiceLimiters } from './limiters.js'
+export { SluiceModule, type SluiceModuleAsyncOptions } from './module.js'
+export type { NestRateLimitOptions, RouteRateLimitOptions, SluiceModuleOptions, SocketOptions } from './options.js'

@@ -1,0 +1,106 @@
+import { type ExecutionContext, Inject, Injectable } from '@nestjs/common'
+import { ModulesContainer } from '@nestjs/core'
+import { SluiceError } from '@sluice/core'
+import { freeName, inheritOptions, knownOptions, RATE_LIMIT_OPTIONS } from '@sluice/core/http'
+import { ContextLimiter } from './context-limiter.js'
+import { handlersIn } from './handlers.js'
+import type { NestGuard, OwnOptions, SluiceModuleOptions } from './options.js'
+import { type RouteSettings, settingsOf } from './route-settings.js'
+
+/** The token of the module's options. */
+export const SLUICE_OPTIONS = Symbol('SluiceModule.forRoot')
+
+/** The limiters of an app: that of the module, and one for each object of options in a `@RateLimit`. Made with the app. */
+export class SluiceLimiters {
+  private readonly options: SluiceModuleOptions
+  private readonly own: ContextLimiter | undefined
+  private readonly byOptions = new Map<OwnOptions, ContextLimiter>()
+  private readonly byName = new Map<string, ContextLimiter>()
+  /** By handler and class; undefined for those that are not limited. */
+  private readonly byHandler = new WeakMap<object, Map<object, ContextLimiter | undefined>>()
+
+  /**
+   * @internal
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  constructor(given: SluiceModuleOptions, modules: ModulesContainer) {
+    const { unknownPaths: _, ...options } = given
+    this.options = options
+    knownOptions('SluiceModule', options, [...RATE_LIMIT_OPTIONS, 'socketAddress'])
+    if (hasLimit(options)) {
+      this.own = new ContextLimiter(options)
+      this.byName.set(this.own.limiter.name, this.own)
+    }
+    for (const { handler, owner, type } of handlersIn(modules)) {
+      if (settingsOf(handler) ?? settingsOf(owner)) this.of(handler, owner)?.checkFor(type)
+    }
+  }
+
+  /** The module's limiter; undefined where it has no limit. */
+  get module(): NestGuard['limiter'] | undefined {
+    return this.own?.limiter
+  }
+
+  /**
+   * The limiter of a name: to peek, reset, block and unblock. That of a `@RateLimit` without one is `Class-handler` or `Class`.
+   *
+   * @throws SluiceError `INVALID_POLICY` where none has the name
+   */
+  get(name: string): NestGuard['limiter'] {
+    const found = this.byName.get(name)
+    if (found) return found.limiter
+    const names = [...this.byName.keys()].join(', ') || 'none'
+    throw new SluiceError('INVALID_POLICY', `SluiceLimiters: expected the name of a limiter (${names}), got "${name}"`)
+  }
+
+  /** @internal */
+  decide(execution: ExecutionContext): boolean | Promise<boolean> {
+    return this.of(execution.getHandler(), execution.getClass())?.decide(execution) ?? true
+  }
+
+  /** @internal The same for a request whose path has no route. */
+  decideUnknownPath(request: object, response: object): boolean | Promise<boolean> {
+    return this.own?.decideUnknownPath(request, response) ?? true
+  }
+
+  private of(handler: object, owner: object): ContextLimiter | undefined {
+    let byOwner = this.byHandler.get(handler)
+    if (!byOwner) {
+      byOwner = new Map()
+      this.byHandler.set(handler, byOwner)
+    }
+    if (!byOwner.has(owner)) byOwner.set(owner, this.bySettings(settingsOf(handler) ?? settingsOf(owner)))
+    return byOwner.get(owner)
+  }
+
+  private bySettings(settings: RouteSettings | undefined): ContextLimiter | undefined {
+    if (settings === undefined) return this.own
+    if (settings === false) return undefined
+    return this.byOptions.get(settings.options) ?? this.add(settings)
+  }
+
+  private add({ options, name: place }: Exclude<RouteSettings, false>): ContextLimiter {
+    const where = { where: `RateLimit of ${place}`, from: 'the module' }
+    const { socketAddress, ...app } = this.options
+    const name = options.name ?? freeName(place, new Set(this.byName.keys()))
+    if (this.byName.has(name)) {
+      throw new SluiceError(
+        'INVALID_POLICY',
+        `RateLimit of ${place}: name: expected one of its own, as another limiter is called "${name}" (one object of options, ` +
+          'given to several decorators, is one limiter)',
+      )
+    }
+    const limiter = new ContextLimiter({ ...inheritOptions(where, app, options), name, socketAddress })
+    this.byOptions.set(options, limiter)
+    this.byName.set(name, limiter)
+    return limiter
+  }
+}
+
+Injectable()(SluiceLimiters)
+Inject(SLUICE_OPTIONS)(SluiceLimiters, undefined, 0)
+Inject(ModulesContainer)(SluiceLimiters, undefined, 1)
+
+function hasLimit({ limit, window, limits, tiers, policies }: SluiceModuleOptions): boolean {
+  return [limit, window, limits, tiers, policies].some((option) => option !== undefined)
+}

@@ -1,0 +1,117 @@
+import { type DynamicModule, Inject, Module, type ModuleMetadata, type OnModuleInit } from '@nestjs/common'
+import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core'
+import { Limiter, SluiceError } from '@sluice/core'
+import { SluiceGuard } from './guard.js'
+import { SLUICE_OPTIONS, SluiceLimiters } from './limiters.js'
+import type { SluiceModuleOptions } from './options.js'
+import { countUnknownPaths } from './unknown-paths.js'
+
+/** Options of the module that depend on other providers. */
+export interface SluiceModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
+  /** The tokens of the arguments of `useFactory`. @default [] */
+  // biome-ignore lint/suspicious/noExplicitAny: providers of any kind
+  readonly inject?: any[]
+  // biome-ignore lint/suspicious/noExplicitAny: providers of any kind
+  readonly useFactory: (...injected: any[]) => SluiceModuleOptions | Promise<SluiceModuleOptions>
+}
+
+/**
+ * Limits the handlers of a Nest app, of every module. Import it once, in the root module. `SluiceGuard` enforces its limits;
+ * `Limiter`, `SluiceLimiters` and `SluiceGuard` can be injected by these tokens.
+ */
+export class SluiceModule implements OnModuleInit {
+  private readonly options: SluiceModuleOptions
+  private readonly limiters: SluiceLimiters
+  private readonly app: {
+    readonly modules: ModulesContainer
+    readonly config: ApplicationConfig
+    readonly host: HttpAdapterHost
+  }
+
+  /** @internal */
+  constructor(
+    options: SluiceModuleOptions,
+    limiters: SluiceLimiters,
+    modules: ModulesContainer,
+    config: ApplicationConfig,
+    host: HttpAdapterHost,
+  ) {
+    this.options = options
+    this.limiters = limiters
+    this.app = { modules, config, host }
+  }
+
+  /**
+   * @param options of its limiter, which those of `@RateLimit` inherit. Without a limit, only these limit.
+   * @example imports: [SluiceModule.forRoot({ limit: 100, window: '1m' })]
+   * @throws SluiceError `INVALID_POLICY` when the app is created
+   */
+  static forRoot(options: SluiceModuleOptions = {}): DynamicModule {
+    return dynamicModule({ useFactory: () => options })
+  }
+
+  /**
+   * The same, with options that depend on other providers.
+   *
+   * @example SluiceModule.forRootAsync({ inject: [REDIS], useFactory: (redis) => ({ store: redisStore(redis), limit: 100, window: '1m' }) })
+   */
+  static forRootAsync(options: SluiceModuleAsyncOptions): DynamicModule {
+    if (typeof options?.useFactory !== 'function') {
+      throw new SluiceError('INVALID_POLICY', 'SluiceModule.forRootAsync: useFactory: expected a function')
+    }
+    return dynamicModule(options)
+  }
+
+  /**
+   * @internal
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  onModuleInit(): void {
+    const { modules, config, host } = this.app
+    if ([...modules.values()].filter(({ metatype }) => metatype === SluiceModule).length > 1) {
+      throw new SluiceError('INVALID_POLICY', 'SluiceModule: expected it in the imports of one module of the app')
+    }
+    const { unknownPaths = true } = this.options
+    if (typeof unknownPaths !== 'boolean') {
+      throw new SluiceError('INVALID_POLICY', 'SluiceModule: unknownPaths: expected true or false')
+    }
+    const adapter = host.httpAdapter
+    // A microservice has none, or one without a type.
+    const platform = adapter?.getType?.()
+    if (!platform) return
+    if (platform !== 'express' && platform !== 'fastify') {
+      throw new SluiceError(
+        'INVALID_POLICY',
+        `SluiceModule: expected the platform express or fastify, got "${platform}", which tells no addresses of clients`,
+      )
+    }
+    const isGlobal = config.getGlobalGuards().some((guard) => guard instanceof SluiceGuard)
+    if (isGlobal && unknownPaths) countUnknownPaths(adapter, this.limiters)
+  }
+}
+
+Module({})(SluiceModule)
+for (const [index, token] of [
+  SLUICE_OPTIONS,
+  SluiceLimiters,
+  ModulesContainer,
+  ApplicationConfig,
+  HttpAdapterHost,
+].entries()) {
+  Inject(token)(SluiceModule, undefined, index)
+}
+
+function dynamicModule({ imports = [], inject = [], useFactory }: SluiceModuleAsyncOptions): DynamicModule {
+  return {
+    module: SluiceModule,
+    global: true,
+    imports,
+    providers: [
+      { provide: SLUICE_OPTIONS, inject, useFactory },
+      SluiceLimiters,
+      SluiceGuard,
+      { provide: Limiter, inject: [SluiceLimiters], useFactory: (limiters: SluiceLimiters) => limiters.module },
+    ],
+    exports: [SluiceLimiters, SluiceGuard, Limiter],
+  }
+}

@@ -1,0 +1,35 @@
+import type { RateLimitOptions } from '@sluice/core'
+import type { Guard, InheritingOptions } from '@sluice/core/http'
+
+/**
+ * The options of a limiter. Their functions get the request of Express or Fastify, for GraphQL as well. For a message over
+ * WebSockets they get the client's socket.
+ */
+export type NestRateLimitOptions = RateLimitOptions<AnyRequest>
+
+// biome-ignore lint/suspicious/noExplicitAny: a request of Express or of Fastify, or a socket
+type AnyRequest = any
+
+export type NestGuard = Guard<AnyRequest>
+
+/** The options of `@RateLimit`: at least one. Those of the module apply where it names none. */
+export type RouteRateLimitOptions = AtLeastOne<OwnOptions>
+
+export type OwnOptions = InheritingOptions<AnyRequest>
+
+/** Options, of which one is named. With none required the compiler would accept an object of misspelt ones from a variable. */
+type AtLeastOne<Options> = { [Option in keyof Options]-?: Options & Required<Pick<Options, Option>> }[keyof Options]
+
+export interface SocketOptions {
+  /**
+   * Returns the address of a client that sends a message over WebSockets, such as the one that a trusted proxy names in a
+   * header of the handshake. @default the address that has connected: the client, or its proxy
+   */
+  readonly socketAddress?: (client: AnyRequest) => string | undefined
+}
+
+/** Options of the module's limiter, which `@RateLimit` inherits. Without a limit, the module has no limiter of its own. */
+export interface SluiceModuleOptions extends NestRateLimitOptions, SocketOptions {
+  /** Whether requests for paths without a route count, where the guard is global. @default true */
+  readonly unknownPaths?: boolean
+}
