@@ -13,6 +13,7 @@ export const SLUICE_OPTIONS = Symbol('SluiceModule.forRoot')
 /** The limiters of an app: that of the module, and one for each object of options in a `@RateLimit`. Made with the app. */
 export class SluiceLimiters {
   private readonly options: SluiceModuleOptions
+  private readonly modules: ModulesContainer
   private readonly own: ContextLimiter | undefined
   private readonly byOptions = new Map<OwnOptions, ContextLimiter>()
   private readonly byName = new Map<string, ContextLimiter>()
@@ -31,8 +32,20 @@ export class SluiceLimiters {
       this.own = new ContextLimiter(options)
       this.byName.set(this.own.limiter.name, this.own)
     }
+    this.modules = modules
     for (const { handler, owner, type } of handlersIn(modules)) {
       if (settingsOf(handler) ?? settingsOf(owner)) this.of(handler, owner)?.checkFor(type)
+    }
+  }
+
+  /**
+   * @internal Checks that the limiters can decide on the calls of every handler, for a guard that is global. Microservices
+   * have guards of their own.
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  checkAll(): void {
+    for (const { handler, owner, type } of handlersIn(this.modules)) {
+      if (type !== 'rpc') this.of(handler, owner)?.checkFor(type)
     }
   }
 

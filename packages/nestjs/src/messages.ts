@@ -1,13 +1,7 @@
 import { createRequire } from 'node:module'
 import type { ExecutionContext } from '@nestjs/common'
 import { SluiceError } from '@sluice/core'
-import {
-  type HttpContext,
-  headerText,
-  noSignedCookies,
-  type Outcome,
-  type RawResponse,
-} from '@sluice/core/http'
+import { type HttpContext, headerText, noSignedCookies, type Outcome, type RawResponse } from '@sluice/core/http'
 import { reasonPhrase, waitOf } from './exceptions.js'
 import { refusalOf, refuseOptions } from './graphql.js'
 import { InvocationResponse } from './invocation-response.js'

@@ -75,6 +75,8 @@ export class SluiceModule implements OnModuleInit {
     if (typeof unknownPaths !== 'boolean') {
       throw new SluiceError('INVALID_POLICY', 'SluiceModule: unknownPaths: expected true or false')
     }
+    const isGlobal = config.getGlobalGuards().some((guard) => guard instanceof SluiceGuard)
+    if (isGlobal) this.limiters.checkAll()
     const adapter = host.httpAdapter
     // A microservice has none, or one without a type.
     const platform = adapter?.getType?.()
@@ -85,7 +87,6 @@ export class SluiceModule implements OnModuleInit {
         `SluiceModule: expected the platform express or fastify, got "${platform}", which tells no addresses of clients`,
       )
     }
-    const isGlobal = config.getGlobalGuards().some((guard) => guard instanceof SluiceGuard)
     if (isGlobal && unknownPaths) countUnknownPaths(adapter, this.limiters)
   }
 }

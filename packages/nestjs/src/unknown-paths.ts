@@ -8,13 +8,19 @@ type NotFoundHandler = (request: object, response: object, next?: unknown) => un
  * modules are initialised.
  */
 export function countUnknownPaths(adapter: HttpServer, limiters: SluiceLimiters): void {
-  const set = adapter.setNotFoundHandler?.bind(adapter)
+  const set = adapter.setNotFoundHandler?.bind(adapter) as ((...args: unknown[]) => unknown) | undefined
   if (!set) return
-  adapter.setNotFoundHandler = (handler: NotFoundHandler, ...rest: unknown[]) => {
-    const limited: NotFoundHandler = async (request, response, next) => {
+  const limited =
+    (handler: NotFoundHandler): NotFoundHandler =>
+    async (request, response, next) => {
       await limiters.decideUnknownPath(request, response)
       return handler(request, response, next)
     }
-    return (set as (...args: unknown[]) => unknown)(limited, ...rest)
+  adapter.setNotFoundHandler = (handler: NotFoundHandler, prefix?: string, ...rest: unknown[]) => {
+    const result = set(limited(handler), prefix, ...rest)
+    // On Express, Nest leaves paths outside of its prefix to Express.
+    if (prefix && adapter.getType() === 'express')
+      adapter.use(limited((_request, _response, next) => (next as () => void)()))
+    return result
   }
 }

@@ -1,5 +1,6 @@
 import 'reflect-metadata'
 import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import {
   type ArgumentsHost,
   Controller,
@@ -15,28 +16,48 @@ import {
 } from '@nestjs/common'
 import { APP_GUARD, NestFactory } from '@nestjs/core'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
-import { rateLimitGuard, SluiceGuard, SluiceLimiters, SluiceModule } from '@sluice/nestjs'
+import type { Verdict } from '@sluice/core'
+import { type RateLimitGuard, rateLimitGuard, SluiceGuard, SluiceLimiters, SluiceModule } from '@sluice/nestjs'
 import type { AppFactory } from './app.js'
 
 export const PLATFORMS = ['express', 'fastify'] as const
 export type Platform = (typeof PLATFORMS)[number]
 
-type Decorator = ClassDecorator & MethodDecorator & ParameterDecorator
-
 /** Applies decorators as TypeScript does: the one that is written first is applied last. */
-export function decorate(target: object, key: string, ...decorators: unknown[]): void {
+function decorate(target: object, key: string, ...decorators: unknown[]): void {
   const descriptor = Object.getOwnPropertyDescriptor(target, key) as PropertyDescriptor
-  for (const decorator of decorators.toReversed()) (decorator as Decorator)(target, key, descriptor)
+  for (const decorator of decorators.toReversed()) (decorator as MethodDecorator)(target, key, descriptor)
 }
 
-/** Applies a decorator to a parameter of a method. */
-export function decorateParameter(target: object, key: string, index: number, decorator: unknown): void {
-  ;(decorator as ParameterDecorator)(target, key, index)
-}
-
-export function decorateClass(target: Type, ...decorators: unknown[]): void {
+function decorateClass(target: Type, ...decorators: unknown[]): void {
   for (const decorator of decorators.toReversed()) (decorator as ClassDecorator)(target)
 }
+
+type Method = (this: never, ...args: never[]) => unknown
+
+/** A class whose methods are handlers, each with its decorators. The first parameter of a method is the request. */
+export function classOf(
+  name: string,
+  handlers: Readonly<Record<string, readonly [handler: Method, ...decorators: unknown[]]>>,
+  ...ofClass: unknown[]
+): Type {
+  const made = { [name]: class {} }[name] as Type
+  for (const [key, [value, ...decorators]] of Object.entries(handlers)) {
+    Object.defineProperty(made.prototype, key, { value, configurable: true, writable: true })
+    decorate(made.prototype, key, ...decorators)
+  }
+  decorateClass(made, ...ofClass)
+  return made
+}
+
+/** A handler of `GET path` that responds with the units left. */
+export function get(path: string, ...decorators: unknown[]): readonly [Method, ...unknown[]] {
+  const handler = (request: { rateLimit?: Verdict }) => `left: ${request.rateLimit?.remaining}`
+  return [handler, Get(path), withRequest, ...decorators]
+}
+
+/** Makes the request the first argument of a handler. */
+const withRequest: MethodDecorator = (target, key) => Req()(target, key, 0)
 
 /** A module with the guard for the whole app. */
 export function guarded(metadata: ModuleMetadata & { readonly limits: DynamicModule }): Type {
@@ -51,14 +72,34 @@ export function guarded(metadata: ModuleMetadata & { readonly limits: DynamicMod
 }
 
 /** An app that is not initialised. `trustProxy` trusts the loopback interface. */
-export async function createNest(platform: Platform, module: Type, trustProxy = false): Promise<INestApplication> {
+export async function createNest(
+  platform: Platform,
+  module: Type,
+  { trustProxy = false } = {},
+): Promise<INestApplication> {
+  const trusted = trustProxy && 'loopback'
   const options = { logger: false, abortOnError: false } as const
-  if (platform === 'fastify') {
-    return NestFactory.create(module, new FastifyAdapter({ trustProxy: trustProxy && 'loopback' }), options)
-  }
+  if (platform === 'fastify') return NestFactory.create(module, new FastifyAdapter({ trustProxy: trusted }), options)
   const app = await NestFactory.create(module, options)
-  app.getHttpAdapter().getInstance().set('trust proxy', trustProxy && 'loopback')
+  app.getHttpAdapter().getInstance().set('trust proxy', trusted)
   return app
+}
+
+export interface RunningNest {
+  readonly app: INestApplication
+  readonly url: string
+}
+
+/** Starts an app on a free port of this machine. `setUp` runs before it is initialised. */
+export async function startNest(
+  platform: Platform,
+  module: Type,
+  setUp: (app: INestApplication) => void = () => {},
+): Promise<RunningNest> {
+  const app = await createNest(platform, module)
+  setUp(app)
+  await app.listen(0, '127.0.0.1')
+  return { app, url: `http://127.0.0.1:${(app.getHttpServer().address() as AddressInfo).port}` }
 }
 
 /** Notes errors, and responds to them with 500, the text `error` and their code. Leaves paths without a route to Nest. */
@@ -84,28 +125,26 @@ export const nestApp =
     const verdicts: unknown[] = []
     const [ofApp = {}, ...more] = global
     if (more.length > 0) throw new Error('expected one limiter for the whole app')
-    class Routes {
-      [handler: string]: unknown
-    }
-    const guards = Object.entries(routes).flatMap(([path, { limiters = [], handler = () => 'done' }], i) => {
+    const guards: RateLimitGuard[] = []
+    const handlers = Object.entries(routes).map(([path, { limiters = [], handler = () => 'done' }], i) => {
       const own = limiters.map((options) => rateLimitGuard(options as never))
-      const key = `route${i}`
-      Object.defineProperty(Routes.prototype, key, {
-        configurable: true,
-        writable: true,
-        value: async (request: { rateLimit?: unknown }) => {
-          ran.push(path)
-          verdicts.push(request.rateLimit)
-          return handler()
-        },
-      })
-      decorateParameter(Routes.prototype, key, 0, Req())
-      decorate(Routes.prototype, key, Get(path), Header('Content-Type', 'text/plain; charset=utf-8'), UseGuards(...own))
-      return own
+      guards.push(...own)
+      const handle = (request: { rateLimit?: unknown }) => {
+        ran.push(path)
+        verdicts.push(request.rateLimit)
+        return handler()
+      }
+      const decorators = [
+        Get(path),
+        withRequest,
+        Header('Content-Type', 'text/plain; charset=utf-8'),
+        UseGuards(...own),
+      ]
+      return [`route${i}`, [handle, ...decorators]] as const
     })
-    decorateClass(Routes, Controller())
+    const Routes = classOf('Routes', Object.fromEntries(handlers), Controller())
     const module = guarded({ limits: SluiceModule.forRoot(ofApp), controllers: [Routes] })
-    const app = await createNest(platform, module, trustProxy)
+    const app = await createNest(platform, module, { trustProxy })
     app.useGlobalFilters(catching(errors, app) as never)
     app.use((_req: unknown, res: { setHeader(name: string, value: string): void }, next: () => void) => {
       for (const [name, value] of Object.entries(presetHeaders)) res.setHeader(name, value)

@@ -1,0 +1,118 @@
+import { type ExecutionContext, type INestApplication, SetMetadata } from '@nestjs/common'
+import { ExternalContextCreator } from '@nestjs/core'
+import {
+  executionContextOf,
+  keyed,
+  perMinute,
+  RateLimit,
+  RateLimitException,
+  reject,
+  SluiceModule,
+  type SluiceModuleOptions,
+} from '@sluice/nestjs'
+import { describe, expect, test } from 'vitest'
+import { classOf, guarded, PLATFORMS, type Platform } from '../support/nest.js'
+import { serve } from './apps.js'
+
+type Field = (root: unknown, args: object, context: unknown, info: object) => Promise<unknown>
+
+/** Calls a field as `@nestjs/graphql` does, by Nest's own creator of contexts: once for each alias of a query. */
+function fieldOf(app: INestApplication, resolver: object, name: string): Field {
+  const method = (resolver as Record<string, (...args: unknown[]) => unknown>)[name] as (...args: unknown[]) => unknown
+  const guardsAlone = { interceptors: false, guards: true, filters: false }
+  const creator = app.get(ExternalContextCreator)
+  return creator.create(
+    resolver as never,
+    method,
+    name,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    guardsAlone,
+    'graphql',
+  ) as Field
+}
+
+const query = SetMetadata('graphql:resolver_type', 'Query')
+
+/** The aliases of the field `login` in a query, by the accounts that they name. */
+interface Query {
+  readonly accounts: readonly string[]
+}
+
+/** An app with `POST /graphql`, which responds with the results of a query's fields. `contextOf` is that of GraphQLModule. */
+async function graphql(
+  platform: Platform,
+  options: SluiceModuleOptions,
+  own?: Parameters<typeof RateLimit>[0],
+  contextOf: (req: object, res: object) => object = (req, res) => ({ req, res }),
+) {
+  const Login = classOf('Login', { login: [() => 'welcome', query, ...(own ? [RateLimit(own)] : [])] })
+  const module = guarded({ limits: SluiceModule.forRoot(options), providers: [Login] })
+  let app: INestApplication
+  const results = async (accounts: readonly string[], req: object, res: object) => {
+    const login = fieldOf(app, app.get(Login), 'login')
+    const settled = await Promise.allSettled(accounts.map((account) => login({}, { account }, contextOf(req, res), {})))
+    return settled.map((result) => (result.status === 'fulfilled' ? result.value : shown(result.reason)))
+  }
+  const served = await serve(platform, module, (made) => {
+    app = made
+    const instance = made.getHttpAdapter().getInstance()
+    if (platform === 'fastify') {
+      instance.post('/graphql', (request: { body: Query }, reply: object) =>
+        results(request.body.accounts, request, reply),
+      )
+    } else {
+      made.use('/graphql', async (req: { query: Record<string, string> }, res: { json(body: unknown): void }) => {
+        res.json(await results((req.query.accounts ?? '').split(','), req, res))
+      })
+    }
+  })
+  return async (...accounts: string[]): Promise<{ results: unknown; headers: Headers }> => {
+    const response = await served.request(`/graphql?accounts=${accounts}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ accounts }),
+    })
+    return { results: await response.json(), headers: response.headers }
+  }
+}
+
+function shown(error: unknown): unknown {
+  if (error instanceof RateLimitException) return error.getResponse()
+  return (error as Error).message
+}
+
+const REFUSED = { statusCode: 429, message: 'Too Many Requests', retryAfter: 60 }
+
+describe.each(PLATFORMS)('GraphQL on %s', (platform) => {
+  test('each alias of a field is charged, once, and a refused one is an error of this field', async () => {
+    const ask = await graphql(platform, { limit: 3, window: '1m', respond: reject({ body: 'slow down' }) })
+    const { results, headers } = await ask('ann', 'ann', 'ann', 'ann', 'ann')
+    expect(results).toEqual(['welcome', 'welcome', 'welcome', REFUSED, REFUSED])
+    expect([...headers.keys()].filter((name) => /ratelimit|retry-after/.test(name))).toEqual([])
+  })
+
+  test('a key may read the arguments of a field', async () => {
+    const account = keyed('account', (_request, context) => {
+      const execution = context && (executionContextOf(context) as ExecutionContext)
+      return String(execution?.getArgByIndex(1).account)
+    })
+    const ask = await graphql(platform, {}, { limits: [perMinute(1)], key: account })
+    expect((await ask('ann', 'bob', 'ann')).results).toEqual(['welcome', 'welcome', REFUSED])
+  })
+
+  test('the reply alone, or the request with its response, is enough of a context', async () => {
+    const contextOf = (req: object, res: object) => (platform === 'fastify' ? { reply: res } : { req })
+    const ask = await graphql(platform, { limit: 1, window: '1m' }, undefined, contextOf)
+    expect((await ask('ann', 'ann')).results).toEqual(['welcome', REFUSED])
+  })
+
+  test('a context without the request is an error', async () => {
+    const ask = await graphql(platform, { limit: 1, window: '1m' }, undefined, () => ({}))
+    expect((await ask('ann')).results).toEqual([
+      expect.stringMatching(/^SluiceGuard: expected a GraphQL context with req/),
+    ])
+  })
+})

@@ -1,0 +1,153 @@
+import type { INestApplication } from '@nestjs/common'
+import { WsAdapter } from '@nestjs/platform-ws'
+import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets'
+import { leakyBucket, RateLimit, SluiceLimiters, SluiceModule, type SluiceModuleOptions } from '@sluice/nestjs'
+import { io } from 'socket.io-client'
+import { WebSocket } from 'undici'
+import { afterEach, describe, expect, test } from 'vitest'
+import { until } from '../../support/until.js'
+import { classOf, guarded } from '../support/nest.js'
+import { serve } from './apps.js'
+
+interface Client {
+  /** Sends a message, and resolves to the name and the data of the next event. */
+  ask(event: string): Promise<readonly [event: string, data: unknown]>
+  send(event: string): void
+  close(): void
+}
+
+type Connect = (url: string, headers?: Record<string, string>) => Promise<Client>
+
+const overWs: Connect = async (url) => {
+  const socket = new WebSocket(url.replace('http', 'ws'))
+  await new Promise((resolve) => socket.addEventListener('open', resolve, { once: true }))
+  const send = (event: string) => socket.send(JSON.stringify({ event, data: {} }))
+  const ask: Client['ask'] = (event) =>
+    new Promise((resolve) => {
+      socket.addEventListener(
+        'message',
+        ({ data }) => {
+          const { event: name, data: body } = JSON.parse(String(data))
+          resolve([name, body])
+        },
+        { once: true },
+      )
+      send(event)
+    })
+  return { ask, send, close: () => socket.close() }
+}
+
+const overSocketIo: Connect = async (url, extraHeaders = {}) => {
+  const socket = io(url, { transports: ['websocket'], extraHeaders, forceNew: true })
+  await new Promise<void>((resolve) => socket.once('connect', resolve))
+  const send = (event: string) => void socket.emit(event, {})
+  const ask: Client['ask'] = (event) =>
+    new Promise((resolve) => {
+      const note = (name: string, data: unknown) => {
+        socket.offAny(note)
+        resolve([name, data])
+      }
+      socket.onAny(note)
+      send(event)
+    })
+  return { ask, send, close: () => socket.disconnect() }
+}
+
+const LIBRARIES: readonly [name: string, connect: Connect, setUp: (app: INestApplication) => void][] = [
+  ['ws', overWs, (app) => app.useWebSocketAdapter(new WsAdapter(app))],
+  ['socket.io', overSocketIo, () => {}],
+]
+
+const clients: Client[] = []
+afterEach(() => {
+  for (const client of clients.splice(0)) client.close()
+})
+
+const SAID = ['said', 'hello'] as const
+const REFUSED = [
+  'exception',
+  { status: 'error', message: 'Too Many Requests', statusCode: 429, retryAfter: expect.any(Number) },
+]
+
+describe.each(LIBRARIES)('messages over %s', (_name, connect, setUp) => {
+  /** An app whose messages `say` are limited, `hum` not. */
+  async function chat(own: Parameters<typeof RateLimit>[0], options: SluiceModuleOptions = {}) {
+    let said = 0
+    const say = () => {
+      said++
+      return { event: 'said', data: 'hello' }
+    }
+    const hum = () => ({ event: 'hummed', data: 'hm' })
+    const Chat = classOf(
+      'Chat',
+      { say: [say, SubscribeMessage('say'), RateLimit(own)], hum: [hum, SubscribeMessage('hum')] },
+      WebSocketGateway(),
+    )
+    const module = guarded({ limits: SluiceModule.forRoot(options), providers: [Chat] })
+    const { app, url } = await serve('express', module, setUp)
+    const client = async (headers?: Record<string, string>) => {
+      const made = await connect(url, headers)
+      clients.push(made)
+      return made
+    }
+    return { client, said: () => said, limiter: app.get(SluiceLimiters).get('Chat-say') }
+  }
+
+  test('a refused message is an event `exception`, and the connection goes on', async () => {
+    const { client, said } = await chat({ limit: 2, window: '1m' })
+    const ann = await client()
+    expect([await ann.ask('say'), await ann.ask('say'), await ann.ask('say')]).toEqual([SAID, SAID, REFUSED])
+    expect(await ann.ask('hum')).toEqual(['hummed', 'hm'])
+    expect(said()).toBe(2)
+  })
+
+  test('all sockets of an address share its limit', async () => {
+    const { client } = await chat({ limit: 2, window: '1m' })
+    const [ann, bob] = [await client(), await client()]
+    expect([await ann.ask('say'), await bob.ask('say')]).toEqual([SAID, SAID])
+    expect(await bob.ask('say')).toEqual(REFUSED)
+    bob.close()
+    expect(await (await client()).ask('say')).toEqual(REFUSED)
+  })
+
+  test('a message that waits is refunded when its client leaves, and hundreds may wait on one socket', async () => {
+    const warnings: Error[] = []
+    const note = (warning: Error) => void warnings.push(warning)
+    process.on('warning', note)
+    const limits = [leakyBucket({ leak: 1, every: '1h', capacity: 201, queue: true })]
+    const { client, said, limiter } = await chat({ limits })
+    const left = async () => (await limiter.peek({ ip: '127.0.0.1' })).remaining
+    const ann = await client()
+    expect(await ann.ask('say')).toEqual(SAID)
+    for (let n = 0; n < 200; n++) ann.send('say')
+    expect(await ann.ask('hum')).toEqual(['hummed', 'hm'])
+    expect(await left()).toBe(0)
+    ann.close()
+    await until('the refunds', async () => (await left()) === 200)
+    expect(said()).toBe(1)
+    process.removeListener('warning', note)
+    expect(warnings.filter(({ name }) => name === 'MaxListenersExceededWarning')).toEqual([])
+  })
+})
+
+test('an address of the handshake that the application trusts identifies the client', async () => {
+  const socketAddress = (client: { handshake: { headers: Record<string, string> } }) =>
+    client.handshake.headers['x-real-ip']
+  const [, connect, setUp] = LIBRARIES[1] as (typeof LIBRARIES)[number]
+  const Chat = classOf(
+    'Chat',
+    { say: [() => ({ event: 'said', data: 'hello' }), SubscribeMessage('say')] },
+    WebSocketGateway(),
+    RateLimit({ limit: 1, window: '1m' }),
+  )
+  const { url } = await serve(
+    'express',
+    guarded({ limits: SluiceModule.forRoot({ socketAddress }), providers: [Chat] }),
+    setUp,
+  )
+  for (const address of ['203.0.113.1', '203.0.113.2']) {
+    const client = await connect(url, { 'x-real-ip': address })
+    clients.push(client)
+    expect([await client.ask('say'), await client.ask('say')]).toEqual([SAID, REFUSED])
+  }
+})

@@ -1,0 +1,120 @@
+import { Controller, Module, SetMetadata } from '@nestjs/common'
+import { HttpAdapterHost } from '@nestjs/core'
+import {
+  concurrency,
+  memoryStore,
+  RateLimit,
+  rateLimitGuard,
+  SkipRateLimit,
+  SluiceModule,
+  type SluiceModuleOptions,
+} from '@sluice/nestjs'
+import { expect, test } from 'vitest'
+import { classOf, createNest, get, guarded } from '../support/nest.js'
+
+const minute = { limit: 1, window: '1m' } as const
+
+/** Creates and initialises an app, and returns the message of the error. */
+async function mistakeOf(options: SluiceModuleOptions, ...controllers: ReturnType<typeof classOf>[]): Promise<string> {
+  try {
+    const app = await createNest('express', guarded({ limits: SluiceModule.forRoot(options), controllers }))
+    await app.init()
+    await app.close()
+  } catch (error) {
+    return (error as Error).message
+  }
+  return 'none'
+}
+
+const handler = (...decorators: unknown[]) => classOf('Items', { list: get('', ...decorators) }, Controller())
+
+/** Handlers as the packages for GraphQL, gateways and microservices mark them. */
+const field = SetMetadata('graphql:resolver_type', 'Query')
+const message = SetMetadata('websockets:message_mapping', true)
+const event = SetMetadata('microservices:handler_type', 2)
+
+test('options of the module that do not exist, or that do not fit, are errors when the app is created', async () => {
+  expect(await mistakeOf({ limti: 5 } as never)).toMatch(/^SluiceModule: limti: unknown option/)
+  expect(await mistakeOf({ limit: 5, windw: '1m' } as never)).toMatch(/windw: unknown option/)
+  expect(await mistakeOf({ limit: 5 })).toMatch(/window: expected/)
+  expect(await mistakeOf({ ...minute, unknownPaths: 'no' as never })).toMatch('unknownPaths: expected true or false')
+  expect(await mistakeOf({ ...minute, socketAddress: 'ip' as never })).toMatch('socketAddress: expected a function')
+  expect(() => SluiceModule.forRootAsync({} as never)).toThrow('forRootAsync: useFactory: expected a function')
+})
+
+test('options of a decorator that do not exist, or that do not fit, are errors when the app is created', async () => {
+  expect(await mistakeOf({}, handler(RateLimit({ limt: 5 } as never)))).toMatch(/limt: unknown option/)
+  expect(await mistakeOf({}, handler(RateLimit({ limit: 5 })))).toBe(
+    'RateLimit of Items-list: limit: expected a window beside it',
+  )
+  expect(await mistakeOf({ limits: [] as never }, handler(RateLimit({ limit: 5 })))).toMatch(/limits: expected/)
+  const twice = [RateLimit({ ...minute, name: 'login' }), RateLimit({ ...minute, name: 'login' })]
+  const both = classOf('Users', { a: get('a', twice[0]), b: get('b', twice[1]) }, Controller())
+  expect(await mistakeOf({}, both)).toMatch(/^RateLimit of Users-b: name: expected one of its own, as another limiter/)
+})
+
+test('a decorator without options, on no method, or beside another is an error where the class is defined', () => {
+  expect(() => RateLimit(undefined as never)).toThrow('RateLimit: expected an object of options')
+  expect(() => handler(RateLimit(minute), RateLimit(minute))).toThrow('RateLimit of Items-list: expected one')
+  expect(() => handler(RateLimit(minute), SkipRateLimit())).toThrow('RateLimit of Items-list: expected one')
+  expect(() => RateLimit(minute)({}, 'field', {})).toThrow('RateLimit of Object-field: expected a class or a method')
+})
+
+test('a call of a guard without its options is an error', () => {
+  expect(() => rateLimitGuard({} as never)).toThrow('limit: expected a limit and a window')
+  expect(() => (rateLimitGuard as (...args: unknown[]) => unknown)({}, {}, () => {})).toThrow('rateLimitGuard({')
+})
+
+test('a module that an app has twice is an error', async () => {
+  class Part {}
+  Module({ imports: [SluiceModule.forRoot({ limit: 2, window: '1m' })] })(Part)
+  class App {}
+  Module({ imports: [SluiceModule.forRoot(minute), Part] })(App)
+  const app = await createNest('express', App)
+  await expect(app.init()).rejects.toThrow('SluiceModule: expected it in the imports of one module')
+  await app.close()
+})
+
+test('a platform that tells no addresses is an error', async () => {
+  const app = await createNest('express', guarded({ limits: SluiceModule.forRoot(minute) }))
+  app.get(HttpAdapterHost).httpAdapter.getType = () => 'bare'
+  await expect(app.init()).rejects.toThrow('expected the platform express or fastify, got "bare"')
+  await app.close()
+})
+
+test('a limit of a microservice is an error', async () => {
+  const Jobs = classOf('Jobs', { run: [() => 'done', event, RateLimit(minute)] }, Controller())
+  expect(await mistakeOf({}, Jobs)).toMatch('expected a context of HTTP, GraphQL or WebSockets, got one of "rpc"')
+  // Not where the decorator is missing: guards of the app are none of microservices.
+  expect(await mistakeOf(minute, classOf('Jobs', { run: [() => 'done', event] }, Controller()))).toBe('none')
+})
+
+test.each([
+  ['count', { count: { only: 'failure' } }],
+  ['body', { body: { max: 1000 } }],
+] as const)('%s is an error for GraphQL fields and messages, of a decorator and of the module', async (option, own) => {
+  for (const [mark, of] of [
+    [field, 'a GraphQL field'],
+    [message, 'messages'],
+  ] as const) {
+    const limited = classOf('Login', { login: [() => 'done', mark, RateLimit({ ...minute, ...own })] }, Controller())
+    const message = `policy "Login-login": ${option}: expected none for ${of}`
+    expect(await mistakeOf({}, limited)).toMatch(message)
+    const plain = classOf('Login', { login: [() => 'done', mark] }, Controller())
+    expect(await mistakeOf({ ...minute, ...own }, plain)).toMatch(
+      `policy "default": ${option}: expected none for ${of}`,
+    )
+    const skipped = classOf('Login', { login: [() => 'done', mark, SkipRateLimit()] }, Controller())
+    expect(await mistakeOf({ ...minute, ...own }, skipped)).toBe('none')
+  }
+})
+
+test('requests in flight and bytes are errors for messages', async () => {
+  const of = (options: object) =>
+    classOf('Chat', { say: [() => 'done', message, RateLimit(options as never)] }, Controller())
+  expect(await mistakeOf({}, of({ limits: [concurrency({ limit: 1 })] }))).toMatch(
+    'concurrency: expected none for messages',
+  )
+  const bytes = { ...minute, store: memoryStore(), ban: { by: 'ip', after: 3, within: '1h', for: ['1h'], count: 401 } }
+  expect(await mistakeOf({}, of(bytes))).toMatch('ban: count: expected none for messages')
+})
