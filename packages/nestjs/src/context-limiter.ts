@@ -4,8 +4,9 @@ import { createGuard, type HttpContext } from '@sluice/core/http'
 import { asException } from './exceptions.js'
 import { checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
 import { enforcerFor, type PlatformContext, platformContext, setHeader, setVerdict } from './http.js'
-import { checkForMessages, MessageContext, refuseMessage } from './messages.js'
+import { checkForMessages, refuseMessage } from './messages.js'
 import type { NestGuard, NestRateLimitOptions, SocketOptions } from './options.js'
+import { messageContext, SocketContext } from './socket-context.js'
 
 type Decision = boolean | Promise<boolean>
 
@@ -50,7 +51,7 @@ export class ContextLimiter {
     if (this.#decided.has(call)) return true
     this.#decided.add(call)
     if (type === 'http') return this.#decideHttp(withExecution(platformContext(args[0], args[1]), execution))
-    if (type === 'graphql') return this.#decideField(withExecution(fieldContext(args[2]), execution))
+    if (type === 'graphql') return this.#decideField(withExecution(fieldContext(args[2], this.#options), execution))
     if (type === 'ws') return this.#decideMessage(execution)
     throw unknownContext(type)
   }
@@ -88,7 +89,7 @@ export class ContextLimiter {
   }
 
   #decideField(context: HttpContext): Decision {
-    this.checkFor('graphql')
+    this.checkFor(context instanceof SocketContext ? 'ws' : 'graphql')
     const outcome = this.#guard(context)
     const goOn = (known: Awaited<typeof outcome>) => {
       setVerdict(context, this.#guard.requestProperty, known.verdict)
@@ -99,7 +100,7 @@ export class ContextLimiter {
 
   #decideMessage(execution: ExecutionContext): Decision {
     this.checkFor('ws')
-    const context = withExecution(new MessageContext(execution, this.#options.socketAddress), execution)
+    const context = withExecution(messageContext(execution, this.#options), execution)
     const outcome = this.#guard(context)
     const goOn = (known: Awaited<typeof outcome>) => known.proceed || refuseMessage(known)
     return outcome instanceof Promise ? outcome.then(goOn) : goOn(outcome)

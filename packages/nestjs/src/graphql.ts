@@ -1,14 +1,17 @@
 import { SluiceError } from '@sluice/core'
 import type { HttpContext, Outcome } from '@sluice/core/http'
-import { RateLimitException, waitOf } from './exceptions.js'
+import { RateLimitException, reasonPhrase, waitOf } from './exceptions.js'
 import { isOfExpress, isReply, platformContext } from './http.js'
 import { InvocationResponse } from './invocation-response.js'
-import type { NestGuard, NestRateLimitOptions } from './options.js'
+import type { NestGuard, NestRateLimitOptions, SocketOptions } from './options.js'
+import { type Subscriber, subscriptionContext } from './socket-context.js'
 
 interface GraphqlContext {
-  readonly req?: { readonly res?: unknown; readonly request?: unknown }
+  /** Of Express; for an operation over a WebSocket, the context of graphql-ws. */
+  readonly req?: { readonly res?: unknown; readonly extra?: Subscriber }
   readonly res?: unknown
   readonly reply?: unknown
+  readonly extra?: Subscriber
 }
 
 /**
@@ -16,14 +19,16 @@ interface GraphqlContext {
  *
  * @throws SluiceError `INVALID_POLICY` where the context of GraphQL lacks it
  */
-export function fieldContext(given: unknown): HttpContext {
-  const { req, res, reply } = (given ?? {}) as GraphqlContext
+export function fieldContext(given: unknown, options: SocketOptions): HttpContext {
+  const { req, res, reply, extra = req?.extra } = (given ?? {}) as GraphqlContext
+  if (extra?.request && extra.socket) return subscriptionContext(extra, options)
   // Mercurius has the reply alone, Apollo on Fastify calls it `res`.
   const fastify = [reply, res].find(isReply) as { request: unknown } | undefined
   if (!fastify && !isOfExpress(req)) {
     throw new SluiceError(
       'INVALID_POLICY',
-      'SluiceGuard: expected a GraphQL context with req and res, or with reply: return them from `context` of GraphQLModule',
+      'SluiceGuard: expected a GraphQL context with the request of Express as req, or the reply of Fastify as reply (for Apollo ' +
+        'on Fastify, context: (request, reply) => ({ request, reply }) of GraphQLModule)',
     )
   }
   const context = fastify ? platformContext(fastify.request, fastify) : platformContext(req, res ?? req?.res)
@@ -64,13 +69,20 @@ export function refuseOptions(
   }
 }
 
-/** @throws RateLimitException where the call is refused */
+/** The code of an error in a GraphQL response: `TOO_MANY_REQUESTS`. */
+function codeOf(status: number): string {
+  return reasonPhrase(status).toUpperCase().replaceAll(' ', '_')
+}
+
+/** @throws RateLimitException where the call is refused, with `extensions` for the GraphQL response */
 export function proceedOrThrow(outcome: Outcome): true | Promise<never> {
   const { status, verdict } = refusalOf(outcome) ?? {}
   if (outcome.proceed) return true
   // The client has left.
   if (status === undefined) return new Promise(() => {})
-  throw new RateLimitException(status, verdict, waitOf(verdict), outcome.error)
+  throw Object.assign(new RateLimitException(status, verdict, waitOf(verdict), outcome.error), {
+    extensions: { code: codeOf(status), ...waitOf(verdict) },
+  })
 }
 
 /**

@@ -63,7 +63,8 @@ export class SluiceModule implements OnModuleInit {
   }
 
   /**
-   * @internal
+   * Called by Nest.
+   *
    * @throws SluiceError `INVALID_POLICY`
    */
   onModuleInit(): void {

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import { type ExecutionContext, type INestApplication, SetMetadata } from '@nestjs/common'
 import { ExternalContextCreator } from '@nestjs/core'
 import {
@@ -80,11 +81,12 @@ async function graphql(
 }
 
 function shown(error: unknown): unknown {
-  if (error instanceof RateLimitException) return error.getResponse()
+  // GraphQL sends the extensions.
+  if (error instanceof RateLimitException) return { ...(error as { extensions?: object }).extensions }
   return (error as Error).message
 }
 
-const REFUSED = { statusCode: 429, message: 'Too Many Requests', retryAfter: 60 }
+const REFUSED = { code: 'TOO_MANY_REQUESTS', retryAfter: 60 }
 
 describe.each(PLATFORMS)('GraphQL on %s', (platform) => {
   test('each alias of a field is charged, once, and a refused one is an error of this field', async () => {
@@ -112,7 +114,25 @@ describe.each(PLATFORMS)('GraphQL on %s', (platform) => {
   test('a context without the request is an error', async () => {
     const ask = await graphql(platform, { limit: 1, window: '1m' }, undefined, () => ({}))
     expect((await ask('ann')).results).toEqual([
-      expect.stringMatching(/^SluiceGuard: expected a GraphQL context with req/),
+      expect.stringMatching(/^SluiceGuard: expected a GraphQL context with the request of Express as req/),
     ])
   })
+})
+
+test('a subscription over a WebSocket is charged to the address of the handshake', async () => {
+  let app: INestApplication | undefined
+  const News = classOf('News', { added: [() => 'subscribed', query, RateLimit({ limit: 1, window: '1m' })] })
+  await serve('express', guarded({ limits: SluiceModule.forRoot(), providers: [News] }), (made) => {
+    app = made
+  })
+  const added = fieldOf(app as INestApplication, (app as INestApplication).get(News), 'added')
+  const subscribe = (remoteAddress: string) => {
+    const extra = { request: { headers: {}, socket: { remoteAddress } }, socket: new EventEmitter() }
+    return added({}, {}, { req: { connectionParams: {}, extra } }, {}).catch(shown)
+  }
+  expect([await subscribe('203.0.113.1'), await subscribe('203.0.113.1'), await subscribe('203.0.113.2')]).toEqual([
+    'subscribed',
+    REFUSED,
+    'subscribed',
+  ])
 })
