@@ -37,7 +37,7 @@ export async function buildPackage(folder) {
 }
 
 /** Adapters, the packages that users install, hold what explains warnings and errors. */
-const ADAPTERS = ['@sluice/express', '@sluice/fastify', '@sluice/koa']
+const ADAPTERS = ['@sluice/express', '@sluice/fastify', '@sluice/koa', '@sluice/nestjs']
 
 /**
  * Warnings refer to it. Its links to other pages lead nowhere from there, so their texts stay alone.

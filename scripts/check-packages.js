@@ -31,6 +31,7 @@ const PARTS = /** @type {Record<string, string[]>} */ ({
   express: ['dist/ERRORS.md'],
   fastify: ['dist/ERRORS.md'],
   koa: ['dist/ERRORS.md'],
+  nestjs: ['dist/ERRORS.md'],
   policies: ['sql/postgres-1.sql', 'src/schema/policies.schema.json'],
   prometheus: ['alerts.yaml', 'dashboard.json'],
 })

@@ -14,6 +14,10 @@ const folder = join(root, '.tmp/versions')
 const users = join(root, 'scripts/package-users')
 /** Programs that have to work for every user, whatever the versions. */
 const PROGRAMS = ['versions.mjs', 'both.mjs']
+/** Packages of which a program needs the same version as of a peer. */
+const BESIDE = /** @type {Record<string, string[]>} */ ({
+  '@nestjs/core': ['@nestjs/platform-express', '@nestjs/platform-fastify'],
+})
 /** Beside the lowest that `engines` allows. */
 const NODE_MAJORS = ['22', '24']
 
@@ -78,7 +82,7 @@ function setsOfPeers() {
     for (const [peer, range] of Object.entries(manifestOf(name).peerDependencies ?? {})) {
       if (peer.startsWith('@sluice/')) continue
       for (const [set, version] of Object.entries(versionsOf(peer, String(range)))) {
-        sets[set] = { ...sets[set], [peer]: version }
+        for (const each of [peer, ...(BESIDE[peer] ?? [])]) sets[set] = { ...sets[set], [each]: version }
       }
     }
   }

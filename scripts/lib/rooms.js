@@ -109,4 +109,15 @@ export const OUTSIDE = {
   express: { only: ['@sluice/core', '@sluice/core/http', 'express'], why: ADAPTER },
   koa: { only: ['@sluice/core', '@sluice/core/http', 'koa'], why: ADAPTER },
   fastify: { only: ['@sluice/core', '@sluice/core/http', 'fastify', 'fastify-plugin'], why: ADAPTER },
+  nestjs: {
+    only: [
+      '@sluice/core',
+      '@sluice/core/http',
+      '@sluice/express/platform',
+      '@sluice/fastify/platform',
+      '@nestjs/common',
+      '@nestjs/core',
+    ],
+    why: 'The adapter for Nest is glue: it imports Nest, @sluice/core, @sluice/core/http and the parts of the adapters beneath it.',
+  },
 }

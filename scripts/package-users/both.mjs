@@ -17,8 +17,11 @@ for (const name of [
   'core/metrics',
   'core/store',
   'express',
+  'express/platform',
   'fastify',
+  'fastify/platform',
   'koa',
+  'nestjs',
   'otel',
   'prometheus',
   'testing',
@@ -28,7 +31,7 @@ for (const name of [
   assert.deepEqual(Object.keys(imported).sort(), Object.keys(required).sort(), `@sluice/${name}`)
   for (const key of Object.keys(imported)) assert.equal(imported[key], required[key], `@sluice/${name}: ${key}`)
 }
-for (const name of ['express', 'fastify', 'koa']) {
+for (const name of ['express', 'fastify', 'koa', 'nestjs']) {
   const adapter = require(`@sluice/${name}`)
   for (const key of Object.keys(core)) assert.equal(adapter[key], core[key], `@sluice/${name}: ${key}`)
   assert(!('createGuard' in adapter), `@sluice/${name} re-exports what users need, not what adapters are made of`)

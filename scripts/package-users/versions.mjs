@@ -8,6 +8,10 @@ import { createLimiter, redisStore } from '@sluice/core'
 import * as forExpress from '@sluice/express'
 import * as forFastify from '@sluice/fastify'
 import * as forKoa from '@sluice/koa'
+import * as forNest from '@sluice/nestjs'
+import { Controller, Get, Module } from '@nestjs/common'
+import { APP_GUARD, NestFactory } from '@nestjs/core'
+import { FastifyAdapter } from '@nestjs/platform-fastify'
 import express from 'express'
 import fastify from 'fastify'
 import { Redis } from 'ioredis'
@@ -17,6 +21,27 @@ import { createClient } from 'redis'
 const url = process.env.REDIS_URL
 const limits = { limit: 2, window: '1h' }
 const require = createRequire(import.meta.url)
+
+/** @param {import('@nestjs/core').AbstractHttpAdapter} [adapter] without one, that for Express */
+async function nest(adapter) {
+  class Routes {
+    get() {
+      return 'done'
+    }
+  }
+  Get()(Routes.prototype, 'get', Object.getOwnPropertyDescriptor(Routes.prototype, 'get'))
+  Controller()(Routes)
+  class App {}
+  Module({
+    imports: [forNest.SluiceModule.forRoot(limits)],
+    controllers: [Routes],
+    providers: [{ provide: APP_GUARD, useClass: forNest.SluiceGuard }],
+  })(App)
+  const app = await NestFactory.create(App, ...(adapter ? [adapter] : []), { logger: false })
+  await app.init()
+  if (adapter) await adapter.getInstance().ready()
+  return app.getHttpServer()
+}
 
 const FRAMEWORKS = {
   express() {
@@ -40,6 +65,8 @@ const FRAMEWORKS = {
     await app.ready()
     return app.server
   },
+  '@nestjs/platform-express': () => nest(),
+  '@nestjs/platform-fastify': () => nest(new FastifyAdapter()),
 }
 
 const CLIENTS = {
@@ -71,7 +98,7 @@ for (const [name, make] of Object.entries(FRAMEWORKS)) {
 
 for (const [name, connect] of Object.entries(CLIENTS)) {
   const { client, close } = await connect()
-  const store = redisStore(client, { timeoutMs: 10_000 })
+  const store = redisStore(client, { timeout: '10s' })
   await store.ready?.()
   const limiter = createLimiter({ name: `versions-${randomUUID()}`, store, ...limits })
   const verdicts = []
@@ -92,7 +119,7 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
 }
 
 const versions = [...Object.keys(FRAMEWORKS), ...Object.keys(CLIENTS)].map((name) => {
-  const file = require.resolve(name).replace(/^(.*node_modules\/[^/]+\/).*$/, '$1package.json')
+  const file = require.resolve(name).replace(/^(.*node_modules\/(?:@[^/]+\/)?[^/]+\/).*$/, '$1package.json')
   return `${name} ${require(file).version}`
 })
 console.log(`Node ${process.versions.node}: ${versions.join(', ')}`)

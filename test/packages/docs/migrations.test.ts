@@ -68,6 +68,15 @@ const PEERS = [
     least: 12,
   },
   {
+    page: 'migrating-from-nestjs-throttler.md',
+    options: membersOf(
+      fileOf('@nestjs/throttler', 'dist/throttler-module-options.interface.d.ts'),
+      /^export (interface ThrottlerOptions|type ThrottlerModuleOptions) /gm,
+      '    ',
+    ),
+    least: 10,
+  },
+  {
     page: 'migrating-from-rate-limiter-flexible.md',
     options: membersOf(
       fileOf('rate-limiter-flexible', 'types.d.ts'),

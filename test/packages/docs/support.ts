@@ -1,5 +1,6 @@
 import { request } from 'node:http'
 import { type AddressInfo, Server } from 'node:net'
+import { Logger } from '@nestjs/common'
 import { expect, vi } from 'vitest'
 
 /** Helpers that the code of a document may use to test itself, and that end with its test. */
@@ -7,6 +8,9 @@ import { expect, vi } from 'vitest'
 const servers: Server[] = []
 const listening = new WeakMap<Server, Promise<void>>()
 let shown: string[] = []
+
+// Nest logs each route.
+Logger.overrideLogger(false)
 
 /** Servers of documents use port 3000; here they get a free one, on this machine only. */
 const listen = Server.prototype.listen

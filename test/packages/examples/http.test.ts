@@ -191,6 +191,7 @@ test.each([
   ],
   ['koa.js', '/', {}, '"all-1s";q=5;w=1, "all-1m";q=100;w=60'],
   ['fastify.js', '/search', {}, '"search";q=5;w=10'],
+  ['nestjs.js', '/search', {}, '"search-1s";q=1;w=1, "search-1m";q=20;w=60'],
 ])('the example %s runs', async (file, path, headers, policy) => {
   const port = await freePort()
   const example = await startExample(file, 1, { PORT: String(port) })
