@@ -159,9 +159,11 @@ async function startPrograms(folder) {
 
 /** The ways in which a user's TypeScript resolves packages: from CommonJS, from an ES module, and for a bundler. */
 const COMPILERS = [
-  { file: 'typed.cts', options: { module: 'node16', moduleResolution: 'node16' } },
-  { file: 'typed.mts', options: { module: 'node16', moduleResolution: 'node16' } },
-  { file: 'typed.ts', options: { module: 'esnext', moduleResolution: 'bundler' } },
+  { program: 'typed.ts', files: ['typed.cts'], options: { module: 'node16', moduleResolution: 'node16' } },
+  { program: 'typed.ts', files: ['typed.mts'], options: { module: 'node16', moduleResolution: 'node16' } },
+  { program: 'typed.ts', files: ['typed.ts'], options: { module: 'esnext', moduleResolution: 'bundler' } },
+  // Nest 12 consists of ES modules, which CommonJS of `node16` may not load.
+  { program: 'nest.ts', files: ['nest.cts', 'nest.mts'], options: { module: 'nodenext' } },
 ]
 
 /** Runs the programs in `package-users/` on the unpacked packages. */
@@ -180,10 +182,10 @@ async function serveUsers() {
     cwd: workspace,
     quiet: true,
   })
-  for (const { file, options } of COMPILERS) {
-    place('typed.ts', file)
+  for (const { program, files, options } of COMPILERS) {
+    for (const file of files) place(program, file)
     const compilerOptions = { target: 'es2022', strict: true, noEmit: true, types: ['node'], ...options }
-    writeFileSync(join(workspace, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: [file] }))
+    writeFileSync(join(workspace, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
     await run('tsc', ['-p', 'tsconfig.json'], { cwd: workspace })
   }
   console.log(

@@ -5,11 +5,9 @@ import { CONSUME, type Op, type Store as StorePort } from '@sluice/core/store'
 import { createLimiter, memoryStore, type RateLimitHandler, rateLimit, type Store, type Verdict } from '@sluice/express'
 import { rateLimit as fastifyRateLimit } from '@sluice/fastify'
 import { rateLimit as koaRateLimit } from '@sluice/koa'
-import { rateLimitGuard, SluiceModule } from '@sluice/nestjs'
 
 export const middleware: RateLimitHandler = rateLimit({ limit: 100, window: '1m' })
 export const plugins = [koaRateLimit({ limit: 100, window: '1m' }), fastifyRateLimit]
-export const nest = [SluiceModule.forRoot({ limit: 100, window: '1m' }), rateLimitGuard({ limit: 1, window: '1m' })]
 export const verdict: Promise<Verdict> = createLimiter({ limit: 20, window: '1m' }).consume('ann', { cost: 3 })
 
 // Objects of one entry fit those of another: the classes are one.

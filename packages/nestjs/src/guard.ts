@@ -28,8 +28,9 @@ export class SluiceGuard implements CanActivate {
 Injectable()(SluiceGuard)
 Inject(SluiceLimiters)(SluiceGuard, undefined, 0)
 
-/** A guard with a limiter of its own: to peek, reset, block and unblock. */
+/** A guard with a limiter of its own. */
 export interface RateLimitGuard extends CanActivate {
+  /** To peek, reset, block and unblock. */
   readonly limiter: NestGuard['limiter']
 }
 

@@ -42,6 +42,8 @@ export class SluiceModule implements OnModuleInit {
   }
 
   /**
+   * The module, for the imports of the root module.
+   *
    * @param options of its limiter, which those of `@RateLimit` inherit. Without a limit, only these limit.
    * @example imports: [SluiceModule.forRoot({ limit: 100, window: '1m' })]
    * @throws SluiceError `INVALID_POLICY` when the app is created

@@ -20,6 +20,7 @@ export type OwnOptions = InheritingOptions<AnyRequest>
 /** Options, of which one is named. With none required the compiler would accept an object of misspelt ones from a variable. */
 type AtLeastOne<Options> = { [Option in keyof Options]-?: Options & Required<Pick<Options, Option>> }[keyof Options]
 
+/** The part of the options that is about clients of WebSockets. */
 export interface SocketOptions {
   /**
    * Returns the address of a client of a WebSocket, such as the one that a trusted proxy names in a header of the handshake.
