@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { addressText, ipv6Words, plainAddress } from '../../../packages/core/src/util/ip-address.js'
+import { masked, networkOf, rangeText } from '../../../packages/core/src/util/ip-range.js'
 import { seeded } from '../lists/oracle-ranges.js'
 
 /** Mostly zeros, so that runs of all lengths occur. */
@@ -15,6 +16,16 @@ describe('addresses as text', () => {
       const text = anyParts(random).join(':')
       const words = ipv6Words(text) ?? expect.unreachable(text)
       expect(`[${addressText(words)}]`, text).toBe(new URL(`http://[${text}]/`).hostname)
+    }
+  })
+
+  test('the network of an IPv6 address is written as the range of its prefix', () => {
+    const random = seeded(4)
+    for (let n = 0; n < 2000; n++) {
+      const text = anyParts(random).join(':')
+      const words = ipv6Words(text) ?? expect.unreachable(text)
+      const prefix = 1 + Math.floor(random() * 127)
+      expect(networkOf(words, prefix), `${text}/${prefix}`).toBe(rangeText(masked(words, prefix)))
     }
   })
 

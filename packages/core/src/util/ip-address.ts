@@ -48,16 +48,23 @@ export function isMapped(words: readonly number[]): boolean {
 export function addressText(words: readonly number[]): string {
   const [first = 0] = words
   if (words.length === 1) return `${first >>> 24}.${(first >>> 16) & 255}.${(first >>> 8) & 255}.${first & 255}`
-  const parts = words.flatMap((word) => [word >>> 16, word & 0xffff])
+  const part = (i: number) => ((words[i >> 1] as number) >>> (i % 2 === 0 ? 16 : 0)) & 0xffff
   // The first of the longest runs of zeros goes, of two or more.
   let [start, length] = [-1, 1]
-  for (let i = 0; i < parts.length; i++) {
+  for (let i = 0; i < 8; i++) {
     let end = i
-    while (parts[end] === 0) end++
+    while (end < 8 && part(end) === 0) end++
     if (end - i > length) [start, length] = [i, end - i]
   }
-  const text = (some: readonly number[]) => some.map((part) => part.toString(16)).join(':')
-  return start < 0 ? text(parts) : `${text(parts.slice(0, start))}::${text(parts.slice(start + length))}`
+  // Part by part: lists of parts take three times as long.
+  let text = ''
+  for (let i = 0; i < 8; i++) {
+    if (i === start) {
+      text += '::'
+      i += length - 1
+    } else text += (i === 0 || i === start + length ? '' : ':') + part(i).toString(16)
+  }
+  return text
 }
 
 /** Without port, brackets and zone. */

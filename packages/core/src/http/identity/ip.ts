@@ -5,7 +5,7 @@ import { type HttpContext, isGone } from '../../request/context.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { addressText, bare, ipv6Words, isMapped } from '../../util/ip-address.js'
-import { masked, rangeText } from '../../util/ip-range.js'
+import { networkOf } from '../../util/ip-range.js'
 import { RequestFault } from '../../util/request-fault.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { needsContext } from './needs-context.js'
@@ -125,7 +125,7 @@ function keyOfAddress(given: string, grouping: Grouping): string | undefined {
 function keyOfIPv6(words: readonly number[], { prefix, nat64 }: Grouping): string {
   const isIPv4 = isMapped(words) || nat64.some((network) => network.every((word, i) => word === words[i]))
   if (isIPv4) return addressText(words.slice(3))
-  return prefix === 128 ? addressText(words) : rangeText(masked(words, prefix))
+  return prefix === 128 ? addressText(words) : networkOf(words, prefix)
 }
 
 knowFactories({ 'byIp()': byIp })
