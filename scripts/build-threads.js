@@ -11,6 +11,7 @@ import { whenStarted } from './lib/run.js'
 const THREADS = [
   { folder: 'packages/core/src/lists/files', external: [] },
   { folder: 'packages/policies/src/document', external: ['yaml'] },
+  { folder: 'packages/cli/src/simulate/read/apart', external: [] },
 ]
 
 /** The text is in no folder, so `from` in its `workerData` names the folder for look-ups. */

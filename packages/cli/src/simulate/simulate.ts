@@ -4,7 +4,9 @@ import { loadDocument, type PlayedDocument } from './documents.js'
 import { Curves } from './figures/curves.js'
 import { Figures } from './figures/figures.js'
 import { formatOf } from './formats/index.js'
-import { type Logs, openLogs } from './read/open-logs.js'
+import { openApart } from './read/apart/open-apart.js'
+import { sizeOf } from './read/bytes.js'
+import { type LogsInOrder, openLogs } from './read/open-logs.js'
 import type { LogRecord } from './record.js'
 import { goodClients, type IsGood } from './replay/good.js'
 import { Lane, type StateBounds } from './replay/lane.js'
@@ -82,11 +84,11 @@ class Simulation {
   readonly #against: PlayedDocument | undefined
   readonly #isGood: IsGood | undefined
   readonly #figures: Figures
-  readonly #logs: Logs
+  readonly #logs: LogsInOrder
   #lanes: PlayedLane[] = []
   #before: PlayedLane | undefined
-  #first: LogRecord | undefined
-  #last: LogRecord | undefined
+  #firstMs: number | undefined
+  #lastMs = 0
   #resolutionMs = 1
 
   static async open(options: SimulateOptions): Promise<Simulation> {
@@ -110,7 +112,7 @@ class Simulation {
     [document, against]: readonly [PlayedDocument, PlayedDocument | undefined],
     isGood: IsGood | undefined,
     figures: Figures,
-    logs: Logs,
+    logs: LogsInOrder,
   ) {
     this.#options = options
     this.#reading = reading
@@ -123,13 +125,13 @@ class Simulation {
 
   async run(): Promise<SimulationReport> {
     for await (const batch of this.#logs) {
-      if (!this.#first) this.#begin(batch)
-      this.#last = batch.at(-1)
+      if (this.#firstMs === undefined) this.#begin(batch)
+      this.#lastMs = (batch.at(-1) as LogRecord).startMs
       for (const each of this.#all) await this.#play(each, each.spreader?.push(batch) ?? batch)
       this.#options.onProgress?.(this.#logs.counts.bytesRead, this.#logs.bytesTotal)
     }
     // Reading may have ended before the first line.
-    if (!this.#first) this.#begin([])
+    if (this.#firstMs === undefined) this.#begin([])
     for (const each of this.#all) {
       if (each.spreader) await this.#play(each, each.spreader.end())
       await each.lane.end()
@@ -137,8 +139,8 @@ class Simulation {
     return makeReport({
       logs: this.#logs,
       files: this.#options.files,
-      firstMs: this.#first?.startMs ?? 0,
-      lastMs: this.#last?.startMs ?? 0,
+      firstMs: this.#firstMs ?? 0,
+      lastMs: this.#lastMs,
       resolutionMs: this.#resolutionMs,
       lanes: this.#lanes.map(({ lane }) => lane),
       before: this.#before?.lane,
@@ -152,9 +154,9 @@ class Simulation {
 
   #begin(batch: readonly LogRecord[]): void {
     const [first] = batch
-    this.#first = first
-    this.#resolutionMs = resolutionOf(batch)
     const startMs = first?.startMs ?? 0
+    this.#firstMs = startMs
+    this.#resolutionMs = resolutionOf(batch)
     const looked = batch
       .slice(0, LOOKED_AT)
       .map((record) => new RecordContext(record, this.#reading, record.startMs, new LogTime(record.startMs)))
@@ -207,7 +209,11 @@ function resolutionOf(batch: readonly LogRecord[]): number {
 
 const FEW = 0.05
 
-function logsOf({ files, format, isLenient = false, signal, stdin }: SimulateOptions): Promise<Logs> {
+/** Logs of fewer bytes are read in this thread: to start another one takes as long. */
+const MANY_BYTES = 4 * 1024 * 1024
+
+async function logsOf({ files, format, isLenient = false, signal, stdin }: SimulateOptions): Promise<LogsInOrder> {
+  if (!stdin && (await sizeOf(files)) > MANY_BYTES) return openApart({ files, format, isLenient }, signal)
   return openLogs(files, {
     isLenient,
     ...(format !== undefined && { format: formatOf(format) }),

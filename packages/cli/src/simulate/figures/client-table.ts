@@ -1,3 +1,5 @@
+import type { RecordContext } from '../replay/record-context.js'
+import { type DetailsReport, RefusedDetails } from './refused-details.js'
 import { RowIndex } from './row-index.js'
 
 /** Marks of a client. */
@@ -20,6 +22,7 @@ export class ClientTable {
   readonly #cells: Float64Array[] = []
   /** The same memory, two numbers to a cell. */
   readonly #ints: Int32Array[] = []
+  readonly #details = new RefusedDetails()
 
   constructor(columns: number) {
     this.#width = 1 + 2 * columns
@@ -72,11 +75,16 @@ export class ClientTable {
   }
 
   /** Counts a refusal by a policy, and returns whether it is the first of this client. */
-  countRefusal(row: number, column: number, now: number): boolean {
+  countRefusal(row: number, column: number, now: number, context: RecordContext): boolean {
+    this.#details.note(row * this.#width + column, context)
     if (this.#add(row, 3 + 4 * column) > 1) return false
     const cells = this.#cells[row >>> CHUNK_BITS] as Float64Array
     cells[(row & MASK) * this.#width + 2 + 2 * column] = now
     return true
+  }
+
+  detailsOf(row: number, column: number): DetailsReport {
+    return this.#details.of(row * this.#width + column)
   }
 
   /** Its requests, its refusals and the first of these, by one policy. */

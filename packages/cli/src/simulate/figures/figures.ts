@@ -6,7 +6,6 @@ import { Accounts, type LimitAccount, type PolicyAccount, type Subject } from '.
 import { ClientTable, ENFORCED, GOOD, REFUSED } from './client-table.js'
 import type { Curves } from './curves.js'
 import type { DecisionCount } from './redis-cost.js'
-import { RefusedDetails } from './refused-details.js'
 import { TimelineCounts } from './timeline.js'
 
 /** What one plan counts for one policy. */
@@ -34,7 +33,6 @@ export class Figures {
   readonly addresses: ClientTable
   readonly tables = new Map<string, ClientTable>()
   readonly timeline = new TimelineCounts()
-  readonly details = new RefusedDetails()
   total = 0
   refused = 0
   banned = 0
@@ -100,7 +98,7 @@ export class Figures {
         if (table.count(row, column)) policy.clientsSeen++
         rows[i] = row
         if (context.isGood) table.mark(row, GOOD)
-        if (isRefusing) this.#noteRefused(context, policy, subject, row, value, verdict, now)
+        if (isRefusing) this.#noteRefused(context, policy, subject, row, verdict, now)
       }
       this.curves?.decided(of.limits, subjects, rows, verdict, now, context.isGood)
     }
@@ -142,15 +140,13 @@ export class Figures {
   #noteRefused(
     context: RecordContext,
     policy: PolicyAccount,
-    { start, table, column }: Subject,
+    { table, column }: Subject,
     row: number,
-    value: string,
     { reported }: Verdict,
     now: number,
   ): void {
-    if (table.countRefusal(row, column, now)) policy.clientsRefused++
+    if (table.countRefusal(row, column, now, context)) policy.clientsRefused++
     if (!reported) table.mark(row, ENFORCED)
-    this.details.note(`${start}${value}`, policy.name, context)
   }
 
   /** The request is admitted or refused for good. */

@@ -2,21 +2,21 @@ import type { RecordContext } from '../replay/record-context.js'
 import { agentText, foldedPath } from '../report/folded-path.js'
 import type { RefusedClient } from '../report.js'
 
-/** Clients whose details are known. Beyond it, those with the fewest refusals are forgotten. */
+/** Clients of one kind whose details are known. Beyond it, those with the fewest refusals are forgotten. */
 const MAX_CLIENTS = 20_000
 /** Refusals of a client whose paths are looked at, and different paths. */
 const MAX_LOOKED_AT = 500
 const MAX_PATHS = 50
 const SHOWN_PATHS = 5
 
-type DetailsReport = Pick<RefusedClient, 'agent' | 'paths' | 'statuses'>
+export type DetailsReport = Pick<RefusedClient, 'agent' | 'paths' | 'statuses'>
 
 /** What the refused requests of one client have been. */
 class Details {
   refusals = 0
   readonly agent: string | undefined
   readonly #paths = new Map<string, number>()
-  readonly #statuses = new Map<string, number>()
+  readonly #statuses = new Map<number | '-', number>()
 
   constructor(agent: string | undefined) {
     this.agent = agent
@@ -24,7 +24,7 @@ class Details {
 
   note({ request }: RecordContext): void {
     this.refusals++
-    add(this.#statuses, String(request.status ?? '-'))
+    add(this.#statuses, request.status ?? '-')
     if (this.refusals > MAX_LOOKED_AT || request.target === undefined) return
     const path = foldedPath(request.target)
     if (this.#paths.size < MAX_PATHS || this.#paths.has(path)) add(this.#paths, path)
@@ -37,25 +37,23 @@ class Details {
   }
 }
 
-/** Details of refused clients, for a bounded number of them. */
+/** Details of refused clients by a number, for a bounded number of them. */
 export class RefusedDetails {
-  readonly #byClient = new Map<string, Details>()
+  readonly #byClient = new Map<number, Details>()
 
-  /** A request is refused. `identity`: the text of who is refused. */
-  note(identity: string, policy: string, context: RecordContext): void {
-    const key = `${policy}\n${identity}`
-    let details = this.#byClient.get(key)
+  note(client: number, context: RecordContext): void {
+    let details = this.#byClient.get(client)
     if (!details) {
       if (this.#byClient.size >= MAX_CLIENTS) this.#forgetHalf()
       const { agent } = context.request
       details = new Details(agent === undefined ? undefined : agentText(agent))
-      this.#byClient.set(key, details)
+      this.#byClient.set(client, details)
     }
     details.note(context)
   }
 
-  of(identity: string, policy: string): DetailsReport {
-    return this.#byClient.get(`${policy}\n${identity}`)?.report() ?? { agent: undefined, paths: [], statuses: {} }
+  of(client: number): DetailsReport {
+    return this.#byClient.get(client)?.report() ?? { agent: undefined, paths: [], statuses: {} }
   }
 
   #forgetHalf(): void {
@@ -64,6 +62,6 @@ export class RefusedDetails {
   }
 }
 
-function add(counts: Map<string, number>, key: string): void {
+function add<Key>(counts: Map<Key, number>, key: Key): void {
   counts.set(key, (counts.get(key) ?? 0) + 1)
 }

@@ -28,16 +28,16 @@ function spaced(names: string): readonly PatternPart[] {
 export const AWS_ALB: LogFormat = {
   name: 'aws-alb',
   detect: (lines) => mostParse(lines, AWS_ALB.parser()),
-  parser: () => {
-    const lines = new AlbLines()
-    return (line) => lines.parse(line)
-  },
+  parser: () => new AlbLines().parse,
+  reader: () => new AlbLines(),
 }
 
 class AlbLines implements LineReader {
+  readonly format = 'aws-alb'
+  readonly head = ''
   readonly #pattern = new LinePattern('', PARTS, true)
 
-  parse(line: string): ParsedLine | undefined {
+  readonly parse = (line: string): ParsedLine | undefined => {
     if (!this.#pattern.matches(line)) return undefined
     const created = isoTime(this.#part(line, 'request_creation_time') ?? '')
     const ended = isoTime(this.#part(line, 'time') ?? '')

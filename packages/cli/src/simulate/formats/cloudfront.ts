@@ -12,19 +12,23 @@ export const CLOUDFRONT: LogFormat = {
   parser: () => {
     let lines: CloudFrontLines | undefined
     return (line) => {
-      if (line.startsWith(HEADER)) lines = new CloudFrontLines(line.slice(HEADER.length).trim().split(/\s+/))
+      if (line.startsWith(HEADER)) lines = new CloudFrontLines(line)
       return line.startsWith('#') ? null : lines?.parse(line)
     }
   },
+  reader: (head) => new CloudFrontLines(head),
 }
 
 const HEADER = '#Fields:'
 
 class CloudFrontLines implements LineReader {
+  readonly format = 'cloudfront'
+  readonly head: string
   readonly #names: readonly string[]
 
-  constructor(names: readonly string[]) {
-    this.#names = names
+  constructor(head: string) {
+    this.head = head
+    this.#names = head.slice(HEADER.length).trim().split(/\s+/)
   }
 
   readonly parse: ParseLine = (line) => {

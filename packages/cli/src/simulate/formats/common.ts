@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { type LogFormat, mostParse } from './format.js'
 import { LinePattern, type PatternPart } from './line-pattern.js'
-import { textParser } from './text-lines.js'
+import { TextLines } from './text-lines.js'
 
 const VHOST: readonly PatternPart[] = [{ name: 'vhost', until: ' ' }]
 const COMMON: readonly PatternPart[] = [
@@ -33,8 +33,9 @@ export const COMMON_FORMATS: readonly LogFormat[] = [
 ]
 
 function textFormat(name: string, parts: readonly PatternPart[], isOpen = false): LogFormat {
-  const parser = () => textParser(new LinePattern('', parts, isOpen))
-  return { name, parser, detect: (lines) => mostParse(lines, parser()) }
+  const reader = () => new TextLines(name, new LinePattern('', parts, isOpen))
+  const parser = () => reader().parse
+  return { name, parser, reader, detect: (lines) => mostParse(lines, parser()) }
 }
 
 /** Hosts and addresses have no form that tells them apart: the second part must be an address, the first none. */

@@ -1,7 +1,7 @@
-import type { LogRecord } from '../record.js'
+import type { LineReader, ParsedLine } from './parsed-line.js'
 
 /** Reads a line: its record, null for a line that is no request by its format, undefined for one that does not parse. */
-export type ParseLine = (line: string) => LogRecord | null | undefined
+export type ParseLine = (line: string) => ParsedLine | null | undefined
 
 /** A form of access logs. */
 export interface LogFormat {
@@ -10,6 +10,8 @@ export interface LogFormat {
   detect(lines: readonly string[]): boolean
   /** Makes the parser of one file. It may keep state between its lines, such as the last date. */
   parser(): ParseLine
+  /** What finds more in lines that a parser has read, behind a line that names their fields. */
+  reader(head: string): LineReader
 }
 
 /** Whether most of these lines are requests of a form, those left out that are none by it. */

@@ -32,23 +32,24 @@ type Json = Readonly<Record<string, unknown>>
 
 /** Lines of JSON objects. Recognised by its mark. */
 export function jsonFormat(name: string, fields: JsonFields): LogFormat {
-  const parser = () => {
-    const lines = new JsonLines(fields)
-    return (line: string) => lines.parse(line)
-  }
-  return { name, parser, detect: (lines) => mostParse(lines, parser()) }
+  const reader = () => new JsonLines(name, fields)
+  const parser = () => reader().parse
+  return { name, parser, reader, detect: (lines) => mostParse(lines, parser()) }
 }
 
 class JsonLines implements LineReader {
+  readonly format: string
+  readonly head = ''
   readonly #fields: JsonFields
   /** The finest that was seen: JSON has no decimals of zero, and some leave them out of texts. */
   #resolutionMs = 1000
 
-  constructor(fields: JsonFields) {
+  constructor(format: string, fields: JsonFields) {
+    this.format = format
     this.#fields = fields
   }
 
-  parse(line: string): ParsedLine | null | undefined {
+  readonly parse = (line: string): ParsedLine | null | undefined => {
     const json = objectOf(line)
     if (json === undefined) return undefined
     const { mark, start, time, duration, durationUnitMs = 1000 } = this.#fields

@@ -2,7 +2,7 @@ import { quoted } from '../../program/options.js'
 import { UsageError } from '../../program/usage-error.js'
 import { type LogFormat, mostParse } from './format.js'
 import { LinePattern, type PatternPart } from './line-pattern.js'
-import { textParser } from './text-lines.js'
+import { TextLines } from './text-lines.js'
 import { unescaped } from './texts.js'
 import { CLF_LENGTH } from './times.js'
 
@@ -32,8 +32,9 @@ export function nginxFormat(given: string): LogFormat {
   if (!parts.some(({ name }) => TIMES.includes(name))) {
     throw new UsageError(`--format: expected one of ${TIMES.map((name) => `$${name}`).join(', ')} in ${quoted(text)}`)
   }
-  const parser = () => textParser(new LinePattern(prefix, parts), DECODERS[escaping])
-  return { name: 'log_format', parser, detect: (lines) => mostParse(lines, parser()) }
+  const reader = () => new TextLines('log_format', new LinePattern(prefix, parts), DECODERS[escaping])
+  const parser = () => reader().parse
+  return { name: 'log_format', parser, reader, detect: (lines) => mostParse(lines, parser()) }
 }
 
 function partOf(text: string): PatternPart {

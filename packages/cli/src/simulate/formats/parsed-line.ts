@@ -2,6 +2,10 @@ import type { LogRecord } from '../record.js'
 
 /** Finds in a line what few policies need. */
 export interface LineReader {
+  /** The name of the form of its lines. */
+  readonly format: string
+  /** The line before them that names their fields: empty where their form has none. */
+  readonly head: string
   agent(line: string): string | undefined
   header(line: string, name: string): string | undefined
   field(line: string, path: string): string | undefined

@@ -1,29 +1,25 @@
-import type { LogRecord } from '../record.js'
-import type { ParseLine } from './format.js'
 import type { LinePattern } from './line-pattern.js'
 import { type LineReader, ParsedLine, startOf } from './parsed-line.js'
 import { copied, unescaped, wholeNumber } from './texts.js'
 import { ClfClock, isoTime, secondsText } from './times.js'
 
 /** Reads lines of a pattern whose parts are called as nginx calls its variables. */
-export function textParser(pattern: LinePattern, decode = unescaped): ParseLine {
-  const lines = new TextLines(pattern, decode)
-  return (line) => lines.parse(line)
-}
-
-class TextLines implements LineReader {
+export class TextLines implements LineReader {
+  readonly format: string
+  readonly head = ''
   readonly #pattern: LinePattern
   readonly #decode: (text: string) => string
   readonly #at: ReturnType<typeof placesIn>
   readonly #clock = new ClfClock()
 
-  constructor(pattern: LinePattern, decode: (text: string) => string) {
+  constructor(format: string, pattern: LinePattern, decode = unescaped) {
+    this.format = format
     this.#pattern = pattern
     this.#decode = decode
     this.#at = placesIn(pattern.names)
   }
 
-  parse(line: string): LogRecord | undefined {
+  readonly parse = (line: string): ParsedLine | undefined => {
     if (!this.#pattern.matches(line)) return undefined
     const at = this.#at
     const status = at.status < 0 ? undefined : this.#number(line, at.status)
@@ -128,7 +124,7 @@ function placesIn(names: readonly string[]) {
 
 /** Reads `GET /path HTTP/1.1`. Requests of another form, such as a TLS handshake sent to an HTTP port, have no method. */
 function readRequest(
-  record: LogRecord,
+  record: ParsedLine,
   line: string,
   start: number,
   end: number,

@@ -1,5 +1,5 @@
 import { isAscii } from 'node:buffer'
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, open, stat } from 'node:fs/promises'
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { UsageError } from '../../program/usage-error.js'
@@ -169,6 +169,16 @@ const LOOKED_AT = 4096
 function formOf(chunk: Buffer): string | undefined {
   const form = FORMS.find(([, magic]) => magic.every((byte, i) => chunk[i] === byte))?.[0]
   return form ?? (chunk.subarray(0, LOOKED_AT).includes(0) ? 'binary data' : undefined)
+}
+
+/** The bytes of all files as they are. Infinite where one is a pipe; one that cannot be opened has none. */
+export async function sizeOf(files: readonly string[]): Promise<number> {
+  const sizes = files.map(async (file) => {
+    if (file === '-') return Number.POSITIVE_INFINITY
+    const stats = await stat(file).catch(() => undefined)
+    return stats === undefined || stats.isFile() ? (stats?.size ?? 0) : Number.POSITIVE_INFINITY
+  })
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
 }
 
 /** A chunk of whole lines as text. Bytes that are no UTF-8 become U+FFFD. */

@@ -1,4 +1,4 @@
-import type { LogRecord } from '../record.js'
+import type { ParsedLine } from '../formats/parsed-line.js'
 
 const BATCH = 1024
 
@@ -7,13 +7,13 @@ export interface Run {
   /** When its first request was logged, in ms. */
   readonly firstMs: number
   /** Its records in the order of its lines. */
-  batches(): AsyncGenerator<readonly LogRecord[], void, void>
+  batches(): AsyncGenerator<readonly ParsedLine[], void, void>
 }
 
 /** Merges logs by the times at which their lines were written. A log is opened when its first line is due. */
-export async function* merged(runs: readonly Run[]): AsyncGenerator<readonly LogRecord[], void, void> {
+export async function* merged(runs: readonly Run[]): AsyncGenerator<readonly ParsedLine[], void, void> {
   const cursors = runs.map((run) => new Cursor(run)).sort((a, b) => a.nextMs - b.nextMs)
-  let batch: LogRecord[] = []
+  let batch: ParsedLine[] = []
   try {
     for (let first = cursors.shift(); first; first = cursors.shift()) {
       if (!(await first.load())) continue
@@ -35,7 +35,7 @@ class Cursor {
   nextMs: number
   readonly #run: Run
   #batches: ReturnType<Run['batches']> | undefined
-  #batch: readonly LogRecord[] = []
+  #batch: readonly ParsedLine[] = []
   #at = 0
 
   constructor(run: Run) {
@@ -56,9 +56,9 @@ class Cursor {
   }
 
   /** Moves the next record, and those behind it up to a time and the end of what was loaded. */
-  take(to: LogRecord[], untilMs: number): void {
+  take(to: ParsedLine[], untilMs: number): void {
     do {
-      const record = this.#batch[this.#at++] as LogRecord
+      const record = this.#batch[this.#at++] as ParsedLine
       to.push(record)
       const next = this.#batch[this.#at]
       // Where nothing is loaded the next record is not earlier, as far as is known.
@@ -71,6 +71,6 @@ class Cursor {
   }
 }
 
-export function writtenMs({ startMs, durationMs = 0 }: LogRecord): number {
+export function writtenMs({ startMs, durationMs = 0 }: ParsedLine): number {
   return startMs + durationMs
 }

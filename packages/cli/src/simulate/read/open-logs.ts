@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import { UsageError } from '../../program/usage-error.js'
 import type { LogFormat } from '../formats/format.js'
+import type { ParsedLine } from '../formats/parsed-line.js'
 import type { LogRecord } from '../record.js'
 import type { LogBytes } from './bytes.js'
 import { merged, type Run } from './merge.js'
@@ -62,10 +63,17 @@ export interface ReadCounts {
 }
 
 /** The records of all logs in the order of their starts, in batches. Can be read once. */
-export class Logs implements AsyncIterable<readonly LogRecord[]> {
+export interface LogsInOrder extends AsyncIterable<readonly LogRecord[]> {
   /** The form of each log that is not empty. */
   readonly formats: readonly string[]
   /** Bytes of all files. Undefined where one is a pipe. */
+  readonly bytesTotal: number | undefined
+  readonly counts: ReadCounts
+}
+
+/** Logs that are read in this thread. */
+class Logs implements LogsInOrder {
+  readonly formats: readonly string[]
   readonly bytesTotal: number | undefined
   readonly #known: readonly KnownLog[]
   readonly #options: LogOptions
@@ -98,7 +106,7 @@ export class Logs implements AsyncIterable<readonly LogRecord[]> {
   }
 
   /** @throws UsageError at the end, where more than 1 % of the lines did not parse or came too late */
-  async *[Symbol.asyncIterator](): AsyncGenerator<readonly LogRecord[], void, void> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<readonly ParsedLine[], void, void> {
     const { signal } = this.#options
     const runs = this.#known.map((log) => this.#runOf(log))
     for await (const batch of runs.length === 1 ? (runs[0] as Run).batches() : merged(runs)) {

@@ -1,4 +1,4 @@
-import type { LogRecord } from '../record.js'
+import type { ParsedLine } from '../formats/parsed-line.js'
 
 /** Waiting records survive collections of garbage, each of which costs half as much as reading a line. */
 const FIRST_SIZE = 8192
@@ -11,7 +11,7 @@ export class Sorter {
   latestByMs = 0
   readonly #maxSize: number
   #size: number
-  #waiting: LogRecord[] = []
+  #waiting: ParsedLine[] = []
   #isSorted = true
   #newestMs = Number.NEGATIVE_INFINITY
   #leftMs = Number.NEGATIVE_INFINITY
@@ -23,7 +23,7 @@ export class Sorter {
   }
 
   /** Takes records, and returns those whose place is sure. */
-  push(records: readonly LogRecord[]): LogRecord[] {
+  push(records: readonly ParsedLine[]): ParsedLine[] {
     for (const record of records) {
       if (record.startMs < this.#newestMs) this.#isSorted = false
       else this.#newestMs = record.startMs
@@ -33,11 +33,11 @@ export class Sorter {
   }
 
   /** Returns the rest. */
-  end(): LogRecord[] {
+  end(): ParsedLine[] {
     return this.#leave(this.#waiting.length)
   }
 
-  #leave(count: number): LogRecord[] {
+  #leave(count: number): ParsedLine[] {
     // Stable: requests of the same time remain in the order of their lines.
     if (!this.#isSorted) this.#waiting.sort((a, b) => a.startMs - b.startMs)
     const leaving = this.#waiting.slice(0, count)

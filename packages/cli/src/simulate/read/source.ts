@@ -1,5 +1,5 @@
 import type { LogFormat, ParseLine } from '../formats/format.js'
-import type { LogRecord } from '../record.js'
+import type { ParsedLine } from '../formats/parsed-line.js'
 import { DamagedLog, type LogBytes } from './bytes.js'
 import { LineSplitter, MAX_LINE_BYTES } from './lines.js'
 import type { Tally } from './tally.js'
@@ -9,7 +9,7 @@ export async function* recordsOf(
   { name, chunks }: LogBytes,
   format: LogFormat,
   tally: Tally,
-): AsyncGenerator<LogRecord[], void, void> {
+): AsyncGenerator<ParsedLine[], void, void> {
   const splitter = new LineSplitter()
   const parser = new LineParser(name, format.parser(), tally)
   try {
@@ -42,8 +42,8 @@ class LineParser {
   }
 
   /** The records of whole lines. */
-  parse(text: string): LogRecord[] {
-    const records: LogRecord[] = []
+  parse(text: string): ParsedLine[] {
+    const records: ParsedLine[] = []
     const parse = this.#parse
     const before = this.lines
     for (let at = 0; at < text.length; ) {
@@ -60,7 +60,7 @@ class LineParser {
   }
 
   /** The record of a last line without its break. A half one is being written, and is no mistake of the log. */
-  parseLast(line: string): LogRecord | undefined {
+  parseLast(line: string): ParsedLine | undefined {
     if (line === '') return undefined
     const record = this.#parse(line)
     if (record === undefined) this.#tally.noteCaveat(`${this.#name} ends in half a line, which was left out`)

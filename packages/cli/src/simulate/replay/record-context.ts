@@ -143,20 +143,12 @@ function ofRecord(record: LogRecord, name: string): string | undefined {
 }
 
 const byAddress = byIp<LogRecord>()
-const groups = new Map<string, string>()
-const MAX_GROUPS = 50_000
 
 /** An address that is none counts as it is written. */
 function grouped(context: RecordContext, ip: string): string {
-  let group = groups.get(ip)
-  if (group === undefined) {
-    try {
-      group = String(byAddress(context.request, context))
-    } catch {
-      group = ip
-    }
-    if (groups.size >= MAX_GROUPS) groups.clear()
-    groups.set(ip, group)
+  try {
+    return String(byAddress(context.request, context))
+  } catch {
+    return ip
   }
-  return group
 }

@@ -3,7 +3,7 @@ import type { LimitAccount, PolicyAccount } from '../figures/accounts.js'
 import { GOOD } from '../figures/client-table.js'
 import type { Figures } from '../figures/figures.js'
 import { redisCost } from '../figures/redis-cost.js'
-import type { Logs } from '../read/open-logs.js'
+import type { LogsInOrder } from '../read/open-logs.js'
 import type { Lane } from '../replay/lane.js'
 import type {
   Comparison,
@@ -18,7 +18,7 @@ import type {
 
 /** What a report is made of. */
 export interface Played {
-  readonly logs: Logs
+  readonly logs: LogsInOrder
   readonly files: readonly string[]
   readonly firstMs: number
   readonly lastMs: number
@@ -149,7 +149,7 @@ const MANY = 100
 
 /** Every refused client of each policy, those with the most refusals first. */
 function refusedClients(figures: Figures): RefusedClient[] {
-  const { accounts, tables, details } = figures
+  const { accounts, tables } = figures
   const refused: RefusedClient[] = []
   for (const [kind, table] of tables) {
     for (let column = 0; column < accounts.columnCount(kind); column++) {
@@ -158,7 +158,7 @@ function refusedClients(figures: Figures): RefusedClient[] {
         const counts = table.countsOf(row, column)
         if (counts.refused === 0) continue
         const identity = `${kind}=${table.nameOf(row)}`
-        refused.push({ identity, policy, ...counts, ...details.of(identity, policy), isGood: table.has(row, GOOD) })
+        refused.push({ identity, policy, ...counts, ...table.detailsOf(row, column), isGood: table.has(row, GOOD) })
       }
     }
   }
