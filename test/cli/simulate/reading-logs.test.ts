@@ -86,6 +86,24 @@ test('a named pipe is read, as a shell makes one for <(…)', async () => {
   if (cat.exitCode === null) await once(cat, 'exit')
 })
 
+test('a named pipe that brings nothing more ends by a signal', async () => {
+  const pipe = join(dir, 'silent')
+  execFileSync('sh', ['-c', 'mkfifo "$0"', pipe])
+  const writer = spawn('sh', ['-c', '(cat "$0"; exec sleep 1000) > "$1"', fileOf(log()), pipe], {
+    stdio: 'ignore',
+    detached: true,
+  })
+  const leaving = new AbortController()
+  const logs = await openLogs([pipe], { signal: leaving.signal })
+  setTimeout(() => leaving.abort(), 10)
+  let count = 0
+  for await (const batch of logs) count += batch.length
+  expect(count).toBeLessThanOrEqual(2000)
+  expect(logs.counts.isPartial).toBe(true)
+  process.kill(-(writer.pid as number))
+  await once(writer, 'exit')
+})
+
 test('several logs are merged by time, whatever their forms and order', async () => {
   const parts: string[][] = [[], [], []]
   const all = [...loggedRequests({ seed: 3, lines: 6000, clients: 50 })]

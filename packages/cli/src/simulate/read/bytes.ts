@@ -1,6 +1,9 @@
 import { isAscii } from 'node:buffer'
+import { open as openDescriptor } from 'node:fs'
 import { type FileHandle, open, stat } from 'node:fs/promises'
+import { Socket } from 'node:net'
 import { pipeline, Readable } from 'node:stream'
+import { promisify } from 'node:util'
 import { createGunzip } from 'node:zlib'
 import { UsageError } from '../../program/usage-error.js'
 
@@ -45,6 +48,7 @@ export async function openBytes(file: string, stdin: Readable, signal: AbortSign
 async function opened(file: string): Promise<Bytes> {
   const name = JSON.stringify(file)
   try {
+    if ((await stat(file)).isFIFO()) return new Bytes(name, await openPipe(file), undefined)
     const handle = await open(file, 'r')
     const stats = await handle.stat()
     if (stats.isFile()) return new Bytes(name, handle, stats.size)
@@ -54,6 +58,11 @@ async function opened(file: string): Promise<Bytes> {
     throw new UsageError(`cannot read ${name} (${(error as NodeJS.ErrnoException).code})`)
   }
   throw new UsageError(`${name}: expected a file, got a directory`)
+}
+
+/** A stream of files would wait for more bytes, whatever signals come. */
+async function openPipe(file: string): Promise<Readable> {
+  return new Socket({ fd: await promisify(openDescriptor)(file, 'r'), writable: false })
 }
 
 class Bytes implements LogBytes {
