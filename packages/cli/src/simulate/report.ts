@@ -90,7 +90,10 @@ export interface TradeOff {
   }[]
   /** The lowest candidate by which fewer than 0.1 % of the clients are ever refused. */
   readonly suggested: number | undefined
-  /** The share of clients that were replayed, chosen by hash: 1 for all. */
+  /**
+   * The share of clients that other limits are tried on, chosen by hash: 1 for all. Below 1, the other shares are estimates. Most
+   * clients that the lowest candidate refuses are among those that are tried.
+   */
   readonly sample: number
 }
 

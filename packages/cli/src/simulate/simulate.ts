@@ -35,7 +35,7 @@ export interface SimulateOptions extends ReadingOptions {
   readonly resolvers?: Resolvers
   /** Clients that must not be refused: addresses, networks, `KIND=VALUE`, `.FIELD=VALUE`, or files with one a line. @default none */
   readonly good?: readonly string[]
-  /** Whether to find the worst window of each client, and the effect of other limits. Takes five times as long. @default false */
+  /** Whether to find the worst window of each client, and the effect of other limits. Takes several times as long. @default false */
   readonly curve?: boolean
   /** Whether the report names clients, or has pseudonyms instead, which differ in each run. @default 'pseudonyms' */
   readonly identities?: 'plain' | 'pseudonyms'
@@ -87,6 +87,8 @@ class Simulation {
   readonly #logs: LogsInOrder
   #lanes: PlayedLane[] = []
   #before: PlayedLane | undefined
+  /** Of documents with another number in one limit. */
+  #tried: readonly PlayedLane[] = []
   #firstMs: number | undefined
   #lastMs = 0
   #resolutionMs = 1
@@ -145,11 +147,12 @@ class Simulation {
       lanes: this.#lanes.map(({ lane }) => lane),
       before: this.#before?.lane,
       hasGood: this.#isGood !== undefined,
+      keepsOverrides: this.#options.curve === true && (this.#document.data.overrides?.length ?? 0) > 0,
     })
   }
 
   get #all(): readonly PlayedLane[] {
-    return this.#before ? [...this.#lanes, this.#before] : this.#lanes
+    return [...this.#lanes, ...(this.#before ? [this.#before] : []), ...this.#tried]
   }
 
   #begin(batch: readonly LogRecord[]): void {
@@ -169,6 +172,11 @@ class Simulation {
       }
     }
     this.#before = this.#against && this.#laneOf(this.#against, 'at once', startMs)
+    this.#tried = (this.#figures.curves?.documents ?? []).map((tried) => {
+      const played = this.#laneOf(tried.document, 'at once', startMs)
+      tried.accounts = played.lane.figures.accounts
+      return played
+    })
   }
 
   #laneOf(

@@ -140,3 +140,15 @@ export interface Subject {
   readonly table: ClientTable
   readonly column: number
 }
+
+/** What one plan counts for one policy. */
+export interface OfPolicy {
+  readonly policy: PolicyAccount
+  /** `account` is undefined for limits that the document lacks. `subject`: the place of its identity among `subjects`. */
+  readonly limits: readonly {
+    readonly at: number
+    readonly account: LimitAccount | undefined
+    readonly subject: number
+  }[]
+  readonly subjects: readonly Subject[]
+}

@@ -1,9 +1,10 @@
 import type { Verdict } from '@sluice/core'
 import { hasPermits } from '@sluice/core/internal'
 import type { ReadDocument, Resolvers } from '@sluice/policies'
-import { policiesOf } from '../documents.js'
-import type { LimitReport } from '../report.js'
-import type { Accounts, LimitAccount, PolicyAccount, Subject } from './accounts.js'
+import { type PlayedDocument, policiesOf } from '../documents.js'
+import type { LimitReport, TradeOff } from '../report.js'
+import type { Accounts, LimitAccount, OfPolicy, PolicyAccount, Subject } from './accounts.js'
+import { ClientSample } from './client-sample.js'
 import { headroomOf, rankOf } from './rank.js'
 import { Candidate, candidatesFor, tradeOffOf } from './trade-off.js'
 import { WorstWindows } from './worst-windows.js'
@@ -13,39 +14,76 @@ type Data = Readonly<Record<string, unknown>>
 /** Fields that are larger or smaller with the limit of a bucket. */
 const AMOUNTS = ['limit', 'refill', 'leak', 'capacity', 'burst']
 
+/** Clients beyond which other limits are tried on a share of them: each needs a state for each limit that is tried. */
+const MAX_SAMPLED = 8192
+
+/** A whole document with another number in one of its limits, for policies that need the whole replay. */
+export interface TriedDocument {
+  readonly limit: number
+  readonly document: PlayedDocument
+  /** Undefined until it is played. */
+  accounts: Accounts | undefined
+}
+
 /** The curves of one limit. */
 class LimitCurve {
   readonly account: LimitAccount
-  readonly worst: WorstWindows
+  /** Undefined for permits, which have no window. */
+  readonly worst: WorstWindows | undefined
   readonly candidates: readonly Candidate[]
-  requests = 0
+  readonly documents: readonly TriedDocument[]
 
-  constructor(account: LimitAccount, candidates: readonly Candidate[]) {
+  constructor(account: LimitAccount, candidates: readonly Candidate[], documents: readonly TriedDocument[]) {
+    const { algorithm, window } = account.limit
     this.account = account
-    this.worst = new WorstWindows(Number(account.limit.window))
+    this.worst = hasPermits(algorithm) ? undefined : new WorstWindows(Number(window))
     this.candidates = candidates
+    this.documents = documents
   }
 
   report(
     policy: PolicyAccount,
+    sample: ClientSample,
     isGood: ((row: number) => boolean) | undefined,
     isWhole: boolean,
   ): Partial<LimitReport> {
-    const limit = Number(this.account.limit.limit)
-    const headroom = headroomOf(limit, this.worst.sorted(isGood ?? (() => true)))
+    const headroom =
+      this.worst && headroomOf(Number(this.account.limit.limit), this.worst.sorted(isGood ?? (() => true)))
     if (!isWhole) return { headroom }
     return {
-      rank: rankOf(this.worst.sorted(() => true)),
-      tradeOff:
-        this.candidates.length > 0 ? tradeOffOf(this.candidates, policy.total, policy.clientsSeen, 1) : undefined,
+      rank: this.worst && rankOf(this.worst.sorted(() => true)),
+      tradeOff: this.#tradeOff(policy, sample),
       headroom,
     }
+  }
+
+  #tradeOff({ name, total, clientsSeen }: PolicyAccount, sample: ClientSample): TradeOff | undefined {
+    if (this.documents.length > 0) {
+      const counts = this.documents.map(({ limit, accounts }) => {
+        const played = accounts?.byName.get(name) as PolicyAccount
+        const refused = { requestsRefused: played.refused + played.banned, clientsRefused: played.clientsRefused }
+        return { limit, ...refused, requests: played.total, clients: played.clientsSeen }
+      })
+      return tradeOffOf(counts, 1)
+    }
+    if (this.candidates.length === 0) return undefined
+    // A policy may count clients of several kinds.
+    const clients = sample.share < 1 ? clientsSeen : sample.sum(() => 1)
+    const counts = this.candidates.map(({ limit, refusals }) => ({
+      limit,
+      requestsRefused: sample.sum((place) => refusals[place] ?? 0),
+      clientsRefused: sample.sum((place) => Math.sign(refusals[place] ?? 0)),
+      requests: total,
+      clients,
+    }))
+    return tradeOffOf(counts, sample.share)
   }
 }
 
 /** The worst windows of clients, and the effect of other limits. */
 export class Curves {
   readonly #byLimit = new Map<LimitAccount, LimitCurve>()
+  readonly #samples = new Map<PolicyAccount, ClientSample>()
   /** Whether all clients are looked at, and other limits tried; otherwise the good clients alone, for headroom. */
   readonly isWhole: boolean
 
@@ -53,41 +91,46 @@ export class Curves {
     this.isWhole = isWhole
   }
 
-  /** Makes the candidates of each limit, as policies of their own. */
+  /** Makes the candidates of each limit, as policies of their own, or as documents. */
   static async of(accounts: Accounts, document: ReadDocument, resolvers: Resolvers, isWhole: boolean): Promise<Curves> {
     const curves = new Curves(isWhole)
     for (const policy of accounts.byName.values()) {
       const data = document.policies?.[policy.name] as Data
       for (const account of policy.limits) {
-        if (hasPermits(account.limit.algorithm) || typeof account.limit.limit !== 'number') continue
-        const candidates =
-          isWhole && isTried(data, account) ? await candidatesOf(account, policy.name, data, resolvers) : []
-        curves.#byLimit.set(account, new LimitCurve(account, candidates))
+        if (typeof account.limit.limit !== 'number') continue
+        const tried = isWhole ? changesOf(account, data) : []
+        const candidates = followsFromRequests(data) ? await candidatesOf(account, policy.name, tried, resolvers) : []
+        const documents = candidates.length > 0 ? [] : await documentsOf(document, policy.name, tried, resolvers)
+        curves.#byLimit.set(account, new LimitCurve(account, candidates, documents))
       }
     }
     return curves
   }
 
+  /** The documents that are to be played beside that of the policies. */
+  get documents(): readonly TriedDocument[] {
+    return [...this.#byLimit.values()].flatMap(({ documents }) => documents)
+  }
+
   /** A policy has decided on a request, whose clients have these rows. */
   decided(
-    limits: readonly { readonly account: LimitAccount | undefined; readonly subject: number }[],
-    subjects: readonly Subject[],
+    { policy, limits, subjects }: OfPolicy,
     rows: readonly number[],
     verdict: Verdict,
     now: number,
     isGood: boolean,
   ): void {
     if (verdict.kind !== 'decided' || (!this.isWhole && !isGood)) return
+    const client = clientAmong(subjects)
+    const { table } = subjects[client] as Subject
+    const sample = this.isWhole ? this.#sampleOf(policy, subjects.length === 1) : undefined
+    const place = sample?.placeOf(rows[client] as number, (row) => table.nameOf(row)) ?? -1
     for (const { account, subject } of limits) {
       const curve = account && this.#byLimit.get(account)
       if (!curve) continue
-      const row = rows[subject] as number
-      curve.worst.count(row, now)
-      for (const candidate of curve.candidates) {
-        if (!candidate.decide(verdict, now)) continue
-        candidate.requestsRefused++
-        for (let i = 0; i < subjects.length; i++) candidate.refused(rows[i] as number)
-      }
+      curve.worst?.count(rows[subject] as number, now)
+      if (place < 0) continue
+      for (const candidate of curve.candidates) if (candidate.decide(verdict, now)) candidate.refused(place)
     }
   }
 
@@ -97,41 +140,81 @@ export class Curves {
     account: LimitAccount,
     isGood: ((row: number) => boolean) | undefined,
   ): Partial<LimitReport> {
-    return this.#byLimit.get(account)?.report(policy, isGood, this.isWhole) ?? {}
+    return this.#byLimit.get(account)?.report(policy, this.#sampleOf(policy, true), isGood, this.isWhole) ?? {}
+  }
+
+  /** A part of the clients would not fill a limit that others share with them. */
+  #sampleOf(policy: PolicyAccount, isDivisible: boolean): ClientSample {
+    let sample = this.#samples.get(policy)
+    if (!sample) {
+      const lowest = policy.limits.flatMap((account) => this.#byLimit.get(account)?.candidates[0] ?? [])
+      const isRefused = (place: number) => lowest.some(({ refusals }) => (refusals[place] ?? 0) > 0)
+      sample = new ClientSample(isDivisible ? MAX_SAMPLED : Number.POSITIVE_INFINITY, isRefused)
+      this.#samples.set(policy, sample)
+    }
+    return sample
   }
 }
 
-/**
- * Whether the decisions of a limit follow from the requests alone: not from responses, waits or permits, which other limits would
- * change.
- */
-function isTried(data: Data, { limit }: LimitAccount): boolean {
-  const all = JSON.stringify(data)
-  return (
-    data.count === undefined &&
-    (limit.unit ?? 'requests') === 'requests' &&
-    !/"(delay|queue)"|"concurrency"|-bytes"/.test(all)
+/** The identity that a policy's clients are counted by: the first that tells them apart. */
+function clientAmong(subjects: readonly Subject[]): number {
+  return Math.max(
+    0,
+    subjects.findIndex(({ start }) => start !== 'everyone='),
   )
 }
 
+/** Whether the decisions of a policy follow from its requests alone: not from responses, waits, bans or permits. */
+function followsFromRequests(data: Data): boolean {
+  return (
+    data.count === undefined &&
+    data.ban === undefined &&
+    !/"(delay|queue)"|"concurrency"|-bytes"/.test(JSON.stringify(data))
+  )
+}
+
+/** A policy with another number in one of its limits. */
+interface Change {
+  readonly limit: number
+  readonly policy: Data
+}
+
+function changesOf(account: LimitAccount, data: Data): Change[] {
+  const before = Number(account.limit.limit)
+  if (before === 0) return []
+  return candidatesFor(before).map((limit) => ({ limit, policy: changedPolicy(data, account, limit / before) }))
+}
+
 async function candidatesOf(
-  account: LimitAccount,
+  { limit }: LimitAccount,
   policy: string,
-  data: Data,
+  changes: readonly Change[],
   resolvers: Resolvers,
 ): Promise<Candidate[]> {
-  const { limit } = account
-  const before = Number(limit.limit)
-  if (before === 0) return []
   const candidates: Candidate[] = []
-  for (const each of candidatesFor(before)) {
-    const changed = changedPolicy(data, account, each / before)
-    const compiled = await policiesOf({ object: { version: 1, policies: { [policy]: changed } } }, resolvers, policy)
+  for (const change of changes) {
+    const object = { version: 1, policies: { [policy]: change.policy } }
+    const compiled = await policiesOf({ object }, resolvers, policy)
     const made = compiled.byName.get(limit.policy ?? policy)?.options.limits?.find(({ name }) => name === limit.name)
-    if (made) candidates.push(new Candidate(each, limit, made))
+    if (made) candidates.push(new Candidate(change.limit, limit, made))
     await compiled.close()
   }
   return candidates
+}
+
+async function documentsOf(
+  document: ReadDocument,
+  policy: string,
+  changes: readonly Change[],
+  resolvers: Resolvers,
+): Promise<TriedDocument[]> {
+  const documents: TriedDocument[] = []
+  for (const change of changes) {
+    const data = { ...document, policies: { ...document.policies, [policy]: change.policy } } as ReadDocument
+    const compiled = await policiesOf({ object: data }, resolvers, policy)
+    documents.push({ limit: change.limit, document: { data, policies: compiled }, accounts: undefined })
+  }
+  return documents
 }
 
 /** The data of a policy with the amounts of one limit so many times as large. */

@@ -2,23 +2,11 @@ import type { Verdict } from '@sluice/core'
 import { decisionIn, type ReadablePlan } from '@sluice/core/internal'
 import type { Policies } from '@sluice/policies'
 import type { RecordContext } from '../replay/record-context.js'
-import { Accounts, type LimitAccount, type PolicyAccount, type Subject } from './accounts.js'
+import { Accounts, type OfPolicy, type PolicyAccount, type Subject } from './accounts.js'
 import { ClientTable, ENFORCED, GOOD, REFUSED } from './client-table.js'
 import type { Curves } from './curves.js'
 import type { DecisionCount } from './redis-cost.js'
 import { TimelineCounts } from './timeline.js'
-
-/** What one plan counts for one policy. */
-interface OfPolicy {
-  readonly policy: PolicyAccount
-  /** `account` is undefined for limits that the document lacks. `subject`: the place of its identity among `subjects`. */
-  readonly limits: readonly {
-    readonly at: number
-    readonly account: LimitAccount | undefined
-    readonly subject: number
-  }[]
-  readonly subjects: readonly Subject[]
-}
 
 /** What one plan counts. */
 interface OfPlan {
@@ -100,7 +88,7 @@ export class Figures {
         if (context.isGood) table.mark(row, GOOD)
         if (isRefusing) this.#noteRefused(context, policy, subject, row, verdict, now)
       }
-      this.curves?.decided(of.limits, subjects, rows, verdict, now, context.isGood)
+      this.curves?.decided(of, rows, verdict, now, context.isGood)
     }
   }
 

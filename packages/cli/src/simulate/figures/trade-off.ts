@@ -19,14 +19,18 @@ export function candidatesFor(limit: number): number[] {
   return [...all].sort((a, b) => a - b)
 }
 
+/** How many requests and clients a limit would refuse, and of how many. */
+interface Tried {
+  readonly limit: number
+  readonly requestsRefused: number
+  readonly clientsRefused: number
+  readonly requests: number
+  readonly clients: number
+}
+
 /** The report of candidates, with the lowest one by which few clients are refused. */
-export function tradeOffOf(
-  counts: readonly { readonly limit: number; readonly requestsRefused: number; readonly clientsRefused: number }[],
-  requests: number,
-  clients: number,
-  sample: number,
-): TradeOff {
-  const candidates = counts.map(({ limit, requestsRefused, clientsRefused }) => ({
+export function tradeOffOf(counts: readonly Tried[], sample: number): TradeOff {
+  const candidates = counts.map(({ limit, requestsRefused, clientsRefused, requests, clients }) => ({
     limit,
     requestsRefused: requestsRefused / Math.max(1, requests),
     clientsRefused: clientsRefused / Math.max(1, clients),
@@ -34,35 +38,20 @@ export function tradeOffOf(
   return { candidates, suggested: candidates.find(({ clientsRefused }) => clientsRefused < FEW)?.limit, sample }
 }
 
-/** Marks of clients by their row. */
-class Marks {
-  #bits = new Uint32Array(64)
-
-  /** Returns whether it was not marked. */
-  add(row: number): boolean {
-    const word = row >>> 5
-    if (word >= this.#bits.length) {
-      const more = new Uint32Array(Math.max(word + 1, 2 * this.#bits.length))
-      more.set(this.#bits)
-      this.#bits = more
-    }
-    const bit = 1 << (row & 31)
-    const before = this.#bits[word] as number
-    this.#bits[word] = before | bit
-    return (before & bit) === 0
-  }
-}
-
-/** A limit of another number in place of that of a policy: decides on the same requests, with states of its own. */
+/**
+ * A limit of another number in place of that of a policy: decides on the same requests, with states of its own. For policies
+ * whose decisions follow from the requests alone.
+ */
 export class Candidate {
   readonly limit: number
-  requestsRefused = 0
-  clientsRefused = 0
+  /** By the client's place in the sample. */
+  readonly refusals: number[] = []
   readonly #key: string
+  readonly #amounts: string
   readonly #made: Limit
   readonly #store: Store & { decide(request: object, now: number): StoreResult }
   readonly #plans = new WeakMap<ReadablePlan, ReadablePlan>()
-  readonly #refused = new Marks()
+  #now = 0
   #lastPlan: ReadablePlan | undefined
   #last: ReadablePlan | undefined
 
@@ -70,9 +59,9 @@ export class Candidate {
   constructor(limit: number, of: Limit, made: Limit) {
     this.limit = limit
     this.#key = `${of.policy}\n${of.name}`
+    this.#amounts = amountsOf(of)
     this.#made = made
-    const now = 0
-    this.#store = memoryStore({ clock: () => now, maxKeys: 60_000_000, maxBytes: 8 * 2 ** 30 }) as never
+    this.#store = memoryStore({ clock: () => this.#now, maxKeys: 60_000_000, maxBytes: 8 * 2 ** 30 }) as never
   }
 
   /** Decides on a request that was decided on with the limit of the policy, and returns whether it is refused. */
@@ -82,20 +71,19 @@ export class Candidate {
     const plan = this.#planFor(given)
     const costs = request.costs === given.ones ? plan.ones : costsFor(plan, given, request.costs)
     const { op, identities, values } = request
+    this.#now = now
     return !this.#store.decide({ op, plan, identities, values, costs, permitId: '', fresh: false }, now).allowed
   }
 
-  refused(row: number): void {
-    if (this.#refused.add(row)) this.clientsRefused++
+  refused(place: number): void {
+    this.refusals[place] = (this.refusals[place] ?? 0) + 1
   }
 
   #planFor(plan: ReadablePlan): ReadablePlan {
     if (plan === this.#lastPlan) return this.#last as ReadablePlan
     let own = this.#plans.get(plan)
     if (!own) {
-      const limits = plan.definitions.map((limit) =>
-        `${limit.policy}\n${limit.name}` === this.#key ? this.#made : limit,
-      )
+      const limits = plan.definitions.map((limit) => (this.#replaces(limit) ? this.#made : limit))
       own = new Policy<never>({ name: plan.policy, limits: limits as never, key: limits[0]?.key as never }).plan(
         undefined as never,
         undefined as never,
@@ -106,6 +94,15 @@ export class Candidate {
     this.#last = own
     return own
   }
+
+  /** Overrides have numbers of their own, and keep them. */
+  #replaces(limit: Limit): boolean {
+    return `${limit.policy}\n${limit.name}` === this.#key && amountsOf(limit) === this.#amounts
+  }
+}
+
+function amountsOf({ resolve, limit, window }: Limit): string {
+  return resolve('', Number(limit), Number(window)).params.join()
 }
 
 /** Units per cell of `plan`, given those of a plan of the same limits, whose cells may be others. */

@@ -28,6 +28,8 @@ export interface Played {
   /** Of the document before a change. */
   readonly before: Lane | undefined
   readonly hasGood: boolean
+  /** Whether other limits were tried for clients with overrides, too. */
+  readonly keepsOverrides: boolean
 }
 
 /** Refused clients in a report. */
@@ -187,7 +189,7 @@ const MOST = 0.5
 /** Fewer requests show nothing. */
 const FEWEST = 100
 
-function caveatsOf({ lanes, resolutionMs, logs }: Played, figures: Figures): string[] {
+function caveatsOf({ lanes, resolutionMs, logs, keepsOverrides }: Played, figures: Figures): string[] {
   const caveats: string[] = []
   const { total, addresses, invalid, accounts } = figures
   const remedy = '--trust-proxy NETWORK or --client FIELD names the client'
@@ -213,6 +215,7 @@ function caveatsOf({ lanes, resolutionMs, logs }: Played, figures: Figures): str
     )
   }
   if (invalid > 0) caveats.push(`${invalid} requests have no key, or a wrong one, and would get status 400.`)
+  if (keepsOverrides) caveats.push('Other limits are tried with the overrides as they are.')
   const forgotten = lanes.reduce((sum, { forgotten }) => sum + forgotten, 0)
   if (forgotten > 0) caveats.push(`${forgotten} states were forgotten for lack of memory: some refusals are missing.`)
   if (logs.formats.length > 0 && accounts.byName.size > 0) caveats.push(...ALWAYS)

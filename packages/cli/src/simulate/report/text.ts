@@ -68,7 +68,8 @@ function limitText({ name, algorithm, limit, windowMs, unit, refused, headroom, 
   const parts = [`${inLine(name)}: ${grouped(limit)} ${unit} ${per} (${algorithm})`, `no room ${range(refused)} times`]
   if (headroom !== undefined) parts.push(`headroom ${headroom.toFixed(2)}×`)
   if (tradeOff?.suggested !== undefined) {
-    parts.push(`from ${grouped(tradeOff.suggested)} on, fewer than 0.1 % of the clients are refused`)
+    const by = tradeOff.sample < 1 ? ` (estimated by ${percent(tradeOff.sample)} of them)` : ''
+    parts.push(`from ${grouped(tradeOff.suggested)} on, fewer than 0.1 % of the clients are refused${by}`)
   }
   return parts.join('; ')
 }

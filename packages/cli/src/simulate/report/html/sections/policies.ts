@@ -74,11 +74,13 @@ ${table(
 `
 }
 
+const ESTIMATED = 'The shares are estimates, by clients that the lowest candidate refuses, and by'
+
 function tradeOffFigure({ id, policy }: Place, { name, limit }: LimitReport, tradeOff: TradeOff): Markup {
   const { candidates, suggested, sample } = tradeOff
   const marks = (candidate: number) =>
     [...(candidate === limit ? ['limit'] : []), ...(candidate === suggested ? ['suggested'] : [])].join(', ')
-  return markup`${tradeOffPlot(`${id}-trade-off`, limit, tradeOff)}<p>${suggestion(suggested)} ${sample < 1 ? `The shares are those of a sample: ${percent(sample)} of the clients, chosen by hash.` : ''}</p>
+  return markup`${tradeOffPlot(`${id}-trade-off`, limit, tradeOff)}<p>${suggestion(suggested)} ${sample < 1 ? `${ESTIMATED} ${percent(sample)} of the others, chosen by hash.` : ''}</p>
 <details><summary>${counted(candidates.length, 'candidate')} as a table</summary>
 ${table(
   `${id}-candidates`,
