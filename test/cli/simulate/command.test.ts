@@ -170,3 +170,15 @@ test('a signal ends reading, and the report is of what was read', async () => {
   expect(report.requests.total).toBeLessThan(200_000)
   expect((await simulate({ ...options, signal: AbortSignal.abort() })).requests.total).toBe(0)
 })
+
+test('the terminal shows the cost of Redis, and which keys need a lease', async () => {
+  const log = Array.from({ length: 1000 }, (_, i) => line(Math.floor(i / 200), `192.0.2.${i % 2 === 0 ? 7 : i % 250}`))
+  const files = filesOf({ 'access.log': log.join(''), 'policies.json': JSON.stringify(PER_MINUTE) })
+  const { stdout } = await sluice(['simulate', files['access.log'], '--document', files['policies.json']])
+  expect(stdout).toMatch(/^In Redis: at most 1,000 commands, \dms of CPU, [\d.]+ KiB to [\d.]+ KiB of memory$/m)
+  expect(stdout).toMatch(/^ {2}worth a lease: ip=192\.0\.2\.7, 12\d a second$/m)
+  const other = policyOf({ algorithm: 'tokenBucket', capacity: 5, refill: 5, every: '1m' })
+  const tokens = filesOf({ 'access.log': log.join(''), 'policies.json': JSON.stringify(other) })
+  const unknown = await sluice(['simulate', tokens['access.log'], '--document', tokens['policies.json']])
+  expect(unknown.stdout).toContain('CPU not measured for such policies, memory not measured for such policies')
+})

@@ -126,5 +126,7 @@ test('the trade-off shows each candidate, its limit and the suggested one', () =
   expect(page).toContain(`The lowest candidate that refuses fewer than 0.1 % of the clients is ${tradeOff?.suggested}.`)
   expect(page.match(/<circle class="requests"/g)).toHaveLength(2 * 17)
   expect(page.match(/<rect class="clients" x=/g)).toHaveLength(2 * 17)
-  expect(page).toContain('The shares are estimates, by clients that the lowest candidate refuses, and by 25 % of the others, chosen by hash.')
+  expect(page).toContain(
+    'The shares are estimates, by clients that the lowest candidate refuses, and by 25 % of the others, chosen by hash.',
+  )
 })

@@ -1,8 +1,17 @@
 import { exactDuration } from '../../program/duration.js'
 import { instantText, tableOf } from '../../program/table.js'
 import { inLine } from '../../program/terminal.js'
-import { counted, grouped, listed, ms, percent } from '../../program/words.js'
-import type { Comparison, Interval, LimitReport, PolicyReport, RefusedClient, SimulationReport } from '../report.js'
+import { bytes, counted, grouped, listed, ms, percent } from '../../program/words.js'
+import type {
+  Comparison,
+  Interval,
+  LimitReport,
+  PolicyReport,
+  RedisCost,
+  RefusedClient,
+  SimulationReport,
+} from '../report.js'
+import { rangeText, spanText } from './html/words.js'
 
 /** Clients in the tables for people. */
 const SHOWN = 20
@@ -24,6 +33,7 @@ export function textOf(report: SimulationReport): string {
     refused.length === 0 ? 'No client would be refused.\n' : `Refused clients\n${clientTable(refused)}`,
     ...(good ? [goodText(good)] : []),
     ...(against ? [comparisonText(against)] : []),
+    redisText(report.redis),
     report.caveats.map((caveat) => `! ${inLine(caveat)}\n`).join(''),
   ]
   return parts.filter((part) => part !== '').join('\n')
@@ -137,6 +147,20 @@ function comparisonText({ newlyRefused, noLongerRefused, requestsRefused }: Comp
   if (newlyRefused.length > 0) parts.push(`refused by the new document\n${clientTable(newlyRefused)}`.trimEnd())
   if (noLongerRefused.length > 0) parts.push(`refused by the old one alone\n${clientTable(noLongerRefused)}`.trimEnd())
   return `${parts.join('\n')}\n`
+}
+
+function redisText({ commands, cpuMs, bytes: size, hot }: RedisCost): string {
+  const figures = [
+    `at most ${counted(commands, 'command')}`,
+    cpuMs ? `${rangeText(cpuMs, spanText)} of CPU` : 'CPU not measured for such policies',
+    size ? `${rangeText(size, bytes)} of memory` : 'memory not measured for such policies',
+  ]
+  const busy = hot
+    .slice(0, SHOWN)
+    .map(
+      ({ identity, perSecond }) => `  worth a lease: ${inLine(identity)}, ${grouped(Math.round(perSecond))} a second\n`,
+    )
+  return `In Redis: ${figures.join(', ')}\n${busy.join('')}`
 }
 
 function shortened(text: string, length: number): string {

@@ -18,8 +18,9 @@ export function timeText(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? instantText(ms).replace('T', ' ').replace('Z', '') : 'never'
 }
 
-/** A duration: `120ms`, `2.4s`, or in two units, rounded up, `3m 20s`. */
+/** A duration: `under 1ms`, `120ms`, `2.4s`, or in two units, rounded up, `3m 20s`. */
 export function spanText(ms: number): string {
+  if (ms > 0 && ms < 1) return 'under 1ms'
   if (ms < 1000) return `${Math.round(ms)}ms`
   return ms < 60_000 ? `${Number((ms / 1000).toFixed(1))}s` : timeLeft(Math.round(ms))
 }
