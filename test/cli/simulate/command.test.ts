@@ -86,6 +86,21 @@ test('a change is compared by clients, and a good client that it refuses fails t
   })
 })
 
+test('a policy in report mode holds no change back, and the report names what its enforcement would', async () => {
+  const reported = policyOf({ limit: 2, window: '1m' }, { enforce: { mode: 'report' } })
+  const args = ['--good', '192.0.2.7', '--against', filesOf({ 'old.json': JSON.stringify(PER_MINUTE) })['old.json']]
+  const { code, report } = await simulated(LOG, reported, args)
+  expect(code).toBe(0)
+  expect(report.good).toEqual({ seen: 1, refused: [] })
+  expect(report.against?.noLongerRefused).toMatchObject([{ identity: 'ip=192.0.2.7' }])
+  expect(report.caveats).toContain(
+    '1 good client would be refused by policies in report mode, once these are enforced.',
+  )
+  const enforced = filesOf({ 'old.json': JSON.stringify(reported) })['old.json']
+  const back = await simulated(LOG, PER_MINUTE, ['--good', '192.0.2.7', '--against', enforced])
+  expect(back.code).toBe(1)
+})
+
 test('the curve is of worst windows, and suggests the limit from which few clients are refused', async () => {
   // Client n comes n times within a minute, and as often a minute later.
   const clients = Array.from({ length: 20 }, (_, n) => n + 1)

@@ -1,4 +1,5 @@
 import { isPrivateAddress } from '@sluice/core/internal'
+import { counted } from '../../program/words.js'
 import type { LimitAccount, PolicyAccount } from '../figures/accounts.js'
 import { GOOD } from '../figures/client-table.js'
 import type { Figures } from '../figures/figures.js'
@@ -55,7 +56,7 @@ export function makeReport(played: Played): SimulationReport {
       resolutionMs: played.resolutionMs,
       isPartial: counts.isPartial,
     },
-    caveats: [...counts.caveats, ...caveatsOf(played, figures)],
+    caveats: [...counts.caveats, ...caveatsOf(played, figures), ...reportedGood(refused, figures)],
     requests: countsOf(all, (each) => each),
     clients: { seen: figures.addresses.size, refused: figures.clientsRefused },
     policies: [...figures.accounts.byName.keys()].map((name) => policyReport(all, name, hasGood)),
@@ -182,6 +183,14 @@ function compared(before: Figures, after: Figures, refused: readonly RefusedClie
     noLongerRefused: refusedBefore.filter(({ identity }) => !now?.has(identity)),
     requestsRefused: (after.refused - before.refused) / Math.max(1, after.total),
   }
+}
+
+/** Good clients that nothing refuses so far. */
+function reportedGood(refused: readonly RefusedClient[], { accounts }: Figures): string[] {
+  const isReported = ({ isGood, policy }: RefusedClient) => isGood && accounts.byName.get(policy)?.isReported === true
+  const count = new Set(refused.filter(isReported).map(({ identity }) => identity)).size
+  if (count === 0) return []
+  return [`${counted(count, 'good client')} would be refused by policies in report mode, once these are enforced.`]
 }
 
 /** The share of requests from one address, or from private ones, that suggests a proxy. */
