@@ -220,7 +220,8 @@ function caveatsOf({ lanes, resolutionMs, logs, keepsOverrides }: Played, figure
   if (lanes.length > 1) {
     caveats.push(
       `The log's times are to ${resolutionMs} ms, and a window is shorter than three times that: numbers of refusals are ` +
-        'intervals, from requests that are evenly spread over each interval of the clock to all at its beginning.',
+        'intervals, from requests that are evenly spread over each interval of the clock to all at its beginning. ' +
+        'Clients, bans, waits and curves are those of the latter.',
     )
   }
   if (invalid > 0) caveats.push(`${invalid} requests have no key, or a wrong one, and would get status 400.`)
