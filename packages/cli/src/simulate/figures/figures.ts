@@ -54,7 +54,7 @@ export class Figures {
     return table
   }
 
-  arrived({ address = UNKNOWN, isGood }: RecordContext): void {
+  arrived({ address, isGood }: RecordContext): void {
     this.total++
     this.#address = address
     this.#row = this.addresses.rowOf(address)
@@ -147,7 +147,7 @@ export class Figures {
     this.refused++
     if (!verdict) this.invalid++
     else if (verdict.reason === 'banned' || verdict.reason === 'blocked') this.banned++
-    const { address = UNKNOWN } = context
+    const { address } = context
     const row = address === this.#address ? this.#row : this.addresses.rowOf(address)
     if (this.addresses.mark(row, REFUSED)) this.clientsRefused++
   }
@@ -197,9 +197,6 @@ export class Figures {
     return { policies: [...all.values()], decisions }
   }
 }
-
-/** The client of requests without an address. */
-const UNKNOWN = 'unknown'
 
 /** The value of an identity; its whole text where it is of another kind, as of clients without a key. */
 function valueIn(identity: string, start: string): string {

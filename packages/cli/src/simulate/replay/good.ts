@@ -34,8 +34,7 @@ export function goodClients(marks: readonly string[], resolvers: Resolvers): IsG
     const address = ipAddress(ip)
     return address !== undefined && ranges.find(address, () => true) === true
   })
-  return (context) =>
-    (ranges.size > 0 && context.ip !== undefined && isInRange(context.ip)) || tests.some((test) => test(context))
+  return (context) => (ranges.size > 0 && isInRange(context.ip)) || tests.some((test) => test(context))
 }
 
 function testOf(name: string, value: string, { keys = {} }: Resolvers, mark: string): IsGood {

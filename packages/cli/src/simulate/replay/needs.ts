@@ -100,7 +100,7 @@ function ofPolicy(
 
 function ofKey(policy: string, kind: unknown): Need[] {
   if (typeof kind === 'object' || kind === 'ip') {
-    return [{ policy, field: "the client's address", remedy: '--client FIELD', isKnown: ({ ip }) => ip !== undefined }]
+    return [{ policy, field: "the client's address", remedy: '--client FIELD', isKnown: hasAddress }]
   }
   const [, source, name] = /^(header|cookie):(.+)$/.exec(String(kind)) ?? []
   if (source === 'header') return [ofHeader(policy, String(name).toLowerCase())]
@@ -117,6 +117,10 @@ function ofKey(policy: string, kind: unknown): Need[] {
   const isKnown = ({ request, reading }: RecordContext) =>
     request.user !== undefined || reading.assumed.user !== undefined || reading.fields.has('user') || reading.hasUser
   return [{ policy, field: 'the user', remedy: '--field user=FIELD, or --resolvers FILE', isKnown }]
+}
+
+function hasAddress({ request, reading }: RecordContext): boolean {
+  return reading.addressOf(request) !== undefined
 }
 
 function ofHeader(policy: string, name: string): Need {

@@ -32,10 +32,10 @@ export interface Reading {
 /** A request of a log in the form of the core. */
 export class RecordContext implements HttpContext<LogRecord> {
   readonly request: LogRecord
-  /** The address of the client. */
-  readonly ip: string | undefined
+  /** The address of the client. A request without one has a wrong one: it gets 400, where an error would end the replay. */
+  readonly ip: string
   /** The client as limits by address count it: IPv6 by /64. */
-  readonly address: string | undefined
+  readonly address: string
   /** Whether its client is marked as one that must not be refused. */
   isGood = false
   readonly reading: Reading
@@ -58,8 +58,8 @@ export class RecordContext implements HttpContext<LogRecord> {
     this.reading = reading
     this.arrivedAt = arrivedAt
     this.stepFrom = arrivedAt
-    this.ip = reading.addressOf(request)
-    this.address = this.ip?.includes(':') ? grouped(this, this.ip) : this.ip
+    this.ip = reading.addressOf(request) ?? UNKNOWN
+    this.address = this.ip.includes(':') ? grouped(this, this.ip) : this.ip
   }
 
   get response(): SimulatedResponse {
@@ -141,6 +141,9 @@ export class RecordContext implements HttpContext<LogRecord> {
 function ofRecord(record: LogRecord, name: string): string | undefined {
   return record.header(name) ?? (name === 'host' ? record.host : undefined)
 }
+
+/** The client of requests without an address. */
+const UNKNOWN = 'unknown'
 
 const byAddress = byIp<LogRecord>()
 
