@@ -130,3 +130,11 @@ test('the trade-off shows each candidate, its limit and the suggested one', () =
     'The shares are estimates, by clients that the lowest candidate refuses, and by 25 % of the others, chosen by hash.',
   )
 })
+
+test('the last time of the timeline is not cut by the edge', () => {
+  const counts = Array.from({ length: 150 }, () => 1)
+  const timeline = { stepMs: 1000, fromMs: Date.UTC(2026, 2, 1), admitted: counts, refused: counts, peaks: [] }
+  const page = pageOf({ ...sampleReport(), timeline })
+  expect(page).toContain('<text class="tick end" x="100%" y="100%" dy="18">00:02:30</text>')
+  expect(page).toMatch(/<text class="tick middle" x="[\d.]+%" y="100%" dy="18">00:02:00</)
+})

@@ -29,11 +29,16 @@ export function plot(about: PlotAbout, lines: Content, marks: Content): Markup {
 <ul class="legend">${legend.map(([kind, text]) => markup`<li><svg class="swatch" aria-hidden="true"><rect class="${kind}" width="14" height="14" rx="2"/></svg>${text}</li>`)}</ul>
 <svg class="plot" role="img" aria-labelledby="${id}-title ${id}-text"><title id="${id}-title">${title}</title><desc id="${id}-text">${description}</desc>
 ${y.ticks.map(({ value, text }) => markup`<line class="grid" x1="0" x2="100%" y1="${down(y, value)}" y2="${down(y, value)}"/><text class="tick end" x="-8" y="${down(y, value)}" dy="4">${text}</text>`)}
-${x.ticks.map(({ value, text }) => markup`<line class="grid" x1="${along(x, value)}" x2="${along(x, value)}" y1="0" y2="100%"/><text class="tick middle" x="${along(x, value)}" y="100%" dy="18">${text}</text>`)}
+${x.ticks.map(({ value, text }) => markup`<line class="grid" x1="${along(x, value)}" x2="${along(x, value)}" y1="0" y2="100%"/><text class="tick ${anchorOf(x, value)}" x="${along(x, value)}" y="100%" dy="18">${text}</text>`)}
 <svg viewBox="0 0 ${UNITS} ${UNITS}" preserveAspectRatio="none">${lines}</svg>
 ${marks}<text class="axis" x="-60" y="-12">${yName}</text><text class="axis end" x="100%" y="100%" dy="36">${xName}</text></svg>
 </figure>
 `
+}
+
+/** A text in the middle of the right edge would be cut. */
+function anchorOf(x: Scale, value: number): string {
+  return x.at(value) > 0.96 ? 'end' : 'middle'
 }
 
 /** A place on the x axis, as an attribute of what is not stretched. */
