@@ -10,7 +10,7 @@ function timed(at: number, client: number, seconds: number, status: number): str
 }
 
 /** Six clients of whom some come much more often, slowly answered, and often in vain. */
-const VISITS = Array.from({ length: 600 }, (_, i) => {
+const VISITS = Array.from({ length: 300 }, (_, i) => {
   const client = 1 + ((i * i) % 6)
   return timed(i / 10, client, client / 20, i % 3 === 0 ? 401 : 200)
 }).join('')
