@@ -1,0 +1,100 @@
+// @ts-check
+// The way of a response: from the model to the client, charged while it streams, and settled however it ends.
+import { priceOf, tokensIn } from './budget.js'
+
+const { MODEL_URL = 'http://localhost:4000/v1/chat/completions', MODEL_KEY = 'none' } = process.env
+const TIMEOUT_MS = 120_000
+
+/**
+ * The events of a response, as text. The first is empty, and comes when the model has begun: before that this rejects if
+ * the model fails, so that the client gets a status. After that the client gets an event that says so.
+ *
+ * @param {import('@sluice/core').Verdict} verdict
+ * @param {import('./budget.js').Chat} chat
+ * @param {AbortSignal} left aborts when the client leaves
+ */
+export async function* answer(verdict, chat, left) {
+  const meter = verdict.meter('tokens')
+  const used = { prompt: chat.promptTokens, completion: 0 }
+  let hasBegun = false
+  try {
+    // What was charged for the prompt is used up.
+    await meter.add(Math.min(used.prompt, verdict.units.tokens?.cost ?? 0))
+    const response = await ask(chat, AbortSignal.any([left, AbortSignal.timeout(TIMEOUT_MS)]))
+    if (!response.ok || !response.body) {
+      // Nothing was produced. A model that fails later, or does not respond in time, may have worked.
+      used.prompt = 0
+      throw new Error(`the model responded ${response.status}`)
+    }
+    hasBegun = true
+    yield ''
+    for await (const event of eventsIn(response.body)) {
+      const usage = usageIn(event)
+      if (usage) Object.assign(used, usage)
+      const text = event.choices?.[0]?.delta?.content ?? ''
+      yield `data: ${JSON.stringify(event)}\n\n`
+      used.completion += usage ? 0 : tokensIn(text)
+      if (text === '' || (await meter.add(tokensIn(text)))) continue
+      // The tokens of the minute are used up: the response ends as one that reaches max_tokens.
+      yield `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'length' }] })}\n\n`
+      break
+    }
+    yield 'data: [DONE]\n\n'
+  } catch (error) {
+    if (!hasBegun) throw error
+    yield `data: ${JSON.stringify({ error: { type: 'server_error', message: 'The model failed.' } })}\n\n`
+  } finally {
+    // Also when the client has left, the model has failed, or sent no usage: then it is what was counted.
+    await verdict.settle({
+      tokens: used.prompt + used.completion,
+      microdollars: priceOf(chat.model, used.prompt, used.completion),
+    })
+  }
+}
+
+/** @param {import('./budget.js').Chat} chat @param {AbortSignal} signal */
+function ask({ model, messages, maxTokens }, signal) {
+  return fetch(MODEL_URL, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${MODEL_KEY}` },
+    body: JSON.stringify({
+      model,
+      messages,
+      max_tokens: maxTokens,
+      stream: true,
+      stream_options: { include_usage: true },
+    }),
+    signal,
+  })
+}
+
+/**
+ * The data of server-sent events.
+ *
+ * @param {ReadableStream<Uint8Array>} body
+ * @returns {AsyncGenerator<any>}
+ */
+async function* eventsIn(body) {
+  let rest = ''
+  for await (const text of body.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (line.startsWith('data: {')) yield JSON.parse(line.slice('data: '.length))
+  }
+}
+
+/** The usage of the last event, if it is one: a usage of nothing is none. @param {any} event */
+function usageIn({ usage }) {
+  const { prompt_tokens: prompt, completion_tokens: completion } = usage ?? {}
+  return Number.isSafeInteger(prompt) && Number.isSafeInteger(completion) && prompt > 0 && completion >= 0
+    ? { prompt, completion }
+    : undefined
+}
+
+/** A signal that aborts when the client leaves, and when its response is finished. @param {import('node:http').ServerResponse} res */
+export function untilClosed(res) {
+  const closing = new AbortController()
+  if (res.closed) closing.abort()
+  else res.once('close', () => closing.abort())
+  return closing.signal
+}
