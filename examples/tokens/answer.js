@@ -15,9 +15,11 @@ const TIMEOUT_MS = 120_000
  */
 export async function* answer(verdict, chat, left) {
   const meter = verdict.meter('tokens')
-  const used = { prompt: chat.promptTokens, completion: 0 }
+  const used = { prompt: 0, completion: 0 }
   let hasBegun = false
   try {
+    left.throwIfAborted()
+    used.prompt = chat.promptTokens
     // What was charged for the prompt is used up.
     await meter.add(Math.min(used.prompt, verdict.units.tokens?.cost ?? 0))
     const response = await ask(chat, AbortSignal.any([left, AbortSignal.timeout(TIMEOUT_MS)]))
@@ -30,18 +32,19 @@ export async function* answer(verdict, chat, left) {
     yield ''
     for await (const event of eventsIn(response.body)) {
       const usage = usageIn(event)
+      const tokens = tokensIn(event.choices?.[0]?.delta?.content ?? '')
       if (usage) Object.assign(used, usage)
-      const text = event.choices?.[0]?.delta?.content ?? ''
+      else used.completion += tokens
+      const goesOn = await meter.add(tokens)
       yield `data: ${JSON.stringify(event)}\n\n`
-      used.completion += usage ? 0 : tokensIn(text)
-      if (text === '' || (await meter.add(tokensIn(text)))) continue
+      if (goesOn) continue
       // The tokens of the minute are used up: the response ends as one that reaches max_tokens.
       yield `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'length' }] })}\n\n`
       break
     }
     yield 'data: [DONE]\n\n'
   } catch (error) {
-    if (!hasBegun) throw error
+    if (!hasBegun || left.aborted) throw error
     yield `data: ${JSON.stringify({ error: { type: 'server_error', message: 'The model failed.' } })}\n\n`
   } finally {
     // Also when the client has left, the model has failed, or sent no usage: then it is what was counted.
@@ -75,11 +78,17 @@ function ask({ model, messages, maxTokens }, signal) {
  * @returns {AsyncGenerator<any>}
  */
 async function* eventsIn(body) {
-  let rest = ''
-  for await (const text of body.pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + text).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) if (line.startsWith('data: {')) yield JSON.parse(line.slice('data: '.length))
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
+  try {
+    let rest = ''
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      const lines = (rest + read.value).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) if (line.startsWith('data: {')) yield JSON.parse(line.slice('data: '.length))
+    }
+  } finally {
+    // A failure would take the place of the end that the reader of these events wants.
+    reader.cancel().catch(() => {})
   }
 }
 

@@ -51,7 +51,7 @@ app.use(async (ctx, next) => {
 })
 // Clients that leave are no errors.
 app.on('error', (error) => {
-  if (!(error.status < 500) && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') console.error(error)
+  if (!error.headerSent && !(error.status < 500)) console.error(error)
 })
 
 const server = app.listen(Number(process.env.PORT ?? 3000), () => console.log('ready'))
