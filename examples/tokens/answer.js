@@ -11,21 +11,22 @@ const TIMEOUT_MS = 120_000
  *
  * @param {import('@sluice/core').Verdict} verdict
  * @param {import('./budget.js').Chat} chat
- * @param {AbortSignal} left aborts when the client leaves
+ * @param {AbortSignal} stop aborts when the client leaves, or the response takes too long
  */
-export async function* answer(verdict, chat, left) {
+export async function* answer(verdict, chat, stop) {
   const meter = verdict.meter('tokens')
   const used = { prompt: 0, completion: 0 }
   let hasBegun = false
   try {
-    left.throwIfAborted()
+    stop.throwIfAborted()
     used.prompt = chat.promptTokens
     // What was charged for the prompt is used up.
     await meter.add(Math.min(used.prompt, verdict.units.tokens?.cost ?? 0))
-    const response = await ask(chat, AbortSignal.any([left, AbortSignal.timeout(TIMEOUT_MS)]))
+    const response = await ask(chat, stop)
     if (!response.ok || !response.body) {
       // Nothing was produced. A model that fails later, or does not respond in time, may have worked.
       used.prompt = 0
+      await response.body?.cancel()
       throw new Error(`the model responded ${response.status}`)
     }
     hasBegun = true
@@ -44,7 +45,7 @@ export async function* answer(verdict, chat, left) {
     }
     yield 'data: [DONE]\n\n'
   } catch (error) {
-    if (!hasBegun || left.aborted) throw error
+    if (!hasBegun || stop.aborted) throw error
     yield `data: ${JSON.stringify({ error: { type: 'server_error', message: 'The model failed.' } })}\n\n`
   } finally {
     // Also when the client has left, the model has failed, or sent no usage: then it is what was counted.
@@ -100,10 +101,19 @@ function usageIn({ usage }) {
     : undefined
 }
 
-/** A signal that aborts when the client leaves, and when its response is finished. @param {import('node:http').ServerResponse} res */
+/**
+ * A signal that aborts when the client leaves, and after TIMEOUT_MS. `AbortSignal.any` of Node 20 may forget a timeout.
+ *
+ * @param {import('node:http').ServerResponse} res
+ */
 export function untilClosed(res) {
   const closing = new AbortController()
-  if (res.closed) closing.abort()
-  else res.once('close', () => closing.abort())
+  const timer = setTimeout(() => closing.abort(), TIMEOUT_MS)
+  const close = () => {
+    clearTimeout(timer)
+    closing.abort()
+  }
+  if (res.closed) close()
+  else res.once('close', close)
   return closing.signal
 }

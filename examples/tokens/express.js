@@ -29,14 +29,14 @@ const readChat = (req, res, next) => {
 
 /** @type {express.RequestHandler} */
 const respond = async (req, res) => {
-  const left = untilClosed(res)
-  const events = answer(/** @type {import('@sluice/express').Verdict} */ (req.rateLimit), req.body, left)
+  const verdict = /** @type {import('@sluice/express').Verdict} */ (req.rateLimit)
+  const events = answer(verdict, req.body, untilClosed(res))
   try {
     await events.next()
     res.type('text/event-stream')
     await pipeline(events, res)
   } catch {
-    if (left.aborted) await releasePermits(res)
+    if (res.closed) await releasePermits(res)
     else if (!res.headersSent) res.status(502).json({ error: { message: 'The model failed.' } })
   }
 }
