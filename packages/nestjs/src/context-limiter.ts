@@ -1,11 +1,11 @@
 import type { ExecutionContext } from '@nestjs/common'
-import { SluiceError } from '@sluice/core'
-import { createGuard, type HttpContext } from '@sluice/core/http'
+import { type HttpContext, SluiceError } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
 import { asException } from './exceptions.js'
 import { checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
-import { enforcerFor, type PlatformContext, platformContext, setHeader, setVerdict } from './http.js'
+import { enforcerFor, type NestGuard, type PlatformContext, platformContext, setHeader, setVerdict } from './http.js'
 import { checkForMessages, refuseMessage } from './messages.js'
-import type { NestGuard, NestRateLimitOptions, SocketOptions } from './options.js'
+import type { NestLimiter, NestRateLimitOptions, SocketOptions } from './options.js'
 import { messageContext, SocketContext } from './socket-context.js'
 
 type Decision = boolean | Promise<boolean>
@@ -20,7 +20,7 @@ export function executionContextOf(context: HttpContext): ExecutionContext | und
   return (context as { [EXECUTION]?: ExecutionContext })[EXECUTION]
 }
 
-/** One limiter, for every kind of call that Nest guards. */
+/** @internal One limiter, for every kind of call that Nest guards. */
 export class ContextLimiter {
   readonly #guard: NestGuard
   readonly #options: NestRateLimitOptions & SocketOptions
@@ -38,7 +38,7 @@ export class ContextLimiter {
     this.#enforce = enforcerFor(this.#guard)
   }
 
-  get limiter(): NestGuard['limiter'] {
+  get limiter(): NestLimiter {
     return this.#guard.limiter
   }
 
@@ -108,7 +108,8 @@ export class ContextLimiter {
 }
 
 function withExecution<Context extends object>(context: Context, execution: ExecutionContext): Context {
-  return Object.defineProperty(context, EXECUTION, { value: execution })
+  ;(context as { [EXECUTION]?: ExecutionContext })[EXECUTION] = execution
+  return context
 }
 
 function unknownContext(type: string): SluiceError {

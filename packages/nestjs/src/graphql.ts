@@ -1,9 +1,8 @@
 import { SluiceError } from '@sluice/core'
 import type { HttpContext, Outcome } from '@sluice/core/http'
 import { RateLimitException, reasonPhrase, waitOf } from './exceptions.js'
-import { isOfExpress, isReply, platformContext } from './http.js'
-import { InvocationResponse } from './invocation-response.js'
-import type { NestGuard, NestRateLimitOptions, SocketOptions } from './options.js'
+import { isOfExpress, isReply, type NestGuard, platformContext } from './http.js'
+import type { NestLimiter, NestRateLimitOptions, SocketOptions } from './options.js'
 import { type Subscriber, subscriptionContext } from './socket-context.js'
 
 interface GraphqlContext {
@@ -32,9 +31,8 @@ export function fieldContext(given: unknown, options: SocketOptions): HttpContex
     )
   }
   const context = fastify ? platformContext(fastify.request, fastify) : platformContext(req, res ?? req?.res)
-  const response = new InvocationResponse(context.response)
   return Object.defineProperties(context, {
-    response: { value: response },
+    sharesResponse: { value: true },
     // Quota fields of every field that a query asks for would not fit into a response.
     getResponseHeader: { value: () => undefined },
   }) as HttpContext
@@ -50,12 +48,7 @@ export function checkForFields(options: NestRateLimitOptions, { limiter }: NestG
 }
 
 /** Refuses what needs a response of the call's own. */
-export function refuseOptions(
-  name: string,
-  of: string,
-  options: NestRateLimitOptions,
-  { limits }: NestGuard['limiter'],
-): void {
+export function refuseOptions(name: string, of: string, options: NestRateLimitOptions, { limits }: NestLimiter): void {
   const given = {
     count: options.count,
     body: options.body,

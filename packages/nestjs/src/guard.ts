@@ -3,7 +3,7 @@ import type { LimitForm } from '@sluice/core'
 import { refuseUncalled } from '@sluice/core/http'
 import { ContextLimiter } from './context-limiter.js'
 import { SluiceLimiters } from './limiters.js'
-import type { NestGuard, NestRateLimitOptions, SocketOptions } from './options.js'
+import type { NestLimiter, NestRateLimitOptions, SocketOptions } from './options.js'
 
 /**
  * The guard of `SluiceModule`: decides by the `@RateLimit` of a handler or its class, else by the limiter of the module.
@@ -31,7 +31,7 @@ Inject(SluiceLimiters)(SluiceGuard, undefined, 0)
 /** A guard with a limiter of its own. */
 export interface RateLimitGuard extends CanActivate {
   /** To peek, reset, block and unblock. */
-  readonly limiter: NestGuard['limiter']
+  readonly limiter: NestLimiter
 }
 
 /**

@@ -1,9 +1,10 @@
 import { SluiceError, type Verdict } from '@sluice/core'
-import { asFailure, type Enforcing, enforce, type HttpContext } from '@sluice/core/http'
+import { asFailure, type Enforcing, enforce, type Guard, type HttpContext } from '@sluice/core/http'
 import { ExpressContext, enforcingExpress } from '@sluice/express/platform'
 import { enforcingFastify, FastifyContext } from '@sluice/fastify/platform'
-import type { NestGuard } from './options.js'
 
+// biome-ignore lint/suspicious/noExplicitAny: a request of Express or of Fastify, or a socket
+export type NestGuard = Guard<any>
 export type PlatformContext = ExpressContext | FastifyContext
 type Next = (...failure: unknown[]) => void
 

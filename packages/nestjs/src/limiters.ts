@@ -4,7 +4,7 @@ import { SluiceError } from '@sluice/core'
 import { freeName, inheritOptions, knownOptions, RATE_LIMIT_OPTIONS } from '@sluice/core/http'
 import { ContextLimiter } from './context-limiter.js'
 import { handlersIn } from './handlers.js'
-import type { NestGuard, OwnOptions, SluiceModuleOptions } from './options.js'
+import type { NestLimiter, OwnOptions, SluiceModuleOptions } from './options.js'
 import { type RouteSettings, settingsOf } from './route-settings.js'
 
 /** The token of the module's options. */
@@ -34,7 +34,7 @@ export class SluiceLimiters {
     }
     this.modules = modules
     for (const { handler, owner, type } of handlersIn(modules)) {
-      if (settingsOf(handler) ?? settingsOf(owner)) this.of(handler, owner)?.checkFor(type)
+      if (settingsOf(handler, owner)) this.of(handler, owner)?.checkFor(type)
     }
   }
 
@@ -50,7 +50,7 @@ export class SluiceLimiters {
   }
 
   /** The module's limiter; undefined where it has no limit. */
-  get module(): NestGuard['limiter'] | undefined {
+  get module(): NestLimiter | undefined {
     return this.own?.limiter
   }
 
@@ -59,7 +59,7 @@ export class SluiceLimiters {
    *
    * @throws SluiceError `INVALID_POLICY` where none has the name
    */
-  get(name: string): NestGuard['limiter'] {
+  get(name: string): NestLimiter {
     const found = this.byName.get(name)
     if (found) return found.limiter
     const names = [...this.byName.keys()].join(', ') || 'none'
@@ -82,7 +82,7 @@ export class SluiceLimiters {
       byOwner = new Map()
       this.byHandler.set(handler, byOwner)
     }
-    if (!byOwner.has(owner)) byOwner.set(owner, this.bySettings(settingsOf(handler) ?? settingsOf(owner)))
+    if (!byOwner.has(owner)) byOwner.set(owner, this.bySettings(settingsOf(handler, owner)))
     return byOwner.get(owner)
   }
 

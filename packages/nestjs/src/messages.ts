@@ -3,7 +3,8 @@ import { SluiceError } from '@sluice/core'
 import type { Outcome } from '@sluice/core/http'
 import { reasonPhrase, waitOf } from './exceptions.js'
 import { refusalOf, refuseOptions } from './graphql.js'
-import type { NestGuard, NestRateLimitOptions } from './options.js'
+import type { NestGuard } from './http.js'
+import type { NestRateLimitOptions } from './options.js'
 
 /**
  * A message has no status, and no end that a guard sees.

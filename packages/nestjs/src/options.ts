@@ -1,5 +1,6 @@
-import type { RateLimitOptions } from '@sluice/core'
-import type { Guard, InheritingOptions } from '@sluice/core/http'
+import type { BodyOptions, CountOptions, Limiter, RateLimitOptions } from '@sluice/core'
+
+// Of the main entry alone: many projects on Nest 11 compile with a resolution of modules that finds no other.
 
 /**
  * The options of a limiter. Their functions get the request of Express or Fastify, for GraphQL as well. For a message over
@@ -10,12 +11,17 @@ export type NestRateLimitOptions = RateLimitOptions<AnyRequest>
 // biome-ignore lint/suspicious/noExplicitAny: a request of Express or of Fastify, or a socket
 type AnyRequest = any
 
-export type NestGuard = Guard<AnyRequest>
+export type NestLimiter = Limiter<AnyRequest>
 
 /** The options of `@RateLimit`: at least one. Those of the module apply where it names none. */
 export type RouteRateLimitOptions = AtLeastOne<OwnOptions>
 
-export type OwnOptions = InheritingOptions<AnyRequest>
+export interface OwnOptions extends Omit<NestRateLimitOptions, 'count' | 'body'> {
+  /** As of the module; a field that it does not name is the module's. */
+  readonly count?: Partial<CountOptions>
+  /** As of the module; a field that it does not name is the module's. */
+  readonly body?: Partial<BodyOptions>
+}
 
 /** Options, of which one is named. With none required the compiler would accept an object of misspelt ones from a variable. */
 type AtLeastOne<Options> = { [Option in keyof Options]-?: Options & Required<Pick<Options, Option>> }[keyof Options]

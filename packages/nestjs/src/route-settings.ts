@@ -20,7 +20,7 @@ export function setSettings(settings: RouteSettings, name: string, target: objec
   SetMetadata(KEY, settings)(target as never)
 }
 
-/** The settings of a handler or a class. Those of a parent class count for its children. */
-export function settingsOf(target: object): RouteSettings | undefined {
-  return reflector.get<RouteSettings | undefined>(KEY, target as never)
+/** The settings of a handler, else of its class. Those of a parent class count for its children. */
+export function settingsOf(handler: object, owner: object): RouteSettings | undefined {
+  return reflector.getAllAndOverride<RouteSettings | undefined>(KEY, [handler, owner] as never)
 }

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http'
 import type { ExecutionContext } from '@nestjs/common'
 import { SluiceError } from '@sluice/core'
 import { type HttpContext, headerText, noSignedCookies, type RawResponse } from '@sluice/core/http'
-import { InvocationResponse } from './invocation-response.js'
 import type { SocketOptions } from './options.js'
 
 interface Emitter {
@@ -39,6 +38,7 @@ interface SocketParts {
 export class SocketContext implements HttpContext<object> {
   readonly request: object
   readonly response: RawResponse
+  readonly sharesResponse = true
   readonly method = 'MESSAGE'
   readonly route: string
   readonly path: string
@@ -50,7 +50,7 @@ export class SocketContext implements HttpContext<object> {
 
   constructor({ request, client, route, headers = {}, address }: SocketParts, { socketAddress }: SocketOptions) {
     this.request = request
-    this.response = new InvocationResponse(endOf(client))
+    this.response = endOf(client)
     this.route = route
     this.path = `/${route}`
     this.target = this.path

@@ -96,6 +96,17 @@ describe.each(PLATFORMS)('GraphQL on %s', (platform) => {
     expect([...headers.keys()].filter((name) => /ratelimit|retry-after/.test(name))).toEqual([])
   })
 
+  test('fields of one query cause no warning about a limiter that runs twice', async () => {
+    const codes: unknown[] = []
+    const note = (warning: Error & { code?: string }) => void codes.push(warning.code)
+    process.on('warning', note)
+    await (await graphql(platform, { limit: 3, window: '1m' }))('ann', 'bob')
+    // Warnings are emitted in the next tick.
+    await new Promise(setImmediate)
+    process.removeListener('warning', note)
+    expect(codes).not.toContain('SLUICE_SAME_LIMITER_TWICE')
+  })
+
   test('a key may read the arguments of a field', async () => {
     const account = keyed('account', (_request, context) => {
       const execution = context && (executionContextOf(context) as ExecutionContext)

@@ -21,7 +21,6 @@ export { noSignedCookies, signedCookieText } from '../http/identity/signed-cooki
 export { respondByHandler } from '../http/responders/pass.js'
 export type { NativeHandler, Reply } from '../http/responders/responder.js'
 export { streamEnd } from '../http/response/handler-end.js'
-export { listenTo } from '../http/response/shared-listener.js'
 export type { HttpContext, ProxyTrust, RawResponse } from '../request/context.js'
 export { headerText, pathOf, RequestContext } from '../request/context.js'
 export { knowFactories, refuseUncalled } from '../util/factories.js'

@@ -6,6 +6,8 @@ export interface HttpContext<Request = unknown> {
   readonly request: Request
   /** The raw response: shows when the response is complete or the client has left. */
   readonly response: RawResponse
+  /** Whether other calls share the response, as the fields of a GraphQL query do. @default false */
+  readonly sharesResponse?: boolean
   /** The client's address by the framework's own trusted-proxy rules. */
   readonly ip: string | undefined
   /** The proxies that the framework trusts, whose `X-Forwarded-For` determines `ip`; undefined where unknown. */

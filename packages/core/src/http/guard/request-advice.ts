@@ -40,8 +40,8 @@ export class RequestAdvice<Request> {
   request(context: HttpContext<Request>): void {
     if (this.#isDone) return
     this.#looked++
-    const { response } = context
-    if (this.#seen.has(response)) {
+    const { response, sharesResponse } = context
+    if (this.#seen.has(response) && !sharesResponse) {
       this.#warnOnce(
         'SLUICE_SAME_LIMITER_TWICE',
         'this limiter ran twice for one request and charged it twice: use it in one place, on the app or on the route',
