@@ -47,6 +47,6 @@ Module({
 })(AppModule)
 
 const app = await NestFactory.create(AppModule, { logger: ['error', 'warn'] })
-app.enableShutdownHooks()
 await app.listen(Number(process.env.PORT ?? 3000))
 console.log('ready')
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void app.close())
