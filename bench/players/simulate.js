@@ -1,5 +1,5 @@
 // Plays a generated log by one policy, in a process of its own.
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,12 +15,14 @@ answer({
     const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
     const document = join(folder, 'policies.json')
     writeFileSync(document, JSON.stringify({ version: 1, policies: { api: { limits: [limit] } } }))
-    const writer = spawn(process.execPath, [WRITER, String(lines), String(clients)], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
+    // As for a shell's <(…): logs of pipes are read in a thread of their own.
+    const pipe = join(folder, 'access.log')
+    execFileSync('mkfifo', [pipe])
+    const write = ['-c', 'exec "$0" "$@" > "$PIPE"', process.execPath, WRITER, String(lines), String(clients)]
+    spawn('sh', write, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, PIPE: pipe } })
     const cpu = process.cpuUsage()
     const startedMs = performance.now()
-    const report = await simulate({ files: ['-'], document, curve, stdin: writer.stdout })
+    const report = await simulate({ files: [pipe], document, curve })
     const ms = performance.now() - startedMs
     const { user, system } = process.cpuUsage(cpu)
     rmSync(folder, { recursive: true })
