@@ -1,5 +1,5 @@
-import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { execFile, spawnSync } from 'node:child_process'
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { ensureBuilt } from '../support/built-core.js'
@@ -128,6 +128,16 @@ describe('the program', () => {
 
   test('the program prints the version of the package', async () => {
     expect(await program(['--version'])).toEqual({ code: 0, stdout: `${MANIFEST.version}\n`, stderr: '' })
+  })
+
+  test.runIf(existsSync('/dev/full'))('an output that cannot be written is a sentence, and the exit code 2', () => {
+    const full = openSync('/dev/full', 'w')
+    const { status, stderr } = spawnSync(process.execPath, [BIN, '--help'], { stdio: ['ignore', full, 'pipe'] })
+    closeSync(full)
+    expect([status, String(stderr)]).toEqual([
+      2,
+      'sluice: cannot write the output (ENOSPC: no space left on device, write)\n',
+    ])
   })
 
   test('the program ends with an exit code and no stack if nothing listens', async () => {

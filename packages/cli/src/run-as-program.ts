@@ -3,9 +3,11 @@ import { run } from './run.js'
 
 /** Runs the command line of this process, and sets its exit code. `bin/sluice.cjs` calls it. */
 export async function runAsProgram(version: string): Promise<void> {
-  // A reader that has seen enough, such as `head`, closes the pipe.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
+    // A reader that has seen enough, such as `head`, closes the pipe.
+    if (error.code === 'EPIPE') return
+    process.stderr.write(`sluice: cannot write the output (${error.message})\n`)
+    process.exit(2)
   })
   const { env, stdout, stderr } = process
   const isTerminal = process.stdin.isTTY && stderr.isTTY
