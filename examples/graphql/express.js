@@ -5,7 +5,7 @@
 //   curl -i localhost:3000/graphql -H 'Authorization: Bearer key-of-ann' --json '{ "query": "{ users { name } }" }'                  # 20 points
 //   curl -i localhost:3000/graphql -H 'Authorization: Bearer key-of-ann' --json '{ "query": "{ users { posts { title } } }" }'       # 210
 //   curl -i localhost:3000/graphql -H 'Authorization: Bearer key-of-ann' --json '{ "query": "{ users(first: 100) { posts { title } } }" }'  # never
-import { fixedWindow, hashedKey, keyed, memoryStore, rateLimit, slidingWindow } from '@sluice/express'
+import { fixedWindow, hashedKey, keyed, memoryStore, rateLimit, slidingLog } from '@sluice/express'
 import express from 'express'
 import { buildSchema, execute, GraphQLError, NoSchemaIntrospectionCustomRule, specifiedRules, validate } from 'graphql'
 import { pageOf, readQuery } from './cost.js'
@@ -26,7 +26,11 @@ const rootValue = {
 }
 
 // Your database: hashes of API keys, and whose they are.
-const tenants = new Map([[hashedKey('key-of-ann'), 'ann']])
+const tenants = new Map([
+  [hashedKey('key-of-ann'), 'ann'],
+  [hashedKey('key-of-bob'), 'bob'],
+  [hashedKey('key-of-cid'), 'cid'],
+])
 /** @param {express.Request} req */
 const tenantOf = (req) => tenants.get(hashedKey(/^Bearer +(\S+)$/i.exec(req.get('authorization') ?? '')?.[1] ?? 'none'))
 
@@ -53,8 +57,8 @@ const limited = rateLimit({
   store: memoryStore(), // redisStore(client) where there is more than one process
   key: keyed('tenant', tenantOf),
   limits: [
-    slidingWindow({ name: 'minute', unit: 'points', limit: 500, window: '1m' }),
-    fixedWindow({ name: 'day', unit: 'points', limit: 2000, window: '1d' }),
+    slidingLog({ name: 'minute', unit: 'points', limit: 500, window: '1m' }),
+    fixedWindow({ name: 'day', unit: 'points', limit: 2000, window: '1d', anchor: 'first-request' }),
   ],
   // What cannot be read costs a point.
   cost: { points: (req) => req.res?.locals.read?.points ?? 1 },

@@ -113,6 +113,7 @@ export function budgetFor(store, chatOf) {
         unit: 'microdollars',
         limit: microdollars,
         window: '1d',
+        anchor: 'first-request',
         key: byTenant,
         respond: outOfMoney,
       }),

@@ -1,28 +1,27 @@
 import { getIntrospectionQuery } from 'graphql'
-import { afterEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Running, startOnPorts } from './programs.js'
 
 let running: Running
-afterEach(async () => {
+beforeAll(async () => {
+  running = await startOnPorts('graphql/express.js')
+})
+afterAll(async () => {
   expect(await running.program.end('SIGTERM')).toBe(0)
 })
 
-/** Starts the example, and returns a function that posts a body. */
-async function start() {
-  running = await startOnPorts('graphql/express.js')
-  return async (body: string, key = 'key-of-ann') => {
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-    const response = await fetch(`${running.url}/graphql`, { method: 'POST', headers, body })
-    const [, minute, day] = /"minute";r=(\d+).*"day";r=(\d+)/.exec(response.headers.get('ratelimit') ?? '') ?? []
-    const text = await response.text()
-    expect(text).not.toMatch(/node_modules|examples/)
-    return { status: response.status, text, headers: response.headers, left: [Number(minute), Number(day)] }
-  }
+/** Posts a body with a key, whose tenant has budgets of its own. */
+async function post(body: string, key: string) {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const response = await fetch(`${running.url}/graphql`, { method: 'POST', headers, body })
+  const [, minute, day] = /"minute";r=(\d+).*"day";r=(\d+)/.exec(response.headers.get('ratelimit') ?? '') ?? []
+  const text = await response.text()
+  expect(text).not.toMatch(/node_modules|examples/)
+  return { status: response.status, text, headers: response.headers, left: [Number(minute), Number(day)] }
 }
 
 test('a query costs its points in both windows, or in none', async () => {
-  const post = await start()
-  const ask = (query: string, more = {}) => post(JSON.stringify({ query, ...more }))
+  const ask = (query: string, more = {}) => post(JSON.stringify({ query, ...more }), 'key-of-ann')
   const first = await ask('{ users(first: 2) { name posts(first: 3) { title author { name } } } }')
   // 2 users, each with a name and 3 posts, each with a title, an author and that author's name.
   const cost = 2 * (1 + 1 + 3 * (1 + 1 + 1 + 1))
@@ -37,8 +36,7 @@ test('a query costs its points in both windows, or in none', async () => {
 })
 
 test('nothing makes a query look cheaper than it is', async () => {
-  const post = await start()
-  const ask = (query: string, more = {}) => post(JSON.stringify({ query, ...more }))
+  const ask = (query: string, more = {}) => post(JSON.stringify({ query, ...more }), 'key-of-bob')
   // Doubled by each of 40 fragments.
   const bomb = Array.from({ length: 20 }, (_, n) => `fragment f${n} on User { posts { author { ...f${n + 1} } } }`)
   const dear: [string, object?][] = [
@@ -57,7 +55,6 @@ test('nothing makes a query look cheaper than it is', async () => {
 })
 
 test('requests that cannot be read or are invalid cost a point or more, and get 400', async () => {
-  const post = await start()
   const query = '{ users { name } }'
   const deep = '{ users '.repeat(2000)
   const bodies = [
@@ -77,9 +74,9 @@ test('requests that cannot be read or are invalid cost a point or more, and get 
   ]
   let left = 500
   for (const body of bodies) {
-    const { status, left: after, text } = await post(body)
+    const { status, left: after, text } = await post(body, 'key-of-cid')
     expect([status, after[0]], text).toEqual([400, --left])
     expect(JSON.parse(text).errors[0].message).toMatch(/\w/)
   }
-  expect((await post(JSON.stringify({ query, more: 'x'.repeat(20_000) }))).status).toBe(413)
+  expect((await post(JSON.stringify({ query, more: 'x'.repeat(20_000) }), 'key-of-cid')).status).toBe(413)
 })

@@ -62,7 +62,7 @@ function budgetOfTrial(store: Store) {
   const limits = [
     perMinute<string>(60, { key: byModel }),
     tokenBucket<string>({ unit: 'tokens', refill: 20_000, every: '1m', estimate: 'cap', key: byModel }),
-    fixedWindow<string>({ unit: 'microdollars', limit: 10_000, window: '1d', key: byTenant }),
+    fixedWindow<string>({ unit: 'microdollars', limit: 10_000, window: '1d', anchor: 'first-request', key: byTenant }),
     concurrency<string>({ limit: 4, key: byTenant }),
   ]
   return createLimiter<string>({ name: 'chat', store, limits })
