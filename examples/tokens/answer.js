@@ -2,8 +2,8 @@
 // The way of a response: from the model to the client, charged while it streams, and settled however it ends.
 import { priceOf, tokensIn } from './budget.js'
 
-const { MODEL_URL = 'http://localhost:4000/v1/chat/completions', MODEL_KEY = 'none' } = process.env
-const TIMEOUT_MS = 120_000
+const { MODEL_KEY = 'none', MODEL_TIMEOUT_MS = '120000' } = process.env
+const { MODEL_URL = 'http://localhost:4000/v1/chat/completions' } = process.env
 
 /**
  * The events of a response, as text. The first is empty, and comes when the model has begun: before that this rejects if
@@ -102,13 +102,13 @@ function usageIn({ usage }) {
 }
 
 /**
- * A signal that aborts when the client leaves, and after TIMEOUT_MS. `AbortSignal.any` of Node 20 may forget a timeout.
+ * A signal that aborts when the client leaves, and after MODEL_TIMEOUT_MS. `AbortSignal.any` of Node 20 may forget a timeout.
  *
  * @param {import('node:http').ServerResponse} res
  */
 export function untilClosed(res) {
   const closing = new AbortController()
-  const timer = setTimeout(() => closing.abort(), TIMEOUT_MS)
+  const timer = setTimeout(() => closing.abort(), Number(MODEL_TIMEOUT_MS))
   const close = () => {
     clearTimeout(timer)
     closing.abort()

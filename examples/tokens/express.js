@@ -30,11 +30,12 @@ const readChat = (req, res, next) => {
 /** @type {express.RequestHandler} */
 const respond = async (req, res) => {
   const verdict = /** @type {import('@sluice/express').Verdict} */ (req.rateLimit)
-  const events = answer(verdict, req.body, untilClosed(res))
+  const signal = untilClosed(res)
+  const events = answer(verdict, req.body, signal)
   try {
     await events.next()
     res.type('text/event-stream')
-    await pipeline(events, res)
+    await pipeline(events, res, { signal })
   } catch {
     if (res.closed) await releasePermits(res)
     else if (!res.headersSent) res.status(502).json({ error: { message: 'The model failed.' } })

@@ -36,13 +36,14 @@ app.post(
   { onRequest: authenticate, preHandler: [readChat, budget] },
   async (request, reply) => {
     const verdict = /** @type {import('@sluice/fastify').Verdict} */ (request.rateLimit)
-    const events = answer(verdict, chatOf(request), untilClosed(reply.raw))
+    const signal = untilClosed(reply.raw)
+    const events = answer(verdict, chatOf(request), signal)
     try {
       await events.next()
     } catch {
       return reply.code(502).send({ error: { message: 'The model failed.' } })
     }
-    return reply.type('text/event-stream').send(Readable.from(events))
+    return reply.type('text/event-stream').send(Readable.from(events, { signal }))
   },
 )
 

@@ -33,14 +33,12 @@ const readChat = async (ctx, next) => {
 
 /** @type {Koa.Middleware} */
 const respond = async (ctx) => {
-  const events = answer(
-    /** @type {import('@sluice/koa').Verdict} */ (ctx.state.rateLimit),
-    ctx.state.chat,
-    untilClosed(ctx.res),
-  )
+  const verdict = /** @type {import('@sluice/koa').Verdict} */ (ctx.state.rateLimit)
+  const signal = untilClosed(ctx.res)
+  const events = answer(verdict, ctx.state.chat, signal)
   await events.next().catch(() => ctx.throw(502, 'The model failed.'))
   ctx.type = 'text/event-stream'
-  ctx.body = Readable.from(events)
+  ctx.body = Readable.from(events, { signal })
 }
 
 const app = new Koa()

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   compose,
@@ -265,6 +267,19 @@ describe('tokens/answer.js', () => {
     await sleep(20)
     expect(await events.return(undefined)).toEqual({ done: true, value: undefined })
     expect(await used()).toEqual([7 + 5, Math.ceil(7 * 2.5 + 50)])
+  })
+
+  test('a response that takes too long is settled, though its reader waits', async () => {
+    const { events, left, used } = await start(1000)
+    await events.next()
+    const body = Readable.from(events, { signal: left.signal })
+    body.on('error', () => {})
+    await once(body, 'readable')
+    left.abort()
+    await once(body, 'close')
+    const [tokens = 0] = await used()
+    expect(tokens).toBeGreaterThan(7)
+    expect(tokens).toBeLessThan(60)
   })
 
   test('a client that has left before the model is asked costs nothing', async () => {
