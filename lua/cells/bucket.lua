@@ -210,6 +210,11 @@ end
 --- @end
 
 take[BUCKET] = function(key, cost)
+  -- A debt beyond the capacity is paid off at its pace, which writing it again would slow down.
+  if debt > capacity * windowMs then
+    heal[BUCKET](key)
+    return
+  end
   debt = bucket_charge(debt, cost, windowMs, capacity)
   pace, beyond = limit, nil
 --- @when joint

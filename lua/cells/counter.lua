@@ -122,7 +122,8 @@ end
 --- @end
 
 take[COUNTER] = function(key, cost)
-  count = min(most, count + cost)
+  -- Never less than before: it may exceed the limit by a debt.
+  count = max(count, min(most, count + cost))
   counter_write(key)
 end
 

@@ -20,7 +20,7 @@ export const { decideAcrossSlots } = await inside<typeof acrossSlots>('redis/slo
 export const { Breaker } = await inside<typeof inBreaker>('redis/health/breaker.ts')
 export const { OutageWarnings } = await inside<typeof inWarnings>('redis/warnings/outage-warnings.ts')
 export const { Leases } = await inside<typeof inLeases>('redis/layers/leases/leases.ts')
-export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW } = await inside<typeof port>('store/store.ts')
+export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW, DEBIT } = await inside<typeof port>('store/store.ts')
 export const { Permits } = await inside<typeof inPermits>('http/charging/permits.ts')
 export const { exchangeScript } = await inside<typeof inScripts>('redis/scripts/scripts.generated.ts')
 

@@ -100,7 +100,12 @@ describe.each(Object.entries(LIMITS))('a meter of %s', (_name, limit) => {
   test('streams over a budget are cut within a step of it', async () => {
     const { limiter, left } = limiterOf(limit)
     const lengths = await Promise.all(
-      Array.from({ length: 10 }, async () => produce((await limiter.consume('ann')).meter('tokens', { step: 16 }))),
+      Array.from({ length: 10 }, async () => {
+        const meter = (await limiter.consume('ann')).meter('tokens', { step: 16 })
+        const length = await produce(meter)
+        await meter.end()
+        return length
+      }),
     )
     const used = lengths.reduce((sum, length) => sum + length, 0)
     expect(used).toBeGreaterThan(1000 - 10 * 16)

@@ -4,6 +4,8 @@ import type { ReadablePlan } from '../policy/plan.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import {
   type Cell,
+  CHARGE,
+  CONSUME,
   DEBIT,
   type QuotaUnit,
   REFUND,
@@ -23,7 +25,12 @@ import { checkedMeter, idleMeter, UnitMeter } from './meter.js'
 import { Resets } from './resets.js'
 import { activeCounter } from './watching.js'
 
-type ChargeMore = (decision: Decision, unit: QuotaUnit, units: number) => Later<Verdict>
+type ChargeMore = (
+  decision: Decision,
+  unit: QuotaUnit,
+  units: number,
+  op: typeof CHARGE | typeof CONSUME,
+) => Later<Verdict>
 
 /**
  * Changes the charges of a limiter after its decisions: refunds, settlements, releases and renewals. Each
@@ -34,20 +41,24 @@ export class ChargeLedger {
   readonly #onRoom: (request: StoreRequest) => void
   readonly #onChange: (store: Store, request: StoreRequest, result: StoreResult) => void
   readonly #chargeMore: ChargeMore
+  readonly #exhausted: (refusal: Verdict, isCut: boolean) => void
   readonly #meters = new WeakMap<Decision, Map<QuotaUnit, UnitMeter>>()
   /** The resets of keys: earlier charges are not refunded. */
   readonly resets = new Resets()
 
   /**
    * `onRoom`: called with a request whose limits may have room again. `onChange`: called with the result of a changed charge, where
-   * the store returns promises. `chargeMore`: charges further units of a request.
+   * the store returns promises. `chargeMore`: charges further units of a request. `exhausted`: called once for each meter that has
+   * used up a limit; `isCut`: whether its stream ends there.
    */
   constructor(
     policy: Counting,
     onRoom: (request: StoreRequest) => void,
     onChange: (store: Store, request: StoreRequest, result: StoreResult) => void,
     chargeMore: ChargeMore,
+    exhausted: (refusal: Verdict, isCut: boolean) => void,
   ) {
+    this.#exhausted = exhausted
     this.#chargeMore = chargeMore
     this.#policy = policy
     this.#onRoom = onRoom
@@ -100,7 +111,8 @@ export class ChargeLedger {
       decision,
       {
         where: this.#policy.where,
-        charge: (more) => this.#chargeMore(decision, unit, more),
+        charge: (more, isRest) => this.#chargeMore(decision, unit, more, isRest ? CHARGE : CONSUME),
+        exhausted: this.#exhausted,
         charged: ({ request }) => activeCounter()?.changedCharge(request),
         refund: (charge, back) => this.#reduce(charge, (each, charged) => (each === unit ? charged - back : undefined)),
         debit: (more) => this.#debit(decision, (each) => (each === unit ? more : 0)),

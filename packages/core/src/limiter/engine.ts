@@ -19,7 +19,7 @@ import { PROCESS_TIMING, type Timing } from '../util/timing.js'
 import { refusePolluted } from '../util/validate.js'
 import { type Later, whenKnown } from '../util/when-known.js'
 import { type DecidedBy, type Decision, decisionOn, refusedBy } from '../verdict/decision.js'
-import { DECISION, Verdict } from '../verdict/verdict.js'
+import { DECISION, served, Verdict } from '../verdict/verdict.js'
 import { BanKeeper } from './bans.js'
 import { BookedTurns, bookingOf } from './booked-turns.js'
 import { ChargeLedger } from './charge-ledger.js'
@@ -84,7 +84,8 @@ export class Engine<Subject> {
       (by, request, result) => {
         if (by === store) this.#fallback.record(request, result)
       },
-      (decision, unit, units) => this.chargeMore(decision, unit, units),
+      (decision, unit, units, op) => this.chargeMore(decision, unit, units, op),
+      (refusal, isCut) => this.conclude(isCut ? refusal : served(refusal), isCut),
     )
     this.bans = policy.ban && new BanKeeper(policy, store, this.#fallback, emitter)
   }
@@ -168,17 +169,22 @@ export class Engine<Subject> {
   }
 
   /**
-   * Charges units that were produced after the request was decided on, such as the bytes of its response, up to the capacity of each
-   * limit. The verdict says whether they had room.
+   * Charges units that were produced after the request was decided on, such as the bytes of its response. The verdict says whether
+   * they had room. If not, `CHARGE` charges them up to the capacity of each limit, and `CONSUME` none.
    */
-  chargeMore({ request, by: decided }: Decision, unit: QuotaUnit, units: number): Verdict | Promise<Verdict> {
+  chargeMore(
+    { request, by: decided }: Decision,
+    unit: QuotaUnit,
+    units: number,
+    op: typeof CHARGE | typeof CONSUME = CHARGE,
+  ): Verdict | Promise<Verdict> {
     const { identities } = request
     const plan = this.#fallback.wholeOf(request.plan)
     const costs = plan.units.map((each) => (each === unit ? units : 0))
     const { tier, priority } = decided
     const by = { ...this.#decidedBy(tier, priority, undefined), isOfResponse: true as const }
     // Not measured: most of these decisions send no event.
-    return this.#decideByStore({ op: CHARGE, plan, identities, costs, permitId: '', fresh: true }, by)
+    return this.#decideByStore({ op, plan, identities, costs, permitId: '', fresh: true }, by)
   }
 
   /** Waits in the queues of the resolved limits until admitted. The caller still waits for `delayMs` of a queueing limit. */

@@ -11,13 +11,16 @@ import { StepCharges } from './step-charges.js'
 /** The parts of a meter beside its numbers. */
 export interface MeterParts {
   readonly where: string
-  readonly charge: (units: number) => Later<Verdict>
+  /** Charges units if all limits have room; those that a stream has left at its end, `isRest`, as far as there is room. */
+  readonly charge: (units: number, isRest: boolean) => Later<Verdict>
   /** Called with each step that is charged. */
   readonly charged: (step: Decision) => void
   /** Refunds units of the request's own charge, or of a step. */
   readonly refund: (decision: Decision, units: number) => Promise<boolean>
   /** Charges units whatever room there is. */
   readonly debit: (units: number) => Promise<boolean>
+  /** Called with the first refusal. `isCut`: whether the stream ends there. */
+  readonly exhausted: (refusal: Verdict, isCut: boolean) => void
   /** Called once, before the charge is corrected. */
   readonly closed: () => void
 }
@@ -43,6 +46,7 @@ const CHARGES_NOTHING: Omit<MeterParts, 'charge'> = {
   charged: () => {},
   refund: async () => false,
   debit: async () => false,
+  exhausted: () => {},
   closed: () => {},
 }
 
@@ -66,8 +70,12 @@ export class UnitMeter implements Meter {
   readonly #isCut: boolean
   /** The charged steps, for refunds: the newest last. */
   readonly #steps: { readonly decision: Decision; units: number }[] = []
-  /** Units of all steps. */
+  /** Units of all steps that were charged. */
   #stepped = 0
+  /** Units of refused steps from before the last charged one: their window had no room for them, and may be over. */
+  #forgiven = 0
+  #isExhausted = false
+  #isEnding = false
   #closing: Promise<boolean> | undefined
   #wake: (() => void)[] = []
 
@@ -76,7 +84,12 @@ export class UnitMeter implements Meter {
     this.#by = by
     this.#estimate = estimate
     this.#isCut = isCut
-    this.#charges = new StepCharges(step, max, by.charge, (units, verdict) => this.#charged(units, verdict))
+    this.#charges = new StepCharges(
+      step,
+      max,
+      (units) => by.charge(units, this.#isEnding),
+      (units, verdict) => this.#charged(units, verdict),
+    )
   }
 
   async add(units: number): Promise<boolean> {
@@ -143,13 +156,17 @@ export class UnitMeter implements Meter {
   async #close(total: number | undefined): Promise<boolean> {
     const charges = this.#charges
     const wasHeld = isHeld(this.#decision)
+    this.#isEnding = true
     this.#by.closed()
-    if (total === undefined) charges.end()
-    else charges.open = 0
+    if (total !== undefined) charges.open = 0
     while (charges.charging > 0) await this.#nextCharge()
     const more = (total ?? this.used) - this.#estimate - this.#stepped
-    if (more > 0) return total !== undefined && this.#by.debit(more)
-    return more < 0 && this.#refund(-more, wasHeld)
+    if (more <= 0) return more < 0 && this.#refund(-more, wasHeld)
+    if (total !== undefined) return this.#by.debit(more)
+    charges.open = more - this.#forgiven
+    charges.end()
+    while (charges.charging > 0) await this.#nextCharge()
+    return false
   }
 
   /** Refunds units, of the newest steps first. */
@@ -167,12 +184,16 @@ export class UnitMeter implements Meter {
 
   #charged(units: number, verdict: Verdict | undefined): void {
     // A charge that failed may have happened, and is not made again.
-    this.#stepped += units
-    if (verdict) {
+    if (!verdict || verdict.allowed) this.#stepped += units
+    if (verdict?.allowed) {
       const decision = verdict[DECISION]
-      // A refusal is charged as far as there was room, which is not known.
-      if (verdict.allowed) this.#steps.push({ decision, units })
+      const { open, charging } = this.#charges
+      this.#forgiven = Math.max(this.#estimate, this.used) - this.#estimate - this.#stepped - open - charging
+      this.#steps.push({ decision, units })
       this.#by.charged(decision)
+    } else if (verdict && !this.#isExhausted) {
+      this.#isExhausted = true
+      this.#by.exhausted(verdict, this.#isCut)
     }
     for (const wake of this.#wake.splice(0)) wake()
   }

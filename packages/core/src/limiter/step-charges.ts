@@ -62,7 +62,7 @@ export class StepCharges {
   #done(units: number, verdict: Verdict | undefined): void {
     this.charging = 0
     if (verdict && !verdict.allowed) this.refusal ??= verdict
-    if (this.open > 0 && (this.#isOver || this.open >= this.step)) this.flush()
     this.#charged(units, verdict)
+    if (this.open > 0 && (this.#isOver || this.open >= this.step)) this.flush()
   }
 }

@@ -63,6 +63,8 @@ export class BucketTable extends Table {
   }
 
   charge(cost: number): void {
+    // A debt beyond the capacity is paid off at its pace, which writing it again would slow down.
+    if (this.#debt > this.#capacity * this.#windowMs) return this.heal()
     this.#debt = bucket.charge(this.#debt, cost, this.#windowMs, this.#capacity)
     this.#pace = this.#limit
     this.#write()

@@ -53,7 +53,8 @@ export class CounterTable extends Table {
   }
 
   charge(cost: number): void {
-    this.#count = Math.min(this.#max, this.#count + cost)
+    // Never less than before: it may exceed the limit by a debt.
+    this.#count = Math.max(this.#count, Math.min(this.#max, this.#count + cost))
     this.#write()
   }
 

@@ -800,6 +800,14 @@ room[1] = function()
 return floor((capacity * windowMs - debt) / windowMs)
 end
 take[1] = function(key, cost)
+if debt > capacity * windowMs then
+if since and since > now + windowMs then` },
+  piece2,
+  piece3,
+  piece1,
+  { sections: ['bucket'], source: `end
+return
+end
 debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
 pace, beyond = limit, nil` },
   piece2,
@@ -2358,7 +2366,7 @@ room[4] = function()
 return limit - count
 end
 take[4] = function(key, cost)
-count = most < count + cost and most or count + cost` },
+count = max(count, most < count + cost and most or count + cost)` },
   piece6,
   piece7,
   piece5,
@@ -2375,7 +2383,7 @@ count = 0 > count - cost and 0 or count - cost` },
   { sections: ['counter', 'debit'], source: `debit[4] = function(key, cost)
 local usual = most
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
-count = most < count + cost and most or count + cost` },
+count = max(count, most < count + cost and most or count + cost)` },
   { sections: ['counter', 'debit', 'joint'], source: `if joint > 0 then
 local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
 put[mine], putRefunds[mine] = state, ''
@@ -2954,6 +2962,39 @@ local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
 if charged then
 if cost_2 > 0 then
+if debt > capacity * windowMs then
+if since and since > now + windowMs then
+local life
+local wait_2
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
+wait_2 = 0
+else
+local steps = ceil(excess / (pace * stepMs))
+wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait_2 > 0 then
+life = wait_2 + instant - now
+else
+life = wait_2
+end
+if life <= 0 and refunds == '' then
+call('DEL', key_2)
+else
+local ends_2 = now + life
+if ends_2 <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key_2, '0', state)
+else
+ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key_2, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
+end
+end
+end
+else
 debt = capacity * windowMs < debt + cost_2 * windowMs and capacity * windowMs or debt + cost_2 * windowMs
 pace, beyond = limit, nil
 if since then
@@ -3006,6 +3047,7 @@ newDebtOf, newStateOf = debt, packBytes('>I7I6I6', debt, now, now + life)
 newLifeOf = format('%d', life + slack)
 end
 call('SET', key_2, newStateOf, 'PX', newLifeOf)
+end
 end
 end
 elseif op == 0 then
@@ -3331,6 +3373,62 @@ end
 end
 if charged then
 if cost > 0 then
+if debt > capacity * windowMs then
+if since and since > now + windowMs then
+if joint > 0 then
+local bucket_wait_result
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
+wait = 0
+else
+local steps = ceil(excess / (pace * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+bucket_wait_result = wait + instant - now
+else
+bucket_wait_result = wait
+end
+local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
+put[mine], putRefunds[mine] = state, refunds
+puts, putLife = puts + 1, putLife > life and putLife or life
+if refunds ~= '' then
+tells = true
+end
+else
+local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
+wait = 0
+else
+local steps = ceil(excess / (pace * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+if life <= 0 and refunds == '' then
+call('DEL', key)
+else
+local ends_2 = now + life
+if ends_2 <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key, '0', state)
+else
+ends_2 = ends_2 + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends_2) .. refunds, 'PX', ends_2 - now + slack)
+end
+end
+end
+end
+else
 debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
 pace, beyond = limit, nil
 if joint > 0 then
@@ -3405,6 +3503,7 @@ newDebtOf[own], newStateOf[own] = debt, packBytes('>I7I6I6', debt, now, now + li
 newLifeOf[own] = format('%d', life + slack)
 end
 call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
+end
 end
 end
 end
@@ -3859,7 +3958,7 @@ local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
 if charged then
 if cost_2 > 0 then
-count = most < count + cost_2 and most or count + cost_2
+count = max(count, most < count + cost_2 and most or count + cost_2)
 if count == 0 then
 call('DEL', key_2)
 elseif since == start then
@@ -4139,7 +4238,7 @@ count, start, since = kept1[c], kept2[c], kept3[c]
 end
 if charged then
 if cost > 0 then
-count = most < count + cost and most or count + cost
+count = max(count, most < count + cost and most or count + cost)
 if joint > 0 then
 local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
 put[mine], putRefunds[mine] = state, ''
@@ -6384,6 +6483,39 @@ end
 end
 if look_result == 0 then
 outcome = 1
+if debt > capacity * windowMs then
+if since and since > now + windowMs then
+local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
+wait = 0
+else
+local steps = ceil(excess / (pace * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+if life <= 0 and refunds == '' then
+call('DEL', key)
+else
+local ends = now + life
+if ends <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key, '0', state)
+else
+ends = ends + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
+end
+end
+end
+else
 debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
 pace, beyond = limit, nil
 if since then
@@ -6436,6 +6568,7 @@ newDebtOf, newStateOf = debt, packBytes('>I7I6I6', debt, now, now + life)
 newLifeOf = format('%d', life + slack)
 end
 call('SET', key, newStateOf, 'PX', newLifeOf)
+end
 end
 else
 if since and since > now + windowMs then
@@ -6692,7 +6825,7 @@ end
 end
 if look_result == 0 then
 outcome = 1
-count = most < count + cost and most or count + cost
+count = max(count, most < count + cost and most or count + cost)
 if count == 0 then
 call('DEL', key)
 elseif since == start then
@@ -8552,7 +8685,7 @@ return 1
 
 export const exchangeScript: LuaScript = {
   name: 'exchange',
-  sha1: '9b0b6ea1ebb48024c807ddba862158097e3a8529',
+  sha1: '4e0546417906b58810f2002a2848ddd3873fe11f',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8851,7 +8984,7 @@ if not isOver and since <= instant then start = since else start = counter_start
 return counter_waitFor(count, start + windowMs - now, cost, limit)
 end
 take[COUNTER] = function(key, cost)
-count = min(most, count + cost)
+count = max(count, min(most, count + cost))
 counter_write(key)
 end
 refund[COUNTER] = function(key, cost, receipt)
