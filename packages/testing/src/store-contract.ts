@@ -182,6 +182,20 @@ function debtTests(on: On): void {
         assert.equal((await limiter.consume(key)).allowed, true)
       },
     )
+
+    on(`a charge without room takes nothing off a debt: ${algorithm}`, async (store) => {
+      const limiter = createLimiter({ store, limits: [limit] })
+      const key = freshKey()
+      const [verdict, streaming] = [await limiter.consume(key), await limiter.consume(key)]
+      await verdict.settle({ [limit.unit]: 1000 })
+      const before = await limiter.peek(key)
+      const meter = streaming.meter(limit.unit)
+      await meter.add(3)
+      await meter.end()
+      const after = await limiter.peek(key)
+      assert.equal(after.retryAfterMs, before.retryAfterMs)
+      assert(after.resetAfterMs >= before.resetAfterMs, 'the debt lasts as long as before')
+    })
   }
 }
 

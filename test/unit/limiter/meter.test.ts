@@ -122,6 +122,46 @@ test('a step is no larger than the smallest capacity, and finish goes on beyond 
   expect(await left()).toBe(0)
 })
 
+test.each(Object.entries(LIMITS))(
+  'settling after a step without room charges exactly the total: %s',
+  async (_name, limit) => {
+    const { limiter, left } = limiterOf(limit)
+    const rival = await limiter.consume('ann', { cost: { tokens: 700 } })
+    const verdict = await limiter.consume('ann', { cost: { tokens: 100 } })
+    const meter = verdict.meter('tokens', { step: 150, onExhausted: 'finish' })
+    for (let n = 0; n < 10; n++) await meter.add(50)
+    await limiter.refund('ann', rival)
+    expect(await verdict.settle({ tokens: 500 })).toBe(true)
+    expect(await left()).toBe(500)
+  },
+)
+
+test('a stream that finishes beyond a limit is not charged for it in a later window', async () => {
+  const { clock, limiter, left } = limiterOf(fixedWindow({ unit: 'tokens', limit: 100, window: '1m' }))
+  const meter = (await limiter.consume('ann')).meter('tokens', { step: 10, onExhausted: 'finish' })
+  await produce(meter, 500)
+  clock.now += 60_000
+  await produce(meter, 35)
+  await meter.end()
+  expect(await left()).toBe(65)
+})
+
+test('the first step without room is one event, and a stream that goes on proceeds', async () => {
+  const { limiter } = limiterOf(fixedWindow({ name: 'tokens', unit: 'tokens', limit: 20, window: '1h' }))
+  const events: string[] = []
+  limiter.on('refused', ({ source, limit }) => events.push(`refused: ${source}, ${limit}`))
+  limiter.on('decision', ({ source, outcome }) => source === 'response' && events.push(`decision: ${outcome}`))
+  const cut = (await limiter.consume('ann')).meter('tokens', { step: 8 })
+  await produce(cut)
+  await Promise.all([cut.add(8), cut.end()])
+  expect(events).toEqual(['decision: limited', 'refused: response, tokens'])
+  await limiter.reset('ann')
+  const finishing = (await limiter.consume('ann')).meter('tokens', { step: 8, onExhausted: 'finish' })
+  await produce(finishing, 100)
+  await finishing.end()
+  expect(events.slice(2)).toEqual(['decision: admitted'])
+})
+
 describe('streams of a meter', () => {
   const chunks = () => Array.from({ length: 50 }, (_, n) => `token-${n}`)
   const meterOf = async (limit: number) => {
