@@ -159,7 +159,8 @@ test('the first step without room is one event, and a stream that goes on procee
   const finishing = (await limiter.consume('ann')).meter('tokens', { step: 8, onExhausted: 'finish' })
   await produce(finishing, 100)
   await finishing.end()
-  expect(events.slice(2)).toEqual(['decision: admitted'])
+  // It proceeds, so nothing is refused.
+  expect(events.slice(2)).toEqual(['decision: limited'])
 })
 
 describe('streams of a meter', () => {
