@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, gcra, type Limiter, slidingLog, type Verdict } from '@sluice/core'
@@ -11,6 +12,7 @@ import { byEffort } from '../../support/effort.js'
 import { monitor } from '../../support/monitor.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { openStore } from '../../support/stores.js'
+import { until } from '../../support/until.js'
 
 /** Steps in all, spread evenly over the policies below. */
 const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 600, full: 30_000 }))
@@ -52,8 +54,10 @@ function nameOfScript(output: string): string | undefined {
  */
 async function scriptsSentTo(server: RedisServer) {
   const sent = new Set<string>()
+  let shown = ''
   let knowsBlocks = false
   const stop = await monitor(server.url, ([command, text = ''], isOfScript) => {
+    if (command?.toUpperCase() === 'ECHO') shown = text
     if (isOfScript || command?.toUpperCase() !== 'EVAL') return
     const name = nameOfScript(text)
     if (name === 'index') knowsBlocks = true
@@ -61,7 +65,14 @@ async function scriptsSentTo(server: RedisServer) {
     if (name === undefined) sent.add('decide')
     else if (name.includes('-') && !name.startsWith('index')) sent.add(name)
   })
-  return { sent, stop }
+  /** MONITOR may show a command later than the client gets its reply. */
+  const allSent = async () => {
+    const last = randomUUID()
+    await server.call('ECHO', last)
+    await until('MONITOR has shown every command', () => shown === last)
+    return [...sent].sort()
+  }
+  return { allSent, stop }
 }
 
 /** The values under the keys of a policy on a server, and their remaining lives. */
@@ -190,7 +201,7 @@ for (const { name, limits, onDeny, part } of cases) {
         })
       }
     }
-    const [sentAlone, sentBeside] = watches.map(({ sent }) => [...sent].sort())
+    const [sentAlone, sentBeside] = await Promise.all(watches.map(({ allSent }) => allSent()))
     // Charged refusals and several cells have no script for one charge.
     const ones = onDeny === 'charge' || /(buckets|counters)$/.test(expected) ? [] : [expected.replace('decide', 'one')]
     if (part === 'none') {
