@@ -6,6 +6,7 @@ import {
   fixedWindow,
   gcra,
   type Limit,
+  type Limiter,
   list,
   type Meter,
   memoryStore,
@@ -13,6 +14,7 @@ import {
   slidingLog,
   slidingWindow,
   tokenBucket,
+  type Verdict,
 } from '@sluice/core'
 import { describe, expect, test } from 'vitest'
 import { Clock } from '../../contract/store-under-test.js'
@@ -135,6 +137,20 @@ test.each(Object.entries(LIMITS))(
     expect(await left()).toBe(500)
   },
 )
+
+test.each([
+  ['settled', (verdict: Verdict) => verdict.settle({ tokens: 7 })],
+  ['refunded', (verdict: Verdict, limiter: Limiter<string>) => limiter.refund('ann', verdict)],
+])('a meter of units that are %s already charges nothing, and never goes on', async (_what, close) => {
+  const { limiter, left } = limiterOf(LIMITS['a bucket'] as Limit<string>)
+  const verdict = await limiter.consume('ann', { cost: { tokens: 50 } })
+  await close(verdict, limiter)
+  const before = await left()
+  const meter = verdict.meter('tokens')
+  expect(await meter.add(500)).toBe(false)
+  await meter.end()
+  expect(await left()).toBe(before)
+})
 
 test('a stream that finishes beyond a limit is not charged for it in a later window', async () => {
   const { clock, limiter, left } = limiterOf(fixedWindow({ unit: 'tokens', limit: 100, window: '1m' }))

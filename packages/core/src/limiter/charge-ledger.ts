@@ -102,8 +102,9 @@ export class ChargeLedger {
     const { plan, costs } = decision.request
     const { units, cells } = plan as ReadablePlan
     const counting = cells.filter((_, c) => units[c] === unit).flatMap(({ limits }) => limits)
-    if (!goesOn || counting.length === 0 || decision.by.store === undefined)
-      return idleMeter(decision, goesOn !== false)
+    const isSettled = decision.settled === REFUNDED || decision.settled?.has(unit)
+    if (!goesOn || isSettled || counting.length === 0 || decision.by.store === undefined)
+      return idleMeter(decision, goesOn !== false && !isSettled)
     const meters = this.#meters.get(decision) ?? new Map<QuotaUnit, UnitMeter>()
     this.#meters.set(decision, meters)
     if (meters.has(unit)) wrongPolicy(`${this.#policy.where}: meter: expected one for each unit of a verdict`)
