@@ -51,6 +51,25 @@ export function onRedis(server: () => RedisServer): NewStore {
   }
 }
 
+/** One client and store for all calls, where a test needs no second process. */
+export function oneOnRedis(server: () => RedisServer): NewStore {
+  const newStore = onRedis(server)
+  let store: Promise<Store> | undefined
+  return () => (store ??= newStore())
+}
+
+/** The result of a refusal of rate-limiter-flexible, which rejects with it. */
+export const refused = (call: Promise<unknown>) =>
+  call.then(
+    () => {
+      throw new Error('was admitted')
+    },
+    (refusal) => {
+      if (refusal instanceof Error) throw refusal
+      return refusal
+    },
+  )
+
 let names = 0
 /** A name that no other test has. */
 export const freshName = (): string => `bridge-${names++}`
