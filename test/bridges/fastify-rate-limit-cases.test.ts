@@ -63,9 +63,9 @@ const away = { decide: fail, reset: fail, block: fail, unblock: fail, strike: fa
 
 /** Options, and the statuses of requests one after the other. */
 const CASES: readonly [title: string, own: Record<string, unknown>, statuses: number[]][] = [
-  ['Basic', { max: 2, timeWindow: 1000 }, [200, 200, 429]],
-  ['With text timeWindow', { max: 2, timeWindow: '1s' }, [200, 200, 429]],
-  ['With function timeWindow', { max: 2, timeWindow: () => 1000 }, [200, 200, 429]],
+  ['Basic', { max: 2, timeWindow: 60_000 }, [200, 200, 429]],
+  ['With text timeWindow', { max: 2, timeWindow: '1m' }, [200, 200, 429]],
+  ['With function timeWindow', { max: 2, timeWindow: () => 60_000 }, [200, 200, 429]],
   ['With ips allowList', { max: 1, allowList: ['127.0.0.1'] }, [200, 200, 200]],
   [
     'With ips allowList, not allowed ips should result in rate limiting',
@@ -122,20 +122,20 @@ describe.each(LEVELS)('%s', (level) => {
   })
 
   test.each(STORES)('With redis store, %s', async (_name, newStore) => {
-    const { request } = await serve(level, await newStore(), { max: 2, timeWindow: 1000 })
-    expect(await request()).toMatchObject({ status: 200, left: '1', reset: '1' })
-    expect(await request()).toMatchObject({ status: 200, left: '0', reset: '1' })
+    const { request } = await serve(level, await newStore(), { max: 2, timeWindow: 60_000 })
+    expect(await request()).toMatchObject({ status: 200, left: '1', reset: '60' })
+    expect(await request()).toMatchObject({ status: 200, left: '0', reset: '60' })
     const { status, left, seen, body } = await request()
     expect([status, left, seen['retry-after'], seen['content-type']]).toEqual([
       429,
       '0',
-      '1',
+      '60',
       'application/json; charset=utf-8',
     ])
     expect(JSON.parse(body)).toEqual({
       statusCode: 429,
       error: 'Too Many Requests',
-      message: 'Rate limit exceeded, retry in 1 second',
+      message: 'Rate limit exceeded, retry in 1 minute',
     })
   })
 
@@ -148,21 +148,21 @@ describe.each(LEVELS)('%s', (level) => {
   })
 
   test('Skip on redis error [it is decided for]', async () => {
-    const { request, statuses } = await serve(level, away, { max: 2, timeWindow: 1000, skipOnError: true })
+    const { request, statuses } = await serve(level, away, { max: 2, timeWindow: 60_000, skipOnError: true })
     expect(await request()).toMatchObject({ status: 200, left: '1' })
     expect(await statuses(2)).toEqual([200, 429])
   })
 
   test('Throw on redis error [it is decided for]', async () => {
-    const { request } = await serve(level, away, { max: 2, timeWindow: 1000, skipOnError: false })
+    const { request } = await serve(level, away, { max: 2, timeWindow: 60_000, skipOnError: false })
     expect(await request()).toMatchObject({ status: 200, left: '1' })
   })
 
   test.each(STORES)('When continue exceeding is on, %s', async (_name, newStore) => {
-    const own = { max: 1, timeWindow: 5000, continueExceeding: true }
+    const own = { max: 1, timeWindow: 50_000, continueExceeding: true }
     const { request } = await serve(level, await newStore(), own)
     expect((await request()).status).toBe(200)
-    expect(await request()).toMatchObject({ status: 429, left: '0', reset: '5' })
+    expect(await request()).toMatchObject({ status: 429, left: '0', reset: '50' })
   })
 
   test('exponential backoff with redis store [exponentialBackoff is an error]', async () => {
@@ -175,11 +175,11 @@ describe('Global rate limit alone', () => {
   const level = 'Global rate limit'
 
   test.each(STORES)('With redis store (ban), %s', async (_name, newStore) => {
-    const { request } = await serve(level, await newStore(), { max: 1, ban: 1, timeWindow: 1000 })
-    expect(await request()).toMatchObject({ status: 200, left: '0', reset: '1' })
-    expect(await request()).toMatchObject({ status: 429, left: '0', reset: '1' })
+    const { request } = await serve(level, await newStore(), { max: 1, ban: 1, timeWindow: 60_000 })
+    expect(await request()).toMatchObject({ status: 200, left: '0', reset: '60' })
+    expect(await request()).toMatchObject({ status: 429, left: '0', reset: '60' })
     const { status, seen, body } = await request()
-    expect([status, seen['retry-after']]).toEqual([403, '1'])
+    expect([status, seen['retry-after']]).toEqual([403, '60'])
     expect(JSON.parse(body)).toMatchObject({ statusCode: 403, error: 'Forbidden' })
   })
 
@@ -206,12 +206,12 @@ describe('Global rate limit alone', () => {
     await expect(serve('Route rate limit', await inMemory(), { max: 2, nameSpace: 'own:' })).rejects.toThrow(
       'nameSpace: expected none in a route',
     )
-    const { request } = await serve(level, await inMemory(), { max: 1, timeWindow: 1000, keyGenerator: keyOf })
+    const { request } = await serve(level, await inMemory(), { max: 1, timeWindow: 60_000, keyGenerator: keyOf })
     expect((await request({ 'x-key': 'name space' })).status).toBe(200)
     expect((await request({ 'x-key': 'name space' })).status).toBe(429)
   })
 
-  const limits = { max: 2, timeWindow: 1000 }
+  const limits = { max: 2, timeWindow: 60_000 }
 
   /** Routes that count a request, and that only look. */
   async function serveChecks(store: Store) {

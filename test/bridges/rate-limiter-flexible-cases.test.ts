@@ -21,7 +21,7 @@ const STORES: readonly [name: string, newStore: NewStore][] = [
 ]
 
 type Options = Partial<FlexibleOptions>
-const limiterOf = (options: Options) => sluiceLimiter({ keyPrefix: freshName(), points: 4, duration: 1, ...options })
+const limiterOf = (options: Options) => sluiceLimiter({ keyPrefix: freshName(), points: 4, duration: 60, ...options })
 
 /** A limiter whose time passes by hand. */
 function byClock(options: Options) {
@@ -128,18 +128,18 @@ describe.each(STORES)('RateLimiterMemory and RateLimiterRedis, %s', (_name, newS
   const make = async (options: Options) => limiterOf({ store: await newStore(), ...options })
 
   test('consume 1 point', async () => {
-    const limiter = await make({ points: 2, duration: 5 })
+    const limiter = await make({ points: 2, duration: 50 })
     expect((await limiter.consume('a')).consumedPoints).toBe(1)
     expect((await limiter.get('a'))?.consumedPoints).toBe(1)
   })
 
   test('can not consume more than maximum points', async () => {
-    const limiter = await make({ points: 1, duration: 5 })
-    expect(await refused(limiter.consume('a', 2))).toMatchObject({ msBeforeNext: 5000, consumedPoints: 2 })
+    const limiter = await make({ points: 1, duration: 50 })
+    expect(await refused(limiter.consume('a', 2))).toMatchObject({ msBeforeNext: 50_000, consumedPoints: 2 })
   })
 
   test('rejected when consume more than maximum points', async () => {
-    const limiter = await make({ points: 1, duration: 5 })
+    const limiter = await make({ points: 1, duration: 50 })
     await limiter.consume('a')
     const { msBeforeNext, remainingPoints } = await refused(limiter.consume('a'))
     expect(msBeforeNext).toBeGreaterThan(0)
@@ -147,20 +147,20 @@ describe.each(STORES)('RateLimiterMemory and RateLimiterRedis, %s', (_name, newS
   })
 
   test('does not allow to consume if points is zero', async () => {
-    const limiter = await make({ points: 0, duration: 5 })
-    expect(await refused(limiter.consume('a', 1))).toMatchObject({ msBeforeNext: 5000, remainingPoints: 0 })
+    const limiter = await make({ points: 0, duration: 50 })
+    expect(await refused(limiter.consume('a', 1))).toMatchObject({ msBeforeNext: 50_000, remainingPoints: 0 })
   })
 
   test('when resetting maximum points: consume 2 points', async () => {
-    const limiter = await make({ points: 1, duration: 5 })
+    const limiter = await make({ points: 1, duration: 50 })
     Object.assign(limiter, { points: 3 })
     expect((await limiter.consume('a', 2)).consumedPoints).toBe(2)
   })
 
   test('when resetting maximum points: rejected when consume more than maximum points', async () => {
-    const limiter = await make({ points: 1, duration: 5 })
+    const limiter = await make({ points: 1, duration: 50 })
     Object.assign(limiter, { points: 3 })
-    expect((await refused(limiter.consume('a', 4))).msBeforeNext).toBe(5000)
+    expect((await refused(limiter.consume('a', 4))).msBeforeNext).toBe(50_000)
   })
 
   test('when points are passed as decimal numbers, throws error', async () => {
@@ -180,28 +180,28 @@ describe.each(STORES)('RateLimiterMemory and RateLimiterRedis, %s', (_name, newS
   })
 
   test('makes penalty', async () => {
-    const limiter = await make({ points: 3, duration: 5 })
+    const limiter = await make({ points: 3, duration: 50 })
     await limiter.consume('a')
     await limiter.penalty('a')
     expect((await limiter.get('a'))?.consumedPoints).toBe(2)
   })
 
   test('reward points', async () => {
-    const limiter = await make({ points: 1, duration: 5 })
+    const limiter = await make({ points: 1, duration: 50 })
     await limiter.consume('a')
     await limiter.reward('a')
     expect(await limiter.get('a')).toBeNull()
   })
 
   test('when calling penalty multiple times, does not fail', async () => {
-    const limiter = await make({ points: 10, duration: 5 })
+    const limiter = await make({ points: 10, duration: 50 })
     await limiter.penalty('a', 2)
     await limiter.penalty('a', 3)
     expect((await limiter.get('a'))?.consumedPoints).toBe(5)
   })
 
   test('when calling reward multiple times, does not fail [a reward takes nothing below 0]', async () => {
-    const limiter = await make({ points: 10, duration: 5 })
+    const limiter = await make({ points: 10, duration: 50 })
     await limiter.reward('a', 2)
     expect((await limiter.reward('a', 3)).consumedPoints).toBe(0)
   })
@@ -211,26 +211,26 @@ describe.each(STORES)('RateLimiterMemory and RateLimiterRedis, %s', (_name, newS
   })
 
   test('blocks key for block duration when consumed more than points', async () => {
-    const limiter = await make({ points: 1, duration: 1, blockDuration: 2 })
-    expect((await refused(limiter.consume('a', 2))).msBeforeNext).toBeGreaterThan(1000)
+    const limiter = await make({ points: 1, duration: 10, blockDuration: 20 })
+    expect((await refused(limiter.consume('a', 2))).msBeforeNext).toBeGreaterThan(10_000)
   })
 
   test('block custom key', async () => {
-    const limiter = await make({ points: 1, duration: 1 })
-    await limiter.block('a', 2)
+    const limiter = await make({ points: 1, duration: 10 })
+    await limiter.block('a', 20)
     const { msBeforeNext } = await refused(limiter.consume('a'))
-    expect(msBeforeNext).toBeGreaterThan(1000)
-    expect(msBeforeNext).toBeLessThanOrEqual(2000)
+    expect(msBeforeNext).toBeGreaterThan(10_000)
+    expect(msBeforeNext).toBeLessThanOrEqual(20_000)
   })
 
   test('get by key', async () => {
-    const limiter = await make({ points: 2, duration: 5 })
+    const limiter = await make({ points: 2, duration: 50 })
     await limiter.consume('a')
     expect((await limiter.get('a'))?.remainingPoints).toBe(1)
   })
 
   test('get points', async () => {
-    const limiter = await make({ points: 2, duration: 5 })
+    const limiter = await make({ points: 2, duration: 50 })
     await limiter.consume('a')
     expect((await limiter.get('a'))?.consumedPoints).toBe(1)
   })
@@ -251,23 +251,23 @@ describe.each(STORES)('RateLimiterMemory and RateLimiterRedis, %s', (_name, newS
   })
 
   test('consume applies options.customDuration to set expire', async () => {
-    const limiter = await make({ points: 1, duration: 5 })
-    expect((await limiter.consume('a', 1, { customDuration: 1 })).msBeforeNext).toBeLessThanOrEqual(1000)
+    const limiter = await make({ points: 1, duration: 50 })
+    expect((await limiter.consume('a', 1, { customDuration: 10 })).msBeforeNext).toBeLessThanOrEqual(10_000)
   })
 
   test('consume applies options.customDuration to set not expiring key [a window is required]', async () => {
-    const limiter = await make({ points: 1, duration: 5 })
+    const limiter = await make({ points: 1, duration: 50 })
     await expect(limiter.consume('a', 1, { customDuration: 0 })).rejects.toThrow('customDuration: expected seconds')
   })
 
   test('penalty applies options.customDuration to set expire', async () => {
-    const limiter = await make({ points: 1, duration: 5 })
-    expect((await limiter.penalty('a', 1, { customDuration: 1 })).msBeforeNext).toBeLessThanOrEqual(1000)
+    const limiter = await make({ points: 1, duration: 50 })
+    expect((await limiter.penalty('a', 1, { customDuration: 10 })).msBeforeNext).toBeLessThanOrEqual(10_000)
   })
 
   test('reward applies options.customDuration to set expire', async () => {
-    const limiter = await make({ points: 1, duration: 5 })
-    expect((await limiter.reward('a', 1, { customDuration: 1 })).msBeforeNext).toBeLessThanOrEqual(1000)
+    const limiter = await make({ points: 1, duration: 50 })
+    expect((await limiter.reward('a', 1, { customDuration: 10 })).msBeforeNext).toBeLessThanOrEqual(10_000)
   })
 
   test('block key forever, if secDuration is 0', async () => {
@@ -277,13 +277,13 @@ describe.each(STORES)('RateLimiterMemory and RateLimiterRedis, %s', (_name, newS
   })
 
   test('set points by key [more than `points` is a block, which is read as 1 above them]', async () => {
-    const limiter = await make({ points: 10, duration: 1 })
+    const limiter = await make({ points: 10, duration: 60 })
     await limiter.set('a', 12)
     expect(await limiter.get('a')).toMatchObject({ consumedPoints: 11, remainingPoints: 0 })
   })
 
   test('set points by key forever [more than `points` is a block, which is read as 1 above them]', async () => {
-    const limiter = await make({ points: 10, duration: 1 })
+    const limiter = await make({ points: 10, duration: 60 })
     await limiter.set('a', 12, 0)
     expect(await limiter.get('a')).toMatchObject({ consumedPoints: 11, msBeforeNext: -1 })
   })
