@@ -23,6 +23,7 @@ const PARTS = {
     'redis/lasting-lists',
     'redis/leases/',
     'redis/outages',
+    'redis/processes/streams',
     'redis/relaxed/',
     'unit/',
   ]),
