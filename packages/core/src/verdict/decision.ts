@@ -27,7 +27,7 @@ export type VerdictKind = 'decided' | 'listed' | 'unavailable'
  * - `local`: this process alone, while the store was away.
  * - `mirror`: the blocks that this process knows, while the store was away.
  * - `list`: a list.
- * - `response`: bytes of a response under way, which exceeded a limit of `response-bytes`.
+ * - `response`: bytes of a response under way, or units of a meter, which exceeded a limit.
  */
 export type DecisionSource = 'store' | 'deny-cache' | 'lease' | 'relaxed' | 'local' | 'mirror' | 'list' | 'response'
 
@@ -66,7 +66,7 @@ export interface DecidedBy {
   readonly list: ListReport | undefined
   /** The duration, where that is measured. */
   readonly took: { ms: number } | undefined
-  /** Whether it decides on bytes of a response under way, whose request was decided on before. */
+  /** Whether it decides on bytes of a response under way or on units of a meter, whose request was decided on before. */
   readonly isOfResponse?: true
 }
 

@@ -16,7 +16,7 @@ export interface MeterOptions {
 
 /**
  * Charges the units of one request while they are produced, such as the tokens of a model's response. First it uses up what the
- * request was charged as an estimate. Then it charges step by step, as far as each limit has room.
+ * request was charged as an estimate. Then it charges step by step: all of a step or, where a limit has no room, none.
  */
 export interface Meter {
   /** Units added so far. */
@@ -33,7 +33,7 @@ export interface Meter {
   /** The same for Node's streams. After the end of the units, chunks that still come are dropped. */
   nodeStream(count: (chunk: never) => number): Transform
   /**
-   * Charges the rest, and refunds what is left of the estimate. The first of `end`, `verdict.settle` of the unit and a refund
+   * Charges the rest as far as there is room, and refunds what is left of the estimate. The first of `end`, `verdict.settle` of the unit and a refund
    * counts; the second does nothing. Call it in `finally`.
    */
   end(): Promise<void>
