@@ -134,6 +134,7 @@ describe.each(Object.entries(appsByEffort(FRAMEWORKS)))('%s', (_name, factory) =
     expect((await chat(30)).headers.ratelimit).toBe(
       '"chat-a";r=7;t=60, "chat-b";r=70;t=18, "all";r=4;t=60, "budget";r=43;t=3600',
     )
+    expect((await chat(-1)).status).toBe(400)
     const refused = await chat(71)
     expect([refused.status, refused.headers.ratelimit]).toEqual([
       429,

@@ -126,6 +126,28 @@ test('the curve is of worst windows, and suggests the limit from which few clien
   expect(suggested).toBe(candidates.find(({ limit: tried }) => tried >= 20)?.limit)
 })
 
+test('each limit takes its own unit, also where another number is tried for one of them', async () => {
+  const clients = [3, 5, 9]
+  const log = clients
+    .flatMap((n) => Array.from({ length: n }, (_, i) => [i * 2, `192.0.2.${n}`] as const))
+    .sort(([a], [b]) => a - b)
+    .map(([second, ip]) => line(second, ip))
+    .join('')
+  const limits = [
+    { name: 'calls', algorithm: 'fixedWindow', limit: 8, window: '1m' },
+    { name: 'tokens', algorithm: 'fixedWindow', unit: 'tokens', limit: 40, window: '1m' },
+  ]
+  const document = { version: 1, policies: { api: { limits, cost: { tokens: 10 } } } }
+  const { report } = await simulated(log, document, ['--curve'])
+  // Four requests of each client have room for their tokens.
+  expect(report.policies[0]).toMatchObject({ requests: { refused: { min: 6, max: 6 } } })
+  const [calls] = report.policies[0]?.limits ?? []
+  for (const { limit, requestsRefused } of calls?.tradeOff?.candidates ?? []) {
+    const over = clients.reduce((sum, n) => sum + Math.max(0, n - Math.min(limit, 4)), 0)
+    expect(requestsRefused, `${limit}`).toBeCloseTo(over / 17)
+  }
+})
+
 test('windows below three times the resolution of the clock give intervals that contain the truth', async () => {
   let seed = 1
   const random = () => {

@@ -247,7 +247,10 @@ test('a refused request goes on with nothing, and one that a list admits with ev
   const limiter = createLimiter<string>({ name: 'chat', store: memoryStore(), limits, allow: list({ key: ['vip'] }) })
   await limiter.consume('ann', { cost: { tokens: 5 } })
   expect(await (await limiter.consume('ann')).meter('tokens').add(1)).toBe(false)
-  expect(await produce((await limiter.consume('vip')).meter('tokens'), 300)).toBe(300)
+  const listed = await limiter.consume('vip')
+  expect(await produce(listed.meter('tokens'), 300)).toBe(300)
+  expect(await listed.settle({ tokens: 300 })).toBe(false)
+  await expect(listed.settle({ tokens: -1 })).rejects.toMatchObject({ code: 'INVALID_COST' })
 })
 
 test('wrong meters and amounts are errors', async () => {
