@@ -229,8 +229,8 @@ look[SEGMENTS] = function(key, cost)
 end
 
 take[SEGMENTS] = function(key, cost)
-  local room = most - total
-  if not withRefusals then room = segments_room() end
+  local room
+  if withRefusals then room = max(0, most - total) else room = segments_room() end
   segments_add(0, min(cost, room))
   local isNewest = newest == segment
 --- @when joint
@@ -256,7 +256,7 @@ debit[SEGMENTS] = function(key, cost, c)
   withRefusals = true
   -- Only wide counters hold more than the limit.
   if ARGV[first[c] + 3] >= WIDE then most = max(limit, min(2147483647, floor(9007199254740991 / windowMs))) end
-  take[SEGMENTS](key, max(0, min(cost, most - total)))
+  take[SEGMENTS](key, cost)
   most, withRefusals = usual, counting
 end
 --- @end

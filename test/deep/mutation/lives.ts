@@ -11,8 +11,8 @@ const PASSED_MS = 30
 /** An expiry that no script sets, in ms since 1970: where it remains after an execution, that execution set none. */
 const UNTOUCHED = '4102444800000'
 
-/** The longest life, by the clock at `now`, that the state under a key can need. */
-function longestLife(key: string, now: number, policies: readonly Policy[]): number {
+/** The longest life, by the clock at `now`, that the state under a key can need. `owes`: whether limits may be in debt. */
+function longestLife(key: string, now: number, policies: readonly Policy[], owes: boolean): number {
   if (key === 'sluice:v1:blocked') return 2000
   // A shard of the index of blocks without changes.
   if (key.includes('}:.store:')) return 86_400_000
@@ -20,22 +20,23 @@ function longestLife(key: string, now: number, policies: readonly Policy[]): num
   const ids = policies.find(({ name }) => name === policy)?.limits?.map(idOf) ?? []
   // A shared key lives as long as its longest limit, and lingers. A log of several limits has its own rule.
   if (!ids.includes(id) && /^(bucket|sliding|fixed|opened|joint)\b/.test(id)) {
-    return LINGER_MS + Math.max(...ids.map((own) => lifeOf(own, key, now)))
+    return LINGER_MS + Math.max(...ids.map((own) => lifeOf(own, key, now, owes)))
   }
-  return lifeOf(id, key, now)
+  return lifeOf(id, key, now, owes)
 }
 
 function idOf({ resolve, limit, window }: Limit): string {
   return resolve('', limit as number, window as number).id
 }
 
-function lifeOf(id: string, key: string, now: number): number {
+function lifeOf(id: string, key: string, now: number, owes: boolean): number {
   const [kernel = '', ...numbers] = id.split('.')
   const [limit = 0, windowMs = 0, third = 0] = numbers.map(Number)
   switch (kernel) {
     case 'bucket': {
       const drainedMs = Math.ceil(third / limit) * windowMs
-      return drainedMs + Math.min(LINGER_MS, drainedMs)
+      // A debt beyond the capacity leaves room for a unit after a window.
+      return drainedMs + (owes ? windowMs : 0) + Math.min(LINGER_MS, drainedMs)
     }
     case 'sliding': {
       const segmentMs = windowMs / third
@@ -63,10 +64,12 @@ export class Lives {
   readonly #now: () => number
   readonly #ends = new Map<string, number>()
   readonly #policies: readonly Policy[]
+  readonly #owes: boolean
   #looks: Promise<void>[] = []
   #wrong: string | undefined
 
-  constructor(redis: MutatedRedis, now: () => number, policies: readonly Policy[]) {
+  constructor(redis: MutatedRedis, now: () => number, policies: readonly Policy[], owes: boolean) {
+    this.#owes = owes
     this.#policies = policies
     this.#redis = redis
     this.#now = now
@@ -104,7 +107,7 @@ export class Lives {
     if (left === -2) this.#ends.delete(key)
     if (left === -2 || String(expires) === UNTOUCHED) return
     const life = Number(left) - SLACK_MS
-    const longest = longestLife(key, now, this.#policies)
+    const longest = longestLife(key, now, this.#policies, this.#owes)
     if (left === -1) this.#wrong ??= `${key} would stay for ever`
     else if (life > longest) this.#wrong ??= `${key} stays ${life} ms, ${longest} would do`
     this.#ends.set(key, now + life + PASSED_MS)

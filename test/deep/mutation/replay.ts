@@ -19,10 +19,10 @@ export async function replay(
   scenario: Scenario,
   { redis, store, elsewhere, clock }: Stage,
 ): Promise<string | undefined> {
-  const { policies, steps, results: expected, forgets } = scenario
+  const { policies, steps, results: expected, forgets, owes } = scenario
   const limiters = limitersOn(store, policies)
   const others = limitersOn(elsewhere, policies)
-  const lives = forgets ? new Lives(redis, clock.read, policies) : undefined
+  const lives = forgets ? new Lives(redis, clock.read, policies, owes) : undefined
   const results: Promise<unknown>[] = []
   let different: string | undefined
   await redis.call('FLUSHALL')

@@ -31,6 +31,8 @@ export interface Scenario {
   readonly results: readonly string[]
   /** Whether keys are deleted when their life ends by the clock of the steps, which must not step back. */
   readonly forgets: boolean
+  /** Whether settlements exceed what was charged, so that states may live longer. */
+  readonly owes: boolean
 }
 
 export function limitersOn(store: Store, policies: readonly Policy[]): Limiter[] {
@@ -70,8 +72,8 @@ export class Recorder {
     return result
   }
 
-  scenario(name: string, { forgets = false }: { forgets?: boolean } = {}): Scenario {
-    return { name, policies: this.#policies, steps: this.#steps, results: this.#texts, forgets }
+  scenario(name: string, { forgets = false, owes = false }: { forgets?: boolean; owes?: boolean } = {}): Scenario {
+    return { name, policies: this.#policies, steps: this.#steps, results: this.#texts, forgets, owes }
   }
 }
 

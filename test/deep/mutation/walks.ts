@@ -47,6 +47,8 @@ interface WalkOptions {
   readonly steps: number
   readonly stepsBack?: boolean
   readonly forgets?: boolean
+  /** Whether settlements exceed what was charged. @default true unless it forgets */
+  readonly owes?: boolean
   /** The most calls at one instant, in one batch, and the most equal charges in a row. */
   readonly together?: number
   readonly equals?: number
@@ -68,6 +70,7 @@ interface Admitted {
 /** A long walk: charges, peeks, refunds, releases, renewals, resets and blocks, at instants of all kinds. */
 async function walk(name: string, policies: readonly Policy[], options: WalkOptions, keys: readonly string[]) {
   const { steps, stepsBack = false, forgets = false, together = 1, equals = 1, start, onlyCharges = false } = options
+  const { owes = !forgets } = options
   const random = randomFrom(SEED + name.length + 31 * steps)
   const recorder = new Recorder(policies)
   if (start !== undefined) recorder.clock.now = start
@@ -136,7 +139,7 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
       const actual = random(one.cost + 1)
       return recorder.ask((all, verdict) => at(all, limiter).settle(verdict as Verdict, actual), one.of)
     }
-    if (one && what < 29) {
+    if (one && owes && what < (forgets ? 32 : 29)) {
       const more = Object.fromEntries(
         (policies[limiter]?.limits ?? [])
           .map(({ unit }) => unit)
@@ -173,7 +176,7 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
     admitted = [...admitted, ...opened].slice(-12)
     opened = []
   }
-  return recorder.scenario(name, { forgets })
+  return recorder.scenario(name, { forgets, owes })
 }
 
 function at<T>(items: readonly T[], i: number): T {
@@ -214,7 +217,9 @@ async function* roundWalks(): AsyncGenerator<Scenario> {
 async function* forgetfulWalks(): AsyncGenerator<Scenario> {
   for (const [name, limits] of Object.entries(ALL)) {
     for (const onDeny of waysToDeny(limits)) {
-      yield await walk(`lives: ${name}, ${onDeny}`, [{ name, limits, onDeny }], { steps: 110, forgets: true }, KEYS)
+      const policies = [{ name, limits, onDeny }]
+      yield await walk(`lives: ${name}, ${onDeny}`, policies, { steps: 110, forgets: true }, KEYS)
+      yield await walk(`lives: debts of ${name}, ${onDeny}`, policies, { steps: 60, forgets: true, owes: true }, KEYS)
     }
   }
 }
@@ -389,6 +394,53 @@ async function* chargedToTheCeiling(): AsyncGenerator<Scenario> {
   }
 }
 
+/** Debts up to the maximum of counters of windows, where the refund of an earlier charge shows the count. */
+async function* owedToTheCeiling(): AsyncGenerator<Scenario> {
+  const edges = [{ edge: 'strict', segments: 4 }, {}] as const
+  const [small, large, huge] = [2000, 2 ** 30, 2 ** 40]
+  const windows = { '36500d': small, '10s': large, '2s': huge } as const
+  for (const [window, limit] of Object.entries(windows)) {
+    const terms = { unit: 'tokens', limit, window: window as keyof typeof windows } as const
+    const limits = [fixedWindow<string>(terms), ...edges.map((edge) => slidingWindow<string>({ ...terms, ...edge }))]
+    for (const [i, limit] of limits.entries()) {
+      const recorder = new Recorder([{ name: 'owing', limits: [limit] }])
+      const ask = async (call: Call, of?: number) => {
+        recorder.step()
+        await recorder.ask(call, of)
+        return recorder.results.length - 1
+      }
+      const refunded = await ask((all) => at(all, 0).consume('k', { cost: { tokens: terms.limit } }))
+      const settled = await ask((all) => at(all, 0).consume('k', { cost: { tokens: 0 } }))
+      await ask((all, verdict) => at(all, 0).settle(verdict as Verdict, { tokens: 8 * terms.limit }), settled)
+      await ask((all, verdict) => at(all, 0).refund('k', verdict as Verdict), refunded)
+      for (const tokens of [1, Math.ceil(terms.limit / 3)]) {
+        await ask((all) => at(all, 0).peek('k', { cost: { tokens } }))
+        recorder.clock.now += Math.floor((limit.window as number) / 3)
+      }
+      yield recorder.scenario(`ceiling: debts of ${terms.limit} in ${window}, ${i}`)
+    }
+  }
+}
+
+/** A charged refusal just before, at and after the instant at which a debt is down to the capacity. */
+async function* paidOffToTheCapacity(): AsyncGenerator<Scenario> {
+  const limits = [gcra<string>({ limit: 3, window: '3s' })]
+  // 10 units are owed, 8 of which a window pays off: 7 of them are gone after 2625 ms.
+  for (const late of [-1, 0, 1]) {
+    const recorder = new Recorder([{ name: 'owing', limits, onDeny: 'charge' }])
+    const ask = (afterMs: number, call: Call, of?: number) => {
+      recorder.clock.now += afterMs
+      recorder.step()
+      return recorder.ask(call, of)
+    }
+    await ask(0, (all) => at(all, 0).consume('k'))
+    await ask(0, (all, verdict) => at(all, 0).settle(verdict as Verdict, { requests: 10 }), 0)
+    await ask(2625 + late, (all) => at(all, 0).consume('k'))
+    for (let n = 0; n < 6; n++) await ask(250, (all) => at(all, 0).peek('k'))
+    yield recorder.scenario(`owing: a refusal ${late} ms late`)
+  }
+}
+
 /** Windows filled to the last unit, where that needs one more byte. */
 async function* filled(): AsyncGenerator<Scenario> {
   for (const limit of [256, 65_536]) {
@@ -445,6 +497,8 @@ export function scenarios(): Promise<Scenario[]> {
       cornerCases(),
       chargedFromAhead(),
       chargedToTheCeiling(),
+      owedToTheCeiling(),
+      paidOffToTheCapacity(),
       filled(),
       roundWalks(),
       longWalks(),

@@ -57,7 +57,7 @@ export class SegmentsTable extends Table {
   }
 
   charge(cost: number): void {
-    this.#add(Math.min(cost, this.#withRefusals ? this.#max - this.#total : this.#room()))
+    this.#add(Math.min(cost, this.#withRefusals ? Math.max(0, this.#max - this.#total) : this.#room()))
   }
 
   override debit(cost: number): void {

@@ -2032,8 +2032,10 @@ end
 return wait
 end
 take[3] = function(key, cost)
-local room_2 = most - total
-if not withRefusals then
+local room_2
+if withRefusals then
+room_2 = 0 > most - total and 0 or most - total
+else
 local window_edgeUnits_result
 local count = (unpackBytes(counter, counts, segments * width + 1))
 if edge == 0 then
@@ -2085,9 +2087,10 @@ withRefusals = true
 if ARGV[first[c] + 3] >= 8 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end
-local cost_2 = max(0, cost < most - total and cost or most - total)
-local room_2 = most - total
-if not withRefusals then
+local room_2
+if withRefusals then
+room_2 = 0 > most - total and 0 or most - total
+else
 local window_edgeUnits_result
 local count = (unpackBytes(counter, counts, segments * width + 1))
 if edge == 0 then
@@ -2106,7 +2109,7 @@ end
 end
 room_2 = 0 > limit - total - window_edgeUnits_result and 0 or limit - total - window_edgeUnits_result
 end
-local units = cost_2 < room_2 and cost_2 or room_2
+local units = cost < room_2 and cost or room_2
 local count = packBytes(counter, (unpackBytes(counter, counts, 0 * width + 1)) + units)
 counts = sub(counts, 1, 0 * width) .. count .. sub(counts, 1 * width + 1)
 if 0 < segments then
@@ -6124,8 +6127,10 @@ end` },
 local key_2, cost_2 = KEYS[cell + 1], costs
 if charged then
 if cost_2 > 0 then
-local room = most - total
-if not withRefusals then
+local room
+if withRefusals then
+room = 0 > most - total and 0 or most - total
+else
 local window_edgeUnits_result
 local count = (unpackBytes(counter, counts, segments * width + 1))
 if edge == 0 then
@@ -8390,8 +8395,10 @@ look_result = wait
 end
 if look_result == 0 then
 outcome = 1
-local room = most - total
-if not withRefusals then
+local room
+if withRefusals then
+room = 0 > most - total and 0 or most - total
+else
 local window_edgeUnits_result
 local count = (unpackBytes(counter, counts, segments * width + 1))
 if edge == 0 then
@@ -8685,7 +8692,7 @@ return 1
 
 export const exchangeScript: LuaScript = {
   name: 'exchange',
-  sha1: '4e0546417906b58810f2002a2848ddd3873fe11f',
+  sha1: '7ac51a5c4829b6dc7404e9bb45c218d7d184ea47',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8877,8 +8884,8 @@ if newest and clock_isAhead(newest * segmentMs, now, windowMs) then segments_bri
 return segments_wait(cost)
 end
 take[SEGMENTS] = function(key, cost)
-local room = most - total
-if not withRefusals then room = segments_room() end
+local room
+if withRefusals then room = max(0, most - total) else room = segments_room() end
 segments_add(0, min(cost, room))
 local isNewest = newest == segment
 if isNewest then
