@@ -34,24 +34,9 @@ describe('options of responders', () => {
     ['an invalid content type', () => shadow({ contentType: 5 as never }), /shadow: contentType: expected/],
     ['headers that are not texts', () => shadow({ headers: { a: 5 } as never }), /shadow: headers: expected/],
     [
-      'an earlier option of shadow, learn',
-      () => shadow({ learn: true } as never),
-      /shadow: learn: unknown option: use body, a reply or a function of the request, got true/,
-    ],
-    [
-      'an earlier option of shadow, otherwise',
-      () => shadow({ otherwise: reject() } as never),
-      /shadow: otherwise: unknown option: use body, a reply or a function of the request/,
-    ],
-    [
       'a maxConnections of 0 of throttle',
       () => throttle({ bytesPerSecond: 1, maxConnections: 0 }),
       /throttle: maxConnections: expected/,
-    ],
-    [
-      'an earlier option of shadow, delayLike',
-      () => shadow({ delayLike: true } as never),
-      /shadow: delayLike: unknown option: use body, a function that waits, got true/,
     ],
     [
       'an invalid responder of a limit',

@@ -5,7 +5,8 @@ import { atLeastNone, type ReadReport } from './reply.js'
  * kernel under other names.
  *
  * State: `debt` (unit·ms) as of `at` (ms). One unit of cost adds `windowMs`, each ms pays off `limit`.
- * Invariant: 0 <= debt <= capacity * windowMs < 2^53, so no step below can round.
+ * Charges keep 0 <= debt <= capacity * windowMs. Settled units, and a larger limit on the same state, may owe more: see `paceOf`.
+ * 0 <= debt < 2^53 always, so no step below can round.
  *
  * `stepMs` is how often the bucket drains: 1 drains greedily, `windowMs` refills at clock multiples.
  */

@@ -47,7 +47,7 @@ export class BanKeeper<Subject> {
     if (this.#isOfStore) store.enforceBansOfEveryPolicy?.()
   }
 
-  /** The weight of the strike for a refusal in this tier; undefined where it is no strike. */
+  /** The strike that a refusal in this tier counts as: see `StoreRequest.strike`. Undefined where it is none. */
   strikeOf(tier: string | undefined, terms: BanTerms, identities: readonly string[]): number | undefined {
     return strikeOf(this.#banOf(tier), terms, identities)
   }

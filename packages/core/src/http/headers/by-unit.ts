@@ -1,5 +1,4 @@
-import type { LimitReport } from '../../verdict/limit-report.js'
-import { type HeaderWriter, integer, type Present, quota, retryAfterSeconds, tightestOf } from './writer.js'
+import { type HeaderWriter, integer, isTighter, type Present, quota, retryAfterSeconds, tightestOf } from './writer.js'
 
 /** The units that these forms have fields for. */
 const UNITS = ['requests', 'tokens'] as const
@@ -23,7 +22,7 @@ export function byUnit(
         const limits = verdict.limits.filter((limit) => limit.unit === unit)
         if (limits.length === 0) continue
         const limit = tightestOf(verdict, limits)
-        if (!isTighter(limit, present.getResponseHeader(nameOf(unit, 'remaining')))) continue
+        if (!isTighter(limit, limit.allowed, present.getResponseHeader(nameOf(unit, 'remaining')))) continue
         const values = {
           limit: quota(limit).q,
           remaining: integer(limit.remaining),
@@ -35,10 +34,6 @@ export function byUnit(
       if (!allowed && retryAfterMs !== undefined) pushRetryAfterMs(Math.max(1, retryAfterMs), present, out)
     },
   }
-}
-
-function isTighter(limit: LimitReport, shown: string | undefined): boolean {
-  return !limit.allowed || shown === undefined || !(Number(shown) <= limit.remaining)
 }
 
 /** Only ever raised, as `Retry-After`. */

@@ -1,5 +1,14 @@
-import type { LimitReport } from '../../verdict/limit-report.js'
-import { appended, type HeaderWriter, integer, oncePerPlan, type Present, quota, seconds, tightest } from './writer.js'
+import {
+  appended,
+  type HeaderWriter,
+  integer,
+  isTighter,
+  oncePerPlan,
+  type Present,
+  quota,
+  seconds,
+  tightest,
+} from './writer.js'
 
 /** The meaning of `Reset`: seconds or milliseconds since 1970, or seconds from now. */
 export type LegacyReset = 'epoch-seconds' | 'epoch-ms' | 'delta-seconds'
@@ -12,11 +21,6 @@ const policies = oncePerPlan((limits) => {
   })
   return members.join(', ')
 })
-
-/** These forms have room for one limit, so the tightest limit of several limiters on a route is shown. */
-function isTighter(limit: LimitReport, allowed: boolean, shown: string | undefined): boolean {
-  return !allowed || shown === undefined || !(Number(shown) <= limit.remaining)
-}
 
 /** One `RateLimit` Dictionary. */
 export const draft7: HeaderWriter = {

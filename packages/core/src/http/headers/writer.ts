@@ -60,6 +60,11 @@ export function tightest(verdict: Verdict): LimitReport {
   return tightestOf(verdict, verdict.limits)
 }
 
+/** Whether a limit is shown in place of the one that an earlier limiter of the route has shown: the tightest is. */
+export function isTighter({ remaining }: LimitReport, allowed: boolean, shown: string | undefined): boolean {
+  return !allowed || shown === undefined || !(Number(shown) <= remaining)
+}
+
 /** The same of some limits of a verdict. */
 export function tightestOf(verdict: Verdict, limits: readonly LimitReport[]): LimitReport {
   const bound = binding(verdict)

@@ -18,10 +18,6 @@ export interface ShadowOptions<Request> {
   readonly headers?: Fields | ((request: Request) => Fields | Promise<Fields>)
 }
 
-const BODY = 'use body, a reply or a function of the request'
-/** Options of early versions, which learned replies from handlers. */
-const GONE = { learn: BODY, otherwise: BODY, delayLike: 'use body, a function that waits' }
-
 export type ShadowBody = string | Uint8Array | object
 
 /**
@@ -35,7 +31,7 @@ export type ShadowBody = string | Uint8Array | object
  * @throws SluiceError `INVALID_POLICY`
  */
 export function shadow<Request>(options: ShadowOptions<Request> = {}): Responder<Request> {
-  knownOptions('shadow', options, ['status', 'body', 'contentType', 'headers'], GONE)
+  knownOptions('shadow', options, ['status', 'body', 'contentType', 'headers'])
   const { status = 200, body = 'OK', contentType, headers = {} } = options
   if (!(Number.isInteger(status) && status >= 200 && status <= 599)) {
     invalidPolicy('shadow', 'status', 'a whole number from 200 to 599', status)
