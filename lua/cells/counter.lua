@@ -14,6 +14,23 @@ local function counter_startOf(at, windowMs, byClock)
   return at
 end
 
+--- @when calendar
+--- The same for a window of the calendar, whose start is `windowMs` before its end: the largest length of such windows, so that
+-- all else is the same for both. Its end is the first of the bounds, in ascending order from `from` to `to`, that is later than
+-- `at`. Where a clock is outside of all, windows go on from the nearest bound in that length.
+local function counter_startIn(at, windowMs, bounds, from, to)
+  local base = bounds[from]
+  if at >= bounds[to] then base = bounds[to] end
+  local start = base + floor((at - base) / windowMs) * windowMs
+  if at >= bounds[from] and at < bounds[to] then
+    for i = to, from, -1 do
+      if bounds[i] > at then start = bounds[i] - windowMs end
+    end
+  end
+  return start
+end
+--- @end
+
 --- Milliseconds until `cost` units have room in a window that ends `endsIn` ms from now: 0 now, -1 never.
 local function counter_waitFor(count, endsIn, cost, limit)
   if cost > limit then return -1 end
@@ -28,6 +45,10 @@ end
 local own, limit, windowMs, byClock
 -- The maximum of the count.
 local most
+--- @when calendar
+-- The positions in ARGV of the bounds of a window of the calendar; the first is after the last for others.
+local firstBound, lastBound
+--- @end
 -- By cell: the count of a new client, the bytes of that state at the present instant, and its life as text. Most new
 -- clients share these.
 local newCountOf, newStateOf, newLifeOf = {}, {}, {}
@@ -44,6 +65,9 @@ open[COUNTER] = function(c)
   limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
   most = limit
   if ARGV[p + 2] == 1 then most = ceiling_of(limit, windowMs) end
+--- @when calendar
+  firstBound, lastBound = p + 4, last[c]
+--- @end
 end
 
 --- @when several
@@ -112,6 +136,12 @@ look[COUNTER] = function(key, cost)
   end
   if isOver then count = 0 end
   if not isOver and since <= instant then start = since else start = counter_startOf(instant, windowMs, byClock) end
+--- @when calendar
+  -- Only a window that still runs has started as stored.
+  if start ~= since and firstBound < lastBound then
+    start = counter_startIn(instant, windowMs, ARGV, firstBound, lastBound)
+  end
+--- @end
   return counter_waitFor(count, start + windowMs - now, cost, limit)
 end
 

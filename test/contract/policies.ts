@@ -6,6 +6,7 @@ import {
   leakyBucket,
   perHour,
   perMinute,
+  perMonth,
   perSecond,
   slidingLog,
   slidingWindow,
@@ -18,6 +19,7 @@ export const POLICIES: Record<string, readonly Limit<string>[]> = {
   logs: [perSecond(3), perMinute(20), perHour(50)],
   fixed: [fixedWindow({ limit: 7, window: '10s' })],
   opened: [fixedWindow({ limit: 7, window: '10s', anchor: 'first-request' })],
+  calendar: [fixedWindow({ limit: 7, window: 'day', timeZone: 'Asia/Kolkata' })],
   weighted: [slidingWindow({ limit: 300, window: '10s' })],
   up: [slidingWindow({ limit: 7, window: '10s', segments: 2, rounding: 'up' })],
   strict: [slidingWindow({ limit: 7, window: '10s', segments: 5, edge: 'strict' })],
@@ -35,6 +37,12 @@ export const POLICIES: Record<string, readonly Limit<string>[]> = {
     fixedWindow({ limit: 20, window: '1m' }),
     fixedWindow({ limit: 3, window: '1s' }),
     fixedWindow({ limit: 7, window: '10s', anchor: 'first-request' }),
+  ],
+  calendars: [
+    fixedWindow({ limit: 5, window: 'day' }),
+    fixedWindow({ limit: 3, window: '1s' }),
+    perMonth(20, { timeZone: 'America/Sao_Paulo', startsOn: 31 }),
+    fixedWindow({ limit: 12, window: 'week', startsOn: 'sunday' }),
   ],
   windows: [
     slidingWindow({ limit: 300, window: '1m' }),

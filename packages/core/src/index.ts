@@ -98,7 +98,7 @@ export {
 } from './policy/limits/buckets.js'
 export type { RateOptions } from './policy/limits/common.js'
 export { type ConcurrencyOptions, concurrency } from './policy/limits/concurrency.js'
-export { type FixedWindowOptions, fixedWindow } from './policy/limits/fixed-window.js'
+export { type CalendarOptions, type FixedWindowOptions, fixedWindow, perMonth } from './policy/limits/fixed-window.js'
 export type {
   CommonOptions,
   KeyFunction,
@@ -106,8 +106,10 @@ export type {
   LeasableOptions,
   LeaseOptions,
   Limit,
+  LimitCalendar,
   OrFunction,
   UnitOptions,
+  Weekday,
 } from './policy/limits/limit.js'
 export type { ConsistencyOptions } from './policy/limits/relaxed.js'
 export type { Reserve } from './policy/limits/reserve.js'

@@ -11,6 +11,24 @@ export function startOf(at: number, windowMs: number, byClock: boolean): number 
   return byClock ? Math.floor(at / windowMs) * windowMs : at
 }
 
+/** How windows start: at a key's first unit, at multiples of their length by the clock, or by the calendar. */
+export const BY_CLOCK = 1
+export const BY_CALENDAR = 2
+/** Index of the first bound among the parameters of a window of the calendar. */
+export const FIRST_BOUND = 4
+
+/**
+ * The same for a window of the calendar, whose start is `windowMs` before its end: the largest length of such windows, so that all
+ * else is the same for both. Its end is the first of the bounds, in ascending order, that is later than `at`. Where a clock is
+ * outside of all, windows go on from the nearest bound in that length.
+ */
+export function startIn(at: number, windowMs: number, bounds: readonly number[]): number {
+  const [first, last] = [bounds[0], bounds.at(-1)] as [number, number]
+  const base = at >= last ? last : first
+  const end = at >= first && at < last ? (bounds.find((bound) => bound > at) as number) : undefined
+  return end === undefined ? base + Math.floor((at - base) / windowMs) * windowMs : end - windowMs
+}
+
 /** Milliseconds until `cost` units have room in a window that ends `endsIn` ms from now: 0 now, -1 never. */
 export function waitFor(count: number, endsIn: number, cost: number, limit: number): number {
   if (cost > limit) return -1

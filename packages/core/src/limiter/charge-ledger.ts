@@ -1,3 +1,4 @@
+import { planNow } from '../policy/calendar/plan-now.js'
 import { actualUnits, type Counting, takesNothing, type Units } from '../policy/costs.js'
 import { entriesIn } from '../policy/given-identities.js'
 import type { ReadablePlan } from '../policy/plan.js'
@@ -168,7 +169,9 @@ export class ChargeLedger {
       const refusesAll = cells[c]?.limits[0]?.capacity === 0
       return refusesAll ? 0 : Math.max(0, more(units[c] as QuotaUnit, charged))
     })
-    return !takesNothing(costs) && this.#send(decision, { ...request, op: DEBIT, costs, permitId: '' })
+    if (takesNothing(costs)) return false
+    const plan = planNow(request.plan as ReadablePlan, decision.by.store as Store)
+    return this.#send(decision, { ...request, op: DEBIT, plan, costs, permitId: '' })
   }
 
   /** Refunds the excess over `actual` per cell; nothing where that is undefined. */

@@ -1,3 +1,4 @@
+import { planNow } from '../policy/calendar/plan-now.js'
 import { type Cost, costsOf, needsOf, reservedFor, takesNothing } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import type { PolicyChoice, Resolved } from '../policy/policy.js'
@@ -105,11 +106,13 @@ export class Engine<Subject> {
   }
 
   #decideInFull(
-    { policy, plan, identities, values, priority }: Resolved<Subject>,
+    resolved: Resolved<Subject>,
     cost: Cost,
     options: DecisionOptions,
     op?: Op,
   ): Verdict | Promise<Verdict> {
+    const { policy, identities, values, priority } = resolved
+    const plan = resolved.plan.calendars ? planNow(resolved.plan, this.store) : resolved.plan
     const costs = cost === 1 && plan.takesOnes ? plan.ones : costsOf(policy.where, plan, cost, options, op)
     const reserved = plan.reserves && reservedFor(plan, plan.reserves, priority)
     const needs = reserved || !plan.takesOnes ? needsOf(plan, cost, costs, reserved) : undefined
@@ -179,7 +182,7 @@ export class Engine<Subject> {
     op: typeof CHARGE | typeof CONSUME = CHARGE,
   ): Verdict | Promise<Verdict> {
     const { identities } = request
-    const plan = this.#fallback.wholeOf(request.plan)
+    const plan = planNow(this.#fallback.wholeOf(request.plan), this.store)
     const costs = plan.units.map((each) => (each === unit ? units : 0))
     const { tier, priority } = decided
     const by = { ...this.#decidedBy(tier, priority, undefined), isOfResponse: true as const }

@@ -42,7 +42,7 @@ const BY_LIST: Omit<DecidedBy, 'list'> = {
   took: undefined,
 }
 
-const NO_LIMITS = { resolved: [], cellOf: [], units: [], reserves: undefined, definitions: [] }
+const NO_LIMITS = { resolved: [], cellOf: [], units: [], reserves: undefined, calendars: undefined, definitions: [] }
 
 /** Whether a limiter or its store has lists. */
 export function hasLists({ allow, deny }: { allow?: unknown; deny?: unknown }, store: Store | undefined): boolean {

@@ -14,17 +14,21 @@ export class CounterTable extends Table {
   readonly #limit: number
   readonly #windowMs: number
   readonly #byClock: boolean
+  /** The bounds of windows of the calendar. Undefined for other windows. */
+  readonly #bounds: readonly number[] | undefined
   /** The maximum count. */
   readonly #max: number
 
   #start = 0
   #count = 0
 
-  constructor([limit, windowMs, withRefusals, byClock]: readonly number[], terms: TableTerms) {
+  constructor(params: readonly number[], terms: TableTerms) {
     super(terms)
+    const [limit, windowMs, withRefusals, start] = params
     this.#limit = limit as number
     this.#windowMs = windowMs as number
-    this.#byClock = byClock === 1
+    this.#byClock = start === counter.BY_CLOCK
+    this.#bounds = start === counter.BY_CALENDAR ? params.slice(counter.FIRST_BOUND) : undefined
     this.#max = withRefusals === 1 ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
   }
 
@@ -35,7 +39,7 @@ export class CounterTable extends Table {
       // The common case: the current window.
       if (start <= now && now < start + this.#windowMs) this.#read(start)
       else this.#readOther(start, now)
-    } else this.#start = counter.startOf(now, this.#windowMs, this.#byClock)
+    } else this.#start = this.#startOf(now)
     return this.#wait(need)
   }
 
@@ -49,7 +53,12 @@ export class CounterTable extends Table {
     const at = instant(start, now, this.#windowMs)
     const isOver = at >= start + this.#windowMs
     if (!isOver) this.#read(start)
-    if (isOver || start > at) this.#start = counter.startOf(at, this.#windowMs, this.#byClock)
+    if (isOver || start > at) this.#start = this.#startOf(at)
+  }
+
+  #startOf(at: number): number {
+    if (this.#bounds) return counter.startIn(at, this.#windowMs, this.#bounds)
+    return counter.startOf(at, this.#windowMs, this.#byClock)
   }
 
   charge(cost: number): void {

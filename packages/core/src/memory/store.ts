@@ -119,6 +119,7 @@ export function hasDecided(): boolean {
 }
 
 class MemoryStore implements Store {
+  readonly clock: (() => number) | undefined
   readonly lists: StoreLists | undefined
   readonly blocks: StoreBlocks
   readonly noteRefusal: Store['noteRefusal']
@@ -142,7 +143,8 @@ class MemoryStore implements Store {
   constructor(options: MemoryStoreOptions) {
     knownOptions('memoryStore', options, OPTIONS, OF_REDIS)
     this.lists = storeLists('memoryStore', options)
-    this.#clock = givenClock('memoryStore', options.clock) ?? monotonicClock()
+    this.clock = givenClock('memoryStore', options.clock)
+    this.#clock = this.clock ?? monotonicClock()
     this.#refusals = refusalLog('memoryStore', options.offenders, this.#refusalSlices)
     this.noteRefusal = this.#refusals?.note
     this.#bounds = boundsOf(options)

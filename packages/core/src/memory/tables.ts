@@ -1,3 +1,4 @@
+import { isCalendar } from '../store/cell-kinds.js'
 import type { Cell, KernelName } from '../store/store.js'
 import { invalidPolicy } from '../util/errors.js'
 import { BucketTable } from './bucket-table.js'
@@ -34,7 +35,7 @@ export class Tables {
   readonly #refused: Usage
   readonly #bounds: Bounds
   readonly #byId = new KeyedValues<Table>()
-  /** The tables that share states, for cells that are carried, by the id of the table that stores them. */
+  /** The tables that share states, for cells that are carried or windows of the calendar, by the id of the table that stores them. */
   #alike = new WeakMap<Cell, Map<string, Table>>()
   /** The fullest known tables: of states that have not been refused, and of those that have. */
   readonly #fullest: Record<StateKind, Table | undefined> = { counted: undefined, refused: undefined }
@@ -58,14 +59,14 @@ export class Tables {
 
   find(id: string, cell: Cell): Table {
     const table = this.#byId.get(id)
-    if (table) return cell.isCarried ? this.#like(table, cell) : table
+    if (table) return cell.isCarried || isCalendar(cell) ? this.#like(table, cell) : table
     const made = makeTable(cell, this.#termsOf(id, cell))
     this.#all.add(0, TABLE_BYTES + textBytes(id))
     this.#byId.set(id, made)
     return made
   }
 
-  /** A table that shares the states of another, for a plan with other amounts. */
+  /** A table that shares the states of another, for a plan with other amounts or other bounds. */
   #like(table: Table, cell: Cell): Table {
     let ofCell = this.#alike.get(cell)
     if (!ofCell) {

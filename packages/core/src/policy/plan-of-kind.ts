@@ -37,6 +37,7 @@ function makePart(whole: ReadablePlan, identities: readonly number[]): ReadableP
     resolved: ofLimits(whole.resolved),
     cellOf: ofLimits(whole.cellOf).map((c) => chosen.indexOf(c)),
     reserves: whole.reserves && ofCells(whole.reserves),
+    calendars: whole.calendars && ofCells(whole.calendars),
     definitions: ofLimits(whole.definitions),
     ban: ban && identities.includes(ban.identity) ? { ...ban, identity: identities.indexOf(ban.identity) } : undefined,
   })

@@ -1,5 +1,6 @@
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import type { Plan, QuotaUnit, ResolvedLimit } from '../store/store.js'
+import type { Calendar } from './calendar/periods.js'
 import type { KeyFunction, Limit } from './limits/limit.js'
 import type { ReserveStep } from './limits/reserve.js'
 
@@ -25,6 +26,11 @@ export interface ReadablePlan extends Plan {
   readonly caps: readonly number[] | undefined
   /** The units that each cell reserves for higher priorities. Undefined where none reserves any. */
   readonly reserves: readonly (readonly ReserveStep[])[] | undefined
+  /**
+   * The calendar of each cell that is a window of one. Undefined where none is. The bounds of its windows are in the plan that
+   * `planNow` returns.
+   */
+  readonly calendars: readonly (Calendar | undefined)[] | undefined
   /** The limits as they were made, in the same order. */
   readonly definitions: readonly Limit[]
 }
@@ -42,15 +48,16 @@ type Derived =
   | 'takesOnes'
   | 'caps'
 
-/** `reserves` may be given for every cell, also where none reserves units. */
+/** `reserves` and `calendars` may be given for every cell, also where none has any. */
 export function readablePlan(own: Omit<ReadablePlan, Derived>): ReadablePlan {
-  const { cells, starts, resolved, sharesTurns, reserves } = own
+  const { cells, starts, resolved, sharesTurns, reserves, calendars } = own
   const caps = cells.map((_, c) => capOf(own, c))
   const units = cells.map(({ limits }) => (limits[0] as ResolvedLimit).unit)
   const inResult = cells.flatMap(({ limits }) => limits)
   const [first] = resolved
   const hasPermits = cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits)
   const takesOnes = units.every((unit) => unit === 'requests' || unit === 'concurrent-requests')
+  const onCalendar = calendars?.some((calendar) => calendar !== undefined) ? calendars : undefined
   const reserving = reserves?.some((steps) => steps.length > 0) ? reserves : undefined
   return Object.freeze({
     ...own,
@@ -58,12 +65,13 @@ export function readablePlan(own: Omit<ReadablePlan, Derived>): ReadablePlan {
     reports: resolved.length,
     positions: resolved.map((limit) => inResult.indexOf(limit)),
     isSimple: resolved.length === 1 && !first?.queue && first?.spreadMs === undefined && !sharesTurns,
-    isPlain: takesOnes && !hasPermits && !reserving && !own.ban,
+    isPlain: takesOnes && !hasPermits && !reserving && !onCalendar && !own.ban,
     hasPermits,
     ones: cells.map(() => 1),
     units,
     caps: caps.every((cap) => cap === Number.POSITIVE_INFINITY) ? undefined : caps,
     takesOnes,
+    calendars: onCalendar,
     reserves: reserving,
   })
 }

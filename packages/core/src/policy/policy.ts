@@ -196,9 +196,12 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       neverBeside(where, 'ban', 'lease', options.ban)
     }
 
-    const values = this.limits.map(({ limit, window }) => [limit, window])
-    const fixed = values.flat().every((value) => typeof value === 'number')
-    this.#static = fixed ? this.#makePlan(values as [number, number][]) : undefined
+    const values = this.limits.map(({ limit, window, calendar }) => [limit, window, calendar?.startsOn])
+    const fixed = values.every(
+      ([limit, window, startsOn]) =>
+        typeof limit === 'number' && typeof window === 'number' && typeof startsOn !== 'function',
+    )
+    this.#static = fixed ? this.#makePlan(values as [number, number, unknown][]) : undefined
     this.isPlain = fixed && this.keys.length === 1 && this.priority === undefined
   }
 
@@ -212,9 +215,10 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     if (this.#static) return this.#static
     const values: unknown[] = []
     try {
-      for (const { limit, window } of this.limits) {
-        values.push(typeof limit === 'function' ? limit(subject, context) : limit)
-        values.push(typeof window === 'function' ? window(subject, context) : window)
+      for (const { limit, window, calendar } of this.limits) {
+        for (const value of [limit, window, calendar?.startsOn]) {
+          values.push(typeof value === 'function' ? value(subject, context) : value)
+        }
       }
     } catch (error) {
       ignorePromises(values)
@@ -223,12 +227,13 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     return whenAllKnown(values, (known) => this.#planFor(known))
   }
 
-  /** `given`: limit and window of each limit in turn. */
+  /** `given`: limit, window and first day of each limit in turn. */
   #planFor(given: readonly unknown[]): ReadablePlan {
-    const values = this.limits.map(({ window }, i): [number, number] => {
+    const values = this.limits.map(({ window }, i): [number, number, unknown] => {
       // A value that is no function was checked when the limit was made, and is in ms.
       const windowMs = typeof window === 'function' ? spanMs : durationMs
-      return [wholeNumber(this.where, 'limit', given[2 * i], 0), windowMs(this.where, 'window', given[2 * i + 1])]
+      const [limit, length, startsOn] = given.slice(3 * i)
+      return [wholeNumber(this.where, 'limit', limit, 0), windowMs(this.where, 'window', length), startsOn]
     })
     const id = values.join()
     let plan = this.#plans.get(id)
@@ -373,9 +378,9 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     return scope === this.name || scope === EVERY_POLICY ? undefined : scope
   }
 
-  #makePlan(values: readonly (readonly [number, number])[]): ReadablePlan {
+  #makePlan(values: readonly (readonly [limit: number, windowMs: number, startsOn: unknown])[]): ReadablePlan {
     const resolutions = this.limits.map((limit, i) => {
-      const resolution = limit.resolve(this.where, ...(values[i] as [number, number]))
+      const resolution = limit.resolve(this.where, ...(values[i] as [number, number, unknown]))
       if (this.#relaxed) return countedInFull(this.where, resolution, this.#relaxed)
       if (limit.carry !== undefined) return carriedForm(resolution, limit)
       if (this.consume === CHARGE) return countingRefusals(this.where, resolution)
@@ -400,6 +405,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       resolved,
       cellOf,
       reserves,
+      calendars: cells.map((_, c) => (resolutions[cellOf.indexOf(c)] as Resolution).calendar),
       definitions: this.limits,
       ban: this.#banTerms(),
       banningPolicy: this.#banningPolicy(),
@@ -457,8 +463,9 @@ function namesFor(policy: string, limits: readonly Limit[], resolutions: readonl
   const taken = new Set(limits.flatMap(({ name }) => (name === undefined ? [] : [name.toLowerCase()])))
   return limits.map(({ name }, i) => {
     if (name !== undefined) return name
-    const report = (resolutions[i] as Resolution).report
-    const kind = hasPermits(report.algorithm) ? report.algorithm : durationText(report.windowMs)
+    const { report, calendar } = resolutions[i] as Resolution
+    const window = calendar?.window ?? durationText(report.windowMs)
+    const kind = hasPermits(report.algorithm) ? report.algorithm : window
     const base = limits.length === 1 ? policy : `${policy}-${kind}`
     let free = base
     for (let n = 2; taken.has(free.toLowerCase()); n++) free = `${base}-${n}`

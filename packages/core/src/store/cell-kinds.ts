@@ -31,6 +31,20 @@ const KIND_OF: { readonly [Kind in KernelName as Algorithms[Kind]]: Kind } = {
   concurrency: 'concurrency',
 }
 
+/** Windows that follow the calendar of a time zone. */
+export type CalendarWindow = 'day' | 'week' | 'month' | 'year'
+
+/** Their largest lengths in ms, apart from changes of clocks. */
+export const CALENDAR_MS: Readonly<Record<CalendarWindow, number>> = {
+  day: 86_400_000,
+  week: 7 * 86_400_000,
+  month: 31 * 86_400_000,
+  year: 366 * 86_400_000,
+}
+
+/** The most that changes of clocks make a window longer, even where a zone moves over the date line. */
+const CALENDAR_SLACK_MS = 86_400_000
+
 /**
  * Rules for limits of this kind with a lease, where units are spent after they are counted (see
  * `policy/limits/lease.ts`).
@@ -183,20 +197,22 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     },
   },
 
-  // Parameters: limit, windowMs, whether refusals count (1 or 0), whether windows start at clock multiples (1 or 0).
+  // Parameters: limit, windowMs, whether refusals count (1 or 0), how windows start (see kernels/counter.ts), and for windows of
+  // the calendar the bounds of the periods around now, which the id leaves out.
   counter: {
     isUnits: first,
     hasPermits: false,
     ids: {
       fixed: { numbers: 2, params: ([limit = 0, windowMs = 0]) => [limit, windowMs, 0, 1], limits: oneLimit },
       opened: { numbers: 2, params: ([limit = 0, windowMs = 0]) => [limit, windowMs, 0, 0], limits: oneLimit },
+      ...calendarIds(),
     },
     canBeJoint: true,
     readReport: counter.readReport,
     countRefusals: countAllOfWindow,
     countInFull: countAllOfWindow,
     // Clock-aligned windows begin by this process's clock, too.
-    chargedAt: (params, use) => (params[3] === 1 ? use.at : windowBefore(params, use)),
+    chargedAt: (params, use) => (params[3] === 0 ? windowBefore(params, use) : use.at),
     lease: {
       ...NO_RULES,
       windowLength: ([, windowMs]) => windowMs as number,
@@ -285,6 +301,25 @@ export function soleAlgorithmOf(kind: KernelName): Algorithm | undefined {
 /** Whether limits of an algorithm hand out permits. Time alone never restores those. */
 export function hasPermits(algorithm: unknown): boolean {
   return KINDS_BY_ALGORITHM.get(algorithm as string)?.hasPermits === true
+}
+
+/** Whether a cell is a window of the calendar: plans of equal ids may then have other bounds among its parameters. */
+export function isCalendar({ kernel, params }: { readonly kernel: KernelName; readonly params: readonly number[] }) {
+  return kernel === 'counter' && params[3] === counter.BY_CALENDAR
+}
+
+/** Without bounds: they are for a plan at an instant. */
+export function calendarParams(limit: number, window: CalendarWindow): readonly number[] {
+  return [limit, CALENDAR_MS[window] + CALENDAR_SLACK_MS, 0, counter.BY_CALENDAR]
+}
+
+function calendarIds(): Record<CalendarWindow, IdForm> {
+  const formOf = (window: CalendarWindow): IdForm => ({
+    numbers: 1,
+    params: ([limit = 0]) => calendarParams(limit, window),
+    limits: ([limit = 0]) => [[limit, CALENDAR_MS[window], limit]],
+  })
+  return { day: formOf('day'), week: formOf('week'), month: formOf('month'), year: formOf('year') }
 }
 
 /** The refill interval of a bucket in ms; infinite if it drains greedily. */

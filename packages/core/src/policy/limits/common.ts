@@ -5,7 +5,7 @@ import { refuseFactory } from '../../util/factories.js'
 import { headerName, knownOptions, oneOf, optionalFunction, wholeNumber } from '../../util/validate.js'
 import { checkUnit, idOfUnit } from '../units.js'
 import { leased, leaseOf } from './lease.js'
-import type { CommonOptions, LeasableOptions, Limit, OrFunction, Resolution, UnitOptions } from './limit.js'
+import type { CommonOptions, LeasableOptions, Limit, LimitCalendar, OrFunction, UnitOptions } from './limit.js'
 import { checkReserve, reserveSteps } from './reserve.js'
 
 export interface RateOptions<Subject> extends CommonOptions<Subject> {
@@ -28,8 +28,9 @@ export function makeLimit<Subject>(
   algorithm: Algorithm,
   options: RateOptions<Subject>,
   extraOptions: readonly string[],
-  resolveUnleased: (where: string, limit: number, windowMs: number) => Resolution,
+  resolveUnleased: Limit['resolve'],
   names: RateNames = USUAL_NAMES,
+  calendar?: LimitCalendar,
 ): Limit<Subject> {
   knownOptions(algorithm, options, ['name', 'limit', 'window', 'key', 'respond', 'reserve', ...extraOptions])
   const { limit, window } = checkCommon(algorithm, options, names)
@@ -40,8 +41,8 @@ export function makeLimit<Subject>(
   const ofUnit = idOfUnit(unit)
   const { estimate } = options as UnitOptions
   if (estimate !== undefined) oneOf(algorithm, 'estimate', estimate, ['cap'])
-  const resolve: typeof resolveUnleased = (where, limit, windowMs) => {
-    const plain = resolveUnleased(where, limit, windowMs)
+  const resolve: typeof resolveUnleased = (where, limit, windowMs, startsOn) => {
+    const plain = resolveUnleased(where, limit, windowMs, startsOn)
     const resolution = ofUnit ? { ...plain, id: plain.id + ofUnit, carriedId: plain.carriedId + ofUnit } : plain
     return lease ? leased(where, resolution, lease) : resolution
   }
@@ -69,6 +70,7 @@ export function makeLimit<Subject>(
     ...(options.reserve !== undefined && { reserve: options.reserve }),
     ...(leaseOptions !== undefined && { lease: leaseOptions }),
     ...(estimate !== undefined && { estimate }),
+    ...(calendar && { calendar: Object.freeze(calendar) }),
   })
 }
 

@@ -1,25 +1,54 @@
-import { neverBeside } from '../../util/errors.js'
+import { CALENDAR_MS, type CalendarWindow, calendarParams } from '../../store/cell-kinds.js'
+import type { Duration } from '../../util/duration.js'
+import { neverBeside, neverWithout } from '../../util/errors.js'
 import { oneOf } from '../../util/validate.js'
+import { firstDay, isCalendarWindow, limitCalendar } from '../calendar/options.js'
 import { makeLimit, type RateOptions } from './common.js'
-import type { LeasableOptions, Limit, UnitOptions } from './limit.js'
+import type { CommonOptions, LeasableOptions, Limit, OrFunction, UnitOptions, Weekday } from './limit.js'
 import { type SpreadOptions, spreadOver } from './spread.js'
 
-export interface FixedWindowOptions<Subject> extends RateOptions<Subject>, UnitOptions, LeasableOptions, SpreadOptions {
+export interface FixedWindowOptions<Subject>
+  extends Omit<RateOptions<Subject>, 'window'>,
+    UnitOptions,
+    LeasableOptions,
+    SpreadOptions,
+    CalendarOptions<Subject> {
+  /**
+   * Whole milliseconds or a duration such as `'1m'`; or `'day'`, `'week'`, `'month'` or `'year'` for windows that follow the
+   * calendar of `timeZone`.
+   */
+  readonly window: OrFunction<Duration, Subject> | CalendarWindow
   /**
    * Where windows start: at multiples of the window on the store's clock (UTC), or at a key's first
-   * request, so that keys do not all reset at once. @default 'clock'
+   * request, so that keys do not all reset at once. Not beside windows of the calendar. @default 'clock'
    */
   readonly anchor?: 'clock' | 'first-request'
+}
+
+/** For windows of the calendar. */
+export interface CalendarOptions<Subject> {
+  /** The IANA name of the time zone, such as `'Europe/Berlin'`. Its rules are those of this Node's data. @default 'UTC' */
+  readonly timeZone?: string
+  /**
+   * The first day of a window: of a week, such as `'sunday'`; of a month, a billing day from 1 to 31, which is the last day of
+   * months that are shorter. May be a function of the request. A window that runs keeps its end, whatever the day becomes.
+   * @default 'monday', or 1
+   */
+  readonly startsOn?: OrFunction<Weekday | number, Subject>
 }
 
 /**
  * One counter per window. The cheapest, and the loosest: up to twice `limit` can pass within less
  * than a window, half at the end of one and half at the start of the next.
  *
+ * @example fixedWindow({ limit: 10_000, window: 'month', timeZone: 'Europe/Berlin', startsOn: 15 })
  * @throws SluiceError `INVALID_POLICY`
  */
 export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limit<Subject> {
-  const { anchor = 'clock', spread, ...rate } = options ?? {}
+  if (isCalendarWindow(options?.window)) return calendarWindow(options, options.window)
+  const { anchor = 'clock', spread, timeZone, startsOn, ...rate } = options ?? {}
+  if (timeZone !== undefined) neverWithout('fixedWindow', 'timeZone', OF_CALENDAR, timeZone)
+  if (startsOn !== undefined) neverWithout('fixedWindow', 'startsOn', OF_CALENDAR, startsOn)
   const byClock = oneOf('fixedWindow', 'anchor', anchor, ['clock', 'first-request']) === 'clock'
   if (spread !== undefined && !byClock) {
     // Each key then has its own windows, spread like the first requests.
@@ -37,7 +66,40 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
   return makeLimit(
     'fixedWindow',
     rate as RateOptions<Subject>,
-    ['anchor', 'spread', 'unit', 'estimate', 'lease'],
+    ['anchor', 'spread', 'timeZone', 'startsOn', 'unit', 'estimate', 'lease'],
     resolve,
+  )
+}
+
+const OF_CALENDAR = 'a window of the calendar, such as "month"'
+
+/** At most `limit` units in any month of the calendar: unlike `perDay`, a window, and no log. */
+export const perMonth = <Subject>(
+  limit: number,
+  options: CommonOptions<Subject> & UnitOptions & LeasableOptions & SpreadOptions & CalendarOptions<Subject> = {},
+): Limit<Subject> => fixedWindow({ ...options, limit, window: 'month' })
+
+/** Its id has neither time zone nor day, and no bounds: where any of them changes, the window that runs keeps its end. */
+function calendarWindow<Subject>(
+  { anchor, spread, timeZone, startsOn, ...rate }: FixedWindowOptions<Subject>,
+  window: CalendarWindow,
+): Limit<Subject> {
+  if (anchor !== undefined) neverBeside('fixedWindow', 'anchor', `window "${window}"`, anchor)
+  const calendar = limitCalendar('fixedWindow', window, timeZone, startsOn)
+  const resolve = spreadOver('fixedWindow', spread, (where, limit, windowMs, given) => ({
+    kernel: 'counter',
+    id: `${window}.${limit}`,
+    carriedId: `${window}~`,
+    params: calendarParams(limit, window),
+    report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false },
+    calendar: { window, timeZone: calendar.timeZone, startsOn: firstDay(where, window, given) },
+  }))
+  return makeLimit(
+    'fixedWindow',
+    { ...rate, window: CALENDAR_MS[window] } as RateOptions<Subject>,
+    ['anchor', 'spread', 'timeZone', 'startsOn', 'unit', 'estimate', 'lease'],
+    resolve,
+    undefined,
+    calendar,
   )
 }

@@ -1,8 +1,9 @@
 import type { HttpContext } from '../../request/context.js'
-import type { Algorithm, KernelName } from '../../store/cell-kinds.js'
+import type { Algorithm, CalendarWindow, KernelName } from '../../store/cell-kinds.js'
 import type { KeyValue } from '../../store/identity.js'
 import type { LeaseTerms, QuotaUnit, ResolvedLimit } from '../../store/store.js'
 import type { Duration } from '../../util/duration.js'
+import type { Calendar } from '../calendar/periods.js'
 import type { Reserve } from './reserve.js'
 
 /** A value, or a function of the request that returns it, or a promise of it. */
@@ -92,7 +93,19 @@ export interface Resolution {
   readonly params: readonly number[]
   readonly report: Omit<ResolvedLimit, 'name' | 'unit'>
   readonly lease?: LeaseTerms
+  /** Present for windows of the calendar, whose `params` lack the bounds. */
+  readonly calendar?: Calendar
 }
+
+/** The calendar of a limit, as it was given. */
+export interface LimitCalendar {
+  readonly window: CalendarWindow
+  readonly timeZone: string
+  // biome-ignore lint/suspicious/noExplicitAny: as for limits
+  readonly startsOn: OrFunction<Weekday | number, any> | undefined
+}
+
+export type Weekday = 'monday' | 'tuesday' | 'wednesday' | 'thursday' | 'friday' | 'saturday' | 'sunday'
 
 /** Units, or a function of the request. The same function for limits of one unit of one policy. */
 // biome-ignore lint/suspicious/noExplicitAny: as for limits
@@ -106,6 +119,8 @@ export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOp
   readonly limit: OrFunction<number, Subject>
   /** Milliseconds, or a function of the request. */
   readonly window: OrFunction<Duration, Subject>
+  /** Present for windows of the calendar: `window` is their largest length then, apart from changes of clocks. */
+  readonly calendar?: LimitCalendar
   /** Whether a cost above its capacity is charged as its capacity. */
   readonly estimate?: 'cap'
   /**
@@ -126,7 +141,7 @@ export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOp
   /**
    * The kernel and its numbers for one concrete limit and window.
    *
-   * @throws SluiceError `INVALID_POLICY` where the numbers could round, naming `where`.
+   * @throws SluiceError `INVALID_POLICY` where the numbers could round, naming `where`, or where `startsOn` is no day
    */
-  readonly resolve: (where: string, limit: number, windowMs: number) => Resolution
+  readonly resolve: (where: string, limit: number, windowMs: number, startsOn?: unknown) => Resolution
 }

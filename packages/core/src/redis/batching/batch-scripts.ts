@@ -1,3 +1,4 @@
+import { isCalendar } from '../../store/cell-kinds.js'
 import { type Cell, CONSUME, type Plan } from '../../store/store.js'
 import { type Encoded, encode, encodeOne, type Sending } from '../scripts/encode.js'
 import { BANS, decideScriptFor, oneScriptFor, partsOfOp, TURNS } from '../scripts/script.js'
@@ -123,6 +124,8 @@ export class BatchScripts {
     const isPlain = op === CONSUME && !needs && plan.cells.length === 1 && plan.identities === 1 && costs[0] !== 0
     if (node !== undefined || !isPlain || (looks && waiters.areKnownFor(request))) return undefined
     const [cell] = plan.cells as [Cell]
+    // Its parameters change with each period, and each would need a script.
+    if (isCalendar(cell)) return undefined
     const onesByPlan = looks ? this.#lookingOnesByPlan : this.#onesByPlan
     let script = onesByPlan.get(plan)
     if (script === undefined) {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { isCalendar } from '../../store/cell-kinds.js'
 import { type Cell, DEBIT, type KernelName, type Op, type Plan, REFUND } from '../../store/store.js'
 import {
   type CutScript,
@@ -40,6 +41,9 @@ export const TURNS = 1 << (KINDS.length + 5)
 /** Set if a request charges whatever room there is. */
 const DEBITS = 1 << (KINDS.length + 6)
 
+/** Set if a cell is a window of the calendar. */
+const CALENDAR = 1 << (KINDS.length + 7)
+
 const bitsOf = (sections: readonly Section[]) =>
   sections.reduce((bits, section) => bits | (SECTIONS[section] ?? bitOf(section as KernelName)), 0)
 
@@ -49,6 +53,7 @@ const SECTIONS: Partial<Record<Section, number>> = {
   joint: JOINT,
   turns: TURNS,
   debit: DEBITS,
+  calendar: CALENDAR,
 }
 
 function isShared({ limits }: Cell): boolean {
@@ -65,6 +70,7 @@ export function partsFor({ cells }: Plan): number {
     parts |= bitOf(cell.kernel)
     if (isShared(cell)) parts |= SHARED
     if (cell.joint !== undefined) parts |= JOINT
+    if (isCalendar(cell)) parts |= CALENDAR
   }
   return parts
 }
@@ -91,7 +97,7 @@ const variants = new Map<number, LuaScript>()
 export function decideScriptFor(parts: number): LuaScript {
   let script = variants.get(parts)
   if (!script) {
-    const cut = uniform.get(parts & ~(BANS | TURNS)) ?? DECIDE
+    const cut = uniform.get(parts & ~(BANS | TURNS | CALENDAR)) ?? DECIDE
     const source = sourceOf(cut, parts)
     script = { name: cut.name, source, sha1: sha1Of(source) }
     variants.set(parts, script)

@@ -61,7 +61,7 @@ export interface KindScript extends CutScript {
   readonly isJoint: boolean
 }
 
-export type Section = 'bans' | 'bucket' | 'concurrency' | 'counter' | 'debit' | 'joint' | 'log' | 'segments' | 'several' | 'turns'
+export type Section = 'bans' | 'bucket' | 'calendar' | 'concurrency' | 'counter' | 'debit' | 'joint' | 'log' | 'segments' | 'several' | 'turns'
 
 const piece1: Piece = { sections: ['bucket', 'joint'], source: `end` }
 const piece2: Piece = { sections: ['bucket', 'joint'], source: `if joint > 0 then
@@ -116,8 +116,9 @@ call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', end
 end
 end` }
 const piece4: Piece = { sections: ['segments', 'joint'], source: `end` }
-const piece5: Piece = { sections: ['counter', 'joint'], source: `end` }
-const piece6: Piece = { sections: ['counter', 'joint'], source: `if joint > 0 then
+const piece5: Piece = { sections: ['counter'], source: `end` }
+const piece6: Piece = { sections: ['counter', 'joint'], source: `end` }
+const piece7: Piece = { sections: ['counter', 'joint'], source: `if joint > 0 then
 local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
 put[mine], putRefunds[mine] = state, ''
 puts, putLife = puts + 1, putLife > life and putLife or life
@@ -125,7 +126,7 @@ if '' ~= '' then
 tells = true
 end
 else` }
-const piece7: Piece = { sections: ['counter'], source: `if count == 0 then
+const piece8: Piece = { sections: ['counter'], source: `if count == 0 then
 call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
@@ -138,8 +139,8 @@ call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end` }
-const piece8: Piece = { sections: ['bans'], source: `local bans_begun` }
-const piece9: Piece = { sections: ['turns'], source: `local turns_turnsNow = now
+const piece9: Piece = { sections: ['bans'], source: `local bans_begun` }
+const piece10: Piece = { sections: ['turns'], source: `local turns_turnsNow = now
 if clock ~= '' then
 local turns_time = call('TIME')
 turns_turnsNow = turns_time[1] * 1000 + floor(turns_time[2] / 1000)
@@ -153,7 +154,7 @@ turns_anyRecord = true
 end
 end
 end` }
-const piece10: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
+const piece11: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
 if tryCall('GET', KEYS[1]) then
@@ -170,19 +171,19 @@ end
 for _ = 1, ARGV[3] + 0 do
 local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
 a = a + 2` }
-const piece11: Piece = { sections: ['turns'], source: `local turns_records = ARGV[a - 1] + 0` }
-const piece12: Piece = { sections: ['bans'], source: `local bans_terms = ARGV[a] + 0
+const piece12: Piece = { sections: ['turns'], source: `local turns_records = ARGV[a - 1] + 0` }
+const piece13: Piece = { sections: ['bans'], source: `local bans_terms = ARGV[a] + 0
 local bans_ban = a + 1
 a = bans_ban + bans_terms` }
-const piece13: Piece = { sections: [], source: `local runs = ARGV[a] + 0
+const piece14: Piece = { sections: [], source: `local runs = ARGV[a] + 0
 a = a + 1
 for __2 = 1, runs do
 local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0` }
-const piece14: Piece = { sections: ['bans'], source: `local bans_isStriking = op >= 32
+const piece15: Piece = { sections: ['bans'], source: `local bans_isStriking = op >= 32
 if bans_isStriking then
 op = op - 32
 end` }
-const piece15: Piece = { sections: [], source: `local equals = 1
+const piece16: Piece = { sections: [], source: `local equals = 1
 if op >= 16 then
 op, equals, decisions = op - 16, decisions, 1
 end
@@ -198,18 +199,18 @@ needs[c] = ARGV[a - 1 + c] + 0
 end
 a = a + cells
 end` }
-const piece16: Piece = { sections: ['turns'], source: `local turns_asked = op` }
-const piece17: Piece = { sections: [], source: `for __3 = 1, decisions do
+const piece17: Piece = { sections: ['turns'], source: `local turns_asked = op` }
+const piece18: Piece = { sections: [], source: `for __3 = 1, decisions do
 local permitId
 if takesPermits then
 permitId = ARGV[a]
 a = a + 1
 end` }
-const piece18: Piece = { sections: ['bans'], source: `local bans_jitter = a
+const piece19: Piece = { sections: ['bans'], source: `local bans_jitter = a
 if bans_isStriking then
 a = a + 1
 end` }
-const piece19: Piece = { sections: ['turns'], source: `op = turns_asked
+const piece20: Piece = { sections: ['turns'], source: `op = turns_asked
 local turns_behindMs, turns_anyWaits, turns_isAdmitted = 0, false, false
 local turns_queue, turns_queueOthers, turns_queueLatest, turns_tellsAt = 0, '', 0, 0
 local turns_process, turns_ttlMs = '', 0
@@ -267,7 +268,7 @@ if turns_behindMs > 0 then
 op = 1
 end
 end` }
-const piece20: Piece = { sections: [], source: `local ends, reason = 0, ''
+const piece21: Piece = { sections: [], source: `local ends, reason = 0, ''
 elsewhere = false
 if anyBlocked and op <= 2 then
 for b = block, block + identities - 1 do
@@ -286,13 +287,13 @@ end
 end
 end
 end` }
-const piece21: Piece = { sections: ['bans'], source: `if bans_begun and bans_terms > 0 and op <= 2 then
+const piece22: Piece = { sections: ['bans'], source: `if bans_begun and bans_terms > 0 and op <= 2 then
 local bans_base = string.sub(KEYS[cell + (ARGV[bans_ban] + 0)], 1, -1 - (ARGV[bans_ban + 1] + 0)) .. ARGV[bans_ban + 2]
 if bans_begun[bans_base] and bans_begun[bans_base][1] > ends then
 ends, reason = bans_begun[bans_base][1], bans_begun[bans_base][2]
 end
 end` }
-const piece22: Piece = { sections: ['joint'], source: `if joint > 0 and head[c + 1] ~= joint then
+const piece23: Piece = { sections: ['joint'], source: `if joint > 0 and head[c + 1] ~= joint then
 local stored = storedOf[joint]
 if puts > 0 and (stored or putLife > 0) then
 if puts < cellsOf[joint] then
@@ -334,12 +335,12 @@ call('SET', key, packBytes('>I6', ends_2) .. value, 'PX', ends_2 - now + slack)
 end
 end
 end` }
-const piece23: Piece = { sections: [], source: `end` }
-const piece24: Piece = { sections: ['turns'], source: `turns_isAdmitted = allowed and turns_behindMs == 0
+const piece24: Piece = { sections: [], source: `end` }
+const piece25: Piece = { sections: ['turns'], source: `turns_isAdmitted = allowed and turns_behindMs == 0
 if turns_behindMs > 0 then
 possible = false
 end` }
-const piece25: Piece = { sections: [], source: `if elsewhere then
+const piece26: Piece = { sections: [], source: `if elsewhere then
 local piece = packBytes('B', 3)
 if pieces == 0 then
 reply = reply .. piece
@@ -349,7 +350,7 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 else` }
-const piece26: Piece = { sections: ['bans'], source: `local bans_banEnds, bans_banReason = 0, ''
+const piece27: Piece = { sections: ['bans'], source: `local bans_banEnds, bans_banReason = 0, ''
 if bans_isStriking and not allowed and possible then
 local bans_base = string.sub(KEYS[cell + (ARGV[bans_ban] + 0)], 1, -1 - (ARGV[bans_ban + 1] + 0)) .. ARGV[bans_ban + 2]
 local bans_marker, bans_jitter_2, bans_p, bans_to = ARGV[bans_ban + 3], ARGV[bans_jitter] + 0, bans_ban + 4, bans_ban + bans_terms - 1
@@ -471,9 +472,9 @@ bans_begun = bans_begun or {}
 bans_begun[bans_base] = { bans_banEnds, bans_banReason }
 end
 end` }
-const piece27: Piece = { sections: ['bans'], source: `if bans_banEnds == 0 then` }
-const piece28: Piece = { sections: ['bans'], source: `end` }
-const piece29: Piece = { sections: ['bans'], source: `if bans_banEnds > 0 then
+const piece28: Piece = { sections: ['bans'], source: `if bans_banEnds == 0 then` }
+const piece29: Piece = { sections: ['bans'], source: `end` }
+const piece30: Piece = { sections: ['bans'], source: `if bans_banEnds > 0 then
 local bans_piece = packBytes('>BI7I2', 16, bans_banEnds - now, #bans_banReason) .. bans_banReason
 if pieces == 0 then
 reply = reply .. bans_piece
@@ -483,9 +484,9 @@ more[pieces] = bans_piece
 end
 pieces = pieces + 1
 end` }
-const piece30: Piece = { sections: [], source: `end
+const piece31: Piece = { sections: [], source: `end
 end` }
-const piece31: Piece = { sections: ['turns'], source: `if turns_asked <= 2 then
+const piece32: Piece = { sections: ['turns'], source: `if turns_asked <= 2 then
 if turns_queue > 0 and turns_asked ~= 1 then
 if turns_isAdmitted then
 turns_tellsAt = turns_tellsAt + 1 + 2 * (ARGV[turns_tellsAt] + 0)
@@ -532,7 +533,7 @@ end
 pieces = pieces + 1
 turns_record = turns_record + turns_records
 end` }
-const piece32: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
+const piece33: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
 if tryCall('GET', KEYS[1]) then
@@ -549,7 +550,7 @@ end
 for _ = 1, ARGV[3] + 0 do
 local identities = ARGV[a] + 0
 a = a + 2` }
-const piece33: Piece = { sections: [], source: `local equals = 1
+const piece34: Piece = { sections: [], source: `local equals = 1
 if op >= 16 then
 op, equals, decisions = op - 16, decisions, 1
 end
@@ -561,8 +562,8 @@ op = op - 8
 needs = ARGV[a + 0] + 0
 a = a + 1
 end` }
-const piece34: Piece = { sections: [], source: `for __3 = 1, decisions do` }
-const piece35: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+const piece35: Piece = { sections: [], source: `for __3 = 1, decisions do` }
+const piece36: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local said = outcome_2
 if refunds ~= '' then
 said = outcome_2 + 4
@@ -587,7 +588,7 @@ end
 pieces = pieces + 1
 end
 end` }
-const piece36: Piece = { sections: [], source: `block = block + identities
+const piece37: Piece = { sections: [], source: `block = block + identities
 cell = cell + 1
 end
 end
@@ -596,7 +597,7 @@ if more then
 return reply .. concat(more)
 end
 return reply` }
-const piece37: Piece = { sections: [], source: `block = block + identities
+const piece38: Piece = { sections: [], source: `block = block + identities
 cell = cell + keys - cells
 cell = cell + cells
 end
@@ -606,7 +607,7 @@ if more then
 return reply .. concat(more)
 end
 return reply` }
-const piece38: Piece = { sections: [], source: `costs = ARGV[a + 2] + 0
+const piece39: Piece = { sections: [], source: `costs = ARGV[a + 2] + 0
 needs = costs
 a = a + 3
 if op >= 8 then
@@ -614,7 +615,23 @@ op = op - 8
 needs = ARGV[a + 0] + 0
 a = a + 1
 end` }
-const piece39: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+const piece40: Piece = { sections: ['calendar'], source: `local firstBound, lastBound` }
+const piece41: Piece = { sections: ['calendar'], source: `if start ~= since and firstBound < lastBound then
+local base = ARGV[firstBound]
+if instant >= ARGV[lastBound] then
+base = ARGV[lastBound]
+end
+local start_2 = base + floor((instant - base) / windowMs) * windowMs
+if instant >= ARGV[firstBound] and instant < ARGV[lastBound] then
+for i = lastBound, firstBound, -1 do
+if ARGV[i] > instant then
+start_2 = ARGV[i] - windowMs
+end
+end
+end
+start = start_2
+end` }
+const piece42: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local piece = packBytes('>BI7I6', outcome_2, count, start)
 if pieces == 0 then
 reply = reply .. piece
@@ -624,16 +641,17 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` }
-const piece40: Piece = { sections: ['turns'], source: `local turns_waiting = call('EXISTS', unpack(KEYS, 3))
+const piece43: Piece = { sections: ['calendar'], source: `firstBound, lastBound = p + 4, last[c]` }
+const piece44: Piece = { sections: ['turns'], source: `local turns_waiting = call('EXISTS', unpack(KEYS, 3))
 if turns_waiting == #KEYS - 2 then
 return ' '
 end` }
-const piece41: Piece = { sections: ['turns'], source: `if #KEYS == 3 then
+const piece45: Piece = { sections: ['turns'], source: `if #KEYS == 3 then
 turns_waiting = 1
 end
 local turns_piece = packBytes('>I2B', 0, turns_waiting)
 reply = reply .. turns_piece` }
-const piece42: Piece = { sections: [], source: `return reply` }
+const piece46: Piece = { sections: [], source: `return reply` }
 
 export const DECIDE: CutScript = { name: 'decide', pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -2286,10 +2304,11 @@ pieces = pieces + 1
 end
 end
 end` },
-  { sections: ['counter'], source: `do
-local own, limit, windowMs, byClock
-local most
-local newCountOf, newStateOf, newLifeOf = {}, {}, {}
+  { sections: ['counter'], source: `do` },
+  { sections: ['counter'], source: `local own, limit, windowMs, byClock
+local most` },
+  { sections: ['counter', 'calendar'], source: `local firstBound, lastBound` },
+  { sections: ['counter'], source: `local newCountOf, newStateOf, newLifeOf = {}, {}, {}
 local count, start, since
 prepare[4] = function(c)
 newCountOf[c] = nil
@@ -2301,8 +2320,9 @@ limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
 most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
-end
 end` },
+  { sections: ['counter', 'calendar'], source: `firstBound, lastBound = p + 4, last[c]` },
+  piece5,
   { sections: ['counter', 'several'], source: `keep[4] = function(c)
 kept1[c], kept2[c], kept3[c] = count, start, since
 end
@@ -2335,7 +2355,7 @@ end
 elsewhere = true
 end
 end` },
-  piece5,
+  piece6,
   { sections: ['counter'], source: `if since then
 if since > now and since <= now + windowMs then
 instant = since
@@ -2355,8 +2375,23 @@ start = floor(instant / windowMs) * windowMs
 else
 start = instant
 end
+end` },
+  { sections: ['counter', 'calendar'], source: `if start ~= since and firstBound < lastBound then
+local base = ARGV[firstBound]
+if instant >= ARGV[lastBound] then
+base = ARGV[lastBound]
 end
-local endsIn = start + windowMs - now
+local start_2 = base + floor((instant - base) / windowMs) * windowMs
+if instant >= ARGV[firstBound] and instant < ARGV[lastBound] then
+for i = lastBound, firstBound, -1 do
+if ARGV[i] > instant then
+start_2 = ARGV[i] - windowMs
+end
+end
+end
+start = start_2
+end` },
+  { sections: ['counter'], source: `local endsIn = start + windowMs - now
 if cost > limit then
 return -1
 end
@@ -2370,19 +2405,19 @@ return limit - count
 end
 take[4] = function(key, cost)
 count = max(count, most < count + cost and most or count + cost)` },
-  piece6,
   piece7,
-  piece5,
+  piece8,
+  piece6,
   { sections: ['counter'], source: `end
 refund[4] = function(key, cost, receipt)
 if not since or start ~= receipt then
 return
 end
 count = 0 > count - cost and 0 or count - cost` },
-  piece6,
   piece7,
+  piece8,
+  piece6,
   piece5,
-  { sections: ['counter'], source: `end` },
   { sections: ['counter', 'debit'], source: `debit[4] = function(key, cost)
 local usual = most
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
@@ -2413,9 +2448,9 @@ end` },
 end` },
   { sections: ['counter'], source: `heal[4] = function(key)
 if since and since > now + windowMs then` },
-  piece6,
   piece7,
-  piece5,
+  piece8,
+  piece6,
   { sections: ['counter'], source: `end
 end
 report[4] = function(key, cost, outcome)
@@ -2586,10 +2621,10 @@ pieces = pieces + 1
 end
 end
 end` },
-  piece8,
   piece9,
   piece10,
   piece11,
+  piece12,
   { sections: [], source: `local takesPermits = false` },
   { sections: ['joint'], source: `local keys = 0` },
   { sections: [], source: `for c = 1, cells do
@@ -2628,7 +2663,6 @@ takesPermits = true
 end
 end` },
   { sections: ['joint'], source: `head[cells + 1] = 0` },
-  piece12,
   piece13,
   piece14,
   piece15,
@@ -2638,6 +2672,7 @@ end` },
   piece19,
   piece20,
   piece21,
+  piece22,
   { sections: [], source: `if op >= 3 then
 local chargedAt = 0
 if op == 3 then
@@ -2685,7 +2720,7 @@ renew[kind](key, costs[c], permitId)
 end
 end
 report[kind](key, 0, 1)` },
-  piece22,
+  piece23,
   { sections: [], source: `end
 end
 if ends > 0 then
@@ -2756,10 +2791,10 @@ end` },
   { sections: ['several'], source: `if cells > 1 then
 keep[kind](c)
 end` },
-  piece23,
   piece24,
   piece25,
   piece26,
+  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]` },
@@ -2783,17 +2818,17 @@ end
 elseif op == 0 then
 heal[kind](key)
 end` },
-  piece22,
+  piece23,
   { sections: [], source: `local outcome = allowed and 1 or 0` },
-  piece27,
+  piece28,
   { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 report[kind](key, needs[c], outcome_2)
 end` },
-  piece28,
-  piece23,
   piece29,
+  piece24,
   piece30,
   piece31,
+  piece32,
   { sections: [], source: `block = block + identities` },
   { sections: ['joint'], source: `cell = cell + keys - cells` },
   { sections: [], source: `cell = cell + cells
@@ -2835,10 +2870,10 @@ local newStateOf
 local newLifeOf
 local debt, instant, since, expires, refunds
 local pace, beyond` },
-  piece8,
   piece9,
-  piece32,
-  piece11,
+  piece10,
+  piece33,
+  piece12,
   { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
@@ -2848,16 +2883,16 @@ end
 newDebtOf = nil
 local p = first
 limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]` },
-  piece12,
   piece13,
   piece14,
-  piece33,
-  piece16,
+  piece15,
   piece34,
-  piece18,
+  piece17,
+  piece35,
   piece19,
   piece20,
   piece21,
+  piece22,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -2957,9 +2992,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
-  piece24,
   piece25,
   piece26,
+  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -3087,13 +3122,13 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece27,
-  piece35,
   piece28,
+  piece36,
   piece29,
   piece30,
   piece31,
-  piece36,
+  piece32,
+  piece37,
 ] },
 { name: 'decide-buckets', kind: 'bucket', isShared: false, isJoint: true, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -3127,10 +3162,10 @@ local own, limit, windowMs, capacity, stepMs
 local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
 local debt, instant, since, expires, refunds
 local pace, beyond` },
-  piece8,
   piece9,
   piece10,
   piece11,
+  piece12,
   { sections: [], source: `local keys = 0
 for c = 1, cells do
 a = a + 1
@@ -3164,16 +3199,16 @@ limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 
 end
 end
 head[cells + 1] = 0` },
-  piece12,
   piece13,
   piece14,
   piece15,
   piece16,
-  piece34,
-  piece18,
+  piece17,
+  piece35,
   piece19,
   piece20,
   piece21,
+  piece22,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -3345,9 +3380,9 @@ if cells > 1 then
 kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c] = debt, instant, since, expires, refunds, beyond
 end
 end` },
-  piece24,
   piece25,
   piece26,
+  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, cost = KEYS[cell + c], costs[c]
@@ -3609,14 +3644,14 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece27,
-  piece35,
   piece28,
-  piece23,
+  piece36,
   piece29,
+  piece24,
   piece30,
   piece31,
-  piece37,
+  piece32,
+  piece38,
 ] },
 { name: 'decide-concurrency', kind: 'concurrency', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -3642,10 +3677,10 @@ local needs
 local limit, ttlMs
 local held, isForeign
 local nowText = format('%.0f', now)` },
-  piece8,
   piece9,
-  piece32,
-  piece11,
+  piece10,
+  piece33,
+  piece12,
   { sections: [], source: `local takesPermits = false
 local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
@@ -3656,16 +3691,16 @@ end
 local p = first
 limit, ttlMs = ARGV[p], ARGV[p + 1]
 takesPermits = true` },
-  piece12,
   piece13,
   piece14,
-  piece38,
-  piece16,
+  piece15,
+  piece39,
   piece17,
   piece18,
   piece19,
   piece20,
   piece21,
+  piece22,
   { sections: [], source: `if ends > 0 then
 local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
@@ -3709,9 +3744,9 @@ end
 if wait < 0 then
 possible = false
 end` },
-  piece24,
   piece25,
   piece26,
+  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 if charged then
@@ -3744,7 +3779,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece27,
+  piece28,
   { sections: [], source: `local cost_3 = needs
 local ends_2 = now
 if held > 0 then
@@ -3804,11 +3839,11 @@ more[pieces] = piece_2
 end
 pieces = pieces + 1
 end` },
-  piece28,
   piece29,
   piece30,
   piece31,
-  piece36,
+  piece32,
+  piece37,
 ] },
 { name: 'decide-counter', kind: 'counter', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -3830,17 +3865,18 @@ local reply, more, pieces = packBytes('>I6', now), nil, 0
 local first
 local last
 local costs
-local needs
-local limit, windowMs, byClock
-local most
-local newCountOf
+local needs` },
+  { sections: [], source: `local limit, windowMs, byClock
+local most` },
+  piece40,
+  { sections: [], source: `local newCountOf
 local newStateOf
 local newLifeOf
 local count, start, since` },
-  piece8,
   piece9,
-  piece32,
-  piece11,
+  piece10,
+  piece33,
+  piece12,
   { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
@@ -3854,16 +3890,17 @@ most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
-  piece12,
+  { sections: ['calendar'], source: `firstBound, lastBound = p + 4, last` },
   piece13,
   piece14,
-  piece33,
-  piece16,
+  piece15,
   piece34,
-  piece18,
+  piece17,
+  piece35,
   piece19,
   piece20,
   piece21,
+  piece22,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -3921,8 +3958,9 @@ start = floor(instant / windowMs) * windowMs
 else
 start = instant
 end
-end
-local endsIn = start + windowMs - now
+end` },
+  piece41,
+  { sections: [], source: `local endsIn = start + windowMs - now
 if cost > limit then
 wait = -1
 else
@@ -3953,9 +3991,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
-  piece24,
   piece25,
   piece26,
+  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -3994,13 +4032,13 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece27,
-  piece39,
   piece28,
+  piece42,
   piece29,
   piece30,
   piece31,
-  piece36,
+  piece32,
+  piece37,
 ] },
 { name: 'decide-counters', kind: 'counter', isShared: false, isJoint: true, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -4030,15 +4068,16 @@ local joint, mine
 local NO_REFUNDS = rep('\\0', 13)
 local after, bytes = {}, {}
 local cellsOf, endOf, storedOf = {}, {}, {}
-local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil
-local own, limit, windowMs, byClock
-local most
-local newCountOf, newStateOf, newLifeOf = {}, {}, {}
+local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil` },
+  { sections: [], source: `local own, limit, windowMs, byClock
+local most` },
+  piece40,
+  { sections: [], source: `local newCountOf, newStateOf, newLifeOf = {}, {}, {}
 local count, start, since` },
-  piece8,
   piece9,
   piece10,
   piece11,
+  piece12,
   { sections: [], source: `local keys = 0
 for c = 1, cells do
 a = a + 1
@@ -4072,20 +4111,21 @@ limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
 most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
-end
-end
+end` },
+  piece43,
+  { sections: [], source: `end
 end
 head[cells + 1] = 0` },
-  piece12,
   piece13,
   piece14,
   piece15,
   piece16,
-  piece34,
-  piece18,
+  piece17,
+  piece35,
   piece19,
   piece20,
   piece21,
+  piece22,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -4116,8 +4156,9 @@ limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
 most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
-end
-end
+end` },
+  piece43,
+  { sections: [], source: `end
 local key = KEYS[cell + c]
 key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
 if joint == c then
@@ -4178,8 +4219,9 @@ start = floor(instant / windowMs) * windowMs
 else
 start = instant
 end
-end
-local endsIn = start + windowMs - now
+end` },
+  piece41,
+  { sections: [], source: `local endsIn = start + windowMs - now
 if cost > limit then
 wait = -1
 else
@@ -4214,9 +4256,9 @@ if cells > 1 then
 kept1[c], kept2[c], kept3[c] = count, start, since
 end
 end` },
-  piece24,
   piece25,
   piece26,
+  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, cost = KEYS[cell + c], costs[c]
@@ -4236,8 +4278,9 @@ limit, windowMs, byClock = ARGV[p], ARGV[p + 1], ARGV[p + 3] == 1
 most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
-end
-count, start, since = kept1[c], kept2[c], kept3[c]
+end` },
+  piece43,
+  { sections: [], source: `count, start, since = kept1[c], kept2[c], kept3[c]
 end
 if charged then
 if cost > 0 then
@@ -4334,14 +4377,14 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece27,
-  piece39,
   piece28,
-  piece23,
+  piece42,
   piece29,
+  piece24,
   piece30,
   piece31,
-  piece37,
+  piece32,
+  piece38,
 ] },
 { name: 'decide-log', kind: 'log', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -4379,10 +4422,10 @@ local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
 local stampedAt, stamp = nil, ''` },
-  piece8,
   piece9,
-  piece32,
-  piece11,
+  piece10,
+  piece33,
+  piece12,
   { sections: [], source: `local params_2 = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params_2
 a = a + 2 + params_2
@@ -4410,16 +4453,16 @@ modulus, limitFormat = 4294967296, '>I6BI4'
 else
 modulus, limitFormat = 281474976710656, '>I6BI6'
 end` },
-  piece12,
   piece13,
   piece14,
-  piece33,
-  piece16,
+  piece15,
   piece34,
-  piece18,
+  piece17,
+  piece35,
   piece19,
   piece20,
   piece21,
+  piece22,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -4648,9 +4691,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
-  piece24,
   piece25,
   piece26,
+  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -4972,7 +5015,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece27,
+  piece28,
   { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local cost_3 = needs
 local latest = newest and newest + 1 or 0
@@ -5090,11 +5133,11 @@ end
 pieces = pieces + 1
 end
 end` },
-  piece28,
   piece29,
   piece30,
   piece31,
-  piece36,
+  piece32,
+  piece37,
 ] },
 { name: 'decide-logs', kind: 'log', isShared: true, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -5130,10 +5173,10 @@ local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
 local stampedAt, stamp = nil, ''` },
-  piece8,
   piece9,
-  piece32,
-  piece11,
+  piece10,
+  piece33,
+  piece12,
   { sections: [], source: `local params_2 = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params_2
 a = a + 2 + params_2
@@ -5161,16 +5204,16 @@ modulus, limitFormat = 4294967296, '>I6BI4'
 else
 modulus, limitFormat = 281474976710656, '>I6BI6'
 end` },
-  piece12,
   piece13,
   piece14,
-  piece33,
-  piece16,
+  piece15,
   piece34,
-  piece18,
+  piece17,
+  piece35,
   piece19,
   piece20,
   piece21,
+  piece22,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -5409,9 +5452,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
-  piece24,
   piece25,
   piece26,
+  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -5795,7 +5838,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece27,
+  piece28,
   { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local cost_3 = needs
 local latest = newest and newest + 1 or 0
@@ -5928,11 +5971,11 @@ pieces = pieces + 1
 end
 end
 end` },
-  piece28,
   piece29,
   piece30,
   piece31,
-  piece36,
+  piece32,
+  piece37,
 ] },
 { name: 'decide-segments', kind: 'segments', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -5961,10 +6004,10 @@ local widthOf
 local counterOf
 local mostOf
 local counts, total, segment, offset, instant, newest` },
-  piece8,
   piece9,
-  piece32,
-  piece11,
+  piece10,
+  piece33,
+  piece12,
   { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
@@ -5995,16 +6038,16 @@ withRefusals = edge >= 4
 if withRefusals then
 edge = edge - 4
 end` },
-  piece12,
   piece13,
   piece14,
-  piece38,
-  piece16,
-  piece34,
-  piece18,
+  piece15,
+  piece39,
+  piece17,
+  piece35,
   piece19,
   piece20,
   piece21,
+  piece22,
   { sections: [], source: `if ends > 0 then
 local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
@@ -6120,9 +6163,9 @@ end
 if wait < 0 then
 possible = false
 end` },
-  piece24,
   piece25,
   piece26,
+  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 if charged then
@@ -6236,7 +6279,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece27,
+  piece28,
   { sections: [], source: `local cost_3 = needs
 local window_edgeUnits_result
 local count = (unpackBytes(counter, counts, segments * width + 1))
@@ -6392,11 +6435,11 @@ more[pieces] = piece_2
 end
 pieces = pieces + 1
 end` },
-  piece28,
   piece29,
   piece30,
   piece31,
-  piece36,
+  piece32,
+  piece37,
 ] },
 ]
 
@@ -6428,7 +6471,7 @@ local pace, beyond
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece40,
+  piece44,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 newDebtOf = nil
 limit, windowMs, capacity, stepMs = ARGV1, ARGV2, ARGV3, ARGV4
@@ -6619,8 +6662,8 @@ else
 local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
 reply = reply .. piece
 end` },
-  piece41,
-  piece42,
+  piece45,
+  piece46,
 ] },
 { name: 'one-concurrency', kind: 'concurrency', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -6645,7 +6688,7 @@ local nowText = format('%.0f', now)
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece40,
+  piece44,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 limit, ttlMs = ARGV1, ARGV2
 local outcome = 0
@@ -6747,8 +6790,8 @@ end
 local piece_2 = packBytes('>I7I7', wait + 1, room + 1)
 reply = reply .. piece_2
 end` },
-  piece41,
-  piece42,
+  piece45,
+  piece46,
 ] },
 { name: 'one-counter', kind: 'counter', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -6776,7 +6819,7 @@ local count, start, since
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece40,
+  piece44,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 newCountOf = nil
 limit, windowMs, byClock = ARGV1, ARGV2, ARGV4 == 1
@@ -6863,8 +6906,8 @@ end
 end
 local piece = packBytes('>BI7I6', outcome, count, start)
 reply = reply .. piece` },
-  piece41,
-  piece42,
+  piece45,
+  piece46,
 ] },
 { name: 'one-log', kind: 'log', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -6901,7 +6944,7 @@ local stampedAt, stamp = nil, ''
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece40,
+  piece44,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 if ARGV2 <= 4294967296 then
 widthOf, entryOf = 4, '>I4'
@@ -7512,8 +7555,8 @@ end
 local piece_2 = packBytes('>I4I7I7', total - (headOf or total), wait_2 + 1, fewer + 1)
 reply = reply .. piece_2
 end` },
-  piece41,
-  piece42,
+  piece45,
+  piece46,
 ] },
 { name: 'one-logs', kind: 'log', isShared: true, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -7739,7 +7782,7 @@ end
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece40,
+  piece44,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 if ARGV[2] <= 4294967296 then
 widthOf, entryOf = 4, '>I4'
@@ -8244,8 +8287,8 @@ local piece_2 = packBytes('>I4I7I7', total - (headOf[l] or total), wait + 1, few
 reply = reply .. piece_2
 end
 end` },
-  piece41,
-  piece42,
+  piece45,
+  piece46,
 ] },
 { name: 'one-segments', kind: 'segments', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -8273,7 +8316,7 @@ local counts, total, segment, offset, instant, newest
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece40,
+  piece44,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 local bytes, top, limit_2 = 1, 256, ARGV1
 if ARGV4 >= 8 then
@@ -8644,8 +8687,8 @@ end
 local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
 reply = reply .. piece_2
 end` },
-  piece41,
-  piece42,
+  piece45,
+  piece46,
 ] },
 ]
 

@@ -1,0 +1,57 @@
+import { CALENDAR_MS, type CalendarWindow } from '../../store/cell-kinds.js'
+import { invalidPolicy, neverBeside } from '../../util/errors.js'
+import type { LimitCalendar, Weekday } from '../limits/limit.js'
+import { zoneOf } from './zone.js'
+
+export function isCalendarWindow(window: unknown): window is CalendarWindow {
+  return typeof window === 'string' && Object.hasOwn(CALENDAR_MS, window)
+}
+
+const WEEKDAYS: readonly Weekday[] = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday']
+
+/**
+ * The first day of a window as a number: of a week from 0 for Monday, of a month from 1. A limit with a function of the request
+ * gets its result.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function firstDay(where: string, window: CalendarWindow, startsOn: unknown): number {
+  if (window === 'week') {
+    const day = startsOn === undefined ? 0 : WEEKDAYS.indexOf(startsOn as Weekday)
+    return day < 0 ? invalidPolicy(where, 'startsOn', 'a day of the week such as "monday"', startsOn) : day
+  }
+  const day = startsOn ?? 1
+  if (window !== 'month') return 1
+  const isDay = Number.isInteger(day) && (day as number) >= 1 && (day as number) <= 31
+  return isDay ? (day as number) : invalidPolicy(where, 'startsOn', 'a billing day, 1 to 31', startsOn)
+}
+
+/**
+ * The calendar of a limit, checked as far as it is known.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function limitCalendar(
+  where: string,
+  window: CalendarWindow,
+  timeZone: unknown,
+  startsOn: LimitCalendar['startsOn'],
+): LimitCalendar {
+  if (startsOn !== undefined && (window === 'day' || window === 'year')) {
+    neverBeside(where, 'startsOn', `window "${window}"`, startsOn)
+  }
+  if (typeof startsOn !== 'function') firstDay(where, window, startsOn)
+  return { window, timeZone: checkedZone(where, timeZone), startsOn }
+}
+
+function checkedZone(where: string, timeZone: unknown = 'UTC'): string {
+  try {
+    if (typeof timeZone === 'string') {
+      zoneOf(timeZone)
+      return timeZone
+    }
+  } catch {
+    // An unknown name.
+  }
+  return invalidPolicy(where, 'timeZone', 'the IANA name of a time zone such as "Europe/Berlin"', timeZone)
+}
