@@ -1,3 +1,5 @@
+import type { CalendarWindow } from '@sluice/core/store'
+
 /**
  * The result of `sluice simulate`: plain data, as `--json` prints it. Identities in it are names or pseudonyms, as
  * `identities` says; texts of clients are raw, and whoever prints them escapes them.
@@ -70,7 +72,9 @@ export interface LimitReport {
   readonly name: string
   readonly algorithm: string
   readonly limit: number
+  /** The largest length for windows of the calendar. */
   readonly windowMs: number
+  readonly calendar?: CalendarWindow
   readonly unit: string
   /** Refusals in which this limit had no room. */
   readonly refused: Interval

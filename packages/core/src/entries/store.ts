@@ -24,6 +24,7 @@ export {
   type BanTerms,
   type BlockReport,
   type ByteUnit,
+  type CalendarWindow,
   type Cell,
   CHARGE,
   CONSUME,

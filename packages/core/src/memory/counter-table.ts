@@ -28,7 +28,9 @@ export class CounterTable extends Table {
     this.#limit = limit as number
     this.#windowMs = windowMs as number
     this.#byClock = start === counter.BY_CLOCK
-    this.#bounds = start === counter.BY_CALENDAR ? params.slice(counter.FIRST_BOUND) : undefined
+    // Without bounds for a plan that only shows what is stored.
+    const bounds = params.slice(counter.FIRST_BOUND)
+    this.#bounds = bounds.length > 0 ? bounds : undefined
     this.#max = withRefusals === 1 ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
   }
 

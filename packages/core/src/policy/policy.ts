@@ -233,7 +233,8 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       // A value that is no function was checked when the limit was made, and is in ms.
       const windowMs = typeof window === 'function' ? spanMs : durationMs
       const [limit, length, startsOn] = given.slice(3 * i)
-      return [wholeNumber(this.where, 'limit', limit, 0), windowMs(this.where, 'window', length), startsOn]
+      // A function without a result is an error, and not the default.
+      return [wholeNumber(this.where, 'limit', limit, 0), windowMs(this.where, 'window', length), startsOn ?? null]
     })
     const id = values.join()
     let plan = this.#plans.get(id)
@@ -463,8 +464,8 @@ function namesFor(policy: string, limits: readonly Limit[], resolutions: readonl
   const taken = new Set(limits.flatMap(({ name }) => (name === undefined ? [] : [name.toLowerCase()])))
   return limits.map(({ name }, i) => {
     if (name !== undefined) return name
-    const { report, calendar } = resolutions[i] as Resolution
-    const window = calendar?.window ?? durationText(report.windowMs)
+    const { report } = resolutions[i] as Resolution
+    const window = report.calendar ?? durationText(report.windowMs)
     const kind = hasPermits(report.algorithm) ? report.algorithm : window
     const base = limits.length === 1 ? policy : `${policy}-${kind}`
     let free = base

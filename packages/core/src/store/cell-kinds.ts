@@ -89,7 +89,7 @@ interface IdForm {
   readonly limits: (numbers: readonly number[]) => readonly LimitInId[]
 }
 
-type LimitInId = readonly [limit: number, windowMs: number, capacity: number]
+type LimitInId = readonly [limit: number, windowMs: number, capacity: number, calendar?: CalendarWindow]
 
 /**
  * A kind of cell, as the rest of the library sees it. Its arithmetic is in `kernels/`, its table in `memory/`, and its
@@ -317,7 +317,7 @@ function calendarIds(): Record<CalendarWindow, IdForm> {
   const formOf = (window: CalendarWindow): IdForm => ({
     numbers: 1,
     params: ([limit = 0]) => calendarParams(limit, window),
-    limits: ([limit = 0]) => [[limit, CALENDAR_MS[window], limit]],
+    limits: ([limit = 0]) => [[limit, CALENDAR_MS[window], limit, window]],
   })
   return { day: formOf('day'), week: formOf('week'), month: formOf('month'), year: formOf('year') }
 }

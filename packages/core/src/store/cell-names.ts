@@ -51,7 +51,7 @@ function cellNamed(id: string): NamedCell | undefined {
   const algorithm = soleAlgorithmOf(kernel) ?? kernel
   const unit = ownUnit ?? (hasPermits ? 'concurrent-requests' : 'requests')
   const limits = form.limits(numbers).map(
-    ([limit, windowMs, capacity]): ResolvedLimit => ({
+    ([limit, windowMs, capacity, calendar]): ResolvedLimit => ({
       name: '',
       algorithm,
       limit,
@@ -59,6 +59,7 @@ function cellNamed(id: string): NamedCell | undefined {
       capacity: Math.min(capacity, max),
       unit,
       queue: queue !== undefined,
+      ...(calendar && { calendar }),
     }),
   )
   return { of: of.slice(0, -1), cell: { kernel, id, identity: 0, params, limits } }

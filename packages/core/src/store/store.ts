@@ -1,5 +1,5 @@
 import type { StoreBlocks } from './blocks.js'
-import type { KernelName } from './cell-kinds.js'
+import type { CalendarWindow, KernelName } from './cell-kinds.js'
 import type { StoreEvents } from './events.js'
 import type { StoreHealth, StoreStats } from './health.js'
 import type { IdentityByKind } from './identity.js'
@@ -7,7 +7,7 @@ import type { StoreLists } from './list.js'
 import type { OffendersQuery, OffendersReport } from './offenders.js'
 import type { StoreList } from './store-list.js'
 
-export type { KernelName } from './cell-kinds.js'
+export type { CalendarWindow, KernelName } from './cell-kinds.js'
 
 /**
  * The port between policies and state. A store knows kernels, keys and its own clock, but no policies, requests or
@@ -38,6 +38,8 @@ export interface ResolvedLimit {
   readonly unit: QuotaUnit
   /** Whether an admitted request waits for its turn (`delayMs`). */
   readonly queue: boolean
+  /** Present for windows of the calendar. `windowMs` is then the length of the one that runs. */
+  readonly calendar?: CalendarWindow
   /** Ms over which waits are spread, by identity. Verdicts add the spread; stores report exact times. */
   readonly spreadMs?: number
 }

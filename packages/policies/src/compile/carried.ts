@@ -158,7 +158,7 @@ function whyAnew(
   const [was, is] = [from.limit, to.limit]
   const kind = was.key?.kind ?? 'key'
   if (kind !== (is.key?.kind ?? 'key')) return `its key was ${kind}`
-  if (String(was.window) !== String(is.window)) return `its window was ${durationText(was.window as number)}`
+  if (windowText(was) !== windowText(is)) return `its window was ${windowText(was)}`
   if (kernelOf(was) !== kernelOf(is)) return `its algorithm was ${was.algorithm}`
   if (from.isRelaxed !== to.isRelaxed) return `its counts were ${from.isRelaxed ? 'relaxed' : 'exact'}`
   if (was.unit !== is.unit) return `its unit was ${was.unit}`
@@ -168,6 +168,10 @@ function whyAnew(
 
 function isSame(one: Limit, other: Limit): boolean {
   return JSON.stringify(resolutionOf(one)) === JSON.stringify(resolutionOf(other))
+}
+
+function windowText({ calendar, window }: Limit): string {
+  return calendar?.window ?? durationText(window as number)
 }
 
 function kernelOf(limit: Limit): string {

@@ -76,7 +76,8 @@ async function explanationOf(policy: CompiledPolicy, hasPath: boolean, context: 
   try {
     const { tier, base, limits } = await variantFor(policy, context)
     const override = base && (await policy.overrides?.find(context))?.override?.index
-    const shown = limits.map(({ name = '', algorithm, limit, window, unit }) => {
+    const shown = limits.map(({ name = '', algorithm, limit, window: length, calendar, unit }) => {
+      const window = calendar?.window ?? length
       const countsRequests = unit === 'requests' || unit === 'concurrent-requests'
       return { name, algorithm, limit, window, ...(!countsRequests && { unit }) }
     })

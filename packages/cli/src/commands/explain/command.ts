@@ -101,7 +101,7 @@ function lineOf({ policy, applies, why, tier, override, limits }: Explanation): 
   ]
   const shown = limits.map(
     ({ name, algorithm, limit, window, unit }) =>
-      `    ${name}: ${limit}${unit ? ` ${unit}` : ''} per ${window} ms, ${algorithm}\n`,
+      `    ${name}: ${limit}${unit ? ` ${unit}` : ''} per ${typeof window === 'number' ? `${window} ms` : window}, ${algorithm}\n`,
   )
   return `+ ${policy}${by.length > 0 ? ` (${by.join(', ')})` : ''}\n${shown.join('')}`
 }

@@ -1,5 +1,5 @@
 import type { KeptState, NamedCell, RedisStore } from '@sluice/core'
-import { PEEK, type Plan, STRIDE, type StoreResult } from '@sluice/core/store'
+import { type CalendarWindow, PEEK, type Plan, STRIDE, type StoreResult } from '@sluice/core/store'
 
 /** An identity's use of a limit. */
 export interface UsedLimit {
@@ -9,6 +9,8 @@ export interface UsedLimit {
   readonly limit: number
   /** The `ttl` of `concurrency`. */
   readonly windowMs: number
+  /** Present for windows of the calendar. */
+  readonly calendar?: CalendarWindow
   /** Most units that are admitted at once. */
   readonly capacity: number
   /** These three are absent while the limiter refuses the identity by a block or ban, as it does not read the limits then. */
@@ -57,12 +59,13 @@ async function peeked(
   const result = await store.decide({ op: PEEK, plan, identities: [identity], costs, permitId: '' })
   let at = 0
   return named.flatMap(({ of, cell }) =>
-    cell.limits.map(({ algorithm, limit, windowMs, capacity }) => ({
+    cell.limits.map(({ algorithm, limit, windowMs, capacity, calendar }) => ({
       policy: of === '' ? policy : `${policy}/${of}`,
       algorithm,
       limit,
       windowMs,
       capacity,
+      ...(calendar && { calendar }),
       ...usage(result, STRIDE * at++, capacity),
     })),
   )

@@ -88,12 +88,14 @@ export async function usedOfSharing(
       const byKey = new Map<string, UsedLimit[]>(keys.map((name) => [name, []]))
       for (const [i, { algorithm, limit, windowMs, capacity, remaining, resetAfterMs }] of verdict.limits.entries()) {
         const used = capacity - remaining
+        const calendar = own[i]?.calendar?.window
         const found = {
           policy: `${limiter}/${policy}`,
           algorithm,
           limit,
           windowMs,
           capacity,
+          ...(calendar && { calendar }),
           used,
           remaining,
           resetAfterMs,

@@ -43,8 +43,8 @@ function limitsTable(limits: readonly UsedLimit[]): string {
   )
 }
 
-function limitText({ algorithm, limit, windowMs }: Pick<UsedLimit, 'algorithm' | 'limit' | 'windowMs'>): string {
-  return hasPermits(algorithm) ? `${algorithm} ${limit}` : `${algorithm} ${limit} per ${exactDuration(windowMs)}`
+function limitText({ algorithm, limit, windowMs, calendar }: Omit<UsedLimit, 'policy'>): string {
+  return hasPermits(algorithm) ? `${algorithm} ${limit}` : `${algorithm} ${limit} per ${calendar ?? exactDuration(windowMs)}`
 }
 
 function unknownText(count: number): string {

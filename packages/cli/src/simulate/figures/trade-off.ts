@@ -1,6 +1,6 @@
 import type { Limit, Store, Verdict } from '@sluice/core'
 import { memoryStore } from '@sluice/core'
-import { decisionIn, Policy, type ReadablePlan } from '@sluice/core/internal'
+import { decisionIn, Policy, planNow, type ReadablePlan } from '@sluice/core/internal'
 import type { StoreResult } from '@sluice/core/store'
 import type { TradeOff } from '../report.js'
 
@@ -68,7 +68,7 @@ export class Candidate {
   decide(verdict: Verdict, now: number): boolean {
     const { request } = decisionIn(verdict)
     const given = request.plan as ReadablePlan
-    const plan = this.#planFor(given)
+    const plan = planNow(this.#planFor(given), { clock: () => now })
     const costs = request.costs === given.ones ? plan.ones : costsFor(plan, given, request.costs)
     const { op, identities, values } = request
     this.#now = now

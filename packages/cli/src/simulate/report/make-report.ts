@@ -117,6 +117,7 @@ function limitReport(accounts: readonly LimitAccount[]): LimitReport {
     algorithm: limit.algorithm,
     limit: Number(limit.limit),
     windowMs: Number(limit.window),
+    ...(limit.calendar && { calendar: limit.calendar.window }),
     unit: limit.unit ?? 'requests',
     refused: intervalOf(accounts.map(({ refused }) => refused)),
     rank: undefined,

@@ -73,8 +73,9 @@ function policyText({ name, mode, requests, clients, limits, bans, waits }: Poli
   return `${lines.join('\n')}\n`
 }
 
-function limitText({ name, algorithm, limit, windowMs, unit, refused, headroom, tradeOff }: LimitReport): string {
-  const per = algorithm === 'concurrency' ? 'at a time' : `per ${exactDuration(windowMs)}`
+function limitText(report: LimitReport): string {
+  const { name, algorithm, limit, windowMs, calendar, unit, refused, headroom, tradeOff } = report
+  const per = algorithm === 'concurrency' ? 'at a time' : `per ${calendar ?? exactDuration(windowMs)}`
   const parts = [`${inLine(name)}: ${grouped(limit)} ${unit} ${per} (${algorithm})`, `no room ${range(refused)} times`]
   if (headroom !== undefined) parts.push(`headroom ${headroom.toFixed(2)}×`)
   if (tradeOff?.suggested !== undefined) {

@@ -9,21 +9,21 @@ export function isCalendarWindow(window: unknown): window is CalendarWindow {
 
 const WEEKDAYS: readonly Weekday[] = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday']
 
+const BY_DEFAULT: Readonly<Record<CalendarWindow, Weekday | number>> = { day: 1, week: 'monday', month: 1, year: 1 }
+
 /**
  * The first day of a window as a number: of a week from 0 for Monday, of a month from 1. A limit with a function of the request
  * gets its result.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function firstDay(where: string, window: CalendarWindow, startsOn: unknown): number {
+export function firstDay(where: string, window: CalendarWindow, startsOn: unknown = BY_DEFAULT[window]): number {
   if (window === 'week') {
-    const day = startsOn === undefined ? 0 : WEEKDAYS.indexOf(startsOn as Weekday)
+    const day = WEEKDAYS.indexOf(startsOn as Weekday)
     return day < 0 ? invalidPolicy(where, 'startsOn', 'a day of the week such as "monday"', startsOn) : day
   }
-  const day = startsOn ?? 1
-  if (window !== 'month') return 1
-  const isDay = Number.isInteger(day) && (day as number) >= 1 && (day as number) <= 31
-  return isDay ? (day as number) : invalidPolicy(where, 'startsOn', 'a billing day, 1 to 31', startsOn)
+  const isDay = Number.isInteger(startsOn) && (startsOn as number) >= 1 && (startsOn as number) <= 31
+  return isDay ? (startsOn as number) : invalidPolicy(where, 'startsOn', 'a billing day, 1 to 31', startsOn)
 }
 
 /**
@@ -35,13 +35,13 @@ export function limitCalendar(
   where: string,
   window: CalendarWindow,
   timeZone: unknown,
-  startsOn: LimitCalendar['startsOn'],
+  startsOn: LimitCalendar['startsOn'] | undefined,
 ): LimitCalendar {
   if (startsOn !== undefined && (window === 'day' || window === 'year')) {
     neverBeside(where, 'startsOn', `window "${window}"`, startsOn)
   }
   if (typeof startsOn !== 'function') firstDay(where, window, startsOn)
-  return { window, timeZone: checkedZone(where, timeZone), startsOn }
+  return { window, timeZone: checkedZone(where, timeZone), startsOn: startsOn ?? BY_DEFAULT[window] }
 }
 
 function checkedZone(where: string, timeZone: unknown = 'UTC'): string {

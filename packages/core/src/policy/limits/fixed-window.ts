@@ -91,7 +91,7 @@ function calendarWindow<Subject>(
     id: `${window}.${limit}`,
     carriedId: `${window}~`,
     params: calendarParams(limit, window),
-    report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false },
+    report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false, calendar: window },
     calendar: { window, timeZone: calendar.timeZone, startsOn: firstDay(where, window, given) },
   }))
   return makeLimit(

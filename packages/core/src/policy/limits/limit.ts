@@ -102,7 +102,7 @@ export interface LimitCalendar {
   readonly window: CalendarWindow
   readonly timeZone: string
   // biome-ignore lint/suspicious/noExplicitAny: as for limits
-  readonly startsOn: OrFunction<Weekday | number, any> | undefined
+  readonly startsOn: OrFunction<Weekday | number, any>
 }
 
 export type Weekday = 'monday' | 'tuesday' | 'wednesday' | 'thursday' | 'friday' | 'saturday' | 'sunday'

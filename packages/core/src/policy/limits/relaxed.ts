@@ -39,7 +39,11 @@ export function relaxedTerms(where: string, consistency: ConsistencyOptions, lim
   if (syncEveryMs < SHORTEST_MS || syncEveryMs > LONGEST_MS) {
     invalidPolicy(`${where}: consistency`, 'syncEvery', '10 ms to 1 minute', syncEveryMs)
   }
-  for (const { algorithm, lease } of limits) {
+  for (const { algorithm, lease, calendar } of limits) {
+    if (calendar) {
+      const instead = 'use a window in days such as "30d", or leave out consistency'
+      refuse(where, `windows of the calendar are counted by Redis alone: ${instead}`)
+    }
     const why = INSTEAD[algorithm]
     if (why !== undefined) refuse(where, why)
     if (lease !== undefined) {

@@ -46,10 +46,11 @@ interface Place {
 }
 
 function limitSection(limit: LimitReport, place: Place): Markup {
-  const { name, algorithm, unit, windowMs, rank, tradeOff } = limit
+  const { name, algorithm, unit, windowMs, calendar, rank, tradeOff } = limit
+  const window = calendar === undefined ? exactDuration(windowMs) : `a ${calendar}`
   const isPlotted = rank !== undefined || tradeOff !== undefined
   return markup`<h3>Limit ${name}</h3>
-<p>${grouped(limit.limit)} ${unit} in ${exactDuration(windowMs)}, ${algorithm}. It had no room in ${intervalText(limit.refused)} refusals. ${headroomText(limit, place)}</p>
+<p>${grouped(limit.limit)} ${unit} in ${window}, ${algorithm}. It had no room in ${intervalText(limit.refused)} refusals. ${headroomText(limit, place)}</p>
 ${isPlotted ? '' : markup`<p>Worst windows and other limits were not computed: <code>--curve</code> adds both.</p>`}
 ${rank && rank.length > 0 ? rankFigure(place, limit, rank) : ''}${tradeOff && tradeOff.candidates.length > 0 ? tradeOffFigure(place, limit, tradeOff) : ''}`
 }
