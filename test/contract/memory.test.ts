@@ -4,6 +4,7 @@ import { describe, test } from 'vitest'
 import { agreementContract } from './agreement.js'
 import { bansContract } from './bans.js'
 import { blocksContract } from './blocks.js'
+import { calendarContract } from './calendars.js'
 import { chargingContract } from './charging.js'
 import { eventsContract } from './events.js'
 import { forgettingContract } from './forgetting.js'
@@ -28,6 +29,7 @@ propertiesContract(memory)
 guaranteesContract(memory)
 refundsContract(memory)
 chargingContract(memory)
+calendarContract(memory)
 bansContract(memory)
 blocksContract(memory)
 forgettingContract(memory)

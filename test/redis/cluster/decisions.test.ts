@@ -42,6 +42,10 @@ const pairs = {
     fixedWindow({ limit: user, window: '1h', anchor: 'first-request' }),
     fixedWindow({ limit: all, window: '1h', anchor: 'first-request', key: everyone() }),
   ],
+  'fixedWindow by the calendar': (user: number, all: number) => [
+    fixedWindow({ limit: user, window: 'year', timeZone: 'Asia/Tokyo' }),
+    fixedWindow({ limit: all, window: 'year', key: everyone() }),
+  ],
   slidingWindow: (user: number, all: number) => [
     slidingWindow({ limit: user, window: '1h', segments: 60, edge: 'strict' }),
     slidingWindow({ limit: all, window: '1h', segments: 60, edge: 'strict', key: everyone() }),

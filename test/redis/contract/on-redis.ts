@@ -4,6 +4,7 @@ import { afterAll, describe, test } from 'vitest'
 import { agreementContract } from '../../contract/agreement.js'
 import { bansContract } from '../../contract/bans.js'
 import { blocksContract } from '../../contract/blocks.js'
+import { calendarContract } from '../../contract/calendars.js'
 import { chargingContract } from '../../contract/charging.js'
 import { eventsContract } from '../../contract/events.js'
 import { forgettingContract } from '../../contract/forgetting.js'
@@ -53,6 +54,7 @@ export async function contractsOnRedis(
   agreementContract(redis)
   propertiesContract(redis)
   chargingContract(redis)
+  calendarContract(redis)
   guaranteesContract(redis)
   refundsContract(redis)
   bansContract(redis)

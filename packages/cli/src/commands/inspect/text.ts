@@ -44,7 +44,9 @@ function limitsTable(limits: readonly UsedLimit[]): string {
 }
 
 function limitText({ algorithm, limit, windowMs, calendar }: Omit<UsedLimit, 'policy'>): string {
-  return hasPermits(algorithm) ? `${algorithm} ${limit}` : `${algorithm} ${limit} per ${calendar ?? exactDuration(windowMs)}`
+  return hasPermits(algorithm)
+    ? `${algorithm} ${limit}`
+    : `${algorithm} ${limit} per ${calendar ?? exactDuration(windowMs)}`
 }
 
 function unknownText(count: number): string {
