@@ -15,6 +15,7 @@ policies:
   all: { key: account, limits: [{ limit: 100, window: 1m }] }
   login: { match: { methods: [POST], paths: [/login] }, limits: [{ limit: 5, window: 15m }] }
   beta: { match: { headers: { x-beta: true } }, limits: [{ limit: 1, window: 1s }] }
+  quota: { match: { paths: [/quota] }, limits: [{ algorithm: fixedWindow, limit: 9, window: month, timeZone: Asia/Tokyo }] }
   plan: { tier: plan, tiers: { free: [{ limit: 1, window: 1m }], paid: [{ limit: 9, window: 1m }] } }
 overrides:
   - { policy: all, key: { account: ann }, limits: [{ limit: 500 }] }
@@ -38,6 +39,7 @@ test('explain lists each policy with its tier and override, or why it does not a
     all: 500 per 60000 ms, slidingLog
 - login: does not apply (method)
 - beta: does not apply (header x-beta)
+- quota: does not apply (path)
 + plan (tier paid)
     plan: 9 per 60000 ms, slidingLog
 `,
@@ -51,6 +53,7 @@ test('explain takes headers and the method into account', async () => {
     { policy: 'all', applies: true, limits: [{ limit: 100 }] },
     { policy: 'login', applies: true },
     { policy: 'beta', applies: true },
+    { policy: 'quota', applies: false },
     { policy: 'plan', applies: true, tier: 'free' },
   ])
 })
@@ -106,4 +109,9 @@ test('explain rejects --tier if no policy has tiers, and --key if no policy name
   writeFileSync(plain, 'version: 1\npolicies:\n  api: { limits: [{ limit: 1, window: 1s }] }\n')
   expect((await sluice(['explain', plain, '--tier', 'paid'])).stderr).toContain('--tier: expected none')
   expect((await sluice(['explain', plain, '--key', 'user=42'])).stderr).toContain('--key: expected none')
+})
+
+test('explain names the calendar of a window', async () => {
+  const { stdout } = await sluice(['explain', file, '--path', '/quota', '--tier', 'free'])
+  expect(stdout).toContain('    quota: 9 per month, fixedWindow\n')
 })

@@ -64,6 +64,19 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
     return JSON.parse(stdout)
   }
 
+  test('inspect shows the usage of windows of the calendar, alone and beside others', async () => {
+    const year = fixedWindow<string>({ limit: 8, window: 'year', timeZone: 'Asia/Tokyo' })
+    await createLimiter({ name: 'mail', store, limits: [year] }).consume('ann', { cost: 3 })
+    await createLimiter({ name: 'both', store, limits: [year, gcra({ limit: 9, window: '1h' })] }).consume('ann')
+    const { limits, unknown } = await inspected('key=ann')
+    expect(unknown).toEqual([])
+    expect(limits).toContainEqual(
+      expect.objectContaining({ policy: 'mail', limit: 8, calendar: 'year', used: 3, remaining: 5 }),
+    )
+    expect(limits).toContainEqual(expect.objectContaining({ policy: 'both', calendar: 'year', used: 1 }))
+    expect((await command('inspect', 'key=ann')).stdout).toContain('fixedWindow 8 per year')
+  })
+
   test.each(Object.entries(algorithms))('inspect shows the usage of %s', async (_, limitOf) => {
     const limiter = createLimiter({ name: 'mail', store, limits: [limitOf(8, 3_600_000)] })
     await limiter.consume('ann', { cost: 3 })

@@ -49,6 +49,17 @@ export function calendarContract(under: StoreUnderTest): void {
       expect(await limiter.consume(key)).toMatchObject({ allowed: true, resetAfterMs: 10 * 24 * HOUR_MS })
     })
 
+    test('a state from an impossible future ends with the present period', async () => {
+      const limiter = createLimiter({ store, limits: [fixedWindow<string>({ limit: 2, window: 'day' })] })
+      const key = freshKey()
+      clock.now = Date.parse('2031-05-02T00:00:01Z')
+      await limiter.consume(key, { cost: 2 })
+      clock.now = Date.parse('2026-05-01T12:00:00Z')
+      expect(await limiter.consume(key)).toMatchObject({ allowed: false, retryAfterMs: 12 * HOUR_MS })
+      clock.now += 12 * HOUR_MS
+      expect(await limiter.consume(key)).toMatchObject({ allowed: true, remaining: 1 })
+    })
+
     test('a clock far from the bounds that a process sends has windows all the same', async () => {
       const apart: Store = { ...withOtherTimeZones(store, 0), clock: () => clock.now - 30 * 24 * HOUR_MS }
       const limiter = createLimiter({ store: apart, limits: [fixedWindow<string>({ limit: 3, window: 'day' })] })

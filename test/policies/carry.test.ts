@@ -63,6 +63,19 @@ describe('usage across versions of a document', () => {
     expect(await service.admits(100)).toBe(25)
   })
 
+  test('usage of a window of the calendar counts on, also where its time zone and its first day change', async () => {
+    const month = (limit: number, more: object = {}) =>
+      api(limit, { limits: [{ algorithm: 'fixedWindow', limit, window: 'month', ...more }] })
+    const service = await Service.of(month(20))
+    expect(await service.admits(15)).toBe(15)
+    await service.change(month(10, { startsOn: 31 }))
+    expect(await service.admits(5)).toBe(0)
+    await service.change(month(40, { timeZone: 'Asia/Tokyo', startsOn: 7 }))
+    expect(await service.admits(100)).toBe(25)
+    await service.change(api(40, { limits: [{ algorithm: 'fixedWindow', limit: 40, window: 'week' }] }))
+    expect(await service.admits(100)).toBe(40)
+  })
+
   test('usage counts on while an override is added, changed and removed, and for other clients as before', async () => {
     const override = (limit: number) => ({
       ...api(10),

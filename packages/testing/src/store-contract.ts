@@ -7,6 +7,7 @@ import {
   type Limit,
   perHour,
   perMinute,
+  perMonth,
   type Store,
   slidingLog,
   slidingWindow,
@@ -61,6 +62,7 @@ export function storeContract({ name, make, describe, test }: StoreContractOptio
   describe(`refunds and resets on ${name}`, () => refundTests(on))
   describe(`debts on ${name}`, () => debtTests(on))
   describe(`limits with changing amounts on ${name}`, () => documentTests(on))
+  describe(`windows of the calendar on ${name}`, () => calendarTests(on))
   describe(`permits on ${name}`, () => permitTests(on))
   describe(`blocks on ${name}`, () => blockTests(on))
 }
@@ -196,6 +198,62 @@ function debtTests(on: On): void {
       assert.equal(after.retryAfterMs, before.retryAfterMs)
       assert(after.resetAfterMs >= before.resetAfterMs, 'the debt lasts as long as before')
     })
+  }
+}
+
+const DAY_MS = 86_400_000
+
+function calendarTests(on: On): void {
+  on('a month ends where its time zone says, to the millisecond', async (store, clock) => {
+    const limits = [perMonth<string>(4, { timeZone: 'Europe/Berlin' })]
+    const limiter = createLimiter({ store: withClock(store, clock), limits })
+    const key = freshKey()
+    clock.set(Date.parse('2026-03-31T21:59:59.000Z'))
+    await limiter.consume(key, { cost: 4 })
+    assert.equal((await limiter.consume(key)).retryAfterMs, 1000)
+    clock.advance(999)
+    assert.equal((await limiter.consume(key)).allowed, false)
+    clock.advance(1)
+    const next = await limiter.consume(key)
+    assert.deepEqual([next.allowed, next.remaining, next.resetAfterMs], [true, 3, 30 * DAY_MS])
+  })
+
+  on('a window that runs keeps its count and its end where other bounds come', async (store, clock) => {
+    let startsOn = 1
+    const limits = [perMonth<string>(1, { startsOn: () => startsOn })]
+    const limiter = createLimiter({ store: withClock(store, clock), limits })
+    const key = freshKey()
+    clock.set(Date.parse('2026-06-10T00:00:00Z'))
+    await limiter.consume(key)
+    startsOn = 11
+    assert.equal((await limiter.consume(key)).retryAfterMs, 21 * DAY_MS)
+    clock.advance(21 * DAY_MS)
+    const next = await limiter.consume(key)
+    assert.deepEqual([next.allowed, next.resetAfterMs], [true, 10 * DAY_MS])
+  })
+
+  on('a clock that steps back into an earlier period gives no period twice', async (store, clock) => {
+    const limiter = createLimiter({
+      store: withClock(store, clock),
+      limits: [fixedWindow<string>({ limit: 1, window: 'day' })],
+    })
+    const key = freshKey()
+    clock.set(MIDNIGHT_MS + 1000)
+    await limiter.consume(key)
+    clock.advance(-60_000)
+    assert.equal((await limiter.consume(key)).retryAfterMs, DAY_MS + 59_000)
+  })
+}
+
+/** A store that shows its clock to limiters, which compute the bounds of periods by it. */
+function withClock(store: Store, clock: () => number): Store {
+  return {
+    clock,
+    decide: (request) => store.decide(request),
+    reset: (plan, identities) => store.reset(plan, identities),
+    block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),
+    unblock: (policy, identity) => store.unblock(policy, identity),
+    close: async () => {},
   }
 }
 

@@ -260,3 +260,16 @@ test('the examples of the documentation have the responses that it shows', async
     expect(text).toMatch(new RegExp(`^${parts.join('.*')}$`))
   }
 })
+
+test('a window of the calendar ends at midnight of its time zone', async () => {
+  const limit = '{ algorithm: fixedWindow, limit: 2, window: day, timeZone: Pacific/Kiritimati }'
+  const decider = await serving(json(documentOf(`quota: { limits: [${limit}] }`)))
+  const first = (await decide(decider, ANN)).json
+  expect(first.headers['RateLimit-Policy']).toBe('"quota";q=2;w=86400')
+  await decide(decider, ANN)
+  const { allowed, retryAfterMs } = (await decide(decider, ANN)).json
+  expect(allowed).toBe(false)
+  // 14 hours ahead of UTC.
+  const end = (Date.now() + retryAfterMs + 14 * 3_600_000) % 86_400_000
+  expect(Math.min(end, 86_400_000 - end)).toBeLessThan(5000)
+})
