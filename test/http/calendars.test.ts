@@ -23,14 +23,19 @@ describe.each(Object.entries(appsByEffort(FRAMEWORKS)))('%s', (_name, factory) =
   test('headers show the length of the running period and its end, in every period', async () => {
     const clock = new Clock()
     const get = await start(clock, {
-      limits: [perMonth(9, { timeZone: 'Europe/Berlin' }), fixedWindow({ limit: 5, window: 'day', timeZone: 'Europe/Berlin' })],
+      limits: [
+        perMonth(9, { timeZone: 'Europe/Berlin' }),
+        fixedWindow({ limit: 5, window: 'day', timeZone: 'Europe/Berlin' }),
+      ],
     })
     clock.now = Date.parse('2026-03-29T10:00:00Z')
     const march = await get()
     expect(march.headers['ratelimit-policy']).toBe(
       `"plan-month";q=9;w=${31 * DAY_S - HOUR_S}, "plan-day";q=5;w=${23 * HOUR_S}`,
     )
-    expect(march.headers.ratelimit).toBe(`"plan-month";r=8;t=${2 * DAY_S + 12 * HOUR_S}, "plan-day";r=4;t=${12 * HOUR_S}`)
+    expect(march.headers.ratelimit).toBe(
+      `"plan-month";r=8;t=${2 * DAY_S + 12 * HOUR_S}, "plan-day";r=4;t=${12 * HOUR_S}`,
+    )
     clock.now = Date.parse('2026-04-01T10:00:00Z')
     expect((await get()).headers['ratelimit-policy']).toBe(
       `"plan-month";q=9;w=${30 * DAY_S}, "plan-day";q=5;w=${24 * HOUR_S}`,

@@ -33,10 +33,12 @@ const nameOf = new Map(
   Object.entries(scripts)
     .filter(([name]) => name !== 'decide')
     .flatMap(([name, text]) =>
-      [[], ['bans'], ['turns'], ['bans', 'turns']].map((parts): [string, string] => {
-        const choice = { bans: parts.includes('bans'), turns: parts.includes('turns') }
-        return [bare(withSections(text, choice)), [name, ...parts].join(' ')]
-      }),
+      [[], ['bans'], ['turns'], ['bans', 'turns']].flatMap((parts) =>
+        [false, true].map((calendar): [string, string] => {
+          const choice = { bans: parts.includes('bans'), turns: parts.includes('turns'), calendar }
+          return [bare(withSections(text, choice)), [name, ...parts].join(' ')]
+        }),
+      ),
     )
     // Scripts without such parts have one text.
     .reverse(),
@@ -104,6 +106,8 @@ const EXPECTED: Record<string, string> = {
   queue: 'decide-bucket',
   buckets: 'decide-buckets',
   counters: 'decide-counters',
+  calendar: 'decide-counter',
+  calendars: 'decide-counters',
   permits: 'decide-concurrency',
   room: 'decide-bucket',
 }
@@ -202,8 +206,9 @@ for (const { name, limits, onDeny, part } of cases) {
       }
     }
     const [sentAlone, sentBeside] = await Promise.all(watches.map(({ allSent }) => allSent()))
-    // Charged refusals and several cells have no script for one charge.
-    const ones = onDeny === 'charge' || /(buckets|counters)$/.test(expected) ? [] : [expected.replace('decide', 'one')]
+    // Charged refusals, several cells and windows of the calendar have no script for one charge.
+    const hasOne = onDeny !== 'charge' && !/(buckets|counters)$/.test(expected) && name !== 'calendar'
+    const ones = hasOne ? [expected.replace('decide', 'one')] : []
     if (part === 'none') {
       expect(sentAlone?.filter((sent) => sent !== 'decide')).toEqual([expected, ...ones])
       expect(sentBeside).toEqual(['decide'])
