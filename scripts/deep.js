@@ -27,6 +27,8 @@ const PARTS = {
     'redis/relaxed/',
     'unit/',
   ]),
+  // Every hour of ten years in twelve time zones against zoneinfo of Python, and attackers of calendars.
+  calendars: npmRun('test:full', ['deep/calendars']),
   // Runs every benchmark, with meaningless figures, to show that it works.
   rehearsal: npmRun('test:full', ['tools/bench']),
   mutants: npmRun('mutate'),

@@ -4,7 +4,7 @@ import { createLimiter } from '../../contract/create-limiter.js'
 const WEEKDAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] as const
 
 /** The limit of a case of periods.py, such as `month:31`. */
-export function limitOfCase(timeZone: string, of: string, limit: number): Limit<string> {
+function limitOfCase(timeZone: string, of: string, limit: number): Limit<string> {
   const [window, first] = of.split(':') as ['day' | 'week' | 'month' | 'year', string]
   const startsOn = window === 'week' ? WEEKDAYS[Number(first)] : window === 'month' ? Number(first) : undefined
   return fixedWindow({ limit, window, timeZone, ...(startsOn !== undefined && { startsOn }) })
