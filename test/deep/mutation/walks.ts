@@ -77,6 +77,8 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
   const limits = policies.flatMap(({ limits = [] }) => limits)
   const windows = limits.map(({ window }) => window as number)
   const [shortest, longest] = [Math.min(...windows), Math.max(...windows)]
+  // States in memory outlive their end by an hour, and windows of the calendar are far longer than that.
+  const farthestBack = limits.some(({ calendar }) => calendar) ? 3_600_000 - 1 : Number.POSITIVE_INFINITY
   const capacities = policies.map(({ limits = [] }) => Math.min(...limits.map(({ limit }) => limit as number)))
   let admitted: Admitted[] = []
   let last: Verdict | undefined
@@ -169,7 +171,9 @@ async function walk(name: string, policies: readonly Policy[], options: WalkOpti
   let opened: Admitted[] = []
   for (let step = 0; step < steps; step++) {
     recorder.clock.now += gap()
-    if (stepsBack && random(12) === 0) recorder.clock.now = Math.max(0, recorder.clock.now - back())
+    if (stepsBack && random(12) === 0) {
+      recorder.clock.now = Math.max(0, recorder.clock.now - Math.min(back(), farthestBack))
+    }
     recorder.step()
     for (let n = 1 + random(together); n > 0; n--) await ask(step)
     // A verdict can be refunded after the reply to its batch; the latest matter most.
