@@ -6,6 +6,7 @@ import type { Policy } from './scenario.js'
 const SLACK_MS = 3_600_000
 /** The additional life that keys may have to save setting their expiry again. */
 const LINGER_MS = 10_000
+const DAY_MS = 86_400_000
 /** The longest time between an execution and the reading of a key's remaining life. */
 const PASSED_MS = 30
 /** An expiry that no script sets, in ms since 1970: where it remains after an execution, that execution set none. */
@@ -19,7 +20,7 @@ function longestLife(key: string, now: number, policies: readonly Policy[], owes
   const [policy, id = ''] = key.split('}:')[1]?.split(':') ?? []
   const ids = policies.find(({ name }) => name === policy)?.limits?.map(idOf) ?? []
   // A shared key lives as long as its longest limit, and lingers. A log of several limits has its own rule.
-  if (!ids.includes(id) && /^(bucket|sliding|fixed|opened|joint)\b/.test(id)) {
+  if (!ids.includes(id) && /^(bucket|sliding|fixed|opened|joint|day|week|month)/.test(id)) {
     return LINGER_MS + Math.max(...ids.map((own) => lifeOf(own, key, now, owes)))
   }
   return lifeOf(id, key, now, owes)
@@ -48,6 +49,12 @@ function lifeOf(id: string, key: string, now: number, owes: boolean): number {
     }
     case 'fixed':
       return windowMs - (now % windowMs)
+    case 'day':
+      return DAY_MS
+    case 'week':
+      return 7 * DAY_MS
+    case 'month':
+      return 31 * DAY_MS
     case 'opened':
     case 'concurrency':
       return windowMs
