@@ -20,7 +20,7 @@ function longestLife(key: string, now: number, policies: readonly Policy[], owes
   const [policy, id = ''] = key.split('}:')[1]?.split(':') ?? []
   const ids = policies.find(({ name }) => name === policy)?.limits?.map(idOf) ?? []
   // A shared key lives as long as its longest limit, and lingers. A log of several limits has its own rule.
-  if (!ids.includes(id) && /^(bucket|sliding|fixed|opened|joint|day|week|month)/.test(id)) {
+  if (!ids.includes(id) && /^(bucket|sliding|fixed|opened|joint|day|week|month)\b/.test(id)) {
     return LINGER_MS + Math.max(...ids.map((own) => lifeOf(own, key, now, owes)))
   }
   return lifeOf(id, key, now, owes)
