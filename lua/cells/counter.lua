@@ -19,15 +19,11 @@ end
 -- all else is the same for both. Its end is the first of the bounds, in ascending order from `from` to `to`, that is later than
 -- `at`. Where a clock is outside of all, windows go on from the nearest bound in that length.
 local function counter_startIn(at, windowMs, bounds, from, to)
-  local base = bounds[from]
-  if at >= bounds[to] then base = bounds[to] end
-  local start = base + floor((at - base) / windowMs) * windowMs
-  if at >= bounds[from] and at < bounds[to] then
-    for i = to, from, -1 do
-      if bounds[i] > at then start = bounds[i] - windowMs end
-    end
+  local nearest = bounds[to]
+  for i = to, from, -1 do
+    if bounds[i] > at then nearest = bounds[i] end
   end
-  return start
+  return nearest + floor((at - nearest) / windowMs) * windowMs
 end
 --- @end
 

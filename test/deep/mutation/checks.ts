@@ -2,6 +2,7 @@ import { checkVector } from '../../../packages/testing/src/vectors/check.js'
 import { VECTORS } from '../../../packages/testing/src/vectors/vector.js'
 import { banChecks } from './bans.js'
 import { blockIndexChecks } from './block-index.js'
+import { calendarChecks } from './calendars.js'
 import { carriedChecks } from './carried.js'
 import type { Check } from './check.js'
 import { deniedChecks } from './denied.js'
@@ -32,6 +33,7 @@ export async function allChecks(): Promise<Check[]> {
     ...(await sharedKeyChecks()),
     ...(await carriedChecks()),
     ...ownClockChecks,
+    ...calendarChecks,
     ...Object.entries(VECTORS).flatMap(([file, vectors]) =>
       vectors.map(
         (vector): Check => ({

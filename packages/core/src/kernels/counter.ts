@@ -23,10 +23,8 @@ export const FIRST_BOUND = 4
  * outside of all, windows go on from the nearest bound in that length.
  */
 export function startIn(at: number, windowMs: number, bounds: readonly number[]): number {
-  const [first, last] = [bounds[0], bounds.at(-1)] as [number, number]
-  const base = at >= last ? last : first
-  const end = at >= first && at < last ? (bounds.find((bound) => bound > at) as number) : undefined
-  return end === undefined ? base + Math.floor((at - base) / windowMs) * windowMs : end - windowMs
+  const nearest = bounds.find((bound) => bound > at) ?? (bounds.at(-1) as number)
+  return nearest + Math.floor((at - nearest) / windowMs) * windowMs
 }
 
 /** Milliseconds until `cost` units have room in a window that ends `endsIn` ms from now: 0 now, -1 never. */

@@ -23,6 +23,7 @@ import { cellsFor, type LimitOfCell } from './cells.js'
 import { checkedKey } from './key.js'
 import { bitsOf, isSameKey, kindOf } from './keyed.js'
 import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
+import { firstDay } from './limits/calendar.js'
 import { checkCommon } from './limits/common.js'
 import { checkLeases } from './limits/lease.js'
 import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
@@ -196,12 +197,9 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       neverBeside(where, 'ban', 'lease', options.ban)
     }
 
-    const values = this.limits.map(({ limit, window, calendar }) => [limit, window, calendar?.startsOn])
-    const fixed = values.every(
-      ([limit, window, startsOn]) =>
-        typeof limit === 'number' && typeof window === 'number' && typeof startsOn !== 'function',
-    )
-    this.#static = fixed ? this.#makePlan(values as [number, number, unknown][]) : undefined
+    const values = this.limits.flatMap(valuesOf)
+    const fixed = values.every((value) => typeof value !== 'function')
+    this.#static = fixed ? this.#planFor(values) : undefined
     this.isPlain = fixed && this.keys.length === 1 && this.priority === undefined
   }
 
@@ -215,10 +213,8 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     if (this.#static) return this.#static
     const values: unknown[] = []
     try {
-      for (const { limit, window, calendar } of this.limits) {
-        for (const value of [limit, window, calendar?.startsOn]) {
-          values.push(typeof value === 'function' ? value(subject, context) : value)
-        }
+      for (const value of this.limits.flatMap(valuesOf)) {
+        values.push(typeof value === 'function' ? value(subject, context) : value)
       }
     } catch (error) {
       ignorePromises(values)
@@ -229,12 +225,13 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
 
   /** `given`: limit, window and first day of each limit in turn. */
   #planFor(given: readonly unknown[]): ReadablePlan {
-    const values = this.limits.map(({ window }, i): [number, number, unknown] => {
+    const { where } = this
+    const values = this.limits.map(({ window, calendar }, i): NumbersOfLimit => {
       // A value that is no function was checked when the limit was made, and is in ms.
       const windowMs = typeof window === 'function' ? spanMs : durationMs
       const [limit, length, startsOn] = given.slice(3 * i)
-      // A function without a result is an error, and not the default.
-      return [wholeNumber(this.where, 'limit', limit, 0), windowMs(this.where, 'window', length), startsOn ?? null]
+      const first = calendar && firstDay(where, calendar.window, startsOn)
+      return [wholeNumber(where, 'limit', limit, 0), windowMs(where, 'window', length), first]
     })
     const id = values.join()
     let plan = this.#plans.get(id)
@@ -379,9 +376,9 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     return scope === this.name || scope === EVERY_POLICY ? undefined : scope
   }
 
-  #makePlan(values: readonly (readonly [limit: number, windowMs: number, startsOn: unknown])[]): ReadablePlan {
+  #makePlan(values: readonly NumbersOfLimit[]): ReadablePlan {
     const resolutions = this.limits.map((limit, i) => {
-      const resolution = limit.resolve(this.where, ...(values[i] as [number, number, unknown]))
+      const resolution = limit.resolve(this.where, ...(values[i] as NumbersOfLimit))
       if (this.#relaxed) return countedInFull(this.where, resolution, this.#relaxed)
       if (limit.carry !== undefined) return carriedForm(resolution, limit)
       if (this.consume === CHARGE) return countingRefusals(this.where, resolution)
@@ -444,6 +441,13 @@ function limitsOf<Subject>(where: string, options: PolicyOptions<Subject>): read
     if (!Object.isFrozen(item)) checkCommon(`${where}: limits[${i}]`, item)
   })
   return Object.freeze([...limits])
+}
+
+type NumbersOfLimit = readonly [limit: number, windowMs: number, firstDay: number | undefined]
+
+/** What may be a function of the request: limit, window and first day. */
+function valuesOf({ limit, window, calendar }: Limit): unknown[] {
+  return [limit, window, calendar?.startsOn]
 }
 
 /** Most limits in one policy. */

@@ -4,6 +4,7 @@ import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
 import { headerName, knownOptions, oneOf, optionalFunction, wholeNumber } from '../../util/validate.js'
 import { checkUnit, idOfUnit } from '../units.js'
+import { calendarHint } from './calendar.js'
 import { leased, leaseOf } from './lease.js'
 import type { CommonOptions, LeasableOptions, Limit, LimitCalendar, OrFunction, UnitOptions } from './limit.js'
 import { checkReserve, reserveSteps } from './reserve.js'
@@ -41,8 +42,8 @@ export function makeLimit<Subject>(
   const ofUnit = idOfUnit(unit)
   const { estimate } = options as UnitOptions
   if (estimate !== undefined) oneOf(algorithm, 'estimate', estimate, ['cap'])
-  const resolve: typeof resolveUnleased = (where, limit, windowMs, startsOn) => {
-    const plain = resolveUnleased(where, limit, windowMs, startsOn)
+  const resolve: typeof resolveUnleased = (where, limit, windowMs, firstDay) => {
+    const plain = resolveUnleased(where, limit, windowMs, firstDay)
     const resolution = ofUnit ? { ...plain, id: plain.id + ofUnit, carriedId: plain.carriedId + ofUnit } : plain
     return lease ? leased(where, resolution, lease) : resolution
   }
@@ -89,6 +90,6 @@ export function checkCommon<Subject>(where: string, options: RateOptions<Subject
   const { limit, window } = options
   return {
     limit: typeof limit === 'function' ? limit : wholeNumber(where, names.limit, limit, 0),
-    window: typeof window === 'function' ? window : spanMs(where, names.window, window),
+    window: typeof window === 'function' ? window : spanMs(where, names.window, window, calendarHint(window)),
   }
 }

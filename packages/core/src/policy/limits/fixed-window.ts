@@ -2,7 +2,7 @@ import { CALENDAR_MS, type CalendarWindow, calendarParams } from '../../store/ce
 import type { Duration } from '../../util/duration.js'
 import { neverBeside, neverWithout } from '../../util/errors.js'
 import { oneOf } from '../../util/validate.js'
-import { firstDay, isCalendarWindow, limitCalendar } from '../calendar/options.js'
+import { firstDay, isCalendarWindow, limitCalendar } from './calendar.js'
 import { makeLimit, type RateOptions } from './common.js'
 import type { CommonOptions, LeasableOptions, Limit, OrFunction, UnitOptions, Weekday } from './limit.js'
 import { type SpreadOptions, spreadOver } from './spread.js'
@@ -86,13 +86,14 @@ function calendarWindow<Subject>(
 ): Limit<Subject> {
   if (anchor !== undefined) neverBeside('fixedWindow', 'anchor', `window "${window}"`, anchor)
   const calendar = limitCalendar('fixedWindow', window, timeZone, startsOn)
-  const resolve = spreadOver('fixedWindow', spread, (where, limit, windowMs, given) => ({
+  const first = typeof calendar.startsOn === 'function' ? 1 : firstDay('fixedWindow', window, calendar.startsOn)
+  const resolve = spreadOver('fixedWindow', spread, (_where, limit, windowMs, ofRequest) => ({
     kernel: 'counter',
     id: `${window}.${limit}`,
     carriedId: `${window}~`,
     params: calendarParams(limit, window),
     report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false, calendar: window },
-    calendar: { window, timeZone: calendar.timeZone, startsOn: firstDay(where, window, given) },
+    calendar: { window, timeZone: calendar.timeZone, startsOn: ofRequest ?? first },
   }))
   return makeLimit(
     'fixedWindow',

@@ -141,7 +141,8 @@ export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOp
   /**
    * The kernel and its numbers for one concrete limit and window.
    *
-   * @throws SluiceError `INVALID_POLICY` where the numbers could round, naming `where`, or where `startsOn` is no day
+   * @param firstDay of a window of the calendar, as a number, where it depends on the request
+   * @throws SluiceError `INVALID_POLICY` where the numbers could round, naming `where`.
    */
-  readonly resolve: (where: string, limit: number, windowMs: number, startsOn?: unknown) => Resolution
+  readonly resolve: (where: string, limit: number, windowMs: number, firstDay?: number) => Resolution
 }

@@ -21,8 +21,8 @@ export interface SpreadOptions {
 export function spreadOver(where: string, spread: Duration | undefined, resolve: Limit['resolve']): Limit['resolve'] {
   if (spread === undefined) return resolve
   const spreadMs = waitMs(where, 'spread', spread)
-  return (where, limit, windowMs, startsOn) => {
-    const resolution = resolve(where, limit, windowMs, startsOn)
+  return (where, limit, windowMs, firstDay) => {
+    const resolution = resolve(where, limit, windowMs, firstDay)
     if (spreadMs > windowMs) invalidPolicy(where, 'spread', `at most the window of ${windowMs} ms`, spreadMs)
     return { ...resolution, report: { ...resolution.report, spreadMs } }
   }

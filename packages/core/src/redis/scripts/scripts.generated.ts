@@ -617,19 +617,13 @@ a = a + 1
 end` }
 const piece40: Piece = { sections: ['calendar'], source: `local firstBound, lastBound` }
 const piece41: Piece = { sections: ['calendar'], source: `if start ~= since and firstBound < lastBound then
-local base = ARGV[firstBound]
-if instant >= ARGV[lastBound] then
-base = ARGV[lastBound]
-end
-local start_2 = base + floor((instant - base) / windowMs) * windowMs
-if instant >= ARGV[firstBound] and instant < ARGV[lastBound] then
+local nearest = ARGV[lastBound]
 for i = lastBound, firstBound, -1 do
 if ARGV[i] > instant then
-start_2 = ARGV[i] - windowMs
+nearest = ARGV[i]
 end
 end
-end
-start = start_2
+start = nearest + floor((instant - nearest) / windowMs) * windowMs
 end` }
 const piece42: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local piece = packBytes('>BI7I6', outcome_2, count, start)
@@ -2377,19 +2371,13 @@ start = instant
 end
 end` },
   { sections: ['counter', 'calendar'], source: `if start ~= since and firstBound < lastBound then
-local base = ARGV[firstBound]
-if instant >= ARGV[lastBound] then
-base = ARGV[lastBound]
-end
-local start_2 = base + floor((instant - base) / windowMs) * windowMs
-if instant >= ARGV[firstBound] and instant < ARGV[lastBound] then
+local nearest = ARGV[lastBound]
 for i = lastBound, firstBound, -1 do
 if ARGV[i] > instant then
-start_2 = ARGV[i] - windowMs
+nearest = ARGV[i]
 end
 end
-end
-start = start_2
+start = nearest + floor((instant - nearest) / windowMs) * windowMs
 end` },
   { sections: ['counter'], source: `local endsIn = start + windowMs - now
 if cost > limit then

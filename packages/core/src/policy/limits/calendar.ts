@@ -1,10 +1,15 @@
 import { CALENDAR_MS, type CalendarWindow } from '../../store/cell-kinds.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
-import type { LimitCalendar, Weekday } from '../limits/limit.js'
-import { zoneOf } from './zone.js'
+import { zoneOf } from '../calendar/zone.js'
+import type { LimitCalendar, Weekday } from './limit.js'
 
 export function isCalendarWindow(window: unknown): window is CalendarWindow {
   return typeof window === 'string' && Object.hasOwn(CALENDAR_MS, window)
+}
+
+/** What to write instead, where a window of the calendar is given to another limit than `fixedWindow`. */
+export function calendarHint(window: unknown): string {
+  return isCalendarWindow(window) ? `; only fixedWindow({ window: "${window}" }) follows the calendar` : ''
 }
 
 const WEEKDAYS: readonly Weekday[] = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday']
@@ -12,12 +17,11 @@ const WEEKDAYS: readonly Weekday[] = ['monday', 'tuesday', 'wednesday', 'thursda
 const BY_DEFAULT: Readonly<Record<CalendarWindow, Weekday | number>> = { day: 1, week: 'monday', month: 1, year: 1 }
 
 /**
- * The first day of a window as a number: of a week from 0 for Monday, of a month from 1. A limit with a function of the request
- * gets its result.
+ * The first day of a window as a number: of a week from 0 for Monday, of a month from 1.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function firstDay(where: string, window: CalendarWindow, startsOn: unknown = BY_DEFAULT[window]): number {
+export function firstDay(where: string, window: CalendarWindow, startsOn: unknown): number {
   if (window === 'week') {
     const day = WEEKDAYS.indexOf(startsOn as Weekday)
     return day < 0 ? invalidPolicy(where, 'startsOn', 'a day of the week such as "monday"', startsOn) : day
@@ -35,13 +39,14 @@ export function limitCalendar(
   where: string,
   window: CalendarWindow,
   timeZone: unknown,
-  startsOn: LimitCalendar['startsOn'] | undefined,
+  given: LimitCalendar['startsOn'] | undefined,
 ): LimitCalendar {
-  if (startsOn !== undefined && (window === 'day' || window === 'year')) {
-    neverBeside(where, 'startsOn', `window "${window}"`, startsOn)
+  if (given !== undefined && (window === 'day' || window === 'year')) {
+    neverBeside(where, 'startsOn', `window "${window}"`, given)
   }
+  const startsOn = given === undefined ? BY_DEFAULT[window] : given
   if (typeof startsOn !== 'function') firstDay(where, window, startsOn)
-  return { window, timeZone: checkedZone(where, timeZone), startsOn: startsOn ?? BY_DEFAULT[window] }
+  return { window, timeZone: checkedZone(where, timeZone), startsOn }
 }
 
 function checkedZone(where: string, timeZone: unknown = 'UTC'): string {
