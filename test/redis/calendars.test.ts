@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fixedWindow, memoryStore, perMonth, redisStore, type Store, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test, vi } from 'vitest'
@@ -210,6 +211,8 @@ describe('by the clock of Redis', () => {
     const wait = new AbortController()
     const waiting = theirs.acquire(key, { signal: wait.signal }).catch((error: Error) => error.name)
     await vi.waitFor(async () => expect(await client.keys(`*${key}*:waiting`)).toHaveLength(1), 5000)
+    // A process that has just looked for waiters looks again after 50 ms.
+    await sleep(60)
     await mine.refund(key, first)
     expect(await mine.consume(key)).toMatchObject({ allowed: false, remaining: 1 })
     wait.abort()
