@@ -118,6 +118,17 @@ overrides:
   expect(lines).toContain('  same, limit same: begins anew: carry was another')
 })
 
+test('plan shows that used units of a window of the calendar still count with another calendar, and not with another window', async () => {
+  const document = (limit: string) =>
+    `version: 1\npolicies:\n  plan: { limits: [{ algorithm: fixedWindow, ${limit} }] }\n`
+  await sluice(['apply', file(document('limit: 5, window: month, startsOn: 1')), '--yes'])
+  const planned = async (limit: string) => (await sluice(['plan', file(document(limit))])).out
+  for (const change of ['startsOn: 15', 'startsOn: 1, timeZone: Asia/Tokyo']) {
+    expect(await planned(`limit: 5, window: month, ${change}`)).toContain('limit plan: what was used still counts')
+  }
+  expect(await planned('limit: 5, window: week')).toContain('limit plan: begins anew: its window was month')
+})
+
 test('plan shows that relaxed counts begin anew with other amounts, and between relaxed and exact', async () => {
   const document = (limit: number, consistency = '') =>
     `version: 1\npolicies:\n  api: { limits: [{ algorithm: slidingWindow, limit: ${limit}, window: 1m }]${consistency} }\n`

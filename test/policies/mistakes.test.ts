@@ -198,6 +198,47 @@ const MISTAKES: readonly Mistake[] = [
     message: 'expected a duration such as 30s (units: ms, s, m, h, d), or whole milliseconds, got "1 minuite"',
   },
   {
+    what: 'a window of the calendar of a log',
+    text: limits('{ limit: 1, window: ▸month }'),
+    path: 'policies.api.limits[0].window',
+    message:
+      'expected a duration such as 30s (units: ms, s, m, h, d), or whole milliseconds, got "month"; a window of the calendar needs algorithm: fixedWindow',
+  },
+  {
+    what: 'an unknown time zone',
+    text: limits('{ algorithm: fixedWindow, limit: 1, window: month, timeZone: ▸Mars/Olympus }'),
+    path: 'policies.api.limits[0].timeZone',
+    message: 'expected the IANA name of a time zone such as "Europe/Berlin", got "Mars/Olympus"',
+  },
+  {
+    what: 'a billing day of 0',
+    text: limits('{ algorithm: fixedWindow, limit: 1, window: month, startsOn: ▸0 }'),
+    path: 'policies.api.limits[0].startsOn',
+    message: 'expected a day of the week such as monday, or a billing day from 1 to 31, got 0',
+  },
+  {
+    what: 'a billing day of a week',
+    text: limits('{ algorithm: fixedWindow, limit: 1, window: week, startsOn: ▸31 }'),
+    path: 'policies.api.limits[0].startsOn',
+    message: 'expected a day of the week such as "monday", got 31',
+  },
+  {
+    what: 'a time zone of a window in days',
+    text: limits('{ algorithm: fixedWindow, limit: 1, window: 30d, ▸timeZone: UTC }'),
+    path: 'policies.api.limits[0].timeZone',
+    message:
+      'expected none without a window of the calendar, such as "month", got "UTC": add a window of the calendar, such as "month", or leave out timeZone',
+  },
+  {
+    what: 'relaxed counts of a window of the calendar',
+    text: policy(
+      '    limits: [{ algorithm: fixedWindow, limit: 1, window: month }]\n    consistency: ▸{ syncEvery: 1s }\n',
+    ),
+    path: 'policies.api.consistency',
+    message:
+      'windows of the calendar are counted by Redis alone: use a window in days such as "30d", or leave out consistency',
+  },
+  {
     what: 'a window of 0',
     text: limits('{ limit: 1, window: ▸0 }'),
     path: 'policies.api.limits[0].window',

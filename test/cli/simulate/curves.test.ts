@@ -29,6 +29,7 @@ const LIMIT = { limit: 6, window: '10s' }
 test.each([
   ['one limit', { limits: [LIMIT] }],
   ['a bucket', { limits: [{ algorithm: 'gcra', ...LIMIT, burst: 2 }] }],
+  ['a window of the calendar', { limits: [{ algorithm: 'fixedWindow', limit: 30, window: 'day' }] }],
   ['several limits of one client', { limits: [LIMIT, { name: 'long', limit: 20, window: '60s' }] }],
   ['a limit that clients share', { limits: [{ ...LIMIT, limit: 40, key: 'everyone' }] }],
   ['limits by clients and of all', { limits: [LIMIT, { name: 'all', limit: 40, window: '10s', key: 'everyone' }] }],
@@ -48,6 +49,25 @@ test.each([
     const [lowest, highest] = [limit.tradeOff?.candidates.at(0), limit.tradeOff?.candidates.at(-1)]
     expect(lowest?.requestsRefused).toBeGreaterThan(highest?.requestsRefused as number)
   }
+})
+
+test('a window of the calendar refuses what exceeds it in each period of its time zone, with any number', async () => {
+  const HOUR_S = 3600
+  // Midnight in Berlin is at 23:00 UTC.
+  const visits = [22.9, 23, 34, 46.9, 47].flatMap((hour, i) =>
+    Array.from({ length: 3 + i }, (_, n) => timed(hour * HOUR_S + n, 1, 0, 200)),
+  )
+  const perDay = [3, 4 + 5 + 6, 7]
+  const limit = { algorithm: 'fixedWindow', limit: 5, window: 'day', timeZone: 'Europe/Berlin' }
+  const document = { version: 1, policies: { api: { limits: [limit] } } }
+  const { report } = await simulated(visits.join(''), document, [...FORMAT, '--curve'])
+  const [api] = report.policies as [PolicyReport]
+  const overAll = (of: number) => perDay.reduce((sum, units) => sum + Math.max(0, units - of), 0)
+  expect(api.requests.refused).toEqual({ min: overAll(5), max: overAll(5) })
+  expect(api.limits).toMatchObject([{ calendar: 'day', windowMs: 24 * HOUR_S * 1000 }])
+  const { candidates = [] } = (api.limits[0] as LimitReport).tradeOff ?? {}
+  expect(candidates.length).toBeGreaterThanOrEqual(16)
+  for (const each of candidates) expect(each.requestsRefused).toBeCloseTo(overAll(each.limit) / visits.length)
 })
 
 test('clients with an override keep its numbers, and the report says so', async () => {

@@ -161,6 +161,14 @@ describe('a billing day of the request', () => {
   )
 })
 
+test('a text is no billing day, even after the number', async () => {
+  const days: unknown[] = [5, '5', [5]]
+  const { at } = limiterOf(perMonth<string>(9, { startsOn: () => days.shift() as number }))
+  await at('2026-06-10T00:00:00Z')
+  await expect(at('2026-06-10T00:00:00Z')).rejects.toThrow('startsOn: expected a billing day, 1 to 31, got "5"')
+  await expect(at('2026-06-10T00:00:00Z')).rejects.toThrow('startsOn: expected a billing day, 1 to 31, got an array')
+})
+
 describe('options', () => {
   const wrong: [options: object, message: string][] = [
     [
@@ -171,6 +179,7 @@ describe('options', () => {
     [{ timeZone: 60 }, 'timeZone: expected the IANA name of a time zone such as "Europe/Berlin", got 60'],
     [{ timeZone: null }, 'timeZone: expected the IANA name of a time zone such as "Europe/Berlin", got null'],
     [{ startsOn: 0 }, 'startsOn: expected a billing day, 1 to 31, got 0'],
+    [{ startsOn: null }, 'startsOn: expected a billing day, 1 to 31, got null'],
     [{ startsOn: 32 }, 'startsOn: expected a billing day, 1 to 31, got 32'],
     [{ startsOn: '1' }, 'startsOn: expected a billing day, 1 to 31, got "1"'],
     [{ startsOn: 'monday' }, 'startsOn: expected a billing day, 1 to 31, got "monday"'],

@@ -73,6 +73,16 @@ describe('messages of errors', () => {
       'policy "login": window: expected whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d), from 1 ms to 100 years (36500d), got "40000d"',
     ],
     [
+      'a window of the calendar of a plain limit',
+      () => createLimiter({ name: 'plan', limit: 5, window: 'month' as never }),
+      'policy "plan": window: expected whole milliseconds or a duration such as "30s", got "month": a window of the calendar is fixedWindow({ limit, window: "month" })',
+    ],
+    [
+      'a window of the calendar of a log',
+      () => slidingLog({ limit: 5, window: 'day' as never }),
+      'slidingLog: window: expected whole milliseconds or a duration such as "30s", got "day": a window of the calendar is fixedWindow({ limit, window: "day" })',
+    ],
+    [
       'a missing refill',
       () => tokenBucket({ every: '1m' }),
       'tokenBucket: refill: expected a whole number of at least 0, got undefined',

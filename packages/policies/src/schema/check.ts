@@ -64,7 +64,10 @@ function check(given: Schema, value: unknown, path: Path, problems: Problem[]): 
   else if (
     typeof value === 'string' ? !isText(schema, value) : typeof value === 'number' && !isInRange(schema, value)
   ) {
-    fail(schema.title ?? 'a value of this form')
+    problems.push({
+      path,
+      message: `expected ${schema.title ?? 'a value of this form'}${gotOf(schema, value)}${calendarHint(schema, value)}`,
+    })
   }
 }
 
@@ -134,6 +137,13 @@ function checkItems(schema: Schema, items: readonly unknown[], path: Path, probl
     return
   }
   if (each) for (const [i, item] of items.entries()) check(each, item, [...path, i], problems)
+}
+
+/** A window of the calendar is a text that is no duration. */
+function calendarHint(schema: Schema, value: unknown): string {
+  const { duration, window } = SCHEMA.$defs
+  const isWindow = schema === duration && typeof value === 'string' && isText(window as Schema, value)
+  return isWindow ? '; a window of the calendar needs algorithm: fixedWindow' : ''
 }
 
 /** Patterns are the schema's own, and none of them backtracks. */

@@ -7,9 +7,11 @@ export function isCalendarWindow(window: unknown): window is CalendarWindow {
   return typeof window === 'string' && Object.hasOwn(CALENDAR_MS, window)
 }
 
-/** What to write instead, where a window of the calendar is given to another limit than `fixedWindow`. */
-export function calendarHint(window: unknown): string {
-  return isCalendarWindow(window) ? `; only fixedWindow({ window: "${window}" }) follows the calendar` : ''
+/** Names `fixedWindow` where another limit has a window of the calendar. */
+export function refuseCalendar(where: string, field: string, window: unknown): void {
+  if (!isCalendarWindow(window)) return
+  const remedy = `a window of the calendar is fixedWindow({ limit, window: "${window}" })`
+  invalidPolicy(where, field, 'whole milliseconds or a duration such as "30s"', window, remedy)
 }
 
 const WEEKDAYS: readonly Weekday[] = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday']

@@ -4,7 +4,7 @@ import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
 import { headerName, knownOptions, oneOf, optionalFunction, wholeNumber } from '../../util/validate.js'
 import { checkUnit, idOfUnit } from '../units.js'
-import { calendarHint } from './calendar.js'
+import { refuseCalendar } from './calendar.js'
 import { leased, leaseOf } from './lease.js'
 import type { CommonOptions, LeasableOptions, Limit, LimitCalendar, OrFunction, UnitOptions } from './limit.js'
 import { checkReserve, reserveSteps } from './reserve.js'
@@ -88,8 +88,9 @@ export function checkCommon<Subject>(where: string, options: RateOptions<Subject
   refuseFactory(where, 'respond', options.respond)
   if (options.name !== undefined) headerName(where, 'name', options.name)
   const { limit, window } = options
+  refuseCalendar(where, names.window, window)
   return {
     limit: typeof limit === 'function' ? limit : wholeNumber(where, names.limit, limit, 0),
-    window: typeof window === 'function' ? window : spanMs(where, names.window, window, calendarHint(window)),
+    window: typeof window === 'function' ? window : spanMs(where, names.window, window),
   }
 }
