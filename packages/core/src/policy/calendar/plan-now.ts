@@ -11,8 +11,6 @@ interface PlanOfPeriod {
 }
 
 const latest = new WeakMap<ReadablePlan, PlanOfPeriod>()
-/** The plans that plans of a period were made from. */
-const wholes = new WeakMap<ReadablePlan, ReadablePlan>()
 
 /**
  * A plan whose windows of the calendar have the bounds of the periods around now, and the lengths of those that run. The same object
@@ -21,14 +19,13 @@ const wholes = new WeakMap<ReadablePlan, ReadablePlan>()
 export function planNow(plan: ReadablePlan, { clock = Date.now }: Pick<Store, 'clock'>): ReadablePlan {
   if (plan.calendars === undefined) return plan
   const now = clock()
-  const whole = wholes.get(plan) ?? plan
-  let known = latest.get(whole)
-  if (!known || now < known.from || now >= known.until) {
-    known = planOfPeriod(whole, plan.calendars, now)
-    latest.set(whole, known)
-    wholes.set(known.plan, whole)
-  }
-  return known.plan
+  const known = latest.get(plan)
+  if (known && now >= known.from && now < known.until) return known.plan
+  const made = planOfPeriod(plan, plan.calendars, now)
+  latest.set(plan, made)
+  // More may be charged for a decision that it made.
+  latest.set(made.plan, made)
+  return made.plan
 }
 
 function planOfPeriod(plan: ReadablePlan, calendars: readonly (Calendar | undefined)[], now: number): PlanOfPeriod {
