@@ -29,6 +29,18 @@ test('a hundred thousand identities add no series, and none of them appears', as
   await store.close?.()
 })
 
+test('a window of the calendar is one limit over all of its periods', async () => {
+  let now = Date.parse('2026-01-01T00:00:00Z')
+  const limits = [perMonth(2), fixedWindow({ limit: 1, window: 'day', timeZone: 'Europe/Berlin' })]
+  const limiter = createLimiter({ name: 'quota', store: memoryStore({ clock: () => now }), limits })
+  for (let hour = 0; hour < 24 * 90; hour += 12, now += 12 * 3_600_000) await limiter.consume('ann')
+  const series = await seriesOf(register)
+  const ofQuota = [...series.keys()].filter((id) => /^sluice_requests_total.*policy="quota"/.test(id))
+  const limitsNamed = new Set(ofQuota.map((id) => /limit="([^"]*)"/.exec(id)?.[1]))
+  expect(limitsNamed).toEqual(new Set(['', 'quota-month', 'quota-day']))
+  expect(sumOf(series, 'sluice_requests_total', { policy: 'quota', outcome: 'admitted' })).toBe(3 * 2)
+})
+
 test('policies beyond the first hundred share one name', async () => {
   const store = memoryStore()
   for (let n = 0; n < 500; n++) {
@@ -50,16 +62,4 @@ test('a policy named other, constructor or __proto__ counts like any other', asy
     await createLimiter({ name, limit: 5, window: '1h' }).consume('ann')
   }
   expect(await promtool(['check', 'metrics'], await register.metrics())).toBe('')
-})
-
-test('a window of the calendar is one limit over all of its periods', async () => {
-  let now = Date.parse('2026-01-01T00:00:00Z')
-  const limits = [perMonth(2), fixedWindow({ limit: 1, window: 'day', timeZone: 'Europe/Berlin' })]
-  const limiter = createLimiter({ name: 'quota', store: memoryStore({ clock: () => now }), limits })
-  for (let hour = 0; hour < 24 * 90; hour += 12, now += 12 * 3_600_000) await limiter.consume('ann')
-  const series = await seriesOf(register)
-  const ofQuota = [...series.keys()].filter((id) => /^sluice_requests_total.*policy="quota"/.test(id))
-  const limitsNamed = new Set(ofQuota.map((id) => /limit="([^"]*)"/.exec(id)?.[1]))
-  expect(limitsNamed).toEqual(new Set(['', 'quota-month', 'quota-day']))
-  expect(sumOf(series, 'sluice_requests_total', { policy: 'quota', outcome: 'admitted' })).toBe(3 * 2)
 })
