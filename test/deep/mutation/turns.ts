@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { concurrency, createLimiter, type Limit, redisStore, type Store, slidingLog, tokenBucket } from '@sluice/core'
 import {
+  type Cell,
   CHARGE,
   CONSUME,
   PEEK,
@@ -9,6 +10,7 @@ import {
   type StoreResult,
   type WaitingTurn,
 } from '@sluice/core/store'
+import { oneScriptFor, TURNS } from '../../../packages/core/src/redis/scripts/script.js'
 import { insist } from '../../support/outages.js'
 import type { Check, Venue } from './check.js'
 
@@ -718,11 +720,30 @@ async function firstRequest(limits: readonly Limit<string>[]): Promise<StoreRequ
   return request as unknown as StoreRequest
 }
 
+/** The last byte of a reply says whether requests may wait for other cells: in a cluster, whose scripts get no marker, always. */
+async function maybeWaitingCase(venue: Venue): Promise<string | undefined> {
+  const { store, request, keys } = await planOf([bucket], venue)
+  const [cell] = request.plan.cells as [Cell]
+  const { source } = oneScriptFor(cell, TURNS)
+  const client = venue.redis.client() as unknown as { callBuffer(command: string, args: readonly string[]): Promise<Buffer> }
+  const lastByte = async (of: readonly string[]) => {
+    const all = [BLOCK_MARKER, `sluice:v1:{key=k}:turns:${cell.id}`, keys[0] as string, ...of]
+    return (await client.callBuffer('EVAL', [source, String(all.length), ...all, '1', ''])).at(-1)
+  }
+  try {
+    const found = `${await lastByte([])} ${await lastByte([MARKER])}`
+    return found === '1 0' ? undefined : `${found}, not 1 0`
+  } finally {
+    await store.close()
+  }
+}
+
 export const turnChecks: readonly Check[] = [
   ...CASES.map((given): Check => ({ name: `turns: ${given.name}`, run: (venue) => decideCase(venue, given) })),
   { name: 'turns: reports of processes', run: reportCase },
   { name: 'turns: the life of reports', run: reportTimesCase },
   { name: 'turns: the marker of a cluster', run: markCase },
+  { name: 'turns: whether requests may wait elsewhere', run: maybeWaitingCase },
   { name: 'turns: the life of reports by the clock of Redis', run: ownTimesCase },
   { name: 'turns: the memory of a store', run: rememberCase },
   { name: 'turns: a request that begins to wait in a batch', run: amongCase },

@@ -1406,10 +1406,7 @@ end
 newLogOf[own], newLifeOf[own] = fresh, format('%d', longestMs + firstLinger + slack)
 end
 call('SET', key, fresh, 'PX', newLifeOf[own])
-for l = 1, limits do
-headOf[limitsAt + l], knownOf[limitsAt + l] = 0, stamp
-end
-oldest, total, newest, tail = 0, 1, now, stamp
+total, newest = 1, now
 return
 end
 local added = stamp
@@ -1563,10 +1560,7 @@ end
 newLogOf[own], newLifeOf[own] = fresh, format('%d', longestMs + firstLinger + slack)
 end
 call('SET', key, fresh, 'PX', newLifeOf[own])
-for l = 1, limits do
-headOf[limitsAt + l], knownOf[limitsAt + l] = 0, stamp
-end
-oldest, total, newest, tail = 0, 1, now, stamp
+total, newest = 1, now
 else
 local added = stamp
 if cost_2 > 1 then
@@ -1944,7 +1938,8 @@ end` },
   piece4,
   { sections: ['segments'], source: `end
 look[3] = function(key, cost)
-local stored, at = false, 1` },
+local stored
+local at = 1` },
   { sections: ['segments', 'joint'], source: `if joint > 0 then
 stored, at = storedOf[joint], after[mine] + 1
 else` },
@@ -4700,8 +4695,7 @@ fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
 newLogOf, newLifeOf = fresh, format('%d', longestMs + firstLinger + slack)
 end
 call('SET', key_2, fresh, 'PX', newLifeOf)
-headOf, knownOf = 0, stamp
-oldest, total, newest, tail = 0, 1, now, stamp
+total, newest = 1, now
 else
 local added = stamp
 if cost_3 > 1 then
@@ -5463,10 +5457,7 @@ end
 newLogOf, newLifeOf = fresh, format('%d', longestMs + firstLinger + slack)
 end
 call('SET', key_2, fresh, 'PX', newLifeOf)
-for l = 1, limits do
-headOf[l], knownOf[l] = 0, stamp
-end
-oldest, total, newest, tail = 0, 1, now, stamp
+total, newest = 1, now
 else
 local added = stamp
 if cost_3 > 1 then
@@ -6050,8 +6041,7 @@ local allowed, possible = true, true
 local key = KEYS[cell + 1]
 local wait
 local cost = needs
-local stored = false
-stored = tryCall('GET', key)
+local stored = tryCall('GET', key)
 if stored and #stored ~= 6 + (segments + 2) * width then
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -7146,8 +7136,7 @@ fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
 newLogOf, newLifeOf = fresh, format('%d', longestMs + firstLinger + slack)
 end
 call('SET', key, fresh, 'PX', newLifeOf)
-headOf, knownOf = 0, stamp
-oldest, total, newest, tail = 0, 1, now, stamp
+total, newest = 1, now
 else
 local added = stamp
 if cost > 1 then
@@ -7809,10 +7798,7 @@ end
 newLogOf, newLifeOf = fresh, format('%d', longestMs + firstLinger + slack)
 end
 call('SET', key, fresh, 'PX', newLifeOf)
-for l = 1, limits do
-headOf[l], knownOf[l] = 0, stamp
-end
-oldest, total, newest, tail = 0, 1, now, stamp
+total, newest = 1, now
 else
 local added = stamp
 if cost > 1 then
@@ -8330,8 +8316,7 @@ edge = edge - 4
 end
 local outcome = 0
 local look_result
-local stored = false
-stored = tryCall('GET', key)
+local stored = tryCall('GET', key)
 if stored and #stored ~= 6 + (segments + 2) * width then
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -8723,7 +8708,7 @@ return 1
 
 export const exchangeScript: LuaScript = {
   name: 'exchange',
-  sha1: '7ac51a5c4829b6dc7404e9bb45c218d7d184ea47',
+  sha1: 'd27e3032e8d625c241508f500faf9a2cab48a5ae',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8888,7 +8873,8 @@ counts = sub(counts, 1, segments * width) .. rep('\\0', width)
 segments_add(segments - 1, max(0, min(units, most - total)))
 end
 look[SEGMENTS] = function(key, cost)
-local stored, at = false, 1
+local stored
+local at = 1
 stored = tryCall('GET', key)
 if stored and #stored ~= 6 + (segments + 2) * width then
 requireRead(stored)
