@@ -15,6 +15,7 @@
 --          the number of runs; for each run of similar decisions:
 --            op, the number of decisions, and per cell its cost;
 --            if op has TOGETHER added: these decisions are on one key, which is in KEYS once;
+--            if op has KEEPING added, the charge is kept, or a kept one changed: per decision as in shared/charges.lua;
 --            if op has RESERVING added: per cell the units that must have room;
 --            if the plan takes permits: per decision their id;
 --            if op has STRIKING added, a refusal is a strike: per decision the jitter in ms of a ban that starts;
@@ -29,7 +30,7 @@
 --        each cell of each decision; the marker of waiters, '' in a cluster.
 -- The build and the store omit parts between `@when` and `@end` that a script does not need: kernels of other kinds, and
 -- parts for several cells per plan (`several`), charges whatever room there is (`debit`), cells that share a key (`joint`), refusals that are strikes (`bans`),
--- decisions that check for waiters (`turns`), refunds and renewals (`refund`), and decisions on one key that are made
+-- decisions that check for waiters (`turns`), kept charges (`charges`), refunds and renewals (`refund`), and decisions on one key that are made
 -- together (`together`). Redis creates every function and table again on every run. For batches whose plans have one cell
 -- each, all of one kind, the build makes scripts without loops over cells.
 -- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision was
@@ -44,6 +45,7 @@
 -- In scripts with the part `turns`, each decision is followed by the remaining ms for which a waiter before it is trusted, 0
 -- for none (2 bytes); and 2 if any request waits for one of its cells, 1 if none does, 0 if none waits for any cell (1). With
 -- a waiter before it, it is decided as a peek.
+-- A change of a kept charge is followed by its outcome (1 byte), see shared/charges.lua.
 -- If the marker of blocks exists, nothing is decided, and the string is empty.
 
 local ARGV, KEYS = ARGV, KEYS
@@ -63,7 +65,15 @@ local clock = ARGV[1]
 -- need.
 local reply, more, pieces = packBytes('>I6', now), nil, 0
 
+--- @when charges
+-- The reply to the current decision.
+local said = ''
+--- @end
+
 local function say(piece)
+--- @when charges
+  said = said .. piece
+--- @end
   if pieces == 0 then
     reply = reply .. piece
   else
@@ -87,6 +97,9 @@ local costs, needs = {}, {}
 -- Bans that started in this script, by the start of their keys: they refuse its later decisions, without block keys.
 local begun
 --- @include "strikes"
+--- @end
+--- @when charges
+--- @include "shared/charges"
 --- @end
 --- @when turns
 local turnsNow = now
@@ -188,6 +201,10 @@ for _ = 1, number(3) do
   a = a + 1
   for _ = 1, runs do
     local op, decisions = number(a), number(a + 1)
+--- @when charges
+    local isKeeping = op >= KEEPING
+    if isKeeping then op = op - KEEPING end
+--- @end
 --- @when bans
     local isStriking = op >= STRIKING
     if isStriking then op = op - STRIKING end
@@ -212,6 +229,9 @@ for _ = 1, number(3) do
     local asked = op
 --- @end
     for _ = 1, decisions do
+--- @when charges
+      said = ''
+--- @end
       local permitId
       if takesPermits then
         permitId = ARGV[a]
@@ -244,6 +264,10 @@ for _ = 1, number(3) do
         if behindMs > 0 then op = PEEK end
       end
 --- @end
+--- @when charges
+      local chargeAt = a
+      if isKeeping then a = a + (op < REFUND and 5 or 3 + cells) end
+--- @end
       -- The block or ban in force that ends last.
       local ends, reason = 0, ''
       elsewhere = false
@@ -272,8 +296,15 @@ for _ = 1, number(3) do
           chargedAt = number(a)
           a = a + 1
         end
+--- @when charges
+        local outcome = DONE
+        if isKeeping then outcome = charges_take(chargeAt, cells, op) end
+--- @end
         for c = 1, cells do
-          local key, kind = KEYS[cell + c], kernel[c]
+          local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]
+--- @when charges
+          if isKeeping and not taken[c] then cost = 0 end
+--- @end
 --- @when joint
           key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
           if joint == c then joint_read(key) end
@@ -282,17 +313,20 @@ for _ = 1, number(3) do
           open[kind](c)
           look[kind](key, 0)
           if op == REFUND then
-            refund[kind](key, costs[c], number(a), chargedAt, permitId, number(a + 1))
+            refund[kind](key, cost, number(a), chargedAt, permitId, number(a + 1))
             a = a + 2
 --- @when debit
           elseif op == DEBIT then
-            if costs[c] > 0 and not hasPermits(kind) then debit[kind](key, costs[c], c) end
+            if cost > 0 and not hasPermits(kind) then debit[kind](key, cost, c) end
 --- @end
           elseif hasPermits(kind) then
             if op == RELEASE then
-              refund[kind](key, costs[c], 0, 0, permitId)
+              refund[kind](key, cost, 0, 0, permitId)
             else
-              renew[kind](key, costs[c], permitId)
+              local isHeld = renew[kind](key, cost, permitId)
+--- @when charges
+              if not isHeld then outcome = UNKNOWN end
+--- @end
             end
           end
           report[kind](key, 0, ADMITTED)
@@ -300,6 +334,9 @@ for _ = 1, number(3) do
           if joint > 0 and head[c + 1] ~= joint then joint_write(key) end
 --- @end
         end
+--- @when charges
+        if isKeeping then say(packBytes('B', outcome)) end
+--- @end
       end
 --- @end
       if ends > 0 then
@@ -398,6 +435,9 @@ for _ = 1, number(3) do
             end
 --- @end
           end
+--- @when charges
+          if isKeeping and charged and allowed then charges_keep(chargeAt, cells, said) end
+--- @end
 --- @when bans
           if banEnds > 0 then say(packBytes('>BI7I2', BEGUN, banEnds - now, #banReason) .. banReason) end
 --- @end

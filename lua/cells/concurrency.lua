@@ -82,17 +82,20 @@ refund[CONCURRENCY] = function(key, cost, receipt, chargedAt, permitId)
   concurrency_count(key)
 end
 
+--- Returns whether all permits were held.
 renew[CONCURRENCY] = function(key, cost, permitId)
-  if isForeign then return end
-  local latest = now + ttlMs
+  if isForeign then return false end
+  local latest, renewed = now + ttlMs, 0
   for nth = 0, cost - 1 do
     local permit = permitId .. '.' .. nth
     local ends = call('ZSCORE', key, permit)
     if ends and tonumber(ends) > now then
       call('ZADD', key, latest, permit)
       call('PEXPIRE', key, latest - now + slack)
+      renewed = renewed + 1
     end
   end
+  return renewed == cost
 end
 
 heal[CONCURRENCY] = function(key)

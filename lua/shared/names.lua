@@ -10,10 +10,10 @@ local sub, rep, format, concat = string.sub, string.rep, string.format, table.co
 -- The build exports the numbers below to the store, under these names.
 --- @export ops
 local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
--- Added to the op of a run that needs more room than it charges, of a run with all decisions on one key, and of a run
--- whose refusals are strikes.
+-- Added to the op of a run that needs more room than it charges, of a run with all decisions on one key, of a run
+-- whose refusals are strikes, and of a run whose charges are kept.
 --- @export flags
-local RESERVING, TOGETHER, STRIKING = 8, 16, 32
+local RESERVING, TOGETHER, STRIKING, KEEPING = 8, 16, 32, 64
 --- @export outcomes
 local REFUSED, ADMITTED, BLOCKED, ELSEWHERE, REFUNDS, EQUALS, BEGUN = 0, 1, 2, 3, 4, 8, 16
 --- @include "made/kinds"

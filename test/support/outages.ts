@@ -48,6 +48,7 @@ export function insist(store: Store): Store {
     reset: (plan, identities) => store.reset(plan, identities),
     block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),
     unblock: (policy, identity) => store.unblock(policy, identity),
+    ...(store.keptCharge && { keptCharge: store.keptCharge.bind(store) }),
     ...(store.lists && { lists: store.lists }),
     ...(store.blocks && { blocks: store.blocks }),
     ...(store.offenders && {

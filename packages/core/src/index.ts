@@ -85,6 +85,7 @@ export type { KeyOptions } from './logging/key-text.js'
 export { type Logger, type LoggingOptions, startLogging } from './logging/start-logging.js'
 export { type MemoryStoreOptions, memoryStore } from './memory/store.js'
 export type { BanGrowth, BanOptions } from './policy/ban.js'
+export type { ChargesOptions } from './policy/charges.js'
 export type { Units } from './policy/costs.js'
 export { compose, keyed } from './policy/keyed.js'
 export type { LimitForm } from './policy/limit-form.js'
@@ -140,6 +141,7 @@ export type { NamedCell } from './store/cell-names.js'
 export type { BanEvictedEvent, BlockEvent, StoreEvent, StoreEvents, UnblockEvent } from './store/events.js'
 export type { Histogram, StoreHealth, StoreStats } from './store/health.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'
+export type { ChargeOutcome } from './store/kept-charge.js'
 export type {
   List,
   ListedIdentity,

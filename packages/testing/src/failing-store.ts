@@ -87,6 +87,11 @@ class Failing implements FailingStore {
     })
   }
 
+  get keptCharge(): Store['keptCharge'] {
+    const { keptCharge } = this.#store
+    return keptCharge && ((...args) => this.#reach(() => keptCharge.apply(this.#store, args)))
+  }
+
   get reportWaiting(): Store['reportWaiting'] {
     const { reportWaiting } = this.#store
     return reportWaiting && ((...args) => this.#reach(() => reportWaiting.apply(this.#store, args)))

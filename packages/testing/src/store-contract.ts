@@ -15,6 +15,7 @@ import {
 } from '@sluice/core'
 import { MIDNIGHT_MS, type TestClock, testClock } from './clock.js'
 import { freshKey } from './fresh-key.js'
+import { keptChargeTests } from './kept-charge-tests.js'
 import type { TestRunner } from './runner.js'
 import { checkVector } from './vectors/check.js'
 import { VECTORS } from './vectors/vector.js'
@@ -60,6 +61,7 @@ export function storeContract({ name, make, describe, test }: StoreContractOptio
 
   describe(`charges on ${name}`, () => chargeTests(on))
   describe(`refunds and resets on ${name}`, () => refundTests(on))
+  describe(`kept charges on ${name}`, () => keptChargeTests(on, ONE_OF_EACH))
   describe(`debts on ${name}`, () => debtTests(on))
   describe(`limits with changing amounts on ${name}`, () => documentTests(on))
   describe(`windows of the calendar on ${name}`, () => calendarTests(on))

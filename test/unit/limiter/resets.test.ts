@@ -43,7 +43,7 @@ test('a refund requested before a reset takes effect before it', async () => {
 test('a refund without a key throws an error that says so', async () => {
   const limiter = createLimiter({ name: 'mail', limit: 1, window: '1m' })
   const verdict = await limiter.consume('ann')
-  const refund = limiter.refund as (verdict: unknown) => Promise<boolean>
+  const refund = limiter.refund as unknown as (verdict: unknown) => Promise<boolean>
   await expect(refund.call(limiter, verdict)).rejects.toMatchObject({
     code: 'INVALID_KEY',
     message: 'policy "mail": refund: expected refund(key, verdict): the key is missing',

@@ -114,6 +114,7 @@ function uniformScript(decide, kinds, kind, { isJoint, known }, optimised) {
     joint: isJoint,
     refund: false,
     debit: false,
+    charges: false,
     exchange: false,
     together: kind.goesTogether,
     ...onlyKind(kinds, kind),

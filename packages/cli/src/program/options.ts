@@ -75,7 +75,7 @@ export function wholeNumberOption(
   throw new UsageError(`--${name}: expected a whole number from ${min} to ${max}, got ${quoted(String(text))}`)
 }
 
-const UNITS_MS = { ms: 1, s: 1000, m: 60_000 }
+const UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /**
  * A duration of an option, in ms.
@@ -89,7 +89,7 @@ export function durationOption(
 ): number {
   const text = values[name]
   if (text === undefined) return otherwiseMs
-  const [, digits, unit] = /^(\d{1,9})(ms|s|m)$/.exec(String(text)) ?? []
+  const [, digits, unit] = /^(\d{1,9})(ms|s|m|h|d)$/.exec(String(text)) ?? []
   const ms = Number(digits) * UNITS_MS[(unit ?? 'ms') as keyof typeof UNITS_MS]
   if (ms >= minMs && ms <= maxMs) return ms
   throw new UsageError(

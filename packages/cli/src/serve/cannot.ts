@@ -6,6 +6,8 @@ import type { Path, Problem, ReadDocument } from '@sluice/policies'
 export interface Named {
   readonly keys: readonly string[]
   readonly tiers: readonly string[]
+  /** Whether callers settle and release charges by the ids of decisions. */
+  readonly keepsCharges?: boolean
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -47,7 +49,10 @@ export function cannotInLimits(limits: readonly object[], named: Named): readonl
 }
 
 function checkPolicy(policy: Fields, path: Path, named: Named, problems: Problem[]): void {
-  const { count, cost, tier, ban, limits, tiers, key, respond } = policy
+  const { count, cost, tier, ban, limits, tiers, key, respond, consistency } = policy
+  if (consistency !== undefined && named.keepsCharges) {
+    problems.push({ path: [...path, 'consistency'], message: 'expected none beside --charges', isField: true })
+  }
   if (count !== undefined) problems.push({ path: [...path, 'count'], message: OUTCOME, isField: true })
   if (typeof cost === 'string') problems.push({ path: [...path, 'cost'], message: CODE })
   for (const [unit, each] of Object.entries(typeof cost === 'object' ? (cost as Fields) : {})) {
@@ -74,8 +79,10 @@ function checkLimits(limits: unknown, path: Path, named: Named, problems: Proble
   for (const [i, limit] of ((limits ?? []) as readonly Fields[]).entries()) {
     const at = [...path, i]
     const { algorithm, unit, queue, reserve, key, respond } = limit
-    if (hasPermits(algorithm)) {
-      const message = 'expected another algorithm: a decider does not see when a request is done'
+    if (hasPermits(algorithm) && !named.keepsCharges) {
+      const message =
+        'expected another algorithm: a decider does not see when a request is done; with --dialect json, --charges 1h lets ' +
+        'callers release permits'
       problems.push({ path: [...at, 'algorithm'], message })
     }
     if (unit === 'content-bytes' || unit === 'response-bytes') {

@@ -1,6 +1,7 @@
 import { SluiceError, type Store, type UnavailableOptions } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'
 import type { Policies } from '@sluice/policies'
+import type { RequestLimiter } from './charges.js'
 import { type Decision, decisionOf, failedDecision } from './decision.js'
 import { DecisionContext } from './decision-context.js'
 import type { DescribedRequest } from './described-request.js'
@@ -14,6 +15,8 @@ export interface DeciderOptions {
   readonly policies: Policies
   readonly store: Store
   readonly unavailable: NonNullable<UnavailableOptions['unavailable']>
+  /** For how long charges are kept, in ms. Undefined where none are. */
+  readonly keepMs: number | undefined
   /** Whether callers give the cost of a request. */
   readonly takesCosts: boolean
   /** The remedy, for a warning, where all requests seem to come from one proxy. */
@@ -23,13 +26,14 @@ export interface DeciderOptions {
 }
 
 /** Decides on requests that others describe. A request that cannot be decided is refused, whatever went wrong. */
-export function makeDecider(options: DeciderOptions): Decide {
-  const { policies, store, unavailable, takesCosts, proxyRemedy, onFailure } = options
+export function makeDecider(options: DeciderOptions): { readonly decide: Decide; readonly limiter: RequestLimiter } {
+  const { policies, store, unavailable, keepMs, takesCosts, proxyRemedy, onFailure } = options
   const guard = createGuard<DescribedRequest>({
     name: LIMITER,
     policies,
     store,
     unavailable,
+    ...(keepMs !== undefined && { charges: { keep: keepMs } }),
     ...(takesCosts && { cost: ({ cost = 1 }: DescribedRequest) => cost }),
   })
   const failed = (error: unknown): Decision => {
@@ -38,7 +42,7 @@ export function makeDecider(options: DeciderOptions): Decide {
     onFailure(error)
     return failedDecision(500)
   }
-  return (request) => {
+  const decide: Decide = (request) => {
     try {
       const outcome = guard(new DecisionContext(request, proxyRemedy))
       return outcome instanceof Promise ? outcome.then(decisionOf, failed) : decisionOf(outcome)
@@ -46,4 +50,5 @@ export function makeDecider(options: DeciderOptions): Decide {
       return failed(error)
     }
   }
+  return { decide, limiter: guard.limiter }
 }

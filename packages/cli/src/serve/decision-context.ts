@@ -6,6 +6,8 @@ export class DecisionContext implements HttpContext<DescribedRequest> {
   readonly request: DescribedRequest
   /** The gateway sends the response: there is none to wait for. */
   readonly response: RawResponse = { on() {}, removeListener() {} }
+  /** Callers settle and release by the ids of decisions. */
+  readonly keepsCharges = true
   readonly proxyTrust = 'named'
   readonly proxyRemedy: string
   /** Gateways do not send theirs. */

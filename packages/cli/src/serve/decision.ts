@@ -14,6 +14,8 @@ export interface Decision {
   readonly status: number
   readonly decidedBy: DecidedBy
   readonly verdict: Verdict | undefined
+  /** The id of its charge, if charges are kept. */
+  readonly id?: string
   /** For the response to the client, whether it is refused or not. */
   readonly headers: readonly HeaderField[]
   /** The body of the response to a refused client; empty where it is allowed. */
@@ -23,13 +25,27 @@ export interface Decision {
 const BY = { decided: 'store', unavailable: 'process', listed: 'list' } as const
 
 /** An outcome as a decision. An outcome that is neither an admission nor a refusal with a status becomes a refusal. */
-export function decisionOf({ proceed, verdict, headers, reply }: Outcome): Decision {
+export function decisionOf({ proceed, verdict, earlier = [], headers, reply }: Outcome): Decision {
   const decidedBy = verdict ? BY[verdict.kind] : 'none'
-  if (proceed) return { allowed: true, status: 200, decidedBy, verdict, headers, body: '' }
+  if (proceed) {
+    const ids = [...earlier, verdict].flatMap((each) => each?.id ?? [])
+    return { allowed: true, status: 200, decidedBy, verdict, ...idOf(ids), headers, body: '' }
+  }
   // The sender sets its length.
   const sent = headers.filter(([name]) => name.toLowerCase() !== 'content-length')
   const body = typeof reply?.body === 'string' ? reply.body : ''
   return { allowed: false, status: reply?.status ?? 500, decidedBy, verdict, headers: sent, body }
+}
+
+const BETWEEN = '.'
+
+/** Policies that are decided in turn charge in turn: the id of the decision has those of all. */
+function idOf(ids: readonly string[]): { readonly id?: string } {
+  return ids.length > 0 ? { id: ids.join(BETWEEN) } : {}
+}
+
+export function idsIn(id: string): readonly string[] {
+  return id.split(BETWEEN)
 }
 
 /** A refusal without a policy: the request could not be decided on. */

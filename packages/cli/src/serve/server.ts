@@ -145,6 +145,7 @@ const TITLES: Readonly<Record<number, string>> = {
   415: 'Unsupported Media Type',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
+  503: 'Service Unavailable',
 }
 
 function listening(server: Server, { host, port, onProblem }: ServerSettings): Promise<void> {

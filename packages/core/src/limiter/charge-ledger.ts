@@ -3,11 +3,15 @@ import { actualUnits, type Counting, takesNothing, type Units } from '../policy/
 import { entriesIn } from '../policy/given-identities.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
+import { outcomeOf } from '../store/kept-charge.js'
 import {
   type Cell,
   CHARGE,
+  type ChargeOutcome,
   CONSUME,
   DEBIT,
+  type Keep,
+  type KeptCharge,
   type QuotaUnit,
   REFUND,
   RELEASE,
@@ -17,13 +21,14 @@ import {
   type StoreResult,
 } from '../store/store.js'
 import { wrongPolicy } from '../util/errors.js'
+import { Resets } from '../util/resets.js'
 import type { Later } from '../util/when-known.js'
 import { checkActualCost, type Decision, isHeld, maxToSettle, REFUNDED } from '../verdict/decision.js'
 import type { Meter, MeterOptions } from '../verdict/meter.js'
 import type { Verdict } from '../verdict/verdict.js'
+import { type ActualUnits, releasing, renewing, settling } from './charge-changes.js'
 import { isUnavailable } from './fallback.js'
 import { checkedMeter, idleMeter, UnitMeter } from './meter.js'
-import { Resets } from './resets.js'
 import { activeCounter } from './watching.js'
 
 type ChargeMore = (
@@ -113,6 +118,7 @@ export class ChargeLedger {
       decision,
       {
         where: this.#policy.where,
+        isKept: isHeld(decision) && decision.result.id !== undefined,
         charge: (more, isRest) => this.#chargeMore(decision, unit, more, isRest ? CHARGE : CONSUME),
         exhausted: this.#exhausted,
         charged: ({ request }) => activeCounter()?.changedCharge(request),
@@ -134,12 +140,17 @@ export class ChargeLedger {
   async release(decision: Decision): Promise<void> {
     const { request } = decision
     if (!isHeld(decision) || !request.permitId) return
-    if (await this.#send(decision, { ...request, op: RELEASE })) this.#onRoom(request)
+    const own = keptBy(decision)
+    if (own) await this.#changeOwn(decision, releasing(own))
+    else if (await this.#send(decision, { ...request, op: RELEASE })) this.#onRoom(request)
   }
 
   async renew(decision: Decision): Promise<void> {
     const { request } = decision
-    if (isHeld(decision) && request.permitId) await this.#send(decision, { ...request, op: RENEW })
+    if (!isHeld(decision) || !request.permitId) return
+    const own = keptBy(decision)
+    if (own) await this.#changeOwn(decision, renewing(own))
+    else await this.#send(decision, { ...request, op: RENEW })
   }
 
   /** Replaces the charge of each unit that is not settled yet. `isFree`: whether more than was charged counts. */
@@ -154,10 +165,40 @@ export class ChargeLedger {
     decision.settled = new Set([...(decision.settled ?? []), ...open.keys()])
     const done = await Promise.all([
       ...metered,
-      this.#reduce(decision, (unit) => open.get(unit)),
-      isFree && this.#debit(decision, (unit, charged) => (open.get(unit) ?? 0) - charged),
+      this.#reduce(decision, (unit) => open.get(unit), isFree),
+      isFree && !keptBy(decision) && this.#debit(decision, (unit, charged) => (open.get(unit) ?? 0) - charged),
     ])
     return done.includes(true)
+  }
+
+  /**
+   * Makes changes of a kept charge.
+   *
+   * @throws SluiceError `STORE_UNAVAILABLE`, once all others are made
+   */
+  async changeKept(store: Store, requests: readonly StoreRequest[]): Promise<ChargeOutcome> {
+    const changes = await Promise.allSettled(requests.map(async (request) => this.#change(store, request)))
+    const failure = changes.find((change) => change.status === 'rejected')
+    if (failure) throw failure.reason
+    return outcomeOf(changes.map((change) => (change as PromiseFulfilledResult<ChargeOutcome | undefined>).value))
+  }
+
+  async #change(store: Store, request: StoreRequest): Promise<ChargeOutcome | undefined> {
+    const { outcome } = await store.decide(request)
+    if (outcome !== 'done') return outcome
+    activeCounter()?.changedCharge(request)
+    if (request.op === REFUND || request.op === RELEASE) this.#onRoom(request)
+    return outcome
+  }
+
+  /** Changes the kept charge of a verdict. Resolves to whether this call changed it; false while the store is away. */
+  async #changeOwn({ by }: Decision, requests: readonly StoreRequest[]): Promise<boolean> {
+    try {
+      return requests.length > 0 && (await this.changeKept(by.store as Store, requests)) === 'done'
+    } catch (error) {
+      if (isUnavailable(error)) return false
+      throw error
+    }
   }
 
   /** Charges units per cell, whatever room there is. */
@@ -174,11 +215,10 @@ export class ChargeLedger {
     return this.#send(decision, { ...request, op: DEBIT, plan, costs, permitId: '' })
   }
 
-  /** Refunds the excess over `actual` per cell; nothing where that is undefined. */
-  async #reduce(
-    decision: Decision,
-    actual: (unit: QuotaUnit, charged: number) => number | undefined,
-  ): Promise<boolean> {
+  /** Refunds the excess over `actual` per cell; nothing where that is undefined. Of a kept charge, `isFree` charges more, too. */
+  async #reduce(decision: Decision, actual: ActualUnits, isFree = false): Promise<boolean> {
+    const own = keptBy(decision)
+    if (own) return this.#changeOwn(decision, settling(own, actual, isFree))
     const { request } = decision
     const { units, cells } = request.plan as ReadablePlan
     const costs = request.costs.map((charged, c) => {
@@ -204,7 +244,7 @@ export class ChargeLedger {
   async #send({ by, result }: Decision, request: StoreRequest): Promise<boolean> {
     const store = by.store as Store
     try {
-      const decided = store.decide({ ...request, charge: result })
+      const decided = store.decide({ ...request, charge: result, keep: undefined })
       // A store that decides synchronously is in this process and has no outages, so its results are not recorded.
       if (decided instanceof Promise) this.#onChange(store, request, await decided)
       activeCounter()?.changedCharge(request)
@@ -214,4 +254,10 @@ export class ChargeLedger {
       throw error
     }
   }
+}
+
+/** The kept charge of a verdict. Undefined where no store keeps it. */
+function keptBy({ request, result }: Decision): KeptCharge | undefined {
+  const { id } = result
+  return id === undefined ? undefined : { request: { ...request, keep: { ...(request.keep as Keep), id } }, result }
 }

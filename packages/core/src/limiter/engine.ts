@@ -25,6 +25,7 @@ import { BanKeeper } from './bans.js'
 import { BookedTurns, bookingOf } from './booked-turns.js'
 import { ChargeLedger } from './charge-ledger.js'
 import { isUnavailable, LocalFallback, type UnavailableOptions } from './fallback.js'
+import { KeptCharges } from './kept-charges.js'
 import type { LimiterEmitter } from './limiter-emitter.js'
 import { DECISION_OPTIONS, type DecisionOptions, NO_OPTIONS } from './options.js'
 import { WaitQueues } from './wait-queue.js'
@@ -47,6 +48,8 @@ export class Engine<Subject> {
   readonly store: Store
   readonly emitter: LimiterEmitter
   readonly charges: ChargeLedger
+  /** Undefined where the policy keeps no charges. */
+  readonly kept: KeptCharges | undefined
   /** Undefined where the policy has no `ban`. */
   readonly bans: BanKeeper<Subject> | undefined
   /** The turns that queueing limits have booked. */
@@ -72,6 +75,9 @@ export class Engine<Subject> {
     if (typeof store?.decide !== 'function') {
       invalidPolicy(where, 'store', 'memoryStore() or redisStore(client)', store)
     }
+    if (policy.keeps && !store.keptCharge) {
+      invalidPolicy(where, 'charges', 'none on this store, which keeps no charges', policy.keeps)
+    }
     this.policy = policy
     this.store = store
     this.emitter = emitter
@@ -88,6 +94,7 @@ export class Engine<Subject> {
       (decision, unit, units, op) => this.chargeMore(decision, unit, units, op),
       (refusal, isCut) => this.conclude(isCut ? refusal : served(refusal), isCut),
     )
+    this.kept = policy.keeps && new KeptCharges(policy, [() => this.#fallback.local, () => store], this.charges)
     this.bans = policy.ban && new BanKeeper(policy, store, this.#fallback, emitter)
   }
 
@@ -134,6 +141,7 @@ export class Engine<Subject> {
     if (needs) request.needs = needs
     if (turn) request.turn = turn
     if (strike !== undefined) request.strike = strike
+    if (plan.keeps && request.op !== PEEK) request.keep = plan.keeps
     const verdict = this.#decideOn(request, this.#decidedBy(policy.tier, priority, reserved))
     return strike === undefined || !this.emitter.hasStrikeListeners ? verdict : this.#emitStrike(request, verdict)
   }

@@ -58,6 +58,11 @@ export class LocalFallback {
     this.#store = store
   }
 
+  /** The store of this process for outages, if there was any outage so far. */
+  get local(): Store | undefined {
+    return locals.get(this.#store)?.store
+  }
+
   /** Records a result of the store. Call it with each: during an outage, counting continues from there. */
   record(request: StoreRequest, result: StoreResult): void {
     if (this.#mode === 'local') localBeside(this.#store).known.record(request, result)

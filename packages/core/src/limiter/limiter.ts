@@ -10,7 +10,7 @@ import { POLICY_OPTIONS } from '../policy/policy.js'
 import { Subjects } from '../policy/subjects.js'
 import { choosePolicy } from '../policy/tiers.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
-import { type Op, PEEK } from '../store/store.js'
+import { type ChargeOutcome, type Op, PEEK } from '../store/store.js'
 import { spanOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
@@ -23,6 +23,7 @@ import { type AcquireOptions, acquireOptions } from './acquire-options.js'
 import { Engine, type Resolver } from './engine.js'
 import type { LimiterEvents, ListenOptions } from './events.js'
 import { UNAVAILABLE_OPTIONS } from './fallback.js'
+import type { KeptCharges } from './kept-charges.js'
 import { LimiterEmitter } from './limiter-emitter.js'
 import { hasLists, ListedSubjects, type ListSources } from './listed-subjects.js'
 import { listen } from './near-limit.js'
@@ -165,7 +166,20 @@ export class Limiter<Subject = string> {
    * Resolves to whether this call refunded anything. During an outage, charges of the store are not
    * refunded, then or later.
    */
-  async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
+  refund(subject: Subject, verdict: Verdict): Promise<boolean>
+  /**
+   * Refunds a charge by its `id`, in any process, as far as it is neither settled nor refunded. Releases its permits too. Safe to
+   * repeat: after an error, call it again. See docs/charges.md.
+   *
+   * @throws SluiceError `STORE_UNAVAILABLE`, after which it may be done in part; `INVALID_POLICY` without `charges`
+   */
+  refund(id: string): Promise<ChargeOutcome>
+  async refund(subject: Subject | string, verdict?: Verdict): Promise<boolean | ChargeOutcome> {
+    if (verdict === undefined && typeof subject === 'string') return this.#kept.refund(subject)
+    return this.#refundVerdict(subject as Subject, verdict as Verdict)
+  }
+
+  async #refundVerdict(subject: Subject, verdict: Verdict): Promise<boolean> {
     if (verdict === undefined && (subject as unknown) instanceof Verdict) {
       throw new SluiceError('INVALID_KEY', `${this.#where}: refund: expected refund(key, verdict): the key is missing`)
     }
@@ -180,7 +194,15 @@ export class Limiter<Subject = string> {
   }
 
   /** Equals `verdict.settle(actual)`. */
-  async settle(verdict: Verdict, actual: number | Units): Promise<boolean> {
+  settle(verdict: Verdict, actual: number | Units): Promise<boolean>
+  /**
+   * Replaces the estimated cost of a charge with the actual one, by its `id`, in any process: each unit once. Safe to repeat.
+   *
+   * @throws SluiceError `INVALID_COST`; `STORE_UNAVAILABLE`, after which it may be done in part; `INVALID_POLICY` without `charges`
+   */
+  settle(id: string, actual: number | Units): Promise<ChargeOutcome>
+  async settle(verdict: Verdict | string, actual: number | Units): Promise<boolean | ChargeOutcome> {
+    if (typeof verdict === 'string') return this.#kept.settle(verdict, actual)
     return this.#engine.charges.settle(this.#decisionOf(verdict), actual)
   }
 
@@ -188,12 +210,29 @@ export class Limiter<Subject = string> {
    * Releases the permits that a verdict took in `concurrency` limits; its other charges stay. A second
    * call releases nothing more. Without a verdict, as for a skipped request, it does nothing.
    */
-  async release(verdict: Verdict | undefined): Promise<void> {
+  release(verdict: Verdict | undefined): Promise<void>
+  /**
+   * Releases the permits of a charge by its `id`, in any process. Safe to repeat.
+   *
+   * @throws SluiceError `STORE_UNAVAILABLE`; `INVALID_POLICY` without `charges`
+   */
+  release(id: string): Promise<ChargeOutcome>
+  async release(verdict: Verdict | string | undefined): Promise<ChargeOutcome | undefined | void> {
+    if (typeof verdict === 'string') return this.#kept.release(verdict)
     if (verdict) await this.#engine.charges.release(this.#decisionOf(verdict))
   }
 
   /** Holds the permits of a verdict for another `ttl`. Permits already released or expired are not taken again. */
-  async renew(verdict: Verdict): Promise<void> {
+  renew(verdict: Verdict): Promise<void>
+  /**
+   * Holds the permits of a charge for another `ttl` by its `id`, in any process, and its id for another `keep`. `unknown` where
+   * permits have expired, too.
+   *
+   * @throws SluiceError `STORE_UNAVAILABLE`; `INVALID_POLICY` without `charges`
+   */
+  renew(id: string): Promise<ChargeOutcome>
+  async renew(verdict: Verdict | string): Promise<ChargeOutcome | void> {
+    if (typeof verdict === 'string') return this.#kept.renew(verdict)
     await this.#engine.charges.renew(this.#decisionOf(verdict))
   }
 
@@ -319,6 +358,11 @@ export class Limiter<Subject = string> {
     if (!bans) throw new SluiceError('INVALID_POLICY', `${this.#where}: strike: expected a policy with ban`)
     const strike = checkedStrike(this.#where, options)
     return bans.strike(this.#subjects.toStrike(identity), strike)
+  }
+
+  get #kept(): KeptCharges {
+    const { kept } = this.#engine
+    return kept ?? invalidPolicy(this.#where, 'id', 'none without charges', 'an id', 'add charges: { keep }')
   }
 
   /**

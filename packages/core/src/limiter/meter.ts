@@ -11,6 +11,8 @@ import { StepCharges } from './step-charges.js'
 /** The parts of a meter beside its numbers. */
 export interface MeterParts {
   readonly where: string
+  /** Whether other processes may settle the request's own charge, so that the end of the meter has to take it. */
+  readonly isKept: boolean
   /** Charges units if all limits have room; those that a stream has left at its end, `isRest`, as far as there is room. */
   readonly charge: (units: number, isRest: boolean) => Later<Verdict>
   /** Called with each step that is charged. */
@@ -43,6 +45,7 @@ export function checkedMeter(
 
 const CHARGES_NOTHING: Omit<MeterParts, 'charge'> = {
   where: 'meter',
+  isKept: false,
   charged: () => {},
   refund: async () => false,
   debit: async () => false,
@@ -161,6 +164,7 @@ export class UnitMeter implements Meter {
     if (total !== undefined) charges.open = 0
     while (charges.charging > 0) await this.#nextCharge()
     const more = (total ?? this.used) - this.#estimate - this.#stepped
+    if (more >= 0 && this.#by.isKept) await this.#by.refund(this.#decision, 0)
     if (more <= 0) return more < 0 && this.#refund(-more, wasHeld)
     if (total !== undefined) return this.#by.debit(more)
     charges.open = more - this.#forgiven
@@ -178,7 +182,8 @@ export class UnitMeter implements Meter {
       left -= part
       refunds.push(this.#by.refund(step.decision, part))
     }
-    if (left > 0 && isHeldYet) refunds.push(this.#by.refund(this.#decision, Math.min(left, this.#estimate)))
+    if ((left > 0 || this.#by.isKept) && isHeldYet)
+      refunds.push(this.#by.refund(this.#decision, Math.min(left, this.#estimate)))
     return (await Promise.all(refunds)).includes(true)
   }
 

@@ -61,9 +61,10 @@ export class ConcurrencyTable extends Table {
     if (this.hasState && this.#permits.ends.length === 0) this.drop()
   }
 
-  override renew(cost: number, permitId: string): void {
+  override renew(cost: number, permitId: string): boolean {
     const permits = this.#release(permitId, cost, this.#first)
     if (permits > 0) this.#hold(permitId, permits)
+    return permits === cost
   }
 
   heal(): void {

@@ -17,6 +17,7 @@ import {
   CHARGE,
   CONSUME,
   DEBIT,
+  type KeptCharge,
   PEEK,
   type Plan,
   REFUND,
@@ -37,6 +38,7 @@ import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings }
 import { Bans, reportOf } from './bans.js'
 import type { BlockOf } from './blocks.js'
 import { monotonicClock } from './clock.js'
+import { KeptRecords } from './kept-records.js'
 import { MemoryBlocks } from './memory-blocks.js'
 import { MemoryLists } from './memory-lists.js'
 import { MemoryRefusals } from './memory-refusals.js'
@@ -136,9 +138,10 @@ class MemoryStore implements Store {
   readonly #persisted: PersistedBlocks | undefined
   readonly #warnings: Warnings<StoreWarning>
   #isWarnedOfBans = false
-  readonly #sweeper = new Sweeper(() => this.#clock(), [() => this.#bans, () => this.#states])
+  readonly #sweeper = new Sweeper(() => this.#clock(), [() => this.#bans, () => this.#kept, () => this.#states])
   #states: States
   #bans: Bans
+  #kept: KeptRecords
 
   constructor(options: MemoryStoreOptions) {
     knownOptions('memoryStore', options, OPTIONS, OF_REDIS)
@@ -150,6 +153,7 @@ class MemoryStore implements Store {
     this.#bounds = boundsOf(options)
     this.#states = this.#makeStates()
     this.#bans = this.#makeBans()
+    this.#kept = new KeptRecords(this.#states)
     this.blocks = new MemoryBlocks(this.#clock, () => this.#bans, this.#listeners)
     this.#warnings = new Warnings('memoryStore', STORE_WARNINGS, options.warnings, this.#listeners)
     if (options.persist !== undefined) this.#persisted = this.#persistedIn(options.persist)
@@ -187,6 +191,7 @@ class MemoryStore implements Store {
   decide(request: StoreRequest, now = this.#clock()): StoreResult {
     const { op, plan } = request
     decided = true
+    if (request.keep) return this.#decideKept(request, now)
     if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#change(request, now)
     const block = this.#bans.blocks.size > 0 ? this.#bans.holding(plan, request.identities, now) : undefined
     if (block) return { now, allowed: false, values: [], offset: 0, block: reportOf(block, now) }
@@ -199,6 +204,24 @@ class MemoryStore implements Store {
           ? this.#decideOne(request, tables[0] as Table, values[0] as string, now)
           : this.#decideAll(request, { tables, values }, now)
     return request.strike === undefined || result.allowed ? result : this.#strikeRefused(request, result)
+  }
+
+  /** Decides, and keeps an admitted charge; or changes a kept one, as far as its record says. */
+  #decideKept({ keep, ...request }: StoreRequest, now: number): StoreResult {
+    const { op } = request
+    if (op === CONSUME || op === PEEK || op === CHARGE) {
+      const result = this.decide(request, now)
+      if (!result.allowed || op === PEEK) return result
+      return { ...result, id: this.#kept.keep({ ...request, keep }, result) }
+    }
+    const { outcome, taken } = this.#kept.take({ ...request, keep }, now)
+    const costs = request.costs.map((cost, c) => (taken[c] ? cost : 0))
+    return { outcome, ...this.#change({ ...request, costs }, now) }
+  }
+
+  keptCharge(policy: string, id: string): readonly KeptCharge[] {
+    const charge = this.#kept.find(policy, id)
+    return charge ? [charge] : []
   }
 
   /** A refusal by a limit is a strike. If that starts a ban, the ban becomes the reason. */
@@ -285,6 +308,7 @@ class MemoryStore implements Store {
   reset(plan: Plan, identities: readonly string[]): void {
     const { tables, values } = this.#states.placesOf({ plan, identities })
     for (const [i, table] of tables.entries()) table.forget(values[(plan.cells[i] as Cell).identity] as string)
+    if (plan.keeps) this.#kept.reset(plan.policy, identities)
     const { ban } = plan
     if (ban) this.#bans.forgive(ban.scope, identities[ban.identity] as string)
   }
@@ -346,6 +370,7 @@ class MemoryStore implements Store {
     const text = identityText('forget', identity)
     const start = afterKind(text)
     this.#states.forget(text.slice(0, start), text.slice(start))
+    this.#kept.reset(undefined, [text])
     this.#lists.forget(text)
     this.#refusals?.forget(text)
     this.#refusalSlices.forget(text)
@@ -367,6 +392,7 @@ class MemoryStore implements Store {
     this.#sweeper.stop()
     this.#states = this.#makeStates()
     this.#bans = this.#makeBans()
+    this.#kept = new KeptRecords(this.#states)
     this.#lists.clear()
     this.#refusals?.clear()
     this.#refusalSlices.clear()
@@ -394,19 +420,20 @@ class MemoryStore implements Store {
     const charge = request.charge as StoreResult
     const receipts = receiptsOf(request.plan, charge)
     const values = new Array<number>(STRIDE * request.plan.reports)
+    let isHeld = true
     for (let i = 0, at = 0; i < tables.length; i++) {
       const table = tables[i] as Table
       const cell = request.plan.cells[i] as Cell
       const cost = request.costs[i] as number
       table.look(identities[cell.identity] as string, now, 0)
       if (request.op === RENEW) {
-        table.renew(cost, request.permitId)
+        if (!table.renew(cost, request.permitId)) isHeld = false
       } else if (request.op === REFUND || CELL_KINDS[cell.kernel].hasPermits) {
         table.refund(cost, receipts[i] as number, charge.now, request.permitId, charge.refunded?.[i] ?? 0)
       }
       at = table.report(values, at, true)
     }
-    return { now, allowed: true, values, offset: 0 }
+    return { now, allowed: true, values, offset: 0, ...(!isHeld && { outcome: 'unknown' }) }
   }
 }
 

@@ -96,8 +96,10 @@ export abstract class Table {
   /** Refunds `cost` of a charge. Its result at `chargedAt` had `receipt`, and `refunded` was `before`. */
   abstract refund(cost: number, receipt: number, chargedAt: number, permitId: string, before: number): void
 
-  /** Holds `cost` permits of an id for another `ttl`. Does nothing where units are no permits. */
-  renew(_cost: number, _permitId: string): void {}
+  /** Holds `cost` permits of an id for another `ttl`, and returns whether all were held. Does nothing where units are no permits. */
+  renew(_cost: number, _permitId: string): boolean {
+    return true
+  }
 
   /** Rewrites a state from an impossible future as of `now`. */
   abstract heal(): void

@@ -6,6 +6,7 @@ import {
   CHARGE,
   CONSUME,
   EVERY_POLICY,
+  type KeepTerms,
   type Op,
   type QuotaUnit,
   type RelaxedTerms,
@@ -20,6 +21,7 @@ import { ignorePromises, type Later, whenAllKnown } from '../util/when-known.js'
 import { type Ban, type BanOptions, banFor } from './ban.js'
 import { carriedForm } from './carry.js'
 import { cellsFor, type LimitOfCell } from './cells.js'
+import { type ChargesOptions, keepTerms } from './charges.js'
 import { checkedKey } from './key.js'
 import { bitsOf, isSameKey, kindOf } from './keyed.js'
 import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
@@ -82,6 +84,11 @@ export interface PolicyOptions<Subject> {
    * lower priority is admitted in another. See docs/queues-and-shaping.md. Changes nothing on a memory store. @default false
    */
   readonly sharedTurns?: boolean | SharedTurnsOptions
+  /**
+   * Keeps admitted charges, so that any process settles, refunds, releases or renews them by the `id` of the verdict. See
+   * docs/charges.md. @default none
+   */
+  readonly charges?: ChargesOptions
   /** Bans identities that are refused again and again, for longer each time. See docs/bans.md. @default none */
   readonly ban?: BanOptions<Subject>
 }
@@ -98,6 +105,7 @@ export const POLICY_OPTIONS = [
   'tier',
   'priority',
   'sharedTurns',
+  'charges',
   'ban',
 ] as const
 
@@ -109,6 +117,8 @@ export interface PolicyChoice<Subject> {
   readonly all: readonly Policy<Subject>[]
   /** The units that its limits count. */
   readonly units: ReadonlySet<QuotaUnit>
+  /** Undefined where charges are not kept. */
+  readonly keeps: KeepTerms | undefined
   /** Undefined where refusals start no bans. */
   readonly ban: Ban | undefined
   /** The policy for a request, or of the tier that is named; a promise only where the request's tier is one. */
@@ -147,6 +157,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly kinds: readonly string[]
   readonly all: readonly Policy<Subject>[] = [this]
   readonly units: ReadonlySet<QuotaUnit>
+  readonly keeps: KeepTerms | undefined
   readonly ban: Ban | undefined
   /**
    * Whether requests differ in the value of one key, and in nothing else: nearly every policy. Without a path of their own,
@@ -183,6 +194,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     if (this.#relaxed && this.#sharesTurns) {
       neverBeside(where, 'consistency', 'sharedTurns', options.consistency)
     }
+    this.keeps = options.charges === undefined ? undefined : keepTerms(where, options.charges, options, this.limits)
     const keyFunctions = this.limits.map((limit) => limit.key ?? options.key)
     checkKinds(where + (tier ? `: tiers: ${tier.name}` : ''), keyFunctions, tier?.known ?? new Map())
     this.keys = keyFunctions.filter((key, i) => keyFunctions.findIndex((other) => isSameKey(other, key)) === i)
@@ -408,6 +420,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       ban: this.#banTerms(),
       banningPolicy: this.#banningPolicy(),
       ...(this.#sharesTurns && { sharesTurns: this.#sharesTurns }),
+      ...(this.keeps && { keeps: this.keeps }),
       relaxed: this.#relaxed,
     })
   }

@@ -1,5 +1,5 @@
 import type { HttpContext } from '../request/context.js'
-import type { QuotaUnit } from '../store/store.js'
+import type { KeepTerms, QuotaUnit } from '../store/store.js'
 import { invalidPolicy, neverBeside, neverWithout, show } from '../util/errors.js'
 import { isRecord } from '../util/is-record.js'
 import { headerName } from '../util/validate.js'
@@ -20,6 +20,7 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
   readonly limits: readonly Limit<Subject>[]
   readonly all: readonly Policy<Subject>[]
   readonly units: ReadonlySet<QuotaUnit>
+  readonly keeps: KeepTerms | undefined
   readonly ban: Ban | undefined
   readonly #byName: ReadonlyMap<string, Policy<Subject>>
   readonly #tier: NonNullable<PolicyOptions<Subject>['tier']>
@@ -47,6 +48,7 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
     )
     this.all = [...this.#byName.values()]
     this.name = (this.all[0] as Policy<Subject>).name
+    this.keeps = (this.all[0] as Policy<Subject>).keeps
     this.ban = (this.all[0] as Policy<Subject>).ban
     this.limits = Object.freeze([...new Set(this.all.flatMap(({ limits }) => limits))])
     this.units = unitsOf(where, this.limits)

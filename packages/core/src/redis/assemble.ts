@@ -17,6 +17,7 @@ import { StoreTime } from './blocks/store-time.js'
 import { BlockChanges } from './changes/block-changes.js'
 import { Changes } from './changes/changes.js'
 import { Strikes } from './changes/strikes.js'
+import { RedisCharges } from './charges/kept-charges.js'
 import { connect, type RedisClient } from './clients/connect.js'
 import type { Connection } from './clients/connection.js'
 import { Breaker } from './health/breaker.js'
@@ -65,6 +66,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     relaxed,
     changes,
     strikes,
+    charges: new RedisCharges(base),
     batches,
     waiters,
     blockChanges,

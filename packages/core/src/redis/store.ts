@@ -10,6 +10,7 @@ import type { StoreLists } from '../store/list.js'
 import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
 import {
   type BanTerms,
+  type KeptCharge,
   type Plan,
   REFUND,
   RELEASE,
@@ -29,7 +30,7 @@ import type { StoreState } from './health/breaker.js'
 import type { Readiness } from './health/readiness.js'
 import { forget, type KeptState, kept } from './kept/kept-state.js'
 import type { RedisStoreOptions } from './options.js'
-import { cellSuffix, firstOfKeys, keyStart } from './scripts/keys.js'
+import { cellSuffix, chargesSuffix, firstOfKeys, keyStart } from './scripts/keys.js'
 import { deleteKeys } from './scripts/run.js'
 
 /**
@@ -74,7 +75,12 @@ export class RedisStore implements Store {
     const { closed } = this.#parts.readiness
     if (closed && request.op !== REFUND && request.op !== RELEASE) throw closed
     // `addLayers` has the layers in order. The last one, `Batches`, sends the request.
-    return this.#parts.firstLayer.decide(request)
+    const { firstLayer, charges } = this.#parts
+    return firstLayer.decide(request.keep ? charges.withId(request) : request)
+  }
+
+  keptCharge(policy: string, id: string): Promise<readonly KeptCharge[]> {
+    return this.#parts.charges.find(policy, id)
   }
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {
@@ -82,7 +88,10 @@ export class RedisStore implements Store {
     const keys = firstOfKeys(plan.cells).map(
       (cell) => keyStart(prefix, identities[cell.identity] as string) + cellSuffix(plan.policy, cell),
     )
-    await changes.make({ kind: 'reset', plan, identities }, () => deleteKeys(connection, timeoutMs, keys))
+    // A charge between two of these commands is of the state before them, or its id is unknown.
+    const ids = plan.keeps ? identities.map((each) => keyStart(prefix, each) + chargesSuffix(plan.policy)) : []
+    const all = [...ids, ...keys, ...ids]
+    await changes.make({ kind: 'reset', plan, identities }, () => deleteKeys(connection, timeoutMs, all))
     if (plan.ban) await strikes.strike(plan.ban, identities[plan.ban.identity] as string, FORGIVEN)
   }
 

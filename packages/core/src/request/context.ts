@@ -8,6 +8,8 @@ export interface HttpContext<Request = unknown> {
   readonly response: RawResponse
   /** Whether other calls share the response, as the fields of a GraphQL query do. @default false */
   readonly sharesResponse?: boolean
+  /** Whether the caller changes the charge by its id: nothing is released or refunded when the response is over. @default false */
+  readonly keepsCharges?: boolean
   /** The client's address by the framework's own trusted-proxy rules. */
   readonly ip: string | undefined
   /** The proxies that the framework trusts, whose `X-Forwarded-For` determines `ip`; undefined where unknown. */

@@ -3,11 +3,13 @@ import type { CalendarWindow, KernelName } from './cell-kinds.js'
 import type { StoreEvents } from './events.js'
 import type { StoreHealth, StoreStats } from './health.js'
 import type { IdentityByKind } from './identity.js'
+import type { ChargeOutcome, Keep, KeepTerms } from './kept-charge.js'
 import type { StoreLists } from './list.js'
 import type { OffendersQuery, OffendersReport } from './offenders.js'
 import type { StoreList } from './store-list.js'
 
 export type { CalendarWindow, KernelName } from './cell-kinds.js'
+export type { ChargeOutcome, Keep, KeepTerms } from './kept-charge.js'
 
 /**
  * The port between policies and state. A store knows kernels, keys and its own clock, but no policies, requests or
@@ -135,6 +137,8 @@ export interface Plan {
   readonly ban?: BanTerms | undefined
   /** Present if requests wait for their turn across processes: see `StoreRequest.turn`. */
   readonly sharesTurns?: SharesTurns
+  /** Present if admitted charges are kept: see `StoreRequest.keep`. */
+  readonly keeps?: KeepTerms | undefined
   /**
    * Another policy whose blocks and bans apply. Policies that are decided under one name may each ban for themselves.
    */
@@ -208,6 +212,17 @@ export interface StoreRequest {
   readonly turn?: WaitingTurn
   /** For `REFUND`, `RELEASE` and `RENEW`: the result of the charge. */
   readonly charge?: StoreResult
+  /**
+   * For decisions: an admitted charge is kept in the same step, and the result has its id. For changes: the kept charge that
+   * is changed, whose record decides which cells are.
+   */
+  readonly keep?: Keep | undefined
+}
+
+/** A part of a kept charge: the request as it was charged, and its result. One for each slot of a cluster. */
+export interface KeptCharge {
+  readonly request: StoreRequest
+  readonly result: StoreResult
 }
 
 /** The waiters of one class in the queue of one limit and key, in one process. */
@@ -253,6 +268,10 @@ export interface StoreResult {
   readonly offset: number
   /** Per cell, the sum of earlier refunds to its bucket, in unit·ms; absent if there were none. Part of the receipt. */
   readonly refunded?: readonly number[]
+  /** The id of the charge, where it is kept. */
+  readonly id?: string
+  /** For a change of a kept charge. */
+  readonly outcome?: ChargeOutcome
   /** Present if an identity is blocked; nothing was charged then. */
   readonly block?: BlockReport
   /**
@@ -331,7 +350,15 @@ export interface Store {
    * throws or rejects with `STORE_UNAVAILABLE`, and the limiter's `unavailable` decides.
    */
   decide(request: StoreRequest): StoreResult | Promise<StoreResult>
-  /** Forgets the state of these identities under this plan, including strikes. Blocks, bans and their rungs remain. */
+  /**
+   * The parts of a kept charge. None for an id that is over, or that is none of this store and policy. Absent on stores that
+   * keep no charges, which reject policies with `charges`.
+   */
+  keptCharge?(policy: string, id: string): readonly KeptCharge[] | Promise<readonly KeptCharge[]>
+  /**
+   * Forgets the state of these identities under this plan, including strikes and the ids of charges so far. Blocks, bans and
+   * their rungs remain.
+   */
   reset(plan: Plan, identities: readonly string[]): void | Promise<void>
   /** Blocks an identity, as text `kind=value`, under a policy name for `forMs`, by the store's clock. */
   block(policy: string, identity: string, forMs: number, reason: string): void | Promise<void>

@@ -145,6 +145,15 @@ export class Verdict {
     return identitiesIn(this.#decision).map(identityIn)
   }
 
+  /**
+   * The id of the charge, if the policy has `charges`: an opaque text, by which `settle`, `refund`, `release` and `renew` of the limiter
+   * change the charge in any process. Undefined where nothing was charged. Whoever has it can change the charge, so it is neither in
+   * its JSON nor in copies by `{ ...verdict }`, which may go to clients.
+   */
+  get id(): string | undefined {
+    return this.#decision.result.id
+  }
+
   /** The charged and the remaining units of each unit that limits count. Made at the first read, as `limits`. */
   get units(): Readonly<Record<string, UnitReport>> {
     return unitsIn(this.#decision, this.allowed && isCharged(this.#decision))

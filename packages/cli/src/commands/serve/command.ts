@@ -66,6 +66,12 @@ speaks JSON. It answers at once, changes nothing but counts, and takes a changed
       text: 'json: a tier that callers name; again for more',
       repeats: true,
     },
+    charges: {
+      type: 'string',
+      placeholder: 'TIME',
+      text: 'json: keep charges for TIME, so that callers settle, refund, release and renew them by id',
+      default: 'none',
+    },
     unavailable: {
       type: 'string',
       placeholder: 'MODE',

@@ -6,12 +6,14 @@ import { poolFor } from '../../postgres/client.js'
 import { exactDuration } from '../../program/duration.js'
 import type { Environment, Output } from '../../program/environment.js'
 import { cannotIn, cannotInLimits, type Named } from '../../serve/cannot.js'
+import { CHANGES } from '../../serve/charges.js'
 import { makeDecider } from '../../serve/decider.js'
 import type { DescribedRequest } from '../../serve/described-request.js'
+import { answerChange } from '../../serve/dialects/json.js'
 import { type Health, probes } from '../../serve/health.js'
 import { countMetrics, type Metrics, metricsOfWorkers } from '../../serve/metrics.js'
 import { startMetricsServer } from '../../serve/metrics-server.js'
-import { startServer } from '../../serve/server.js'
+import { type Answer, startServer } from '../../serve/server.js'
 import { memoryState, redisState, type State } from '../../serve/state.js'
 import { superviseWorkers } from '../../serve/workers.js'
 import type { Address, ServeSettings } from './settings.js'
@@ -136,12 +138,13 @@ async function load({ document, named, redis }: ServeSettings, { client }: State
 }
 
 function start(settings: ServeSettings, state: State, loaded: Policies, log: OperatorLog, leaving: AbortSignal) {
-  const { dialect, unavailable, workers } = settings
-  const decide = makeDecider({
+  const { dialect, unavailable, workers, keepMs } = settings
+  const { decide, limiter } = makeDecider({
     policies: loaded,
     store: state.store,
     // At this share all processes together admit no more than the limits.
     unavailable: { decide: unavailable, ...(unavailable === 'local' && { share: 1 / workers }) },
+    keepMs,
     takesCosts: dialect.namesKeys,
     proxyRemedy: dialect.proxyRemedy,
     onFailure: (error) => log.warn('decision', `a request could not be decided: ${(error as Error)?.message ?? error}`),
@@ -157,12 +160,21 @@ function start(settings: ServeSettings, state: State, loaded: Policies, log: Ope
     ...settings,
     routes: new Map([
       ['/v1/decide', (request, response) => dialect.answer(request, response, dialectSettings)],
+      ...(keepMs === undefined ? [] : changeRoutes({ ...settings, limiter })),
       ...probes(healthNow),
     ]),
     refusalOf: dialect.refusalOf,
     leaving,
     onProblem: (kind, message) => log.warn(kind, message),
   })
+}
+
+/** The paths at which callers change charges. */
+function changeRoutes(settings: Parameters<typeof answerChange>[3]): [string, Answer][] {
+  return Object.keys(CHANGES).map((name) => [
+    `/v1/${name}`,
+    (request, response) => answerChange(name, request, response, settings),
+  ])
 }
 
 function reportReady(

@@ -32,6 +32,8 @@ export interface ServeSettings {
   readonly token: Token | undefined
   readonly trusted: TrustedProxies | undefined
   readonly named: Named
+  /** For how long charges are kept, in ms. Undefined where callers cannot change them. */
+  readonly keepMs: number | undefined
   readonly unavailable: 'local' | 'allow' | 'deny'
   readonly workers: number
   /** For how long it responds with 503 to /readyz, and goes on deciding, before it drains. */
@@ -91,7 +93,8 @@ export function serveSettings(values: OptionValues, environment: Environment): S
     tls,
     token,
     trusted: trustedOf(values, dialect),
-    named: namedOf(values, dialect),
+    named: { ...namedOf(values, dialect), keepsCharges: values.charges !== undefined },
+    keepMs: keepMsOf(values, dialect),
     unavailable: values.unavailable === undefined ? 'local' : oneOf(values, 'unavailable', MODES),
     workers,
     graceMs: durationOption(values, 'grace', { minMs: 0, maxMs: 600_000, otherwiseMs: 5000 }),
@@ -201,6 +204,12 @@ function namedOf(values: OptionValues, { namesKeys }: Dialect): Named {
     )
   }
   return { keys: namesIn('key'), tiers: namesIn('tier') }
+}
+
+function keepMsOf(values: OptionValues, { namesKeys }: Dialect): number | undefined {
+  if (values.charges === undefined) return undefined
+  if (!namesKeys) throw new UsageError('--charges: expected none with this dialect: its callers get no ids')
+  return durationOption(values, 'charges', { minMs: 1000, maxMs: 366 * 86_400_000, otherwiseMs: 0 })
 }
 
 /** Kinds that need no caller, or that no caller may name. */

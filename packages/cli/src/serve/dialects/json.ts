@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 import { BadInput } from '../bad-input.js'
 import { SLICE_MS } from '../bounds.js'
+import { changeCharge, type RequestLimiter } from '../charges.js'
 import type { Decide } from '../decider.js'
 import type { Decision } from '../decision.js'
 import type { DescribedRequest } from '../described-request.js'
@@ -37,6 +38,17 @@ async function decideAll(requests: readonly DescribedRequest[], decide: Decide):
   return Promise.all(decisions)
 }
 
+/** `POST /v1/settle` and the like: changes a charge by the id of its decision. */
+export async function answerChange(
+  name: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { token, limiter }: Pick<DialectSettings, 'token'> & { readonly limiter: RequestLimiter },
+): Promise<void> {
+  checkCaller(request, token)
+  send({ outcome: await changeCharge(name, await readJson(request), limiter) }, response)
+}
+
 function checkCaller({ method, headers }: IncomingMessage, token: DialectSettings['token']): void {
   if (method !== 'POST') throw new BadInput(405, 'expected POST', { ends: true })
   // Otherwise a page in a browser on this machine could send requests.
@@ -47,11 +59,12 @@ function checkCaller({ method, headers }: IncomingMessage, token: DialectSetting
   }
 }
 
-function jsonOf({ allowed, status, decidedBy, verdict, headers, body }: Decision): object {
+function jsonOf({ allowed, status, decidedBy, verdict, id, headers, body }: Decision): object {
   return {
     allowed,
     status,
     decidedBy,
+    ...(id !== undefined && { id }),
     ...(verdict && {
       ...(verdict.reason && { reason: verdict.reason }),
       ...(verdict.retryAfterMs !== undefined && !allowed && { retryAfterMs: verdict.retryAfterMs }),

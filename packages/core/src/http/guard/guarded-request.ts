@@ -30,6 +30,7 @@ export class GuardedRequest<Request> {
 
   /** Holds the request's permits from now on, and corrects its charge when its outcome is known. */
   holdCharges(verdict: Verdict): void {
+    if (this.context.keepsCharges) return
     const { permits, charging } = this.guard
     permits?.hold(verdict, this.context.response)
     charging?.applyOutcomeLater(this.context, verdict)

@@ -1,3 +1,4 @@
+import { type ChargesOptions, keepTerms } from '../../policy/charges.js'
 import { Policy, type PolicyChoice } from '../../policy/policy.js'
 import { SluiceError, show } from '../../util/errors.js'
 import { byIp } from '../identity/ip.js'
@@ -8,6 +9,7 @@ export function policiesByHand<Request>(
   where: string,
   name: string,
   source: PolicySource<Request>,
+  charges: ChargesOptions | undefined,
 ): PolicyChoice<Request> {
   let made: PolicySource<Request>['byName'] | undefined
   let policies: ReadonlyMap<string, Policy<Request>> = new Map()
@@ -16,7 +18,7 @@ export function policiesByHand<Request>(
     if (made === source.byName) return policies
     const all = [...source.byName].map(([policy, { options }]): [string, Policy<Request>] => {
       const { limits, ban, sharedTurns, key = byIp<Request>() } = options
-      return [policy, new Policy<Request>({ name, key, limits, ban, sharedTurns })]
+      return [policy, new Policy<Request>({ name, key, limits, ban, sharedTurns, ...(charges && { charges }) })]
     })
     policies = new Map(all)
     made = source.byName
@@ -26,6 +28,7 @@ export function policiesByHand<Request>(
     name,
     where,
     ban: undefined,
+    keeps: charges && keepTerms(where, charges, {}, []),
     get all() {
       return [...byName().values()]
     },

@@ -21,9 +21,11 @@ import { type GuardParts, guardParts, requestLimiter } from './parts.js'
 import { policiesByHand } from './policies-by-hand.js'
 import type { MatchedPolicies, OptionsOfPolicies } from './policy-source.js'
 
+const OF_GUARDS: readonly string[] = ['name', 'consistency', 'charges']
+
 /** Options that the policies themselves define. */
 const OF_POLICIES = [
-  ...POLICY_OPTIONS.filter((option) => option !== 'name' && option !== 'consistency'),
+  ...POLICY_OPTIONS.filter((option) => !OF_GUARDS.includes(option)),
   ...(['count', 'enforce'] as const),
 ]
 
@@ -77,7 +79,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
     return limiters.run(matched, context)
   }
   const anonymous = anonymousBy<Request>(where, own.anonymous, warnings)
-  const engine = new Engine(policiesByHand(where, own.name, policies), own.store, own, emitter)
+  const engine = new Engine(policiesByHand(where, own.name, policies, own.charges), own.store, own, emitter)
   return Object.assign(guard, {
     limiter: requestLimiter(engine, undefined, anonymous),
     requestProperty,
@@ -127,7 +129,8 @@ class LimitersOfPolicies<Request> {
       return { parts: base ? { ...parts, advice: this.of(base).parts.advice } : parts, choice: undefined }
     }
     const { limits = [] } = options
-    const choice = new Policy<Request>({ key: byIp<Request>(), limits, name: this.#own.name })
+    const { name, charges } = this.#own
+    const choice = new Policy<Request>({ key: byIp<Request>(), limits, name, ...(charges && { charges }) })
     return { parts: this.of(base).parts, choice }
   }
 
@@ -156,7 +159,13 @@ class LimitersOfPolicies<Request> {
     return whenKnown(this.run(next, withHeaders(context, headers)), (second) => {
       const names = new Set(second.headers.map(([name]) => name.toLowerCase()))
       const others = headers.filter(([name]) => !names.has(name.toLowerCase()))
-      const both = { ...second, verdict: second.verdict ?? verdict, headers: [...others, ...second.headers] }
+      const earlier = verdict && second.verdict ? [...(second.earlier ?? []), verdict] : []
+      const both = {
+        ...second,
+        verdict: second.verdict ?? verdict,
+        headers: [...others, ...second.headers],
+        ...(earlier.length > 0 && { earlier }),
+      }
       if (second.proceed || !verdict) return both
       // While the store cannot be reached, the charge stays.
       return whenKnown(

@@ -1,7 +1,7 @@
 import { isCalendar } from '../../store/cell-kinds.js'
 import { type Cell, CONSUME, type Plan } from '../../store/store.js'
 import { type Encoded, encode, encodeOne, type Sending } from '../scripts/encode.js'
-import { BANS, decideScriptFor, oneScriptFor, partsOfOp, TURNS } from '../scripts/script.js'
+import { BANS, CHARGES, decideScriptFor, oneScriptFor, partsOfOp, TURNS } from '../scripts/script.js'
 import type { LuaScript } from '../scripts/scripts.generated.js'
 import type { RedisBase } from '../slots/base.js'
 import type { Batch, Pending } from './batch.js'
@@ -98,7 +98,7 @@ export class BatchScripts {
     let parts = (strikes && !strikesApart ? BANS : 0) | (looks ? TURNS : 0)
     for (const [plan, group] of groups) {
       parts |= texts.of(plan).parts
-      for (const { request } of group) parts |= partsOfOp(request.op)
+      for (const { request } of group) parts |= partsOfOp(request.op) | (request.keep ? CHARGES : 0)
     }
     const byMarker = bringsBlockKeys ? undefined : marker
     const encoded = () => encode(groups, texts.of, sending(parts, byMarker))
@@ -121,7 +121,8 @@ export class BatchScripts {
     const { marker, texts, waiters } = this.#options
     // The script has one block key.
     if (marker === undefined && texts.of(plan).blockSuffixes.length > 1) return undefined
-    const isPlain = op === CONSUME && !needs && plan.cells.length === 1 && plan.identities === 1 && costs[0] !== 0
+    const isPlain =
+      op === CONSUME && !needs && plan.cells.length === 1 && plan.identities === 1 && costs[0] !== 0 && !request.keep
     if (node !== undefined || !isPlain || (looks && waiters.areKnownFor(request))) return undefined
     const [cell] = plan.cells as [Cell]
     // Its parameters change with each period, and each would need a script.

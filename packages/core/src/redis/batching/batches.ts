@@ -88,11 +88,11 @@ export class Batches {
   }
 
   /**
-   * Refunds and releases are sent by slot, as a partial refund could not be undone. Other decisions on the same slots
+   * Refunds and releases are sent by slot, as a partial refund could not be undone, and charges that are kept with the record of each. Other decisions on the same slots
    * are sent by slot too, to preserve order.
    */
   #sendToNode(entries: readonly Pending[], node: string): void {
-    const bySlot = new Set(entries.filter(({ request }) => request.op >= REFUND).map(({ slot }) => slot))
+    const bySlot = new Set(entries.filter(({ request }) => isBySlot(request)).map(({ slot }) => slot))
     const together = entries.filter(({ slot }) => !bySlot.has(slot))
     const [first] = together
     if (first) this.#runs.send(together, { slot: first.slot, node })
@@ -104,4 +104,8 @@ export class Batches {
 function probeKeys(prefix: string, entries: readonly Pending[]): string[] {
   const bySlot = new Map(entries.map(({ request, slot }) => [slot, request.identities[0]]))
   return [...bySlot.values()].slice(0, 4).map((identity) => probeKey(prefix, identity))
+}
+
+function isBySlot({ op, keep }: StoreRequest): boolean {
+  return op >= REFUND || keep !== undefined
 }

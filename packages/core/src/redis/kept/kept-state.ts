@@ -10,7 +10,7 @@ import type { MirroredBlocks } from '../blocks/mirrored-blocks.js'
 import type { RedisLists } from '../blocks/redis-lists.js'
 import type { BlockChanges } from '../changes/block-changes.js'
 import type { Changes } from '../changes/changes.js'
-import { keyStart, strikesSuffix, WAITING } from '../scripts/keys.js'
+import { CHARGES, keyStart, strikesSuffix, WAITING } from '../scripts/keys.js'
 import { ReplyReader } from '../scripts/reply-reader.js'
 import { readKeys } from '../scripts/run.js'
 import { forgetKeys, restsOfKeys } from '../scripts/walk-keys.js'
@@ -97,7 +97,7 @@ function namesIn(rests: readonly string[]): { counts: KeptState['counts']; strik
     // A policy's name contains no colon.
     const end = rest.indexOf(':')
     const [policy, cell] = [rest.slice(0, end), rest.slice(end + 1)]
-    if (end < 0 || cell === 'block' || cell.endsWith(WAITING)) continue
+    if (end < 0 || cell === 'block' || `:${cell}` === CHARGES || cell.endsWith(WAITING)) continue
     if (cell === 'strikes') strikes.push(policy)
     else counts.push({ policy, cell })
   }

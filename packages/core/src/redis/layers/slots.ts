@@ -46,12 +46,17 @@ export class Slots implements Layer {
     if (isOne(slots)) return this.#next.decide(request, slots[0] as number)
     const bySlot = () => this.#decideBySlot(request, slots)
     const isTogether =
-      request.op < REFUND && crossSlots !== undefined && !waiters.areLookedFor(request) && crossSlots.areTogether(slots)
+      request.op < REFUND &&
+      !request.keep &&
+      crossSlots !== undefined &&
+      !waiters.areLookedFor(request) &&
+      crossSlots.areTogether(slots)
     return this.#across.note(isTogether ? this.#next.decide(request, slots[0] as number, bySlot) : bySlot())
   }
 
   onResult(request: StoreRequest, result: StoreResult, slot: number): void {
-    if (request.permitId !== '') this.#permits.record(request, result, slot)
+    // Kept permits are released by any process, after this one, too.
+    if (request.permitId !== '' && !request.keep) this.#permits.record(request, result, slot)
   }
 
   /** Releases this process's permits. Permits on unavailable servers expire by themselves. */

@@ -1,9 +1,21 @@
 import type { ReadReport } from '../../kernels/reply.js'
 import type { BlockEntry } from '../../store/blocks.js'
 import { CELL_KINDS } from '../../store/cell-kinds.js'
-import type { BlockReport, Cell, StoreRequest, StoreResult, StrikeResult } from '../../store/store.js'
+import {
+  type BlockReport,
+  type Cell,
+  CHARGE,
+  type ChargeOutcome,
+  PEEK,
+  type StoreRequest,
+  type StoreResult,
+  type StrikeResult,
+} from '../../store/store.js'
 import { ReplyReader, unreadable } from './reply-reader.js'
 import { ADMITTED, BEGUN, BLOCKED, ELSEWHERE, EQUALS, REFUNDS, REFUSED } from './scripts.generated.js'
+
+/** By the numbers of `lua/shared/charges.lua`. */
+const OUTCOMES: readonly ChargeOutcome[] = ['unknown', 'done before', 'done']
 
 /** Equal requests that were decided together, until each has its result. */
 interface Equals {
@@ -80,11 +92,8 @@ export class ResultReader {
     return result
   }
 
-  #read(
-    { plan, costs, needs = costs }: StoreRequest,
-    reports: readonly ReadReport[],
-    later: number,
-  ): StoreResult | undefined {
+  #read(request: StoreRequest, reports: readonly ReadReport[], later: number): StoreResult | undefined {
+    const { plan, costs, needs = costs } = request
     const now = this.#now
     const reply = this.#reply
     const values = this.#values
@@ -113,7 +122,14 @@ export class ResultReader {
         reply.uint48()
       }
     }
-    return refunded ? { now, allowed, values, offset, refunded } : { now, allowed, values, offset }
+    const result = refunded ? { now, allowed, values, offset, refunded } : { now, allowed, values, offset }
+    return request.keep ? this.#ofKept(request, result) : result
+  }
+
+  /** Adds the id of a charge that is kept, or the outcome of a change. */
+  #ofKept({ op, keep }: StoreRequest, result: StoreResult): StoreResult {
+    if (op > CHARGE) return { ...result, outcome: OUTCOMES[this.#reply.uint8()] ?? 'unknown' }
+    return result.allowed && op !== PEEK && keep?.id !== undefined ? { ...result, id: keep.id } : result
   }
 
   /** Call it after the last result and before passing on any: a reply of unexpected length cannot be trusted. */

@@ -4,6 +4,7 @@ import {
   type Cell,
   CONSUME,
   EVERY_POLICY,
+  type Keep,
   type KernelName,
   type Plan,
   REFUND,
@@ -12,6 +13,7 @@ import {
   type StoreResult,
 } from '../../store/store.js'
 import { areEqual } from '../../util/are-equal.js'
+import { EPOCH, keysOfCharge, recordText } from '../charges/record.js'
 import { reportsOf } from './decode.js'
 import {
   blockSuffix,
@@ -23,7 +25,7 @@ import {
   waitingSuffix,
 } from './keys.js'
 import { BANS, JOINT, kindNumber, partsFor, TURNS } from './script.js'
-import { RESERVING, STRIKING, TOGETHER, TOGETHER_KINDS } from './scripts.generated.js'
+import { KEEPING, RESERVING, STRIKING, TOGETHER, TOGETHER_KINDS } from './scripts.generated.js'
 import { pushTurn, type WaitingRecord, waitingKeys } from './turns.js'
 
 /** The arguments for `decide.lua` that depend only on a plan, computed once per plan. */
@@ -161,6 +163,9 @@ interface Encoding {
   /** Keys of records of waiters. */
   readonly records: string[]
   readonly strikeKeys: string[]
+  /** Keys of kept charges, and the positions in `args` of the index of each charge's first key. */
+  readonly chargeKeys: string[]
+  readonly chargesAt: { readonly at: number; readonly key: number }[]
 }
 
 /**
@@ -177,7 +182,18 @@ export function encode(
   const args = [now === undefined ? '' : String(now), '', String(groups.size)]
   const bans = (parts & BANS) !== 0
   const turns = (parts & TURNS) !== 0
-  const encoding: Encoding = { prefix, bans, turns, args, keys, cellKeys, records: [], strikeKeys: [] }
+  const encoding: Encoding = {
+    prefix,
+    bans,
+    turns,
+    args,
+    keys,
+    cellKeys,
+    records: [],
+    strikeKeys: [],
+    chargeKeys: [],
+    chargesAt: [],
+  }
   for (const [plan, group] of groups) {
     const text = textOf(plan)
     args.push(...((parts & JOINT) === 0 ? text.header : text.jointHeader))
@@ -198,6 +214,8 @@ export function encode(
   }
   // The script derives these keys from cell keys. They are declared for the server or a proxy.
   for (const key of encoding.strikeKeys) keys.push(key)
+  for (const { at, key } of encoding.chargesAt) args[at] = String(keys.length + key + 1)
+  for (const key of encoding.chargeKeys) keys.push(key)
   if (turns) args.push(String(keys.length + 1), waitingMarker)
   for (const key of encoding.records) keys.push(key)
   return { keys, args }
@@ -212,7 +230,7 @@ function pushRuns(encoding: Encoding, group: readonly Pending[], text: PlanText)
   let previous: StoreRequest | undefined
   for (let i = 0; i < group.length; ) {
     const { request } = group[i] as Pending
-    const equals = text.goesTogether && !turns ? equalsFrom(group, i) : 1
+    const equals = text.goesTogether && !turns && !request.keep ? equalsFrom(group, i) : 1
     i += equals
     if (equals === 1 && previous && isAlike(previous, request)) size++
     else {
@@ -220,7 +238,8 @@ function pushRuns(encoding: Encoding, group: readonly Pending[], text: PlanText)
       runCount++
       size = equals
       const needing = request.needs ? request.op + RESERVING : request.op
-      const op = bans && request.strike !== undefined ? needing + STRIKING : needing
+      const striking = bans && request.strike !== undefined ? needing + STRIKING : needing
+      const op = request.keep ? striking + KEEPING : striking
       args.push(String(equals === 1 ? op : op + TOGETHER))
       sizeAt = args.push('') - 1
       for (const cost of request.costs) args.push(String(cost))
@@ -245,6 +264,7 @@ function pushDecision(encoding: Encoding, request: StoreRequest, text: PlanText)
     pushTurn(args, request)
     records.push(...waitingKeys(request, text, prefix))
   }
+  if (request.keep) pushCharge(encoding, request)
   if (request.op === REFUND) pushReceipts(args, request)
   pushKeys(keys, cellKeys, request, text, prefix)
 }
@@ -284,7 +304,19 @@ function equalsFrom(group: readonly Pending[], first: number): number {
 function isAlike(a: StoreRequest, b: StoreRequest): boolean {
   if (a.op !== b.op || a.op === REFUND) return false
   if ((a.strike === undefined) !== (b.strike === undefined)) return false
+  if ((a.keep === undefined) !== (b.keep === undefined)) return false
   return areEqual(a.costs, b.costs) && areEqual(a.needs, b.needs)
+}
+
+/** Appends the arguments for a charge to keep, or for a kept one to change. */
+function pushCharge({ args, prefix, chargeKeys, chargesAt }: Encoding, request: StoreRequest): void {
+  const { op, plan, identities } = request
+  const { id = '', forMs, takes } = request.keep as Keep
+  chargesAt.push({ at: args.length, key: chargeKeys.length })
+  args.push('', String(identities.length), String(forMs))
+  if (op < REFUND) args.push(id.slice(0, EPOCH), recordText(request))
+  else for (const [c, { identity }] of plan.cells.entries()) args.push(String((takes?.[c] ?? true) ? identity + 1 : 0))
+  for (const key of keysOfCharge(prefix, request)) chargeKeys.push(key)
 }
 
 function pushReceipts(args: string[], { plan, charge }: StoreRequest): void {

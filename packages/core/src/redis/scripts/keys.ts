@@ -26,8 +26,18 @@ function escapeIdentity(identity: string): string {
   // This is true for nearly every identity. In a kind, only `%` would need escaping, so kinds are parsed only if there
   // is a `%`.
   if (PLAIN.test(identity)) return identity
+  if (identity.startsWith(ESCAPED)) return identity.slice(ESCAPED.length)
   const start = valueStart(identity)
   return identity.slice(0, start) + escapeValue(identity.slice(start))
+}
+
+/** Marks an identity that is escaped already, as records of charges have them: secrets are in no record. */
+const ESCAPED = '\0'
+
+/** An identity for a record in Redis: not one that is hashed in keys. */
+export function recordedIdentity(identity: string): string {
+  const escaped = escapeIdentity(identity)
+  return escaped.includes('#') ? ESCAPED + escaped : identity
 }
 
 function escapeValue(value: string): string {
@@ -90,4 +100,17 @@ export function waitingMarker(prefix: string): string {
 /** The text after the identity in the key of its strikes. */
 export function strikesSuffix(scope: string): string {
   return `}:${scope}:strikes`
+}
+
+/** The text after the identity in the key by which a reset makes the ids of its charges unknown. */
+export function chargesSuffix(policy: string): string {
+  return `}:${policy}${CHARGES}`
+}
+
+/** The end of such keys, and of no others. */
+export const CHARGES = ':charges'
+
+/** The key of the record of a charge, in the slot of `tag`. */
+export function recordKey(prefix: string, tag: string, policy: string, id: string): string {
+  return `${prefix}{${tag}}:${policy}:charge:${id}`
 }

@@ -43,6 +43,8 @@ const DEBITS = 1 << (KINDS.length + 6)
 
 /** Set if a cell is a window of the calendar. */
 const CALENDAR = 1 << (KINDS.length + 7)
+/** Set if charges are kept, or kept ones changed. */
+export const CHARGES = 1 << (KINDS.length + 8)
 
 const bitsOf = (sections: readonly Section[]) =>
   sections.reduce((bits, section) => bits | (SECTIONS[section] ?? bitOf(section as KernelName)), 0)
@@ -54,6 +56,7 @@ const SECTIONS: Partial<Record<Section, number>> = {
   turns: TURNS,
   debit: DEBITS,
   calendar: CALENDAR,
+  charges: CHARGES,
 }
 
 function isShared({ limits }: Cell): boolean {

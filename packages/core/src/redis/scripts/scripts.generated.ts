@@ -27,6 +27,7 @@ export const KIND_CALLS: Readonly<Record<(typeof KINDS)[number], readonly (reado
 export const RESERVING = 8
 export const TOGETHER = 16
 export const STRIKING = 32
+export const KEEPING = 64
 
 // The first byte of what a decision says: see decide.lua.
 export const REFUSED = 0
@@ -61,7 +62,7 @@ export interface KindScript extends CutScript {
   readonly isJoint: boolean
 }
 
-export type Section = 'bans' | 'bucket' | 'calendar' | 'concurrency' | 'counter' | 'debit' | 'joint' | 'log' | 'segments' | 'several' | 'turns'
+export type Section = 'bans' | 'bucket' | 'calendar' | 'charges' | 'concurrency' | 'counter' | 'debit' | 'joint' | 'log' | 'segments' | 'several' | 'turns'
 
 const piece1: Piece = { sections: ['bucket', 'joint'], source: `end` }
 const piece2: Piece = { sections: ['bucket', 'joint'], source: `if joint > 0 then
@@ -200,12 +201,7 @@ end
 a = a + cells
 end` }
 const piece17: Piece = { sections: ['turns'], source: `local turns_asked = op` }
-const piece18: Piece = { sections: [], source: `for __3 = 1, decisions do
-local permitId
-if takesPermits then
-permitId = ARGV[a]
-a = a + 1
-end` }
+const piece18: Piece = { sections: [], source: `for __3 = 1, decisions do` }
 const piece19: Piece = { sections: ['bans'], source: `local bans_jitter = a
 if bans_isStriking then
 a = a + 1
@@ -268,32 +264,13 @@ if turns_behindMs > 0 then
 op = 1
 end
 end` }
-const piece21: Piece = { sections: [], source: `local ends, reason = 0, ''
-elsewhere = false
-if anyBlocked and op <= 2 then
-for b = block, block + identities - 1 do
-local value = tryCall('GET', KEYS[b])
-if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
-if not string.match(value.err, 'non local key') then
-error(value.err)
-end
-elsewhere = true
-end
-if type(value) == 'string' then
-local last_2, said = string.match(value, '^(%d+) (.*)$')
-if last_2 and tonumber(last_2) > (now > ends and now or ends) then
-ends, reason = tonumber(last_2), said
-end
-end
-end
-end` }
-const piece22: Piece = { sections: ['bans'], source: `if bans_begun and bans_terms > 0 and op <= 2 then
+const piece21: Piece = { sections: ['bans'], source: `if bans_begun and bans_terms > 0 and op <= 2 then
 local bans_base = string.sub(KEYS[cell + (ARGV[bans_ban] + 0)], 1, -1 - (ARGV[bans_ban + 1] + 0)) .. ARGV[bans_ban + 2]
 if bans_begun[bans_base] and bans_begun[bans_base][1] > ends then
 ends, reason = bans_begun[bans_base][1], bans_begun[bans_base][2]
 end
 end` }
-const piece23: Piece = { sections: ['joint'], source: `if joint > 0 and head[c + 1] ~= joint then
+const piece22: Piece = { sections: ['joint'], source: `if joint > 0 and head[c + 1] ~= joint then
 local stored = storedOf[joint]
 if puts > 0 and (stored or putLife > 0) then
 if puts < cellsOf[joint] then
@@ -335,22 +312,12 @@ call('SET', key, packBytes('>I6', ends_2) .. value, 'PX', ends_2 - now + slack)
 end
 end
 end` }
-const piece24: Piece = { sections: [], source: `end` }
-const piece25: Piece = { sections: ['turns'], source: `turns_isAdmitted = allowed and turns_behindMs == 0
+const piece23: Piece = { sections: [], source: `end` }
+const piece24: Piece = { sections: ['turns'], source: `turns_isAdmitted = allowed and turns_behindMs == 0
 if turns_behindMs > 0 then
 possible = false
 end` }
-const piece26: Piece = { sections: [], source: `if elsewhere then
-local piece = packBytes('B', 3)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else` }
-const piece27: Piece = { sections: ['bans'], source: `local bans_banEnds, bans_banReason = 0, ''
+const piece25: Piece = { sections: ['bans'], source: `local bans_banEnds, bans_banReason = 0, ''
 if bans_isStriking and not allowed and possible then
 local bans_base = string.sub(KEYS[cell + (ARGV[bans_ban] + 0)], 1, -1 - (ARGV[bans_ban + 1] + 0)) .. ARGV[bans_ban + 2]
 local bans_marker, bans_jitter_2, bans_p, bans_to = ARGV[bans_ban + 3], ARGV[bans_jitter] + 0, bans_ban + 4, bans_ban + bans_terms - 1
@@ -472,9 +439,94 @@ bans_begun = bans_begun or {}
 bans_begun[bans_base] = { bans_banEnds, bans_banReason }
 end
 end` }
-const piece28: Piece = { sections: ['bans'], source: `if bans_banEnds == 0 then` }
-const piece29: Piece = { sections: ['bans'], source: `end` }
-const piece30: Piece = { sections: ['bans'], source: `if bans_banEnds > 0 then
+const piece26: Piece = { sections: ['bans'], source: `if bans_banEnds == 0 then` }
+const piece27: Piece = { sections: ['bans'], source: `end` }
+const piece28: Piece = { sections: [], source: `end
+end` }
+const piece29: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
+local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
+if blockKeys < 0 then
+if tryCall('GET', KEYS[1]) then
+return ''
+end
+end
+local anyBlocked = blockKeys > 0
+if #KEYS == 0 then
+KEYS, block = ARGV, ARGV[#ARGV] + 0
+cell = block - 1 + blockKeys
+elseif anyBlocked then
+anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
+end
+for _ = 1, ARGV[3] + 0 do
+local identities = ARGV[a] + 0
+a = a + 2` }
+const piece30: Piece = { sections: [], source: `local equals = 1
+if op >= 16 then
+op, equals, decisions = op - 16, decisions, 1
+end
+costs = ARGV[a + 2] + 0
+needs = costs
+a = a + 3
+if op >= 8 then
+op = op - 8
+needs = ARGV[a + 0] + 0
+a = a + 1
+end` }
+const piece31: Piece = { sections: [], source: `local ends, reason = 0, ''
+elsewhere = false
+if anyBlocked and op <= 2 then
+for b = block, block + identities - 1 do
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then
+error(value.err)
+end
+elsewhere = true
+end
+if type(value) == 'string' then
+local last_2, said = string.match(value, '^(%d+) (.*)$')
+if last_2 and tonumber(last_2) > (now > ends and now or ends) then
+ends, reason = tonumber(last_2), said
+end
+end
+end
+end` }
+const piece32: Piece = { sections: [], source: `if elsewhere then
+local piece = packBytes('B', 3)
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else` }
+const piece33: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+local said = outcome_2
+if refunds ~= '' then
+said = outcome_2 + 4
+end
+if beyond then
+local piece = packBytes('>BI7I6', said, beyond, since < instant and since or instant) .. refunds
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+else
+local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
+if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
+end` }
+const piece34: Piece = { sections: ['bans'], source: `if bans_banEnds > 0 then
 local bans_piece = packBytes('>BI7I2', 16, bans_banEnds - now, #bans_banReason) .. bans_banReason
 if pieces == 0 then
 reply = reply .. bans_piece
@@ -484,9 +536,7 @@ more[pieces] = bans_piece
 end
 pieces = pieces + 1
 end` }
-const piece31: Piece = { sections: [], source: `end
-end` }
-const piece32: Piece = { sections: ['turns'], source: `if turns_asked <= 2 then
+const piece35: Piece = { sections: ['turns'], source: `if turns_asked <= 2 then
 if turns_queue > 0 and turns_asked ~= 1 then
 if turns_isAdmitted then
 turns_tellsAt = turns_tellsAt + 1 + 2 * (ARGV[turns_tellsAt] + 0)
@@ -533,62 +583,7 @@ end
 pieces = pieces + 1
 turns_record = turns_record + turns_records
 end` }
-const piece33: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
-local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
-if blockKeys < 0 then
-if tryCall('GET', KEYS[1]) then
-return ''
-end
-end
-local anyBlocked = blockKeys > 0
-if #KEYS == 0 then
-KEYS, block = ARGV, ARGV[#ARGV] + 0
-cell = block - 1 + blockKeys
-elseif anyBlocked then
-anyBlocked = call('EXISTS', unpack(KEYS, 1, blockKeys)) > 0
-end
-for _ = 1, ARGV[3] + 0 do
-local identities = ARGV[a] + 0
-a = a + 2` }
-const piece34: Piece = { sections: [], source: `local equals = 1
-if op >= 16 then
-op, equals, decisions = op - 16, decisions, 1
-end
-costs = ARGV[a + 2] + 0
-needs = costs
-a = a + 3
-if op >= 8 then
-op = op - 8
-needs = ARGV[a + 0] + 0
-a = a + 1
-end` }
-const piece35: Piece = { sections: [], source: `for __3 = 1, decisions do` }
-const piece36: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
-local said = outcome_2
-if refunds ~= '' then
-said = outcome_2 + 4
-end
-if beyond then
-local piece = packBytes('>BI7I6', said, beyond, since < instant and since or instant) .. refunds
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else
-local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-end
-end` }
-const piece37: Piece = { sections: [], source: `block = block + identities
+const piece36: Piece = { sections: [], source: `block = block + identities
 cell = cell + 1
 end
 end
@@ -597,7 +592,7 @@ if more then
 return reply .. concat(more)
 end
 return reply` }
-const piece38: Piece = { sections: [], source: `block = block + identities
+const piece37: Piece = { sections: [], source: `block = block + identities
 cell = cell + keys - cells
 cell = cell + cells
 end
@@ -607,7 +602,7 @@ if more then
 return reply .. concat(more)
 end
 return reply` }
-const piece39: Piece = { sections: [], source: `costs = ARGV[a + 2] + 0
+const piece38: Piece = { sections: [], source: `costs = ARGV[a + 2] + 0
 needs = costs
 a = a + 3
 if op >= 8 then
@@ -615,8 +610,8 @@ op = op - 8
 needs = ARGV[a + 0] + 0
 a = a + 1
 end` }
-const piece40: Piece = { sections: ['calendar'], source: `local firstBound, lastBound` }
-const piece41: Piece = { sections: ['calendar'], source: `if start ~= since and firstBound < lastBound then
+const piece39: Piece = { sections: ['calendar'], source: `local firstBound, lastBound` }
+const piece40: Piece = { sections: ['calendar'], source: `if start ~= since and firstBound < lastBound then
 local nearest = ARGV[lastBound]
 for i = lastBound, firstBound, -1 do
 if ARGV[i] > instant then
@@ -625,7 +620,7 @@ end
 end
 start = nearest + floor((instant - nearest) / windowMs) * windowMs
 end` }
-const piece42: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+const piece41: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local piece = packBytes('>BI7I6', outcome_2, count, start)
 if pieces == 0 then
 reply = reply .. piece
@@ -635,17 +630,17 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` }
-const piece43: Piece = { sections: ['calendar'], source: `firstBound, lastBound = p + 4, last[c]` }
-const piece44: Piece = { sections: ['turns'], source: `local turns_waiting = call('EXISTS', unpack(KEYS, 3))
+const piece42: Piece = { sections: ['calendar'], source: `firstBound, lastBound = p + 4, last[c]` }
+const piece43: Piece = { sections: ['turns'], source: `local turns_waiting = call('EXISTS', unpack(KEYS, 3))
 if turns_waiting == #KEYS - 2 then
 return ' '
 end` }
-const piece45: Piece = { sections: ['turns'], source: `if #KEYS == 3 then
+const piece44: Piece = { sections: ['turns'], source: `if #KEYS == 3 then
 turns_waiting = 1
 end
 local turns_piece = packBytes('>I2B', 0, turns_waiting)
 reply = reply .. turns_piece` }
-const piece46: Piece = { sections: [], source: `return reply` }
+const piece45: Piece = { sections: [], source: `return reply` }
 
 export const DECIDE: CutScript = { name: 'decide', pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -663,7 +658,18 @@ else
 local time = call('TIME')
 now = time[1] * 1000 + floor(time[2] / 1000)
 end
-local reply, more, pieces = packBytes('>I6', now), nil, 0
+local reply, more, pieces = packBytes('>I6', now), nil, 0` },
+  { sections: ['charges'], source: `local said = ''` },
+  { sections: [], source: `local function say(piece)` },
+  { sections: ['charges'], source: `said = said .. piece` },
+  { sections: [], source: `if pieces == 0 then
+reply = reply .. piece
+else
+more = more or {}
+more[pieces] = piece
+end
+pieces = pieces + 1
+end
 local kernel, first, last = {}, {}, {}` },
   { sections: ['joint'], source: `local keyIndex, head = {}, {}` },
   { sections: [], source: `local costs, needs = {}, {}
@@ -1053,28 +1059,14 @@ if since and since > now + windowMs then` },
   { sections: ['bucket'], source: `end
 end
 report[1] = function(key, cost, outcome)
-local said = outcome
+local said_2 = outcome
 if refunds ~= '' then
-said = outcome + 4
+said_2 = outcome + 4
 end
 if beyond then
-local piece = packBytes('>BI7I6', said, beyond, since < instant and since or instant) .. refunds
-if pieces == 0 then
-reply = reply .. piece
+say(packBytes('>BI7I6', said_2, beyond, since < instant and since or instant) .. refunds)
 else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
-else
-local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
+say(packBytes('>BI7I6', said_2, debt, instant) .. refunds)
 end
 end
 end` },
@@ -1687,37 +1679,17 @@ end
 report[2] = function(key, cost, outcome)
 local latest = newest and newest + 1 or 0
 if outcome == 1 then
-local piece = packBytes('>BI6I6I4', outcome, instant, latest, total - (headOf[limitsAt + 1] or total))
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
+say(packBytes('>BI6I6I4', outcome, instant, latest, total - (headOf[limitsAt + 1] or total)))
 for l = 2, limits, 3 do
 local counts = packBytes('>I4I4I4', total - (headOf[limitsAt + l] or total), total - (headOf[limitsAt + (l + 1)] or total), total - (headOf[limitsAt + (l + 2)] or total))
 if limits < l + 2 then
 counts = sub(counts, 1, (limits - l + 1) * 4)
 end
-if pieces == 0 then
-reply = reply .. counts
-else
-more = more or {}
-more[pieces] = counts
-end
-pieces = pieces + 1
+say(counts)
 end
 return
 end
-local piece = packBytes('>BI6I6', outcome, instant, latest)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
+say(packBytes('>BI6I6', outcome, instant, latest))
 for l = 1, limits do
 source = key
 if whole then
@@ -1805,14 +1777,7 @@ end
 if wait > 0 then
 wait = wait + instant - now
 end
-local piece_2 = packBytes('>I4I7I7', total - (headOf[limitsAt + l] or total), wait + 1, fewer + 1)
-if pieces == 0 then
-reply = reply .. piece_2
-else
-more = more or {}
-more[pieces] = piece_2
-end
-pieces = pieces + 1
+say(packBytes('>I4I7I7', total - (headOf[limitsAt + l] or total), wait + 1, fewer + 1))
 end
 end
 end` },
@@ -2184,14 +2149,7 @@ segments_reset_result = reset + instant - now
 else
 segments_reset_result = 0
 end
-local piece = packBytes('>BI7I7I6', outcome, room_2, segments_reset_result, segment)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
+say(packBytes('>BI7I7I6', outcome, room_2, segments_reset_result, segment))
 if outcome == 0 then
 local segments_wait_result
 local wait
@@ -2282,14 +2240,7 @@ segments_wait_result_2 = wait_2 + instant - now
 else
 segments_wait_result_2 = wait_2
 end
-local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
-if pieces == 0 then
-reply = reply .. piece_2
-else
-more = more or {}
-more[pieces] = piece_2
-end
-pieces = pieces + 1
+say(packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1))
 end
 end
 end` },
@@ -2437,14 +2388,7 @@ if since and since > now + windowMs then` },
   { sections: ['counter'], source: `end
 end
 report[4] = function(key, cost, outcome)
-local piece = packBytes('>BI7I6', outcome, count, start)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
+say(packBytes('>BI7I6', outcome, count, start))
 end
 end` },
   { sections: ['concurrency'], source: `do
@@ -2522,17 +2466,19 @@ held = isForeign and 0 or count
 end
 renew[5] = function(key, cost, permitId)
 if isForeign then
-return
+return false
 end
-local latest = now + ttlMs
+local latest, renewed = now + ttlMs, 0
 for nth = 0, cost - 1 do
 local permit = permitId .. '.' .. nth
 local ends = call('ZSCORE', key, permit)
 if ends and tonumber(ends) > now then
 call('ZADD', key, latest, permit)
 call('PEXPIRE', key, latest - now + slack)
+renewed = renewed + 1
 end
 end
+return renewed == cost
 end
 heal[5] = function(key)
 if isForeign then
@@ -2551,14 +2497,7 @@ local permit = call('ZRANGE', key, rank, rank, 'WITHSCORES')
 ends = permit[2] and min(tonumber(permit[2]), now + ttlMs) or now
 end
 local free = 0 > limit - held and 0 or limit - held
-local piece = packBytes('>BI7I7', outcome, free, ends - now)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
+say(packBytes('>BI7I7', outcome, free, ends - now))
 if outcome == 0 then
 local wait
 if cost > limit then
@@ -2593,18 +2532,12 @@ room_2 = concurrency_endAt_result - now
 end
 end
 end
-local piece_2 = packBytes('>I7I7', wait + 1, room_2 + 1)
-if pieces == 0 then
-reply = reply .. piece_2
-else
-more = more or {}
-more[pieces] = piece_2
-end
-pieces = pieces + 1
+say(packBytes('>I7I7', wait + 1, room_2 + 1))
 end
 end
 end` },
   piece9,
+  { sections: ['charges'], source: `local taken = {}` },
   piece10,
   piece11,
   piece12,
@@ -2648,22 +2581,140 @@ end` },
   { sections: ['joint'], source: `head[cells + 1] = 0` },
   piece13,
   piece14,
+  { sections: ['charges'], source: `local isKeeping = op >= 64
+if isKeeping then
+op = op - 64
+end` },
   piece15,
   piece16,
   piece17,
   piece18,
+  { sections: ['charges'], source: `said = ''` },
+  { sections: [], source: `local permitId
+if takesPermits then
+permitId = ARGV[a]
+a = a + 1
+end` },
   piece19,
   piece20,
+  { sections: ['charges'], source: `local chargeAt = a
+if isKeeping then
+a = a + (op < 3 and 5 or 3 + cells)
+end` },
+  { sections: [], source: `local ends, reason = 0, ''
+elsewhere = false
+if anyBlocked and op <= 2 then
+for b = block, block + identities - 1 do
+local value = tryCall('GET', KEYS[b])
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then
+error(value.err)
+end
+elsewhere = true
+end
+if type(value) == 'string' then
+local last_2, said_2 = string.match(value, '^(%d+) (.*)$')
+if last_2 and tonumber(last_2) > (now > ends and now or ends) then
+ends, reason = tonumber(last_2), said_2
+end
+end
+end
+end` },
   piece21,
-  piece22,
   { sections: [], source: `if op >= 3 then
 local chargedAt = 0
 if op == 3 then
 chargedAt = ARGV[a] + 0
 a = a + 1
+end` },
+  { sections: ['charges'], source: `local outcome = 2
+if isKeeping then
+local record, identities_2, forMs = ARGV[chargeAt] + 0, ARGV[chargeAt + 1] + 0, ARGV[chargeAt + 2] + 0
+local value = tryCall('GET', KEYS[record])
+if type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then
+if not string.match(value.err, 'non local key') then
+error(value.err)
+end
+elsewhere = true
 end
 for c = 1, cells do
-local key, kind = KEYS[cell + c], kernel[c]` },
+taken[c] = false
+end
+if type(value) ~= 'string' or #value < 8 + cells then
+outcome = 0
+else
+local count, owners, ends_2 = unpackBytes('>BBI6', value)
+if count ~= cells or owners ~= identities_2 or ends_2 <= now then
+outcome = 0
+else
+local outcome_2, marks = 0, ''
+for c = 1, cells do
+local mark, i = sub(value, 8 + c, 8 + c), ARGV[chargeAt + 2 + c] + 0
+if i > 0 then
+local from = 8 + cells + (i - 1) * 12
+local epoch
+local key = KEYS[record + i]
+local epoch_2 = tryCall('GET', key)
+if type(epoch_2) == 'table' and not string.match(epoch_2.err, '^WRONGTYPE') then
+if not string.match(epoch_2.err, 'non local key') then
+error(epoch_2.err)
+end
+elsewhere = true
+end
+if type(epoch_2) ~= 'string' or #epoch_2 ~= 18 then
+epoch_2 = ''
+end
+epoch = epoch_2
+if epoch ~= '' and sub(epoch, 7) == sub(value, from + 1, from + 12) then
+if mark == '\\0' then
+outcome_2 = 2
+taken[c] = true
+if op ~= 5 then
+mark = '\\1'
+end
+elseif outcome_2 == 0 then
+outcome_2 = 1
+end
+end
+end
+marks = marks .. mark
+end
+if outcome_2 == 2 and op ~= 5 then
+call('SETRANGE', KEYS[record], 8, marks)
+end
+if outcome_2 == 2 and op == 5 and ends_2 < now + forMs then
+call('SET', KEYS[record], packBytes('>BBI6', cells, identities_2, now + forMs) .. sub(value, 9), 'PX', forMs + slack)
+for i = record + 1, record + identities_2 do
+local epoch
+local key = KEYS[i]
+local epoch_2 = tryCall('GET', key)
+if type(epoch_2) == 'table' and not string.match(epoch_2.err, '^WRONGTYPE') then
+if not string.match(epoch_2.err, 'non local key') then
+error(epoch_2.err)
+end
+elsewhere = true
+end
+if type(epoch_2) ~= 'string' or #epoch_2 ~= 18 then
+epoch_2 = ''
+end
+epoch = epoch_2
+if epoch ~= '' then
+local key_2 = KEYS[i]
+if unpackBytes('>I6', epoch) < now + forMs then
+call('SET', key_2, packBytes('>I6', now + 2 * forMs) .. sub(epoch, 7), 'PX', 2 * forMs + slack)
+end
+end
+end
+end
+outcome = outcome_2
+end
+end
+end` },
+  { sections: [], source: `for c = 1, cells do
+local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]` },
+  { sections: ['charges'], source: `if isKeeping and not taken[c] then
+cost = 0
+end` },
   { sections: ['joint'], source: `key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
 if joint == c then
 local stored = tryCall('GET', key)
@@ -2689,42 +2740,34 @@ end` },
   { sections: [], source: `open[kind](c)
 look[kind](key, 0)
 if op == 3 then
-refund[kind](key, costs[c], ARGV[a] + 0, chargedAt, permitId, ARGV[a + 1] + 0)
+refund[kind](key, cost, ARGV[a] + 0, chargedAt, permitId, ARGV[a + 1] + 0)
 a = a + 2` },
   { sections: ['debit'], source: `elseif op == 6 then
-if costs[c] > 0 and kind ~= 5 then
-debit[kind](key, costs[c], c)
+if cost > 0 and kind ~= 5 then
+debit[kind](key, cost, c)
 end` },
   { sections: [], source: `elseif kind == 5 then
 if op == 4 then
-refund[kind](key, costs[c], 0, 0, permitId)
+refund[kind](key, cost, 0, 0, permitId)
 else
-renew[kind](key, costs[c], permitId)
-end
-end
-report[kind](key, 0, 1)` },
-  piece23,
+local isHeld = renew[kind](key, cost, permitId)` },
+  { sections: ['charges'], source: `if not isHeld then
+outcome = 0
+end` },
   { sections: [], source: `end
 end
+report[kind](key, 0, 1)` },
+  piece22,
+  piece23,
+  { sections: ['charges'], source: `if isKeeping then
+say(packBytes('B', outcome))
+end` },
+  { sections: [], source: `end
 if ends > 0 then
 if equals > 1 then
-local piece = packBytes('>BI2I2', 8, equals, 0)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
+say(packBytes('>BI2I2', 8, equals, 0))
 end
-pieces = pieces + 1
-end
-local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
+say(packBytes('>BI7I2', 2, ends - now, #reason) .. reason)
 elseif op < 3 then
 local allowed, possible = true, true
 local admitted = 1
@@ -2762,22 +2805,17 @@ if allowed and costs[c] > 0 then
 local units = room[kind]()
 admitted = min(equals, floor((units - needs[c]) / costs[c]) + 1)
 end
-local piece = packBytes('>BI2I2', 8, equals, admitted)
-if pieces == 0 then
-reply = reply .. piece
-else
-more = more or {}
-more[pieces] = piece
-end
-pieces = pieces + 1
+say(packBytes('>BI2I2', 8, equals, admitted))
 end` },
   { sections: ['several'], source: `if cells > 1 then
 keep[kind](c)
 end` },
+  piece23,
   piece24,
+  { sections: [], source: `if elsewhere then
+say(packBytes('B', 3))
+else` },
   piece25,
-  piece26,
-  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]` },
@@ -2801,17 +2839,87 @@ end
 elseif op == 0 then
 heal[kind](key)
 end` },
-  piece23,
+  piece22,
   { sections: [], source: `local outcome = allowed and 1 or 0` },
-  piece28,
+  piece26,
   { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 report[kind](key, needs[c], outcome_2)
 end` },
-  piece29,
-  piece24,
-  piece30,
-  piece31,
-  piece32,
+  piece27,
+  piece23,
+  { sections: ['charges'], source: `if isKeeping and charged and allowed then
+local record, identities_2, forMs, fresh = ARGV[chargeAt] + 0, ARGV[chargeAt + 1] + 0, ARGV[chargeAt + 2] + 0, ARGV[chargeAt + 3]
+local epochs = ''
+for i = record + 1, record + identities_2 do
+local epoch
+local key = KEYS[i]
+local epoch_2 = tryCall('GET', key)
+if type(epoch_2) == 'table' and not string.match(epoch_2.err, '^WRONGTYPE') then
+if not string.match(epoch_2.err, 'non local key') then
+error(epoch_2.err)
+end
+elsewhere = true
+end
+if type(epoch_2) ~= 'string' or #epoch_2 ~= 18 then
+epoch_2 = ''
+end
+epoch = epoch_2
+if epoch == '' then
+epoch = packBytes('>I6', 0) .. fresh
+end
+local key_2 = KEYS[i]
+if unpackBytes('>I6', epoch) < now + forMs then
+call('SET', key_2, packBytes('>I6', now + 2 * forMs) .. sub(epoch, 7), 'PX', 2 * forMs + slack)
+end
+epochs = epochs .. sub(epoch, 7)
+end
+local head_2 = packBytes('>BBI6', cells, identities_2, now + forMs)
+call('SET', KEYS[record], head_2 .. rep('\\0', cells) .. epochs .. ARGV[chargeAt + 4] .. packBytes('>I6', now) .. said, 'PX', forMs + slack)
+end` },
+  { sections: ['bans'], source: `if bans_banEnds > 0 then
+say(packBytes('>BI7I2', 16, bans_banEnds - now, #bans_banReason) .. bans_banReason)
+end` },
+  piece28,
+  { sections: ['turns'], source: `if turns_asked <= 2 then
+if turns_queue > 0 and turns_asked ~= 1 then
+if turns_isAdmitted then
+turns_tellsAt = turns_tellsAt + 1 + 2 * (ARGV[turns_tellsAt] + 0)
+end
+local turns_turns_write_result
+local turns_key, turns_a, turns_latest = KEYS[turns_record + turns_queue - 1], turns_tellsAt, turns_queueLatest
+local turns_record_2 = turns_queueOthers
+for turns__ = 1, ARGV[turns_a] do
+local turns_class, turns_aheadMs = ARGV[turns_a + 1], ARGV[turns_a + 2]
+turns_record_2 = turns_record_2 .. turns_process .. struct.pack('>ddI6', turns_class, turns_turnsNow - turns_aheadMs, turns_turnsNow + turns_ttlMs)
+if turns_turnsNow + turns_ttlMs > turns_latest then
+turns_latest = turns_turnsNow + turns_ttlMs
+end
+turns_a = turns_a + 2
+end
+if turns_record_2 == '' then
+redis.call('DEL', turns_key)
+turns_turns_write_result = false
+else
+redis.call('SET', turns_key, turns_record_2, 'PX', string.format('%.0f', turns_latest - turns_turnsNow))
+if turns_waitingMarker ~= '' then
+local turns_ms = turns_latest - turns_turnsNow
+if redis.call('PTTL', turns_waitingMarker) < turns_ms then
+redis.call('SET', turns_waitingMarker, '', 'PX', string.format('%.0f', turns_ms))
+end
+end
+turns_turns_write_result = true
+end
+if turns_turns_write_result then
+turns_anyWaits, turns_isMarked, turns_anyRecord = true, true, true
+end
+end
+local turns_waits = turns_isMarked and 1 or 0
+if turns_anyWaits then
+turns_waits = 2
+end
+say(packBytes('>I2B', turns_behindMs < 65535 and turns_behindMs or 65535, turns_waits))
+turns_record = turns_record + turns_records
+end` },
   { sections: [], source: `block = block + identities` },
   { sections: ['joint'], source: `cell = cell + keys - cells` },
   { sections: [], source: `cell = cell + cells
@@ -2855,7 +2963,7 @@ local debt, instant, since, expires, refunds
 local pace, beyond` },
   piece9,
   piece10,
-  piece33,
+  piece29,
   piece12,
   { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
@@ -2869,13 +2977,13 @@ limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 
   piece13,
   piece14,
   piece15,
-  piece34,
+  piece30,
   piece17,
-  piece35,
+  piece18,
   piece19,
   piece20,
+  piece31,
   piece21,
-  piece22,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -2975,9 +3083,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
+  piece24,
+  piece32,
   piece25,
-  piece26,
-  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -3105,13 +3213,13 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
+  piece26,
+  piece33,
+  piece27,
+  piece34,
   piece28,
+  piece35,
   piece36,
-  piece29,
-  piece30,
-  piece31,
-  piece32,
-  piece37,
 ] },
 { name: 'decide-buckets', kind: 'bucket', isShared: false, isJoint: true, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -3187,11 +3295,11 @@ head[cells + 1] = 0` },
   piece15,
   piece16,
   piece17,
-  piece35,
+  piece18,
   piece19,
   piece20,
+  piece31,
   piece21,
-  piece22,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -3363,9 +3471,9 @@ if cells > 1 then
 kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c] = debt, instant, since, expires, refunds, beyond
 end
 end` },
+  piece24,
+  piece32,
   piece25,
-  piece26,
-  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, cost = KEYS[cell + c], costs[c]
@@ -3627,14 +3735,14 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
+  piece26,
+  piece33,
+  piece27,
+  piece23,
+  piece34,
   piece28,
-  piece36,
-  piece29,
-  piece24,
-  piece30,
-  piece31,
-  piece32,
-  piece38,
+  piece35,
+  piece37,
 ] },
 { name: 'decide-concurrency', kind: 'concurrency', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -3662,7 +3770,7 @@ local held, isForeign
 local nowText = format('%.0f', now)` },
   piece9,
   piece10,
-  piece33,
+  piece29,
   piece12,
   { sections: [], source: `local takesPermits = false
 local params = ARGV[a + 1] + 0
@@ -3677,13 +3785,18 @@ takesPermits = true` },
   piece13,
   piece14,
   piece15,
-  piece39,
+  piece38,
   piece17,
-  piece18,
+  { sections: [], source: `for __3 = 1, decisions do
+local permitId
+if takesPermits then
+permitId = ARGV[a]
+a = a + 1
+end` },
   piece19,
   piece20,
+  piece31,
   piece21,
-  piece22,
   { sections: [], source: `if ends > 0 then
 local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
@@ -3727,9 +3840,9 @@ end
 if wait < 0 then
 possible = false
 end` },
+  piece24,
+  piece32,
   piece25,
-  piece26,
-  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 if charged then
@@ -3762,7 +3875,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece28,
+  piece26,
   { sections: [], source: `local cost_3 = needs
 local ends_2 = now
 if held > 0 then
@@ -3822,11 +3935,11 @@ more[pieces] = piece_2
 end
 pieces = pieces + 1
 end` },
-  piece29,
-  piece30,
-  piece31,
-  piece32,
-  piece37,
+  piece27,
+  piece34,
+  piece28,
+  piece35,
+  piece36,
 ] },
 { name: 'decide-counter', kind: 'counter', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -3851,14 +3964,14 @@ local costs
 local needs` },
   { sections: [], source: `local limit, windowMs, byClock
 local most` },
-  piece40,
+  piece39,
   { sections: [], source: `local newCountOf
 local newStateOf
 local newLifeOf
 local count, start, since` },
   piece9,
   piece10,
-  piece33,
+  piece29,
   piece12,
   { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
@@ -3877,13 +3990,13 @@ end` },
   piece13,
   piece14,
   piece15,
-  piece34,
+  piece30,
   piece17,
-  piece35,
+  piece18,
   piece19,
   piece20,
+  piece31,
   piece21,
-  piece22,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -3942,7 +4055,7 @@ else
 start = instant
 end
 end` },
-  piece41,
+  piece40,
   { sections: [], source: `local endsIn = start + windowMs - now
 if cost > limit then
 wait = -1
@@ -3974,9 +4087,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
+  piece24,
+  piece32,
   piece25,
-  piece26,
-  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -4015,13 +4128,13 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
+  piece26,
+  piece41,
+  piece27,
+  piece34,
   piece28,
-  piece42,
-  piece29,
-  piece30,
-  piece31,
-  piece32,
-  piece37,
+  piece35,
+  piece36,
 ] },
 { name: 'decide-counters', kind: 'counter', isShared: false, isJoint: true, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -4054,7 +4167,7 @@ local cellsOf, endOf, storedOf = {}, {}, {}
 local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil` },
   { sections: [], source: `local own, limit, windowMs, byClock
 local most` },
-  piece40,
+  piece39,
   { sections: [], source: `local newCountOf, newStateOf, newLifeOf = {}, {}, {}
 local count, start, since` },
   piece9,
@@ -4095,7 +4208,7 @@ most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
-  piece43,
+  piece42,
   { sections: [], source: `end
 end
 head[cells + 1] = 0` },
@@ -4104,11 +4217,11 @@ head[cells + 1] = 0` },
   piece15,
   piece16,
   piece17,
-  piece35,
+  piece18,
   piece19,
   piece20,
+  piece31,
   piece21,
-  piece22,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -4140,7 +4253,7 @@ most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
-  piece43,
+  piece42,
   { sections: [], source: `end
 local key = KEYS[cell + c]
 key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
@@ -4203,7 +4316,7 @@ else
 start = instant
 end
 end` },
-  piece41,
+  piece40,
   { sections: [], source: `local endsIn = start + windowMs - now
 if cost > limit then
 wait = -1
@@ -4239,9 +4352,9 @@ if cells > 1 then
 kept1[c], kept2[c], kept3[c] = count, start, since
 end
 end` },
+  piece24,
+  piece32,
   piece25,
-  piece26,
-  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, cost = KEYS[cell + c], costs[c]
@@ -4262,7 +4375,7 @@ most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
-  piece43,
+  piece42,
   { sections: [], source: `count, start, since = kept1[c], kept2[c], kept3[c]
 end
 if charged then
@@ -4360,14 +4473,14 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
+  piece26,
+  piece41,
+  piece27,
+  piece23,
+  piece34,
   piece28,
-  piece42,
-  piece29,
-  piece24,
-  piece30,
-  piece31,
-  piece32,
-  piece38,
+  piece35,
+  piece37,
 ] },
 { name: 'decide-log', kind: 'log', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -4407,7 +4520,7 @@ local source, chunk, chunkFrom
 local stampedAt, stamp = nil, ''` },
   piece9,
   piece10,
-  piece33,
+  piece29,
   piece12,
   { sections: [], source: `local params_2 = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params_2
@@ -4439,13 +4552,13 @@ end` },
   piece13,
   piece14,
   piece15,
-  piece34,
+  piece30,
   piece17,
-  piece35,
+  piece18,
   piece19,
   piece20,
+  piece31,
   piece21,
-  piece22,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -4674,9 +4787,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
+  piece24,
+  piece32,
   piece25,
-  piece26,
-  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -4997,7 +5110,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece28,
+  piece26,
   { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local cost_3 = needs
 local latest = newest and newest + 1 or 0
@@ -5115,11 +5228,11 @@ end
 pieces = pieces + 1
 end
 end` },
-  piece29,
-  piece30,
-  piece31,
-  piece32,
-  piece37,
+  piece27,
+  piece34,
+  piece28,
+  piece35,
+  piece36,
 ] },
 { name: 'decide-logs', kind: 'log', isShared: true, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -5157,7 +5270,7 @@ local source, chunk, chunkFrom
 local stampedAt, stamp = nil, ''` },
   piece9,
   piece10,
-  piece33,
+  piece29,
   piece12,
   { sections: [], source: `local params_2 = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params_2
@@ -5189,13 +5302,13 @@ end` },
   piece13,
   piece14,
   piece15,
-  piece34,
+  piece30,
   piece17,
-  piece35,
+  piece18,
   piece19,
   piece20,
+  piece31,
   piece21,
-  piece22,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -5434,9 +5547,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
+  piece24,
+  piece32,
   piece25,
-  piece26,
-  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -5817,7 +5930,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece28,
+  piece26,
   { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local cost_3 = needs
 local latest = newest and newest + 1 or 0
@@ -5950,11 +6063,11 @@ pieces = pieces + 1
 end
 end
 end` },
-  piece29,
-  piece30,
-  piece31,
-  piece32,
-  piece37,
+  piece27,
+  piece34,
+  piece28,
+  piece35,
+  piece36,
 ] },
 { name: 'decide-segments', kind: 'segments', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -5985,7 +6098,7 @@ local mostOf
 local counts, total, segment, offset, instant, newest` },
   piece9,
   piece10,
-  piece33,
+  piece29,
   piece12,
   { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
@@ -6020,13 +6133,13 @@ end` },
   piece13,
   piece14,
   piece15,
-  piece39,
+  piece38,
   piece17,
-  piece35,
+  piece18,
   piece19,
   piece20,
+  piece31,
   piece21,
-  piece22,
   { sections: [], source: `if ends > 0 then
 local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
@@ -6141,9 +6254,9 @@ end
 if wait < 0 then
 possible = false
 end` },
+  piece24,
+  piece32,
   piece25,
-  piece26,
-  piece27,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 if charged then
@@ -6257,7 +6370,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece28,
+  piece26,
   { sections: [], source: `local cost_3 = needs
 local window_edgeUnits_result
 local count = (unpackBytes(counter, counts, segments * width + 1))
@@ -6413,11 +6526,11 @@ more[pieces] = piece_2
 end
 pieces = pieces + 1
 end` },
-  piece29,
-  piece30,
-  piece31,
-  piece32,
-  piece37,
+  piece27,
+  piece34,
+  piece28,
+  piece35,
+  piece36,
 ] },
 ]
 
@@ -6449,7 +6562,7 @@ local pace, beyond
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece44,
+  piece43,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 newDebtOf = nil
 limit, windowMs, capacity, stepMs = ARGV1, ARGV2, ARGV3, ARGV4
@@ -6640,8 +6753,8 @@ else
 local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
 reply = reply .. piece
 end` },
+  piece44,
   piece45,
-  piece46,
 ] },
 { name: 'one-concurrency', kind: 'concurrency', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -6666,7 +6779,7 @@ local nowText = format('%.0f', now)
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece44,
+  piece43,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 limit, ttlMs = ARGV1, ARGV2
 local outcome = 0
@@ -6768,8 +6881,8 @@ end
 local piece_2 = packBytes('>I7I7', wait + 1, room + 1)
 reply = reply .. piece_2
 end` },
+  piece44,
   piece45,
-  piece46,
 ] },
 { name: 'one-counter', kind: 'counter', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -6797,7 +6910,7 @@ local count, start, since
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece44,
+  piece43,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 newCountOf = nil
 limit, windowMs, byClock = ARGV1, ARGV2, ARGV4 == 1
@@ -6884,8 +6997,8 @@ end
 end
 local piece = packBytes('>BI7I6', outcome, count, start)
 reply = reply .. piece` },
+  piece44,
   piece45,
-  piece46,
 ] },
 { name: 'one-log', kind: 'log', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -6922,7 +7035,7 @@ local stampedAt, stamp = nil, ''
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece44,
+  piece43,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 if ARGV2 <= 4294967296 then
 widthOf, entryOf = 4, '>I4'
@@ -7532,8 +7645,8 @@ end
 local piece_2 = packBytes('>I4I7I7', total - (headOf or total), wait_2 + 1, fewer + 1)
 reply = reply .. piece_2
 end` },
+  piece44,
   piece45,
-  piece46,
 ] },
 { name: 'one-logs', kind: 'log', isShared: true, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -7759,7 +7872,7 @@ end
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece44,
+  piece43,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 if ARGV[2] <= 4294967296 then
 widthOf, entryOf = 4, '>I4'
@@ -8261,8 +8374,8 @@ local piece_2 = packBytes('>I4I7I7', total - (headOf[l] or total), wait + 1, few
 reply = reply .. piece_2
 end
 end` },
+  piece44,
   piece45,
-  piece46,
 ] },
 { name: 'one-segments', kind: 'segments', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -8290,7 +8403,7 @@ local counts, total, segment, offset, instant, newest
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece44,
+  piece43,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 local bytes, top, limit_2 = 1, 256, ARGV1
 if ARGV4 >= 8 then
@@ -8660,8 +8773,8 @@ end
 local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
 reply = reply .. piece_2
 end` },
+  piece44,
   piece45,
-  piece46,
 ] },
 ]
 
@@ -8708,14 +8821,14 @@ return 1
 
 export const exchangeScript: LuaScript = {
   name: 'exchange',
-  sha1: 'd27e3032e8d625c241508f500faf9a2cab48a5ae',
+  sha1: '14df63cd50760631e0512343e17ce45396f440ba',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
-local RESERVING, TOGETHER, STRIKING = 8, 16, 32
+local RESERVING, TOGETHER, STRIKING, KEEPING = 8, 16, 32, 64
 local REFUSED, ADMITTED, BLOCKED, ELSEWHERE, REFUNDS, EQUALS, BEGUN = 0, 1, 2, 3, 4, 8, 16
 local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
 local function hasPermits(kind) return kind == CONCURRENCY end

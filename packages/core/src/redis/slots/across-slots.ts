@@ -1,4 +1,5 @@
 import { CELL_KINDS } from '../../store/cell-kinds.js'
+import { outcomeOf } from '../../store/kept-charge.js'
 import {
   type Cell,
   CHARGE,
@@ -161,7 +162,7 @@ function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) 
 
 /** The request for each part. */
 function partRequests(request: StoreRequest, parts: readonly Part[]): StoreRequest[] {
-  const { op, permitId, needs, turn, charge } = request
+  const { op, permitId, needs, turn, charge, keep } = request
   const charges = charge && resultsOf.get(charge)
   return parts.map((part, i) => {
     const { plan, identities, cells } = part
@@ -178,6 +179,7 @@ function partRequests(request: StoreRequest, parts: readonly Part[]): StoreReque
       fresh: true,
       ...(turn && { turn: { ...turn, cell: cells.indexOf(turn.cell) } }),
       ...(own && { charge: own }),
+      ...(keep && { keep: { ...keep, ...(keep.takes && { takes: cells.map((i) => keep.takes?.[i] === true) }) } }),
     }
   })
 }
@@ -219,5 +221,16 @@ function whole(
       }
     })
   })
-  return { now, allowed, values, offset: 0, ...(refunded && { refunded }), ...(behindMs > 0 && { behindMs }) }
+  const { keep, op } = request
+  const id = results.every((result) => result.id !== undefined) ? keep?.id : undefined
+  return {
+    now,
+    allowed,
+    values,
+    offset: 0,
+    ...(refunded && { refunded }),
+    ...(behindMs > 0 && { behindMs }),
+    ...(allowed && id !== undefined && { id }),
+    ...(keep && op > CHARGE && { outcome: outcomeOf(results.map(({ outcome }) => outcome)) }),
+  }
 }

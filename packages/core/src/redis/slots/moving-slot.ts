@@ -1,4 +1,5 @@
 import { CHARGE, PEEK, type Plan, refusalBy, type StoreRequest, type StoreResult } from '../../store/store.js'
+import { SluiceError } from '../../util/errors.js'
 import { blockReport, ResultReader } from '../scripts/decode.js'
 import { encode, type PlanText } from '../scripts/encode.js'
 import { keyStart } from '../scripts/keys.js'
@@ -28,7 +29,10 @@ export async function decideOnMovingSlot(
     if (block) return block
   }
   // A strike would access other keys, so it is lost here. Strikes in a second step may be lost as well.
-  const { strike: _, ...unstruck } = request
+  // The record of a charge would be a further key: it is not kept, and none is changed meanwhile.
+  const { strike: _, keep, ...unstruck } = request
+  if (keep && request.op > CHARGE)
+    throw new SluiceError('STORE_UNAVAILABLE', 'redis: the slot of this charge is moving: try again')
   return request.plan.cells.length === 1 ? decide(unstruck) : decideByKey(unstruck, decide)
 }
 

@@ -1,0 +1,68 @@
+import { CELL_KINDS } from '../store/cell-kinds.js'
+import {
+  type Cell,
+  DEBIT,
+  type Keep,
+  type KeptCharge,
+  type Op,
+  type QuotaUnit,
+  REFUND,
+  RELEASE,
+  RENEW,
+  type ResolvedLimit,
+  type StoreRequest,
+} from '../store/store.js'
+
+/** The actual units of a cell's unit, of which so many were charged. Undefined where the charge stays as it is. */
+export type ActualUnits = (unit: QuotaUnit, charged: number) => number | undefined
+
+/**
+ * The requests that replace the charge of each cell with the actual units: one that refunds, one that charges more. Each takes its
+ * own cells. `isFree`: whether more than was charged counts.
+ */
+export function settling(part: KeptCharge, actual: ActualUnits, isFree: boolean): StoreRequest[] {
+  const { plan, costs } = part.request
+  const less: (number | undefined)[] = []
+  const more: (number | undefined)[] = []
+  for (const [c, charged] of costs.entries()) {
+    const cell = plan.cells[c] as Cell
+    const total = actual(unitOf(cell), charged)
+    const isMore = isFree && total !== undefined && total > charged
+    less.push(total === undefined || isMore ? undefined : Math.max(0, charged - total))
+    // A limit of 0 refuses everything as it is.
+    more.push(isMore ? (isOpen(cell) ? total - charged : 0) : undefined)
+  }
+  return [...changing(part, REFUND, less), ...changing(part, DEBIT, more)]
+}
+
+export function releasing(part: KeptCharge): StoreRequest[] {
+  return changing(part, RELEASE, permitsIn(part))
+}
+
+export function renewing(part: KeptCharge): StoreRequest[] {
+  return changing(part, RENEW, permitsIn(part))
+}
+
+/** A change of some cells, with the units of each; undefined for cells that stay as they are. */
+function changing({ request, result }: KeptCharge, op: Op, units: readonly (number | undefined)[]): StoreRequest[] {
+  const takes = units.map((each) => each !== undefined)
+  if (!takes.includes(true)) return []
+  const keep: Keep = { ...(request.keep as Keep), takes }
+  return [{ ...request, op, costs: units.map((each) => each ?? 0), charge: result, keep }]
+}
+
+function permitsIn({ request: { plan, costs } }: KeptCharge): (number | undefined)[] {
+  return plan.cells.map((cell, c) => (hasPermits(cell) ? costs[c] : undefined))
+}
+
+function hasPermits({ kernel }: Cell): boolean {
+  return CELL_KINDS[kernel].hasPermits
+}
+
+function isOpen({ limits: [limit] }: Cell): boolean {
+  return limit?.capacity !== 0
+}
+
+export function unitOf({ limits }: Cell): QuotaUnit {
+  return (limits[0] as ResolvedLimit).unit
+}
