@@ -39,6 +39,7 @@ const NAMES = [
   'latency',
   'flood',
   'lease',
+  'charges',
   'relaxed',
   'redis-memory',
   'growth',

@@ -49,6 +49,13 @@ export const contestants = {
       return ours(redis, [slidingLog({ limit, window: windowMs, lease: { size: 100, ttl: '1s' } })])
     },
   },
+  'sluice, fixed window, kept charges': {
+    setup: "`fixedWindow({ limit, window })`, `charges: { keep: '1h' }`, on `redisStore(redis)`",
+    side: 'ours',
+    join: (redis, { limit, windowMs }) => {
+      return ours(redis, [fixedWindow({ limit, window: windowMs })], {}, { charges: { keep: '1h' } })
+    },
+  },
   'sluice, sliding window': {
     setup: '`slidingWindow({ limit, window })` on `redisStore(redis)`',
     side: 'ours',

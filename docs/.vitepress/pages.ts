@@ -50,6 +50,7 @@ export const SIDEBAR = [
       page('Login protection', '/login-protection'),
       page('API plans and costs', '/api-plans'),
       page('Units', '/units'),
+      page('Charges that travel', '/charges'),
       page('Budgets of tokens', '/budgets-of-tokens'),
       page('GraphQL', '/graphql'),
       page('Queues and shaping', '/queues-and-shaping'),

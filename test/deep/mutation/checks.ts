@@ -10,6 +10,7 @@ import { deniedChecks } from './denied.js'
 import { effortChecks } from './effort.js'
 import { crossSlotsChecks, elsewhereChecks, elsewhereInPartChecks } from './elsewhere.js'
 import { exchangeChecks } from './exchange.js'
+import { keptChargeChecks } from './kept-charges.js'
 import { markerChecks } from './markers.js'
 import { ownClockChecks } from './own-clock.js'
 import { refusalChecks } from './refusals.js'
@@ -33,6 +34,7 @@ export async function allChecks(): Promise<Check[]> {
     ...deniedChecks,
     ...(await sharedKeyChecks()),
     ...(await carriedChecks()),
+    ...(await keptChargeChecks()),
     ...ownClockChecks,
     ...calendarChecks,
     ...aheadChecks,

@@ -217,9 +217,10 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `STORE_UNAVAILABLE`; `INVALID_POLICY` without `charges`
    */
   release(id: string): Promise<ChargeOutcome>
-  async release(verdict: Verdict | string | undefined): Promise<ChargeOutcome | undefined | void> {
+  async release(verdict: Verdict | string | undefined): Promise<ChargeOutcome | undefined> {
     if (typeof verdict === 'string') return this.#kept.release(verdict)
     if (verdict) await this.#engine.charges.release(this.#decisionOf(verdict))
+    return undefined
   }
 
   /** Holds the permits of a verdict for another `ttl`. Permits already released or expired are not taken again. */
@@ -231,9 +232,10 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `STORE_UNAVAILABLE`; `INVALID_POLICY` without `charges`
    */
   renew(id: string): Promise<ChargeOutcome>
-  async renew(verdict: Verdict | string): Promise<ChargeOutcome | void> {
+  async renew(verdict: Verdict | string): Promise<ChargeOutcome | undefined> {
     if (typeof verdict === 'string') return this.#kept.renew(verdict)
     await this.#engine.charges.renew(this.#decisionOf(verdict))
+    return undefined
   }
 
   /**

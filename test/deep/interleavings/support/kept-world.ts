@@ -8,7 +8,7 @@ import {
   memoryStore,
   type Store,
 } from '@sluice/core'
-import type { StoreRequest, StoreResult } from '@sluice/core/store'
+import type { Plan, StoreRequest, StoreResult } from '@sluice/core/store'
 import { decideAcrossSlots } from '../../../support/inside.js'
 import { quiet, type Step, type World } from './explore.js'
 import { Network } from './network.js'
@@ -185,20 +185,17 @@ export class KeptWorld implements World {
   async #reset(): Promise<void> {
     const part = this.#parts[0] as Part
     const [store] = this.#stores as [Store]
-    const limiter = this.#limiterOf(() => {
-      throw new Error('a reset decides nothing')
-    })
-    void limiter
-    await store.reset(await this.#planOf(0), ['kind-0=ann'])
+    await store.reset(await this.#planOf(store), ['kind-0=ann'])
     part.isReset = true
     part.used = 0
   }
 
-  /** The plan of the part on a slot, as its record has it. */
-  async #planOf(slot: number) {
-    const [charge] = (await this.#stores[slot]?.keptCharge?.('kept', this.#id)) ?? []
-    const { plan, keep } = charge?.request as StoreRequest
-    return { ...plan, ...(keep && { keeps: keep }) }
+  /** The plan of the charge on a store, as its record has it. */
+  async #planOf(store: Store): Promise<Plan> {
+    const [charge] = (await store.keptCharge?.('kept', this.#id)) ?? []
+    if (!charge) throw new Error('expected the record of the charge')
+    const { plan, keep } = charge.request
+    return { ...plan, keeps: keep }
   }
 
   #end(): void {

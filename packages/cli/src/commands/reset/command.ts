@@ -78,5 +78,7 @@ function planOf(policy: string, identity: string, counts: Counts): Plan {
     identities: 1,
     starts: [identity.slice(0, identity.indexOf('=') + 1)],
     reports: 0,
+    // The ids of its charges are unknown from then on, where its limiter keeps any.
+    keeps: { forMs: 1 },
   }
 }

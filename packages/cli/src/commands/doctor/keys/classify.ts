@@ -1,6 +1,6 @@
 import { KEY_LAYOUT } from '../store-needs.js'
 
-export type KeyUse = 'count' | 'block' | 'marker' | 'index' | 'other'
+export type KeyUse = 'count' | 'block' | 'charge' | 'marker' | 'index' | 'other'
 
 export interface OurKey {
   /** `v1`; `before v1` for keys without a version. */
@@ -23,5 +23,7 @@ export function classify(key: string, prefix: string): OurKey | undefined {
   // The policy may hold colons, its cell holds none.
   const [, policy, cell] = /^\{[^}]*\}:(.*):([^:]+)$/s.exec(own) ?? []
   if (policy === undefined) return { layout, use: 'other' }
+  if (cell === 'charges') return { layout, use: 'charge', policy }
+  if (policy.endsWith(':charge')) return { layout, use: 'charge', policy: policy.slice(0, -':charge'.length) }
   return { layout, use: cell === 'block' ? 'block' : 'count', policy }
 }
