@@ -27,6 +27,8 @@ export interface KeptOptions {
   readonly slots: number
   /** The changes of each process, one after the other. Each is repeated until it succeeds. */
   readonly processes: readonly (readonly Deed[])[]
+  /** Whether reads of records are calls that may fail or come late, too. They change nothing. @default false */
+  readonly readsByNetwork?: boolean
   /** Whether a third process resets the identity of the first slot. */
   readonly resets?: boolean
   /** Whether the id ends at some moment. */
@@ -64,6 +66,7 @@ export class KeptWorld implements World {
   #now = 1e12
   #isOver = false
   #broken: unknown
+  #observer: Limiter | undefined
 
   private constructor(options: KeptOptions) {
     this.#options = options
@@ -153,7 +156,10 @@ export class KeptWorld implements World {
       this.#network.call(process, `slot ${slot + 1}`, `${name}: ${what} on slot ${slot + 1}`, run)
     const limiter = this.#limiterOf(
       (request, slot) => call(slot, `op ${request.op}`, () => this.#change(request, slot)),
-      (slot) => call(slot, 'read', async () => (await this.#stores[slot]?.keptCharge?.('kept', this.#id)) ?? []),
+      (slot) => {
+        const read = async () => (await this.#stores[slot]?.keptCharge?.('kept', this.#id)) ?? []
+        return this.#options.readsByNetwork ? call(slot, 'read', read) : read()
+      },
     )
     try {
       const { deed } = done
@@ -205,8 +211,8 @@ export class KeptWorld implements World {
   }
 
   async #used(): Promise<number[]> {
-    const limiter = this.#limiterOf((request, slot) => (this.#stores[slot] as Store).decide(request))
-    const { limits } = await limiter.peek('ann', { cost: { tokens: 0 } })
+    this.#observer ??= this.#limiterOf((request, slot) => (this.#stores[slot] as Store).decide(request))
+    const { limits } = await this.#observer.peek('ann', { cost: { tokens: 0 } })
     return limits.map(({ remaining }) => LIMIT - remaining)
   }
 
