@@ -1,14 +1,14 @@
 import calculateSlot from 'cluster-key-slot'
 
 const SLOTS = 16_384
-const LETTERS = 5
-const BITS = 3
-/** The first of eight letters that differ in their last bits only. */
-const FIRST = 'h'.charCodeAt(0)
+const LETTERS = 4
+const BITS = 4
+/** The first of 16 characters that differ in their last bits only: `@` and `A` to `O`. */
+const FIRST = '@'.charCodeAt(0)
 
 let texts: Uint16Array | undefined
 
-/** A hash tag of five letters whose keys are in a slot. */
+/** A hash tag of four characters whose keys are in a slot. */
 export function tagOf(slot: number): string {
   texts ??= allTexts()
   return textOf(texts[slot] as number)
@@ -16,7 +16,7 @@ export function tagOf(slot: number): string {
 
 /**
  * The number of a text for each slot. A slot is a checksum that is linear in the bits of a text, so that it is the sum of
- * those of the text's bits. Five such letters reach all slots.
+ * those of the text's bits. Four such characters reach all slots; five of eight would reach half of them.
  */
 function allTexts(): Uint16Array {
   const base = calculateSlot(textOf(0))
@@ -32,6 +32,6 @@ function allTexts(): Uint16Array {
 
 function textOf(n: number): string {
   let text = ''
-  for (let i = 0; i < LETTERS; i++) text += String.fromCharCode(FIRST + ((n >> (i * BITS)) & 7))
+  for (let i = 0; i < LETTERS; i++) text += String.fromCharCode(FIRST + ((n >> (i * BITS)) & ((1 << BITS) - 1)))
   return text
 }
