@@ -72,7 +72,7 @@ describe('on real Redis', () => {
         },
         100,
         // Each of the many orders of three slots takes milliseconds.
-        slots === 1 ? {} : { sample: 400 },
+        slots === 1 ? {} : { sample: byEffort({ usual: 30, full: 1000 }) },
       )
       for (const { store } of stores.values()) await store.close()
     },

@@ -55,14 +55,21 @@ async function walk(seed: number): Promise<Scenario> {
     const gap = random(100)
     recorder.clock.now += gap < 45 ? 0 : gap < 85 ? random(1500) : gap < 97 ? random(9000) : -random(3000)
     recorder.step()
+    // Two of the policies share their states, and a batch has its decisions by policy.
+    const limiter = random(POLICIES.length)
     for (let n = 1 + random(3); n > 0; n--) {
       const earlier = charged[Math.max(0, charged.length - 1 - random(8))]
       const what = random(100)
       const key = `key ${random(2)}`
-      if (earlier && what < 50) await change(recorder, earlier, random)
-      else if (what < 56) await recorder.ask(async (all) => all[random(2)]?.reset(key))
-      else {
-        const limiter = random(POLICIES.length)
+      if (earlier && what < 50) {
+        // A change by id reads the record first, so that other calls of its batch would overtake it.
+        recorder.step()
+        await change(recorder, earlier, random)
+        recorder.step()
+      } else if (what < 56) {
+        const reset = random(2)
+        await recorder.ask(async (all) => all[reset]?.reset(key))
+      } else {
         const tokens = random(20)
         const cost = limiter === 1 || limiter === 2 ? { requests: random(4), tokens } : random(4)
         const of = recorder.results.length

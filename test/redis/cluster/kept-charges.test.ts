@@ -26,7 +26,7 @@ const charges = { keep: '1h' } as const
 async function twoStores(kind: keyof typeof clusterClients, cluster: RedisCluster) {
   const owned = [clusterClients[kind](cluster), clusterClients[kind](cluster)] as Owned<never>[]
   await Promise.all(owned.map(({ ready }) => ready))
-  const stores = owned.map(({ client }) => redisStore(client, { timeout: 2000 })) as [Store, Store]
+  const stores = owned.map(({ client }) => redisStore(client, { timeout: 2000 })) as readonly Store[]
   return {
     stores,
     close: async () => {

@@ -217,7 +217,7 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `STORE_UNAVAILABLE`; `INVALID_POLICY` without `charges`
    */
   release(id: string): Promise<ChargeOutcome>
-  async release(verdict: Verdict | string | undefined): Promise<ChargeOutcome | undefined> {
+  async release(verdict: Verdict | string | undefined): Promise<unknown> {
     if (typeof verdict === 'string') return this.#kept.release(verdict)
     if (verdict) await this.#engine.charges.release(this.#decisionOf(verdict))
     return undefined
@@ -232,7 +232,7 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `STORE_UNAVAILABLE`; `INVALID_POLICY` without `charges`
    */
   renew(id: string): Promise<ChargeOutcome>
-  async renew(verdict: Verdict | string): Promise<ChargeOutcome | undefined> {
+  async renew(verdict: Verdict | string): Promise<unknown> {
     if (typeof verdict === 'string') return this.#kept.renew(verdict)
     await this.#engine.charges.renew(this.#decisionOf(verdict))
     return undefined
