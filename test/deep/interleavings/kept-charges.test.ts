@@ -34,7 +34,10 @@ describe.each([1, 3])('a kept charge on %i slots', (slots) => {
 })
 
 test('two changes of two processes with a lost reply, a reset and the end of the id', async () => {
-  const processes = [[{ settle: 1 }, 'refund'], ['refund', { settle: 9 }]] as const
+  const processes = [
+    [{ settle: 1 }, 'refund'],
+    ['refund', { settle: 9 }],
+  ] as const
   await exploreKept({ slots: 1, processes, resets: true, ends: true, faults: 1 }, 1000)
 })
 

@@ -291,7 +291,7 @@ export class Limiter<Subject = string> {
    * forgotten with the charges; a ban in force, and its rung, stay.
    *
    * `refund`, `settle` and `count` of this limiter do not refund earlier charges after that. Other limiters and other processes do
-   * not see the reset, and may still refund theirs.
+   * not see the reset, and may still refund theirs, unless the policy has `charges`: earlier ids are unknown then, everywhere.
    *
    * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
    */
