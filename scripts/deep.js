@@ -42,6 +42,8 @@ const PARTS = {
   'simulate-page': npmRun('test:full', ['deep/simulate-page']),
   // Attackers of the bridges, and the tests that @fastify/rate-limit installs, on our store.
   bridges: npmRun('test:full', ['bridges/']),
+  // A generated attacker of the console, in every framework.
+  console: npmRun('test:full', ['deep/console']),
   docs: npmRun('docs:check'),
 }
 

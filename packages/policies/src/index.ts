@@ -1,5 +1,6 @@
 export type { CarriedLimit } from './compile/carried.js'
 export type { Explanation, RequestToExplain } from './compile/explain.js'
+export type { LimitsForIdentity, RequestOfIdentity } from './compile/for-identity.js'
 export type { ResolverOf, Resolvers } from './compile/resolvers.js'
 export { type PoliciesOptions, policies } from './from.js'
 export {

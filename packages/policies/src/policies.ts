@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { HttpContext, MatchedPolicies, PoliciesReloadedEvent, PolicySource } from '@sluice/core'
+import type { HttpContext, IdentityByKind, MatchedPolicies, PoliciesReloadedEvent, PolicySource } from '@sluice/core'
 import { emitWarning, Listeners } from '@sluice/core/internal'
 import { type CarriedLimit, carriedBetween } from './compile/carried.js'
 import { compile, compileBetween } from './compile/compile.js'
 import type { CompiledPolicies } from './compile/compiled-policies.js'
 import type { Explanation, RequestToExplain } from './compile/explain.js'
+import type { LimitsForIdentity, RequestOfIdentity } from './compile/for-identity.js'
 import type { ANY_RESOLVER, Resolvers } from './compile/resolvers.js'
 import type { CheckOverride } from './compile/table-overrides.js'
 import { checkText } from './document/check-text.js'
@@ -129,6 +130,16 @@ export class Policies implements PolicySource<any> {
    */
   async explain(request: RequestToExplain): Promise<readonly Explanation[]> {
     return this.#inForce.compiled.explain(request)
+  }
+
+  /**
+   * The limits of each policy for one identity, by tier, with its override: to show what it has left. Policies that have no
+   * limits of its kind are left out. Charges nothing.
+   *
+   * @throws SluiceError `INVALID_KEY`, `INVALID_POLICY`
+   */
+  async forIdentity(identity: IdentityByKind, request: RequestOfIdentity = {}): Promise<readonly LimitsForIdentity[]> {
+    return this.#inForce.compiled.forIdentity(identity, request)
   }
 
   /**

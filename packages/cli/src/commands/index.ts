@@ -1,5 +1,6 @@
 import type { Command } from '../program/command.js'
 import { bans, block, blocks, unblock } from './blocks/commands.js'
+import { console } from './console/command.js'
 import { doctor } from './doctor/command.js'
 import { explain } from './explain/command.js'
 import { forget } from './forget/command.js'
@@ -32,6 +33,7 @@ export const COMMANDS: readonly Command[] = [
   unblock,
   offenders,
   forget,
+  console,
   top,
   doctor,
 ]

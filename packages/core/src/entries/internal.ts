@@ -4,10 +4,12 @@
  */
 
 export { hasBegun } from '../blocks/block-events.js'
+export { identityText } from '../blocks/given-blocks.js'
 export { passThroughGuard } from '../http/guard/guard.js'
 export type { Outcome } from '../http/guard/outcome.js'
 export { guardByPolicies, type PassOne } from '../http/guard/policies-guard.js'
 export { PathTree } from '../http/identity/path-tree.js'
+export { limiterOfIdentities } from '../limiter/limiter.js'
 export { isAddressForgeable } from '../limiter/open-proxy.js'
 export { FileWatcher } from '../lists/files/file-watcher.js'
 export { stampOf } from '../lists/files/stamp.js'
@@ -21,7 +23,17 @@ export { commandsNeeded } from '../redis/health/probing.js'
 export { KEY_LAYOUT } from '../redis/scripts/keys.js'
 export { pathOf } from '../request/context.js'
 export { CELL_KINDS, hasPermits, kindOf } from '../store/cell-kinds.js'
-export { isKind, isSecretKind } from '../store/identity.js'
+export { isKind, isSecretKind, textValue } from '../store/identity.js'
+export type { LastRefusal, LastRefusals } from '../store/last-refusals.js'
+export { lastRefusalsOf } from '../store/store.js'
+export {
+  isCountOf,
+  resetCounts,
+  type StoredCounts,
+  type UnknownLimits,
+  type UsedLimit,
+  usedLimits,
+} from '../store/stored-counts.js'
 export { isBytes } from '../store/units.js'
 export { type Duration, durationMs, durationText } from '../util/duration.js'
 export { invalidPolicy } from '../util/errors.js'
@@ -37,4 +49,5 @@ export { replaceFile } from '../util/replace-file.js'
 export type { Timer, Timing } from '../util/timing.js'
 export { knownOptions, optionalFunction, refusePolluted, wholeNumber } from '../util/validate.js'
 export { emitWarning, LIMITER_WARNINGS, STORE_WARNINGS } from '../util/warnings.js'
+export { identitiesIn } from '../verdict/decision.js'
 export { decisionIn } from '../verdict/verdict.js'

@@ -3,6 +3,7 @@ import { identityText } from '../blocks/given-blocks.js'
 import { checkedListName } from '../blocks/given-list-entries.js'
 import { storeLists } from '../blocks/given-lists.js'
 import { KeptList } from '../blocks/kept-list.js'
+import { RecentRefusals } from '../offenders/recent-refusals.js'
 import { offendersOf, type RefusalLog, refusalLog } from '../offenders/refusal-log.js'
 import type { StoreBlocks } from '../store/blocks.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
@@ -122,6 +123,8 @@ class MemoryStore implements Store {
   readonly lists: StoreLists | undefined
   readonly blocks: StoreBlocks
   readonly noteRefusal: Store['noteRefusal']
+  /** @internal */
+  readonly lastRefusals = new RecentRefusals()
   readonly #listeners = new Listeners<StoreEvents>('memoryStore', STORE_EVENTS)
   readonly #since = Date.now()
   readonly #clock: () => number
@@ -347,6 +350,7 @@ class MemoryStore implements Store {
     this.#lists.forget(text)
     this.#refusals?.forget(text)
     this.#refusalSlices.forget(text)
+    void this.lastRefusals.forget(text)
     await this.#bans.forget(text)
     this.#persisted?.changed()
     await this.#persisted?.written()
@@ -368,6 +372,7 @@ class MemoryStore implements Store {
     this.#lists.clear()
     this.#refusals?.clear()
     this.#refusalSlices.clear()
+    this.lastRefusals.clear()
   }
 
   #debit(request: StoreRequest, now: number): StoreResult {

@@ -35,6 +35,12 @@ export class Subjects<Subject> {
     this.#areTexts = areTexts
   }
 
+  /** The same for arguments that are identities by their kinds alone. */
+  forIdentities(): Subjects<Subject> {
+    const replacement = this.#replacement
+    return new Subjects(this.policy, { namesIdentity: () => true, areTexts: this.#areTexts, replacement })
+  }
+
   /** Whether an argument names an identity instead of being a request for key functions. */
   namesIdentity(subject: unknown): boolean {
     return this.#namesIdentity(subject)
@@ -46,8 +52,12 @@ export class Subjects<Subject> {
    * @throws SluiceError `INVALID_KEY`, which lists the kinds
    */
   given(subject: unknown): Given {
-    const kinds = this.policy.all.flatMap((each) => kindsOf(each, this.#replacement))
-    return givenIn(this.policy.where, [...new Set(kinds)], subject)
+    return givenIn(this.policy.where, this.kinds, subject)
+  }
+
+  /** The kinds of identities that are counted in any tier. */
+  get kinds(): readonly string[] {
+    return [...new Set(this.policy.all.flatMap((each) => kindsOf(each, this.#replacement)))]
   }
 
   /**

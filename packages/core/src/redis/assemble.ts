@@ -1,5 +1,6 @@
 import { isRange } from '../blocks/blocked-ranges.js'
 import { storeLists } from '../blocks/given-lists.js'
+import { RecentRefusals } from '../offenders/recent-refusals.js'
 import { refusalLog } from '../offenders/refusal-log.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import { Listeners } from '../util/listeners.js'
@@ -22,6 +23,7 @@ import type { Connection } from './clients/connection.js'
 import { Breaker } from './health/breaker.js'
 import { probe, probeKey } from './health/probing.js'
 import { StoreReadiness } from './health/readiness.js'
+import { RedisRecentRefusals } from './kept/redis-recent-refusals.js'
 import { RedisRefusals } from './kept/redis-refusals.js'
 import { DenyCache } from './layers/deny-cache.js'
 import { KnownBlocks } from './layers/known-blocks.js'
@@ -81,6 +83,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     ownLists: options.lists,
     refusals,
     refusalSlices,
+    recentRefusals: new RecentRefusals(new RedisRecentRefusals(base)),
     permitLooks: new PermitLooks(base),
     readiness: new StoreReadiness({ ...base, pending: () => batches.pending, started: () => known.starting }),
   }

@@ -6,6 +6,7 @@ import { cellsNamed, type NamedCell } from '../store/cell-names.js'
 import type { StoreEvents } from '../store/events.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
+import type { LastRefusals } from '../store/last-refusals.js'
 import type { StoreLists } from '../store/list.js'
 import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
 import {
@@ -51,6 +52,8 @@ export class RedisStore implements Store {
   /** The identities that are blocked or banned. */
   readonly blocks: StoreBlocks
   readonly noteRefusal: Store['noteRefusal']
+  /** @internal */
+  readonly lastRefusals: LastRefusals
   readonly #parts: ReturnType<typeof assemble>
   #closing: Promise<void> | undefined
 
@@ -61,6 +64,7 @@ export class RedisStore implements Store {
     this.clock = parts.clock
     this.blocks = parts.blocks
     this.noteRefusal = parts.refusals?.note
+    this.lastRefusals = parts.recentRefusals
   }
 
   /** `'unavailable'` while the store does not use Redis, or one of the masters of a cluster. */
@@ -192,8 +196,9 @@ export class RedisStore implements Store {
   }
 
   async #close(): Promise<void> {
-    const { readiness, lists, layers, refusals, breaker, connection } = this.#parts
+    const { readiness, lists, layers, refusals, recentRefusals, breaker, connection } = this.#parts
     readiness.close()
+    recentRefusals.close()
     lists.close()
     for (const layer of layers) await layer.close()
     await refusals?.close()

@@ -3,6 +3,7 @@ import type { KernelName } from './cell-kinds.js'
 import type { StoreEvents } from './events.js'
 import type { StoreHealth, StoreStats } from './health.js'
 import type { IdentityByKind } from './identity.js'
+import type { LastRefusals } from './last-refusals.js'
 import type { StoreLists } from './list.js'
 import type { OffendersQuery, OffendersReport } from './offenders.js'
 import type { StoreList } from './store-list.js'
@@ -384,6 +385,8 @@ export interface Store {
    * on stores that do not count refusals. Called without `this`.
    */
   readonly noteRefusal?: ((policy: string, identities: readonly string[]) => void) | undefined
+  /** @internal The last refusals of its processes. Absent on stores that keep none. */
+  readonly lastRefusals?: LastRefusals
   /**
    * The identities that a policy refused most often. Absent on stores that do not count them.
    *
@@ -415,4 +418,9 @@ export interface Store {
   lastKnown?(request: StoreRequest): StoreResult | undefined
   /** Waits for requests in flight and closes connections that the store opened. */
   close(): Promise<void>
+}
+
+/** The last refusals that a store keeps. For our own packages: declarations of the store do not show them. */
+export function lastRefusalsOf(store: Store): LastRefusals | undefined {
+  return store.lastRefusals
 }

@@ -1,8 +1,9 @@
-import { type HttpContext, type Limit, type MatchedPolicies, SluiceError } from '@sluice/core'
+import { type HttpContext, type IdentityByKind, type Limit, type MatchedPolicies, SluiceError } from '@sluice/core'
 import { PathTree } from '@sluice/core/internal'
 import { shown } from '../problems/problem.js'
 import { Combinations } from './combinations.js'
 import { contextFor, type Explanation, type RequestToExplain } from './explain.js'
+import { type LimitsForIdentity, limitsForIdentity, type RequestOfIdentity } from './for-identity.js'
 import { type CompiledPolicy, pathsOf, type Variant, variantsOf } from './policy.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
@@ -36,6 +37,20 @@ export class CompiledPolicies {
     const context = contextFor(request)
     const found = this.#paths.find(context.path)
     return Promise.all(this.#policies.map((policy, i) => explanationOf(policy, found.includes(i), context)))
+  }
+
+  /** The limits of each policy for one identity, by tier, in the order of the document. */
+  async forIdentity(identity: IdentityByKind, request: RequestOfIdentity): Promise<LimitsForIdentity[]> {
+    const { path, method } = request
+    const context = path === undefined ? undefined : contextFor({ path, ...(method !== undefined && { method }) })
+    const found = context && this.#paths.find(context.path)
+    const all = this.#policies.filter((policy, i) => {
+      if (!context || !found) return true
+      const why = found.includes(i) ? policy.test?.(context) : 'path'
+      // Hosts and headers are unknown here.
+      return why === undefined || (why !== 'path' && why !== 'method')
+    })
+    return (await Promise.all(all.map((policy) => limitsForIdentity(policy, identity, request.tier)))).flat()
   }
 
   /** The policies that apply to a request. A promise only where a resolver returns one. */

@@ -83,6 +83,16 @@ export class Overrides {
     return true
   }
 
+  /** The override for an identity that is given by its kind, whatever the request. `value`: as it is counted. */
+  findGiven(kind: string, value: string): Override | undefined {
+    const of = this.#kinds.get(kind)
+    const exact = of && inForce(of.exact.get(value))
+    if (exact) return exact
+    // A group of addresses is looked up by its first address.
+    const address = kind === 'ip' ? ipAddress(value.split('/', 1)[0] as string) : undefined
+    return (address && this.#ranges.find(address, isInForce)) ?? of?.prefixes.find(value, isInForce)
+  }
+
   /** The variant for a request: `base`, where no override is for it. A promise only where a key is one. */
   choose(base: Variant, context: Context): Variant | Promise<Variant> {
     if (this.#only) {

@@ -35,8 +35,18 @@ export interface Variant {
   alone?: MatchedPolicies<any> | undefined
 }
 
+/** An override, for people. */
+export interface GivenOverride {
+  /** Its index in the document, from 0, or its table. */
+  readonly index: number | string
+  /** When it ends, in ms since 1970. */
+  readonly until: number | undefined
+}
+
 /** The overrides for some clients of a policy. */
 export interface OverridesOfPolicy {
+  /** The override for an identity that is given by its kind, whatever the request. `value`: as it is counted. */
+  findGiven(kind: string, value: string): Later<GivenOverride | undefined>
   /** The variant for a request: `base`, where no override is for it. A promise only where something has to be awaited. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   choose(base: Variant, context: HttpContext<any>): Later<Variant>

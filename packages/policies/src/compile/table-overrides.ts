@@ -165,6 +165,16 @@ export class TableOverrides {
     return this.#inForce(stored.before, now)
   }
 
+  /** The override for an identity that is given by its kind, whatever the request. `value`: as it is counted. */
+  async findGiven(kind: string, value: string): Promise<Override | undefined> {
+    const { name } = this.#policy
+    const isStored = this.#table.kindsOf(name).has(kind)
+    const address = kind === 'ip' ? value.split('/', 1)[0] : undefined
+    const stored = isStored ? await (kind === 'ip' ? this.#ofAddress(address) : this.#ofValue(kind, value)) : undefined
+    const found = this.#inForce(stored, Date.now())
+    return found ? { ...found, until: stored?.until } : this.#own?.findGiven(kind, value)
+  }
+
   #overrideOf({ limits }: StoredOverride): Override | undefined {
     if (this.#made.has(limits)) return this.#made.get(limits)
     const override = this.#make(limits)

@@ -1,5 +1,6 @@
 import { BlockedRanges } from '../../blocks/blocked-ranges.js'
 import { identityText } from '../../blocks/given-blocks.js'
+import type { RecentRefusals } from '../../offenders/recent-refusals.js'
 import type { RefusalLog } from '../../offenders/refusal-log.js'
 import type { BlockEntry } from '../../store/blocks.js'
 import type { IdentityByKind } from '../../store/identity.js'
@@ -50,11 +51,12 @@ interface IdentityParts extends RedisBase {
   readonly lists: RedisLists
   readonly refusals: RefusalLog | undefined
   readonly refusalSlices: RedisRefusals
+  readonly recentRefusals: RecentRefusals
 }
 
 /** Erases the data of an identity in Redis. Scans all keys of the server. */
 export async function forget(state: IdentityParts, given: IdentityByKind): Promise<void> {
-  const { connection, timeoutMs, outbox, changes, blockChanges, lists, refusals, refusalSlices } = state
+  const { connection, timeoutMs, outbox, changes, blockChanges, lists, refusals, refusalSlices, recentRefusals } = state
   const identity = identityText('forget', given)
   await changes.make({ kind: 'forget', identity }, async () => {
     // Blocks and lists come first, or a process that knows an entry might write it again.
@@ -64,6 +66,7 @@ export async function forget(state: IdentityParts, given: IdentityByKind): Promi
     await forgetKeys(connection, timeoutMs, startOfKeys(state, identity), '')
     refusals?.forget(identity)
     await forgetKeys(connection, timeoutMs, refusalSlices.start, identity)
+    await recentRefusals.forget(identity)
   })
 }
 
