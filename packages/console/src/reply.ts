@@ -4,7 +4,7 @@ import type { Reply } from './exchange.js'
 import { Problem } from './problem.js'
 
 /** Bytes of an answer. */
-export const MAX_ANSWER_BYTES = 4_194_304
+const MAX_ANSWER_BYTES = 4_194_304
 
 /** On every response. */
 const HEADERS: Readonly<Record<string, string>> = {

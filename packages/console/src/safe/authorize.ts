@@ -2,7 +2,7 @@ import type { Authorize, Operator } from '../options.js'
 import { Problem } from '../problem.js'
 
 /** The longest time for `authorize`, in ms. */
-export const AUTHORIZE_WITHIN_MS = 5000
+const AUTHORIZE_WITHIN_MS = 5000
 const LONGEST_NAME = 100
 
 /**

@@ -4,7 +4,7 @@ import { Problem } from '../problem.js'
 /** The name of the limiter before the console, in metrics and events. */
 export const OWN_LIMITER = 'sluice-console'
 /** Requests of one address in any minute. */
-export const REQUESTS_A_MINUTE = 600
+const REQUESTS_A_MINUTE = 600
 const MAX_ADDRESSES = 10_000
 
 /** Refuses addresses that ask too often: to guess a credential, or to keep Redis busy. @throws Problem */

@@ -1,7 +1,7 @@
 import type { LastRefusal, LastRefusals } from '../store/last-refusals.js'
 
 /** Refusals that a process keeps. */
-export const KEPT_REFUSALS = 200
+const KEPT_REFUSALS = 200
 /** How long a refusal is kept, in ms. */
 export const REFUSALS_LIFE_MS = 900_000
 /** Interval in ms at which a process writes its refusals, while anything reads them. */
