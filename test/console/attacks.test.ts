@@ -146,6 +146,7 @@ describe.each(Object.entries(APPS))('attacks on the console with %s', (_name, st
       const answer = await ask(port, '/sluice/api/block', { headers: withBody(port), body: BODIES['/api/block'] })
       expectProblem(answer, 403)
       expect(answer.text).not.toContain('secret-of')
+      expectProblem(await ask(port, '/sluice/api/about', { headers: asOperator(port) }), 403)
     }
     await changesNothing(store)
   })
@@ -369,7 +370,9 @@ describe('attacks on the console, whatever the framework', () => {
 
   test('no console starts without authorize', async () => {
     for (const authorize of [undefined, true, {}]) {
-      await expect(served(APPS['Express 5'] as StartApp, { authorize: authorize as never })).rejects.toThrow(/authorize: expected a function/)
+      await expect(served(APPS['Express 5'] as StartApp, { authorize: authorize as never })).rejects.toThrow(
+        /authorize: expected a function/,
+      )
     }
   })
 

@@ -126,7 +126,14 @@ export function ask(port: number, path: string, { method, headers = {}, body }: 
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
     const length = text === undefined ? {} : { 'content-length': String(Buffer.byteLength(text)) }
     const sent = request(
-      { host: '127.0.0.1', port, path, method: method ?? (body === undefined ? 'GET' : 'POST'), headers: { ...length, ...headers }, agent: false },
+      {
+        host: '127.0.0.1',
+        port,
+        path,
+        method: method ?? (body === undefined ? 'GET' : 'POST'),
+        headers: { ...length, ...headers },
+        agent: false,
+      },
       (response) => {
         const chunks: Buffer[] = []
         response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject)

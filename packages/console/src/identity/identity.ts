@@ -96,7 +96,10 @@ function limitsByLimiter(
   return names.map(async (each) => {
     const of = { limiter: name, ...(each !== undefined && { tier: each }) }
     try {
-      return { ...of, ...shown(await limiterOfIdentities(limiter).peek(identity, each === undefined ? {} : { tier: each })) }
+      return {
+        ...of,
+        ...shown(await limiterOfIdentities(limiter).peek(identity, each === undefined ? {} : { tier: each })),
+      }
     } catch (error) {
       // Such as limits that are functions of a request.
       if (error instanceof SluiceError && error.code === 'STORE_UNAVAILABLE') throw error
