@@ -1,11 +1,13 @@
 import type { Command } from '../program/command.js'
 import { bans, block, blocks, unblock } from './blocks/commands.js'
+import { changes } from './changes/command.js'
 import { doctor } from './doctor/command.js'
 import { explain } from './explain/command.js'
 import { forget } from './forget/command.js'
 import { inspect } from './inspect/command.js'
 import { migrate } from './migrate/command.js'
 import { offenders } from './offenders/command.js'
+import { override } from './override/command.js'
 import { apply, history, plan, rollback } from './policies/commands.js'
 import { reset } from './reset/command.js'
 import { serve } from './serve/command.js'
@@ -23,6 +25,7 @@ export const COMMANDS: readonly Command[] = [
   apply,
   history,
   rollback,
+  override,
   migrate,
   inspect,
   reset,
@@ -32,6 +35,7 @@ export const COMMANDS: readonly Command[] = [
   unblock,
   offenders,
   forget,
+  changes,
   top,
   doctor,
 ]

@@ -4,6 +4,7 @@
  */
 
 export { hasBegun } from '../blocks/block-events.js'
+export { blockBy, unblockBy } from '../blocks/recorded-blocks.js'
 export { passThroughGuard } from '../http/guard/guard.js'
 export type { Outcome } from '../http/guard/outcome.js'
 export { guardByPolicies, type PassOne } from '../http/guard/policies-guard.js'

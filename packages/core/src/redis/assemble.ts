@@ -1,4 +1,5 @@
 import { isRange } from '../blocks/blocked-ranges.js'
+import { ChangeLog } from '../blocks/change-log.js'
 import { storeLists } from '../blocks/given-lists.js'
 import { refusalLog } from '../offenders/refusal-log.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
@@ -22,6 +23,7 @@ import type { Connection } from './clients/connection.js'
 import { Breaker } from './health/breaker.js'
 import { probe, probeKey } from './health/probing.js'
 import { StoreReadiness } from './health/readiness.js'
+import { RedisChanges } from './kept/redis-changes.js'
 import { RedisRefusals } from './kept/redis-refusals.js'
 import { DenyCache } from './layers/deny-cache.js'
 import { KnownBlocks } from './layers/known-blocks.js'
@@ -81,6 +83,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     ownLists: options.lists,
     refusals,
     refusalSlices,
+    changeLog: new ChangeLog(new RedisChanges(base), options.listeners),
     permitLooks: new PermitLooks(base),
     readiness: new StoreReadiness({ ...base, pending: () => batches.pending, started: () => known.starting }),
   }
