@@ -1,4 +1,5 @@
 import type { GivenClient, HttpContext } from '@sluice/core'
+import { valueFor } from '@sluice/core/internal'
 import type { Later } from '../match/later.js'
 import { type CountedOf, countedIn } from './counted-of.js'
 import { contextFor } from './explain.js'
@@ -36,9 +37,9 @@ function ofIdentity({ kind, value }: { readonly kind: string; readonly value: un
   const ip = textOf('ip')?.trim().split('/', 1)[0]
   return {
     context: { ...contextFor({ path: '/' }), ip },
-    countedOf: (wanted, { normalize }) => {
+    countedOf: (wanted, key) => {
       const text = textOf(wanted)
-      return text === undefined || !normalize ? text : normalize(text)
+      return text === undefined ? undefined : valueFor('overrides', key, { kind: wanted, value: text })
     },
   }
 }
