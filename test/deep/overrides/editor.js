@@ -10,6 +10,7 @@ const source = REDIS_URL ? { redis: connection } : { postgres: { pool: connectio
 const loaded = await policies.from({
   ...source,
   save: connection,
+  allowShrink: true,
   keys: { user: (request) => request.user },
   tiers: { plan: (request) => request.tier },
 })
