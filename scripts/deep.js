@@ -15,6 +15,7 @@ const PARTS = {
   walks: npmRun('test:full', [
     'contract/',
     'deep/offenders',
+    'deep/overrides',
     'http/lists-replaced',
     'policies/spellings',
     'policies/whole',

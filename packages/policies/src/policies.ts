@@ -1,5 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { HttpContext, IdentityByKind, MatchedPolicies, PoliciesReloadedEvent, PolicySource } from '@sluice/core'
+import type {
+  GivenClient,
+  HttpContext,
+  IdentityByKind,
+  MatchedPolicies,
+  PoliciesReloadedEvent,
+  PolicySource,
+} from '@sluice/core'
 import { emitWarning, Listeners } from '@sluice/core/internal'
 import { type CarriedLimit, carriedBetween } from './compile/carried.js'
 import { compile, compileBetween } from './compile/compile.js'
@@ -11,6 +18,7 @@ import type { CheckOverride } from './compile/table-overrides.js'
 import { checkText } from './document/check-text.js'
 import type { PolicyDocument } from './document/document.js'
 import { locatedBy, readText } from './document/read.js'
+import { PolicyOverrides } from './overrides.js'
 import { PoliciesError } from './problems/policies-error.js'
 import { type LocatedProblem, lineOf, type Problem } from './problems/problem.js'
 import type { Loaded, PoliciesSource } from './sources/source.js'
@@ -49,6 +57,8 @@ export interface PoliciesEvents {
 /** Policies in force, for `rateLimit({ policies })`. */
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 export class Policies implements PolicySource<any> {
+  /** The overrides beside the document: each for one client, until a date. */
+  readonly overrides: PolicyOverrides
   readonly #source: PoliciesSource
   readonly #options: LoadOptions
   readonly #listeners = new Listeners<PoliciesEvents>('policies', ['policies-reloaded'])
@@ -64,6 +74,7 @@ export class Policies implements PolicySource<any> {
     this.#source = source
     this.#options = options
     this.#inForce = inForce
+    this.overrides = new PolicyOverrides(source, () => this.#inForce.compiled)
     source.watch?.(
       () => this.#changed(),
       (error) => this.#fail(unreadable(source, error)),
@@ -121,6 +132,11 @@ export class Policies implements PolicySource<any> {
   // biome-ignore lint/suspicious/noExplicitAny: as above
   match(context: HttpContext<any>): ReturnType<CompiledPolicies['match']> {
     return this.#inForce.compiled.match(context)
+  }
+
+  /** The policy of this name for a client that is given by hand, for methods of a limiter. */
+  forClient(name: string, client: GivenClient): ReturnType<CompiledPolicies['forClient']> {
+    return this.#inForce.compiled.forClient(name, client)
   }
 
   /**

@@ -1,4 +1,5 @@
 import { isRange } from '../blocks/blocked-ranges.js'
+import { ChangeLog } from '../blocks/change-log.js'
 import { storeLists } from '../blocks/given-lists.js'
 import { RecentRefusals } from '../offenders/recent-refusals.js'
 import { refusalLog } from '../offenders/refusal-log.js'
@@ -24,6 +25,7 @@ import { Breaker } from './health/breaker.js'
 import { probe, probeKey } from './health/probing.js'
 import { StoreReadiness } from './health/readiness.js'
 import { RedisRecentRefusals } from './kept/redis-recent-refusals.js'
+import { RedisChanges } from './kept/redis-changes.js'
 import { RedisRefusals } from './kept/redis-refusals.js'
 import { DenyCache } from './layers/deny-cache.js'
 import { KnownBlocks } from './layers/known-blocks.js'
@@ -84,6 +86,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     refusals,
     refusalSlices,
     recentRefusals: new RecentRefusals(new RedisRecentRefusals(base)),
+    changeLog: new ChangeLog(new RedisChanges(base), options.listeners),
     permitLooks: new PermitLooks(base),
     readiness: new StoreReadiness({ ...base, pending: () => batches.pending, started: () => known.starting }),
   }

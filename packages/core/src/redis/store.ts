@@ -3,6 +3,7 @@ import { KeptList } from '../blocks/kept-list.js'
 import { offendersOf } from '../offenders/refusal-log.js'
 import type { StoreBlocks } from '../store/blocks.js'
 import { cellsNamed, type NamedCell } from '../store/cell-names.js'
+import type { StoreChanges } from '../store/changes.js'
 import type { StoreEvents } from '../store/events.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
@@ -51,6 +52,8 @@ export class RedisStore implements Store {
   readonly clock: (() => number) | undefined
   /** The identities that are blocked or banned. */
   readonly blocks: StoreBlocks
+  /** The changes that people make by hand, the last 10,000. */
+  readonly changes: StoreChanges
   readonly noteRefusal: Store['noteRefusal']
   /** @internal */
   readonly lastRefusals: LastRefusals
@@ -63,6 +66,7 @@ export class RedisStore implements Store {
     this.lists = parts.ownLists
     this.clock = parts.clock
     this.blocks = parts.blocks
+    this.changes = parts.changeLog
     this.noteRefusal = parts.refusals?.note
     this.lastRefusals = parts.recentRefusals
   }

@@ -1,5 +1,6 @@
 import type { StoreBlocks } from './blocks.js'
 import type { KernelName } from './cell-kinds.js'
+import type { StoreChanges } from './changes.js'
 import type { StoreEvents } from './events.js'
 import type { StoreHealth, StoreStats } from './health.js'
 import type { IdentityByKind } from './identity.js'
@@ -371,8 +372,11 @@ export interface Store {
   clear?(): void | Promise<void>
   /** The blocks and bans, to read and change. Absent on stores that cannot list them. */
   readonly blocks?: StoreBlocks
+  /** The changes that people make by hand, with their entries. Absent on stores that keep none. */
+  readonly changes?: StoreChanges
   /**
-   * Erases all data of an identity: counts, strikes, rungs, blocks, bans, its list entries and its number of refusals.
+   * Erases all data of an identity: counts, strikes, rungs, blocks, bans, its list entries, its number of refusals, and its place in entries of
+   * changes.
    * Identities are read as in `blocks`. Resolves once the data is gone; docs/blocks.md says which data it cannot find.
    * Absent on stores that cannot do this.
    *

@@ -14,6 +14,7 @@ import type { Later } from '../match/later.js'
 import { requestTest } from '../match/request-test.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 import { type CostsOfPolicy, checkUnits, costsOfPolicy } from './costs.js'
+import type { CountedOf } from './counted-of.js'
 import type { Keys } from './keys.js'
 import { makeLimits } from './limits.js'
 import { type OwnOptions, ownOptions } from './own-options.js'
@@ -50,6 +51,9 @@ export interface OverridesOfPolicy {
   /** The variant for a request: `base`, where no override is for it. A promise only where something has to be awaited. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   choose(base: Variant, context: HttpContext<any>): Later<Variant>
+  /** The same for a client whose values are given apart. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  chooseGiven(base: Variant, context: HttpContext<any>, countedOf: CountedOf): Later<Variant>
   /** The override for a request. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   find(context: HttpContext<any>): Later<{ readonly override: { readonly index: number | string } | undefined }>

@@ -1,6 +1,7 @@
 import type { KeptState } from '@sluice/core'
 import { isCountOf, resetCounts } from '@sluice/core/internal'
 import { agreed } from '../../program/agreed.js'
+import { authorOf, BY_OPTION } from '../../program/author.js'
 import type { Command } from '../../program/command.js'
 import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
 import { identityOf } from '../../program/identity.js'
@@ -21,6 +22,7 @@ that it holds are free again. Blocks, bans and strikes stay: unblock ends them. 
   options: {
     policy: { type: 'string', placeholder: 'NAME', text: 'the policy that counts it', default: 'all' },
     yes: { type: 'boolean', short: 'y', text: 'do not ask' },
+    ...BY_OPTION,
     ...REDIS_OPTIONS,
   },
   examples: ['REDIS_URL=redis://host:6379 sluice reset user=ann', 'sluice reset ip=192.0.2.7 --policy api --yes'],
@@ -41,7 +43,14 @@ that it holds are free again. Blocks, bans and strikes stay: unblock ends them. 
         stderr.write('sluice: nothing was changed\n')
         return REFUSED
       }
-      await resetCounts(store, { identity: kept.identity, counts })
+      const change = {
+        by: authorOf(values, environment),
+        action: 'reset',
+        ...(policy !== undefined && { policy: String(policy) }),
+        identity: kept.identity,
+        before: { counts },
+      }
+      await store.changes.record(change, () => resetCounts(store, { identity: kept.identity, counts }))
       stdout.write(
         values.json ? `${JSON.stringify({ identity: kept.identity, counts }, null, 2)}\n` : 'it is forgotten\n',
       )
