@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { createLimiter, memoryStore, redisStore, type Store } from '@sluice/core'
-import { policies } from '@sluice/policies'
+import { type Policies, policies, RedisDocuments } from '@sluice/policies'
 import { Redis } from 'ioredis'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
@@ -204,6 +204,46 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
     expect(await details('/blocks', { max: 1001 })).toBe('max: expected a whole number from 1 to 1000')
     expect(await details('/unblock', { identity: IP })).toBe('it has no block of every policy')
   })
+})
+
+test('sets, lists and ends an override until a date, and each change has an entry', async () => {
+  const prefix = `${randomUUID()}:`
+  const store = storeOn(prefix)
+  const client = new Redis(redis.port)
+  open.push(() => client.quit())
+  const documents = new RedisDocuments((command, ...args) => client.call(command, ...args), 'default', prefix)
+  await documents.save('{ version: 1, policies: { api: { key: user, limits: [{ limit: 5, window: 1h }] } } }', 0, 'me')
+  const loadedWith = (more: object) => policies.from({ redis: client, prefix, keys: { user: () => undefined }, ...more })
+  const asked = async (document: Policies, path: string, body: object) => {
+    open.push(() => document.close())
+    const server = await (APPS.Koa as StartApp)({ store, policies: document, authorize })
+    open.push(() => closed(server))
+    const port = portOf(server)
+    return ask(port, `/sluice/api/${path}`, { headers: withBody(port), body })
+  }
+  const identity = { kind: 'user', value: 'ann' }
+  const override = { policy: 'api', identity, limits: [{ limit: 50 }], until: '2090-01-01T00:00:00Z', reason: 'a trial' }
+  const without = await asked(await loadedWith({}), 'override', override)
+  expect(without).toMatchObject({ status: 501, json: { lines: expect.stringContaining('"limit":50') } })
+
+  const document = await loadedWith({ save: client })
+  const plan = await asked(document, 'override/plan', override)
+  expect(plan.json).toMatchObject({ canSave: true, version: 0, changes: [{ before: { limit: 5 }, after: { limit: 50 } }] })
+  const set = await asked(document, 'override', { ...override, expected: 0 })
+  expect(set).toMatchObject({ status: 200, json: { override: { value: 'ann', reason: 'a trial', by: 'ann' } } })
+  expect((await asked(document, 'override', { ...override, expected: 0 })).status).toBe(409)
+  expect((await asked(document, 'override', { ...override, until: 'Friday' })).json.detail).toMatch(/until: expected a time/)
+  expect((await asked(document, 'overrides', {})).json.entries).toMatchObject([{ value: 'ann' }])
+  expect((await asked(document, 'identity', { identity })).json.limits).toMatchObject([{ limits: [{ limit: 50 }] }])
+  await asked(document, 'block', { identity, for: '1h' })
+  expect((await asked(document, 'override/remove', { policy: 'api', identity })).status).toBe(200)
+  expect((await asked(document, 'override/remove', { policy: 'api', identity })).status).toBe(404)
+  const { entries } = (await asked(document, 'changes', {})).json
+  expect(entries).toMatchObject([
+    { by: 'ann', action: 'override-remove', kind: 'user', value: 'ann', state: 'done' },
+    { by: 'ann', action: 'block', after: { for: '1h' }, state: 'done' },
+    { by: 'ann', action: 'override', policy: 'api', after: { limits: [{ limit: 50 }] }, state: 'done' },
+  ])
 })
 
 test('its OpenAPI document is valid, and every route with a body is a POST', async () => {

@@ -10,6 +10,8 @@ export async function shownPolicies(place: DocumentPlace, client: unknown, prefi
   const costs: Record<string, () => number> = {}
   return policies.from({
     ...(await sourceAt(place, client, prefix)),
+    // Overrides beside it are written where it is.
+    ...('inRedis' in place && { save: client }),
     keys,
     tiers,
     costs,
