@@ -213,7 +213,8 @@ test('sets, lists and ends an override until a date, and each change has an entr
   open.push(() => client.quit())
   const documents = new RedisDocuments((command, ...args) => client.call(command, ...args), 'default', prefix)
   await documents.save('{ version: 1, policies: { api: { key: user, limits: [{ limit: 5, window: 1h }] } } }', 0, 'me')
-  const loadedWith = (more: object) => policies.from({ redis: client, prefix, keys: { user: () => undefined }, ...more })
+  const loadedWith = (more: object) =>
+    policies.from({ redis: client, prefix, keys: { user: () => undefined }, ...more })
   const asked = async (document: Policies, path: string, body: object) => {
     open.push(() => document.close())
     const server = await (APPS.Koa as StartApp)({ store, policies: document, authorize })
@@ -222,17 +223,29 @@ test('sets, lists and ends an override until a date, and each change has an entr
     return ask(port, `/sluice/api/${path}`, { headers: withBody(port), body })
   }
   const identity = { kind: 'user', value: 'ann' }
-  const override = { policy: 'api', identity, limits: [{ limit: 50 }], until: '2090-01-01T00:00:00Z', reason: 'a trial' }
+  const override = {
+    policy: 'api',
+    identity,
+    limits: [{ limit: 50 }],
+    until: '2090-01-01T00:00:00Z',
+    reason: 'a trial',
+  }
   const without = await asked(await loadedWith({}), 'override', override)
   expect(without).toMatchObject({ status: 501, json: { lines: expect.stringContaining('"limit":50') } })
 
   const document = await loadedWith({ save: client })
   const plan = await asked(document, 'override/plan', override)
-  expect(plan.json).toMatchObject({ canSave: true, version: 0, changes: [{ before: { limit: 5 }, after: { limit: 50 } }] })
+  expect(plan.json).toMatchObject({
+    canSave: true,
+    version: 0,
+    changes: [{ before: { limit: 5 }, after: { limit: 50 } }],
+  })
   const set = await asked(document, 'override', { ...override, expected: 0 })
   expect(set).toMatchObject({ status: 200, json: { override: { value: 'ann', reason: 'a trial', by: 'ann' } } })
   expect((await asked(document, 'override', { ...override, expected: 0 })).status).toBe(409)
-  expect((await asked(document, 'override', { ...override, until: 'Friday' })).json.detail).toMatch(/until: expected a time/)
+  expect((await asked(document, 'override', { ...override, until: 'Friday' })).json.detail).toMatch(
+    /until: expected a time/,
+  )
   expect((await asked(document, 'overrides', {})).json.entries).toMatchObject([{ value: 'ann' }])
   expect((await asked(document, 'identity', { identity })).json.limits).toMatchObject([{ limits: [{ limit: 50 }] }])
   await asked(document, 'block', { identity, for: '1h' })

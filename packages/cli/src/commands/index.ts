@@ -1,7 +1,7 @@
 import type { Command } from '../program/command.js'
 import { bans, block, blocks, unblock } from './blocks/commands.js'
-import { console } from './console/command.js'
 import { changes } from './changes/command.js'
+import { console } from './console/command.js'
 import { doctor } from './doctor/command.js'
 import { explain } from './explain/command.js'
 import { forget } from './forget/command.js'
