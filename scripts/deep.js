@@ -15,6 +15,7 @@ const PARTS = {
   walks: npmRun('test:full', [
     'contract/',
     'deep/offenders',
+    'deep/overrides',
     'http/lists-replaced',
     'policies/spellings',
     'policies/whole',
@@ -44,6 +45,8 @@ const PARTS = {
   'simulate-page': npmRun('test:full', ['deep/simulate-page']),
   // Attackers of the bridges, and the tests that @fastify/rate-limit installs, on our store.
   bridges: npmRun('test:full', ['bridges/']),
+  // A generated attacker of the console, in every framework.
+  console: npmRun('test:full', ['deep/console']),
   docs: npmRun('docs:check'),
 }
 

@@ -6,6 +6,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** The tests of what users install: `npm test` runs them on the built packages. */
 const OF_USERS = [
   'bridges',
+  'console',
   'contract',
   'http',
   'metrics',

@@ -56,6 +56,7 @@ export const SIDEBAR = [
       page('Queues and shaping', '/queues-and-shaping'),
       page('Bans', '/bans'),
       page('Blocks', '/blocks'),
+      page('Console', '/console'),
       page('Shadow bans', '/shadow-bans'),
       page('Counting by outcome', '/counting-by-outcome'),
       page('Allow and deny lists', '/lists'),

@@ -75,6 +75,14 @@ export const ROOMS = {
       sources: ['problems', 'schema', 'document', 'match', 'compile'],
     },
   },
+  console: {
+    entries: ['entries'],
+    rooms: {
+      safe: [],
+      identity: [],
+      routes: ['identity'],
+    },
+  },
   cli: {
     rooms: {
       program: [],
@@ -101,6 +109,10 @@ export const OUTSIDE = {
   bridges: {
     only: ['@sluice/core', '@sluice/core/internal'],
     why: 'A bridge imports no peer: describe the shape that is needed. It decides by @sluice/core.',
+  },
+  console: {
+    only: ['@sluice/core', '@sluice/core/internal', 'express', 'fastify', 'koa'],
+    why: 'The console takes limiters and policies by their shape: it imports @sluice/core, and frameworks in their entries.',
   },
   policies: { never: ['@sluice/core/http'], why: NO_ADAPTER },
   prometheus: { never: ['@sluice/core/http'], why: NO_ADAPTER },

@@ -115,7 +115,7 @@ test('a password in the arguments is used, with advice against it', async () => 
 })
 
 describe('the program', () => {
-  beforeAll(() => ensureBuilt('core', 'policies', 'prometheus', 'cli'))
+  beforeAll(() => ensureBuilt('core', 'policies', 'prometheus', 'console', 'cli'))
 
   function program(args: readonly string[], env: Record<string, string> = {}): Promise<Outcome> {
     const { PATH = '' } = process.env

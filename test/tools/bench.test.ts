@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
 const bench = fileURLToPath(new URL('../../bench/', import.meta.url))
 const names = readdirSync(join(bench, 'measures')).map((file) => file.replace(/\.js$/, ''))
 
-beforeAll(() => ensureBuilt('core', 'policies', 'express', 'koa', 'fastify', 'cli'))
+beforeAll(() => ensureBuilt('core', 'policies', 'express', 'koa', 'fastify', 'console', 'cli'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** One in memory and one on Redis; `npm run deep` rehearses all. */

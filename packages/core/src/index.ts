@@ -6,7 +6,7 @@ export type { BanCountOption } from './http/guard/bans.js'
 export type { EnforcementOptions, EnforceOptions } from './http/guard/enforcement.js'
 export type { InvalidOption } from './http/guard/invalid.js'
 export type { RateLimitOptions } from './http/guard/options.js'
-export type { MatchedPolicies, PolicySource } from './http/guard/policy-source.js'
+export type { GivenClient, MatchedPolicies, PolicySource } from './http/guard/policy-source.js'
 export { type Trap, type TrapOptions, trap } from './http/guard/trap.js'
 export type { LegacyNames, LegacyReset } from './http/headers/single.js'
 export type { HeaderFormat, HeadersOption } from './http/headers/table.js'
@@ -138,6 +138,14 @@ export type {
 } from './store/blocks.js'
 export type { Algorithm } from './store/cell-kinds.js'
 export type { NamedCell } from './store/cell-names.js'
+export type {
+  ChangeEntry,
+  ChangePage,
+  ChangeState,
+  ChangesQuery,
+  ChangeToRecord,
+  StoreChanges,
+} from './store/changes.js'
 export type { BanEvictedEvent, BlockEvent, StoreEvent, StoreEvents, UnblockEvent } from './store/events.js'
 export type { Histogram, StoreHealth, StoreStats } from './store/health.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'

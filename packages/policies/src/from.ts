@@ -16,6 +16,11 @@ export interface PoliciesOptions extends Resolvers {
   readonly redis?: unknown
   /** A `Pool` of `pg`, or options with one: the document that `sluice apply --to postgres` saves there, and overrides in a table. */
   readonly postgres?: unknown
+  /**
+   * Beside `redis` or `postgres`: another client, or a `Pool` of `pg`, on which `policies.overrides` writes. Its user needs the grants
+   * for that, and no other one does. @default none: overrides cannot be written
+   */
+  readonly save?: unknown
   /** Beside `redis` or `postgres`: the name of the document. @default 'default' */
   readonly name?: string
   /** Beside `redis`: the prefix of keys, as that of `redisStore`. @default 'sluice:' */
@@ -91,6 +96,7 @@ const LONGEST_LOAD_MS = 600_000
 const SOURCES = ['file', 'object', 'redis', 'postgres', 'load'] as const
 const OPTIONS: readonly string[] = [
   ...SOURCES,
+  'save',
   'name',
   'prefix',
   'fallback',
@@ -107,18 +113,20 @@ function sourceOf(options: PoliciesOptions): PoliciesSource {
   const given = SOURCES.filter((source) => options?.[source] !== undefined)
   if (given.length !== 1)
     wrong('file', `one of ${SOURCES.join(', ')}, got ${given.length === 0 ? 'none' : given.join(', ')}`)
-  const { file, object, redis, postgres, load, name = 'default', prefix = 'sluice:' } = options
+  const { file, object, redis, postgres, save, load, name = 'default', prefix = 'sluice:' } = options
   if (given[0] !== 'redis' && options.prefix !== undefined) wrong('prefix', 'none without redis')
   if (given[0] !== 'redis' && given[0] !== 'postgres' && options.name !== undefined) {
     wrong('name', 'none without redis or postgres')
   }
+  if (save !== undefined && redis === undefined && postgres === undefined)
+    wrong('save', 'none without redis or postgres')
   if (typeof name !== 'string' || !/^[A-Za-z0-9_-]{1,64}$/.test(name))
     wrong('name', '1 to 64 letters, digits, "_" or "-"')
   if (typeof prefix !== 'string') wrong('prefix', 'a string')
   if (file !== undefined)
     return typeof file === 'string' && file !== '' ? new FileSource(file) : wrong('file', 'the path of a file')
-  if (redis !== undefined) return new RedisSource(redis, name, prefix)
-  if (postgres !== undefined) return new PostgresSource(postgres, name)
+  if (redis !== undefined) return new RedisSource(redis, name, prefix, save)
+  if (postgres !== undefined) return new PostgresSource(postgres, name, save)
   if (load === undefined) return { name: 'object', load: async () => ({ name: 'object', version: '1', object }) }
   return typeof load === 'function' ? functionSource(load) : wrong('load', 'a function')
 }

@@ -1,7 +1,10 @@
 export type { CarriedLimit } from './compile/carried.js'
 export type { Explanation, RequestToExplain } from './compile/explain.js'
+export type { LimitsForIdentity, RequestOfIdentity } from './compile/for-identity.js'
+export type { ChangedLimit, LimitNumbers } from './compile/planned-override.js'
 export type { ResolverOf, Resolvers } from './compile/resolvers.js'
 export { type PoliciesOptions, policies } from './from.js'
+export type { ChangeBy, OverrideOf, OverrideToSet, PlannedOverride, PolicyOverrides } from './overrides.js'
 export {
   carriedLimits,
   findingsIn,
@@ -20,3 +23,9 @@ export { PostgresDocuments } from './sources/postgres/postgres-documents.js'
 export type { Query } from './sources/postgres/sql.js'
 export { type Call, RedisDocuments } from './sources/redis-documents.js'
 export { type SavedDocument, type SavedDocuments, VersionConflict } from './sources/saved-documents.js'
+export {
+  OverrideConflict,
+  type OverridePage,
+  type OverridesQuery,
+  type SavedOverride,
+} from './sources/saved-overrides.js'

@@ -1,15 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { HttpContext, MatchedPolicies, PoliciesReloadedEvent, PolicySource } from '@sluice/core'
+import type {
+  GivenClient,
+  HttpContext,
+  IdentityByKind,
+  MatchedPolicies,
+  PoliciesReloadedEvent,
+  PolicySource,
+} from '@sluice/core'
 import { emitWarning, Listeners } from '@sluice/core/internal'
 import { type CarriedLimit, carriedBetween } from './compile/carried.js'
 import { compile, compileBetween } from './compile/compile.js'
 import type { CompiledPolicies } from './compile/compiled-policies.js'
 import type { Explanation, RequestToExplain } from './compile/explain.js'
+import type { LimitsForIdentity, RequestOfIdentity } from './compile/for-identity.js'
 import type { ANY_RESOLVER, Resolvers } from './compile/resolvers.js'
 import type { CheckOverride } from './compile/table-overrides.js'
 import { checkText } from './document/check-text.js'
 import type { PolicyDocument } from './document/document.js'
 import { locatedBy, readText } from './document/read.js'
+import { PolicyOverrides } from './overrides.js'
 import { PoliciesError } from './problems/policies-error.js'
 import { type LocatedProblem, lineOf, type Problem } from './problems/problem.js'
 import type { Loaded, PoliciesSource } from './sources/source.js'
@@ -48,6 +57,8 @@ export interface PoliciesEvents {
 /** Policies in force, for `rateLimit({ policies })`. */
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 export class Policies implements PolicySource<any> {
+  /** The overrides beside the document: each for one client, until a date. */
+  readonly overrides: PolicyOverrides
   readonly #source: PoliciesSource
   readonly #options: LoadOptions
   readonly #listeners = new Listeners<PoliciesEvents>('policies', ['policies-reloaded'])
@@ -63,6 +74,7 @@ export class Policies implements PolicySource<any> {
     this.#source = source
     this.#options = options
     this.#inForce = inForce
+    this.overrides = new PolicyOverrides(source, () => this.#inForce.compiled)
     source.watch?.(
       () => this.#changed(),
       (error) => this.#fail(unreadable(source, error)),
@@ -122,6 +134,11 @@ export class Policies implements PolicySource<any> {
     return this.#inForce.compiled.match(context)
   }
 
+  /** The policy of this name for a client that is given by hand, for methods of a limiter. */
+  forClient(name: string, client: GivenClient): ReturnType<CompiledPolicies['forClient']> {
+    return this.#inForce.compiled.forClient(name, client)
+  }
+
   /**
    * How each policy applies to a request: whether it does, why not, and by which tier and override. Charges nothing.
    *
@@ -129,6 +146,16 @@ export class Policies implements PolicySource<any> {
    */
   async explain(request: RequestToExplain): Promise<readonly Explanation[]> {
     return this.#inForce.compiled.explain(request)
+  }
+
+  /**
+   * The limits of each policy for one identity, by tier, with its override: to show what it has left. Policies that have no
+   * limits of its kind are left out. Charges nothing.
+   *
+   * @throws SluiceError `INVALID_KEY`, `INVALID_POLICY`
+   */
+  async forIdentity(identity: IdentityByKind, request: RequestOfIdentity = {}): Promise<readonly LimitsForIdentity[]> {
+    return this.#inForce.compiled.forIdentity(identity, request)
   }
 
   /**

@@ -32,7 +32,7 @@ export class MeasuredProcess {
   }
 
   static async start(name: string, file: 'server.js' | 'deciders.js'): Promise<MeasuredProcess> {
-    ensureBuilt('core', 'express', 'koa', 'fastify', 'policies', 'prometheus', 'cli')
+    ensureBuilt('core', 'express', 'koa', 'fastify', 'policies', 'prometheus', 'console', 'cli')
     const child = fork(fileURLToPath(new URL(file, import.meta.url)), [name], {
       // Without the options of this process: servers run the built packages, not the source.
       execArgv: ['--disable-warning=SluiceWarning'],

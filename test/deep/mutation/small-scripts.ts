@@ -185,8 +185,54 @@ async function wrongForget(redis: MutatedRedis): Promise<string | undefined> {
   return undefined
 }
 
+const CHANGES = '{c}:changes'
+const CHANGES_LIFE_MS = 400_000
+
+async function wrongChanges(redis: MutatedRedis): Promise<string | undefined> {
+  await redis.call('FLUSHALL')
+  const run = (name: string, args: readonly (string | number)[]) => redis.runNamed(name, [CHANGES], args)
+  const add = async (text: string, now: string | number = NOW, max = 3) =>
+    String(await run('change', [now, CHANGES_LIFE_MS, max, text]))
+  const replace = async (number: number, after: string, before: string) =>
+    Number(await run('change', [NOW, CHANGES_LIFE_MS, number, after, before]))
+  const page = async (...args: readonly (string | number)[]) =>
+    ((await run('changes-page', args)) as unknown[]).map(String)
+  const wrongLife = async (when: string) => {
+    const left = Number(await redis.call('PTTL', CHANGES))
+    const isRight = left <= CHANGES_LIFE_MS && left >= CHANGES_LIFE_MS - PASSED_MS
+    return isRight ? undefined : `changes ${when} live ${left} ms, not ${CHANGES_LIFE_MS}`
+  }
+  const entry = (number: number, state = 'b', at: string | number = NOW) => `${state}${number}:${at}:t${number}`
+  const ofNone = different('a page of nothing', [await page('', 5), await page(3, 5)], [[], []])
+  if (ofNone) return ofNone
+  for (const n of [1, 2, 3, 4, 5]) {
+    const failure = different(`entry ${n}`, await add(`t${n}`), entry(n)) ?? (await wrongLife(`after entry ${n}`))
+    if (failure) return failure
+    const all = Array.from({ length: Math.min(n, 3) }, (_, i) => entry(n - Math.min(n, 3) + 1 + i))
+    const wrongAll = different(`entries after ${n}`, await page('', 9), all)
+    if (wrongAll) return wrongAll
+    await redis.call('PEXPIRE', CHANGES, 1000)
+  }
+  const pages = [await page('', 2), await page(5, 1), await page(4, 2), await page(3, 2)]
+  const wrongPages = different('pages', pages, [[entry(4), entry(5)], [entry(4)], [entry(3)], []])
+  if (wrongPages) return wrongPages
+  const replaced = [await replace(4, entry(4, 'd'), entry(4)), await replace(4, entry(4, 'f'), entry(4))]
+  const wrongReplaced = different('replaced', [replaced, await page(5, 1)], [[1, 0], [entry(4, 'd')]])
+  if (wrongReplaced) return wrongReplaced
+  // The only entry: the set is made anew, with its life.
+  await redis.call('FLUSHALL')
+  const first = await add('t1', '')
+  const passed = Math.abs(Number(first.split(':')[1]) - Number(await redis.call('EVAL', TIME_MS, 0)))
+  if (!(passed < PASSED_MS)) return `the time of an entry differs by ${passed} ms`
+  await replace(1, entry(1, 'd'), first)
+  return (await wrongLife('after the only one was replaced')) ?? different('numbers go on', await add('t2'), entry(2))
+}
+
+const TIME_MS = `local t = redis.call('TIME') return string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))`
+
 export const smallScriptChecks: readonly Check[] = [
   { name: 'permits: held ones leave room by their maximum', run: ({ redis }) => wrongPermits(redis) },
   { name: 'refusals: a slice is the sketch that it should be', run: ({ redis }) => wrongRefusals(redis) },
   { name: 'forget: keys, or a member of sorted sets', run: ({ redis }) => wrongForget(redis) },
+  { name: 'changes: numbered entries, the last ones, by page', run: ({ redis }) => wrongChanges(redis) },
 ]

@@ -46,7 +46,7 @@ export async function startDecider(
   args: readonly string[],
   env: Record<string, string> = {},
 ): Promise<RunningDecider> {
-  ensureBuilt('core', 'policies', 'prometheus', 'cli')
+  ensureBuilt('core', 'policies', 'prometheus', 'console', 'cli')
   const { PATH = '' } = process.env
   // Tests do not wait for load balancers.
   const grace = args.includes('--grace') ? [] : ['--grace', '0s']

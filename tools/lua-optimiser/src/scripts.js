@@ -69,6 +69,8 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
   })
   const scripts = {
     block: bundle('block', read),
+    change: bundle('change', read),
+    'changes-page': bundle('changes-page', read),
     'cross-slots': bundle('cross-slots', read),
     // The store leaves out sections of this one, but not those of refunds and of equal decisions made together.
     decide: optimised(withSections(decide, { refund: true, together: true, exchange: false })),

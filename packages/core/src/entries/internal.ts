@@ -4,15 +4,19 @@
  */
 
 export { hasBegun } from '../blocks/block-events.js'
+export { identityText } from '../blocks/given-blocks.js'
+export { blockBy, unblockBy } from '../blocks/recorded-blocks.js'
 export { passThroughGuard } from '../http/guard/guard.js'
 export type { Outcome } from '../http/guard/outcome.js'
 export { guardByPolicies, type PassOne } from '../http/guard/policies-guard.js'
 export { PathTree } from '../http/identity/path-tree.js'
+export { limiterOfIdentities } from '../limiter/limiter.js'
 export { isAddressForgeable } from '../limiter/open-proxy.js'
 export { FileWatcher } from '../lists/files/file-watcher.js'
 export { stampOf } from '../lists/files/stamp.js'
 export { KeyedRows, NONE, SHELF_BITS } from '../memory/keyed-rows.js'
 export { planNow } from '../policy/calendar/plan-now.js'
+export { valueFor } from '../policy/kinds.js'
 export type { ReadablePlan } from '../policy/plan.js'
 export { Policy } from '../policy/policy.js'
 export { isPrivateAddress } from '../policy/private-address.js'
@@ -22,7 +26,17 @@ export { commandsNeeded } from '../redis/health/probing.js'
 export { KEY_LAYOUT } from '../redis/scripts/keys.js'
 export { pathOf } from '../request/context.js'
 export { CELL_KINDS, hasPermits, kindOf } from '../store/cell-kinds.js'
-export { isKind, isSecretKind } from '../store/identity.js'
+export { isKind, isSecretKind, textValue } from '../store/identity.js'
+export type { LastRefusal, LastRefusals } from '../store/last-refusals.js'
+export { lastRefusalsOf } from '../store/store.js'
+export {
+  isCountOf,
+  resetCounts,
+  type StoredCounts,
+  type UnknownLimits,
+  type UsedLimit,
+  usedLimits,
+} from '../store/stored-counts.js'
 export { isBytes } from '../store/units.js'
 export { type Duration, durationMs, durationText } from '../util/duration.js'
 export { invalidPolicy } from '../util/errors.js'
@@ -38,4 +52,5 @@ export { replaceFile } from '../util/replace-file.js'
 export type { Timer, Timing } from '../util/timing.js'
 export { knownOptions, optionalFunction, refusePolluted, wholeNumber } from '../util/validate.js'
 export { emitWarning, LIMITER_WARNINGS, STORE_WARNINGS } from '../util/warnings.js'
+export { identitiesIn } from '../verdict/decision.js'
 export { decisionIn } from '../verdict/verdict.js'

@@ -26,7 +26,7 @@ import { BookedTurns, bookingOf } from './booked-turns.js'
 import { ChargeLedger } from './charge-ledger.js'
 import { isUnavailable, LocalFallback, type UnavailableOptions } from './fallback.js'
 import { KeptCharges } from './kept-charges.js'
-import type { LimiterEmitter } from './limiter-emitter.js'
+import type { LimiterEmitter, RequestPath } from './limiter-emitter.js'
 import { DECISION_OPTIONS, type DecisionOptions, NO_OPTIONS } from './options.js'
 import { WaitQueues } from './wait-queue.js'
 import type { Waiter, WaitOptions } from './waiter.js'
@@ -280,13 +280,13 @@ export class Engine<Subject> {
     await this.store.reset(plan, identities)
   }
 
-  /** Notifies the listeners of a final verdict. `isRefused`: whether the request does not proceed. */
-  conclude(verdict: Verdict, isRefused: boolean): void {
+  /** Notifies the listeners of a final verdict. `isRefused`: whether the request does not proceed. `context`: of HTTP. */
+  conclude(verdict: Verdict, isRefused: boolean, context?: RequestPath): void {
     const { noteRefusal } = this.store
     if (isRefused && noteRefusal && verdict.kind === 'decided') {
       for (const [policy, identities] of refusedBy(verdict[DECISION])) noteRefusal(policy, [...identities])
     }
-    if (isWatched()) this.emitter.decided(verdict, isRefused)
+    if (isWatched()) this.emitter.decided(verdict, isRefused, context)
   }
 
   /** Measures the duration of `#decideByStore`. */

@@ -24,6 +24,8 @@ export interface DecisionEvent {
   readonly used: number | undefined
   /** Whether it is not enforced: `enforce: { mode: 'report' }`, or a key outside of `enforce.percent`. */
   readonly reported: boolean
+  /** The path of the request, without the query, as the client wrote it. Undefined without HTTP. */
+  readonly path: string | undefined
   /** Contains the keys: keep them out of metric labels, and out of logs unless that is allowed. */
   readonly verdict: Verdict
 }

@@ -9,6 +9,11 @@ import { type DecisionEvent, LIMITER_EVENTS, type LimiterEvents, type WaitedEven
 import type { LimitUse } from './near-limit.js'
 import { activeCounter } from './watching.js'
 
+/** A request, as far as events show it. Its path is read only where something listens. */
+export interface RequestPath {
+  readonly path: string
+}
+
 /** Sends the events of a limiter to its listeners, those of the process, diagnostics channels, and counters of metrics. */
 export class LimiterEmitter {
   readonly listeners: Listeners<LimiterEvents>
@@ -31,7 +36,7 @@ export class LimiterEmitter {
   }
 
   /** Takes a final verdict. `isRefused`: whether the request does not proceed. Call it where decisions are watched. */
-  decided(verdict: Verdict, isRefused: boolean): void {
+  decided(verdict: Verdict, isRefused: boolean, context?: RequestPath): void {
     activeCounter()?.decided(verdict)
     if (!hasDecisionListeners()) return
     const { listeners } = this
@@ -41,7 +46,7 @@ export class LimiterEmitter {
     const isObserved = listeners.hasListeners('decision')
     const isRefusalObserved = isRefused && listeners.hasListeners('refused')
     if (!isObserved && !isRefusalObserved) return
-    const event = decisionEvent(verdict)
+    const event = decisionEvent(verdict, context)
     if (isObserved) listeners.send('decision', event)
     if (isRefusalObserved) listeners.send('refused', event)
   }
@@ -86,7 +91,7 @@ export class LimiterEmitter {
   }
 }
 
-function decisionEvent(verdict: Verdict): DecisionEvent {
+function decisionEvent(verdict: Verdict, context: RequestPath | undefined): DecisionEvent {
   const { policy, allowed, reported } = verdict
   return {
     policy,
@@ -97,6 +102,7 @@ function decisionEvent(verdict: Verdict): DecisionEvent {
     durationMs: verdict[DECISION].by.took?.ms ?? 0,
     used: largestUse(verdict),
     reported,
+    path: context?.path,
     verdict,
   }
 }

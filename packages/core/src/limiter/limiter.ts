@@ -137,6 +137,25 @@ export class Limiter<Subject = string> {
     return this.#engine.policy.limits
   }
 
+  /** The kinds of identities that it counts, in any tier, such as `ip`: `peek`, `reset` and `block` take identities by these. */
+  get kinds(): readonly string[] {
+    return this.#subjects.kinds
+  }
+
+  /**
+   * @internal The same limiter for identities by their kinds: a limiter with key functions takes an object as their argument.
+   */
+  get forIdentities(): Limiter<IdentityByKind> {
+    const takesThem = this.#subjects.namesIdentity({})
+    const own = takesThem ? this : new Limiter(this.#subjects.forIdentities(), this.#engine, undefined)
+    return own as unknown as Limiter<IdentityByKind>
+  }
+
+  /** The names of its tiers; empty without tiers. */
+  get tiers(): readonly string[] {
+    return this.#engine.policy.all.flatMap(({ tier }) => tier ?? [])
+  }
+
   /**
    * Decides, and charges every limit if all have room. Never rejects for a refusal, nor because the
    * store is away: `unavailable` decides then.
@@ -436,4 +455,9 @@ export class Limiter<Subject = string> {
 function refusalOf(error: unknown): WaitExceeded {
   if (error instanceof WaitExceeded) return error
   throw error
+}
+
+/** See `forIdentities`. For our own packages: declarations of the limiter do not show it. */
+export function limiterOfIdentities(limiter: Limiter<never>): Limiter<IdentityByKind> {
+  return limiter.forIdentities
 }

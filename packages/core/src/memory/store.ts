@@ -1,11 +1,14 @@
 import { emitBanEvicted } from '../blocks/block-events.js'
+import { ChangeLog } from '../blocks/change-log.js'
 import { identityText } from '../blocks/given-blocks.js'
 import { checkedListName } from '../blocks/given-list-entries.js'
 import { storeLists } from '../blocks/given-lists.js'
 import { KeptList } from '../blocks/kept-list.js'
+import { RecentRefusals } from '../offenders/recent-refusals.js'
 import { offendersOf, type RefusalLog, refusalLog } from '../offenders/refusal-log.js'
 import type { StoreBlocks } from '../store/blocks.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
+import type { StoreChanges } from '../store/changes.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import { afterKind, type IdentityByKind } from '../store/identity.js'
@@ -40,6 +43,7 @@ import type { BlockOf } from './blocks.js'
 import { monotonicClock } from './clock.js'
 import { KeptRecords } from './kept-records.js'
 import { MemoryBlocks } from './memory-blocks.js'
+import { MemoryChanges } from './memory-changes.js'
 import { MemoryLists } from './memory-lists.js'
 import { MemoryRefusals } from './memory-refusals.js'
 import { PersistedBlocks } from './persisted-blocks.js'
@@ -109,7 +113,9 @@ const STRANGE_CLOCK_GRACE_MS = 3_600_000
  */
 export function memoryStore(
   options: MemoryStoreOptions = {},
-): Store & { readonly blocks: StoreBlocks } & Required<Pick<Store, 'list' | 'forget' | 'offenders' | 'health' | 'on'>> {
+): Store & { readonly blocks: StoreBlocks; readonly changes: StoreChanges } & Required<
+    Pick<Store, 'list' | 'forget' | 'offenders' | 'health' | 'on'>
+  > {
   return new MemoryStore(options)
 }
 
@@ -124,7 +130,10 @@ class MemoryStore implements Store {
   readonly clock: (() => number) | undefined
   readonly lists: StoreLists | undefined
   readonly blocks: StoreBlocks
+  readonly changes: ChangeLog
   readonly noteRefusal: Store['noteRefusal']
+  /** @internal */
+  readonly lastRefusals = new RecentRefusals()
   readonly #listeners = new Listeners<StoreEvents>('memoryStore', STORE_EVENTS)
   readonly #since = Date.now()
   readonly #clock: () => number
@@ -134,6 +143,7 @@ class MemoryStore implements Store {
     () => this.#persisted?.changed(),
   )
   readonly #refusalSlices = new MemoryRefusals(() => this.#clock())
+  readonly #changes = new MemoryChanges(() => this.#clock())
   readonly #refusals: RefusalLog | undefined
   readonly #persisted: PersistedBlocks | undefined
   readonly #warnings: Warnings<StoreWarning>
@@ -155,6 +165,7 @@ class MemoryStore implements Store {
     this.#bans = this.#makeBans()
     this.#kept = new KeptRecords(this.#states)
     this.blocks = new MemoryBlocks(this.#clock, () => this.#bans, this.#listeners)
+    this.changes = new ChangeLog(this.#changes, this.#listeners)
     this.#warnings = new Warnings('memoryStore', STORE_WARNINGS, options.warnings, this.#listeners)
     if (options.persist !== undefined) this.#persisted = this.#persistedIn(options.persist)
   }
@@ -374,7 +385,9 @@ class MemoryStore implements Store {
     this.#lists.forget(text)
     this.#refusals?.forget(text)
     this.#refusalSlices.forget(text)
+    void this.lastRefusals.forget(text)
     await this.#bans.forget(text)
+    await this.changes.erase(text)
     this.#persisted?.changed()
     await this.#persisted?.written()
   }
@@ -396,6 +409,8 @@ class MemoryStore implements Store {
     this.#lists.clear()
     this.#refusals?.clear()
     this.#refusalSlices.clear()
+    this.lastRefusals.clear()
+    this.#changes.clear()
   }
 
   #debit(request: StoreRequest, now: number): StoreResult {

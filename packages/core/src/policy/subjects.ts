@@ -35,6 +35,12 @@ export class Subjects<Subject> {
     this.#areTexts = areTexts
   }
 
+  /** The same for arguments that are identities by their kinds alone. */
+  forIdentities(): Subjects<Subject> {
+    const replacement = this.#replacement
+    return new Subjects(this.policy, { namesIdentity: () => true, areTexts: this.#areTexts, replacement })
+  }
+
   /** Whether an argument names an identity instead of being a request for key functions. */
   namesIdentity(subject: unknown): boolean {
     return this.#namesIdentity(subject)
@@ -46,8 +52,12 @@ export class Subjects<Subject> {
    * @throws SluiceError `INVALID_KEY`, which lists the kinds
    */
   given(subject: unknown): Given {
-    const kinds = this.policy.all.flatMap((each) => kindsOf(each, this.#replacement))
-    return givenIn(this.policy.where, [...new Set(kinds)], subject)
+    return givenIn(this.policy.where, this.kinds, subject)
+  }
+
+  /** The kinds of identities that are counted in any tier. */
+  get kinds(): readonly string[] {
+    return [...new Set(this.policy.all.flatMap((each) => kindsOf(each, this.#replacement)))]
   }
 
   /**
@@ -66,10 +76,11 @@ export class Subjects<Subject> {
   }
 
   #resolveGiven(subject: Subject, tier?: string, priority?: number): Later<Resolved<Subject>> {
-    const policy = this.#policyOfIdentity(subject, tier)
-    const keys = this.#keysIn(policy, subject)
-    const own = ownSubject(subject, keys, this.#areTexts)
-    return policy.resolve(own, NO_CONTEXT, keys.identities, this.#planOf(policy, own, keys), priority)
+    return whenKnown(this.#policyOfIdentity(subject, tier), (policy) => {
+      const keys = this.#keysIn(policy, subject)
+      const own = ownSubject(subject, keys, this.#areTexts)
+      return policy.resolve(own, NO_CONTEXT, keys.identities, this.#planOf(policy, own, keys), priority)
+    })
   }
 
   /** Resolves a request several times: functions for limits and priority are called each time, tier and identities stay. */
@@ -82,11 +93,12 @@ export class Subjects<Subject> {
         ),
       )
     }
-    const policy = this.#policyOfIdentity(subject, undefined)
-    const keys = this.#keysIn(policy, subject)
-    const own = ownSubject(subject, keys, this.#areTexts)
-    const plan = this.#planOf(policy, own, keys)
-    return () => policy.resolve(own, NO_CONTEXT, keys.identities, plan, priority)
+    return whenKnown(this.#policyOfIdentity(subject, undefined), (policy) => {
+      const keys = this.#keysIn(policy, subject)
+      const own = ownSubject(subject, keys, this.#areTexts)
+      const plan = this.#planOf(policy, own, keys)
+      return () => policy.resolve(own, NO_CONTEXT, keys.identities, plan, priority)
+    })
   }
 
   /** The argument in each tier that it may be counted in: a text or an identity by its kind names no tier. */
@@ -107,8 +119,8 @@ export class Subjects<Subject> {
   /** Whether a decision in this tier on these identities was one for the argument. */
   isCountedOn(subject: Subject, tier: string | undefined, identities: readonly string[]): Later<boolean> {
     if (this.#namesIdentity(subject)) {
-      return this.#keysIn(this.#policyOfIdentity(subject, tier), subject).identities.every((identity) =>
-        identities.includes(identity),
+      return whenKnown(this.#policyOfIdentity(subject, tier), (policy) =>
+        this.#keysIn(policy, subject).identities.every((identity) => identities.includes(identity)),
       )
     }
     return whenKnown(this.policy.of(subject, NO_CONTEXT, tier), (policy) =>
@@ -156,11 +168,11 @@ export class Subjects<Subject> {
     })
   }
 
-  #policyOfIdentity(subject: Subject, tier: string | undefined): Policy<Subject> {
+  #policyOfIdentity(subject: Subject, tier: string | undefined): Later<Policy<Subject>> {
     const [first, ...others] = this.policy.all
-    if (tier === undefined && others.length === 0) return first as Policy<Subject>
+    if (tier === undefined && others.length === 0) return this.policy.of(subject, NO_CONTEXT, first?.tier)
     // An identity does not determine its tier. With tiers, a missing name is an error that lists them.
-    return this.policy.of(subject, NO_CONTEXT, String(tier)) as Policy<Subject>
+    return this.policy.of(subject, NO_CONTEXT, String(tier))
   }
 
   #planOf(policy: Policy<Subject>, own: Subject, keys: GivenKeys): Later<ReadablePlan> {

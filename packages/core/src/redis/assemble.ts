@@ -1,5 +1,7 @@
 import { isRange } from '../blocks/blocked-ranges.js'
+import { ChangeLog } from '../blocks/change-log.js'
 import { storeLists } from '../blocks/given-lists.js'
+import { RecentRefusals } from '../offenders/recent-refusals.js'
 import { refusalLog } from '../offenders/refusal-log.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import { Listeners } from '../util/listeners.js'
@@ -23,6 +25,8 @@ import type { Connection } from './clients/connection.js'
 import { Breaker } from './health/breaker.js'
 import { probe, probeKey } from './health/probing.js'
 import { StoreReadiness } from './health/readiness.js'
+import { RedisChanges } from './kept/redis-changes.js'
+import { RedisRecentRefusals } from './kept/redis-recent-refusals.js'
 import { RedisRefusals } from './kept/redis-refusals.js'
 import { DenyCache } from './layers/deny-cache.js'
 import { KnownBlocks } from './layers/known-blocks.js'
@@ -83,6 +87,8 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     ownLists: options.lists,
     refusals,
     refusalSlices,
+    recentRefusals: new RecentRefusals(new RedisRecentRefusals(base)),
+    changeLog: new ChangeLog(new RedisChanges(base), options.listeners),
     permitLooks: new PermitLooks(base),
     readiness: new StoreReadiness({ ...base, pending: () => batches.pending, started: () => known.starting }),
   }

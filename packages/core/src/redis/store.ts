@@ -3,9 +3,11 @@ import { KeptList } from '../blocks/kept-list.js'
 import { offendersOf } from '../offenders/refusal-log.js'
 import type { StoreBlocks } from '../store/blocks.js'
 import { cellsNamed, type NamedCell } from '../store/cell-names.js'
+import type { StoreChanges } from '../store/changes.js'
 import type { StoreEvents } from '../store/events.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
+import type { LastRefusals } from '../store/last-refusals.js'
 import type { StoreLists } from '../store/list.js'
 import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
 import {
@@ -51,7 +53,11 @@ export class RedisStore implements Store {
   readonly clock: (() => number) | undefined
   /** The identities that are blocked or banned. */
   readonly blocks: StoreBlocks
+  /** The changes that people make by hand, the last 10,000. */
+  readonly changes: StoreChanges
   readonly noteRefusal: Store['noteRefusal']
+  /** @internal */
+  readonly lastRefusals: LastRefusals
   readonly #parts: ReturnType<typeof assemble>
   #closing: Promise<void> | undefined
 
@@ -61,7 +67,9 @@ export class RedisStore implements Store {
     this.lists = parts.ownLists
     this.clock = parts.clock
     this.blocks = parts.blocks
+    this.changes = parts.changeLog
     this.noteRefusal = parts.refusals?.note
+    this.lastRefusals = parts.recentRefusals
   }
 
   /** `'unavailable'` while the store does not use Redis, or one of the masters of a cluster. */
@@ -201,8 +209,9 @@ export class RedisStore implements Store {
   }
 
   async #close(): Promise<void> {
-    const { readiness, lists, layers, refusals, breaker, connection } = this.#parts
+    const { readiness, lists, layers, refusals, recentRefusals, breaker, connection } = this.#parts
     readiness.close()
+    recentRefusals.close()
     lists.close()
     for (const layer of layers) await layer.close()
     await refusals?.close()

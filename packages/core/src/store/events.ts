@@ -1,4 +1,5 @@
 import type { WarningEvent } from '../util/warnings.js'
+import type { ChangeEntry } from './changes.js'
 import type { Identity } from './identity.js'
 
 /** A store has become unavailable, or available again. */
@@ -39,7 +40,7 @@ export interface BanEvictedEvent {
 }
 
 /**
- * The events of `store.on()`. `block` and `unblock` come from `store.blocks.add` and `remove`; limiters emit those of
+ * The events of `store.on()`. `change` comes from `store.changes`, and `block` and `unblock` come from `store.blocks.add` and `remove`; limiters emit those of
  * their own methods.
  */
 export interface StoreEvents {
@@ -47,7 +48,9 @@ export interface StoreEvents {
   readonly block: BlockEvent
   readonly unblock: UnblockEvent
   readonly 'ban-evicted': BanEvictedEvent
+  /** A change that this process recorded has ended. */
+  readonly change: ChangeEntry
   readonly warning: WarningEvent
 }
 
-export const STORE_EVENTS = ['store', 'block', 'unblock', 'ban-evicted', 'warning'] as const
+export const STORE_EVENTS = ['store', 'block', 'unblock', 'ban-evicted', 'change', 'warning'] as const

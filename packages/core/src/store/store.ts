@@ -1,9 +1,11 @@
 import type { StoreBlocks } from './blocks.js'
 import type { CalendarWindow, KernelName } from './cell-kinds.js'
+import type { StoreChanges } from './changes.js'
 import type { StoreEvents } from './events.js'
 import type { StoreHealth, StoreStats } from './health.js'
 import type { IdentityByKind } from './identity.js'
 import type { ChargeOutcome, Keep, KeepTerms } from './kept-charge.js'
+import type { LastRefusals } from './last-refusals.js'
 import type { StoreLists } from './list.js'
 import type { OffendersQuery, OffendersReport } from './offenders.js'
 import type { StoreList } from './store-list.js'
@@ -399,8 +401,11 @@ export interface Store {
   clear?(): void | Promise<void>
   /** The blocks and bans, to read and change. Absent on stores that cannot list them. */
   readonly blocks?: StoreBlocks
+  /** The changes that people make by hand, with their entries. Absent on stores that keep none. */
+  readonly changes?: StoreChanges
   /**
-   * Erases all data of an identity: counts, strikes, rungs, blocks, bans, its list entries and its number of refusals.
+   * Erases all data of an identity: counts, strikes, rungs, blocks, bans, its list entries, its number of refusals, and its place in entries of
+   * changes.
    * Identities are read as in `blocks`. Resolves once the data is gone; docs/blocks.md says which data it cannot find.
    * Absent on stores that cannot do this.
    *
@@ -413,6 +418,8 @@ export interface Store {
    * on stores that do not count refusals. Called without `this`.
    */
   readonly noteRefusal?: ((policy: string, identities: readonly string[]) => void) | undefined
+  /** @internal The last refusals of its processes. Absent on stores that keep none. */
+  readonly lastRefusals?: LastRefusals
   /**
    * The identities that a policy refused most often. Absent on stores that do not count them.
    *
@@ -444,4 +451,9 @@ export interface Store {
   lastKnown?(request: StoreRequest): StoreResult | undefined
   /** Waits for requests in flight and closes connections that the store opened. */
   close(): Promise<void>
+}
+
+/** The last refusals that a store keeps. For our own packages: declarations of the store do not show them. */
+export function lastRefusalsOf(store: Store): LastRefusals | undefined {
+  return store.lastRefusals
 }

@@ -18,6 +18,7 @@ const ON_CHANNELS = [
   'block',
   'unblock',
   'ban-evicted',
+  'change',
   'waited',
   'store',
   'policies-reloaded',

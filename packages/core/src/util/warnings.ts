@@ -44,6 +44,7 @@ export const STORE_WARNINGS = [
 /** Warnings about neither of these. `node --disable-warning=CODE` silences them. */
 const OTHER_WARNINGS = [
   'SLUICE_AMBIGUOUS_ROUTE',
+  'SLUICE_CONSOLE_FAILED',
   'SLUICE_LIST_FAILED',
   'SLUICE_NO_METER_PROVIDER',
   'SLUICE_OVERRIDE_FAILED',

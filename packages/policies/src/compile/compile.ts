@@ -66,5 +66,6 @@ function* compiling(
     const own = made.get(policy)
     policy.overrides = table ? new TableOverrides(policy, own, table, keys, checkOverride) : own
   }
-  return { compiled: new CompiledPolicies([...policies.values()], overrides.length), problems, advice }
+  const checks = { own: made, keys, check: checkOverride }
+  return { compiled: new CompiledPolicies([...policies.values()], overrides.length, checks), problems, advice }
 }

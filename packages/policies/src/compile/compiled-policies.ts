@@ -1,14 +1,37 @@
-import { type HttpContext, type Limit, type MatchedPolicies, SluiceError } from '@sluice/core'
+import {
+  type GivenClient,
+  type HttpContext,
+  type IdentityByKind,
+  type Limit,
+  type MatchedPolicies,
+  SluiceError,
+} from '@sluice/core'
 import { PathTree } from '@sluice/core/internal'
-import { shown } from '../problems/problem.js'
+import { type Problem, shown } from '../problems/problem.js'
 import { Combinations } from './combinations.js'
 import { contextFor, type Explanation, type RequestToExplain } from './explain.js'
+import { type LimitsForIdentity, limitsForIdentity, type RequestOfIdentity } from './for-identity.js'
+import { variantForClient } from './given-client.js'
+import type { Keys } from './keys.js'
+import type { Overrides } from './overrides.js'
+import { type ClientOfOverride, type EffectOfOverride, effectOf } from './planned-override.js'
 import { type CompiledPolicy, pathsOf, type Variant, variantsOf } from './policy.js'
+import type { CheckOverride } from './table-overrides.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 type Context = HttpContext<any>
 // biome-ignore lint/suspicious/noExplicitAny: as above
 type Matched = MatchedPolicies<any>
+
+/** What checks an override that is given apart from the document. */
+export interface ChecksOfOverrides {
+  /** The overrides of the document. */
+  readonly own: ReadonlyMap<CompiledPolicy, Overrides>
+  readonly keys: Keys
+  readonly check: CheckOverride | undefined
+}
+
+const MAX_SHOWN = 20
 
 /** The policies of one version of a document. */
 export class CompiledPolicies {
@@ -16,11 +39,14 @@ export class CompiledPolicies {
   /** The number of policies, limits and overrides: a document that was cut off has fewer. */
   readonly size: number
   readonly #policies: readonly CompiledPolicy[]
+  readonly #checks: ChecksOfOverrides
+  readonly #variants: ReadonlyMap<string, Variant>
   readonly #paths = new PathTree()
   readonly #combinations: Combinations = new Combinations((variants) => together(variants, this.#combinations))
 
-  constructor(policies: readonly CompiledPolicy[], overrides = 0) {
+  constructor(policies: readonly CompiledPolicy[], overrides: number, checks: ChecksOfOverrides) {
     this.#policies = policies
+    this.#checks = checks
     this.size = policies.reduce(
       (sum, each) => sum + 1 + variantsOf(each).flatMap(({ limits }) => limits).length,
       overrides,
@@ -28,7 +54,8 @@ export class CompiledPolicies {
     policies.forEach(({ data }, i) => {
       for (const path of pathsOf(data)) this.#paths.add(path, i)
     })
-    this.byName = new Map(policies.flatMap(variantsOf).map((each) => [nameOf(each), this.#combinations.of([each])]))
+    this.#variants = new Map(policies.flatMap(variantsOf).map((each) => [nameOf(each), each]))
+    this.byName = new Map([...this.#variants].map(([name, each]) => [name, this.#combinations.of([each])]))
   }
 
   /** How each policy applies to a request, in the order of the document. */
@@ -36,6 +63,43 @@ export class CompiledPolicies {
     const context = contextFor(request)
     const found = this.#paths.find(context.path)
     return Promise.all(this.#policies.map((policy, i) => explanationOf(policy, found.includes(i), context)))
+  }
+
+  /** The limits of each policy for one identity, by tier, in the order of the document. */
+  async forIdentity(identity: IdentityByKind, request: RequestOfIdentity): Promise<LimitsForIdentity[]> {
+    const { path, method } = request
+    const context = path === undefined ? undefined : contextFor({ path, ...(method !== undefined && { method }) })
+    const found = context && this.#paths.find(context.path)
+    const all = this.#policies.filter((policy, i) => {
+      if (!context || !found) return true
+      const why = found.includes(i) ? policy.test?.(context) : 'path'
+      // Hosts and headers are unknown here.
+      return why === undefined || (why !== 'path' && why !== 'method')
+    })
+    return (await Promise.all(all.map((policy) => limitsForIdentity(policy, identity, request.tier)))).flat()
+  }
+
+  /** The policy of this name for a client that is given by hand, with its override. Undefined where there is none of the name. */
+  forClient(name: string, client: GivenClient): Matched | undefined | Promise<Matched | undefined> {
+    const base = this.#variants.get(name)
+    const variant = base && variantForClient(base, client)
+    if (variant instanceof Promise) return variant.then((known) => this.#combinations.of([known]))
+    return variant && this.#combinations.of([variant])
+  }
+
+  /** The effect of an override beside the document. Undefined, with problems, where it is not valid. */
+  effectOf(
+    name: unknown,
+    client: ClientOfOverride,
+    limits: unknown,
+    problems: Problem[],
+  ): EffectOfOverride | undefined {
+    const policy = this.#policies.find((each) => each.name === name)
+    const { own, keys, check } = this.#checks
+    if (policy) return effectOf(policy, client, limits, own.get(policy), keys, check, problems)
+    const known = this.#policies.slice(0, MAX_SHOWN).map((each) => shown(each.name))
+    problems.push({ path: ['policy'], message: `expected ${known.join(' or ')}, got ${shown(name)}` })
+    return undefined
   }
 
   /** The policies that apply to a request. A promise only where a resolver returns one. */

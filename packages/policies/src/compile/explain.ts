@@ -24,7 +24,7 @@ export interface Explanation {
   /** Why it does not: `path`, `method`, `host`, `header x-name`, or the fault of a resolver. */
   readonly why: string | undefined
   readonly tier: string | undefined
-  /** The override that decides: its index in the document, from 0, or its table: `'sluice_overrides'`. */
+  /** The override that decides: its index in the document, from 0, or `'overrides'` for one beside it, in PostgreSQL `'sluice_overrides'`. */
   readonly override: number | string | undefined
   readonly limits: readonly {
     readonly name: string

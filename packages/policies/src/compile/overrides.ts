@@ -2,6 +2,7 @@ import type { HttpContext, KeyFunction, Limit } from '@sluice/core'
 import { type IpRange, ipAddress, isAddressForgeable, RangeMap } from '@sluice/core/internal'
 import { isThenable, type Later } from '../match/later.js'
 import { PrefixMap } from '../match/prefix-map.js'
+import { type CountedOf, countedIn } from './counted-of.js'
 import type { Variant } from './policy.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
@@ -83,6 +84,16 @@ export class Overrides {
     return true
   }
 
+  /** The override for an identity that is given by its kind, whatever the request. `value`: as it is counted. */
+  findGiven(kind: string, value: string): Override | undefined {
+    const of = this.#kinds.get(kind)
+    const exact = of && inForce(of.exact.get(value))
+    if (exact) return exact
+    // A group of addresses is looked up by its first address.
+    const address = kind === 'ip' ? ipAddress(value.split('/', 1)[0] as string) : undefined
+    return (address && this.#ranges.find(address, isInForce)) ?? of?.prefixes.find(value, isInForce)
+  }
+
   /** The variant for a request: `base`, where no override is for it. A promise only where a key is one. */
   choose(base: Variant, context: Context): Variant | Promise<Variant> {
     if (this.#only) {
@@ -138,9 +149,16 @@ export class Overrides {
     return undefined
   }
 
-  /** The override for a request, with its rank. A promise only where a key is one. */
-  find(context: Context): Later<FoundOverride> {
-    const values = [...this.#kinds.values()].map(({ key }): unknown => key(context.request, context))
+  /** The variant for a client whose values are given apart. */
+  chooseGiven(base: Variant, context: Context, countedOf: CountedOf): Later<Variant> {
+    return variantBy(this.find(context, countedOf), base)
+  }
+
+  /**
+   * The override for a request, with its rank; or for a client whose values are given apart. A promise only where a key is one.
+   */
+  find(context: Context, countedOf = countedIn(context)): Later<FoundOverride> {
+    const values = [...this.#kinds].map(([kind, { key }]): unknown => countedOf(kind, key))
     if (values.some(isThenable)) return Promise.all(values).then((known) => this.#rank(known, context))
     return this.#rank(values, context)
   }
@@ -155,6 +173,12 @@ export class Overrides {
     )
     return prefix ? { override: prefix, rank: RANK.prefix } : NONE
   }
+}
+
+/** The variant by the override that was found: `base` without one. */
+export function variantBy(found: Later<FoundOverride>, base: Variant): Later<Variant> {
+  if (found instanceof Promise) return found.then((known) => variantBy(known, base))
+  return found.override ? variantOf(found.override, base) : base
 }
 
 /** One object for each pair of changes and variant, so that one limiter is made for it. */

@@ -14,6 +14,7 @@ import type { Later } from '../match/later.js'
 import { requestTest } from '../match/request-test.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 import { type CostsOfPolicy, checkUnits, costsOfPolicy } from './costs.js'
+import type { CountedOf } from './counted-of.js'
 import type { Keys } from './keys.js'
 import { makeLimits } from './limits.js'
 import { type OwnOptions, ownOptions } from './own-options.js'
@@ -35,11 +36,24 @@ export interface Variant {
   alone?: MatchedPolicies<any> | undefined
 }
 
+/** An override, for people. */
+export interface GivenOverride {
+  /** Its index in the document, from 0, or its table. */
+  readonly index: number | string
+  /** When it ends, in ms since 1970. */
+  readonly until: number | undefined
+}
+
 /** The overrides for some clients of a policy. */
 export interface OverridesOfPolicy {
+  /** The override for an identity that is given by its kind, whatever the request. `value`: as it is counted. */
+  findGiven(kind: string, value: string): Later<GivenOverride | undefined>
   /** The variant for a request: `base`, where no override is for it. A promise only where something has to be awaited. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   choose(base: Variant, context: HttpContext<any>): Later<Variant>
+  /** The same for a client whose values are given apart. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  chooseGiven(base: Variant, context: HttpContext<any>, countedOf: CountedOf): Later<Variant>
   /** The override for a request. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   find(context: HttpContext<any>): Later<{ readonly override: { readonly index: number | string } | undefined }>

@@ -4,10 +4,11 @@ import type { LimitData } from '../document/document.js'
 import { isThenable, type Later } from '../match/later.js'
 import { type Problem, shown, textOfPath } from '../problems/problem.js'
 import { checkChanges } from '../schema/check.js'
+import { type CountedOf, countedIn } from './counted-of.js'
 import type { Keys } from './keys.js'
 import { changedLimits } from './make-overrides.js'
 import type { OverrideTable, StoredOverride } from './override-table.js'
-import { type FoundOverride, holdsFor, type Override, type Overrides, RANK, variantOf } from './overrides.js'
+import { type FoundOverride, holdsFor, type Override, type Overrides, RANK, variantBy, variantOf } from './overrides.js'
 import type { CompiledPolicy, Variant } from './policy.js'
 import { uncountedKind } from './uncounted-kind.js'
 
@@ -60,41 +61,46 @@ export class TableOverrides {
 
   /** The variant for a request: `base`, where no override is for it. A promise only where something has to be awaited. */
   choose(base: Variant, context: Context): Later<Variant> {
-    const stored = this.#lookUp(context)
+    const stored = this.#lookUp(context, countedIn(context))
     if (stored instanceof Promise) return stored.then((known) => this.#choose(base, known, context))
     return this.#choose(base, stored, context)
   }
 
   #choose(base: Variant, stored: FoundOverride, context: Context): Later<Variant> {
     if (!stored.override) return this.#own ? this.#own.choose(base, context) : base
-    const found = this.#better(stored, context)
+    const found = this.#better(stored, context, countedIn(context))
     if (found instanceof Promise) return found.then(({ override }) => variantOf(override as Override, base))
     return variantOf(found.override as Override, base)
   }
 
-  /** The override for a request. */
-  find(context: Context): Later<FoundOverride> {
-    const stored = this.#lookUp(context)
+  /** The variant for a client whose values are given apart. */
+  chooseGiven(base: Variant, context: Context, countedOf: CountedOf): Later<Variant> {
+    return variantBy(this.find(context, countedOf), base)
+  }
+
+  /** The override for a request, or for a client whose values are given apart. */
+  find(context: Context, countedOf = countedIn(context)): Later<FoundOverride> {
+    const stored = this.#lookUp(context, countedOf)
     return stored instanceof Promise
-      ? stored.then((known) => this.#better(known, context))
-      : this.#better(stored, context)
+      ? stored.then((known) => this.#better(known, context, countedOf))
+      : this.#better(stored, context, countedOf)
   }
 
   /** The override of the table, or one of the document for fewer clients. */
-  #better(stored: FoundOverride, context: Context): Later<FoundOverride> {
-    const own = this.#own?.find(context) ?? NONE
+  #better(stored: FoundOverride, context: Context, countedOf: CountedOf): Later<FoundOverride> {
+    const own = this.#own?.find(context, countedOf) ?? NONE
     const better = (known: FoundOverride) => (known.rank >= stored.rank ? known : stored)
     return own instanceof Promise ? own.then(better) : better(own)
   }
 
   /** The override of the table for a request. */
-  #lookUp(context: Context): Later<FoundOverride> {
+  #lookUp(context: Context, countedOf: CountedOf): Later<FoundOverride> {
     const kinds = this.#table.kindsOf(this.#policy.name)
     if (kinds.size === 0) return NONE
     const all: { readonly rank: number; readonly stored: unknown }[] = []
     let isLate = false
     for (const kind of kinds) {
-      const stored = kind === 'ip' ? this.#ofAddress(context.ip) : this.#ofKind(kind, context)
+      const stored = kind === 'ip' ? this.#ofAddress(context.ip) : this.#ofKind(kind, countedOf)
       if (stored === undefined) continue
       isLate ||= isThenable(stored)
       all.push({ rank: kind === 'ip' ? RANK.address : RANK.exact, stored })
@@ -124,9 +130,10 @@ export class TableOverrides {
     return hex === undefined ? undefined : this.#table.find(this.#policy.name, 'ip', hex)
   }
 
-  #ofKind(kind: string, context: Context): Later<StoredOverride | undefined> {
+  #ofKind(kind: string, countedOf: CountedOf): Later<StoredOverride | undefined> {
     if (!this.#keyOf.has(kind)) this.#keyOf.set(kind, this.#makeKey(kind))
-    const value: unknown = this.#keyOf.get(kind)?.(context.request, context)
+    const key = this.#keyOf.get(kind)
+    const value = key && countedOf(kind, key)
     return isThenable(value)
       ? Promise.resolve(value).then((known) => this.#ofValue(kind, known))
       : this.#ofValue(kind, value)
@@ -163,6 +170,16 @@ export class TableOverrides {
     if (override) return override
     stored.isWrong = true
     return this.#inForce(stored.before, now)
+  }
+
+  /** The override for an identity that is given by its kind, whatever the request. `value`: as it is counted. */
+  async findGiven(kind: string, value: string): Promise<Override | undefined> {
+    const { name } = this.#policy
+    const isStored = this.#table.kindsOf(name).has(kind)
+    const address = kind === 'ip' ? value.split('/', 1)[0] : undefined
+    const stored = isStored ? await (kind === 'ip' ? this.#ofAddress(address) : this.#ofValue(kind, value)) : undefined
+    const found = this.#inForce(stored, Date.now())
+    return found ? { ...found, until: stored?.until } : this.#own?.findGiven(kind, value)
   }
 
   #overrideOf({ limits }: StoredOverride): Override | undefined {

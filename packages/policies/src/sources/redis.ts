@@ -1,5 +1,6 @@
 import { SluiceError } from '@sluice/core'
 import { type Call, RedisDocuments } from './redis-documents.js'
+import { RedisOverrides, RedisSavedOverrides } from './redis-overrides.js'
 import { markOf } from './saved-documents.js'
 import type { Loaded, PoliciesSource } from './source.js'
 
@@ -9,19 +10,27 @@ const POLL_MS = 500
 /** A document in Redis, as `sluice apply` saves it. */
 export class RedisSource implements PoliciesSource {
   readonly name: string
+  readonly overrides: RedisOverrides
+  readonly saved: RedisSavedOverrides
+  readonly writer: RedisSavedOverrides | undefined
   readonly #documents: RedisDocuments
   #mark = ''
   #hasFailed = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(client: unknown, name: string, prefix: string) {
+  constructor(client: unknown, name: string, prefix: string, save: unknown) {
     this.name = `redis:${name}`
-    this.#documents = new RedisDocuments(callOf(client), name, prefix)
+    const call = callOf('redis', client)
+    this.#documents = new RedisDocuments(call, name, prefix)
+    this.saved = new RedisSavedOverrides(call, name, prefix)
+    this.overrides = new RedisOverrides(this.saved)
+    this.writer = save === undefined ? undefined : new RedisSavedOverrides(callOf('save', save), name, prefix)
   }
 
   async load(): Promise<Loaded> {
     const saved = await this.#documents.newest()
     if (!saved) throw new Error('Redis has none so far: sluice apply saves one')
+    await this.overrides.look()
     this.#mark = markOf(saved)
     return { name: this.name, version: String(saved.version), mark: this.#mark, text: saved.text }
   }
@@ -29,6 +38,7 @@ export class RedisSource implements PoliciesSource {
   watch(onChange: () => void, onFailure: (error: Error) => void): void {
     const poll = async () => {
       try {
+        await this.overrides.look()
         const mark = await this.#documents.mark()
         if (mark !== this.#mark || this.#hasFailed) onChange()
         this.#hasFailed = false
@@ -39,6 +49,10 @@ export class RedisSource implements PoliciesSource {
       if (this.#timer) this.#timer = setTimeout(() => void poll(), POLL_MS).unref()
     }
     this.#timer = setTimeout(() => void poll(), POLL_MS).unref()
+  }
+
+  refresh(): Promise<void> {
+    return this.overrides.look()
   }
 
   close(): void {
@@ -54,9 +68,9 @@ interface AnyClient {
 }
 
 /** The call of a client of ioredis or of redis. */
-function callOf(client: unknown): Call {
+function callOf(option: string, client: unknown): Call {
   const { call, sendCommand } = (client ?? {}) as AnyClient
   if (typeof call === 'function') return (...args) => call.apply(client, args)
   if (typeof sendCommand === 'function') return (...args) => sendCommand.call(client, args)
-  throw new SluiceError('INVALID_POLICY', 'policies.from: redis: expected a client of ioredis or of redis')
+  throw new SluiceError('INVALID_POLICY', `policies.from: ${option}: expected a client of ioredis or of redis`)
 }

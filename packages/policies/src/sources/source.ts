@@ -4,6 +4,7 @@ import { plainCopy } from '../document/plain.js'
 import { locatedBy } from '../document/read.js'
 import type { LocatedProblem, Problem } from '../problems/problem.js'
 import { checkSchema } from '../schema/check.js'
+import type { SavedOverrides } from './saved-overrides.js'
 
 /** A document of a source: text, or an object. */
 export interface Loaded {
@@ -20,8 +21,14 @@ export interface Loaded {
 /** The source of a document. */
 export interface PoliciesSource {
   readonly name: string
-  /** Overrides that it has beside the document. Undefined for none. */
+  /** Overrides that it has beside the document, as requests look them up. Undefined for none. */
   readonly overrides?: OverrideTable | undefined
+  /** The same overrides one by one. Undefined where it has none. */
+  readonly saved?: SavedOverrides | undefined
+  /** The same on the connection that may write them. Undefined where there is none. */
+  readonly writer?: SavedOverrides | undefined
+  /** Reads changes of its overrides now. */
+  refresh?(): Promise<void>
   /**
    * Undefined where it is being written at this moment: the call is repeated.
    *

@@ -1,5 +1,7 @@
 import type { BlockEntry, Duration, RedisStore } from '@sluice/core'
+import { blockBy, unblockBy } from '@sluice/core/internal'
 import { agreed } from '../../program/agreed.js'
+import { authorOf, BY_OPTION } from '../../program/author.js'
 import type { Command, OptionSpec, OptionValues } from '../../program/command.js'
 import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
 import { identityOf } from '../../program/identity.js'
@@ -57,6 +59,7 @@ export const block: Command = {
     for: { type: 'string', placeholder: 'DURATION', text: 'how long, such as 30m, 12h or 7d; needed' },
     reason: { type: 'string', placeholder: 'TEXT', text: 'shown in verdicts', default: 'none' },
     ...POLICY,
+    ...BY_OPTION,
     ...REDIS_OPTIONS,
   },
   examples: [
@@ -71,7 +74,7 @@ export const block: Command = {
     return withStore(values, environment, async (store) => {
       const scope = scopeOf(policy)
       await usable(() =>
-        store.blocks.add(identity, {
+        blockBy(store, authorOf(values, environment), identity, {
           ...scope,
           for: duration as Duration,
           ...(reason !== undefined && { reason: String(reason) }),
@@ -92,7 +95,7 @@ export const unblock: Command = {
   description:
     'Ends the block or ban of an identity, and forgets the strikes and the rung that led to it. Asks before it does.',
   operands: { placeholder: 'KIND=VALUE', min: 1, max: 1 },
-  options: { ...POLICY, yes: { type: 'boolean', short: 'y', text: 'do not ask' }, ...REDIS_OPTIONS },
+  options: { ...POLICY, yes: { type: 'boolean', short: 'y', text: 'do not ask' }, ...BY_OPTION, ...REDIS_OPTIONS },
   examples: ['sluice unblock ip=192.0.2.7', 'sluice unblock user=ann --policy login --yes'],
   notes: EXIT_CODES,
 
@@ -114,7 +117,7 @@ export const unblock: Command = {
         stderr.write('sluice: nothing was changed\n')
         return REFUSED
       }
-      await store.blocks.remove(identity, scope)
+      await unblockBy(store, authorOf(values, environment), identity, scope)
       stdout.write(values.json ? `${JSON.stringify(entry, null, 2)}\n` : 'it is ended\n')
       return DONE
     })

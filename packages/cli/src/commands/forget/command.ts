@@ -1,4 +1,5 @@
 import { agreed } from '../../program/agreed.js'
+import { authorOf, BY_OPTION } from '../../program/author.js'
 import type { Command } from '../../program/command.js'
 import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
 import { identityOf } from '../../program/identity.js'
@@ -15,7 +16,7 @@ export const forget: Command = {
 was refused. Shows what it finds, and asks first. Blocks of networks that it is in stay. Looks through all keys twice,
 some at a time.`,
   operands: { placeholder: 'KIND=VALUE', min: 1, max: 1 },
-  options: { yes: { type: 'boolean', short: 'y', text: 'do not ask' }, ...REDIS_OPTIONS },
+  options: { yes: { type: 'boolean', short: 'y', text: 'do not ask' }, ...BY_OPTION, ...REDIS_OPTIONS },
   examples: ['REDIS_URL=redis://host:6379 sluice forget user=ann', 'sluice forget ip=192.0.2.7 --yes --json'],
   notes: `Where it is interrupted, a part may be left: run it again.\n${EXIT_CODES}`,
 
@@ -32,7 +33,9 @@ some at a time.`,
         stderr.write('sluice: nothing was changed\n')
         return REFUSED
       }
-      await withProgress(stderr, 'erasing', () => store.forget(identity))
+      // The entry of this change does not name the identity either.
+      const change = { by: authorOf(values, environment), action: 'forget' }
+      await withProgress(stderr, 'erasing', () => store.changes.record(change, () => store.forget(identity)))
       stdout.write(values.json ? `${JSON.stringify(found, null, 2)}\n` : 'it is erased\n')
       return DONE
     })

@@ -1,6 +1,6 @@
 import type { BlockEntry, IdentityByKind, KeptStrikes, RedisStore } from '@sluice/core'
+import { type UnknownLimits, type UsedLimit, usedLimits } from '@sluice/core/internal'
 import { usable } from '../../redis/usable.js'
-import { type UnknownLimits, type UsedLimit, usedLimits } from './limits.js'
 import { documentFor, type OverrideFor, usedOfSharing } from './of-document.js'
 
 /** The state that Redis stores of an identity. Plain data, as `--json` prints it. */

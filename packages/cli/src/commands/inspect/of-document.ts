@@ -1,8 +1,7 @@
 import { createLimiter, type HttpContext, type Limit, type MatchedPolicies, type RedisStore } from '@sluice/core'
-import { kindOf, stateNamesOf } from '@sluice/core/internal'
+import { kindOf, stateNamesOf, type UsedLimit } from '@sluice/core/internal'
 import { policies, readDocument } from '@sluice/policies'
 import { namesIn } from '../../documents/names.js'
-import type { UsedLimit } from './limits.js'
 
 /** An override that applies to an identity. */
 export interface OverrideFor {

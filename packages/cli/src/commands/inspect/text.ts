@@ -1,10 +1,9 @@
-import { hasPermits } from '@sluice/core/internal'
+import { hasPermits, type UsedLimit } from '@sluice/core/internal'
 import { exactDuration, timeLeft } from '../../program/duration.js'
 import { tableOf } from '../../program/table.js'
 import { inLine } from '../../program/terminal.js'
 import { blocksTable } from '../blocks/table.js'
 import { type Inspected, isNothing } from './inspected.js'
-import type { UsedLimit } from './limits.js'
 
 /** The state that Redis stores of an identity, for people. */
 export function textOf(found: Inspected): string {

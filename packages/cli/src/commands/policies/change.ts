@@ -1,13 +1,16 @@
 import { type SavedDocuments, VersionConflict } from '@sluice/policies'
 import { agreed } from '../../program/agreed.js'
+import { authorOf } from '../../program/author.js'
 import type { OptionValues } from '../../program/command.js'
 import type { Environment } from '../../program/environment.js'
 import { DONE, REFUSED } from '../../program/exit-codes.js'
+import { withStore } from '../../redis/store.js'
 import { carriedLines, carriedOf } from './carried.js'
 import { differencesOf } from './differences.js'
 
 /** Saves a text as the next version, once a person has confirmed the differences, or with --yes. */
 export async function change(
+  action: 'apply' | 'rollback',
   documents: SavedDocuments,
   text: string,
   values: OptionValues,
@@ -35,8 +38,8 @@ export async function change(
     return REFUSED
   }
   try {
-    const saved = await documents.save(text, version, authorOf(values, environment))
-    print(values, environment, { version: saved, differences, carried }, `version ${saved} is in force\n`)
+    const next = await saved(action, documents, text, version, values, environment)
+    print(values, environment, { version: next, differences, carried }, `version ${next} is in force\n`)
     return DONE
   } catch (error) {
     if (!(error instanceof VersionConflict)) throw error
@@ -51,7 +54,20 @@ function print(values: OptionValues, { stdout }: Environment, data: object, text
   stdout.write(values.json ? `${JSON.stringify(data, null, 2)}\n` : text)
 }
 
-/** The person, for the history. */
-function authorOf({ by }: OptionValues, { env }: Environment): string {
-  return String(by ?? env.SLUICE_BY ?? env.USER ?? '').slice(0, 100)
+/** Saves the next version with an entry of the change, which is in Redis, wherever the document is. */
+function saved(
+  action: string,
+  documents: SavedDocuments,
+  text: string,
+  version: number,
+  values: OptionValues,
+  environment: Environment,
+): Promise<number> {
+  const by = authorOf(values, environment)
+  const save = () => documents.save(text, version, by)
+  // Without a Redis, the history in PostgreSQL is the only record.
+  if (values.to === 'postgres' && !environment.env.REDIS_URL) return save()
+  const { name: document = 'default' } = values
+  const change = { by, action, before: { document, version }, after: { document, version: version + 1 } }
+  return withStore(values, environment, ({ changes }) => changes.record(change, save))
 }

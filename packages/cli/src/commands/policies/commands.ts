@@ -1,4 +1,5 @@
 import { checkedDocument } from '../../documents/checked.js'
+import { BY_OPTION } from '../../program/author.js'
 import type { Command, OptionSpec } from '../../program/command.js'
 import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
 import { inLine } from '../../program/terminal.js'
@@ -10,7 +11,7 @@ import { DOCUMENT_OPTIONS, withDocuments } from './documents.js'
 const CHANGE_OPTIONS: Readonly<Record<string, OptionSpec>> = {
   ...DOCUMENT_OPTIONS,
   yes: { type: 'boolean', short: 'y', text: 'do not ask' },
-  by: { type: 'string', placeholder: 'NAME', text: 'your name, for the history', default: 'SLUICE_BY, else USER' },
+  ...BY_OPTION,
 }
 
 export const plan: Command = {
@@ -59,7 +60,7 @@ version is in force meanwhile, nothing is changed. Processes take it within a se
   async run(values, environment, [file]) {
     const text = checkedDocument(file as string, environment)
     if (text === undefined) return REFUSED
-    return withDocuments(values, environment, (documents) => change(documents, text, values, environment))
+    return withDocuments(values, environment, (documents) => change('apply', documents, text, values, environment))
   },
 }
 
@@ -116,7 +117,7 @@ export const rollback: Command = {
         environment.stderr.write(`sluice: ${why}\n`)
         return REFUSED
       }
-      return change(documents, found.text, values, environment)
+      return change('rollback', documents, found.text, values, environment)
     })
   },
 }

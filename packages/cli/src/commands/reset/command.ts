@@ -1,6 +1,7 @@
-import type { KeptState, RedisStore } from '@sluice/core'
-import type { Plan } from '@sluice/core/store'
+import type { KeptState } from '@sluice/core'
+import { isCountOf, resetCounts } from '@sluice/core/internal'
 import { agreed } from '../../program/agreed.js'
+import { authorOf, BY_OPTION } from '../../program/author.js'
 import type { Command } from '../../program/command.js'
 import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
 import { identityOf } from '../../program/identity.js'
@@ -21,6 +22,7 @@ that it holds are free again. Blocks, bans and strikes stay: unblock ends them. 
   options: {
     policy: { type: 'string', placeholder: 'NAME', text: 'the policy that counts it', default: 'all' },
     yes: { type: 'boolean', short: 'y', text: 'do not ask' },
+    ...BY_OPTION,
     ...REDIS_OPTIONS,
   },
   examples: ['REDIS_URL=redis://host:6379 sluice reset user=ann', 'sluice reset ip=192.0.2.7 --policy api --yes'],
@@ -31,7 +33,7 @@ that it holds are free again. Blocks, bans and strikes stay: unblock ends them. 
     const { stdout, stderr } = environment
     return withStore(values, environment, async (store) => {
       const kept = await withProgress(stderr, 'looking through the keys', () => usable(() => store.kept(identity)))
-      const counts = kept.counts.filter((count) => policy === undefined || isOf(count, String(policy)))
+      const counts = kept.counts.filter((count) => policy === undefined || isCountOf(count, String(policy)))
       if (counts.length === 0) {
         stderr.write(`sluice: nothing is counted of ${operand} by ${policy ?? 'any policy'}\n`)
         return REFUSED
@@ -41,7 +43,14 @@ that it holds are free again. Blocks, bans and strikes stay: unblock ends them. 
         stderr.write('sluice: nothing was changed\n')
         return REFUSED
       }
-      await forgetCounts(store, kept.identity, counts)
+      const change = {
+        by: authorOf(values, environment),
+        action: 'reset',
+        ...(policy !== undefined && { policy: String(policy) }),
+        identity: kept.identity,
+        before: { counts },
+      }
+      await store.changes.record(change, () => resetCounts(store, { identity: kept.identity, counts }))
       stdout.write(
         values.json ? `${JSON.stringify({ identity: kept.identity, counts }, null, 2)}\n` : 'it is forgotten\n',
       )
@@ -50,35 +59,9 @@ that it holds are free again. Blocks, bans and strikes stay: unblock ends them. 
   },
 }
 
-/** Whether it is a count of a limiter of this name, or of a document's policy of this name. The key begins with the name. */
-function isOf({ policy, cell }: Counts[number], name: string): boolean {
-  const [, ofDocument] = /^([\w-]+)(?:\.[\w-]+)?\//.exec(cell) ?? []
-  return [policy, ofDocument, `${policy}/${ofDocument}`].includes(name)
-}
-
 function countsTable(counts: Counts): string {
   return tableOf(
     ['policy', 'count'],
     counts.map(({ policy, cell }) => [policy, cell]),
   )
-}
-
-async function forgetCounts(store: RedisStore, identity: string, counts: Counts): Promise<void> {
-  for (const policy of new Set(counts.map((each) => each.policy))) {
-    const own = counts.filter((each) => each.policy === policy)
-    await store.reset(planOf(policy, identity, own), [identity])
-  }
-}
-
-/** Only the parts that name keys: their contents do not matter. */
-function planOf(policy: string, identity: string, counts: Counts): Plan {
-  return {
-    policy,
-    cells: counts.map(({ cell }) => ({ kernel: 'counter', id: cell, params: [0, 1, 0, 0], identity: 0, limits: [] })),
-    identities: 1,
-    starts: [identity.slice(0, identity.indexOf('=') + 1)],
-    reports: 0,
-    // The ids of its charges are unknown from then on, where its limiter keeps any.
-    keeps: { forMs: 1 },
-  }
 }

@@ -2,7 +2,6 @@ import cluster from 'node:cluster'
 import { setTimeout } from 'node:timers/promises'
 import type { Store } from '@sluice/core'
 import { type Policies, policies, type Resolvers } from '@sluice/policies'
-import { poolFor } from '../../postgres/client.js'
 import { exactDuration } from '../../program/duration.js'
 import type { Environment, Output } from '../../program/environment.js'
 import { cannotIn, cannotInLimits, type Named } from '../../serve/cannot.js'
@@ -17,6 +16,7 @@ import { type Answer, startServer } from '../../serve/server.js'
 import { memoryState, redisState, type State } from '../../serve/state.js'
 import { superviseWorkers } from '../../serve/workers.js'
 import type { Address, ServeSettings } from './settings.js'
+import { sourceAt } from './source.js'
 
 const AGAIN_AFTER_MS = 60_000
 
@@ -120,17 +120,8 @@ function ignoreFurtherSignals(): void {
 
 /** @throws PoliciesError with all that is wrong with the document, and with what a decider cannot do */
 async function load({ document, named, redis }: ServeSettings, { client }: State): Promise<Policies> {
-  const source =
-    'file' in document
-      ? { file: document.file }
-      : 'inRedis' in document
-        ? { redis: client, name: document.inRedis, prefix: redis?.prefix ?? '' }
-        : {
-            postgres: { pool: await poolFor(document.url), schema: document.schema },
-            name: document.inPostgres,
-          }
   return policies.from({
-    ...source,
+    ...(await sourceAt(document, client, redis?.prefix ?? '')),
     ...resolversOf(named),
     check: (each) => cannotIn(each, named),
     checkOverride: (limits) => cannotInLimits(limits, named),

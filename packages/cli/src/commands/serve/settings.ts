@@ -107,7 +107,8 @@ export function serveSettings(values: OptionValues, environment: Environment): S
   }
 }
 
-function documentOf(values: OptionValues, environment: Environment, hasRedis: boolean): DocumentPlace {
+/** The document that `--document` names. @throws UsageError */
+export function documentOf(values: OptionValues, environment: Environment, hasRedis: boolean): DocumentPlace {
   const { document } = values
   if (typeof document !== 'string') {
     throw new UsageError('--document: expected a file, redis:NAME or postgres:NAME')

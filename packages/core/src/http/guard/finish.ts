@@ -17,7 +17,7 @@ export function finish<Request>(request: GuardedRequest<Request>): Outcome {
   const decided = request.verdict as Verdict
   const verdict = ending === 'proceed' ? served(decided) : decided
   if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
-  engine.conclude(verdict, !verdict.allowed && ending !== 'proceed' && verdict.reason !== 'left')
+  engine.conclude(verdict, !verdict.allowed && ending !== 'proceed' && verdict.reason !== 'left', context)
   if (onVerdict) warnOnRejection(`${where}: onVerdict`, onVerdict(context.request, verdict, context), warn)
   if (ending === 'gone') return end(context, verdict)
   // This limiter or another has replied 413 meanwhile.

@@ -34,6 +34,9 @@ export interface MatchedPolicies<Request> {
   readonly reported?: MatchedPolicies<Request> | undefined
 }
 
+/** A client that is given by hand, to methods of a limiter: an identity, or a request without its HTTP. */
+export type GivenClient = { readonly kind: string; readonly value: unknown } | { readonly request: unknown }
+
 /** Policies that are data, and the selection of those that apply to a request. */
 export interface PolicySource<Request> {
   /**
@@ -41,6 +44,11 @@ export interface PolicySource<Request> {
    * has to wait.
    */
   match(context: HttpContext<Request>): Later<MatchedPolicies<Request> | undefined>
+  /**
+   * The policy of this name for a client that is given by hand: with its override, where it has one. Undefined where there is no
+   * policy of the name. A promise only where it has to wait. Absent on sources without differences for some clients.
+   */
+  forClient?(name: string, client: GivenClient): Later<MatchedPolicies<Request> | undefined>
   /** Each policy in force by its name, for methods such as `peek` and `reset`. The same map until the policies change. */
   readonly byName: ReadonlyMap<string, MatchedPolicies<Request>>
 }

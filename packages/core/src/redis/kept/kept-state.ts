@@ -1,5 +1,7 @@
 import { BlockedRanges } from '../../blocks/blocked-ranges.js'
+import type { ChangeLog } from '../../blocks/change-log.js'
 import { identityText } from '../../blocks/given-blocks.js'
+import type { RecentRefusals } from '../../offenders/recent-refusals.js'
 import type { RefusalLog } from '../../offenders/refusal-log.js'
 import type { BlockEntry } from '../../store/blocks.js'
 import type { IdentityByKind } from '../../store/identity.js'
@@ -50,11 +52,14 @@ interface IdentityParts extends RedisBase {
   readonly lists: RedisLists
   readonly refusals: RefusalLog | undefined
   readonly refusalSlices: RedisRefusals
+  readonly recentRefusals: RecentRefusals
+  readonly changeLog: ChangeLog
 }
 
 /** Erases the data of an identity in Redis. Scans all keys of the server. */
 export async function forget(state: IdentityParts, given: IdentityByKind): Promise<void> {
-  const { connection, timeoutMs, outbox, changes, blockChanges, lists, refusals, refusalSlices } = state
+  const { connection, timeoutMs, outbox, changes, blockChanges, lists, refusals, refusalSlices, ...rest } = state
+  const { recentRefusals, changeLog } = rest
   const identity = identityText('forget', given)
   await changes.make({ kind: 'forget', identity }, async () => {
     // Blocks and lists come first, or a process that knows an entry might write it again.
@@ -64,6 +69,8 @@ export async function forget(state: IdentityParts, given: IdentityByKind): Promi
     await forgetKeys(connection, timeoutMs, startOfKeys(state, identity), '')
     refusals?.forget(identity)
     await forgetKeys(connection, timeoutMs, refusalSlices.start, identity)
+    await recentRefusals.forget(identity)
+    await changeLog.erase(identity)
   })
 }
 

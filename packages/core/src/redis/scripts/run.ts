@@ -144,6 +144,11 @@ export async function readFields(
   )
 }
 
+/** Sends one command on a key. */
+export function callKey(connection: Connection, timeoutMs: number, key: string, command: readonly string[]) {
+  return within({ connection, timeoutMs }, (attempt) => connection.send(key, () => [...command], attempt))
+}
+
 /** Resolves when there is a connection; rejects if there is none by the deadline of the first connection. */
 export async function whenConnected(connection: Connection): Promise<void> {
   await within({ connection, timeoutMs: 1 }, () => Promise.resolve())

@@ -8804,6 +8804,44 @@ return ends
 `,
 }
 
+export const changeScript: LuaScript = {
+  name: 'change',
+  sha1: '9b6d230978d2cd857de5828c61e2360fb07f82b0',
+  source: `local call = redis.call
+local key, life = KEYS[1], ARGV[2]
+call('PEXPIRE', key, life)
+if ARGV[5] then
+if call('ZREM', key, ARGV[5]) == 0 then return 0 end
+call('ZADD', key, ARGV[3], ARGV[4])
+call('PEXPIRE', key, life)
+return 1
+end
+local now = ARGV[1]
+if now == '' then
+local time = call('TIME')
+now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+end
+local number = string.format('%.0f', (tonumber(call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]) or 0) + 1)
+local entry = 'b' .. number .. ':' .. now .. ':' .. ARGV[4]
+call('ZADD', key, number, entry)
+for _, oldest in ipairs(call('ZRANGE', key, 0, -ARGV[3] - 1)) do
+call('ZREM', key, oldest)
+end
+call('PEXPIRE', key, life)
+return entry
+`,
+}
+
+export const changesPageScript: LuaScript = {
+  name: 'changes-page',
+  sha1: '30b8534d0a01e2b22ac9c6426578995ddd094e86',
+  source: `local call = redis.call
+local below = tonumber(ARGV[1])
+if not below then below = (tonumber(call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2]) or 0) + 1 end
+return call('ZRANGEBYSCORE', KEYS[1], below - ARGV[2], below - 1)
+`,
+}
+
 export const crossSlotsScript: LuaScript = {
   name: 'cross-slots',
   sha1: '83ca4415744a5ea6626bb29f7645a4768a7a4849',

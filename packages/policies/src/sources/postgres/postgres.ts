@@ -1,9 +1,12 @@
+import { SluiceError } from '@sluice/core'
 import type { OverrideTable } from '../../compile/override-table.js'
 import type { Loaded, PoliciesSource } from '../source.js'
 import { Connection } from './connection.js'
 import { type CheckedPostgresOptions, postgresOptions } from './options.js'
 import { PostgresDocuments } from './postgres-documents.js'
 import { PostgresOverrides } from './postgres-overrides.js'
+import { PostgresSavedOverrides } from './postgres-saved-overrides.js'
+import type { Query } from './sql.js'
 
 /** The interval of statements on a connection for notifications, to notice one that was cut off. */
 const HEARTBEAT_MS = 5000
@@ -20,6 +23,8 @@ export class PostgresSource implements PoliciesSource {
   readonly #connection: Connection
   readonly #documents: PostgresDocuments
   readonly #overrides: PostgresOverrides | undefined
+  readonly saved: PostgresSavedOverrides | undefined
+  readonly writer: PostgresSavedOverrides | undefined
   #version = 0
   #isListening = false
   #failures = 0
@@ -32,7 +37,7 @@ export class PostgresSource implements PoliciesSource {
   #isSoon = false
 
   /** @throws SluiceError `INVALID_POLICY` */
-  constructor(given: unknown, name: string) {
+  constructor(given: unknown, name: string, save: unknown) {
     this.name = `postgres:${name}`
     this.#options = postgresOptions(given)
     this.#connection = new Connection(this.#options.pool, {
@@ -43,7 +48,10 @@ export class PostgresSource implements PoliciesSource {
       rows: await this.#connection.rows(text, values),
     })
     this.#documents = new PostgresDocuments(query, name, this.#options.schema)
-    if (this.#options.overrides) this.#overrides = new PostgresOverrides(this.#connection, name, this.#options)
+    if (!this.#options.overrides) return
+    this.#overrides = new PostgresOverrides(this.#connection, name, this.#options)
+    this.saved = new PostgresSavedOverrides(query, name, this.#options.schema)
+    if (save !== undefined) this.writer = new PostgresSavedOverrides(queryOf(save), name, this.#options.schema)
   }
 
   get overrides(): OverrideTable | undefined {
@@ -71,6 +79,13 @@ export class PostgresSource implements PoliciesSource {
     if (this.#isLooking) this.#looksAgain = true
     // A later request does not postpone it.
     else if (!this.#isSoon) this.#lookIn(inMs, true)
+  }
+
+  refresh(): Promise<void> {
+    return this.#next(async () => {
+      await this.#open()
+      await this.#overrides?.look()
+    })
   }
 
   close(): void {
@@ -131,6 +146,13 @@ export class PostgresSource implements PoliciesSource {
     this.#last = result.catch(() => {})
     return result
   }
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+function queryOf(save: unknown): Query {
+  const { query } = (save ?? {}) as { readonly query?: unknown }
+  if (typeof query !== 'function') throw new SluiceError('INVALID_POLICY', 'policies.from: save: expected a Pool of pg')
+  return (text, values) => query.call(save, text, values && [...values])
 }
 
 /** Random, so that processes that lose their server together do not come back together. */

@@ -19,7 +19,9 @@ export function classify(key: string, prefix: string): OurKey | undefined {
   if (layout === undefined) return undefined
   if (layout !== KEY_LAYOUT) return { layout, use: 'other' }
   if (own === 'blocked') return { layout, use: 'marker' }
-  if (/^\{blocks\.\d+\}:/.test(own)) return { layout, use: 'index' }
+  if (own === 'changes' || /^\{blocks\.\d+\}:/.test(own)) return { layout, use: 'index' }
+  // The last refusals that a console shows.
+  if (own.startsWith('{console}:')) return { layout, use: 'other' }
   // The policy may hold colons, its cell holds none.
   const [, policy, cell] = /^\{[^}]*\}:(.*):([^:]+)$/s.exec(own) ?? []
   if (policy === undefined) return { layout, use: 'other' }

@@ -1,5 +1,13 @@
-import type { KeptState, NamedCell, RedisStore } from '@sluice/core'
-import { type CalendarWindow, PEEK, type Plan, STRIDE, type StoreResult } from '@sluice/core/store'
+import type { CalendarWindow } from './cell-kinds.js'
+import { cellsNamed, type NamedCell } from './cell-names.js'
+import { PEEK, type Plan, STRIDE, type Store, type StoreResult } from './store.js'
+
+/** Counts that a store holds of an identity: names of policies, each with the name of a cell, or of cells that share a key. */
+export interface StoredCounts {
+  /** As text, `kind=value`. */
+  readonly identity: string
+  readonly counts: readonly { readonly policy: string; readonly cell: string }[]
+}
 
 /** An identity's use of a limit. */
 export interface UsedLimit {
@@ -28,12 +36,12 @@ export interface UnknownLimits {
 
 /** The limits of an identity, as far as the names of its keys show them. Charges nothing. */
 export async function usedLimits(
-  store: RedisStore,
-  { identity, counts }: KeptState,
+  store: Pick<Store, 'decide'>,
+  { identity, counts }: StoredCounts,
 ): Promise<{ readonly limits: readonly UsedLimit[]; readonly unknown: readonly UnknownLimits[] }> {
   const unknown: UnknownLimits[] = []
   const limits = counts.flatMap(({ policy, cell: key }) => {
-    const named = store.cellsOf(key)
+    const named = cellsNamed(key)
     if (named) return [peeked(store, identity, policy, named)]
     unknown.push({ policy, key })
     return []
@@ -42,7 +50,7 @@ export async function usedLimits(
 }
 
 async function peeked(
-  store: RedisStore,
+  store: Pick<Store, 'decide'>,
   identity: string,
   policy: string,
   named: readonly NamedCell[],
@@ -79,4 +87,31 @@ function usage(
   if (block) return {}
   const remaining = values[offset + at] as number
   return { used: capacity - remaining, remaining, resetAfterMs: values[offset + at + 2] as number }
+}
+
+/** Whether it is a count of a limiter of this name, or of a document's policy of this name. The key begins with the name. */
+export function isCountOf({ policy, cell }: StoredCounts['counts'][number], name: string): boolean {
+  const [, ofDocument] = /^([\w-]+)(?:\.[\w-]+)?\//.exec(cell) ?? []
+  return [policy, ofDocument, `${policy}/${ofDocument}`].includes(name)
+}
+
+/** Resets counts by their names, also of policies that this process does not have. */
+export async function resetCounts(store: Pick<Store, 'reset'>, { identity, counts }: StoredCounts): Promise<void> {
+  for (const policy of new Set(counts.map((each) => each.policy))) {
+    const own = counts.filter((each) => each.policy === policy)
+    await store.reset(planOf(policy, identity, own), [identity])
+  }
+}
+
+/** Only the parts that name keys: their contents do not matter. */
+function planOf(policy: string, identity: string, counts: StoredCounts['counts']): Plan {
+  return {
+    policy,
+    cells: counts.map(({ cell }) => ({ kernel: 'counter', id: cell, params: [0, 1, 0, 0], identity: 0, limits: [] })),
+    identities: 1,
+    starts: [identity.slice(0, identity.indexOf('=') + 1)],
+    reports: 0,
+    // The ids of its charges are unknown from then on, where its limiter keeps any.
+    keeps: { forMs: 1 },
+  }
 }

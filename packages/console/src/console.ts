@@ -1,0 +1,134 @@
+import { SluiceError, type Store } from '@sluice/core'
+import { emitWarning } from '@sluice/core/internal'
+import { readBody } from './body.js'
+import type { Exchange, Reply } from './exchange.js'
+import { openApi } from './openapi.js'
+import { type CheckedOptions, type ConsoleOptions, checkedOptions } from './options.js'
+import { PAGE_REPLY } from './page.js'
+import { Problem } from './problem.js'
+import { recordRefusals } from './refusals.js'
+import { jsonReply, problemReply, send } from './reply.js'
+import { ROUTES } from './routes/index.js'
+import type { Route } from './routes/route.js'
+import { operatorOf } from './safe/authorize.js'
+import { checkHost } from './safe/hosts.js'
+import { makeOwnLimiter } from './safe/own-limiter.js'
+import { checkForm, checkOrigin } from './safe/same-origin.js'
+import { checkBody } from './schema.js'
+
+/** A request for everyone who reaches the console: it has no data. */
+export interface OpenRoute {
+  readonly method: 'GET' | 'POST'
+  run(exchange: Exchange): Reply | Promise<Reply>
+}
+
+/** A console, as adapters call it. */
+export interface Console<Request> {
+  /** Answers a request. Never rejects. */
+  serve(exchange: Exchange<Request>): Promise<void>
+  /** Ends the notes of refusals in this process. */
+  close(): void
+}
+
+/** Parts of a console that listens by itself. */
+export interface OwnServer {
+  /** Routes before `authorize`. */
+  readonly open?: Readonly<Record<string, OpenRoute>>
+  /** Checks each request before anything else. @throws Problem */
+  readonly check?: (exchange: Exchange) => void
+}
+
+const DOCUMENT = '/api/openapi.json'
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function makeConsole<Request>(
+  given: ConsoleOptions<Request>,
+  { open = {}, check }: OwnServer = {},
+): Console<Request> {
+  const options = checkedOptions(given)
+  const askLimiter = makeOwnLimiter()
+  const stop = recordRefusals(options.store)
+  const routes = new Map(ROUTES.map((route) => [route.path, route]))
+  const documentText = openApi(ROUTES)
+  const opened: Readonly<Record<string, OpenRoute>> = { '/': { method: 'GET', run: () => PAGE_REPLY }, ...open }
+
+  async function replyTo(exchange: Exchange<Request>): Promise<Reply> {
+    const { raw, path, ip } = exchange
+    checkHost(raw, options.hosts)
+    check?.(exchange)
+    await askLimiter(ip)
+    checkOrigin(raw)
+    const found = Object.hasOwn(opened, path) ? opened[path] : undefined
+    const route = found ?? routes.get(path) ?? (path === DOCUMENT ? ({ method: 'GET' } as const) : undefined)
+    if (!route) throw new Problem(404, 'the console has no such path')
+    checkMethod(raw.method, route.method)
+    if (route.method === 'POST') checkForm(raw)
+    if (found) return found.run(exchange)
+    const operator = await operatorOf(options.authorize, exchange.request, warn)
+    if (path === DOCUMENT) return jsonReply(documentText)
+    const { may, body: schema, run } = route as Route
+    if (may === 'act' && options.readOnly) throw new Problem(403, 'this console is read only')
+    if (may === 'act' && operator.may !== 'act') throw new Problem(403, 'this operator may only read')
+    const body = schema && (await readBody(exchange))
+    if (schema) checkBody(body, schema)
+    const call = { console: options as CheckedOptions<never>, body: body as never, operator, ip }
+    return jsonReply(await run(call))
+  }
+
+  return {
+    async serve(exchange) {
+      const { raw, response } = exchange
+      const reply = await replyTo(exchange).catch((error) => problemReply(...problemOf(error, options.store)))
+      send(response, reply, raw.method === 'HEAD')
+    },
+    close: stop,
+  }
+}
+
+function checkMethod(method: string | undefined, expected: 'GET' | 'POST'): void {
+  if (method === expected || (method === 'HEAD' && expected === 'GET')) return
+  throw new MethodNotAllowed(expected)
+}
+
+class MethodNotAllowed extends Problem {
+  readonly allow: string
+
+  constructor(expected: 'GET' | 'POST') {
+    super(405, `expected ${expected}`)
+    this.allow = expected === 'GET' ? 'GET, HEAD' : expected
+  }
+}
+
+/** The problem that an error is to its caller, and headers. An error of ours has a sentence; another shows nothing of itself. */
+function problemOf(error: unknown, store: Store): [Problem, Record<string, string>?] {
+  if (error instanceof MethodNotAllowed) return [error, { Allow: error.allow }]
+  if (error instanceof Problem) return [error]
+  if (error instanceof SluiceError) {
+    if (error.code === 'STORE_UNAVAILABLE') return [outage(store)]
+    if (error.code === 'STORE_FULL') return [new Problem(507, error.message)]
+    return [new Problem(400, error.message)]
+  }
+  const known = ofPolicies(error)
+  if (known) return [known]
+  warn(error instanceof Error ? (error.stack ?? error.message) : 'a route threw no error')
+  return [new Problem(500, 'the console failed; the log of the process says why')]
+}
+
+/** A mistake in an override, or a conflict: errors of `@sluice/policies`, which this package does not load. */
+function ofPolicies(error: unknown): Problem | undefined {
+  if (!(error instanceof Error)) return undefined
+  if ('problems' in error && Array.isArray(error.problems)) return new Problem(400, error.message)
+  return 'found' in error ? new Problem(409, error.message, { found: error.found }) : undefined
+}
+
+/** Since when the store is away, and what happens meanwhile. */
+function outage(store: Store): Problem {
+  const stats = store.stats?.()
+  const since = stats?.state === 'unavailable' ? ` since ${new Date(stats.since).toISOString()}` : ''
+  const meanwhile = 'each process decides by its option unavailable; blocks and bans that it knows hold'
+  return new Problem(503, `the store is away${since}: nothing can be read or changed. Meanwhile, ${meanwhile}`)
+}
+
+function warn(why: string): void {
+  emitWarning('SLUICE_CONSOLE_FAILED', `console: ${why}`)
+}

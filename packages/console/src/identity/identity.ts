@@ -1,0 +1,189 @@
+import {
+  type BlockEntry,
+  createLimiter,
+  type IdentityByKind,
+  ipRanges,
+  type KeptState,
+  type LimitReport,
+  SluiceError,
+  type Store,
+  type Verdict,
+} from '@sluice/core'
+import { identityText, isKind, limiterOfIdentities, textValue } from '@sluice/core/internal'
+import type { CheckedOptions } from '../options.js'
+import { Problem } from '../problem.js'
+import type { Schema } from '../schema.js'
+import type { PeekableLimiter } from './limiters.js'
+import type { LimitsForIdentity, ShownRequest } from './policies.js'
+
+/** An identity as bodies have it. */
+export interface GivenIdentity {
+  readonly kind: string
+  readonly value: string | readonly string[]
+}
+
+export const IDENTITY: Schema = {
+  type: 'object',
+  description: 'An identity by its kind and raw value; a composed kind, such as ip+route, takes an array of values.',
+  required: ['kind', 'value'],
+  properties: {
+    kind: { type: 'string', minLength: 1, maxLength: 256 },
+    value: {
+      oneOf: [
+        { type: 'string', minLength: 1, maxLength: 4096 },
+        { type: 'array', maxItems: 16, items: { type: 'string', minLength: 1, maxLength: 4096 } },
+      ],
+    },
+  },
+  additionalProperties: false,
+}
+
+/** @throws Problem */
+export function byKind({ kind, value }: GivenIdentity): IdentityByKind {
+  if (!isKind(kind)) throw new Problem(400, 'identity.kind: expected a kind such as ip or user')
+  return { [kind]: value as string }
+}
+
+/** The identity as it is counted: normalised, and hashed where it is secret or long. */
+export function counted(identity: IdentityByKind): { readonly kind: string; readonly value: string } {
+  return textValue(identityText('identity', identity))
+}
+
+/** The same as one text. */
+export function textOf(identity: IdentityByKind): string {
+  return identityText('identity', identity)
+}
+
+/** What one limiter, or one policy of a document, has left for an identity. */
+export interface ShownLimits {
+  /** The `name` of the limiter. */
+  readonly limiter: string
+  readonly policy?: string
+  readonly tier?: string
+  readonly override?: LimitsForIdentity['override']
+  /** Whether a request of cost 1 would be admitted now, and why not. */
+  readonly allowed?: boolean
+  readonly reason?: string
+  /** Ms until it would be; absent where it never will, and where that is unknown. */
+  readonly retryAfterMs?: number
+  readonly block?: unknown
+  readonly ban?: unknown
+  readonly limits?: readonly Omit<LimitReport, 'key'>[]
+  /** Why nothing can be said, as a sentence. */
+  readonly error?: string
+}
+
+type Parts = Pick<CheckedOptions<never>, 'store' | 'limiters' | 'documents'>
+
+/** By a peek of each limiter and document: charges nothing. */
+export async function limitsOf(parts: Parts, identity: IdentityByKind, request: ShownRequest): Promise<ShownLimits[]> {
+  const own = parts.limiters.flatMap((limiter) => limitsByLimiter(limiter, identity, request.tier))
+  const ofDocuments = parts.documents.map(async ({ name, policies }) => {
+    const all = await policies.forIdentity(identity, request)
+    return Promise.all(all.map((each) => limitsByDocument(parts.store, name, each)))
+  })
+  return [...(await Promise.all(own)), ...(await Promise.all(ofDocuments)).flat()]
+}
+
+function limitsByLimiter(
+  limiter: PeekableLimiter,
+  identity: IdentityByKind,
+  tier: string | undefined,
+): Promise<ShownLimits>[] {
+  const { name, kinds, tiers } = limiter
+  if (!kinds.some((kind) => Object.hasOwn(identity, kind))) return []
+  const names = tiers.length === 0 ? [undefined] : tiers.filter((each) => tier === undefined || each === tier)
+  return names.map(async (each) => {
+    const of = { limiter: name, ...(each !== undefined && { tier: each }) }
+    try {
+      return {
+        ...of,
+        ...shown(await limiterOfIdentities(limiter).peek(identity, each === undefined ? {} : { tier: each })),
+      }
+    } catch (error) {
+      // Such as limits that are functions of a request.
+      if (error instanceof SluiceError && error.code === 'STORE_UNAVAILABLE') throw error
+      return { ...of, error: error instanceof Error ? error.message : 'its limits need a request' }
+    }
+  })
+}
+
+async function limitsByDocument(store: Store, name: string, found: LimitsForIdentity): Promise<ShownLimits> {
+  const { policy, tier, override } = found
+  const verdict = await limiterFor(store, name, found).peek(undefined)
+  return {
+    limiter: name,
+    policy,
+    ...(tier !== undefined && { tier }),
+    ...(override && { override }),
+    ...shown(verdict),
+  }
+}
+
+/** The limiter that counts the limits of a document for one identity. */
+export function limiterFor(store: Store, name: string, { limits, consistency }: LimitsForIdentity) {
+  return createLimiter<unknown>({ name, store, limits, ...(consistency && { consistency }) })
+}
+
+function shown({ allowed, reason, retryAfterMs, block, ban, limits }: Verdict) {
+  return {
+    allowed,
+    ...(reason !== undefined && { reason }),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(block && { block }),
+    ...(ban && { ban }),
+    limits: limits.map((limit) => ({ ...limit })),
+  }
+}
+
+/** The blocks and bans of exactly this identity: from every policy, and from each limiter given. */
+export async function blocksOf({ store, limiters, documents }: Parts, identity: IdentityByKind): Promise<BlockEntry[]> {
+  const { blocks } = store
+  if (!blocks) return []
+  // A policy of a document bans by its own name, and its tiers by the same.
+  const ofDocuments = documents.flatMap(({ name, policies }) => [
+    name,
+    ...[...policies.byName.keys()].map((each) => each.split('.', 1)[0] as string),
+  ])
+  const names = new Set([...limiters.map(({ name }) => name), ...ofDocuments])
+  const found = await Promise.all([
+    blocks.get(identity),
+    ...[...names].map((policy) => blocks.get(identity, { policy })),
+  ])
+  return found.filter((entry) => entry !== undefined)
+}
+
+/** The lists that an identity is on, by itself or within a range. */
+export async function listsOf(
+  { store, lists }: Pick<CheckedOptions<never>, 'store' | 'lists'>,
+  identity: IdentityByKind,
+) {
+  const { kind, value } = counted(identity)
+  if (kind.includes('+')) return []
+  // A group of addresses is on a list where its first address is.
+  const listed = kind === 'ip' ? (value.split('/', 1)[0] as string) : value
+  const named = lists.flatMap((name) => store.list?.(name) ?? [])
+  const own = [...(store.lists?.allow ?? []), ...(store.lists?.deny ?? [])].filter((item) => typeof item === 'object')
+  const names = new Set<string>()
+  for (const list of [...own, ...named]) {
+    await list.ready().catch(() => {})
+    if (list.match({ kind, value: listed })) names.add(list.name)
+  }
+  return [...names]
+}
+
+interface Searchable {
+  kept(identity: IdentityByKind): Promise<KeptState>
+}
+
+/** A store whose keys can be searched. @throws Problem */
+export function searchable(store: Store): Searchable {
+  if (typeof (store as Partial<Searchable>).kept === 'function') return store as unknown as Searchable
+  throw new Problem(501, 'search: this store cannot search its keys; it shows the limiters that the console was given')
+}
+
+/** Whether an identity is the address of the operator, or a network that contains it. */
+export function containsAddress(identity: IdentityByKind, ip: string | undefined): boolean {
+  const { kind, value } = counted(identity)
+  return kind === 'ip' && ip !== undefined && ipRanges([value]).match({ kind, value: ip }) !== undefined
+}

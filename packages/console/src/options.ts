@@ -1,0 +1,117 @@
+import { type List, SluiceError, type Store } from '@sluice/core'
+import { knownOptions } from '@sluice/core/internal'
+import type { PeekableLimiter } from './identity/limiters.js'
+import type { PeekablePolicies } from './identity/policies.js'
+
+/** The person, or the program, that a request comes from. */
+export interface Operator {
+  /** Stands in the log of changes: up to 100 characters. */
+  readonly name: string
+  /** `read`: sees everything. `act`: may change everything, too. */
+  readonly may: 'read' | 'act'
+}
+
+/** Whether a request may use the console. Anything but an operator refuses. */
+export type Authorize<Request> = (request: Request) => unknown
+
+/** A document of policies, and the name of the limiter that decides by it. */
+export interface NamedPolicies {
+  readonly policies: PeekablePolicies
+  /** The `name` of `rateLimit({ policies, name })`. @default 'default' */
+  readonly name?: string
+}
+
+export interface ConsoleOptions<Request = unknown> {
+  /** The store that the console shows and changes. */
+  readonly store: Store
+  /**
+   * Who the request comes from, and whether they may read or act: `{ name: 'ann', may: 'read' }`. Anything else refuses, as does
+   * an error, a rejection, and a promise of more than 5 seconds. No console starts without it.
+   */
+  readonly authorize: Authorize<Request>
+  /** Limiters whose limits are shown: of `createLimiter`, or handlers of `rateLimit`. @default none */
+  readonly limiters?: readonly (PeekableLimiter | { readonly limiter: PeekableLimiter })[]
+  /** Documents of policies whose limits are shown. @default none */
+  readonly policies?: PeekablePolicies | NamedPolicies | readonly (PeekablePolicies | NamedPolicies)[]
+  /** Names of lists in the store that are shown beside those that the store uses. @default none */
+  readonly lists?: readonly string[]
+  /**
+   * The hosts that the console answers, as browsers send them: `admin.example.com`, `localhost:3000`. Needed where `authorize` asks
+   * for no credential: a page of anyone may point a name of its own at this server. @default every host, for requests with a
+   * credential: a cookie, `Authorization`, or a certificate of the client
+   */
+  readonly hosts?: readonly string[]
+  /** Refuses every change. @default false */
+  readonly readOnly?: boolean
+}
+
+/** Options that have been checked. */
+export interface CheckedOptions<Request> {
+  readonly store: Store
+  readonly authorize: Authorize<Request>
+  readonly limiters: readonly PeekableLimiter[]
+  readonly documents: readonly Required<NamedPolicies>[]
+  readonly lists: readonly string[]
+  readonly hosts: ReadonlySet<string> | undefined
+  readonly readOnly: boolean
+}
+
+const WHERE = 'consoleFor'
+const OPTIONS = ['store', 'authorize', 'limiters', 'policies', 'lists', 'hosts', 'readOnly']
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkedOptions<Request>(
+  given: ConsoleOptions<Request>,
+  more: readonly string[] = [],
+): CheckedOptions<Request> {
+  knownOptions(WHERE, given, [...OPTIONS, ...more])
+  const { store, authorize, limiters = [], policies = [], lists = [], hosts, readOnly = false } = given
+  if (typeof store?.decide !== 'function') wrong('store', 'a store, such as redisStore(client)')
+  if (typeof authorize !== 'function') {
+    wrong('authorize', "a function that returns { name, may: 'read' | 'act' } for requests of operators")
+  }
+  if (!Array.isArray(limiters)) wrong('limiters', 'an array of limiters')
+  if (typeof readOnly !== 'boolean') wrong('readOnly', 'true or false')
+  return {
+    store,
+    authorize,
+    limiters: limiters.map(limiterIn),
+    documents: [policies].flat().map(documentIn),
+    lists: namesIn(lists, store),
+    hosts: hosts === undefined ? undefined : hostsIn(hosts),
+    readOnly,
+  }
+}
+
+function limiterIn(given: unknown): PeekableLimiter {
+  const limiter = (given as { limiter?: unknown } | undefined)?.limiter ?? given
+  if (typeof (limiter as PeekableLimiter | undefined)?.peek === 'function') return limiter as PeekableLimiter
+  return wrong('limiters', 'limiters of createLimiter, or handlers of rateLimit')
+}
+
+function documentIn(given: PeekablePolicies | NamedPolicies): Required<NamedPolicies> {
+  const { policies, name = 'default' } = ('policies' in given ? given : { policies: given }) as NamedPolicies
+  if (typeof policies?.forIdentity !== 'function')
+    wrong('policies', 'what `await policies.from(…)` of @sluice/policies returns')
+  return { policies, name }
+}
+
+/** The names of the store's own lists, and those given. */
+function namesIn(given: readonly string[], store: Store): readonly string[] {
+  if (!Array.isArray(given) || !given.every((name) => typeof name === 'string')) wrong('lists', 'names of lists')
+  const { allow = [], deny = [] } = store.lists ?? {}
+  const own = [...allow, ...deny].flatMap((item) => (typeof item === 'object' ? [(item as List).name] : []))
+  return [...new Set([...own, ...given])]
+}
+
+function hostsIn(hosts: unknown): ReadonlySet<string> {
+  const isHost = (host: unknown) => typeof host === 'string' && /^[^\s/@]+$/.test(host)
+  if (!Array.isArray(hosts) || hosts.length === 0 || !hosts.every(isHost)) {
+    wrong('hosts', 'hosts such as "admin.example.com" or "localhost:3000", without a scheme')
+  }
+  return new Set((hosts as string[]).map((host) => host.toLowerCase()))
+}
+
+function wrong(option: string, expected: string): never {
+  throw new SluiceError('INVALID_POLICY', `${WHERE}: ${option}: expected ${expected}`)
+}

@@ -1,0 +1,12 @@
+/** A request that the console does not serve. The message is a sentence for its caller, who may be a stranger. */
+export class Problem extends Error {
+  readonly status: number
+  /** Further members of the problem document. */
+  readonly more: Readonly<Record<string, unknown>>
+
+  constructor(status: number, message: string, more: Readonly<Record<string, unknown>> = {}) {
+    super(message)
+    this.status = status
+    this.more = more
+  }
+}

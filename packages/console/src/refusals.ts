@@ -1,0 +1,47 @@
+import { type DecisionEvent, events, type Store } from '@sluice/core'
+import { decisionIn, identitiesIn, type LastRefusal, lastRefusalsOf } from '@sluice/core/internal'
+import { OWN_LIMITER } from './safe/own-limiter.js'
+
+/** Refusals of one answer. */
+const MAX_SHOWN = 1000
+const LONGEST_PATH = 256
+
+const recorded = new WeakMap<Store, () => void>()
+
+/**
+ * Has this process note its last 200 refusals for consoles on this store, also those of other processes and of `sluice console`.
+ * It writes them to the store each second, only while a console is open. Consoles call it by themselves. Returns a function that
+ * ends it.
+ */
+export function recordRefusals(store: Store): () => void {
+  const known = recorded.get(store)
+  const refusals = lastRefusalsOf(store)
+  if (known || !refusals) return known ?? (() => {})
+  const off = events.on('refused', (event) => {
+    if (event.policy !== OWN_LIMITER) refusals.note(refusalOf(event))
+  })
+  const stop = () => {
+    recorded.delete(store)
+    off()
+  }
+  recorded.set(store, stop)
+  return stop
+}
+
+function refusalOf({ policy, limit, path, outcome, verdict }: DecisionEvent): LastRefusal {
+  return {
+    at: Date.now(),
+    policy,
+    ...(limit !== undefined && { limit }),
+    reason: outcome,
+    ...(path !== undefined && { path: path.slice(0, LONGEST_PATH) }),
+    identities: [...identitiesIn(decisionIn(verdict))],
+  }
+}
+
+/** The last refusals that are known of an identity as text, or of all. */
+export async function refusalsOf(store: Store, identity?: string) {
+  const all = (await lastRefusalsOf(store)?.read()) ?? []
+  const own = identity === undefined ? all : all.filter(({ identities }) => identities.includes(identity))
+  return own.slice(0, MAX_SHOWN)
+}

@@ -1,0 +1,84 @@
+import { changesOf } from '../changes.js'
+import type { CheckedOptions } from '../options.js'
+import { route } from './route.js'
+
+export const ABOUT = [
+  route({
+    method: 'GET',
+    path: '/api/about',
+    id: 'about',
+    summary: 'Who asks and what they may, how the store is, and what it can do.',
+    may: 'read',
+    answer: 'The operator, the state of the store, and its features.',
+    async run({ console: { store, readOnly, lists }, operator }) {
+      const { cause, ...health } = (await store.health?.()) ?? { state: 'available', cause: undefined }
+      return {
+        operator: { ...operator, may: readOnly ? 'read' : operator.may },
+        readOnly,
+        store: { kind: store.stats?.()?.kind, ...health, ...(cause && { cause: cause.message }) },
+        features: {
+          blocks: store.blocks !== undefined,
+          lists: store.list === undefined ? [] : lists,
+          forget: store.forget !== undefined,
+          search: 'kept' in store,
+          changes: changesOf(store) !== undefined,
+        },
+      }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/policies',
+    id: 'policies',
+    summary: 'The limiters and documents of policies that the console was given, with their limits.',
+    may: 'read',
+    answer: 'Limiters and documents.',
+    run({ console: { limiters, documents } }) {
+      return {
+        limiters: limiters.map(({ name, kinds, tiers, limits }) => ({
+          name,
+          kinds,
+          tiers,
+          limits: limits.map(shownLimit),
+        })),
+        documents: documents.map(documentOf),
+      }
+    },
+  }),
+]
+
+function documentOf({ name, policies }: CheckedOptions<never>['documents'][number]) {
+  const { version, error, byName } = policies
+  return {
+    limiter: name,
+    version,
+    ...(error && { error: error.message }),
+    policies: [...byName].map(([policy, { options }]) => ({
+      name: policy,
+      limits: (options.limits ?? []).map(shownLimit),
+    })),
+  }
+}
+
+interface AnyLimit {
+  readonly name?: string | undefined
+  readonly algorithm: string
+  readonly limit: unknown
+  readonly window: unknown
+  readonly unit?: string | undefined
+  readonly key?: { readonly kind?: string } | undefined
+}
+
+/** Numbers that are functions of a request show as `null`. */
+function shownLimit({ name, algorithm, limit, window, unit, key }: AnyLimit) {
+  const numberIn = (value: unknown) => (typeof value === 'number' ? value : null)
+  const kind = key?.kind
+  return {
+    ...(name !== undefined && { name }),
+    algorithm,
+    limit: numberIn(limit),
+    windowMs: numberIn(window),
+    ...(unit !== undefined && { unit }),
+    ...(kind !== undefined && { kind }),
+  }
+}

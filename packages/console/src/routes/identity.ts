@@ -1,0 +1,167 @@
+import type { IdentityByKind } from '@sluice/core'
+import { isCountOf, limiterOfIdentities, resetCounts, usedLimits } from '@sluice/core/internal'
+import { makeChange } from '../changes.js'
+import {
+  blocksOf,
+  byKind,
+  counted,
+  type GivenIdentity,
+  IDENTITY,
+  limiterFor,
+  limitsOf,
+  listsOf,
+  searchable,
+  textOf,
+} from '../identity/identity.js'
+import type { ShownRequest } from '../identity/policies.js'
+import type { CheckedOptions } from '../options.js'
+import { Problem } from '../problem.js'
+import { refusalsOf } from '../refusals.js'
+import { object, route } from './route.js'
+
+interface IdentityBody extends ShownRequest {
+  readonly identity: GivenIdentity
+}
+
+const REQUEST = {
+  identity: IDENTITY,
+  path: {
+    type: 'string',
+    minLength: 1,
+    maxLength: 2048,
+    description: 'Policies of a document for other paths are left out.',
+  },
+  method: { type: 'string', minLength: 1, maxLength: 20, description: 'Beside path; GET without it.' },
+  tier: { type: 'string', minLength: 1, maxLength: 64, description: 'Every tier without it.' },
+} as const
+
+const SEARCH = {
+  type: 'boolean',
+  description: 'Searches all keys of Redis, as sluice inspect does. Takes seconds, and load, with millions of keys.',
+} as const
+
+export const IDENTITIES = [
+  route<IdentityBody & { readonly search?: boolean }>({
+    method: 'POST',
+    path: '/api/identity',
+    id: 'identity',
+    summary: 'What each limit has left for an identity, its blocks and bans, and the lists that it is on.',
+    may: 'read',
+    body: object({ ...REQUEST, search: SEARCH }, 'identity'),
+    answer: 'The identity as it is counted, its limits, blocks and lists; with search, what Redis stores of it.',
+    async run({ console: parts, body: { identity: given, search, ...request } }) {
+      const identity = byKind(given)
+      const [limits, blocks, lists, stored] = await Promise.all([
+        limitsOf(parts, identity, request),
+        blocksOf(parts, identity),
+        listsOf(parts, identity),
+        search ? storedOf(parts, identity) : undefined,
+      ])
+      return { identity: counted(identity), limits, blocks, lists, ...(stored && { stored }) }
+    },
+  }),
+  route<IdentityBody>({
+    method: 'POST',
+    path: '/api/why',
+    id: 'why',
+    summary: 'Why an identity would be refused now, and its last refusals.',
+    may: 'read',
+    body: object(REQUEST, 'identity'),
+    answer: 'The limiters that would refuse it, and its refusals of the last 15 minutes, newest first.',
+    async run({ console: parts, body: { identity: given, ...request } }) {
+      const identity = byKind(given)
+      const { kind, value } = counted(identity)
+      const [limits, blocks, refusals] = await Promise.all([
+        limitsOf(parts, identity, request),
+        blocksOf(parts, identity),
+        refusalsOf(parts.store, `${kind}=${value}`),
+      ])
+      return { identity: { kind, value }, now: limits.filter(({ allowed }) => allowed === false), blocks, refusals }
+    },
+  }),
+  route<IdentityBody & { readonly limiter?: string; readonly search?: boolean }>({
+    method: 'POST',
+    path: '/api/reset',
+    id: 'reset',
+    summary: 'Forgets what an identity has used. Blocks, bans and rungs stay.',
+    may: 'act',
+    body: object(
+      {
+        ...REQUEST,
+        limiter: { type: 'string', minLength: 1, maxLength: 64, description: 'A limiter, or a policy of a document.' },
+        search: SEARCH,
+      },
+      'identity',
+    ),
+    answer: 'The limiters, and policies of documents, that were reset.',
+    async run({ console: parts, operator, body: { identity: given, limiter, search, ...request } }) {
+      const identity = byKind(given)
+      const before = await limitsOf(parts, identity, request)
+      const change = { by: operator.name, action: 'reset', identity: textOf(identity), before }
+      return makeChange(parts.store, limiter === undefined ? change : { ...change, policy: limiter }, async () => ({
+        reset: [
+          ...(await resetGiven(parts, identity, request, limiter)),
+          ...(search ? await resetStored(parts, identity, limiter) : []),
+        ],
+      }))
+    },
+  }),
+  route<{ readonly identity: GivenIdentity; readonly confirmed?: boolean }>({
+    method: 'POST',
+    path: '/api/forget',
+    id: 'forget',
+    summary:
+      'Erases everything that the store holds of an identity, its last refusals too. Searches all keys of Redis.',
+    may: 'act',
+    body: object(
+      { identity: IDENTITY, confirmed: { type: 'boolean', description: 'Needed, as nothing brings it back.' } },
+      'identity',
+      'confirmed',
+    ),
+    answer: 'An object: it is erased.',
+    async run({ console: { store }, operator, body: { identity: given, confirmed } }) {
+      const identity = byKind(given)
+      if (!store.forget) throw new Problem(501, 'this store cannot forget an identity')
+      if (!confirmed)
+        throw new Problem(409, 'forget: nothing brings it back: send confirmed: true', { confirm: 'forget' })
+      // The log of changes keeps no identity that was to be erased.
+      await makeChange(store, { by: operator.name, action: 'forget' }, async () => store.forget?.(identity))
+      return { forgotten: true }
+    },
+  }),
+]
+
+/** What Redis stores of an identity, whichever process counted it. */
+async function storedOf({ store }: CheckedOptions<never>, identity: IdentityByKind) {
+  const kept = await searchable(store).kept(identity)
+  const { strikes, blocks, lists } = kept
+  return { ...(await usedLimits(store, kept)), strikes, blocks, lists }
+}
+
+async function resetGiven(
+  { store, limiters, documents }: CheckedOptions<never>,
+  identity: IdentityByKind,
+  request: ShownRequest,
+  only: string | undefined,
+) {
+  const own = limiters.filter(
+    ({ name, kinds }) => (only === undefined || only === name) && kinds.some((kind) => Object.hasOwn(identity, kind)),
+  )
+  await Promise.all(own.map((limiter) => limiterOfIdentities(limiter).reset(identity)))
+  const done: object[] = own.map(({ name }) => ({ limiter: name }))
+  for (const { name, policies } of documents) {
+    for (const found of await policies.forIdentity(identity, request)) {
+      if (only !== undefined && only !== name && only !== found.policy) continue
+      await limiterFor(store, name, found).reset(undefined)
+      done.push({ limiter: name, policy: found.policy, ...(found.tier !== undefined && { tier: found.tier }) })
+    }
+  }
+  return done
+}
+
+async function resetStored({ store }: CheckedOptions<never>, identity: IdentityByKind, only: string | undefined) {
+  const kept = await searchable(store).kept(identity)
+  const counts = kept.counts.filter((count) => only === undefined || isCountOf(count, only))
+  await resetCounts(store, { identity: kept.identity, counts })
+  return counts.map(({ policy, cell }) => ({ limiter: policy, stored: cell }))
+}

@@ -1,0 +1,19 @@
+import { ABOUT } from './about.js'
+import { BLOCKS } from './blocks.js'
+import { CHANGES } from './changes.js'
+import { IDENTITIES } from './identity.js'
+import { LISTS } from './lists.js'
+import { OVERRIDES } from './overrides.js'
+import { REFUSALS } from './refusals.js'
+import type { Route } from './route.js'
+
+/** Every route of the API, in the order of the OpenAPI document. */
+export const ROUTES: readonly Route[] = [
+  ...ABOUT,
+  ...IDENTITIES,
+  ...BLOCKS,
+  ...LISTS,
+  ...REFUSALS,
+  ...OVERRIDES,
+  ...CHANGES,
+]

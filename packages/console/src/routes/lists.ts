@@ -1,0 +1,106 @@
+import type { Store, StoreList } from '@sluice/core'
+import { makeChange } from '../changes.js'
+import { byKind, containsAddress, type GivenIdentity, IDENTITY, textOf } from '../identity/identity.js'
+import { Problem } from '../problem.js'
+import { askFirst, CONFIRMED } from './blocks.js'
+import { object, PAGE, type PageBody, route } from './route.js'
+
+const LIST = { type: 'string', minLength: 1, maxLength: 64, description: 'The name of a list in the store.' } as const
+
+interface EntryBody {
+  readonly list: string
+  readonly identity: GivenIdentity
+  readonly reason?: string
+  readonly expiresAt?: number
+  readonly confirmed?: boolean
+}
+
+export const LISTS = [
+  route<PageBody & { readonly list: string }>({
+    method: 'POST',
+    path: '/api/list',
+    id: 'list',
+    summary: 'A page of the entries of a list, in no order.',
+    may: 'read',
+    body: object({ list: LIST, ...PAGE }, 'list'),
+    answer: 'Entries, and the cursor of the next page.',
+    run: ({ console: { store }, body: { list, ...query } }) => listIn(store, list).list(query),
+  }),
+  route<EntryBody>({
+    method: 'POST',
+    path: '/api/list/add',
+    id: 'listAdd',
+    summary: 'Adds an identity to a list, or replaces its entry.',
+    may: 'act',
+    body: object(
+      {
+        list: LIST,
+        identity: IDENTITY,
+        reason: { type: 'string', maxLength: 200 },
+        expiresAt: {
+          type: 'integer',
+          minimum: 0,
+          maximum: 2 ** 48 - 1,
+          description: 'Ms since 1970; never without it.',
+        },
+        confirmed: CONFIRMED,
+      },
+      'list',
+      'identity',
+    ),
+    answer: 'The entry.',
+    async run({ console: { store }, operator, ip, body: { list: name, identity: given, confirmed, ...details } }) {
+      const identity = byKind(given)
+      const list = listIn(store, name)
+      askFirst(denies(store, name) && containsAddress(identity, ip), confirmed)
+      const before = await list.get(identity)
+      const change = {
+        by: operator.name,
+        action: 'list-add',
+        identity: textOf(identity),
+        before,
+        after: { list: name, ...details },
+      }
+      return makeChange(store, change, async () => {
+        await list.add(identity, details)
+        return { entry: await list.get(identity) }
+      })
+    },
+  }),
+  route<Pick<EntryBody, 'list' | 'identity'>>({
+    method: 'POST',
+    path: '/api/list/remove',
+    id: 'listRemove',
+    summary: 'Removes the entry of exactly this identity from a list. Entries of ranges that contain it stay.',
+    may: 'act',
+    body: object({ list: LIST, identity: IDENTITY }, 'list', 'identity'),
+    answer: 'The entry that was removed.',
+    async run({ console: { store }, operator, body: { list: name, identity: given } }) {
+      const identity = byKind(given)
+      const list = listIn(store, name)
+      const before = await list.get(identity)
+      if (!before) throw new Problem(404, 'the list has no entry of exactly this identity')
+      const change = {
+        by: operator.name,
+        action: 'list-remove',
+        identity: textOf(identity),
+        before: { list: name, ...before },
+      }
+      return makeChange(store, change, async () => {
+        await list.remove(identity)
+        return { removed: before }
+      })
+    },
+  }),
+]
+
+/** @throws Problem; SluiceError for a name that is none */
+function listIn(store: Store, name: string): StoreList {
+  if (store.list) return store.list(name)
+  throw new Problem(501, 'this store has no lists')
+}
+
+/** Whether every policy of the store refuses identities on a list. */
+function denies({ lists }: Store, name: string): boolean {
+  return lists?.deny.some((item) => typeof item === 'object' && item.name === name) ?? false
+}

@@ -1,0 +1,135 @@
+import { changesOf } from '../changes.js'
+import { byKind, type GivenIdentity, IDENTITY } from '../identity/identity.js'
+import type { CheckedOptions } from '../options.js'
+import type { OverrideBody, PolicyOverrides } from '../overrides.js'
+import { Problem } from '../problem.js'
+import { object, PAGE, POLICY, route } from './route.js'
+
+interface OverrideFields {
+  /** The limiter of the document. */
+  readonly limiter?: string
+  readonly policy: string
+  readonly identity: GivenIdentity
+  readonly limits: readonly object[]
+  readonly until: string | number
+  readonly reason?: string
+  readonly expected?: number
+}
+
+const LIMITER = {
+  ...POLICY,
+  description: 'The limiter that decides by the document; needed where there are several.',
+} as const
+const OF = {
+  limiter: LIMITER,
+  policy: { ...POLICY, description: 'The policy of the document.' },
+  identity: IDENTITY,
+} as const
+const EXPECTED = {
+  type: 'integer',
+  minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
+  description: 'The version that the plan showed: a change in between is a conflict.',
+} as const
+const FIELDS = {
+  ...OF,
+  limits: {
+    type: 'array',
+    maxItems: 20,
+    items: { type: 'object' },
+    description: 'As limits of an override in a document.',
+  },
+  until: {
+    oneOf: [
+      { type: 'string', maxLength: 40, description: 'A time with a zone, such as 2030-01-31T00:00:00Z.' },
+      { type: 'integer', minimum: 0, maximum: 2 ** 48 - 1, description: 'Ms since 1970.' },
+    ],
+  },
+  reason: { type: 'string', maxLength: 200 },
+  expected: EXPECTED,
+} as const
+
+export const OVERRIDES = [
+  route<{ readonly limiter?: string; readonly policy?: string; readonly cursor?: string; readonly max?: number }>({
+    method: 'POST',
+    path: '/api/overrides',
+    id: 'overrides',
+    summary: 'A page of the overrides beside a document: each is for one client, until a date.',
+    may: 'read',
+    body: object({ limiter: LIMITER, policy: POLICY, cursor: PAGE.cursor, max: PAGE.max }),
+    answer: 'Overrides in force, and the cursor of the next page.',
+    run: ({ console: parts, body: { limiter, ...query } }) => overridesOf(parts, limiter).list(query),
+  }),
+  route<OverrideFields>({
+    method: 'POST',
+    path: '/api/override/plan',
+    id: 'overridePlan',
+    summary: 'The effect that an override would have: who is affected, and how. Changes nothing.',
+    may: 'read',
+    body: object(FIELDS, 'policy', 'identity', 'limits', 'until'),
+    answer: 'The changed limits, the version to expect, and the lines of a document with the same effect.',
+    run: ({ console: parts, body }) => overridesOf(parts, body.limiter).plan(overrideIn(body)),
+  }),
+  route<OverrideFields>({
+    method: 'POST',
+    path: '/api/override',
+    id: 'override',
+    summary: 'Changes the limits of one client until a date.',
+    may: 'act',
+    body: object(FIELDS, 'policy', 'identity', 'limits', 'until'),
+    answer: 'The override.',
+    async run({ console: parts, operator, body }) {
+      const overrides = overridesOf(parts, body.limiter)
+      const given = overrideIn(body)
+      const { canSave, lines } = await overrides.plan(given)
+      if (!canSave)
+        throw new Problem(501, 'these policies cannot be changed from here: paste the lines into the document', {
+          lines,
+        })
+      return { override: await overrides.set(given, byOperator(parts, operator.name)) }
+    },
+  }),
+  route<Pick<OverrideFields, 'limiter' | 'policy' | 'identity' | 'expected'>>({
+    method: 'POST',
+    path: '/api/override/remove',
+    id: 'overrideRemove',
+    summary: 'Ends an override before its date.',
+    may: 'act',
+    body: object({ ...OF, expected: EXPECTED }, 'policy', 'identity'),
+    answer: 'An object: it is ended.',
+    async run({ console: parts, operator, body: { limiter, policy, identity, expected } }) {
+      const of = { policy, key: keyOf(identity), ...(expected !== undefined && { expected }) }
+      const isRemoved = await overridesOf(parts, limiter).remove(of, byOperator(parts, operator.name))
+      if (!isRemoved) throw new Problem(404, 'the client has no override beside the document')
+      return { removed: true }
+    },
+  }),
+]
+
+/** @throws Problem */
+function overridesOf({ documents }: CheckedOptions<never>, limiter: string | undefined): PolicyOverrides {
+  const fitting = documents.filter(({ name }) => limiter === undefined || name === limiter)
+  const [first, ...others] = fitting
+  if (!first) throw new Problem(404, 'no such document of policies: limits in code have no overrides, change the code')
+  if (others.length > 0)
+    throw new Problem(400, 'limiter: expected the limiter that decides by the document: there are several')
+  const { overrides } = first.policies
+  if (overrides) return overrides
+  throw new Problem(501, 'this version of @sluice/policies has no overrides beside a document')
+}
+
+function overrideIn({ limiter: _, identity, ...rest }: OverrideFields): OverrideBody {
+  return { ...rest, key: keyOf(identity) }
+}
+
+function keyOf(given: GivenIdentity): Readonly<Record<string, string>> {
+  if (typeof given.value !== 'string') throw new Problem(400, 'identity: overrides are for one value of a kind')
+  return byKind(given) as Readonly<Record<string, string>>
+}
+
+/** @throws Problem */
+function byOperator({ store }: CheckedOptions<never>, by: string) {
+  const changes = changesOf(store)
+  if (changes) return { by, changes }
+  throw new Problem(501, 'this store keeps no log of changes, which overrides need')
+}

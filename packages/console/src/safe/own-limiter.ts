@@ -1,0 +1,23 @@
+import { createLimiter, memoryStore } from '@sluice/core'
+import { Problem } from '../problem.js'
+
+/** The name of the limiter before the console, in metrics and events. */
+export const OWN_LIMITER = 'sluice-console'
+/** Requests of one address in any minute. */
+const REQUESTS_A_MINUTE = 600
+const MAX_ADDRESSES = 10_000
+
+/** Refuses addresses that ask too often: to guess a credential, or to keep Redis busy. @throws Problem */
+export function makeOwnLimiter(): (ip: string | undefined) => Promise<void> {
+  const limiter = createLimiter({
+    name: OWN_LIMITER,
+    store: memoryStore({ maxKeys: MAX_ADDRESSES }),
+    limit: REQUESTS_A_MINUTE,
+    window: '1m',
+  })
+  return async (ip = 'unknown') => {
+    const { allowed, retryAfterMs = 0 } = await limiter.consume(ip)
+    if (allowed) return
+    throw new Problem(429, `the console serves ${REQUESTS_A_MINUTE} requests a minute of one address`, { retryAfterMs })
+  }
+}

@@ -1,0 +1,54 @@
+import { type ChangeKeeper, type KeptChange, MAX_CHANGES_KEPT } from '../../blocks/change-log.js'
+import type { ChangeState } from '../../store/changes.js'
+import { unreadable } from '../scripts/reply-reader.js'
+import { run, runAt, type Server } from '../scripts/run.js'
+import { changeScript, changesPageScript } from '../scripts/scripts.generated.js'
+
+/** The life of the entries after the latest one. */
+const LIFE_MS = 365 * 86_400_000
+
+const STATES: Readonly<Record<string, ChangeState>> = { b: 'begun', d: 'done', f: 'failed' }
+
+/** The entries of changes in Redis: a sorted set by their numbers. */
+export class RedisChanges implements ChangeKeeper {
+  readonly #server: Server
+  readonly #key: string
+
+  constructor(server: Server) {
+    this.#server = server
+    this.#key = `${server.prefix}changes`
+  }
+
+  async add(text: string): Promise<KeptChange> {
+    const args = [String(LIFE_MS), String(MAX_CHANGES_KEPT), text]
+    const reply = await runAt(this.#server, changeScript, [this.#key], args)
+    const added = changeIn(String(reply))
+    if (!added) throw unreadable('expected an entry of a change')
+    return added
+  }
+
+  async replace(before: KeptChange, after: KeptChange): Promise<boolean> {
+    const args = [String(LIFE_MS), String(after.number), memberOf(after), memberOf(before)]
+    return Number(await runAt(this.#server, changeScript, [this.#key], args)) === 1
+  }
+
+  async page(below: number | undefined, max: number): Promise<readonly KeptChange[]> {
+    const { connection, timeoutMs } = this.#server
+    const args = [below === undefined ? '' : String(below), String(max)]
+    const reply = await run(connection, timeoutMs, changesPageScript, () => ({ keys: [this.#key], args }))
+    if (!Array.isArray(reply)) throw unreadable('expected entries of changes')
+    return reply.flatMap((member) => changeIn(String(member)) ?? []).reverse()
+  }
+}
+
+function memberOf({ number, at, state, text }: KeptChange): string {
+  return `${state[0]}${number}:${at}:${text}`
+}
+
+/** Undefined for a text that is not ours. */
+function changeIn(member: string): KeptChange | undefined {
+  const [, letter = '', number, at, text] = /^([bdf])(\d{1,15}):(\d{1,15}):(.*)$/s.exec(member) ?? []
+  return text === undefined
+    ? undefined
+    : { number: Number(number), at: Number(at), state: STATES[letter] as ChangeState, text }
+}

@@ -1,0 +1,20 @@
+/** A refused request. Plain data, as JSON holds it. */
+export interface LastRefusal {
+  /** When it was refused: ms since 1970, by the clock of the process. */
+  readonly at: number
+  readonly policy: string
+  /** The limit with the longest refusal; absent where no limit refuses. */
+  readonly limit?: string
+  readonly reason: string
+  /** The path of the request, without its query; absent without HTTP. */
+  readonly path?: string
+  /** Its identities as text, `kind=value`. */
+  readonly identities: readonly string[]
+}
+
+/** The last refusals of the processes that note theirs. */
+export interface LastRefusals {
+  note(refusal: LastRefusal): void
+  /** Those of all processes that are known, newest first. While it is called, other processes write theirs each second. */
+  read(): Promise<readonly LastRefusal[]>
+}

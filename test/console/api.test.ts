@@ -1,0 +1,295 @@
+import { randomUUID } from 'node:crypto'
+import type { Server } from 'node:http'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { createLimiter, memoryStore, redisStore, type Store } from '@sluice/core'
+import { type Policies, policies, RedisDocuments } from '@sluice/policies'
+import { Redis } from 'ioredis'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { until } from '../support/until.js'
+import { APPS, ask, asOperator, authorize, portOf, type StartApp, withBody } from './support.js'
+
+let redis: RedisServer
+beforeAll(async () => {
+  redis = await startRedis()
+  return () => redis.stop()
+})
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+const STORES = {
+  memory: () => memoryStore({ offenders: true }),
+  Redis: () => storeOn(randomUUID()),
+}
+
+function storeOn(prefix: string) {
+  const client = new Redis(redis.port)
+  const store = redisStore(client, { prefix, offenders: true, timeout: 10_000 })
+  open.push(
+    () => client.quit(),
+    () => store.close(),
+  )
+  return store
+}
+
+const IP = { kind: 'ip', value: '192.0.2.7' }
+
+describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s', (name) => {
+  async function served(start: StartApp, more: object = {}) {
+    const store: Store = STORES[name]()
+    const mail = createLimiter({ name: 'mail', store, limit: 2, window: '1h', key: (ip: string) => ip })
+    const document = await policies.from({
+      object: {
+        version: 1,
+        policies: {
+          search: { match: { paths: ['/search'] }, limits: [{ limit: 3, window: '1h' }] },
+          api: {
+            key: 'user',
+            tier: 'plan',
+            tiers: { free: [{ limit: 5, window: '1h' }], paid: [{ limit: 50, window: '1h' }] },
+          },
+        },
+        overrides: [
+          { policy: 'search', range: '192.0.2.0/24', limits: [{ limit: 30 }] },
+          { policy: 'api', key: { user: 'ann' }, limits: [{ limit: 7 }] },
+        ],
+      },
+      keys: { user: () => undefined },
+      tiers: { plan: () => 'free' },
+    })
+    const server = await start({
+      store,
+      limiters: [mail],
+      policies: document,
+      lists: ['vip'],
+      authorize,
+      ...more,
+    })
+    open.push(() => closed(server))
+    const port = portOf(server)
+    const get = (path: string) => ask(port, `/sluice/api${path}`, { headers: asOperator(port) })
+    const post = (path: string, body: object) => ask(port, `/sluice/api${path}`, { headers: withBody(port), body })
+    return { store, mail, port, get, post, document }
+  }
+
+  describe.each(Object.entries(APPS))('with %s', (_framework, start) => {
+    test('shows what each limit has left for an identity, as a peek does', async () => {
+      const { mail, post } = await served(start)
+      await mail.consume('192.0.2.7')
+      const peeked = await mail.peek('192.0.2.7')
+      const { status, json } = await post('/identity', { identity: { kind: 'key', value: '192.0.2.7' } })
+      expect(status).toBe(200)
+      expect(json.identity).toEqual({ kind: 'key', value: '192.0.2.7' })
+      expect(json.limits).toMatchObject([
+        { limiter: 'mail', allowed: true, limits: [{ name: 'mail', limit: 2, remaining: peeked.remaining }] },
+      ])
+    })
+
+    test('blocks and unblocks as the store does', async () => {
+      const { store, post, mail } = await served(start)
+      const blocked = await post('/block', { identity: IP, for: '1h', reason: 'scraping' })
+      expect(blocked.status).toBe(200)
+      const entry = await store.blocks?.get({ ip: '192.0.2.7' })
+      expect(blocked.json).toEqual({ entry })
+      expect(entry).toMatchObject({ reason: 'scraping', kind: 'ip' })
+      expect((await post('/blocks', { kind: 'ip' })).json.entries).toEqual([entry])
+      expect((await post('/identity', { identity: IP })).json.blocks).toEqual([entry])
+      expect((await post('/unblock', { identity: IP })).json).toEqual({ ended: entry })
+      expect(await store.blocks?.get({ ip: '192.0.2.7' })).toBeUndefined()
+      const key = { kind: 'key', value: 'ann' }
+      await post('/block', { identity: key, policy: 'mail', for: '1h' })
+      expect((await mail.consume('ann')).reason).toBe('blocked')
+      expect((await post('/why', { identity: key })).json.now).toMatchObject([{ limiter: 'mail', reason: 'blocked' }])
+    })
+
+    test('shows and changes lists as the store does', async () => {
+      const { store, post, get } = await served(start)
+      const vip = store.list?.('vip')
+      const added = await post('/list/add', { list: 'vip', identity: IP, reason: 'a partner' })
+      expect(added.json).toEqual({ entry: await vip?.get({ ip: '192.0.2.7' }) })
+      expect((await post('/list', { list: 'vip' })).json).toEqual(await vip?.list())
+      expect((await post('/identity', { identity: IP })).json.lists).toEqual(['vip'])
+      expect((await get('/about')).json.features.lists).toContain('vip')
+      expect((await post('/list/remove', { list: 'vip', identity: IP })).status).toBe(200)
+      expect(await vip?.get({ ip: '192.0.2.7' })).toBeUndefined()
+    })
+
+    test('shows its operator, its limits and its routes', async () => {
+      const { get } = await served(start)
+      expect((await get('/about')).json).toMatchObject({
+        operator: { name: 'ann', may: 'act' },
+        store: { state: 'available' },
+      })
+      const { json } = await get('/policies')
+      expect(json.limiters).toMatchObject([{ name: 'mail', limits: [{ limit: 2, windowMs: 3_600_000 }] }])
+      expect(json.documents[0].policies.map((each: { name: string }) => each.name)).toEqual([
+        'search',
+        'api.free',
+        'api.paid',
+      ])
+    })
+  })
+
+  const start = APPS.Koa as StartApp
+
+  test('shows the limits of a document with overrides, by path and tier', async () => {
+    const { post } = await served(start)
+    const ofSearch = (await post('/identity', { identity: IP })).json.limits
+    expect(ofSearch).toMatchObject([
+      { limiter: 'default', policy: 'search', override: { index: 0 }, limits: [{ limit: 30 }] },
+    ])
+    expect((await post('/identity', { identity: IP, path: '/other' })).json.limits).toEqual([])
+    const ann = { kind: 'user', value: 'ann' }
+    const ofApi = (await post('/identity', { identity: ann })).json.limits
+    expect(
+      ofApi.map((each: { tier: string; limits: { limit: number }[] }) => [each.tier, each.limits[0]?.limit]),
+    ).toEqual([
+      ['free', 7],
+      ['paid', 7],
+    ])
+    const ofBob = (await post('/identity', { identity: { kind: 'user', value: 'bob' }, tier: 'paid' })).json.limits
+    expect(ofBob).toMatchObject([{ tier: 'paid', limits: [{ limit: 50 }] }])
+  })
+
+  test('shows the last refusals of an identity, and forgets them with it', async () => {
+    const { post, get, mail } = await served(start)
+    for (let i = 0; i < 4; i++) await mail.consume('ann')
+    const ann = { kind: 'key', value: 'ann' }
+    const { json } = await post('/why', { identity: ann })
+    expect(json.now).toMatchObject([{ limiter: 'mail', reason: 'limited' }])
+    expect(json.refusals).toMatchObject([
+      { policy: 'mail', limit: 'mail', reason: 'limited', identities: ['key=ann'] },
+      { policy: 'mail' },
+    ])
+    expect((await post('/forget', { identity: ann, confirmed: false })).status).toBe(409)
+    expect((await post('/forget', { identity: ann, confirmed: true })).status).toBe(200)
+    expect((await get('/refusals')).json.refusals).toEqual([])
+    expect((await mail.peek('ann')).remaining).toBe(2)
+  })
+
+  test('resets what an identity has used', async () => {
+    const { post, mail } = await served(start)
+    await mail.consume('ann')
+    const { json } = await post('/reset', { identity: { kind: 'key', value: 'ann' } })
+    expect(json.reset).toEqual([{ limiter: 'mail' }])
+    expect((await mail.peek('ann')).remaining).toBe(2)
+  })
+
+  test('lists the identities refused most', async () => {
+    const { store, post, mail } = await served(start)
+    for (let i = 0; i < 4; i++) await mail.consume('ann')
+    expect((await post('/offenders', { policy: 'mail' })).json).toEqual(await store.offenders?.({ policy: 'mail' }))
+  })
+
+  test('asks an operator first who refuses the network that they come from', async () => {
+    const { store, post } = await served(start)
+    const own = { kind: 'ip', value: '127.0.0.0/8' }
+    const first = await post('/block', { identity: own, for: '1h' })
+    expect(first).toMatchObject({ status: 409, json: { confirm: 'own-address' } })
+    expect((await store.blocks?.list())?.entries).toEqual([])
+    expect((await post('/block', { identity: own, for: '1h', confirmed: true })).status).toBe(200)
+  })
+
+  test('says what is wrong with a body', async () => {
+    const { post } = await served(start)
+    const details = async (path: string, body: object) => (await post(path, body)).json.detail
+    expect(await details('/block', { identity: IP })).toBe('for: expected a value: it is missing')
+    expect(await details('/block', { identity: IP, for: '1 hour' })).toMatch(
+      /for: expected whole milliseconds or a duration/,
+    )
+    expect(await details('/block', { identity: { kind: 'ip', value: 'x' }, for: '1h' })).toMatch(/expected an address/)
+    expect(await details('/blocks', { max: 1001 })).toBe('max: expected a whole number from 1 to 1000')
+    expect(await details('/unblock', { identity: IP })).toBe('it has no block of every policy')
+  })
+})
+
+test('sets, lists and ends an override until a date, and each change has an entry', async () => {
+  const prefix = `${randomUUID()}:`
+  const store = storeOn(prefix)
+  const client = new Redis(redis.port)
+  open.push(() => client.quit())
+  const documents = new RedisDocuments((command, ...args) => client.call(command, ...args), 'default', prefix)
+  await documents.save('{ version: 1, policies: { api: { key: user, limits: [{ limit: 5, window: 1h }] } } }', 0, 'me')
+  const loadedWith = (more: object) =>
+    policies.from({ redis: client, prefix, keys: { user: () => undefined }, ...more })
+  const asked = async (document: Policies, path: string, body: object) => {
+    open.push(() => document.close())
+    const server = await (APPS.Koa as StartApp)({ store, policies: document, authorize })
+    open.push(() => closed(server))
+    const port = portOf(server)
+    return ask(port, `/sluice/api/${path}`, { headers: withBody(port), body })
+  }
+  const identity = { kind: 'user', value: 'ann' }
+  const override = {
+    policy: 'api',
+    identity,
+    limits: [{ limit: 50 }],
+    until: '2090-01-01T00:00:00Z',
+    reason: 'a trial',
+  }
+  const without = await asked(await loadedWith({}), 'override', override)
+  expect(without).toMatchObject({ status: 501, json: { lines: expect.stringContaining('"limit":50') } })
+
+  const document = await loadedWith({ save: client })
+  const plan = await asked(document, 'override/plan', override)
+  expect(plan.json).toMatchObject({
+    canSave: true,
+    version: 0,
+    changes: [{ before: { limit: 5 }, after: { limit: 50 } }],
+  })
+  const set = await asked(document, 'override', { ...override, expected: 0 })
+  expect(set).toMatchObject({ status: 200, json: { override: { value: 'ann', reason: 'a trial', by: 'ann' } } })
+  expect((await asked(document, 'override', { ...override, expected: 0 })).status).toBe(409)
+  expect((await asked(document, 'override', { ...override, until: 'Friday' })).json.detail).toMatch(
+    /until: expected a time/,
+  )
+  expect((await asked(document, 'overrides', {})).json.entries).toMatchObject([{ value: 'ann' }])
+  expect((await asked(document, 'identity', { identity })).json.limits).toMatchObject([{ limits: [{ limit: 50 }] }])
+  await asked(document, 'block', { identity, for: '1h' })
+  expect((await asked(document, 'override/remove', { policy: 'api', identity })).status).toBe(200)
+  expect((await asked(document, 'override/remove', { policy: 'api', identity })).status).toBe(404)
+  const { entries } = (await asked(document, 'changes', {})).json
+  expect(entries).toMatchObject([
+    { by: 'ann', action: 'override-remove', kind: 'user', value: 'ann', state: 'done' },
+    { by: 'ann', action: 'block', after: { for: '1h' }, state: 'done' },
+    { by: 'ann', action: 'override', policy: 'api', after: { limits: [{ limit: 50 }] }, state: 'done' },
+  ])
+})
+
+test('its OpenAPI document is valid, and every route with a body is a POST', async () => {
+  const server = await (APPS.Koa as StartApp)({ store: memoryStore(), authorize })
+  open.push(() => closed(server))
+  const port = portOf(server)
+  const { json } = await ask(port, '/sluice/api/openapi.json', { headers: asOperator(port) })
+  expect(await new Validator().validate(json)).toMatchObject({ valid: true })
+  const methods = Object.values(json.paths as Record<string, Record<string, { requestBody?: object }>>)
+  for (const [method, { requestBody }] of methods.flatMap(Object.entries<{ requestBody?: object }>)) {
+    expect(method).toBe(requestBody ? 'post' : 'get')
+  }
+})
+
+test('searches the keys of Redis only where the request says so', async () => {
+  const prefix = randomUUID()
+  const other = createLimiter({ name: 'elsewhere', store: storeOn(prefix), limit: 5, window: '1h' })
+  await other.consume('ann')
+  const server = await (APPS.Koa as StartApp)({ store: storeOn(prefix), authorize })
+  open.push(() => closed(server))
+  const port = portOf(server)
+  const identity = { kind: 'key', value: 'ann' }
+  const asked = async (path: string, body: object) =>
+    (await ask(port, `/sluice/api${path}`, { headers: withBody(port), body })).json
+  expect(await asked('/identity', { identity })).not.toHaveProperty('stored')
+  expect((await asked('/identity', { identity, search: true })).stored.limits).toMatchObject([
+    { policy: 'elsewhere', used: 1, remaining: 4 },
+  ])
+  expect((await asked('/reset', { identity, search: true })).reset).toMatchObject([{ limiter: 'elsewhere' }])
+  await until('the other process sees it', async () => (await other.peek('ann')).remaining === 5)
+})
+
+function closed(server: Server): Promise<void> {
+  server.closeAllConnections()
+  return new Promise((resolve) => server.close(() => resolve()))
+}

@@ -1,0 +1,66 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ensureBuilt } from '../support/built-core.js'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { until } from '../support/until.js'
+import { ask, withBody } from './support.js'
+
+const PROCESSES = 4
+
+let redis: RedisServer
+let workers: ChildProcess[] = []
+let ports: number[] = []
+beforeAll(async () => {
+  ensureBuilt('core', 'express', 'console')
+  redis = await startRedis()
+  const env = { ...process.env, REDIS_URL: redis.url }
+  const file = fileURLToPath(new URL('app.js', import.meta.url))
+  workers = Array.from({ length: PROCESSES }, () => fork(file, { env, execArgv: [] }))
+  ports = await Promise.all(workers.map(async (worker) => ((await once(worker, 'message')) as [number])[0]))
+})
+afterAll(async () => {
+  for (const worker of workers) worker.disconnect()
+  await redis.stop()
+})
+
+const visit = async (process: number, ip: string, path = '/') =>
+  (await ask(ports[process] as number, path, { headers: { 'x-forwarded-for': ip } })).status
+const act = async (process: number, path: string, body: object) => {
+  const port = ports[process] as number
+  const { status, json } = await ask(port, `/sluice/api/${path}`, { headers: withBody(port), body })
+  expect(status).toBe(200)
+  return json
+}
+
+test('a block by one process holds in the others at their next decision, and its end within a second', async () => {
+  const identity = { kind: 'ip', value: '192.0.2.1' }
+  for (let i = 1; i < PROCESSES; i++) expect(await visit(i, '192.0.2.1')).toBe(i <= 2 ? 200 : 429)
+  await act(0, 'reset', { identity })
+  await act(0, 'block', { identity, policy: 'api', for: '1h' })
+  for (let i = 1; i < PROCESSES; i++) expect(await visit(i, '192.0.2.1')).toBe(429)
+  await act(1, 'unblock', { identity, policy: 'api' })
+  const since = Date.now()
+  await until('every process admits it', async () => (await visit(2, '192.0.2.1')) === 200)
+  // The store repeats refusals for up to a second.
+  expect(Date.now() - since).toBeLessThan(10_000)
+})
+
+test('a console shows the last refusals of every process, with paths and without queries, and erases them', async () => {
+  const identity = { kind: 'ip', value: '192.0.2.2' }
+  for (let i = 0; i < PROCESSES; i++) for (let n = 0; n < 2; n++) await visit(i, '192.0.2.2', `/from/${i}?secret=1`)
+  const pathsOf = async () => {
+    const { refusals } = await act(0, 'why', { identity })
+    return new Set(refusals.map(({ path }: { path: string }) => path))
+  }
+  await until('all processes have written theirs', async () => (await pathsOf()).size === 3)
+  expect(await pathsOf()).toEqual(new Set(['/from/1', '/from/2', '/from/3']))
+  await act(3, 'forget', { identity, confirmed: true })
+  await until('they are forgotten', async () => (await pathsOf()).size === 0)
+  const keys = (await redis.call('KEYS', '*refusals*')) as string[]
+  await until('no process has them in Redis', async () => {
+    const texts = await Promise.all(keys.map((key) => redis.call('GET', key)))
+    return texts.every((text) => !String(text).includes('192.0.2.2'))
+  })
+})

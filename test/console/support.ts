@@ -1,0 +1,175 @@
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type ConsoleOptions, consoleFor as onNode } from '@sluice/console'
+import { consoleFor as onExpress } from '@sluice/console/express'
+import { consoleFor as onFastify } from '@sluice/console/fastify'
+import { consoleFor as onKoa } from '@sluice/console/koa'
+import express from 'express'
+import express4 from 'express4'
+import fastify, { type FastifyRequest } from 'fastify'
+import Koa from 'koa'
+import { appsByEffort } from '../http/support/by-effort.js'
+
+/** Middleware before the console, as Connect has it: each framework takes it. */
+export type Before = (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void
+
+export type Options = Omit<ConsoleOptions<never>, 'authorize'> & {
+  readonly authorize: (request: IncomingMessage) => unknown
+}
+
+/** Starts an app with the console at `/sluice`. */
+export type StartApp = (options: Options, before?: readonly Before[]) => Promise<Server>
+
+const onExpressOf =
+  (make: typeof express): StartApp =>
+  async (options, before = []) => {
+    const app = make()
+    for (const each of before) app.use(each as never)
+    app.use('/sluice', onExpress(options as never))
+    return listening(createServer(app))
+  }
+
+const koaApp: StartApp = async ({ authorize, ...options }, before = []) => {
+  const app = new Koa()
+  for (const each of before) {
+    app.use(async (ctx, next) => {
+      await new Promise<void>((resolve, reject) =>
+        each(ctx.req, ctx.res, (error) => (error ? reject(error) : resolve())),
+      )
+      // As koa-bodyparser leaves it.
+      Object.assign(ctx.request, { body: (ctx.req as { body?: unknown }).body })
+      await next()
+    })
+  }
+  app.use(
+    onKoa({ path: '/sluice', authorize: (ctx: Koa.Context) => authorize(ctx.req), ...(options as object) } as never),
+  )
+  return listening(createServer(app.callback()))
+}
+
+const fastifyApp: StartApp = async ({ authorize, ...options }, before = []) => {
+  const app = fastify()
+  // A parser of bodies reads the stream before Fastify would.
+  for (const each of before.filter(({ name }) => name !== 'jsonParser')) {
+    app.addHook('onRequest', (request, reply, done) => each(request.raw, reply.raw, (error) => done(error as Error)))
+  }
+  await app.register(
+    onFastify({ authorize: (request: FastifyRequest) => authorize(request.raw), ...(options as object) } as never),
+    {
+      prefix: '/sluice',
+    },
+  )
+  await app.ready()
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  return app.server
+}
+
+/** Below `/sluice`, as in the others. */
+const nodeApp: StartApp = async (options, before = []) => {
+  const handle = onNode(options as never)
+  return listening(
+    createServer((request, response) => {
+      let at = 0
+      const next = (): void => {
+        const each = before.filter(({ name }) => name !== 'jsonParser')[at++]
+        if (each) return each(request, response, next)
+        request.url = (request.url ?? '').replace(/^\/sluice(?=\/|$)/, '') || '/'
+        handle(request, response)
+      }
+      next()
+    }),
+  )
+}
+
+export const APPS: Readonly<Record<string, StartApp>> = appsByEffort({
+  'Express 5': onExpressOf(express),
+  'Express 4': onExpressOf(express4 as never),
+  Koa: koaApp,
+  Fastify: fastifyApp,
+  'node:http': nodeApp,
+})
+
+export async function listening(server: Server): Promise<Server> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return server
+}
+
+export function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: the JSON of any route
+  readonly json: any
+}
+
+export interface Question {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** As JSON; a text is sent as it is. */
+  readonly body?: unknown
+}
+
+/** Sends a request with exactly these headers, which `fetch` would not. */
+export function ask(port: number, path: string, { method, headers = {}, body }: Question = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
+    const length = text === undefined ? {} : { 'content-length': String(Buffer.byteLength(text)) }
+    const sent = request(
+      {
+        host: '127.0.0.1',
+        port,
+        path,
+        method: method ?? (body === undefined ? 'GET' : 'POST'),
+        headers: { ...length, ...headers },
+        agent: false,
+      },
+      (response) => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject)
+        response.on('end', () => {
+          const received = Buffer.concat(chunks).toString()
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text: received,
+            json:
+              /json/.test(response.headers['content-type'] ?? '') && received !== '' ? JSON.parse(received) : undefined,
+          })
+        })
+      },
+    )
+    sent.on('error', reject)
+    sent.end(text)
+  })
+}
+
+/** The headers of a page of the console, with the credential of an operator. */
+export function asOperator(port: number, credential = 'ann'): Record<string, string> {
+  return {
+    authorization: credential,
+    origin: `http://127.0.0.1:${port}`,
+    'sec-fetch-site': 'same-origin',
+  }
+}
+
+/** The same for a request with a body. */
+export function withBody(port: number, credential = 'ann'): Record<string, string> {
+  return { ...asOperator(port, credential), 'content-type': 'application/json', 'sluice-console': '1' }
+}
+
+/** Ann may act, Bob may read. */
+export function authorize({ headers }: IncomingMessage): unknown {
+  if (headers.authorization === 'ann') return { name: 'ann', may: 'act' }
+  return headers.authorization === 'bob' ? { name: 'bob', may: 'read' } : undefined
+}
