@@ -159,7 +159,8 @@ function checkedChange(change: ChangeToRecord): Contents {
 function countedText(where: string, identity: NonNullable<ChangeToRecord['identity']>): string {
   if (typeof identity !== 'string') return identityText(where, identity)
   const { kind, value } = textValue(identity)
-  if (!identity.includes('=') || !isKind(kind) || value === '') return invalidKey(where, 'an identity such as ip=192.0.2.7', identity)
+  if (!identity.includes('=') || !isKind(kind) || value === '')
+    return invalidKey(where, 'an identity such as ip=192.0.2.7', identity)
   return identity
 }
 
