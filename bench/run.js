@@ -46,6 +46,7 @@ const NAMES = [
   'memory-bytes',
   'memory-longest',
   'lists',
+  'loading',
   'http',
   'http-clients',
   'gateways',

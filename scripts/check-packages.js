@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { reachable } from './lib/declarations.js'
+import { follow, reachable } from './lib/declarations.js'
 import { entriesOf } from './lib/entries.js'
 import { pnpm } from './lib/pnpm.js'
 import { root } from './lib/project.js'
@@ -36,10 +36,10 @@ const PARTS = /** @type {Record<string, string[]>} */ ({
   prometheus: ['alerts.yaml', 'dashboard.json'],
 })
 /**
- * Bounds the growth of a package. Three fifths of the core's are the program, which would be a twentieth less with all names
- * shortened. A fifth are declarations, three quarters of these docstrings, and a tenth scripts.
+ * Bounds the growth of a package. Two fifths of the core's are the program, which would be a twentieth less with all names
+ * shortened, and two fifths the modules for bundlers. An eighth are declarations, three quarters of these docstrings.
  */
-const LARGEST_TARBALL = 255_000
+const LARGEST_TARBALL = 400_000
 
 /**
  * The problems of a package's list of files; none when it is empty.
@@ -48,13 +48,14 @@ const LARGEST_TARBALL = 255_000
  * @param {object} expected
  * @param {string[]} expected.entries by name: `index`, `http`
  * @param {string[]} expected.declarations that the entries reach, within `dist`: `types/declarations.d.ts`
+ * @param {string[]} [expected.modules] that bundlers take, within `dist`: `module/index.js`
  * @param {string[]} [expected.parts] other files, such as programs that it installs
  * @returns {string[]}
  */
-export function problemsOfContents(files, { entries, declarations, parts = [] }) {
+export function problemsOfContents(files, { entries, declarations, modules = [], parts = [] }) {
   const present = new Set(files)
   const faces = entries.flatMap((entry) => ['cjs', 'js', 'd.cts', 'd.ts'].map((ending) => `dist/${entry}.${ending}`))
-  const wanted = [...FILES, ...parts, ...faces, ...declarations.map((file) => `dist/${file}`)]
+  const wanted = [...FILES, ...parts, ...faces, ...[...declarations, ...modules].map((file) => `dist/${file}`)]
   const missing = wanted.filter((file) => !present.has(file)).map((file) => `${file} is missing`)
   const strays = files.filter((file) => !wanted.includes(file)).map((file) => `${file} does not belong in the package`)
   return [...missing, ...strays]
@@ -110,8 +111,18 @@ function expectedContents(name, folder) {
   return {
     entries,
     declarations: [...reachable(join(folder, 'dist'), entries)],
+    modules: [...follow(join(folder, 'dist'), modulesIn(manifest))],
     parts: [...(PARTS[name] ?? []), ...Object.values(programsOf(folder))],
   }
+}
+
+/**
+ * The modules of a package's entries, within `dist`. Some packages have none.
+ *
+ * @param {{ exports: Record<string, { module?: string }> }} manifest
+ */
+function modulesIn({ exports }) {
+  return Object.values(exports).flatMap(({ module }) => (module ? [module.replace('./dist/', '')] : []))
 }
 
 /**

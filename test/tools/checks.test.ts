@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { rulesOf } from '../../scripts/build-rooms.js'
+import { problemsOfBundles } from '../../scripts/check-bundles.js'
 import { problemsOfContents } from '../../scripts/check-packages.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
 import { requireNode } from '../../scripts/lib/project.js'
@@ -47,6 +48,7 @@ describe('the contents of a package', () => {
   const expected = {
     entries: ['index', 'http'],
     declarations: ['types/index.d.ts', 'types/entries/http.d.ts'],
+    modules: ['module/index.js', 'module/util/other.js'],
     parts: ['dist/part.cjs'],
   }
   const complete = [
@@ -66,6 +68,8 @@ describe('the contents of a package', () => {
     'dist/types/package.json',
     'dist/types/index.d.ts',
     'dist/types/entries/http.d.ts',
+    'dist/module/index.js',
+    'dist/module/util/other.js',
   ]
 
   test('the contents of a complete package cause no problem', () => {
@@ -92,6 +96,24 @@ describe('the contents of a package', () => {
       expect(problemsOfContents([...complete, stray], expected)).toEqual([`${stray} does not belong in the package`])
     },
   )
+})
+
+describe('the sizes of bundles', () => {
+  const known = { memory: 1000, redis: 2000 }
+
+  test('bundles within 5 % of their known sizes cause no problem', () => {
+    expect(problemsOfBundles({ memory: 1050, redis: 1900 }, known)).toEqual([])
+  })
+
+  test.each([1051, 949])('a bundle of %d bytes in place of 1000 is a problem', (memory) => {
+    expect(problemsOfBundles({ memory, redis: 2000 }, known)).toEqual([
+      `memory: ${memory} bytes, more than 5 % from 1000`,
+    ])
+  })
+
+  test('a bundle without a known size is a problem', () => {
+    expect(problemsOfBundles({ other: 10 }, known)).toEqual(['other: 10 bytes, more than 5 % from 0'])
+  })
 })
 
 describe('the Node version', () => {

@@ -13,6 +13,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../store/store.js'
+import { noteUse, refuseOfOther } from '../util/copies.js'
 import { invalidPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
 import { PROCESS_TIMING, type Timing } from '../util/timing.js'
@@ -71,6 +72,8 @@ export class Engine<Subject> {
     if (typeof store?.decide !== 'function') {
       invalidPolicy(where, 'store', 'memoryStore() or redisStore(client)', store)
     }
+    refuseOfOther(`${where}: store`, store)
+    noteUse(where)
     this.policy = policy
     this.store = store
     this.emitter = emitter

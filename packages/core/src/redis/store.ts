@@ -22,6 +22,7 @@ import {
   type WaitingTurn,
 } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
+import { COPY, THIS_COPY } from '../util/copies.js'
 import { assemble } from './assemble.js'
 import { FORGIVEN } from './changes/strikes.js'
 import type { RedisClient } from './clients/connect.js'
@@ -61,6 +62,11 @@ export class RedisStore implements Store {
     this.clock = parts.clock
     this.blocks = parts.blocks
     this.noteRefusal = parts.refusals?.note
+  }
+
+  /** @internal */
+  get [COPY](): string {
+    return THIS_COPY
   }
 
   /** `'unavailable'` while the store does not use Redis, or one of the masters of a cluster. */
