@@ -3,7 +3,7 @@
 // CommonJS is the program, one file for all entries; everything else re-exports it. A process may load a package by `import` in
 // one place and by `require` in another (Jest, a CommonJS plugin), or by several entries. It therefore has one copy of every
 // class, and one state. Bundlers alone take the modules in dist/module, of which they leave out those that nothing uses.
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, posix } from 'node:path'
 import { build } from 'esbuild'
@@ -31,7 +31,7 @@ export async function buildPackage(folder) {
     run('tsc', ['-p', 'tsconfig.json'], { cwd: folder }),
     buildProgram(folder, dist, manifest, entries).then((sources) => {
       for (const { name } of entries) writeFaces(dist, name)
-      return hasModules(manifest) ? buildModules(folder, dist, manifest, sources) : undefined
+      return hasModules(manifest) ? buildModules(folder, dist, manifest, entries, sources) : undefined
     }),
   ])
   writeDeclarations(folder, dist, entries)
@@ -73,14 +73,20 @@ async function buildProgram(folder, dist, manifest, entries) {
     packages: 'external',
     plugins: [scriptsApart(dist)],
     metafile: true,
-    // Lines stay short enough to be shown in stack traces.
-    ...(isLarge(entries) ? {} : { minifyWhitespace: true, lineLimit: 160 }),
+    ...whitespaceFor(entries),
     // Where a file is one knows by `__filename`; `import.meta` is asked in ES modules alone.
     logOverride: { 'empty-import-meta': 'silent' },
   })
   if (isLarge(entries)) writeFileSync(outfile, await shortenNames(readFileSync(outfile, 'utf8')))
   return Object.keys(metafile.inputs).filter((file) => file !== '<stdin>')
 }
+
+/**
+ * Lines stay short enough to be shown in stack traces. Those of a large package are made later, with its names.
+ *
+ * @param {Entry[]} entries
+ */
+const whitespaceFor = (entries) => (isLarge(entries) ? {} : { minifyWhitespace: true, lineLimit: 160 })
 
 /**
  * Whether bundlers take the package by the condition `module`. Of others they take the program, which imports those that have it.
@@ -97,19 +103,25 @@ const hasModules = ({ exports }) =>
  * @param {string} folder
  * @param {string} dist
  * @param {Manifest} manifest
+ * @param {Entry[]} entries
  * @param {string[]} sources
  */
-async function buildModules(folder, dist, manifest, sources) {
+async function buildModules(folder, dist, manifest, entries, sources) {
+  const outdir = join(dist, 'module')
   await build({
     ...commonOptions(folder, manifest),
     entryPoints: sources,
     outbase: 'src',
-    outdir: join(dist, 'module'),
+    outdir,
     format: 'esm',
-    minifyWhitespace: true,
-    lineLimit: 160,
+    ...whitespaceFor(entries),
     plugins: [scriptsApart()],
   })
+  if (!isLarge(entries)) return
+  for (const file of readdirSync(outdir, { recursive: true, encoding: 'utf8' })) {
+    const path = join(outdir, file)
+    if (file.endsWith('.js')) writeFileSync(path, await shortenNames(readFileSync(path, 'utf8'), true))
+  }
 }
 
 /**

@@ -3,13 +3,13 @@ import { SluiceError } from './errors.js'
 /** In CommonJS, where there is no `import.meta`. */
 declare const __filename: string | undefined
 
-/** The file of this copy of the library: its program, its source, or the bundle that contains it. */
-const HERE = typeof __filename === 'string' ? __filename : import.meta.url
+/** The file of this copy of the library: its program, its source, or the bundle that contains it. Test runners add a query. */
+const HERE = typeof __filename === 'string' ? __filename : import.meta.url.replace(/[?#].*$/, '')
 
 /** The property by which an object names the file of its copy. A bundler may put a second copy into a process. */
 export const COPY: unique symbol = Symbol.for('@sluice/core: copy')
 
-/** @internal The value of that property. */
+/** The value of that property. */
 export const THIS_COPY = HERE
 
 /** Whether a copy has limiters or stores, and whether the application listens to its events or reads its metrics. */
