@@ -12,7 +12,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { follow, reachable } from './lib/declarations.js'
+import { completionsIn, problemsOfCompletions } from './lib/editor.js'
 import { entriesOf } from './lib/entries.js'
 import { pnpm } from './lib/pnpm.js'
 import { root } from './lib/project.js'
@@ -177,6 +179,59 @@ const COMPILERS = [
   { program: 'nest.ts', files: ['nest.cts', 'nest.mts'], options: { module: 'nodenext' } },
 ]
 
+/** The compilers that users have. */
+const VERSIONS = ['typescript', 'typescript5']
+
+/** Compiles `mistakes.ts`, whose errors have to say what its comments say, and nothing else. */
+async function compileMistakes() {
+  const text = readFileSync(join(root, 'scripts/package-users/mistakes.ts'), 'utf8')
+  writeFileSync(join(workspace, 'mistakes.ts'), text)
+  const options = {
+    target: 'es2022',
+    module: 'nodenext',
+    strict: true,
+    noEmit: true,
+    types: ['node'],
+    skipLibCheck: true,
+  }
+  writeFileSync(join(workspace, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['mistakes.ts'] }))
+  for (const version of VERSIONS) {
+    const compiler = join(root, 'node_modules', version, 'bin/tsc')
+    const printed = await run(process.execPath, [compiler, '-p', 'tsconfig.json', '--pretty', 'false'], {
+      cwd: workspace,
+      quiet: true,
+    }).catch(({ message }) => String(message))
+    const problems = problemsOfErrors(text, printed)
+    if (problems.length > 0) throw new Error(`mistakes.ts, ${version}:\n${problems.join('\n')}\n${printed}`)
+  }
+}
+
+/**
+ * @param {string} text of a program, in which `// says: …` stands before each line with an error
+ * @param {string} printed by the compiler
+ * @returns {string[]} the errors that say something else, and those that are not expected or missing
+ */
+export function problemsOfErrors(text, printed) {
+  const said = new Map(
+    printed.split(/^(?=\S+\(\d+,\d+\): )/m).flatMap((each) => {
+      const [, line, error] = /^\S+\((\d+),\d+\): ([\s\S]*)$/.exec(each) ?? []
+      return line === undefined ? [] : [/** @type {const} */ ([Number(line), String(error)])]
+    }),
+  )
+  const expected = new Map(
+    text.split('\n').flatMap((line, i) => {
+      const [, words] = /^\/\/ says: (.*)$/.exec(line) ?? []
+      return words === undefined ? [] : [/** @type {const} */ ([i + 2, words])]
+    }),
+  )
+  return [
+    ...[...expected]
+      .filter(([line, words]) => !said.get(line)?.includes(words))
+      .map(([line, words]) => `${line}: expected ${words}`),
+    ...[...said].filter(([line]) => !expected.has(line)).map(([line, error]) => `${line}: not expected: ${error}`),
+  ]
+}
+
 /** Runs the programs in `package-users/` on the unpacked packages. */
 async function serveUsers() {
   const users = join(root, 'scripts/package-users')
@@ -199,6 +254,11 @@ async function serveUsers() {
     writeFileSync(join(workspace, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
     await run('tsc', ['-p', 'tsconfig.json'], { cwd: workspace })
   }
+  await compileMistakes()
+  place('editor.ts')
+  const { RATE_LIMIT_OPTIONS } = await import(pathToFileURL(join(installed, '@sluice/core/dist/http.js')).href)
+  const problems = problemsOfCompletions(completionsIn(workspace, 'editor.ts'), RATE_LIMIT_OPTIONS)
+  if (problems.length > 0) throw new Error(`editor.ts:\n${problems.join('\n')}`)
   console.log(
     'import and require of every entry in one program, Jest, and TypeScript from CommonJS, ES modules and for bundlers are fine',
   )

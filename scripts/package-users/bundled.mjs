@@ -14,7 +14,7 @@ const client = new Redis(process.env.REDIS_URL)
 const store = redisStore(client, { timeout: '10s' })
 await store.ready()
 const registry = new Registry()
-sluiceMetrics({ registry })
+sluiceMetrics({ register: registry })
 const counting = startCounting()
 
 const name = `bundled-${process.pid}-${Date.now()}`

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { rulesOf } from '../../scripts/build-rooms.js'
 import { problemsOfBundles } from '../../scripts/check-bundles.js'
-import { problemsOfContents } from '../../scripts/check-packages.js'
+import { problemsOfContents, problemsOfErrors } from '../../scripts/check-packages.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
 import { requireNode } from '../../scripts/lib/project.js'
 import { total } from '../../scripts/test-report.js'
@@ -96,6 +96,23 @@ describe('the contents of a package', () => {
       expect(problemsOfContents([...complete, stray], expected)).toEqual([`${stray} does not belong in the package`])
     },
   )
+})
+
+describe('the errors of a compiler', () => {
+  const text = "import { made } from 'a'\n// says: 'limt' does not exist\nmade({ limt: 1 })\n"
+  const error = "mistakes.ts(3,8): error TS1: Wrong.\n  Property 'limt' does not exist.\n"
+
+  test('errors that say what is expected cause no problem', () => {
+    expect(problemsOfErrors(text, error)).toEqual([])
+  })
+
+  test('an error that says something else, is not expected or is missing is a problem', () => {
+    expect(problemsOfErrors(text, error.replace('limt', 'name'))).toEqual(["3: expected 'limt' does not exist"])
+    expect(problemsOfErrors(text, '')).toEqual(["3: expected 'limt' does not exist"])
+    expect(problemsOfErrors(text, `${error}mistakes.ts(1,1): error TS2: No.\n`)).toEqual([
+      '1: not expected: error TS2: No.\n',
+    ])
+  })
 })
 
 describe('the sizes of bundles', () => {
