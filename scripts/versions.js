@@ -50,7 +50,7 @@ async function installNodes() {
 }
 
 /** @returns {Record<string, Record<string, string>>} versions to install beside our packages, by what they are */
-function setsOfPeers() {
+export function setsOfPeers() {
   /** @type {Record<string, Record<string, string>>} */
   const sets = {}
   for (const name of readdirSync(join(root, 'packages'))) {

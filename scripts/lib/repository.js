@@ -20,7 +20,9 @@ export function repository() {
 export function linksOf(name, address) {
   if (typeof address !== 'string' || !/^https:\/\/[^/]+\/[^/]+\/[^/]+(?<!\.git|\/)$/.test(address)) {
     const example = '"https://github.com/you/sluice"'
-    throw new Error(`package.json: repository: expected the address of the source repository, such as ${example}, got ${address}`)
+    throw new Error(
+      `package.json: repository: expected the address of the source repository, such as ${example}, got ${address}`,
+    )
   }
   const directory = `packages/${name}`
   return {

@@ -5,13 +5,14 @@
  * limits require this type beside the options. A function of your own that passes options on does the same: `(options:
  * ExpressRateLimitOptions & LimitForm) => rateLimit(options)`.
  */
-// The usual form is the last: of options that are none of these, compilers report what they lack of the last one.
-export type LimitForm = LimitsOfPolicies | LimitsByTier | SeveralLimits | LimitAndWindow
+// The usual form is the last, also by its name, as TypeScript 7 sorts them: of options without limits, compilers report what they
+// lack of the last one.
+export type LimitForm = LimitsOfPolicies | LimitsByTier | SeveralLimits | SingleLimit
 
 // Interfaces, as compilers name them in their errors, where they would write out other types.
 
 /** One limit. */
-interface LimitAndWindow {
+interface SingleLimit {
   readonly limit: unknown
   readonly window: unknown
   readonly limits?: undefined
