@@ -42,7 +42,7 @@ const WAYS = /** @type {Record<string, { external: RegExp[], error?: RegExp }>} 
 /** Another package of the project, in CommonJS. */
 const OTHER = `const { createLimiter, keyed, Verdict } = require('@sluice/core')
 exports.Verdict = Verdict
-exports.byAddress = keyed('ip', ({ ip }) => ip)
+exports.byClient = keyed('client', ({ ip }) => ip)
 exports.makeLimiter = (options) => createLimiter(options)
 `
 

@@ -1,6 +1,5 @@
 // The built packages on other runtimes than Node: npm run deep -- runtimes
-// Bun and Deno from npm run the programs that Node runs on every version: each framework limits, each Redis client decides, and
-// `import` and `require` have one copy.
+// Bun and Deno from npm run the program that Node runs on every version: each framework limits, and each Redis client decides.
 import { copyFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureRedis } from './ensure-redis.js'
@@ -14,11 +13,17 @@ import { setsOfPeers } from './versions.js'
 const folder = join(root, '.tmp/runtimes')
 const project = join(folder, 'project')
 
-const RUNTIMES = /** @type {Record<string, { installed: Record<string, string>, command: string[] }>} */ ({
-  Bun: { installed: { bun: '^1.4' }, command: ['bun', 'run'] },
-  Deno: { installed: { deno: '^2.9' }, command: ['deno', 'run', '--allow-all', '--node-modules-dir=manual'] },
+/** @typedef {{ installed: Record<string, string>, command: string[], programs: string[] }} Runtime */
+
+const RUNTIMES = /** @type {Record<string, Runtime>} */ ({
+  Bun: { installed: { bun: '^1.4' }, command: ['bun', 'run'], programs: ['versions.mjs', 'both.mjs'] },
+  Deno: {
+    installed: { deno: '^2.9' },
+    command: ['deno', 'run', '--allow-all', '--node-modules-dir=manual'],
+    // Not `both.mjs`: where a module of Deno requires an entry by name, its imports of that entry have the names `default` alone.
+    programs: ['versions.mjs'],
+  },
 })
-const PROGRAMS = ['versions.mjs', 'both.mjs']
 
 await whenStarted(import.meta.url, async () => {
   await ensureRedis()
@@ -28,8 +33,8 @@ await whenStarted(import.meta.url, async () => {
   const port = await freePort()
   const redis = await startThrowawayRedis(['--port', String(port)])
   try {
-    for (const [name, { command }] of Object.entries(RUNTIMES)) {
-      for (const program of PROGRAMS) {
+    for (const [name, { command, programs }] of Object.entries(RUNTIMES)) {
+      for (const program of programs) {
         copyFileSync(join(users, program), join(project, program))
         const [runtime = '', ...args] = command
         const printed = await run(join(project, 'node_modules/.bin', runtime), [...args, program], {

@@ -19,13 +19,13 @@ const counting = startCounting()
 
 const name = `bundled-${process.pid}-${Date.now()}`
 const limits = { name, store, limit: 3, window: '1h' }
-const limited = rateLimit(limits)
+const limited = rateLimit({ ...limits, key: other.byClient })
 assert.equal(limited.name, 'rateLimit')
 assert.equal(other.Verdict, Verdict)
 
 // One limit: the other package spends a unit of it, and refunds what this one has spent.
-const theirs = other.makeLimiter({ ...limits, key: other.byAddress })
-const ours = createLimiter({ ...limits, key: other.byAddress })
+const theirs = other.makeLimiter({ ...limits, key: other.byClient })
+const ours = createLimiter({ ...limits, key: other.byClient })
 const verdict = await ours.consume({ ip: '127.0.0.1' })
 assert.equal((await theirs.consume({ ip: '127.0.0.1' })).remaining, 1)
 assert.equal(await theirs.refund({ ip: '127.0.0.1' }, verdict), true)
@@ -47,7 +47,7 @@ server.close()
 // Metrics of both packages are counted, by whatever reads them.
 const decided = counting.read().decisions.reduce((sum, { count }) => sum + count, 0)
 assert.equal(decided, 5)
-assert.match(await registry.metrics(), /sluice_decisions_total\{.*\} \d/)
+assert.match(await registry.metrics(), new RegExp(`policy="${name}".*} [1-9]`))
 assert(METRICS.length > 10)
 
 // Functions and methods keep their names in stack traces.
