@@ -6,6 +6,7 @@ import { rulesOf } from '../../scripts/build-rooms.js'
 import { problemsOfBundles } from '../../scripts/check-bundles.js'
 import { problemsOfContents, problemsOfErrors } from '../../scripts/check-packages.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
+import { problemsOfCompletions } from '../../scripts/lib/editor.js'
 import { requireNode } from '../../scripts/lib/project.js'
 import { total } from '../../scripts/test-report.js'
 
@@ -236,5 +237,32 @@ describe('the rules of rooms', () => {
 
   test('the rules of rooms reject the name of an unknown room', () => {
     expect(() => rulesOf('src', { rooms: { base: ['bass'] } }, [])).toThrow('src/base: there is no room bass beside it')
+  })
+})
+
+describe('options in an editor', () => {
+  const limit = { name: 'limit', text: 'Units per window.', tags: ['default'] }
+
+  test('an option that is offered with one short sentence and its default is no problem', () => {
+    expect(problemsOfCompletions([limit], ['limit'])).toEqual([])
+  })
+
+  test('an option without a default, a sentence or an end, and one that is hidden, are problems', () => {
+    const shown = [
+      { ...limit, text: `${limit.text} ${'More. '.repeat(30)}` },
+      { name: 'key', text: 'long '.repeat(40), tags: ['default'] },
+      { name: 'old', text: '', tags: ['deprecated'] },
+      { name: 'other', text: '', tags: [] },
+    ]
+    expect(problemsOfCompletions(shown, ['limit', 'key', 'old', 'missing'])).toEqual([
+      'missing is not offered',
+      'limit has 198 characters',
+      'key: its first sentence has 200 characters',
+      'key has 200 characters',
+      'old has no default',
+      'old is offered',
+      'old: its first sentence has 0 characters',
+      'other is offered, and no option',
+    ])
   })
 })
