@@ -248,6 +248,8 @@ async function serveUsers() {
     cwd: workspace,
     quiet: true,
   })
+  place('vitest.test.mjs')
+  await run('vitest', ['run', '--root', workspace, 'vitest.test.mjs'], { cwd: workspace, quiet: true })
   for (const { program, files, options } of COMPILERS) {
     for (const file of files) place(program, file)
     const compilerOptions = { target: 'es2022', strict: true, noEmit: true, types: ['node'], ...options }
@@ -260,7 +262,7 @@ async function serveUsers() {
   const problems = problemsOfCompletions(completionsIn(workspace, 'editor.ts'), RATE_LIMIT_OPTIONS)
   if (problems.length > 0) throw new Error(`editor.ts:\n${problems.join('\n')}`)
   console.log(
-    'import and require of every entry in one program, Jest, and TypeScript from CommonJS, ES modules and for bundlers are fine',
+    'import and require of every entry in one program, Jest, Vitest, and TypeScript from CommonJS, ES modules and for bundlers are fine',
   )
 }
 
