@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HttpContext, MatchedPolicies, PoliciesReloadedEvent, PolicySource } from '@sluice/core'
-import { emitWarning, Listeners } from '@sluice/core/internal'
+import { emitWarning, guardByPolicies, Listeners } from '@sluice/core/internal'
 import { type CarriedLimit, carriedBetween } from './compile/carried.js'
 import { compile, compileBetween } from './compile/compile.js'
 import type { CompiledPolicies } from './compile/compiled-policies.js'
@@ -67,6 +67,11 @@ export class Policies implements PolicySource<any> {
       () => this.#changed(),
       (error) => this.#fail(unreadable(source, error)),
     )
+  }
+
+  /** @internal */
+  makeGuard(options: never): unknown {
+    return guardByPolicies(options)
   }
 
   /** @internal Use `policies.from()`. */
