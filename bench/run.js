@@ -47,6 +47,7 @@ const NAMES = [
   'memory-bytes',
   'memory-longest',
   'lists',
+  'loading',
   'http',
   'http-clients',
   'gateways',

@@ -130,6 +130,24 @@ export const targets = {
     isMet: atMost(5),
     unit: ' ms',
   },
+  'bundle-memory': {
+    figure: 'bundle of one limiter in memory on Express, minified',
+    atLeast: 'at most 165 kB',
+    isMet: atMost(165),
+    unit: ' kB',
+  },
+  'bundle-redis': {
+    figure: 'the same on Redis',
+    atLeast: 'at most 340 kB',
+    isMet: atMost(340),
+    unit: ' kB',
+  },
+  import: {
+    figure: 'CPU of `import` of Sluice for Express in Node, against express-rate-limit',
+    atLeast: 'at most 1.3 times',
+    isMet: atMost(1.3),
+    unit: '×',
+  },
   'four-limits': {
     figure: '4 limits in one decision against 1, Redis CPU',
     atLeast: 'at most 1.6 times',

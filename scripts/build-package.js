@@ -2,8 +2,8 @@
 //
 // CommonJS is the program, one file for all entries; everything else re-exports it. A process may load a package by `import` in
 // one place and by `require` in another (Jest, a CommonJS plugin), or by several entries. It therefore has one copy of every
-// class, and one state.
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+// class, and one state. Bundlers alone take the modules in dist/module, of which they leave out those that nothing uses.
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, posix } from 'node:path'
 import { build } from 'esbuild'
@@ -16,6 +16,7 @@ import { scriptsApart } from './lib/scripts-apart.js'
 import { shortenNames } from './lib/shorten-names.js'
 
 /** @typedef {import('./lib/entries.js').Entry} Entry */
+/** @typedef {{ engines: { node: string }, exports: Record<string, unknown> }} Manifest */
 
 /**
  * @param {string} folder of the package
@@ -28,8 +29,9 @@ export async function buildPackage(folder) {
 
   await Promise.all([
     run('tsc', ['-p', 'tsconfig.json'], { cwd: folder }),
-    buildProgram(folder, dist, manifest, entries).then(() => {
+    buildProgram(folder, dist, manifest, entries).then((sources) => {
       for (const { name } of entries) writeFaces(dist, name)
+      return hasModules(manifest) ? buildModules(folder, dist, manifest, entries, sources) : undefined
     }),
   ])
   writeDeclarations(folder, dist, entries)
@@ -52,13 +54,14 @@ function writeErrors(dist) {
 /**
  * @param {string} folder
  * @param {string} dist
- * @param {{ engines: { node: string } }} manifest
+ * @param {Manifest} manifest
  * @param {Entry[]} entries
+ * @returns {Promise<string[]>} its sources
  */
 async function buildProgram(folder, dist, manifest, entries) {
   const outfile = join(dist, 'program.cjs')
-  await build({
-    absWorkingDir: folder,
+  const { metafile } = await build({
+    ...commonOptions(folder, manifest),
     stdin: {
       contents: entries.map(({ name, source }) => `export * as '${name}' from './${source}'`).join('\n'),
       resolveDir: folder,
@@ -66,19 +69,74 @@ async function buildProgram(folder, dist, manifest, entries) {
     outfile,
     bundle: true,
     format: 'cjs',
-    platform: 'node',
-    target: `node${manifest.engines.node.replace('>=', '')}`,
     // Packages installed beside it stay one copy, shared with everything else that uses them.
     packages: 'external',
     plugins: [scriptsApart(dist)],
-    minifySyntax: true,
-    // Lines stay short enough to be shown in stack traces.
-    ...(isLarge(entries) ? {} : { minifyWhitespace: true, lineLimit: 160 }),
-    logLevel: 'warning',
-    // Where a file is one knows by `__filename`; `import.meta` is asked in the source alone.
+    metafile: true,
+    ...whitespaceFor(entries),
+    // Where a file is one knows by `__filename`; `import.meta` is asked in ES modules alone.
     logOverride: { 'empty-import-meta': 'silent' },
   })
   if (isLarge(entries)) writeFileSync(outfile, await shortenNames(readFileSync(outfile, 'utf8')))
+  return Object.keys(metafile.inputs).filter((file) => file !== '<stdin>')
+}
+
+/**
+ * Lines stay short enough to be shown in stack traces. Those of a large package are made later, with its names.
+ *
+ * @param {Entry[]} entries
+ */
+const whitespaceFor = (entries) => (isLarge(entries) ? {} : { minifyWhitespace: true, lineLimit: 160 })
+
+/**
+ * Whether bundlers take the package by the condition `module`. Of others they take the program, which imports those that have it.
+ *
+ * @param {Manifest} manifest
+ */
+const hasModules = ({ exports }) =>
+  Object.values(exports).some((conditions) => Object.hasOwn(Object(conditions), 'module'))
+
+/**
+ * Builds an ES module of each source file, for the condition `module` of `exports`: bundlers know it, and Node does not. In
+ * files of their own, bundlers leave out what nothing uses, also where they cannot tell whether it would do anything.
+ *
+ * @param {string} folder
+ * @param {string} dist
+ * @param {Manifest} manifest
+ * @param {Entry[]} entries
+ * @param {string[]} sources
+ */
+async function buildModules(folder, dist, manifest, entries, sources) {
+  const outdir = join(dist, 'module')
+  await build({
+    ...commonOptions(folder, manifest),
+    entryPoints: sources,
+    outbase: 'src',
+    outdir,
+    format: 'esm',
+    ...whitespaceFor(entries),
+    plugins: [scriptsApart()],
+  })
+  if (!isLarge(entries)) return
+  for (const file of readdirSync(outdir, { recursive: true, encoding: 'utf8' })) {
+    const path = join(outdir, file)
+    if (file.endsWith('.js')) writeFileSync(path, await shortenNames(readFileSync(path, 'utf8'), true))
+  }
+}
+
+/**
+ * @param {string} folder
+ * @param {Manifest} manifest
+ * @returns {import('esbuild').BuildOptions}
+ */
+function commonOptions(folder, { engines }) {
+  return {
+    absWorkingDir: folder,
+    platform: 'node',
+    target: `node${engines.node.replace('>=', '')}`,
+    minifySyntax: true,
+    logLevel: 'warning',
+  }
 }
 
 /**

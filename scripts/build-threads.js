@@ -34,6 +34,8 @@ async function renderModule({ folder, external }) {
     // The text says what it says, wherever it is built.
     charset: 'ascii',
     legalComments: 'none',
+    // Modules that look for their own file take `__filename` there.
+    logOverride: { 'empty-import-meta': 'silent' },
     logLevel: 'warning',
   })
   const source = outputFiles[0]?.text.trim() ?? ''

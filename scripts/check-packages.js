@@ -12,7 +12,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { reachable } from './lib/declarations.js'
+import { pathToFileURL } from 'node:url'
+import { follow, reachable } from './lib/declarations.js'
+import { completionsIn, problemsOfCompletions } from './lib/editor.js'
 import { entriesOf } from './lib/entries.js'
 import { pnpm } from './lib/pnpm.js'
 import { root } from './lib/project.js'
@@ -36,10 +38,10 @@ const PARTS = /** @type {Record<string, string[]>} */ ({
   prometheus: ['alerts.yaml', 'dashboard.json'],
 })
 /**
- * Bounds the growth of a package. Three fifths of the core's are the program, which would be a twentieth less with all names
- * shortened. A fifth are declarations, three quarters of these docstrings, and a tenth scripts.
+ * Bounds the growth of a package. A third of the core's is the program, which would be a twentieth less with all names
+ * shortened, and two fifths are the modules for bundlers. A seventh are declarations, three quarters of these docstrings.
  */
-const LARGEST_TARBALL = 265_000
+const LARGEST_TARBALL = 500_000
 
 /**
  * The problems of a package's list of files; none when it is empty.
@@ -48,13 +50,14 @@ const LARGEST_TARBALL = 265_000
  * @param {object} expected
  * @param {string[]} expected.entries by name: `index`, `http`
  * @param {string[]} expected.declarations that the entries reach, within `dist`: `types/declarations.d.ts`
+ * @param {string[]} [expected.modules] that bundlers take, within `dist`: `module/index.js`
  * @param {string[]} [expected.parts] other files, such as programs that it installs
  * @returns {string[]}
  */
-export function problemsOfContents(files, { entries, declarations, parts = [] }) {
+export function problemsOfContents(files, { entries, declarations, modules = [], parts = [] }) {
   const present = new Set(files)
   const faces = entries.flatMap((entry) => ['cjs', 'js', 'd.cts', 'd.ts'].map((ending) => `dist/${entry}.${ending}`))
-  const wanted = [...FILES, ...parts, ...faces, ...declarations.map((file) => `dist/${file}`)]
+  const wanted = [...FILES, ...parts, ...faces, ...[...declarations, ...modules].map((file) => `dist/${file}`)]
   const missing = wanted.filter((file) => !present.has(file)).map((file) => `${file} is missing`)
   const strays = files.filter((file) => !wanted.includes(file)).map((file) => `${file} does not belong in the package`)
   return [...missing, ...strays]
@@ -110,8 +113,18 @@ function expectedContents(name, folder) {
   return {
     entries,
     declarations: [...reachable(join(folder, 'dist'), entries)],
+    modules: [...follow(join(folder, 'dist'), modulesIn(manifest))],
     parts: [...(PARTS[name] ?? []), ...Object.values(programsOf(folder))],
   }
+}
+
+/**
+ * The modules of a package's entries, within `dist`. Some packages have none.
+ *
+ * @param {{ exports: Record<string, { module?: string }> }} manifest
+ */
+function modulesIn({ exports }) {
+  return Object.values(exports).flatMap(({ module }) => (module ? [module.replace('./dist/', '')] : []))
 }
 
 /**
@@ -166,6 +179,59 @@ const COMPILERS = [
   { program: 'nest.ts', files: ['nest.cts', 'nest.mts'], options: { module: 'nodenext' } },
 ]
 
+/** The compilers that users have. */
+const VERSIONS = ['typescript', 'typescript5']
+
+/** Compiles `mistakes.ts`, whose errors have to say what its comments say, and nothing else. */
+async function compileMistakes() {
+  const text = readFileSync(join(root, 'scripts/package-users/mistakes.ts'), 'utf8')
+  writeFileSync(join(workspace, 'mistakes.ts'), text)
+  const options = {
+    target: 'es2022',
+    module: 'nodenext',
+    strict: true,
+    noEmit: true,
+    types: ['node'],
+    skipLibCheck: true,
+  }
+  writeFileSync(join(workspace, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['mistakes.ts'] }))
+  for (const version of VERSIONS) {
+    const compiler = join(root, 'node_modules', version, 'bin/tsc')
+    const printed = await run(process.execPath, [compiler, '-p', 'tsconfig.json', '--pretty', 'false'], {
+      cwd: workspace,
+      quiet: true,
+    }).catch(({ message }) => String(message))
+    const problems = problemsOfErrors(text, printed)
+    if (problems.length > 0) throw new Error(`mistakes.ts, ${version}:\n${problems.join('\n')}\n${printed}`)
+  }
+}
+
+/**
+ * @param {string} text of a program, in which `// says: …` stands before each line with an error
+ * @param {string} printed by the compiler
+ * @returns {string[]} the errors that say something else, and those that are not expected or missing
+ */
+export function problemsOfErrors(text, printed) {
+  const said = new Map(
+    printed.split(/^(?=\S+\(\d+,\d+\): )/m).flatMap((each) => {
+      const [, line, error] = /^\S+\((\d+),\d+\): ([\s\S]*)$/.exec(each) ?? []
+      return line === undefined ? [] : [/** @type {const} */ ([Number(line), String(error)])]
+    }),
+  )
+  const expected = new Map(
+    text.split('\n').flatMap((line, i) => {
+      const [, words] = /^\/\/ says: (.*)$/.exec(line) ?? []
+      return words === undefined ? [] : [/** @type {const} */ ([i + 2, words])]
+    }),
+  )
+  return [
+    ...[...expected]
+      .filter(([line, words]) => !said.get(line)?.includes(words))
+      .map(([line, words]) => `${line}: expected ${words}`),
+    ...[...said].filter(([line]) => !expected.has(line)).map(([line, error]) => `${line}: not expected: ${error}`),
+  ]
+}
+
 /** Runs the programs in `package-users/` on the unpacked packages. */
 async function serveUsers() {
   const users = join(root, 'scripts/package-users')
@@ -182,14 +248,21 @@ async function serveUsers() {
     cwd: workspace,
     quiet: true,
   })
+  place('vitest.test.mjs')
+  await run('vitest', ['run', '--root', workspace, 'vitest.test.mjs'], { cwd: workspace, quiet: true })
   for (const { program, files, options } of COMPILERS) {
     for (const file of files) place(program, file)
     const compilerOptions = { target: 'es2022', strict: true, noEmit: true, types: ['node'], ...options }
     writeFileSync(join(workspace, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
     await run('tsc', ['-p', 'tsconfig.json'], { cwd: workspace })
   }
+  await compileMistakes()
+  place('editor.ts')
+  const { RATE_LIMIT_OPTIONS } = await import(pathToFileURL(join(installed, '@sluice/core/dist/http.js')).href)
+  const problems = problemsOfCompletions(completionsIn(workspace, 'editor.ts'), RATE_LIMIT_OPTIONS)
+  if (problems.length > 0) throw new Error(`editor.ts:\n${problems.join('\n')}`)
   console.log(
-    'import and require of every entry in one program, Jest, and TypeScript from CommonJS, ES modules and for bundlers are fine',
+    'import and require of every entry in one program, Jest, Vitest, and TypeScript from CommonJS, ES modules and for bundlers are fine',
   )
 }
 

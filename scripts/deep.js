@@ -10,6 +10,10 @@ import { ensure } from './lib/system-program.js'
 /** @type {Record<string, import('./lib/steps.js').Step>} */
 const PARTS = {
   versions: npmRun('versions'),
+  // Servers bundled by esbuild, Rollup, webpack and Vite, in each way that keeps one copy of the core.
+  bundlers: npmRun('bundlers'),
+  // Bun and Deno run each framework and each Redis client.
+  runtimes: npmRun('runtimes'),
   interleavings: npmRun('test:full', ['deep/interleavings']),
   // Random walks of memory against Redis, and of both against oracles, and other tests that try more here than in a merge.
   walks: npmRun('test:full', [

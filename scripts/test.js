@@ -26,6 +26,7 @@ const checks = [
     ['check:unused'],
     ['check:api'],
     ['check:packages'],
+    ['check:bundles'],
   ]),
   npmRun('test:merge'),
 ]

@@ -4,14 +4,13 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureRedis } from './ensure-redis.js'
-import { pnpm } from './lib/pnpm.js'
 import { freePort } from './lib/ports.js'
 import { engines, root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
 import { startThrowawayRedis } from './lib/throwaway-redis.js'
+import { install, manifestOf, packAll, users } from './lib/users-project.js'
 
 const folder = join(root, '.tmp/versions')
-const users = join(root, 'scripts/package-users')
 /** Programs that have to work for every user, whatever the versions. */
 const PROGRAMS = ['versions.mjs', 'both.mjs']
 /** Packages of which a program needs the same version as of a peer. */
@@ -38,17 +37,6 @@ export function versionsOf(name, range) {
   }
 }
 
-/** @param {string} name of one of our packages, without the scope */
-const manifestOf = (name) => JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8'))
-
-/** @param {string} into @param {Record<string, string>} dependencies */
-async function install(into, dependencies) {
-  mkdirSync(into, { recursive: true })
-  writeFileSync(join(into, 'package.json'), JSON.stringify({ private: true, dependencies }))
-  const quiet = ['--no-audit', '--no-fund', '--no-package-lock', '--loglevel', 'error']
-  await run('npm', ['install', '--prefix', into, '--prefer-offline', ...quiet], { cwd: into, quiet: true })
-}
-
 /** @returns {Promise<string[]>} programs, one for each Node that is tried */
 async function installNodes() {
   const lowest = /** @type {string} */ (/\d+\.\d+/.exec(engines.node)?.[0])
@@ -61,21 +49,8 @@ async function installNodes() {
   return nodes
 }
 
-/** @returns {Promise<Record<string, string>>} tarballs by the names of our packages */
-async function packAll() {
-  await pnpm(['exec', 'turbo', 'run', 'build', '--output-logs', 'errors-only'])
-  /** @type {Record<string, string>} */
-  const tarballs = {}
-  for (const name of readdirSync(join(root, 'packages'))) {
-    const tarball = join(folder, `${name}.tgz`)
-    await pnpm(['pack', '--out', tarball], { cwd: join(root, 'packages', name), quiet: true })
-    tarballs[manifestOf(name).name] = `file:${tarball}`
-  }
-  return tarballs
-}
-
 /** @returns {Record<string, Record<string, string>>} versions to install beside our packages, by what they are */
-function setsOfPeers() {
+export function setsOfPeers() {
   /** @type {Record<string, Record<string, string>>} */
   const sets = {}
   for (const name of readdirSync(join(root, 'packages'))) {
@@ -93,7 +68,7 @@ await whenStarted(import.meta.url, async () => {
   await ensureRedis()
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
-  const [tarballs, nodes] = [await packAll(), await installNodes()]
+  const [tarballs, nodes] = [await packAll(folder), await installNodes()]
   const port = await freePort()
   const redis = await startThrowawayRedis(['--port', String(port)])
   try {

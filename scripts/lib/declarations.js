@@ -10,13 +10,26 @@ import { dirname, join, relative } from 'node:path'
  */
 export function reachable(dist, entries) {
   const faces = entries.map((entry) => `${entry}.d.ts`)
-  const found = new Set(faces)
+  const found = follow(dist, faces, (specifier) => specifier.replace(/\.js$/, '.d.ts'))
+  for (const face of faces) found.delete(face)
+  return found
+}
+
+/**
+ * The files that these import, by way of others too, and these themselves.
+ *
+ * @param {string} dist
+ * @param {readonly string[]} files
+ * @param {(specifier: string) => string} [fileOf]
+ * @returns {Set<string>} paths inside the folder
+ */
+export function follow(dist, files, fileOf = (specifier) => specifier) {
+  const found = new Set(files)
   for (const file of found) {
     for (const specifier of specifiersIn(readFileSync(join(dist, file), 'utf8'))) {
-      found.add(join(dirname(file), specifier.replace(/\.js$/, '.d.ts')))
+      found.add(join(dirname(file), fileOf(specifier)))
     }
   }
-  for (const face of faces) found.delete(face)
   return found
 }
 
@@ -40,7 +53,7 @@ export function removeUnreachable(dist, entries) {
 }
 
 /**
- * The imports of a declaration file from its own package: `from './x.js'`, `import('./x.js')`, `import './x.js'`.
+ * The imports of a file from its own package: `from './x.js'`, `import('./x.js')`, `import './x.js'`.
  *
  * @param {string} text
  */

@@ -10,15 +10,17 @@ const PRIVATE_METHODS = /^ +(?:static |async |get |set |\*)*#(\w+)\(/gm
  * keep theirs, which stack traces show. A line has a statement, so that an error shows no more.
  *
  * @param {string} program as esbuild prints it
+ * @param {boolean} [isModule] whether it is an ES module
  * @returns {Promise<string>}
  */
-export async function shortenNames(program) {
+export async function shortenNames(program, isModule = false) {
   const reserved = [...program.matchAll(NAMED)].map(([, name]) => String(name))
   const methods = new Set([...program.matchAll(PRIVATE_METHODS)].map(([, name]) => name))
   // Terser renames everything private. Public methods keep their names, so private ones are called `$private_name$` meanwhile.
   const visible = program.replace(/#(\w+)/g, (whole, name) => (methods.has(name) ? `$private_${name}$` : whole))
   const { code } = await minify(visible, {
     ecma: 2020,
+    module: isModule,
     compress: false,
     mangle: { toplevel: true, keep_fnames: true, keep_classnames: true, reserved },
     format: { semicolons: false },

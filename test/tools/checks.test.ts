@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { rulesOf } from '../../scripts/build-rooms.js'
-import { problemsOfContents } from '../../scripts/check-packages.js'
+import { problemsOfBundles } from '../../scripts/check-bundles.js'
+import { problemsOfContents, problemsOfErrors } from '../../scripts/check-packages.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
+import { problemsOfCompletions } from '../../scripts/lib/editor.js'
 import { requireNode } from '../../scripts/lib/project.js'
 import { total } from '../../scripts/test-report.js'
 
@@ -47,6 +49,7 @@ describe('the contents of a package', () => {
   const expected = {
     entries: ['index', 'http'],
     declarations: ['types/index.d.ts', 'types/entries/http.d.ts'],
+    modules: ['module/index.js', 'module/util/other.js'],
     parts: ['dist/part.cjs'],
   }
   const complete = [
@@ -66,6 +69,8 @@ describe('the contents of a package', () => {
     'dist/types/package.json',
     'dist/types/index.d.ts',
     'dist/types/entries/http.d.ts',
+    'dist/module/index.js',
+    'dist/module/util/other.js',
   ]
 
   test('the contents of a complete package cause no problem', () => {
@@ -92,6 +97,41 @@ describe('the contents of a package', () => {
       expect(problemsOfContents([...complete, stray], expected)).toEqual([`${stray} does not belong in the package`])
     },
   )
+})
+
+describe('the errors of a compiler', () => {
+  const text = "import { made } from 'a'\n// says: 'limt' does not exist\nmade({ limt: 1 })\n"
+  const error = "mistakes.ts(3,8): error TS1: Wrong.\n  Property 'limt' does not exist.\n"
+
+  test('errors that say what is expected cause no problem', () => {
+    expect(problemsOfErrors(text, error)).toEqual([])
+  })
+
+  test('an error that says something else, is not expected or is missing is a problem', () => {
+    expect(problemsOfErrors(text, error.replace('limt', 'name'))).toEqual(["3: expected 'limt' does not exist"])
+    expect(problemsOfErrors(text, '')).toEqual(["3: expected 'limt' does not exist"])
+    expect(problemsOfErrors(text, `${error}mistakes.ts(1,1): error TS2: No.\n`)).toEqual([
+      '1: not expected: error TS2: No.\n',
+    ])
+  })
+})
+
+describe('the sizes of bundles', () => {
+  const known = { memory: 1000, redis: 2000 }
+
+  test('bundles within 5 % of their known sizes cause no problem', () => {
+    expect(problemsOfBundles({ memory: 1050, redis: 1900 }, known)).toEqual([])
+  })
+
+  test.each([1051, 949])('a bundle of %d bytes in place of 1000 is a problem', (memory) => {
+    expect(problemsOfBundles({ memory, redis: 2000 }, known)).toEqual([
+      `memory: ${memory} bytes, more than 5 % from 1000`,
+    ])
+  })
+
+  test('a bundle without a known size is a problem', () => {
+    expect(problemsOfBundles({ other: 10 }, known)).toEqual(['other: 10 bytes, more than 5 % from 0'])
+  })
 })
 
 describe('the Node version', () => {
@@ -197,5 +237,32 @@ describe('the rules of rooms', () => {
 
   test('the rules of rooms reject the name of an unknown room', () => {
     expect(() => rulesOf('src', { rooms: { base: ['bass'] } }, [])).toThrow('src/base: there is no room bass beside it')
+  })
+})
+
+describe('options in an editor', () => {
+  const limit = { name: 'limit', text: 'Units per window.', tags: ['default'] }
+
+  test('an option that is offered with one short sentence and its default is no problem', () => {
+    expect(problemsOfCompletions([limit], ['limit'])).toEqual([])
+  })
+
+  test('an option without a default, a sentence or an end, and one that is hidden, are problems', () => {
+    const shown = [
+      { ...limit, text: `${limit.text} ${'More. '.repeat(30)}` },
+      { name: 'key', text: 'long '.repeat(40), tags: ['default'] },
+      { name: 'old', text: '', tags: ['deprecated'] },
+      { name: 'other', text: '', tags: [] },
+    ]
+    expect(problemsOfCompletions(shown, ['limit', 'key', 'old', 'missing'])).toEqual([
+      'missing is not offered',
+      'limit has 198 characters',
+      'key: its first sentence has 200 characters',
+      'key has 200 characters',
+      'old has no default',
+      'old is offered',
+      'old: its first sentence has 0 characters',
+      'other is offered, and no option',
+    ])
   })
 })

@@ -1,7 +1,6 @@
 import { createContext, Script } from 'node:vm'
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { foldLines, UNFOLD } from '../../scripts/lib/fold-lines.js'
+import { pack, UNPACK } from '../../scripts/lib/scripts-apart.js'
 import { shortenNames } from '../../scripts/lib/shorten-names.js'
 
 describe('a program with shorter names', () => {
@@ -46,24 +45,20 @@ module.exports = (longText) => new BaseStore().consume(() => retried(madeRespond
   })
 })
 
-describe('texts that are folded', () => {
-  const unfold = new Function('folded', `${UNFOLD}; return unfold(folded)`)
-  const long = (name: string) => name.repeat(60)
+describe('scripts that are compressed', () => {
+  const long = (name: string) => name.repeat(600)
+  const texts = [`${long('a')}\n${long('b')}`, '', `${long('b')} — ${long('a')}`]
 
-  test('folded texts contain a passage once, and can be unfolded', () => {
-    const texts = { one: [long('a'), long('b'), 'end'].join('\n'), two: ['x', long('a'), long('b'), ''].join('\n') }
-    expect(foldLines(texts)).toEqual({ one: [texts.one], two: ['x', [0, 2], ''] })
-    expect(unfold(foldLines(texts))).toEqual(texts)
+  test('compressed scripts contain a passage once', () => {
+    expect(pack(texts).length).toBeLessThan(200)
   })
 
-  test('any folded texts can be unfolded', () => {
-    const line = fc.constantFrom('', 'a', long('b'), long('c'), long('d'))
-    const text = fc.array(line, { minLength: 1, maxLength: 12 }).map((lines) => lines.join('\n'))
-    fc.assert(
-      fc.property(fc.array(text, { maxLength: 5 }), (all) => {
-        const texts = Object.fromEntries(all.map((each, i) => [`text${i}`, each]))
-        expect(unfold(JSON.parse(JSON.stringify(foldLines(texts))))).toEqual(texts)
-      }),
-    )
+  test('a script is decompressed when it is read, and not before', async () => {
+    const program = `${UNPACK}\nlet times = 0\nconst packed = () => (times++, ${JSON.stringify(pack(texts))})
+      export const read = () => times\nexport const parts = [0, 1, 2].map((i) => withSource(i, { name: 'part' + i }))`
+    const { parts, read } = await import(`data:text/javascript,${encodeURIComponent(program)}`)
+    expect(read()).toBe(0)
+    expect(parts.map(({ source }: { source: string }) => source)).toEqual(texts)
+    expect([read(), parts[1].name]).toEqual([1, 'part1'])
   })
 })

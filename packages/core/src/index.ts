@@ -16,18 +16,15 @@ export {
   byCookie,
   byCredentials,
   byHeader,
-  byMethod,
-  byPath,
   byUser,
   type CookieOptions,
   type CredentialsOptions,
-  everyone,
   hashedKey,
-  type PathOptions,
   type SecretOptions,
   type UserOptions,
 } from './http/identity/extractors.js'
 export { byIp, type IpOptions } from './http/identity/ip.js'
+export { byMethod, byPath, everyone, type PathOptions } from './http/identity/request-line.js'
 export { byRoute, type RouteOptions } from './http/identity/route.js'
 export { type DegradeOptions, degrade } from './http/responders/degrade.js'
 export { type DelayOptions, delay } from './http/responders/delay.js'

@@ -32,7 +32,7 @@ export function refuseMessage(outcome: Outcome): Promise<never> {
   })
 }
 
-declare const __filename: string | undefined
+declare const __filename: string
 
 /** In place of `import`: only gateways have the package, and under Jest a program in CommonJS has no `import()`. */
-const load = createRequire(typeof __filename === 'string' ? __filename : import.meta.url)
+const load = createRequire(import.meta.url ?? __filename)

@@ -7,7 +7,7 @@ import type {
   PoliciesReloadedEvent,
   PolicySource,
 } from '@sluice/core'
-import { emitWarning, Listeners } from '@sluice/core/internal'
+import { emitWarning, guardByPolicies, Listeners } from '@sluice/core/internal'
 import { type CarriedLimit, carriedBetween } from './compile/carried.js'
 import { compile, compileBetween } from './compile/compile.js'
 import type { CompiledPolicies } from './compile/compiled-policies.js'
@@ -79,6 +79,11 @@ export class Policies implements PolicySource<any> {
       () => this.#changed(),
       (error) => this.#fail(unreadable(source, error)),
     )
+  }
+
+  /** @internal */
+  makeGuard(options: never): unknown {
+    return guardByPolicies(options)
   }
 
   /** @internal Use `policies.from()`. */

@@ -1,3 +1,4 @@
+import { noteObserver } from '../util/copies.js'
 import { everywhere } from '../util/listeners.js'
 import type { ListenOptions, SluiceEvents } from './events.js'
 import { listen } from './near-limit.js'
@@ -23,5 +24,8 @@ export interface ProcessEvents {
  * @example events.on('store', ({ state, cause }) => pager.notify(state, cause))
  */
 export const events: ProcessEvents = {
-  on: (event, listener, options) => listen(everywhere, 'events', event, listener, options),
+  on(event, listener, options) {
+    noteObserver('events: on')
+    return listen(everywhere, 'events', event, listener, options)
+  },
 }

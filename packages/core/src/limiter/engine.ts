@@ -14,6 +14,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../store/store.js'
+import { noteUse, refuseOfOther } from '../util/copies.js'
 import { invalidPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
 import { PROCESS_TIMING, type Timing } from '../util/timing.js'
@@ -78,6 +79,8 @@ export class Engine<Subject> {
     if (policy.keeps && !store.keptCharge) {
       invalidPolicy(where, 'charges', 'none on this store, which keeps no charges', policy.keeps)
     }
+    refuseOfOther(`${where}: store`, store)
+    noteUse(where)
     this.policy = policy
     this.store = store
     this.emitter = emitter

@@ -11,6 +11,7 @@ import { Subjects } from '../policy/subjects.js'
 import { choosePolicy } from '../policy/tiers.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
 import { type ChargeOutcome, type Op, PEEK } from '../store/store.js'
+import { refuseOfOther } from '../util/copies.js'
 import { spanOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
@@ -393,7 +394,10 @@ export class Limiter<Subject = string> {
    */
   #decisionOf(verdict: Verdict): Decision {
     const expected = 'a verdict of this limiter'
-    if (!(verdict instanceof Verdict)) invalidPolicy(this.#where, 'verdict', expected, verdict)
+    if (!(verdict instanceof Verdict)) {
+      refuseOfOther(`${this.#where}: verdict`, verdict)
+      invalidPolicy(this.#where, 'verdict', expected, verdict)
+    }
     const decision = verdict[DECISION]
     const { policy } = decision.request.plan
     if (isCharged(decision) && policy !== this.name) {

@@ -15,10 +15,10 @@ export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, ListOpt
   /**
    * Called with each verdict of `consume`, and the last verdict of an `acquire`, before they are returned; not for a `peek`.
    * An error that it throws rejects the call; the charge stays. A returned promise is not awaited; its rejection becomes a
-   * warning (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
+   * warning (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`). @default none
    */
   readonly onVerdict?: (subject: Subject, verdict: Verdict) => unknown
-  /** Silences warnings of this limiter, one by one: `{ SLUICE_SAME_NAME: false }`. */
+  /** Silences warnings of this limiter, one by one: `{ SLUICE_SAME_NAME: false }`. @default all are emitted */
   readonly warnings?: LimiterWarningsOption
 }
 

@@ -34,6 +34,7 @@ import {
   type StrikeResult,
 } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
+import { COPY, THIS_COPY } from '../util/copies.js'
 import { givenClock } from '../util/given-clock.js'
 import { Listeners } from '../util/listeners.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
@@ -168,6 +169,10 @@ class MemoryStore implements Store {
     this.changes = new ChangeLog(this.#changes, this.#listeners)
     this.#warnings = new Warnings('memoryStore', STORE_WARNINGS, options.warnings, this.#listeners)
     if (options.persist !== undefined) this.#persisted = this.#persistedIn(options.persist)
+  }
+
+  get [COPY](): string {
+    return THIS_COPY
   }
 
   #makeStates(): States {

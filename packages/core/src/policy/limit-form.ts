@@ -5,10 +5,45 @@
  * limits require this type beside the options. A function of your own that passes options on does the same: `(options:
  * ExpressRateLimitOptions & LimitForm) => rateLimit(options)`.
  */
-export type LimitForm = Only<'limit' | 'window'> | Only<'limits'> | Only<'tiers' | 'tier'> | Only<'policies'>
+// The usual form is the last, also by its name, as TypeScript 7 sorts them: of options without limits, compilers report what they
+// lack of the last one.
+export type LimitForm = LimitsOfPolicies | LimitsByTier | SeveralLimits | SingleLimit
 
-type LimitOption = 'limit' | 'window' | 'limits' | 'tiers' | 'tier' | 'policies'
+// Interfaces, as compilers name them in their errors, where they would write out other types.
 
-type Only<Given extends LimitOption> = { readonly [Name in Given]: unknown } & {
-  readonly [Name in Exclude<LimitOption, Given>]?: undefined
+/** One limit. */
+interface SingleLimit {
+  readonly limit: unknown
+  readonly window: unknown
+  readonly limits?: undefined
+  readonly tiers?: undefined
+  readonly tier?: undefined
+  readonly policies?: undefined
+}
+
+interface SeveralLimits {
+  readonly limits: unknown
+  readonly limit?: undefined
+  readonly window?: undefined
+  readonly tiers?: undefined
+  readonly tier?: undefined
+  readonly policies?: undefined
+}
+
+interface LimitsByTier {
+  readonly tiers: unknown
+  readonly tier: unknown
+  readonly limit?: undefined
+  readonly window?: undefined
+  readonly limits?: undefined
+  readonly policies?: undefined
+}
+
+interface LimitsOfPolicies {
+  readonly policies: unknown
+  readonly limit?: undefined
+  readonly window?: undefined
+  readonly limits?: undefined
+  readonly tiers?: undefined
+  readonly tier?: undefined
 }

@@ -47,16 +47,16 @@ import { unitsOf } from './units.js'
 export interface PolicyOptions<Subject> {
   /** Names the policy in keys, headers and errors: letters, digits, `_`, `-`. @default 'default' */
   readonly name?: string
-  /** Units per window, for a policy of one limit. */
+  /** Units per window, for a policy of one limit. @default none */
   readonly limit?: OrFunction<number, Subject>
-  /** Whole milliseconds or a duration such as `'1m'`; beside `limit`. */
+  /** Whole milliseconds or a duration such as `'1m'`; beside `limit`. @default none */
   readonly window?: OrFunction<Duration, Subject>
   /**
    * Several limits, decided together, all or none; instead of `limit` and `window`. Limits of one identity usually share their
-   * state's key: where the numbers of one change, all of them begin anew. See docs/redis.md.
+   * state's key: where the numbers of one change, all of them begin anew. See docs/redis.md. @default none
    */
   readonly limits?: readonly Limit<Subject>[]
-  /** The key that is counted, for limits that name none of their own. */
+  /** The key that is counted, for limits that name none of their own. @default `byIp()`; without HTTP the argument */
   readonly key?: KeyFunction<Subject>
   /**
    * Whether a refused request is charged too. Windows and logs charge it in full, so that a client that goes on asking more
@@ -72,10 +72,10 @@ export interface PolicyOptions<Subject> {
   readonly consistency?: ConsistencyOptions
   /**
    * Limits by the name of a tier, instead of `limits`. Each tier has state of its own. A limit that is in several tiers as one
-   * object is one limit over all of them.
+   * object is one limit over all of them. @default none
    */
   readonly tiers?: Readonly<Record<string, readonly Limit<Subject>[]>>
-  /** Names the tier of a request; beside `tiers`. May be async. An unknown name is an error. */
+  /** Names the tier of a request; beside `tiers`. May be async. An unknown name is an error. @default none */
   readonly tier?: (subject: Subject, context: HttpContext<Subject>) => string | PromiseLike<string>
   /** Higher comes first, where a limit has a `reserve` and in queues: a number by tier, or a function. @default 0 */
   readonly priority?: PriorityOption<Subject>

@@ -25,6 +25,7 @@ import {
   type WaitingTurn,
 } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
+import { COPY, THIS_COPY } from '../util/copies.js'
 import { assemble } from './assemble.js'
 import { FORGIVEN } from './changes/strikes.js'
 import type { RedisClient } from './clients/connect.js'
@@ -70,6 +71,11 @@ export class RedisStore implements Store {
     this.changes = parts.changeLog
     this.noteRefusal = parts.refusals?.note
     this.lastRefusals = parts.recentRefusals
+  }
+
+  /** @internal */
+  get [COPY](): string {
+    return THIS_COPY
   }
 
   /** `'unavailable'` while the store does not use Redis, or one of the masters of a cluster. */

@@ -9,6 +9,7 @@ export type SluiceErrorCode =
   | 'STORE_UNAVAILABLE'
   | 'STORE_FULL'
   | 'WAIT_EXCEEDED'
+  | 'TWO_COPIES'
 
 /** Something is broken or misused. A refusal is never an error: it is a verdict. */
 export class SluiceError extends Error {

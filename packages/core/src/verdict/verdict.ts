@@ -3,6 +3,7 @@ import type { ReadablePlan } from '../policy/plan.js'
 import { type Identity, identityIn } from '../store/identity.js'
 import type { ListReport } from '../store/list.js'
 import { type BlockReport, type QuotaUnit, type ResolvedLimit, STRIDE } from '../store/store.js'
+import { COPY, THIS_COPY } from '../util/copies.js'
 import { isForEver } from '../util/duration.js'
 import {
   type Decision,
@@ -167,6 +168,11 @@ export class Verdict {
   /** @internal The object that `console.log` shows: the same data, under the name of this class. */
   [INSPECT](): object {
     return Object.assign(new Shown.Verdict(), this.toJSON())
+  }
+
+  /** @internal */
+  get [COPY](): string {
+    return THIS_COPY
   }
 
   /** @internal */

@@ -7,8 +7,8 @@ import { WORKER } from './worker.generated.js'
 const MAX_HERE = 16_384
 
 /** The place for look-ups of installed packages: the build is CommonJS, the source is not. */
-declare const __filename: string | undefined
-const HERE = typeof __filename === 'string' ? __filename : import.meta.url
+declare const __filename: string
+const HERE = import.meta.url ?? __filename
 
 /** As `checkText`; long documents are read in a thread of their own. */
 export async function checkApart(document: TextToCheck): Promise<CheckedText> {

@@ -39,7 +39,7 @@ export interface RateLimitOptions<Request>
    * a limit has a `unit` of your own. @default 1
    */
   readonly cost?: CostOption<Request>
-  /** Requests that are not limited: no charge, no headers. May be async. */
+  /** Requests that are not limited: no charge, no headers. May be async. @default none */
   readonly skip?: (request: Request, context: HttpContext<Request>) => boolean | Promise<boolean>
   /** Responds to a refused request, unless the limit that refuses has its own `respond`. @default reject() */
   readonly respond?: Responder<Request>
@@ -62,7 +62,7 @@ export interface RateLimitOptions<Request>
    * Called once for every request with a verdict, before anything is sent. It gets the verdict that decided the response. It is
    * not called for skipped requests, nor for those refused with 413 before the decision. Errors that it throws reach the
    * framework's error handler; charges stay. A returned promise is not awaited; its rejection becomes a warning
-   * (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
+   * (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`). @default none
    */
   readonly onVerdict?: (request: Request, verdict: Verdict, context: HttpContext<Request>) => unknown
   /**
@@ -71,7 +71,7 @@ export interface RateLimitOptions<Request>
    * such as `headers`. Declare another name in your types. @default 'rateLimit'
    */
   readonly requestProperty?: string
-  /** Silences warnings of this limiter, one by one: `{ SLUICE_ONE_CLIENT: false }`. */
+  /** Silences warnings of this limiter, one by one: `{ SLUICE_ONE_CLIENT: false }`. @default all are emitted */
   readonly warnings?: LimiterWarningsOption
 }
 

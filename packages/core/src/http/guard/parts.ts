@@ -1,4 +1,3 @@
-import { IncomingMessage } from 'node:http'
 import { Engine } from '../../limiter/engine.js'
 import { Limiter } from '../../limiter/limiter.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
@@ -50,7 +49,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { key = byIp<Request>(), store = memoryStore() } = options
   const { skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
-  const { onInvalid = 'reject', requestProperty: property = 'rateLimit' } = options
+  const { onInvalid = 'reject', requestProperty: property = DEFAULT_PROPERTY } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
   const emitter = shared?.emitter ?? new LimiterEmitter(where)
@@ -130,6 +129,8 @@ export function requestLimiter<Request>(
   return new Limiter(new Subjects(engine.policy, { namesIdentity: isData, replacement }), engine, listed)
 }
 
+const DEFAULT_PROPERTY = 'rateLimit'
+
 /** Properties of requests beyond those of Node's prototype: of frameworks, and of packages for authentication. */
 const TAKEN = new Set(
   (
@@ -144,7 +145,10 @@ const TAKEN = new Set(
  * @throws SluiceError `INVALID_POLICY` for a name that would replace something else
  */
 function requestProperty(where: string, name: unknown): string {
+  if (name === DEFAULT_PROPERTY) return name
   const isName = typeof name === 'string' && /^[A-Za-z_$][\w$]{0,63}$/.test(name)
+  // Not imported: most processes do without it, and it takes long to load where nothing else has loaded it.
+  const { IncomingMessage } = process.getBuiltinModule('node:http')
   if (isName && !(name in IncomingMessage.prototype) && !TAKEN.has(name)) return name
   invalidPolicy(
     where,

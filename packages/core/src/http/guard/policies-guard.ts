@@ -5,7 +5,7 @@ import type { Limit } from '../../policy/limits/limit.js'
 import { POLICY_OPTIONS, Policy, type PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
-import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import { SluiceError, show } from '../../util/errors.js'
 import type { Timing } from '../../util/timing.js'
 import { knownOptions } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
@@ -19,7 +19,7 @@ import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { type Outcome, SKIPPED } from './outcome.js'
 import { type GuardParts, guardParts, requestLimiter } from './parts.js'
 import { policiesByHand } from './policies-by-hand.js'
-import type { MatchedPolicies, OptionsOfPolicies } from './policy-source.js'
+import type { MatchedPolicies, OptionsOfPolicies, PolicySource } from './policy-source.js'
 
 const OF_GUARDS: readonly string[] = ['name', 'consistency', 'charges']
 
@@ -47,7 +47,7 @@ export interface Simulated<Request> {
  */
 export function guardByPolicies<Request>(options: RateLimitOptions<Request>, simulated?: Simulated<Request>) {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
-  const { policies, ...given } = options
+  const { policies, ...given } = options as typeof options & { readonly policies: PolicySource<Request> }
   const where = `policies ${show(given.name ?? 'default')}`
   for (const option of OF_POLICIES) {
     if (given[option] === undefined) continue
@@ -55,9 +55,6 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
       'INVALID_POLICY',
       `${where}: ${option}: expected none beside policies, which define it themselves`,
     )
-  }
-  if (typeof policies?.match !== 'function') {
-    invalidPolicy(where, 'policies', 'what `await policies.from(…)` of @sluice/policies returns', policies)
   }
   const { store = memoryStore(), name = 'default', onInvalid = 'reject', requestProperty = 'rateLimit' } = given
   const own = { ...given, store, name }

@@ -51,4 +51,6 @@ export interface PolicySource<Request> {
   forClient?(name: string, client: GivenClient): Later<MatchedPolicies<Request> | undefined>
   /** Each policy in force by its name, for methods such as `peek` and `reset`. The same map until the policies change. */
   readonly byName: ReadonlyMap<string, MatchedPolicies<Request>>
+  /** @internal Makes the guard of a limiter with these policies: `guardByPolicies`. */
+  makeGuard?(options: never): unknown
 }

@@ -5,9 +5,9 @@ import { credentialsIn, isHeaderOfCredentials, secretValue, tokenIn } from '../.
 import { invalidPolicy } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { sha256Of } from '../../util/hash.js'
-import { knownOptions, oneOf } from '../../util/validate.js'
+import { knownOptions } from '../../util/validate.js'
 import { cookieReader } from './cookie.js'
-import { foldedPath } from './folded-path.js'
+import { flag } from './flag.js'
 import { needsContext } from './needs-context.js'
 
 export interface SecretOptions {
@@ -118,44 +118,6 @@ export function byCookie<Subject>(name: string, options: CookieOptions = {}): Ke
   )
 }
 
-const path = withTraits<never>((_request, context) => foldedPath(needsContext('byPath', context).path), {
-  kind: 'path',
-  normalize: (value) => (value.startsWith('/') ? foldedPath(value) : value),
-})
-const exactPath = withTraits<never>((_request, context) => needsContext('byPath', context).path, { kind: 'path' })
-const withoutHead = (method: string) => (method === 'HEAD' ? 'GET' : method)
-const method = withTraits<never>((_request, context) => withoutHead(needsContext('byMethod', context).method), {
-  kind: 'method',
-  normalize: withoutHead,
-})
-const EVERYONE = 'everyone'
-const all = withTraits<unknown>(() => EVERYONE, {
-  kind: EVERYONE,
-  normalize: (value) => (value === EVERYONE ? value : undefined),
-})
-
-export interface PathOptions {
-  /** Whether to take the path as the client wrote it. Each spelling is a key of its own then. @default false */
-  readonly exact?: boolean
-}
-
-/**
- * The path without the query, in one spelling in every framework: `/Items`, `/items/`, `//items`, `/%69tems`, `/items;a=b` and
- * `/x/../items` count as `/items`. Clients choose the parameters in a path, so prefer `byRoute` where there are any.
- *
- * @throws SluiceError `INVALID_POLICY`; per request `INVALID_KEY` for paths that routers read differently, such as `/a%2fb/../c`
- */
-export function byPath<Subject>(options: PathOptions = {}): KeyFunction<Subject> {
-  knownOptions('byPath', options, ['exact'])
-  return (flag('byPath', 'exact', options.exact, false) ? exactPath : path) as KeyFunction<Subject>
-}
-
-/** The method; HEAD counts as GET. */
-export const byMethod = <Subject>(): KeyFunction<Subject> => method as KeyFunction<Subject>
-
-/** One bucket for all requests. Its one identity is `{ everyone: 'everyone' }`. */
-export const everyone = <Subject>(): KeyFunction<Subject> => all as KeyFunction<Subject>
-
 /** The name of a header, a cookie or a scheme (RFC 9110, 5.6.2). */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
@@ -192,18 +154,9 @@ function checkedSecret(where: string, options: SecretOptions, known: readonly st
   return { secret: flag(where, 'secret', options.secret, true) }
 }
 
-function flag(where: string, field: string, given: boolean | undefined, byDefault: boolean): boolean {
-  if (given === undefined) return byDefault
-  if (typeof given !== 'boolean') oneOf(where, field, given, ['true', 'false'])
-  return given
-}
-
 knowFactories({
   'byUser((req) => …)': byUser,
   'byCredentials()': byCredentials,
   'byHeader(name)': byHeader,
   'byCookie(name)': byCookie,
-  'byPath()': byPath,
-  'byMethod()': byMethod,
-  'everyone()': everyone,
 })
