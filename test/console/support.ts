@@ -96,7 +96,7 @@ export const APPS: Readonly<Record<string, StartApp>> = appsByEffort({
   'node:http': nodeApp,
 })
 
-export async function listening(server: Server): Promise<Server> {
+async function listening(server: Server): Promise<Server> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return server
 }
