@@ -46,7 +46,7 @@ local function charges_take(at, cells, op)
   local value = tryCall('GET', KEYS[record])
   requireRead(value)
   for c = 1, cells do taken[c] = false end
-  if type(value) ~= 'string' or #value < HEAD + cells then return UNKNOWN end
+  if type(value) ~= 'string' or #value < HEAD then return UNKNOWN end
   local count, owners, ends = unpackBytes('>BBI6', value)
   if count ~= cells or owners ~= identities or ends <= now then return UNKNOWN end
   local outcome, marks = UNKNOWN, ''

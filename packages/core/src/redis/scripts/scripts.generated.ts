@@ -2640,7 +2640,7 @@ end
 for c = 1, cells do
 taken[c] = false
 end
-if type(value) ~= 'string' or #value < 8 + cells then
+if type(value) ~= 'string' or #value < 8 then
 outcome = 0
 else
 local count, owners, ends_2 = unpackBytes('>BBI6', value)
