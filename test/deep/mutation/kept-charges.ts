@@ -133,6 +133,7 @@ const livesOfKeys: Check = {
     await limiter.consume('ann')
     const [, same = 0] = await lives(first)
     if (!near(same, 4000)) return `an epoch that lasts was written again: ${same}`
+    if ((await limiter.refund(first)) !== 'unknown') return 'an id is known at its end'
     clock.now += 1
     const second = (await limiter.consume('ann')).id as string
     const [, longer = 0] = await lives(second)

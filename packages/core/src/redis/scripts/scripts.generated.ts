@@ -2643,8 +2643,8 @@ end
 if type(value) ~= 'string' or #value < 8 then
 outcome = 0
 else
-local count, owners, ends_2 = unpackBytes('>BBI6', value)
-if count ~= cells or owners ~= identities_2 or ends_2 <= now then
+local __4, __5, ends_2 = unpackBytes('>BBI6', value)
+if ends_2 <= now then
 outcome = 0
 else
 local outcome_2, marks = 0, ''
