@@ -145,6 +145,11 @@ const livesOfKeys: Check = {
     await limiter.renew(second)
     const [renewed = 0] = await lives(second)
     if (!near(renewed, keepMs)) return `a renewed record lives for ${renewed}`
+    clock.now += 0.9 * keepMs
+    await venue.redis.call('PEXPIRE', keys.epoch('ann'), SLACK_MS + 4000)
+    await limiter.renew(second)
+    const [, extended = 0] = await lives(second)
+    if (!near(extended, 2 * keepMs)) return `an epoch ends before its renewed record: ${extended}`
     clock.now += keepMs - 1
     return (await limiter.refund(second)) === 'done' ? undefined : 'a renewed id is over too early'
   },
