@@ -725,7 +725,9 @@ async function maybeWaitingCase(venue: Venue): Promise<string | undefined> {
   const { store, request, keys } = await planOf([bucket], venue)
   const [cell] = request.plan.cells as [Cell]
   const { source } = oneScriptFor(cell, TURNS)
-  const client = venue.redis.client() as unknown as { callBuffer(command: string, args: readonly string[]): Promise<Buffer> }
+  const client = venue.redis.client() as unknown as {
+    callBuffer(command: string, args: readonly string[]): Promise<Buffer>
+  }
   const lastByte = async (of: readonly string[]) => {
     const all = [BLOCK_MARKER, `sluice:v1:{key=k}:turns:${cell.id}`, keys[0] as string, ...of]
     return (await client.callBuffer('EVAL', [source, String(all.length), ...all, '1', ''])).at(-1)

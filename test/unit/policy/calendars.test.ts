@@ -11,8 +11,8 @@ import {
 } from '@sluice/core'
 import { describe, expect, test } from 'vitest'
 import { decisionOf } from '../../support/inside.js'
-import { distantStore } from '../../support/outages.js'
 import { differencesFrom } from '../../support/oracle/periods.js'
+import { distantStore } from '../../support/outages.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
