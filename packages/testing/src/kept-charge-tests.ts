@@ -110,16 +110,16 @@ function refundTests(on: On, oneOfEach: Readonly<Record<string, Limit<string>>>)
   })
 }
 
-function settleTests(on: On): void {
-  const limits = [
-    perMinute(10),
-    tokenBucket({ unit: 'tokens', capacity: 100, refill: 100, every: '1h' }),
-    fixedWindow({ unit: 'tokens', limit: 200, window: '1h' }),
-    fixedWindow({ unit: 'cents', limit: 50, window: '1h' }),
-  ]
+const ofUnits = () => [
+  perMinute(10),
+  tokenBucket({ unit: 'tokens', capacity: 100, refill: 100, every: '1h' }),
+  fixedWindow({ unit: 'tokens', limit: 200, window: '1h' }),
+  fixedWindow({ unit: 'cents', limit: 50, window: '1h' }),
+]
 
+function settleTests(on: On): void {
   on('each unit of a charge is settled once, and a refund returns the others', async (store) => {
-    const [web, worker] = twoLimiters(store, limits)
+    const [web, worker] = twoLimiters(store, ofUnits())
     const key = freshKey()
     const { id } = await consume(web, key, { tokens: 40, cents: 5 })
     assert.equal(await worker.settle(id, { tokens: 25 }), 'done')
@@ -138,7 +138,7 @@ function settleTests(on: On): void {
   })
 
   on('more units than were charged are charged whatever room there is', async (store) => {
-    const [web, worker] = twoLimiters(store, limits)
+    const [web, worker] = twoLimiters(store, ofUnits())
     const key = freshKey()
     const { id } = await consume(web, key, { tokens: 40 })
     assert.equal(await worker.settle(id, { tokens: 140, cents: 3 }), 'done')
@@ -153,7 +153,7 @@ function settleTests(on: On): void {
   on(
     'units that no limit counts, and more requests than were charged, are errors that change nothing',
     async (store) => {
-      const [web] = twoLimiters(store, limits)
+      const [web] = twoLimiters(store, ofUnits())
       const key = freshKey()
       const { id } = await consume(web, key, { tokens: 4 })
       for (const actual of [{ watts: 1 }, { tokens: -1 }, { tokens: 1.5 }, 2, -1, Number.NaN, { requests: '1' }]) {
@@ -164,7 +164,7 @@ function settleTests(on: On): void {
   )
 
   on('a meter settles its unit of a charge when it ends', async (store) => {
-    const [web, worker] = twoLimiters(store, limits)
+    const [web, worker] = twoLimiters(store, ofUnits())
     const key = freshKey()
     for (const used of [4, 10, 30]) {
       const { verdict, id } = await consume(web, key, { tokens: 10 })
