@@ -326,8 +326,8 @@ local function log_writeFirst(key)
     newLogOf[own], newLifeOf[own] = fresh, format('%d', longestMs + firstLinger + slack)
   end
   call('SET', key, fresh, 'PX', newLifeOf[own])
-  -- Each limit counts from the first entry: `look` has said so.
-  total, newest = 1, now
+  for l = 1, limits do headOf[limitsAt + l], knownOf[limitsAt + l] = 0, stamp end
+  oldest, total, newest, tail = 0, 1, now, stamp
 end
 
 take[LOG] = function(key, cost)

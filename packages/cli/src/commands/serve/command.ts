@@ -69,7 +69,7 @@ speaks JSON. It answers at once, changes nothing but counts, and takes a changed
     charges: {
       type: 'string',
       placeholder: 'TIME',
-      text: 'json: keep charges for TIME, so that callers settle, refund, release and renew them by id',
+      text: 'json: keep charges for TIME, to settle, refund, release or renew them by id',
       default: 'none',
     },
     unavailable: {

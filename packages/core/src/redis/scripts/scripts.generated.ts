@@ -1398,7 +1398,10 @@ end
 newLogOf[own], newLifeOf[own] = fresh, format('%d', longestMs + firstLinger + slack)
 end
 call('SET', key, fresh, 'PX', newLifeOf[own])
-total, newest = 1, now
+for l = 1, limits do
+headOf[limitsAt + l], knownOf[limitsAt + l] = 0, stamp
+end
+oldest, total, newest, tail = 0, 1, now, stamp
 return
 end
 local added = stamp
@@ -1552,7 +1555,10 @@ end
 newLogOf[own], newLifeOf[own] = fresh, format('%d', longestMs + firstLinger + slack)
 end
 call('SET', key, fresh, 'PX', newLifeOf[own])
-total, newest = 1, now
+for l = 1, limits do
+headOf[limitsAt + l], knownOf[limitsAt + l] = 0, stamp
+end
+oldest, total, newest, tail = 0, 1, now, stamp
 else
 local added = stamp
 if cost_2 > 1 then
@@ -4808,7 +4814,8 @@ fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
 newLogOf, newLifeOf = fresh, format('%d', longestMs + firstLinger + slack)
 end
 call('SET', key_2, fresh, 'PX', newLifeOf)
-total, newest = 1, now
+headOf, knownOf = 0, stamp
+oldest, total, newest, tail = 0, 1, now, stamp
 else
 local added = stamp
 if cost_3 > 1 then
@@ -5570,7 +5577,10 @@ end
 newLogOf, newLifeOf = fresh, format('%d', longestMs + firstLinger + slack)
 end
 call('SET', key_2, fresh, 'PX', newLifeOf)
-total, newest = 1, now
+for l = 1, limits do
+headOf[l], knownOf[l] = 0, stamp
+end
+oldest, total, newest, tail = 0, 1, now, stamp
 else
 local added = stamp
 if cost_3 > 1 then
@@ -7249,7 +7259,8 @@ fresh = packBytes('>c0I6Bc0c0', fresh, 0, 1, stamp, gap)
 newLogOf, newLifeOf = fresh, format('%d', longestMs + firstLinger + slack)
 end
 call('SET', key, fresh, 'PX', newLifeOf)
-total, newest = 1, now
+headOf, knownOf = 0, stamp
+oldest, total, newest, tail = 0, 1, now, stamp
 else
 local added = stamp
 if cost > 1 then
@@ -7911,7 +7922,10 @@ end
 newLogOf, newLifeOf = fresh, format('%d', longestMs + firstLinger + slack)
 end
 call('SET', key, fresh, 'PX', newLifeOf)
-total, newest = 1, now
+for l = 1, limits do
+headOf[l], knownOf[l] = 0, stamp
+end
+oldest, total, newest, tail = 0, 1, now, stamp
 else
 local added = stamp
 if cost > 1 then
