@@ -48,6 +48,8 @@ const ALONE = [
  */
 const LONGEST = [
   'redis/outages.test.ts',
+  'deep/hostile/hostile.test.ts',
+  'redis/store-wide-blocks.test.ts',
   'packages/examples/examples.test.ts',
   'redis/cluster/outages.test.ts',
   'contract/memory.test.ts',

@@ -18,8 +18,8 @@ const MOST_MS_IN_BATCH = byEffort({ usual: 0.5, full: 0.1 })
 const LENGTH = 15_500
 const LENGTH_HTTP2 = 60_000
 /** Rounds, and requests in each. All requests are measured briefly first, and the most expensive ones again. */
-const LOOKS = [3, 2] as const
-const ROUNDS = [15, 3] as const
+const LOOKS = byEffort<readonly [number, number]>({ usual: [1, 1], full: [3, 2] })
+const ROUNDS = byEffort<readonly [number, number]>({ usual: [5, 2], full: [15, 3] })
 const DEAREST = byEffort({ usual: 1, full: 5 })
 /** Repeated, as other programs of the machine can only add to a measurement. */
 const ATTEMPTS = 4
