@@ -24,6 +24,10 @@ async function byItsOwnClock(redis: MutatedRedis): Promise<string | undefined> {
       first('strike', ['{s}:strikes', '{s}:c'], [1, 0, 'why', 1, 9, 60_000, 90_000, 60_000]),
     )
     await isNow('a change of the index', () => first('index', SHARD, ['i', 0, 'f', 'BLOCK', 60_000, 0, 0, '']))
+    await isNow(
+      'the entry of a change',
+      async () => (await first('change', ['{s}:log'], [60_000, 10, 'x']))?.split(':')[1],
+    )
     await isNow('a page of the index', () => first('index-page', SHARD, [0, 1, '']))
     await isNow('the epoch of the index', async () => {
       await first('index-clear', SHARD, ['i', 1])
