@@ -6,7 +6,7 @@ import { Redis } from 'ioredis'
 import { afterEach, beforeAll, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
-import { type Answer, APPS, ask, authorize, portOf, type StartApp, withBody } from './support.js'
+import { type Answer, APPS, ask, asOperator, authorize, portOf, type StartApp, withBody } from './support.js'
 
 let redis: RedisServer
 beforeAll(async () => {
@@ -48,7 +48,8 @@ async function served(parts: object) {
   open.push(() => closed(server))
   const port = portOf(server)
   const post = (path: string, body: object) => ask(port, `/sluice/api/${path}`, { headers: withBody(port), body })
-  return { post }
+  const get = (path: string) => ask(port, `/sluice/api/${path}`, { headers: asOperator(port) })
+  return { post, get }
 }
 
 /** A problem document with a sentence, without anything of a stack. */
@@ -116,6 +117,81 @@ test('an override until a date is in force in another process, and ends at its i
   }
   expect((await post('overrides', {})).json).toEqual({ entries: [] })
   expect((await post('identity', { identity })).json.limits).toMatchObject([{ limits: [{ limit: 5 }] }])
+})
+
+test('entries of another version among those of changes are left out, and hide none', async () => {
+  const prefix = `${randomUUID()}:`
+  const store = storeOn(prefix)
+  const { post } = await served({ store })
+  const key = `${prefix}v1:changes`
+  const foreign = [
+    'x2:1:{"by":"eve","action":"block"}',
+    'd3:1:{"who":"eve"}',
+    'd4:1:[1',
+    'd5:1:null',
+    '{"format":2,"by":"eve"}',
+    '<script>eve</script>',
+  ]
+  await post('block', BLOCK)
+  for (const [n, member] of foreign.entries()) await redis.call('ZADD', key, n + 2, member)
+  await post('unblock', { identity: IP })
+  const found: string[] = []
+  let cursor: string | undefined
+  do {
+    const { status, json, text } = await post('changes', { max: 2, ...(cursor !== undefined && { cursor }) })
+    expect(status).toBe(200)
+    expect(text).not.toContain('eve')
+    found.push(...json.entries.map(({ action }: { action: string }) => action))
+    cursor = json.cursor
+  } while (cursor !== undefined)
+  expect(found).toEqual(['unblock', 'block'])
+  // Those before them are erased, too.
+  await store.forget({ ip: IP.value })
+  expect(String(await redis.call('ZRANGE', key, 0, -1))).not.toContain(IP.value)
+})
+
+test('refusals of another version beside those of this one are left out', async () => {
+  const prefix = `${randomUUID()}:`
+  const { get } = await served({ store: storeOn(prefix) })
+  const start = `${prefix}v1:{console}:`
+  const at = Date.now()
+  const right = { at, policy: 'mail', reason: 'limited', identities: ['key=ann'] }
+  const wrong = [
+    null,
+    1,
+    'text',
+    [],
+    { ...right, at: 'now' },
+    { ...right, at: 1e300 },
+    { ...right, policy: { name: 'mail' } },
+    { ...right, reason: undefined },
+    { ...right, reason: ['limited'] },
+    { ...right, limit: 1 },
+    { ...right, path: ['/'] },
+    { ...right, identities: 'key=ann' },
+    { ...right, identities: [{ kind: 'key', value: 'ann' }] },
+  ]
+  const texts = [JSON.stringify([...wrong, right]), '{"format":2,"refusals":[]}', '[{', '<script>', '\u{FFFF}']
+  for (const [n, text] of texts.entries()) {
+    await redis.call('SET', `${start}refusals:p${n}`, text)
+    await redis.call('ZADD', `${start}processes`, at, `p${n}`)
+  }
+  // One that is gone.
+  await redis.call('ZADD', `${start}processes`, at, 'gone')
+  const { status, json } = await get('refusals')
+  expect(status).toBe(200)
+  expect(json.refusals).toEqual([right])
+})
+
+test('keys of another type are a problem with a sentence', async () => {
+  const prefix = `${randomUUID()}:`
+  const { get, post } = await served({ store: storeOn(prefix) })
+  await redis.call('SET', `${prefix}v1:changes`, 'x')
+  expectProblem(await post('changes', {}))
+  expectProblem(await post('block', BLOCK))
+  await redis.call('LPUSH', `${prefix}v1:{console}:processes`, 'x')
+  expectProblem(await get('refusals'))
+  expect((await storeOn(prefix).blocks.list()).entries).toEqual([])
 })
 
 function closed(server: Server): Promise<void> {

@@ -37,12 +37,18 @@ export class RedisChanges implements ChangeKeeper {
     const args = [below === undefined ? '' : String(below), String(max)]
     const reply = await run(connection, timeoutMs, changesPageScript, () => ({ keys: [this.#key], args }))
     if (!Array.isArray(reply)) throw unreadable('expected entries of changes')
-    return reply.flatMap((member) => changeIn(String(member)) ?? []).reverse()
+    const texts = reply.map(String)
+    return texts.flatMap((member, i) => (i % 2 === 0 ? [readable(member, texts[i + 1])] : [])).reverse()
   }
 }
 
 function memberOf({ number, at, state, text }: KeptChange): string {
   return `${state[0]}${number}:${at}:${text}`
+}
+
+/** A text that is not ours is an entry without contents: were it left out, a page would seem to be the last one. */
+function readable(member: string, score: string | undefined): KeptChange {
+  return changeIn(member) ?? { number: Number(score), at: 0, state: 'begun', text: '' }
 }
 
 /** Undefined for a text that is not ours. */

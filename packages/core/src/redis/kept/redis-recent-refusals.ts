@@ -9,6 +9,8 @@ import type { RedisBase } from '../slots/base.js'
 const OPEN_MS = 10_000
 /** Bytes of the refusals of one process. */
 const MAX_BYTES = 262_144
+/** Later instants are none that a process notes. */
+const LATEST_MS = 2 ** 48
 /** Processes whose refusals are read. */
 const MAX_PROCESSES = 200
 
@@ -104,6 +106,13 @@ export class RedisRecentRefusals implements SharedRefusals {
 }
 
 function isRefusal(value: unknown): value is LastRefusal {
-  const { at, policy, identities } = (value ?? {}) as Partial<LastRefusal>
-  return typeof at === 'number' && typeof policy === 'string' && Array.isArray(identities)
+  const { at, policy, limit = '', reason, path = '', identities } = (value ?? {}) as Partial<LastRefusal>
+  const areTexts = [policy, limit, reason, path].every(isText)
+  return (
+    Number.isInteger(at) && Number(at) < LATEST_MS && areTexts && Array.isArray(identities) && identities.every(isText)
+  )
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string'
 }

@@ -8848,11 +8848,11 @@ return entry
 
 export const changesPageScript: LuaScript = {
   name: 'changes-page',
-  sha1: '30b8534d0a01e2b22ac9c6426578995ddd094e86',
+  sha1: '2286a67b7e28ae0038d4ccd68b52548dc8132b42',
   source: `local call = redis.call
 local below = tonumber(ARGV[1])
 if not below then below = (tonumber(call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2]) or 0) + 1 end
-return call('ZRANGEBYSCORE', KEYS[1], below - ARGV[2], below - 1)
+return call('ZRANGEBYSCORE', KEYS[1], below - ARGV[2], below - 1, 'WITHSCORES')
 `,
 }
 
