@@ -129,6 +129,8 @@ test('entries of another version among those of changes are left out, and hide n
     'd3:1:{"who":"eve"}',
     'd4:1:[1',
     'd5:1:null',
+    'd6:1:{"by":"eve","action":"block","identity":{"user":"bob"}}',
+    'd7:1:{"by":"eve","action":"block","policy":["mail"]}',
     '{"format":2,"by":"eve"}',
     '<script>eve</script>',
   ]

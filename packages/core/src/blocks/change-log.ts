@@ -178,8 +178,9 @@ function boundedState(where: string, field: string, state: unknown): unknown {
 /** Undefined for a text that is not ours. */
 function contentsOf(text: string): Contents | undefined {
   try {
-    const { by, action, ...rest } = JSON.parse(text) as Contents
-    return typeof by === 'string' && typeof action === 'string' ? { by, action, ...rest } : undefined
+    const contents = JSON.parse(text) as Contents
+    const { by, action, policy = '', identity = '' } = contents
+    return [by, action, policy, identity].every((field) => typeof field === 'string') ? contents : undefined
   } catch {
     return undefined
   }
@@ -187,5 +188,5 @@ function contentsOf(text: string): Contents | undefined {
 
 function entryOf({ number, at, state }: KeptChange, contents: Contents): ChangeEntry {
   const { identity, ...rest } = contents
-  return { number, at, ...rest, ...(identity !== undefined && textValue(identity)), state }
+  return { ...rest, number, at, ...(identity !== undefined && textValue(identity)), state }
 }
