@@ -162,7 +162,7 @@ end
 --- @when debit
 debit[COUNTER] = function(key, cost)
   local usual = most
-  most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
+  most = ceiling_of(limit, windowMs)
   take[COUNTER](key, cost)
   most = usual
 end

@@ -256,7 +256,7 @@ debit[SEGMENTS] = function(key, cost, c)
   local usual, counting = most, withRefusals
   withRefusals = true
   -- Only wide counters hold more than the limit.
-  if ARGV[first[c] + 3] >= WIDE then most = max(limit, min(2147483647, floor(9007199254740991 / windowMs))) end
+  if ARGV[first[c] + 3] >= WIDE then most = ceiling_of(limit, windowMs) end
   take[SEGMENTS](key, cost)
   most, withRefusals = usual, counting
 end

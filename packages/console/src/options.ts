@@ -60,11 +60,8 @@ const WHERE = 'consoleFor'
 const OPTIONS = ['store', 'authorize', 'limiters', 'policies', 'lists', 'hosts', 'readOnly']
 
 /** @throws SluiceError `INVALID_POLICY` */
-export function checkedOptions<Request>(
-  given: ConsoleOptions<Request>,
-  more: readonly string[] = [],
-): CheckedOptions<Request> {
-  knownOptions(WHERE, given, [...OPTIONS, ...more])
+export function checkedOptions<Request>(given: ConsoleOptions<Request>): CheckedOptions<Request> {
+  knownOptions(WHERE, given, OPTIONS)
   const { store, authorize, limiters = [], policies = [], lists = [], hosts, readOnly = false } = given
   if (typeof store?.decide !== 'function') wrong('store', 'a store, such as redisStore(client)')
   if (typeof authorize !== 'function') {

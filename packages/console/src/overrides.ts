@@ -1,3 +1,5 @@
+import type { StoreChanges } from '@sluice/core'
+
 /** The client of an override, and what it changes: see `policies.overrides` of `@sluice/policies`. */
 export interface OverrideBody {
   readonly policy: string
@@ -10,7 +12,7 @@ export interface OverrideBody {
 
 interface ChangeBy {
   readonly by: string
-  readonly changes: unknown
+  readonly changes: StoreChanges
 }
 
 /** `overrides` of policies, as far as the console uses it: each is for one client, until a date. */

@@ -1,4 +1,3 @@
-import { changesOf } from '../changes.js'
 import type { CheckedOptions } from '../options.js'
 import { route } from './route.js'
 
@@ -21,7 +20,7 @@ export const ABOUT = [
           lists: store.list === undefined ? [] : lists,
           forget: store.forget !== undefined,
           search: 'kept' in store,
-          changes: changesOf(store) !== undefined,
+          changes: store.changes !== undefined,
         },
       }
     },

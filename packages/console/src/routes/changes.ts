@@ -1,4 +1,3 @@
-import { changesOf } from '../changes.js'
 import { Problem } from '../problem.js'
 import { object, PAGE, route } from './route.js'
 
@@ -12,7 +11,7 @@ export const CHANGES = [
     body: object({ cursor: PAGE.cursor, max: PAGE.max }),
     answer: 'Changes, newest first, and the cursor of the next page.',
     run({ console: { store }, body: { cursor, max = 100 } }) {
-      const changes = changesOf(store)
+      const { changes } = store
       if (!changes) throw new Problem(501, 'this store keeps no log of changes')
       return changes.list({ max, ...(cursor !== undefined && { cursor }) })
     },

@@ -1,4 +1,3 @@
-import { changesOf } from '../changes.js'
 import { byKind, type GivenIdentity, IDENTITY } from '../identity/identity.js'
 import type { CheckedOptions } from '../options.js'
 import type { OverrideBody, PolicyOverrides } from '../overrides.js'
@@ -129,7 +128,7 @@ function keyOf(given: GivenIdentity): Readonly<Record<string, string>> {
 
 /** @throws Problem */
 function byOperator({ store }: CheckedOptions<never>, by: string) {
-  const changes = changesOf(store)
+  const { changes } = store
   if (changes) return { by, changes }
   throw new Problem(501, 'this store keeps no log of changes, which overrides need')
 }
