@@ -65,6 +65,8 @@ export class KeptWorld implements World {
   #id = ''
   #now = 1e12
   #isOver = false
+  /** Reads under way that no step decides. */
+  #reads = 0
   #broken: unknown
   #observer: Limiter | undefined
 
@@ -113,7 +115,8 @@ export class KeptWorld implements World {
   }
 
   async quiet(): Promise<void> {
-    await quiet(2)
+    do await quiet(2)
+    while (this.#reads > 0)
   }
 
   async check(): Promise<void> {
@@ -158,7 +161,7 @@ export class KeptWorld implements World {
       (request, slot) => call(slot, `op ${request.op}`, () => this.#change(request, slot)),
       (slot) => {
         const read = async () => (await this.#stores[slot]?.keptCharge?.('kept', this.#id)) ?? []
-        return this.#options.readsByNetwork ? call(slot, 'read', read) : read()
+        return this.#options.readsByNetwork ? call(slot, 'read', read) : this.#counted(read)
       },
     )
     try {
@@ -169,6 +172,11 @@ export class KeptWorld implements World {
     } catch (error) {
       if (!/: (lost|late|unreported)$/.test(String(error))) throw error
     }
+  }
+
+  async #counted<T>(read: () => Promise<T>): Promise<T> {
+    this.#reads++
+    return read().finally(() => this.#reads--)
   }
 
   /** Executes a change of one part, and compares its outcome with the one that the history of the slot requires. */
