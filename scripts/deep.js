@@ -21,6 +21,7 @@ const PARTS = {
     'deep/offenders',
     'deep/overrides',
     'http/lists-replaced',
+    'policies/hostile',
     'policies/spellings',
     'policies/whole',
     'redis/cluster/',
@@ -30,6 +31,7 @@ const PARTS = {
     'redis/outages',
     'redis/processes/streams',
     'redis/relaxed/',
+    'redis/store-wide-blocks',
     'unit/',
   ]),
   // Every hour of ten years in twelve time zones against zoneinfo of Python, and attackers of calendars.

@@ -20,7 +20,7 @@ export function guaranteesContract(under: StoreUnderTest): void {
   afterAll(() => store.close())
 
   describe(`guarantees on ${under.name}`, () => {
-    const count = Math.round(byEffort({ quick: 10_000, usual: 20_000, full: 100_000 }) * (under.effort ?? 1))
+    const count = Math.round(byEffort({ usual: 10_000, full: 100_000 }) * (under.effort ?? 1))
     for (const [shape, gaps] of Object.entries(SHAPES)) {
       test(`no window holds more than 1/s + 20/min + 200/h + 800/day allow: ${count} ${shape}`, {
         timeout: 300_000,

@@ -9,7 +9,7 @@ import { afterAll, expect, test } from 'vitest'
 import { byEffort } from '../support/effort.js'
 import { until } from '../support/until.js'
 
-const POLICIES = byEffort({ quick: 200, usual: 300, full: 1000 })
+const POLICIES = byEffort({ usual: 200, full: 1000 })
 const OVERRIDES = 10 * POLICIES
 /** It takes seconds on an idle machine; a busy one may have a tenth of a processor for it. */
 const LONGEST_MS = 240_000

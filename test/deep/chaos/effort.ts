@@ -1,7 +1,7 @@
 /** `npm run chaos` runs every scenario; `npm test` runs some of them once. */
 const isFull = process.env.SLUICE_CHAOS !== undefined
-/** One of each kind: a server that ends, connections that break, a new master, moving slots, processes that are killed. */
-const BRIEFLY = ['kill', 'cut', 'failover', 'reshard', 'apps']
+/** Connections that break, a new master, and processes that are killed. */
+const BRIEFLY = ['cut', 'failover', 'apps']
 /** The scenarios that `npm run chaos` names, if any. */
 const named = process.env.SLUICE_CHAOS?.split(' ').filter((name) => name !== '') ?? []
 const seed = Number(process.env.SLUICE_SEED ?? Date.now() % 1_000_000)

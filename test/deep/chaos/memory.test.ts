@@ -41,7 +41,7 @@ describe('memory after a flood of one-shot identities', { concurrent: !effort.is
     { timeout: 500_000 },
     async (part) => {
       const program = fileURLToPath(new URL('./memory.js', import.meta.url))
-      const identities = effort.of(10_000_000, 20_000)
+      const identities = effort.of(10_000_000, 5000)
       const { stdout } = await promisify(execFile)(
         process.execPath,
         ['--expose-gc', program, part, String(identities), String(server.port)],

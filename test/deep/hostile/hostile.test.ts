@@ -19,7 +19,7 @@ const LENGTH = 15_500
 const LENGTH_HTTP2 = 60_000
 /** Rounds, and requests in each. All requests are measured briefly first, and the most expensive ones again. */
 const LOOKS = byEffort<readonly [number, number]>({ usual: [1, 1], full: [3, 2] })
-const ROUNDS = byEffort<readonly [number, number]>({ usual: [5, 2], full: [15, 3] })
+const ROUNDS = byEffort<readonly [number, number]>({ usual: [3, 2], full: [15, 3] })
 const DEAREST = byEffort({ usual: 1, full: 5 })
 /** Repeated, as other programs of the machine can only add to a measurement. */
 const ATTEMPTS = 4
@@ -34,9 +34,13 @@ const SERVERS = byEffort({
     'deciders',
   ],
 })
-/** Whether a request is tried: all where the hostile text is read, and some where it is not; or only earlier findings. */
+/**
+ * Whether a request is tried: all where the hostile text is read, and some where it is not; or only earlier findings, from
+ * clients that are not refused.
+ */
 const isTried = byEffort<(request: HostileRequest, setup: Setup, i: number) => boolean>({
-  usual: ({ place, unit }, { reads }) => reads.includes(place) && ONCE_DEAR.includes(unit),
+  usual: ({ place, unit }, { name, reads }) =>
+    reads.includes(place) && ONCE_DEAR.includes(unit) && !name.endsWith('refused'),
   full: ({ place }, { reads }, i) => reads.includes(place) || i % 23 === 0,
 })
 /** Statuses for a client; others would be an error of Sluice. 0 means that the framework or Node ended the stream. */

@@ -7,7 +7,7 @@ import { type RelaxedOptions, RelaxedWorld } from './support/relaxed-world.js'
 const redis = redisOfWorlds('setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance')
 
 /** Each decision and exchange is a separate command, which makes too many schedules to try all. */
-const SAMPLE = byEffort({ quick: 20, usual: 50, full: 3000 })
+const SAMPLE = byEffort({ usual: 20, full: 3000 })
 
 const exploreRelaxed = (options: RelaxedOptions, sample = SAMPLE) =>
   explore(() => RelaxedWorld.make(redis(), options), 0, { sample })

@@ -7,7 +7,7 @@ import { type TurnsOptions, TurnsWorld } from './support/turns-world.js'
 const redis = redisOfWorlds('setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance')
 
 /** Every waiter repeats its request until it is served, which makes too many schedules to try all. */
-const SAMPLE = byEffort({ usual: 20, full: 3000 })
+const SAMPLE = byEffort({ usual: 10, full: 3000 })
 
 const exploreTurns = (options: TurnsOptions, sample = SAMPLE) =>
   explore(() => TurnsWorld.make(redis(), options), 0, { sample })

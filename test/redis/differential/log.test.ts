@@ -6,7 +6,7 @@ import { byEffort } from '../../support/effort.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
 /** Steps in all, spread evenly over the walks below; more for a longer run. */
-const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 4_000, full: 200_000 }))
+const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 2_000, full: 200_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
 const HOUR_MS = 3_600_000

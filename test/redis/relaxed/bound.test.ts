@@ -14,7 +14,7 @@ import { byEffort } from '../../support/effort.js'
 import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
-const RUNS = byEffort({ usual: 30, full: 400, quick: 20 })
+const RUNS = byEffort({ usual: 12, full: 400 })
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const PROCESSES = 8
 const STEP_MS = 5

@@ -7,7 +7,7 @@ import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
 /** Steps in all, spread evenly over the policies; more for a longer run. */
-const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 3000, full: 100_000 }))
+const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 1500, full: 100_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const SYNC_MS = 100
 

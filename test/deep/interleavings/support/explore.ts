@@ -35,7 +35,7 @@ export interface ExploreOptions {
 /** Every schedule, for tests of mistakes that the explorer must find. */
 export const ALL: ExploreOptions = { sample: Number.POSITIVE_INFINITY }
 
-const SAMPLE = byEffort({ usual: 50, full: Number.POSITIVE_INFINITY })
+const SAMPLE = byEffort({ usual: 25, full: Number.POSITIVE_INFINITY })
 
 /** A choice of a step, and the state before it. */
 interface Branch {
