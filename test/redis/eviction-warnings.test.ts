@@ -1,6 +1,6 @@
 import { createLimiter, type RedisClient, type RedisStoreOptions, redisStore } from '@sluice/core'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { clusterClients, namesOf, type Owned, sentinelClients, singleClients } from '../support/clients.js'
+import { clusterClients, namesOf, type Owned, oneOfEach, sentinelClients, singleClients } from '../support/clients.js'
 import { decided } from '../support/decided.js'
 import { warningsDuring } from '../support/process-events.js'
 import { startCluster } from '../support/redis-cluster.js'
@@ -40,7 +40,7 @@ const EVICTION = (policy: string) =>
     message: expect.stringContaining(`maxmemory-policy ${policy}`),
   })
 
-describe.each(namesOf(singleClients))('over %s', (kind) => {
+describe.each(oneOfEach(singleClients))('over %s', (kind) => {
   test('a store warns once of a Redis that evicts keys, even after it reconnects', async () => {
     const redis = await server('maxmemory 100mb', 'maxmemory-policy allkeys-lru')
     const { client, close } = singleClients[kind](redis.port)
@@ -90,7 +90,7 @@ describe('in a cluster', async () => {
   const cluster = await startCluster()
   afterAll(() => cluster.stop())
 
-  test.each(namesOf(clusterClients))(
+  test.each(oneOfEach(clusterClients))(
     'a store on a cluster warns of the one master that evicts keys, over %s',
     async (kind) => {
       const [, , last] = cluster.masters as [RedisServer, RedisServer, RedisServer]

@@ -5,7 +5,7 @@ import { createClient } from 'redis'
 import { createClient as createClient5 } from 'redis5'
 import { afterEach, describe, expect, test } from 'vitest'
 import { freePort } from '../../scripts/lib/ports.js'
-import { namesOf, type Owned, ownedIoredis, ownedNodeRedis, singleClients } from '../support/clients.js'
+import { namesOf, type Owned, oneOfEach, ownedIoredis, ownedNodeRedis, singleClients } from '../support/clients.js'
 import { decided } from '../support/decided.js'
 import { OutageWarnings } from '../support/inside.js'
 import { warningsDuring } from '../support/process-events.js'
@@ -95,7 +95,7 @@ describe.each(['ioredis 6', 'redis 6'] as const)('over %s', (kind) => {
   )
 })
 
-test.each(namesOf(singleClients))(
+test.each(oneOfEach(singleClients))(
   'errors while a store leaves its connection to a replica are no further cause, over %s',
   async (kind) => {
     const redis = await server()

@@ -1,6 +1,6 @@
 import { createLimiter, everyone, gcra, keyed } from '@sluice/core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { clusterClients, namesOf } from '../../support/clients.js'
+import { clusterClients, oneOfEach } from '../../support/clients.js'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
 import { openStore } from '../../support/stores.js'
 
@@ -10,7 +10,7 @@ beforeAll(async () => {
   return () => cluster.stop()
 })
 
-describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
+describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
   test('units, reserves and settlements work for limits on different slots of a cluster', async () => {
     const { store, close } = await openStore(clusterClients[kind](cluster))
     const limiter = createLimiter<string>({

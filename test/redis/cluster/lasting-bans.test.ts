@@ -1,6 +1,6 @@
 import { createLimiter, type RedisStore, redisStore } from '@sluice/core'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { clusterClients, namesOf } from '../../support/clients.js'
+import { clusterClients, oneOfEach } from '../../support/clients.js'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
 import { until } from '../../support/until.js'
 
@@ -19,7 +19,7 @@ afterEach(async () => {
 
 const listed = async (store: RedisStore) => (await store.blocks.list()).entries
 
-test.each(namesOf(clusterClients))(
+test.each(oneOfEach(clusterClients))(
   'bans and their rungs are restored after a cluster loses its keys, except ended ones, over %s',
   async (kind) => {
     // Other tests cover the warning about restored blocks.

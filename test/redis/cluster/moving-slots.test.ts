@@ -12,7 +12,7 @@ import {
   type Verdict,
 } from '@sluice/core'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { clusterClients, namesOf } from '../../support/clients.js'
+import { clusterClients, oneOfEach } from '../../support/clients.js'
 import { decided } from '../../support/decided.js'
 import { byEffort } from '../../support/effort.js'
 import { moveSlot } from '../../support/move-slot.js'
@@ -71,7 +71,7 @@ const policies: Record<string, { limits: Limit<string>[]; room: number }> = {
 const policiesOver = (client: number) =>
   Object.entries(policies).filter((_, policy) => byEffort({ usual: (client + policy) % 2 === 0, full: true }))
 
-describe.each(namesOf(clusterClients))('while slots move between masters, over %s', (kind) => {
+describe.each(oneOfEach(clusterClients))('while slots move between masters, over %s', (kind) => {
   let open: OpenStore[]
   beforeEach(async () => {
     await cluster.flush()
@@ -79,7 +79,7 @@ describe.each(namesOf(clusterClients))('while slots move between masters, over %
   })
   afterEach(() => Promise.all(open.map((one) => one.close())))
 
-  test.each(policiesOver(namesOf(clusterClients).indexOf(kind)))(
+  test.each(policiesOver(oneOfEach(clusterClients).indexOf(kind)))(
     '%s: every request is decided while slots move, and exactly the limit is admitted',
     async (_, { limits, room }) => {
       const all = groups.flat()

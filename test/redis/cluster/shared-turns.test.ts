@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { concurrency, everyone, type Limiter, slidingLog } from '@sluice/core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { createLimiter } from '../../contract/create-limiter.js'
-import { clusterClients, namesOf } from '../../support/clients.js'
+import { clusterClients, oneOfEach } from '../../support/clients.js'
 import { moveSlot } from '../../support/move-slot.js'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
 import { slotOf, slotOfIdentity } from '../../support/slots.js'
@@ -15,7 +15,7 @@ beforeAll(async () => {
   return () => cluster.stop()
 })
 
-describe.each(namesOf(clusterClients))('a cluster, over %s', (kind) => {
+describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
   test('a waiter on one slot holds up requests that do not wait, without charges on other slots', async () => {
     const { store, close } = await openStore(clusterClients[kind](cluster))
     const other = await openStore(clusterClients[kind](cluster))
