@@ -8,7 +8,7 @@ chat:
   key: user
   limits:
     - { limit: 3, window: 1h }
-    - { algorithm: fixedWindow, unit: tokens, limit: 1000, window: 1h, name: tokens }
+    - { algorithm: fixedWindow, unit: tokens, limit: 1000, window: 1h, name: tokens, estimate: cap }
     - { algorithm: concurrency, limit: 2, ttl: 1m }
 tenant: { key: tenant, limits: [{ algorithm: fixedWindow, unit: tokens, limit: 5000, window: 1h }] }
 listed: { match: { paths: [/free] }, allow: { ip: [192.0.2.7] }, limits: [{ limit: 1, window: 1h }] }`)

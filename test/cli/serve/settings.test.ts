@@ -219,6 +219,11 @@ describe('documents that a decider cannot use', () => {
       'policies.a.limits[0].reserve: expected none of code',
     ],
     [
+      'an estimate',
+      'a: { limits: [{ limit: 10, window: 1m, estimate: cap }] }',
+      'policies.a.limits[0].estimate: expected none, as nobody settles an estimate',
+    ],
+    [
       'a key of code',
       'a: { key: user, limits: [{ limit: 1, window: 1m }] }',
       'policies.a.key: expected ip, path, method, everyone, credentials, header:<name> or cookie:<name>; with --dialect json, --key user',
