@@ -6,6 +6,7 @@ import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 import { chromiumPath } from '../scripts/ensure-chromium.js'
+import { SEARCHES } from './searches.js'
 
 const DIST = fileURLToPath(new URL('.vitepress/dist/', import.meta.url))
 const TYPES = {
@@ -44,11 +45,22 @@ const paths = readdirSync(DIST, { recursive: true, encoding: 'utf8' })
   .map((name) => `/${name.replace(/(^|\/)index\.html$/, '$1').replace(/\.html$/, '')}`)
   .sort()
 
+/** Bytes of the site, and of its reference of the API: pages, and the same as modules. */
+const sizes = { all: 0, api: 0 }
+for (const name of readdirSync(DIST, { recursive: true, encoding: 'utf8' })) {
+  const { size } = statSync(join(DIST, name))
+  sizes.all += size
+  if (/^(api\/|assets\/api_)/.test(name)) sizes.api += size
+}
+const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`
+
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
 const context = await browser.newContext()
 const page = await context.newPage()
 let at = ''
 const problem = (what) => problems.push(`${at}: ${what}`)
+if (sizes.all > 30e6) problem(`the site has ${megabytes(sizes.all)}, of at most 30`)
+if (sizes.api > 20e6) problem(`the reference of the API has ${megabytes(sizes.api)}, of at most 20`)
 page.on('console', (message) => message.type() === 'error' && problem(`console: ${message.text()}`))
 page.on('pageerror', (error) => problem(`error: ${error.message}`))
 page.on(
@@ -99,14 +111,18 @@ for (const { path, href } of links) {
 at = 'search'
 await page.goto(`${origin}/express`)
 await page.keyboard.press('Control+k')
-await page.fill('.VPLocalSearchBox input', 'IPv6')
-await page
-  .waitForSelector('.VPLocalSearchBox .result', { timeout: 20_000 })
-  .catch(() => problem('finds nothing for IPv6'))
-const results = await page.$$eval('.VPLocalSearchBox .result', (all) =>
-  all.map((result) => result.getAttribute('href') ?? ''),
-)
-if (!results.some((href) => href.includes('/keys-and-proxies'))) problem(`IPv6 found at ${results.join(', ')}`)
+for (const [words, expected] of Object.entries(SEARCHES)) {
+  await page.fill('.VPLocalSearchBox input', '')
+  await page.waitForSelector('.VPLocalSearchBox .result', { state: 'detached' })
+  await page.fill('.VPLocalSearchBox input', words)
+  const found = await page
+    .waitForSelector('.VPLocalSearchBox .result', { timeout: 20_000 })
+    .then((result) => result.getAttribute('href'))
+    .catch(() => undefined)
+  const [path] = found?.split('#') ?? []
+  if (expected.endsWith('/') ? !path?.startsWith(expected) : path !== expected)
+    problem(`“${words}” finds ${found ?? 'nothing'} first, not ${expected}`)
+}
 if (pictures) await page.screenshot({ path: join(pictures, 'search.png') })
 
 at = 'dark mode'
@@ -119,6 +135,7 @@ await browser.close()
 server.close()
 for (const line of new Set(problems)) console.error(line)
 console.log(
-  `${paths.length} pages, ${links.length} links, ${results.length} results for IPv6, ${new Set(problems).size} problems`,
+  `${paths.length} pages of ${megabytes(sizes.all)}, ${links.length} links, ${Object.keys(SEARCHES).length} searches, ` +
+    `${new Set(problems).size} problems`,
 )
 process.exitCode = problems.length > 0 ? 1 : 0

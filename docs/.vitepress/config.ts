@@ -6,6 +6,9 @@ import { defineConfig } from 'vitepress'
 import { checkboxes } from './checkboxes.js'
 import { linksOfRepository } from './links.js'
 import { NO_PAGES, PAGES, SIDEBAR } from './pages.js'
+import { pictures } from './pictures.js'
+import { MINI_SEARCH } from './search.js'
+import { tabs } from './tabs.js'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -14,7 +17,7 @@ const REPOSITORY: string | undefined = undefined
 
 /** What TypeDoc has written: `npm run docs` and `npm run docs:build` have it do so first. */
 const apiSidebar = fileURLToPath(new URL('../api/typedoc-sidebar.json', import.meta.url))
-const api = existsSync(apiSidebar) ? JSON.parse(readFileSync(apiSidebar, 'utf8').replaceAll('.md"', '"')) : []
+const api: { text: string; link: string }[] = existsSync(apiSidebar) ? JSON.parse(readFileSync(apiSidebar, 'utf8')) : []
 
 /** As GitHub does, and as links in the Markdown and in warnings expect. */
 function slugify(heading: string): string {
@@ -36,12 +39,16 @@ export default defineConfig({
   rewrites: PAGES,
   cleanUrls: true,
   lastUpdated: false,
+  // Otherwise each page repeats the names of all, and their navigation: four fifths of the site.
+  metaChunk: true,
   // No picture, and no request for one.
   head: [['link', { rel: 'icon', href: 'data:,' }]],
   markdown: {
     config: (md) => {
       linksOfRepository(md, ROOT, REPOSITORY)
       checkboxes(md)
+      tabs(md)
+      pictures(md)
     },
     anchor: { slugify },
   },
@@ -54,18 +61,32 @@ export default defineConfig({
     },
     build: { chunkSizeWarningLimit: 2000 },
   },
+  transformPageData: ({ relativePath }) =>
+    relativePath === 'index.md'
+      ? {
+          frontmatter: {
+            pageClass: 'home',
+            sidebar: false,
+            aside: false,
+            outline: false,
+            titleTemplate: 'Rate limiting for Node',
+          },
+        }
+      : {},
   themeConfig: {
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { miniSearch: MINI_SEARCH } },
     outline: [2, 3],
     sidebar: {
       '/': SIDEBAR,
       '/api/': [
-        { text: 'API', items: api },
+        { text: 'API', items: api.map(({ text, link }) => ({ text, link })) },
         { text: 'Documentation', link: '/' },
       ],
     },
     nav: [
-      { text: 'Documentation', link: '/' },
+      { text: 'Recipes', link: '/recipes' },
+      { text: 'Guides', link: '/express' },
+      { text: 'Reference', link: '/options' },
       { text: 'API', link: '/api/' },
     ],
   },

@@ -27,8 +27,8 @@ export const NO_PAGES = [
 
 const page = (text: string, link: string) => ({ text, link })
 
-/** The navigation, in the order of the index. */
-export const SIDEBAR = [
+/** Pages to read, by what they are about, in the order of the index. */
+const GUIDES = [
   {
     text: 'Start',
     items: [
@@ -39,30 +39,44 @@ export const SIDEBAR = [
       page('Without HTTP', '/without-http'),
       page('Stores for other limiters', '/bridges'),
       page('Examples and demo', '/examples'),
+      page('Recipes', '/recipes'),
+      page('The life of a request', '/lifecycle'),
     ],
   },
   {
-    text: 'Tasks',
+    text: 'Limits',
     items: [
       page('Choosing an algorithm', '/choosing-an-algorithm'),
       page('Keys and proxies', '/keys-and-proxies'),
       page('Responses and headers', '/responses-and-headers'),
-      page('Login protection', '/login-protection'),
       page('API plans and costs', '/api-plans'),
       page('Units', '/units'),
       page('Charges that travel', '/charges'),
       page('Budgets of tokens', '/budgets-of-tokens'),
       page('GraphQL', '/graphql'),
       page('Queues and shaping', '/queues-and-shaping'),
+      page('Counting by outcome', '/counting-by-outcome'),
+      page('Bytes of responses', '/response-bytes'),
+    ],
+  },
+  {
+    text: 'Abuse',
+    items: [
+      page('Login protection', '/login-protection'),
       page('Bans', '/bans'),
       page('Blocks', '/blocks'),
       page('Console', '/console'),
       page('Shadow bans', '/shadow-bans'),
-      page('Counting by outcome', '/counting-by-outcome'),
       page('Allow and deny lists', '/lists'),
+    ],
+  },
+  {
+    text: 'Policies',
+    items: [
       page('Policies as data', '/policies'),
       page('Policies in PostgreSQL', '/policies-in-postgres'),
       page('Gateways and other languages', '/gateways'),
+      page('Replay a log', '/simulate'),
     ],
   },
   {
@@ -72,6 +86,7 @@ export const SIDEBAR = [
       page('Redis', '/redis'),
       page('Check Redis', '/doctor'),
       page('Leases', '/leases'),
+      page('Relaxed counting', '/relaxed-counting'),
       page('When Redis fails', '/when-redis-fails'),
       page('Metrics', '/metrics'),
       page('Operations', '/operations'),
@@ -79,18 +94,6 @@ export const SIDEBAR = [
       page('Events', '/events'),
       page('Testing your app', '/testing'),
       page('Security', '/security'),
-    ],
-  },
-  {
-    text: 'Reference',
-    items: [
-      page('Options', '/options'),
-      page('Errors and warnings', '/errors'),
-      page('Guarantees', '/guarantees'),
-      page('Limits of this version', '/limitations'),
-      page('Module systems', '/module-systems'),
-      page('Benchmarks', '/benchmarks'),
-      page('API', '/api/'),
     ],
   },
   {
@@ -104,6 +107,23 @@ export const SIDEBAR = [
       page('Others', '/migrating-from-others'),
     ],
   },
+]
+
+/** Pages to look something up in. */
+const LOOK_UP = [
+  {
+    text: 'Reference',
+    items: [
+      page('Options', '/options'),
+      page('Errors and warnings', '/errors'),
+      page('Guarantees', '/guarantees'),
+      page('Limits of this version', '/limitations'),
+      page('Glossary', '/glossary'),
+      page('Module systems', '/module-systems'),
+      page('Benchmarks', '/benchmarks'),
+      page('API', '/api/'),
+    ],
+  },
   {
     text: 'Extending',
     items: [
@@ -113,3 +133,9 @@ export const SIDEBAR = [
     ],
   },
 ]
+
+/** The navigation: guides, then reference. */
+export const SIDEBAR = [...GUIDES, ...LOOK_UP]
+
+/** The pages that list rather than explain. */
+export const REFERENCE: ReadonlySet<string> = new Set(LOOK_UP.flatMap(({ items }) => items.map(({ link }) => link)))

@@ -21,6 +21,14 @@ export async function generate(core) {
       cells[i]?.push(`${decisions.filter(({ allowed }) => allowed).length} / ${maxInWindow(decisions)}`)
     }
     pictures.set(`${scenario.file}.svg`, draw(scenario, rows))
+    if (scenario.file === 'boundary')
+      pictures.set(
+        'boundary-of-two.svg',
+        draw(
+          scenario,
+          rows.filter(({ name, note }) => name === 'slidingLog' || note === 'by the clock'),
+        ),
+      )
   }
   for (const [i, algorithm] of ALGORITHMS.entries()) cells[i]?.push(String(await worst(core, algorithm)))
 

@@ -56,6 +56,14 @@ test('a block has its sidecar, and the messages that follow', () => {
   expect(fencesOf(TEXT).map(({ language }) => language)).toEqual(['ts', 'http', 'sh', 'js'])
 })
 
+test('one sample in three frameworks has the same messages after it, and one sidecar', () => {
+  const fences = ['one', 'x', 'x-koa', 'x-fastify'].map((name) => `\`\`\`ts name=${name}\n1\n\`\`\`\n`)
+  const sidecars = sidecarsOf('beside/a.md', '## x, x-koa, x-fastify\n```ts after\nvoid 0\n```\n')
+  const blocks = blocksOf('a.md', `${fences.join('')}\`\`\`http\nHTTP/1.1 200 OK\n\`\`\`\n`, sidecars)
+  expect(blocks.map(({ shown }) => shown.length)).toEqual([0, 1, 1, 1])
+  expect(blocks.map(({ after }) => after)).toEqual(['', 'void 0\n', 'void 0\n', 'void 0\n'])
+})
+
 test('the results noted in a block are checked', () => {
   const blocks = blocksOf('a.md', TEXT, sidecarsOf('beside/a.md', SIDECARS))
   const [first, second] = blocks.map((block) => programOf(block, 'support'))

@@ -49,27 +49,39 @@ export function blocksOf(document: string, text: string, sidecars: ReadonlyMap<s
     } else if (language === 'http') {
       const last = blocks.at(-1)
       if (!last) throw new Error(`${where}: an HTTP message that no block sends`)
-      last.shown.push(code)
+      for (const block of blocks) if (block === last || isTwin(block.name, last.name)) block.shown.push(code)
     }
   }
   if (left.size > 0) throw new Error(`${document}: a sidecar for no block: ${[...left.keys()].join(', ')}`)
   return blocks
 }
 
-/** A sidecar file: a heading `## name` per block, and below it a fence `ts before`, one `ts after`, or both. */
+/** Whether two blocks are one sample in two frameworks, as `login` and `login-koa` are: the same messages follow both. */
+function isTwin(name: string, other: string): boolean {
+  const base = other.replace(FRAMEWORK, '')
+  return base !== other && name.replace(FRAMEWORK, '') === base
+}
+const FRAMEWORK = /-(?:koa|fastify)$/
+
+/**
+ * A sidecar file: a heading `## name` per block, and below it a fence `ts before`, one `ts after`, or both. Blocks that share
+ * them are named in one heading: `## login, login-koa`.
+ */
 export function sidecarsOf(file: string, text: string): Map<string, Sidecar> {
   const sidecars = new Map<string, Sidecar>()
-  const headings = [...text.matchAll(/^## ([\w-]+)$/gm)]
+  const headings = [...text.matchAll(/^## ([\w-]+(?:, [\w-]+)*)$/gm)]
   for (const [i, heading] of headings.entries()) {
-    const name = heading[1] as string
-    if (sidecars.has(name)) throw new Error(`${file}: two sidecars named ${name}`)
+    const names = heading[1] as string
     const sidecar: Sidecar = { before: '', after: '' }
     for (const { info, text: code } of fencesOf(text.slice(heading.index, headings[i + 1]?.index))) {
       if (info !== 'before' && info !== 'after')
-        throw new Error(`${file}: ${name}: expected before or after, got ${info}`)
+        throw new Error(`${file}: ${names}: expected before or after, got ${info}`)
       sidecar[info] = code
     }
-    sidecars.set(name, sidecar)
+    for (const name of names.split(', ')) {
+      if (sidecars.has(name)) throw new Error(`${file}: two sidecars named ${name}`)
+      sidecars.set(name, sidecar)
+    }
   }
   return sidecars
 }

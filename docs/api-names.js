@@ -1,0 +1,13 @@
+// A plugin of TypeDoc: modules have the names that users import them by.
+import { Converter } from 'typedoc'
+import { apiModules } from './api-modules.js'
+
+/** @param {import('typedoc').Application} app */
+export function load(app) {
+  const names = new Map([...apiModules()].map(([name, source]) => [source, name]))
+  app.converter.on(Converter.EVENT_CREATE_DECLARATION, ({ project }, reflection) => {
+    const file = project.getSymbolIdFromReflection(reflection)?.fileName
+    const name = reflection.parent?.isProject() && file !== undefined && names.get(file)
+    if (name) reflection.name = name
+  })
+}
