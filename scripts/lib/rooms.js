@@ -32,6 +32,7 @@ export const ROOMS = {
       limiter: [...ENGINE, 'blocks'],
       http: [...ENGINE, 'limiter'],
       metrics: ['util', 'store', 'policy', 'verdict', 'limiter'],
+      figures: ['store', 'metrics'],
       logging: ['util', 'store', 'verdict', 'limiter'],
     },
     inner: {
@@ -80,7 +81,8 @@ export const ROOMS = {
     rooms: {
       safe: [],
       identity: [],
-      routes: ['identity'],
+      figures: [],
+      routes: ['identity', 'figures'],
     },
   },
   cli: {
