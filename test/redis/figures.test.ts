@@ -21,7 +21,10 @@ function storeOn(prefix: string, options: RedisStoreOptions = {}) {
   const client = new Redis(redis.port)
   client.on('error', () => {})
   const store = redisStore(client, { prefix, timeout: 10_000, ...options })
-  open.push(() => client.disconnect(), () => store.close())
+  open.push(
+    () => client.disconnect(),
+    () => store.close(),
+  )
   return store
 }
 
@@ -48,9 +51,15 @@ test('decisions of a process that reports are counted in the minute, by outcome,
   for (let i = 0; i < 5; i++) await limiter.consume('ann')
   const figures = figuresIn(store)
   await until('they are reported', async () => (await recent(figures))[`${policy}  admitted store`] === 3)
-  expect(await recent(figures)).toMatchObject({ [`${policy} ${policy} limited store`]: 1, [`${policy} ${policy} limited deny-cache`]: 1 })
+  expect(await recent(figures)).toMatchObject({
+    [`${policy} ${policy} limited store`]: 1,
+    [`${policy} ${policy} limited deny-cache`]: 1,
+  })
   const [live] = await figures.live()
-  expect(live?.figures).toMatchObject({ pid: process.pid, stores: expect.arrayContaining([['redis', 1, expect.any(Number), 0]]) })
+  expect(live?.figures).toMatchObject({
+    pid: process.pid,
+    stores: expect.arrayContaining([['redis', 1, expect.any(Number), 0]]),
+  })
   const hour = Math.floor(figures.now() / 3_600_000)
   expect((await figures.sums('hour', hour, hour))[0]?.get(PROCESSES)).toBe(1)
 })

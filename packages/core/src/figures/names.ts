@@ -34,6 +34,8 @@ export const PROCESSES = '=p'
 export const AWAY = '=a'
 /** Followed by the number of a bucket of `DURATION_BOUNDS`: decisions of the store that were measured. */
 export const DURATION = '=t'
+/** The sum of those durations, in µs. */
+export const DURATION_SUM = '=ts'
 
 const LONGEST_NAME = 64
 const OTHER = 'other'
