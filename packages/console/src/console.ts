@@ -4,7 +4,7 @@ import { readBody } from './body.js'
 import type { Exchange, Reply } from './exchange.js'
 import { openApi } from './openapi.js'
 import { type CheckedOptions, type ConsoleOptions, checkedOptions } from './options.js'
-import { PAGE_REPLY } from './page.js'
+import { PAGE_ROUTES } from './page/page.js'
 import { Problem } from './problem.js'
 import { recordRefusals } from './refusals.js'
 import { jsonReply, problemReply, send } from './reply.js'
@@ -50,7 +50,7 @@ export function makeConsole<Request>(
   const stop = recordRefusals(options.store)
   const routes = new Map(ROUTES.map((route) => [route.path, route]))
   const documentText = openApi(ROUTES)
-  const opened: Readonly<Record<string, OpenRoute>> = { '/': { method: 'GET', run: () => PAGE_REPLY }, ...open }
+  const opened: Readonly<Record<string, OpenRoute>> = { ...PAGE_ROUTES, ...open }
 
   async function replyTo(exchange: Exchange<Request>): Promise<Reply> {
     const { raw, path, ip } = exchange

@@ -27,6 +27,7 @@ const FOREIGN = [
   'Access-Control-Allow-Headers',
   'ETag',
   'Last-Modified',
+  'Content-Encoding',
 ]
 
 /** Writes a response, whatever middleware has set before. */
@@ -34,8 +35,10 @@ export function send(response: ServerResponse, { status, type, body, headers = {
   if (response.headersSent || response.destroyed) return
   for (const name of FOREIGN) response.removeHeader(name)
   for (const [name, value] of Object.entries({ ...HEADERS, ...headers })) response.setHeader(name, value)
-  response.setHeader('Content-Type', type)
-  response.setHeader('Content-Length', Buffer.byteLength(body))
+  if (status !== 304) {
+    response.setHeader('Content-Type', type)
+    response.setHeader('Content-Length', Buffer.byteLength(body))
+  }
   // The rest of such a body is not read.
   if ((status === 408 || status === 413) && response.req.httpVersionMajor < 2) response.setHeader('Connection', 'close')
   response.statusCode = status
