@@ -63,6 +63,9 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/override/plan': OVERRIDE,
   '/api/override': OVERRIDE,
   '/api/override/remove': { policy: 'api', identity: IP },
+  '/api/versions': {},
+  '/api/rollback/plan': { version: 1 },
+  '/api/rollback': { version: 1, expected: 2 },
 }
 
 interface Operation {

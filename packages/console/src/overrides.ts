@@ -10,7 +10,7 @@ export interface OverrideBody {
   readonly expected?: number
 }
 
-interface ChangeBy {
+export interface ChangeBy {
   readonly by: string
   readonly changes: StoreChanges
 }

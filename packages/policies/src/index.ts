@@ -3,16 +3,16 @@ export type { Explanation, RequestToExplain } from './compile/explain.js'
 export type { LimitsForIdentity, RequestOfIdentity } from './compile/for-identity.js'
 export type { ChangedLimit, LimitNumbers } from './compile/planned-override.js'
 export type { ResolverOf, Resolvers } from './compile/resolvers.js'
+export { type ReadDocument, readDocument } from './document/read-document.js'
 export { type PoliciesOptions, policies } from './from.js'
 export type { ChangeBy, OverrideOf, OverrideToSet, PlannedOverride, PolicyOverrides } from './overrides.js'
 export {
   carriedLimits,
+  differencesOf,
   findingsIn,
   Policies,
   type PoliciesEvents,
   problemsIn,
-  type ReadDocument,
-  readDocument,
 } from './policies.js'
 export { PoliciesError } from './problems/policies-error.js'
 export { type LocatedProblem, lineOf, type Path, type Problem } from './problems/problem.js'
@@ -29,3 +29,4 @@ export {
   type OverridesQuery,
   type SavedOverride,
 } from './sources/saved-overrides.js'
+export type { DocumentVersion, ListedVersion, PlannedRollback, PolicyVersions, RollbackTo } from './versions.js'

@@ -16,13 +16,15 @@ import type { LimitsForIdentity, RequestOfIdentity } from './compile/for-identit
 import type { ANY_RESOLVER, Resolvers } from './compile/resolvers.js'
 import type { CheckOverride } from './compile/table-overrides.js'
 import { checkText } from './document/check-text.js'
+import { differencesBetween } from './document/differences.js'
 import type { PolicyDocument } from './document/document.js'
-import { locatedBy, readText } from './document/read.js'
+import { type ReadDocument, readDocument } from './document/read-document.js'
 import { PolicyOverrides } from './overrides.js'
 import { PoliciesError } from './problems/policies-error.js'
 import { type LocatedProblem, lineOf, type Problem } from './problems/problem.js'
 import type { Loaded, PoliciesSource } from './sources/source.js'
 import { checkDocument, contentsOf } from './sources/source.js'
+import { PolicyVersions } from './versions.js'
 
 /** Options of loading policies, beside their source. */
 export interface LoadOptions {
@@ -59,6 +61,8 @@ export interface PoliciesEvents {
 export class Policies implements PolicySource<any> {
   /** The overrides beside the document: each for one client, until a date. */
   readonly overrides: PolicyOverrides
+  /** The versions of the document in Redis or PostgreSQL. Undefined for files, objects and functions. */
+  readonly versions: PolicyVersions | undefined
   readonly #source: PoliciesSource
   readonly #options: LoadOptions
   readonly #listeners = new Listeners<PoliciesEvents>('policies', ['policies-reloaded'])
@@ -75,6 +79,14 @@ export class Policies implements PolicySource<any> {
     this.#options = options
     this.#inForce = inForce
     this.overrides = new PolicyOverrides(source, () => this.#inForce.compiled)
+    this.versions =
+      source.documents &&
+      new PolicyVersions(source.documents, {
+        check: async ({ version, text }) =>
+          void (await this.#checked({ name: source.name, version: `${version}`, text })),
+        carried: carriedLimits,
+        reload: () => this.reload(),
+      })
     source.watch?.(
       () => this.#changed(),
       (error) => this.#fail(unreadable(source, error)),
@@ -180,8 +192,7 @@ export class Policies implements PolicySource<any> {
       this.#error = undefined
       return
     }
-    const next = await made(document, this.#source, this.#options)
-    if (!this.#options.allowShrink) refuseShrunk(this.#source.name, this.#inForce.compiled.size, next.compiled.size)
+    const next = await this.#checked(document)
     const previous = this.version
     this.#inForce = next
     this.#error = undefined
@@ -189,6 +200,13 @@ export class Policies implements PolicySource<any> {
     const { version } = next
     const event = { source: this.#source.name, version, previous, policies: this.byName.size }
     this.#listeners.send('policies-reloaded', event)
+  }
+
+  /** @throws PoliciesError where the document is wrong, or follows badly on the one in force */
+  async #checked(document: Loaded): Promise<InForce> {
+    const next = await made(document, this.#source, this.#options)
+    if (!this.#options.allowShrink) refuseShrunk(this.#source.name, this.#inForce.compiled.size, next.compiled.size)
+    return next
   }
 
   /** Ends the updates of the policies. Those in force stay. */
@@ -326,20 +344,13 @@ export function carriedLimits(before: string, after: string): readonly CarriedLi
   return carriedBetween(from as PolicyDocument, to as PolicyDocument)
 }
 
-/** A document by its parts, which are plain data. */
-export interface ReadDocument {
-  readonly carry?: unknown
-  readonly policies?: Readonly<Record<string, unknown>>
-  readonly overrides?: readonly { readonly policy: string }[]
-}
-
 /**
- * The document that a text holds; its parts are not checked.
+ * The differences between two documents, a line each, as `sluice plan` prints them. The clients of overrides, and values of `allow`,
+ * `deny` and `match.headers`, are not shown.
  *
- * @throws PoliciesError where it is no YAML or JSON
+ * @param before YAML or JSON; undefined for none
+ * @throws PoliciesError where one of them is no YAML or JSON
  */
-export function readDocument(text: string): ReadDocument {
-  const { value, problems, locate } = readText(text)
-  if (problems.length > 0) throw new PoliciesError(locatedBy('document', locate)(problems))
-  return (value ?? {}) as ReadDocument
+export function differencesOf(before: string | undefined, after: string): string[] {
+  return differencesBetween(before === undefined ? {} : readDocument(before), readDocument(after))
 }

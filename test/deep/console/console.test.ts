@@ -16,7 +16,17 @@ const IDENTITIES = [
   { kind: 'ip+route', value: ['192.0.2.7', MARK] },
   { kind: '__proto__', value: 'x' },
 ]
-const ACTS = ['block', 'unblock', 'reset', 'list/add', 'list/remove', 'forget', 'override', 'override/remove']
+const ACTS = [
+  'block',
+  'unblock',
+  'reset',
+  'list/add',
+  'list/remove',
+  'forget',
+  'override',
+  'override/remove',
+  'rollback',
+]
 const READS = [
   'about',
   'policies',
@@ -28,6 +38,8 @@ const READS = [
   'refusals',
   'overrides',
   'override/plan',
+  'versions',
+  'rollback/plan',
   'changes',
   'openapi.json',
 ]
@@ -53,6 +65,8 @@ const fields = fc.record(
     cursor: oneOf<unknown>('', '7', MARK),
     kind: oneOf<unknown>('ip', MARK),
     path: oneOf<unknown>('/', MARK),
+    version: mostly<unknown>(1, 0, MARK),
+    expected: mostly<unknown>(1, -1, MARK),
     limits: oneOf<unknown>([{ limit: 5 }], MARK),
     until: oneOf<unknown>('2090-01-01T00:00:00Z', 1),
     expiresAt: oneOf<unknown>(4_000_000_000_000, 1),

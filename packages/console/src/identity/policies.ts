@@ -1,5 +1,6 @@
 import type { IdentityByKind, Limit, PolicyOptions } from '@sluice/core'
 import type { PolicyOverrides } from '../overrides.js'
+import type { PolicyVersions } from '../versions.js'
 
 /** The request for which policies are shown. */
 export interface ShownRequest {
@@ -28,6 +29,8 @@ export interface PeekablePolicies {
   readonly error: Error | undefined
   /** Absent in versions without overrides beside a document. */
   readonly overrides?: PolicyOverrides
+  /** Undefined for documents in files and code, and in versions without it. */
+  readonly versions?: PolicyVersions | undefined
   readonly byName: ReadonlyMap<string, { readonly options: { readonly limits?: readonly Limit[] | undefined } }>
   forIdentity(identity: IdentityByKind, request?: ShownRequest): Promise<readonly LimitsForIdentity[]>
 }

@@ -6,6 +6,7 @@ import { LISTS } from './lists.js'
 import { OVERRIDES } from './overrides.js'
 import { REFUSALS } from './refusals.js'
 import type { Route } from './route.js'
+import { VERSIONS } from './versions.js'
 
 /** Every route of the API, in the order of the OpenAPI document. */
 export const ROUTES: readonly Route[] = [
@@ -16,4 +17,5 @@ export const ROUTES: readonly Route[] = [
   ...REFUSALS,
   ...OVERRIDES,
   ...CHANGES,
+  ...VERSIONS,
 ]

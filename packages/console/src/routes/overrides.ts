@@ -2,6 +2,7 @@ import { byKind, type GivenIdentity, IDENTITY } from '../identity/identity.js'
 import type { CheckedOptions } from '../options.js'
 import type { OverrideBody, PolicyOverrides } from '../overrides.js'
 import { Problem } from '../problem.js'
+import { byOperator, documentOf, LIMITER } from './document.js'
 import { object, PAGE, POLICY, route } from './route.js'
 
 interface OverrideFields {
@@ -15,10 +16,6 @@ interface OverrideFields {
   readonly expected?: number
 }
 
-const LIMITER = {
-  ...POLICY,
-  description: 'The limiter that decides by the document; needed where there are several.',
-} as const
 const OF = {
   limiter: LIMITER,
   policy: { ...POLICY, description: 'The policy of the document.' },
@@ -106,13 +103,8 @@ export const OVERRIDES = [
 ]
 
 /** @throws Problem */
-function overridesOf({ documents }: CheckedOptions<never>, limiter: string | undefined): PolicyOverrides {
-  const fitting = documents.filter(({ name }) => limiter === undefined || name === limiter)
-  const [first, ...others] = fitting
-  if (!first) throw new Problem(404, 'no such document of policies: limits in code have no overrides, change the code')
-  if (others.length > 0)
-    throw new Problem(400, 'limiter: expected the limiter that decides by the document: there are several')
-  const { overrides } = first.policies
+function overridesOf(parts: CheckedOptions<never>, limiter: string | undefined): PolicyOverrides {
+  const { overrides } = documentOf(parts, limiter, 'limits in code have no overrides, change the code')
   if (overrides) return overrides
   throw new Problem(501, 'this version of @sluice/policies has no overrides beside a document')
 }
@@ -124,11 +116,4 @@ function overrideIn({ limiter: _, identity, ...rest }: OverrideFields): Override
 function keyOf(given: GivenIdentity): Readonly<Record<string, string>> {
   if (typeof given.value !== 'string') throw new Problem(400, 'identity: overrides are for one value of a kind')
   return byKind(given) as Readonly<Record<string, string>>
-}
-
-/** @throws Problem */
-function byOperator({ store }: CheckedOptions<never>, by: string) {
-  const { changes } = store
-  if (changes) return { by, changes }
-  throw new Problem(501, 'this store keeps no log of changes, which overrides need')
 }

@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { type CheckedText, checkText, type TextToCheck } from './check-text.js'
+import { compareTexts, type TextsToCompare } from './differences.js'
 import { MAX_TEXT } from './lexemes.js'
 import { WORKER } from './worker.generated.js'
 
@@ -14,11 +15,24 @@ const HERE = import.meta.url ?? __filename
 export async function checkApart(document: TextToCheck): Promise<CheckedText> {
   const { length } = document.text
   // A document that is refused for its length is not read.
-  if (length <= MAX_HERE || length > MAX_TEXT) return checkText(document)
+  return length <= MAX_HERE || length > MAX_TEXT ? checkText(document) : inThread(document)
+}
+
+/** As `compareTexts`; long documents are compared in a thread of their own. */
+export async function compareApart(given: TextsToCompare): Promise<ReturnType<typeof compareTexts>> {
+  return areShort(given.texts) ? compareTexts(given) : inThread(given)
+}
+
+/** Whether texts may be read in this thread. */
+export function areShort(texts: readonly string[]): boolean {
+  return texts.reduce((sum, { length }) => sum + length, 0) <= MAX_HERE
+}
+
+function inThread<Result>(data: TextToCheck | TextsToCompare): Promise<Result> {
   // Without the process's own flags, which may load whole programs.
   const worker = new Worker(WORKER, {
     eval: true,
-    workerData: { ...document, from: HERE },
+    workerData: { ...data, from: HERE },
     execArgv: [],
     name: 'sluice policies',
   })

@@ -2,5 +2,7 @@
 // it imports.
 import { parentPort, workerData } from 'node:worker_threads'
 import { checkText, type TextToCheck } from './check-text.js'
+import { compareTexts, type TextsToCompare } from './differences.js'
 
-parentPort?.postMessage(checkText(workerData as TextToCheck))
+const given = workerData as TextToCheck | TextsToCompare
+parentPort?.postMessage('texts' in given ? compareTexts(given) : checkText(given))

@@ -55,10 +55,10 @@ export class RedisDocuments implements SavedDocuments {
     return text ? (JSON.parse(String(text)) as SavedDocument) : undefined
   }
 
-  /** The last twenty, newest first. */
+  /** The last twenty, newest first. Texts that are not ours are left out. */
   async history(): Promise<readonly SavedDocument[]> {
     const all = (await this.#call('LRANGE', this.#versions, '0', '-1')) as readonly unknown[]
-    return all.map((text) => JSON.parse(String(text)) as SavedDocument)
+    return all.flatMap((text) => savedIn(String(text)) ?? [])
   }
 
   /**
@@ -71,5 +71,18 @@ export class RedisDocuments implements SavedDocuments {
     const version = Number(await this.#call('EVAL', SAVE, '2', ...args))
     if (version < 0) throw new VersionConflict(expected, -version - 1)
     return version
+  }
+}
+
+/** Undefined for a text that is not ours. */
+function savedIn(text: string): SavedDocument | undefined {
+  try {
+    const saved = JSON.parse(text) as SavedDocument
+    const { version, by, at } = saved
+    const isOurs =
+      [saved.text, by].every((each) => typeof each === 'string') && [version, at].every(Number.isSafeInteger)
+    return isOurs ? saved : undefined
+  } catch {
+    return undefined
   }
 }

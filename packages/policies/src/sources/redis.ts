@@ -13,6 +13,7 @@ export class RedisSource implements PoliciesSource {
   readonly overrides: RedisOverrides
   readonly saved: RedisSavedOverrides
   readonly writer: RedisSavedOverrides | undefined
+  readonly documents: NonNullable<PoliciesSource['documents']>
   readonly #documents: RedisDocuments
   #mark = ''
   #hasFailed = false
@@ -24,7 +25,9 @@ export class RedisSource implements PoliciesSource {
     this.#documents = new RedisDocuments(call, name, prefix)
     this.saved = new RedisSavedOverrides(call, name, prefix)
     this.overrides = new RedisOverrides(this.saved)
-    this.writer = save === undefined ? undefined : new RedisSavedOverrides(callOf('save', save), name, prefix)
+    const write = save === undefined ? undefined : callOf('save', save)
+    this.writer = write && new RedisSavedOverrides(write, name, prefix)
+    this.documents = { name, reader: this.#documents, writer: write && new RedisDocuments(write, name, prefix) }
   }
 
   async load(): Promise<Loaded> {

@@ -36,11 +36,11 @@ export interface SavedDocuments {
 
 /** Another author has saved a version meanwhile. */
 export class VersionConflict extends Error {
-  /** The version in force. */
-  readonly version: number
+  /** The version in force; 0 for none. */
+  readonly found: { readonly version: number }
 
   constructor(expected: number, version: number) {
     super(`expected version ${expected} to be in force, and version ${version} is: another version was saved meanwhile`)
-    this.version = version
+    this.found = { version }
   }
 }

@@ -4,6 +4,7 @@ import { plainCopy } from '../document/plain.js'
 import { locatedBy } from '../document/read.js'
 import type { LocatedProblem, Problem } from '../problems/problem.js'
 import { checkSchema } from '../schema/check.js'
+import type { SavedDocuments } from './saved-documents.js'
 import type { SavedOverrides } from './saved-overrides.js'
 
 /** A document of a source: text, or an object. */
@@ -27,6 +28,12 @@ export interface PoliciesSource {
   readonly saved?: SavedOverrides | undefined
   /** The same on the connection that may write them. Undefined where there is none. */
   readonly writer?: SavedOverrides | undefined
+  /** The versions of its document, and the same on the connection that may write them. Undefined where it keeps none. */
+  readonly documents?: {
+    readonly name: string
+    readonly reader: SavedDocuments
+    readonly writer: SavedDocuments | undefined
+  }
   /** Reads changes of its overrides now. */
   refresh?(): Promise<void>
   /**

@@ -1,4 +1,4 @@
-import { type SavedDocuments, VersionConflict } from '@sluice/policies'
+import { differencesOf, type SavedDocuments, VersionConflict } from '@sluice/policies'
 import { agreed } from '../../program/agreed.js'
 import { authorOf } from '../../program/author.js'
 import type { OptionValues } from '../../program/command.js'
@@ -6,7 +6,6 @@ import type { Environment } from '../../program/environment.js'
 import { DONE, REFUSED } from '../../program/exit-codes.js'
 import { withStore } from '../../redis/store.js'
 import { carriedLines, carriedOf } from './carried.js'
-import { differencesOf } from './differences.js'
 
 /** Saves a text as the next version, once a person has confirmed the differences, or with --yes. */
 export async function change(

@@ -1,3 +1,4 @@
+import { differencesOf } from '@sluice/policies'
 import { checkedDocument } from '../../documents/checked.js'
 import { BY_OPTION } from '../../program/author.js'
 import type { Command, OptionSpec } from '../../program/command.js'
@@ -5,7 +6,6 @@ import { DONE, EXIT_CODES, REFUSED } from '../../program/exit-codes.js'
 import { inLine } from '../../program/terminal.js'
 import { carriedLines, carriedOf } from './carried.js'
 import { change } from './change.js'
-import { differencesOf } from './differences.js'
 import { DOCUMENT_OPTIONS, withDocuments } from './documents.js'
 
 const CHANGE_OPTIONS: Readonly<Record<string, OptionSpec>> = {

@@ -21,6 +21,7 @@ export class PostgresSource implements PoliciesSource {
   readonly name: string
   readonly #options: CheckedPostgresOptions
   readonly #connection: Connection
+  readonly documents: NonNullable<PoliciesSource['documents']>
   readonly #documents: PostgresDocuments
   readonly #overrides: PostgresOverrides | undefined
   readonly saved: PostgresSavedOverrides | undefined
@@ -47,11 +48,14 @@ export class PostgresSource implements PoliciesSource {
     const query = async (text: string, values?: readonly unknown[]) => ({
       rows: await this.#connection.rows(text, values),
     })
-    this.#documents = new PostgresDocuments(query, name, this.#options.schema)
+    const { schema } = this.#options
+    const write = save === undefined ? undefined : queryOf(save)
+    this.#documents = new PostgresDocuments(query, name, schema)
+    this.documents = { name, reader: this.#documents, writer: write && new PostgresDocuments(write, name, schema) }
     if (!this.#options.overrides) return
     this.#overrides = new PostgresOverrides(this.#connection, name, this.#options)
-    this.saved = new PostgresSavedOverrides(query, name, this.#options.schema)
-    if (save !== undefined) this.writer = new PostgresSavedOverrides(queryOf(save), name, this.#options.schema)
+    this.saved = new PostgresSavedOverrides(query, name, schema)
+    this.writer = write && new PostgresSavedOverrides(write, name, schema)
   }
 
   get overrides(): OverrideTable | undefined {

@@ -1,11 +1,13 @@
-import { type ReadDocument, readDocument } from '@sluice/policies'
-import { quoted } from '../../program/options.js'
-import { inLine } from '../../program/terminal.js'
+import { escapeControls } from '@sluice/core/internal'
+import { readText } from './read.js'
+import type { ReadDocument } from './read-document.js'
 
 /** Fields whose values may be personal or secret: lists of clients, and the values that headers must have. */
 const HIDDEN = /^(allow|deny|match\.headers)\b/
 /** Most fields of one policy, or different limits of its overrides, that are shown. */
 const MAX_SHOWN = 20
+/** Characters of a text that are shown. */
+const MAX_TEXT_SHOWN = 40
 
 type Overrides = NonNullable<ReadDocument['overrides']>
 
@@ -16,13 +18,28 @@ interface Change {
   readonly after: string | undefined
 }
 
+/** Texts of versions, newest first. Plain data, so that it can be posted to a thread. */
+export interface TextsToCompare {
+  readonly texts: readonly string[]
+}
+
+/** The differences of each text from the next one, of the last from none. Undefined where one of the two cannot be read. */
+export function compareTexts({ texts }: TextsToCompare): (readonly string[] | undefined)[] {
+  const documents = texts.map((text) => {
+    const { value, problems } = readText(text)
+    return problems.length > 0 ? undefined : ((value ?? {}) as ReadDocument)
+  })
+  return documents.map((document, i) => {
+    const before = i + 1 < documents.length ? documents[i + 1] : {}
+    return document && before && differencesBetween(before, document)
+  })
+}
+
 /**
  * The differences between two documents: a line for each policy, `+` added, `-` removed, `~` changed. Below a changed one come
  * its fields with their old and new values. Overrides show their limits and the number of clients, never which.
  */
-export function differencesOf(before: string | undefined, after: string): string[] {
-  const from: ReadDocument = before === undefined ? {} : readDocument(before)
-  const to = readDocument(after)
+export function differencesBetween(from: ReadDocument, to: ReadDocument): string[] {
   const [byPolicy, newByPolicy] = [overridesByPolicy(from), overridesByPolicy(to)]
   const carry = changesIn(from.carry ?? 'keep', to.carry ?? 'keep', 'carry').flatMap(linesOf)
   return [
@@ -136,6 +153,15 @@ function shortened(lines: readonly string[]): readonly string[] {
 
 function keysOf(first: object = {}, second: object = {}): string[] {
   return [...new Set([...Object.keys(first), ...Object.keys(second)])]
+}
+
+/** A text as a part of a line, where a line break would begin one that is no difference. */
+function inLine(text: string): string {
+  return escapeControls(text).replaceAll('\n', '\\n')
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.length > MAX_TEXT_SHOWN ? `${text.slice(0, MAX_TEXT_SHOWN)}…` : text)
 }
 
 /** Not a property of every object, such as `toString`. */
