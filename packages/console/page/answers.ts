@@ -185,3 +185,16 @@ export interface OverridePlan {
     readonly isKept: boolean
   }[]
 }
+
+export interface Version {
+  readonly version: number
+  readonly by: string
+  readonly at: number
+  readonly differences?: readonly string[]
+}
+
+export interface RollbackPlan extends Version {
+  readonly expected: number
+  readonly error?: string
+  readonly canSave: boolean
+}

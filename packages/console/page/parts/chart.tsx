@@ -26,7 +26,7 @@ const DARK = matchMedia('(prefers-color-scheme: dark)')
 /** Curves over time. A text says the latest values to those who do not see it. */
 export function Chart({ name, at, curves, marks = [], height = 220 }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
-  const plot = useRef<uPlot>()
+  const plot = useRef<uPlot | undefined>(undefined)
   const marksNow = useRef(marks)
   marksNow.current = marks
   const [isDark, setDark] = useState(DARK.matches)

@@ -1,4 +1,4 @@
-import type { ComponentChildren, JSX } from 'preact'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { Refused } from '../api.js'
 import { useShell } from '../context.js'
@@ -29,7 +29,7 @@ export function ActionDialog({ title, what, submit, isDangerous, isReady = true,
   useEffect(() => element.current?.showModal(), [])
   const isAsked = failure?.more.confirm !== undefined
 
-  async function act(event: JSX.TargetedEvent<HTMLFormElement>) {
+  async function act(event: Event) {
     event.preventDefault()
     if (isBusy || !isReady) return
     setBusy(true)
@@ -90,7 +90,7 @@ interface TextFieldProps {
   readonly label: string
   readonly value: string
   readonly hint?: ComponentChildren
-  readonly type?: string
+  readonly type?: 'text' | 'number' | 'datetime-local'
   readonly placeholder?: string
   readonly isRequired?: boolean
   set(value: string): void
