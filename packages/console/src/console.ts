@@ -34,6 +34,8 @@ export interface Console<Request> {
 export interface OwnServer {
   /** Routes before `authorize`. */
   readonly open?: Readonly<Record<string, OpenRoute>>
+  /** Routes of its own, beside those of every console. */
+  readonly routes?: readonly Route[]
   /** Checks each request before anything else. @throws Problem */
   readonly check?: (exchange: Exchange) => void
 }
@@ -43,13 +45,14 @@ const DOCUMENT = '/api/openapi.json'
 /** @throws SluiceError `INVALID_POLICY` */
 export function makeConsole<Request>(
   given: ConsoleOptions<Request>,
-  { open = {}, check }: OwnServer = {},
+  { open = {}, routes: own = [], check }: OwnServer = {},
 ): Console<Request> {
   const options = checkedOptions(given)
   const askLimiter = makeOwnLimiter()
   const stop = recordRefusals(options.store)
-  const routes = new Map(ROUTES.map((route) => [route.path, route]))
-  const documentText = openApi(ROUTES)
+  const all = [...ROUTES, ...own]
+  const routes = new Map(all.map((route) => [route.path, route]))
+  const documentText = openApi(all)
   const opened: Readonly<Record<string, OpenRoute>> = { ...PAGE_ROUTES, ...open }
 
   async function replyTo(exchange: Exchange<Request>): Promise<Reply> {
