@@ -50,7 +50,9 @@ try {
     console.log(`${name.padEnd(8)} http://localhost:${port}`)
   }
   console.log(`${'console'.padEnd(8)} ${theConsole.url}`)
-  console.log('         Open it within 60 seconds: the link works once. Its button "Send traffic" gives it something to show.')
+  console.log(
+    '         Open it within 60 seconds: the link works once. Its button "Send traffic" gives it something to show.',
+  )
   if (FIGURES) printFigures()
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)

@@ -1,5 +1,6 @@
 // @ts-check
 // Traffic for the demo: at most some 30 requests a second, for a minute.
+import { setMaxListeners } from 'node:events'
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -18,6 +19,7 @@ const ORDINARY_PATHS = ['/limited', '/policies/home', '/policies/search', '/seve
 export async function sendTraffic(url) {
   const agent = new Agent({ keepAlive: true, maxSockets: MAX_SOCKETS })
   const end = AbortSignal.timeout(LASTS_MS)
+  setMaxListeners(0, end)
   const send = senderTo(url, agent, end)
   const ordinary = Array.from({ length: ORDINARY_CLIENTS }, (_, i) => ordinaryClient(send, i, end))
   await Promise.allSettled([...ordinary, attacker(send, end), politeBot(send, end), crowd(send, end)])

@@ -72,7 +72,9 @@ async function buildPage(folder) {
  * @param {string[]} files
  */
 function noticeOf(files) {
-  const folders = new Set(files.flatMap((file) => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(file) ?? []))
+  const folders = new Set(
+    files.flatMap((file) => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(file) ?? []),
+  )
   const licences = [...folders].sort().map((folder) => {
     const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
     if (!LICENCES.includes(license)) throw new Error(`${name}: its licence ${license} is not one that a page may hold`)

@@ -4,9 +4,6 @@ import type { About, PoliciesAnswer } from './answers.js'
 import { type Shell, ShellContext } from './context.js'
 import { figures } from './live/figures.js'
 import { useAsk } from './live/use-ask.js'
-import { Notice, Text, Time } from './parts/basics.js'
-import { ClientSearch } from './parts/client-search.js'
-import { zone } from './parts/format.js'
 import { Blocks } from './pages/blocks.js'
 import { Changes } from './pages/changes.js'
 import { Client } from './pages/client.js'
@@ -14,6 +11,9 @@ import { Lists } from './pages/lists.js'
 import { Offenders } from './pages/offenders.js'
 import { Overview } from './pages/overview.js'
 import { Policies } from './pages/policies.js'
+import { Notice, Text, Time } from './parts/basics.js'
+import { ClientSearch } from './parts/client-search.js'
+import { zone } from './parts/format.js'
 import { type Place, usePlace } from './router.js'
 
 const ABOUT_EVERY_MS = 5000
@@ -44,8 +44,8 @@ function Refusal({ sentence }: { sentence: string }) {
       <h1>Sluice console</h1>
       <Notice tone="bad">{sentence}</Notice>
       <p class="muted">
-        A link of <code>sluice console</code> opens one session, once, within a minute, in one tab. A console within an application takes the
-        session of that application: sign in there, and load this page again.
+        A link of <code>sluice console</code> opens one session, once, within a minute, in one tab. A console within an
+        application takes the session of that application: sign in there, and load this page again.
       </p>
     </main>
   )
@@ -75,30 +75,37 @@ function Frame({ about, lost }: FrameProps) {
     }),
     [about, policies, document, close, say],
   )
-  useEffect(() => figures.start(), [])
   const isReady = document !== undefined || error !== undefined
+  const hasFigures = isReady && shell.has('/api/figures')
+  useEffect(() => {
+    if (hasFigures) figures.start()
+  }, [hasFigures])
   return (
     <ShellContext.Provider value={shell}>
-      <a class="skip" href="#main" onClick={skip}>
+      <button type="button" class="skip" onClick={skip}>
         Skip to the content
-      </a>
+      </button>
       <div class="frame">
         <Side about={about} page={place.page} />
         <div class="content">
           <div class="top">
             <ClientSearch />
           </div>
-          <main id="main">
+          <main>
             {lost && (
               <Notice tone="bad">
-                {lost.text} {lost.since !== undefined && <>Since <Time at={lost.since} />; </>}this page shows the state before.
+                {lost.text}{' '}
+                {lost.since !== undefined && (
+                  <>
+                    Since <Time at={lost.since} />;{' '}
+                  </>
+                )}
+                this page shows the state before.
               </Notice>
             )}
             {isReady && <PageAt key={place.page} place={place} />}
           </main>
-          <footer>
-            Times are in {zone()}.
-          </footer>
+          <footer>Times are in {zone()}.</footer>
         </div>
       </div>
       <p class={`said ${said ? 'shown' : ''}`} role="status">
@@ -109,9 +116,8 @@ function Frame({ about, lost }: FrameProps) {
   )
 }
 
-/** The hash is the page's place, so the link moves the focus by itself. */
-function skip(event: Event) {
-  event.preventDefault()
+/** Not a link, as the hash is the place of the page. */
+function skip() {
   document.querySelector<HTMLElement>('main h1')?.focus()
 }
 

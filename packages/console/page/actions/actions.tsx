@@ -77,13 +77,16 @@ export function UnblockDialog({ block }: { block: Block }) {
       title={block.ban ? 'End this ban' : 'End this block'}
       what={
         <p>
-          <WhoText {...block} /> is let in again by {block.policy ? <Text>{block.policy}</Text> : 'every policy'}. Its strikes
-          and the rung that led here are forgotten. Other processes may refuse for another second.
+          <WhoText {...block} /> is let in again by {block.policy ? <Text>{block.policy}</Text> : 'every policy'}. Its
+          strikes and the rung that led here are forgotten. Other processes may refuse for another second.
         </p>
       }
       submit="Unblock"
       run={async () => {
-        await ask('/api/unblock', { identity: identityOf(block), ...(block.policy !== undefined && { policy: block.policy }) })
+        await ask('/api/unblock', {
+          identity: identityOf(block),
+          ...(block.policy !== undefined && { policy: block.policy }),
+        })
         return `${block.kind} ${block.value} is not blocked.`
       }}
     />
@@ -91,7 +94,7 @@ export function UnblockDialog({ block }: { block: Block }) {
 }
 
 /** Ends everything that refuses a client now: its blocks, its bans, and what it has used. */
-export function LetInDialog({ identity, blocks, limiters }: LetInProps) {
+export function LetInDialog({ identity, blocks }: LetInProps) {
   return (
     <ActionDialog
       title="Let this client in"
@@ -101,20 +104,19 @@ export function LetInDialog({ identity, blocks, limiters }: LetInProps) {
           <ul>
             {blocks.map((block) => (
               <li key={block.policy}>
-                ends the {block.ban ? 'ban' : 'block'} of {block.policy ? <Text>{block.policy}</Text> : 'every policy'} until{' '}
-                <Time at={block.until} />, with its strikes;
+                ends the {block.ban ? 'ban' : 'block'} of {block.policy ? <Text>{block.policy}</Text> : 'every policy'}{' '}
+                until <Time at={block.until} />, with its strikes;
               </li>
             ))}
-            <li>
-              forgets what it has used of {limiters.length > 0 ? limiters.map((name) => <Text key={name}>{name} </Text>) : 'each limit'}
-            </li>
+            <li>forgets what it has used of every limit that its page shows.</li>
           </ul>
           <p>Other processes may refuse for another second. Deny lists stay.</p>
         </>
       }
       submit="Let in now"
       run={async () => {
-        for (const { policy } of blocks) await ask('/api/unblock', { identity, ...(policy !== undefined && { policy }) })
+        for (const { policy } of blocks)
+          await ask('/api/unblock', { identity, ...(policy !== undefined && { policy }) })
         await ask('/api/reset', { identity })
         return `${textOf(identity)} is let in.`
       }}
@@ -125,7 +127,6 @@ export function LetInDialog({ identity, blocks, limiters }: LetInProps) {
 interface LetInProps {
   readonly identity: Identity
   readonly blocks: readonly Block[]
-  readonly limiters: readonly string[]
 }
 
 export function ResetDialog({ identity, limiters }: { identity: Identity; limiters: readonly string[] }) {
@@ -137,8 +138,8 @@ export function ResetDialog({ identity, limiters }: { identity: Identity; limite
       title="Reset what it has used"
       what={
         <p>
-          {shownOf(identity)} has all units of {limiter === EVERY ? 'these limits' : <Text>{limiter}</Text>} again. Blocks, bans and
-          rungs stay.
+          {shownOf(identity)} has all units of {limiter === EVERY ? 'these limits' : <Text>{limiter}</Text>} again.
+          Blocks, bans and rungs stay.
         </p>
       }
       submit="Reset"
@@ -176,8 +177,9 @@ export function ForgetDialog({ identity }: { identity: Identity }) {
       title="Forget this client"
       what={
         <p>
-          Everything that the store holds of {shownOf(identity)} is erased: counts, blocks, bans, strikes, list entries, its last refusals,
-          and its name in the log of changes. <strong>Nothing brings it back</strong>, and it is not refused by any of them.
+          Everything that the store holds of {shownOf(identity)} is erased: counts, blocks, bans, strikes, list entries,
+          its last refusals, and its name in the log of changes. <strong>Nothing brings it back</strong>, and it is not
+          refused by any of them.
         </p>
       }
       submit="Forget"
@@ -205,8 +207,8 @@ export function ListDialog({ identity, list }: { identity?: Identity; list?: str
       title="Add to a list"
       what={
         <p>
-          {identity ? shownOf(identity) : 'A client'} is on the list <Text>{name}</Text> in every process. Policies that use the list let it in,
-          or refuse it.
+          {identity ? shownOf(identity) : 'A client'} is on the list <Text>{name}</Text> in every process. Policies that
+          use the list let it in, or refuse it.
         </p>
       }
       submit="Add"
@@ -236,7 +238,8 @@ export function UnlistDialog({ entry, list }: { entry: Pick<ListEntry, 'kind' | 
       title="Remove from the list"
       what={
         <p>
-          <WhoText {...entry} /> is on <Text>{list}</Text> no more, in every process. Entries of networks that contain it stay.
+          <WhoText {...entry} /> is on <Text>{list}</Text> no more, in every process. Entries of networks that contain
+          it stay.
         </p>
       }
       submit="Remove"

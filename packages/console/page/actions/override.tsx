@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { Identity, Limit, OverridePlan } from '../answers.js'
-import { ask, Refused } from '../api.js'
+import type { Identity, Limit, LimitsLeft, OverridePlan } from '../answers.js'
+import { ask, Refused, sentence } from '../api.js'
 import { useShell } from '../context.js'
 import { Notice, Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
@@ -30,9 +30,10 @@ function usePlaces(kind: string): readonly Place[] {
 }
 
 /** Changes a limit of one client until a date. The plan stands in the dialog, before anything is changed. */
-export function OverrideDialog({ identity }: { identity: Identity }) {
+export function OverrideDialog({ identity, full }: { identity: Identity; full: readonly LimitsLeft[] }) {
   const places = usePlaces(identity.kind)
-  const [index, setIndex] = useState(0)
+  const isFull = (each: Place) => full.some(({ limiter, policy }) => limiter === each.limiter && policy === each.policy)
+  const [index, setIndex] = useState(() => Math.max(places.findIndex(isFull), 0))
   const place = places[index]
   const [number, setNumber] = useState(String((place?.limit.limit ?? 10) * 2))
   const [until, setUntil] = useState(() => inputTime(nextFriday(new Date())))
@@ -44,8 +45,8 @@ export function OverrideDialog({ identity }: { identity: Identity }) {
       title="Change a limit until a date"
       what={
         <p>
-          <WhoText kind={identity.kind} value={valueText(identity)} /> gets limits of its own, beside the document of policies. At the date,
-          everyone's limit counts again.
+          <WhoText kind={identity.kind} value={valueText(identity)} /> gets limits of its own, beside the document of
+          policies. At the date, everyone's limit counts again.
         </p>
       }
       submit="Apply"
@@ -57,7 +58,8 @@ export function OverrideDialog({ identity }: { identity: Identity }) {
     >
       {!place && (
         <Notice>
-          No document of policies has a limit that counts {identity.kind}. Limits in code have no overrides: change the code.
+          No document of policies has a limit that counts {identity.kind}. Limits in code have no overrides: change the
+          code.
         </Notice>
       )}
       {place && (
@@ -81,15 +83,23 @@ export function OverrideDialog({ identity }: { identity: Identity }) {
   )
 }
 
-const nameOf = ({ policy, limit }: Place) =>
-  `${policy}${limit.name === undefined ? '' : ` ${limit.name}`}: ${limitText(limit.limit, limit.windowMs, limit.algorithm, limit.unit)}`
+const nameOf = ({ limiter, policy, limit }: Place) =>
+  `${limiter} › ${limit.name ?? policy}: ${limitText(limit.limit, limit.windowMs, limit.algorithm, limit.unit)}`
 
 /** Undefined while a field is not filled in. */
-function bodyOf({ limiter, policy, limit, isOnly }: Place, identity: Identity, number: number, until: string, reason: string) {
+function bodyOf(
+  { limiter, policy, limit, isOnly }: Place,
+  identity: Identity,
+  number: number,
+  until: string,
+  reason: string,
+) {
   const end = new Date(until).getTime()
   if (!Number.isFinite(end) || !Number.isInteger(number)) return undefined
   const field = limit.algorithm === 'tokenBucket' ? 'capacity' : 'limit'
-  const changed = { ...(!isOnly && limit.name !== undefined && { name: limit.name }), [field]: number }
+  // Headers name a limit by its policy and its own name.
+  const name = limit.name?.startsWith(`${policy}-`) ? limit.name.slice(policy.length + 1) : limit.name
+  const changed = { ...(!isOnly && name !== undefined && { name }), [field]: number }
   return { limiter, policy, identity, limits: [changed], until: end, ...(reason && { reason }) }
 }
 
@@ -132,7 +142,7 @@ function Plan({ plan, failure }: { plan: OverridePlan | undefined; failure: Refu
         ))}
       </ul>
       {plan.advice.map((advice) => (
-        <p key={advice}>{advice}</p>
+        <p key={advice}>{sentence(advice)}</p>
       ))}
       {!plan.canSave && (
         <>

@@ -31,7 +31,7 @@ export function useAsk<Answer>(path: string | undefined, body?: object, everyMs?
   const [asks, setAsks] = useState(0)
   const reload = useCallback(() => setAsks((count) => count + 1), [])
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `of` is the body, and each of `asks` is one more request
+  // `of` is the body, and each of `asks` is one more request.
   useEffect(() => {
     if (path === undefined) return
     const ending = new AbortController()

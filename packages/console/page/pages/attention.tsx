@@ -36,8 +36,15 @@ function* ofStore({ store }: About): Generator<Attention> {
     tone: 'bad',
     text: (
       <>
-        The store is away{store.since !== undefined && <> since <Time at={store.since} /></>}. Each process decides by its option{' '}
-        <code>unavailable</code>; blocks and bans that it knows hold. {store.cause && <Text>Cause: {store.cause}.</Text>}
+        The store is away
+        {store.since !== undefined && (
+          <>
+            {' '}
+            since <Time at={store.since} />
+          </>
+        )}
+        . Each process decides by its option <code>unavailable</code>; blocks and bans that it knows hold.{' '}
+        {store.cause && <Text>Cause: {store.cause}.</Text>}
       </>
     ),
   }
@@ -46,9 +53,18 @@ function* ofStore({ store }: About): Generator<Attention> {
 function* ofFigures(figures: FiguresAnswer | undefined): Generator<Attention> {
   if (!figures) return
   const { away, perSecond } = figures.sum
-  if (away > 0) yield { key: 'away', tone: 'bad', text: `The store is away for ${counted(away, 'process').replace(/ss$/, 'sses').replace('processs', 'processes')}.` }
+  if (away > 0)
+    yield {
+      key: 'away',
+      tone: 'bad',
+      text: `The store is away for ${counted(away, 'process').replace(/ss$/, 'sses').replace('processs', 'processes')}.`,
+    }
   if (perSecond.alone > 0) {
-    yield { key: 'alone', tone: 'warn', text: `${rate(perSecond.alone)} decisions a second are made without the store.` }
+    yield {
+      key: 'alone',
+      tone: 'warn',
+      text: `${rate(perSecond.alone)} decisions a second are made without the store.`,
+    }
   }
   const refused = perSecond.refused / Math.max(perSecond.decisions, 1)
   if (perSecond.decisions >= ENOUGH_DECISIONS && refused > HIGH_SHARE) {

@@ -23,7 +23,10 @@ export function Blocks() {
   })
   return (
     <>
-      <PageHead title="Blocks and bans" about="Clients that are refused whatever they have left: by hand, or after strikes.">
+      <PageHead
+        title="Blocks and bans"
+        about="Clients that are refused whatever they have left: by hand, or after strikes."
+      >
         {mayAct && about.features.blocks && (
           <button type="button" class="primary" onClick={() => open(<BlockDialog />)}>
             Block a client
@@ -40,7 +43,15 @@ export function Blocks() {
               set={setKind}
             />
             <TextField label="Begins with" value={prefix} set={setPrefix} />
-            <Choice label="Show" value={only} of={[[EVERY, 'blocks and bans'], ['bans', 'bans alone']]} set={setOnly} />
+            <Choice
+              label="Show"
+              value={only}
+              of={[
+                [EVERY, 'blocks and bans'],
+                ['bans', 'bans alone'],
+              ]}
+              set={setOnly}
+            />
           </div>
           <Failure of={found} />
           <BlockTable

@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import type { HistoryAnswer } from '../../src/figures/answers.js'
 import type { Change } from '../answers.js'
 import { useShell } from '../context.js'
@@ -12,12 +12,12 @@ import { Versions } from './versions.js'
 const MINUTE_MS = 60_000
 /** The span before and after a change that is compared. */
 const BESIDE_MIN = 10
-const SPANS = { '1 hour': 60, '24 hours': 1440 } as const
 
 export function Changes() {
   const { has, about, policies } = useShell()
-  const found = usePages<Change>(has('/api/changes') && about.features.changes ? '/api/changes' : undefined, { max: 50 })
-  const [span] = useState<keyof typeof SPANS>('1 hour')
+  const found = usePages<Change>(has('/api/changes') && about.features.changes ? '/api/changes' : undefined, {
+    max: 50,
+  })
   const to = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS
   const hasHistory = has('/api/figures/history')
   const history = useAsk<HistoryAnswer>(
@@ -42,17 +42,30 @@ export function Changes() {
       />
       {hasHistory ? (
         <Section title="Refusals in the last hour">
-          <PastCurves range={{ step: 'minute', ms: SPANS[span] * MINUTE_MS }} />
+          <PastCurves range={{ step: 'minute', ms: 60 * MINUTE_MS }} />
         </Section>
       ) : (
         <Notice>This console is of a version without figures: refusals before and after a change are not known.</Notice>
       )}
-      <Section title="Log" aside={<span class="muted">refused: share of decisions {BESIDE_MIN} minutes before → after</span>}>
+      <Section
+        title="Log"
+        aside={effects && <span class="muted">refused: share of decisions in {BESIDE_MIN} minutes before → after</span>}
+      >
         <Failure of={found} />
-        <ChangeTable changes={found.entries ?? (found.error ? [] : undefined)} isKnown={!found.error} effects={effects} />
+        <ChangeTable
+          changes={found.entries ?? (found.error ? [] : undefined)}
+          isKnown={!found.error}
+          effects={effects}
+        />
         <More next={found.next} />
       </Section>
-      {has('/api/versions') && policies?.documents.map(({ limiter }) => <Versions key={limiter} limiter={limiter} />)}
+      {has('/api/versions') && policies && policies.documents.length > 0 && (
+        <Section title="Versions of documents" aside={<span class="muted">the last twenty</span>}>
+          {policies.documents.map(({ limiter }) => (
+            <Versions key={limiter} limiter={limiter} />
+          ))}
+        </Section>
+      )}
     </>
   )
 }
@@ -78,7 +91,11 @@ function ChangeTable({ changes, isKnown, effects }: ChangeTableProps) {
         {
           title: 'Client',
           show: ({ kind, value, isErased }) =>
-            isErased ? <span class="muted">erased</span> : kind !== undefined && value !== undefined && <Who {...{ kind, value }} />,
+            isErased ? (
+              <span class="muted">erased</span>
+            ) : (
+              kind !== undefined && value !== undefined && <Who {...{ kind, value }} />
+            ),
         },
         effects && { title: 'Refused', isNumber: true, show: ({ at }) => <Beside {...effects(at)} /> },
         { title: 'Details', show: (change) => <Details of={change} /> },

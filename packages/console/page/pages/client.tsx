@@ -8,7 +8,7 @@ import { Chip, Failure, Notice, PageHead, Section, Text, Time, valueText, WhoTex
 import { BlockTable } from '../parts/blocks.js'
 import { ClientSearch } from '../parts/client-search.js'
 import { TextField } from '../parts/dialog.js'
-import { duration, limitText, whole } from '../parts/format.js'
+import { counted, duration, limitText, whole } from '../parts/format.js'
 import { RefusalTable, reasonText } from '../parts/refusals.js'
 import { Table } from '../parts/table.js'
 
@@ -41,7 +41,9 @@ function Found({ identity }: { identity: Identity }) {
   const shown = answer?.identity ?? { kind: identity.kind, value: valueText(identity) }
   return (
     <>
-      <PageHead title={<WhoText {...shown} />}>{answer && <Actions identity={identity} answer={answer} />}</PageHead>
+      <PageHead title={<WhoText {...shown} isWhole />}>
+        {answer && <Actions identity={identity} answer={answer} />}
+      </PageHead>
       <Failure of={why.error ? why : state} />
       {why.answer && answer && <Verdict why={why.answer} lists={answer.lists} />}
       <LimitSection answer={answer} request={request} setRequest={setRequest} />
@@ -69,16 +71,17 @@ function Actions({ identity, answer }: { identity: Identity; answer: IdentityAns
   if (!mayAct) return null
   const { blocks, limits } = answer
   const limiters = [...new Set(limits.map(({ limiter }) => limiter))]
-  const isRefused = blocks.length > 0 || limits.some(({ allowed }) => allowed === false)
+  const full = limits.filter(({ allowed }) => allowed === false)
+  const isRefused = blocks.length > 0 || full.length > 0
   return (
     <>
       {isRefused && (
-        <button type="button" class="primary" onClick={() => open(<LetInDialog {...{ identity, blocks, limiters }} />)}>
+        <button type="button" class="primary" onClick={() => open(<LetInDialog {...{ identity, blocks }} />)}>
           Let in now
         </button>
       )}
       {has('/api/override') && (
-        <button type="button" onClick={() => open(<OverrideDialog identity={identity} />)}>
+        <button type="button" onClick={() => open(<OverrideDialog {...{ identity, full }} />)}>
           Raise a limit
         </button>
       )}
@@ -120,8 +123,8 @@ function Verdict({ why: { now, blocks }, lists }: { why: WhyAnswer; lists: reado
       <ul>
         {blocks.map(({ policy, reason, until, ban }) => (
           <li key={`block ${policy}`}>
-            {ban ? `Banned after ${whole(ban.strikes)} strikes` : 'Blocked'} by {policy ? <Text>{policy}</Text> : 'every policy'} until{' '}
-            <Time at={until} />
+            {ban ? `Banned after ${whole(ban.strikes)} strikes` : 'Blocked'} by{' '}
+            {policy ? <Text>{policy}</Text> : 'every policy'} until <Time at={until} />
             {reason && (
               <>
                 : <Text>{reason}</Text>
@@ -143,7 +146,8 @@ function Verdict({ why: { now, blocks }, lists }: { why: WhyAnswer; lists: reado
   )
 }
 
-const nameOf = ({ limiter, policy, tier }: LimitsLeft) => [limiter, policy, tier].filter((each) => each !== undefined).join(' › ')
+const nameOf = ({ limiter, policy, tier }: LimitsLeft) =>
+  [limiter, policy, tier].filter((each) => each !== undefined).join(' › ')
 
 function fullOf({ limits = [] }: LimitsLeft): string {
   const full = limits.find(({ allowed }) => !allowed)
@@ -164,39 +168,89 @@ function LimitSection({ answer, request, setRequest }: LimitSectionProps) {
   const rows = answer?.limits.flatMap((each): LimitRow[] =>
     each.limits?.length ? each.limits.map((one) => ({ ...each, one })) : [{ ...each }],
   )
+  const isWhole = ({ one, override }: LimitRow) =>
+    one !== undefined && one.resetAfterMs === 0 && one.allowed && !override
+  const used = rows?.filter((row) => !isWhole(row))
+  const untouched = rows?.filter(isWhole) ?? []
+  const none =
+    untouched.length > 0
+      ? 'It has used nothing.'
+      : 'No limiter or policy that this console was given counts this kind of client.'
   return (
     <Section title="What is left">
-      <Table
-        name="What is left"
-        rows={rows}
-        empty="No limiter or policy that this console was given counts this kind of client."
-        keyOf={(row) => `${nameOf(row)} ${row.one?.name}`}
-        columns={[
-          { title: 'Limiter', show: (row) => <Text>{nameOf(row)}</Text> },
-          { title: 'Limit', show: ({ one, error }) => (one ? <LimitOf one={one} /> : <Text>{error}</Text>) },
-          { title: 'Left', isNumber: true, show: ({ one }) => one && whole(one.remaining) },
-          { title: 'Use', show: ({ one }) => one && <Bar share={1 - one.remaining / Math.max(one.limit, 1)} /> },
-          { title: 'Restored in', isNumber: true, show: ({ one }) => one && (one.resetAfterMs > 0 ? duration(one.resetAfterMs) : '–') },
-          {
-            title: 'Override',
-            show: ({ override }) =>
-              override && <Chip>{override.until === undefined ? 'in the document' : <>until <Time at={override.until} /></>}</Chip>,
-          },
-        ]}
-      />
+      <LimitTable name="What is left" rows={used} empty={none} />
+      {untouched.length > 0 && (
+        <details>
+          <summary>{counted(untouched.length, 'limit')} of which it has used nothing</summary>
+          <LimitTable name="Limits of which it has used nothing" rows={untouched} empty="" />
+        </details>
+      )}
       <details>
         <summary>As a request to a path, by a method or of a tier</summary>
         <div class="filters">
-          <TextField label="Path" value={request.path ?? ''} set={(path) => setRequest(without({ ...request, path }))} />
-          <TextField label="Method" value={request.method ?? ''} set={(method) => setRequest(without({ ...request, method }))} />
-          <TextField label="Tier" value={request.tier ?? ''} set={(tier) => setRequest(without({ ...request, tier }))} />
+          <TextField
+            label="Path"
+            value={request.path ?? ''}
+            set={(path) => setRequest(without({ ...request, path }))}
+          />
+          <TextField
+            label="Method"
+            value={request.method ?? ''}
+            set={(method) => setRequest(without({ ...request, method }))}
+          />
+          <TextField
+            label="Tier"
+            value={request.tier ?? ''}
+            set={(tier) => setRequest(without({ ...request, tier }))}
+          />
         </div>
       </details>
     </Section>
   )
 }
 
-const without = (request: Request): Request => Object.fromEntries(Object.entries(request).filter(([, value]) => value !== ''))
+function LimitTable({ name, rows, empty }: { name: string; rows: readonly LimitRow[] | undefined; empty: string }) {
+  return (
+    <Table
+      name={name}
+      rows={rows}
+      empty={empty}
+      keyOf={(row) => `${nameOf(row)} ${row.one?.name}`}
+      columns={[
+        { title: 'Limiter', show: (row) => <Text>{nameOf(row)}</Text> },
+        {
+          title: 'Limit',
+          show: ({ one, error }) => (one ? <LimitOf one={one} /> : <Text>{error ?? 'blocked before its limits'}</Text>),
+        },
+        { title: 'Left', isNumber: true, show: ({ one }) => one && whole(one.remaining) },
+        { title: 'Use', show: ({ one }) => one && <Bar share={1 - one.remaining / Math.max(one.limit, 1)} /> },
+        {
+          title: 'Restored in',
+          isNumber: true,
+          show: ({ one }) => one && (one.resetAfterMs > 0 ? duration(one.resetAfterMs) : '–'),
+        },
+        rows?.some(({ override }) => override) && {
+          title: 'Override',
+          show: ({ override }) =>
+            override && (
+              <Chip>
+                {override.until === undefined ? (
+                  'in the document'
+                ) : (
+                  <>
+                    until <Time at={override.until} />
+                  </>
+                )}
+              </Chip>
+            ),
+        },
+      ]}
+    />
+  )
+}
+
+const without = (request: Request): Request =>
+  Object.fromEntries(Object.entries(request).filter(([, value]) => value !== ''))
 
 function LimitOf({ one }: { one: LimitLeft }) {
   return <span title={one.name}>{limitText(one.limit, one.windowMs, one.algorithm, one.unit)}</span>
@@ -213,7 +267,13 @@ export function Bar({ share }: { share: number }) {
   )
 }
 
-function Lists({ identity, lists }: { identity: { readonly kind: string; readonly value: string }; lists: readonly string[] }) {
+function Lists({
+  identity,
+  lists,
+}: {
+  identity: { readonly kind: string; readonly value: string }
+  lists: readonly string[]
+}) {
   const { mayAct, open } = useShell()
   return (
     <Section title="Lists">
@@ -239,14 +299,21 @@ function Lists({ identity, lists }: { identity: { readonly kind: string; readonl
 function Stored({ identity }: { identity: Identity }) {
   const { about } = useShell()
   const [isWanted, setWanted] = useState(false)
-  const { answer, ...asked } = useAsk<IdentityAnswer>(isWanted ? '/api/identity' : undefined, { identity, search: true })
+  const { answer, ...asked } = useAsk<IdentityAnswer>(isWanted ? '/api/identity' : undefined, {
+    identity,
+    search: true,
+  })
   if (!about.features.search) return null
   return (
     <Section title="Everything in Redis">
       {isWanted ? (
         <>
           <Failure of={{ answer, ...asked }} />
-          {answer ? <pre>{JSON.stringify(answer.stored, null, 2)}</pre> : !asked.error && <p class="empty">Searching.</p>}
+          {answer ? (
+            <pre>{JSON.stringify(answer.stored, null, 2)}</pre>
+          ) : (
+            !asked.error && <p class="empty">Searching.</p>
+          )}
         </>
       ) : (
         <p class="muted">
@@ -259,4 +326,3 @@ function Stored({ identity }: { identity: Identity }) {
     </Section>
   )
 }
-

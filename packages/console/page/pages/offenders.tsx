@@ -42,7 +42,9 @@ export function Offenders() {
             )}
             <Choice label="Span" value={span} of={SPANS} set={setSpan} />
           </div>
-          {policy === undefined && <Notice>This console was given no policy, and none has decided anything yet.</Notice>}
+          {policy === undefined && (
+            <Notice>This console was given no policy, and none has decided anything yet.</Notice>
+          )}
           <Failure of={found} />
           {found.error && !found.answer && (
             <Notice>
@@ -80,7 +82,11 @@ function Report({ answer }: { answer: OffendersAnswer | undefined }) {
         columns={[
           { title: 'Client', show: (offender) => <Who {...offender} /> },
           { title: 'Refusals', isNumber: true, show: ({ refusals }) => whole(refusals) },
-          { title: 'Share', isNumber: true, show: ({ refusals }) => share(refusals / Math.max(answer?.refusals ?? 1, 1)) },
+          {
+            title: 'Share',
+            isNumber: true,
+            show: ({ refusals }) => share(refusals / Math.max(answer?.refusals ?? 1, 1)),
+          },
           { title: 'Beside the first', show: ({ refusals }) => <Bar share={refusals / most} /> },
           mayAct && {
             title: 'Action',

@@ -40,7 +40,8 @@ export function Overview() {
         <Failure of={refusals} />
         <RefusalTable
           name="Last refusals"
-          refusals={refusals.answer?.refusals.slice(0, SHOWN_REFUSALS) ?? (refusals.error ? [] : undefined)}
+          refusals={refusals.answer?.refusals ?? (refusals.error ? [] : undefined)}
+          max={SHOWN_REFUSALS}
           empty={refusals.error ? 'The last refusals are not known.' : 'No request was refused in the last 15 minutes.'}
         />
       </Section>
@@ -147,9 +148,23 @@ function Ranges({ range, set }: { range: Range; set(range: Range): void }) {
 function LiveCurves({ live: { points, problem, latest } }: { live: Live }) {
   const curves = useMemo(
     () => [
-      curve('decisions a second', '--curve-1', points.map((point) => point.decisions), true),
-      curve('refused', '--curve-2', points.map((point) => point.refused), true),
-      curve('decided alone', '--curve-3', points.map((point) => point.alone)),
+      curve(
+        'decisions a second',
+        '--curve-1',
+        points.map((point) => point.decisions),
+        true,
+      ),
+      curve(
+        'refused',
+        '--curve-2',
+        points.map((point) => point.refused),
+        true,
+      ),
+      curve(
+        'decided alone',
+        '--curve-3',
+        points.map((point) => point.alone),
+      ),
     ],
     [points],
   )
@@ -176,10 +191,9 @@ export function PastCurves({ range }: { range: { readonly step: 'minute' | 'hour
     { from: to - range.ms, to, step: range.step },
     MINUTE_MS / 2,
   )
-  const changes = useAsk<PageOf<Change>>(
-    has('/api/changes') && about.features.changes ? '/api/changes' : undefined,
-    { max: 100 },
-  )
+  const changes = useAsk<PageOf<Change>>(has('/api/changes') && about.features.changes ? '/api/changes' : undefined, {
+    max: 100,
+  })
   const { answer } = history
   const curves = useMemo(() => (answer ? pastCurves(answer) : []), [answer])
   const marks = useMemo(() => changes.answer?.entries.map(({ at }) => at) ?? [], [changes.answer])
@@ -187,17 +201,14 @@ export function PastCurves({ range }: { range: { readonly step: 'minute' | 'hour
     <>
       <Failure of={history} />
       {answer ? (
-        <Chart
-          name={`Decisions and refusals a ${range.step}`}
-          at={answer.at}
-          curves={curves}
-          marks={marks}
-        />
+        <Chart name={`Decisions and refusals a ${range.step}`} at={answer.at} curves={curves} marks={marks} />
       ) : (
         !history.error && <p class="empty">One moment.</p>
       )}
       {marks.length > 0 && <p class="muted">A dashed line is a change by an operator.</p>}
-      {answer?.notes.map((note) => <Notice key={note}>{note}</Notice>)}
+      {answer?.notes.map((note) => (
+        <Notice key={note}>{note}</Notice>
+      ))}
     </>
   )
 }

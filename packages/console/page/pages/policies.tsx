@@ -1,5 +1,5 @@
-import { EndOverrideDialog } from '../actions/actions.js'
 import type { UsedRow } from '../../src/figures/answers.js'
+import { EndOverrideDialog } from '../actions/actions.js'
 import type { Limit, PoliciesAnswer, PolicyDocument, SavedOverride } from '../answers.js'
 import { useShell } from '../context.js'
 import { useFigures } from '../live/figures.js'
@@ -20,12 +20,18 @@ export function Policies() {
       <Failure of={policies} />
       {answer && answer.limiters.length === 0 && answer.documents.length === 0 && (
         <Notice>
-          This console was given no limiters and no documents: name them in its options <code>limiters</code> and <code>policies</code>.
+          This console was given no limiters and no documents: name them in its options <code>limiters</code> and{' '}
+          <code>policies</code>.
         </Notice>
       )}
       {answer && answer.limiters.length > 0 && (
         <Section title="Limiters">
-          <LimitTable name="Limiters" limits={answer.limiters.flatMap(({ name, limits }) => rowsOf(name, name, limits, used))} />
+          <LimitTable
+            name="Limiters"
+            limits={answer.limiters.flatMap(({ name, limits, kinds }) =>
+              rowsOf(name, name, limits, used).map((row) => ({ ...row, kinds })),
+            )}
+          />
         </Section>
       )}
       {answer?.documents.map((document) => (
@@ -40,11 +46,15 @@ interface LimitRow {
   readonly policy: string
   readonly limit: Limit
   readonly used: UsedRow | undefined
+  /** Of the limiter, where its limits do not say. */
+  readonly kinds?: readonly string[]
 }
 
 /** Limits of a policy that decides as `limiter`, with the figures of each. */
 function rowsOf(policy: string, limiter: string, limits: readonly Limit[], used: readonly UsedRow[]): LimitRow[] {
-  const own = used.filter((row) => row.policy === limiter || row.policy === policy || row.policy === `${limiter}-${policy}`)
+  const own = used.filter(
+    (row) => row.policy === limiter || row.policy === policy || row.policy === `${limiter}-${policy}`,
+  )
   return limits.map((limit) => {
     const names = [limit.name, `${policy}-${limit.name}`, ...(limits.length === 1 ? [policy, limiter] : [])]
     return { policy, limit, used: own.find((row) => names.includes(row.limit)) }
@@ -53,6 +63,7 @@ function rowsOf(policy: string, limiter: string, limits: readonly Limit[], used:
 
 function LimitTable({ name, limits }: { name: string; limits: readonly LimitRow[] }) {
   const numbered = limits.map((row, i) => ({ ...row, i }))
+  const isUsed = limits.some(({ used }) => used)
   return (
     <Table
       name={name}
@@ -62,11 +73,14 @@ function LimitTable({ name, limits }: { name: string; limits: readonly LimitRow[
       columns={[
         { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
         { title: 'Limit', show: ({ limit }) => limitText(limit.limit, limit.windowMs, limit.algorithm, limit.unit) },
-        { title: 'Name', show: ({ limit }) => <Text>{limit.name}</Text> },
         { title: 'Algorithm', show: ({ limit }) => limit.algorithm },
-        { title: 'Counts', show: ({ limit }) => <Text>{limit.kind}</Text> },
-        { title: 'Used by 90 %', isNumber: true, show: ({ used }) => used && <Used part={used.p90} /> },
-        { title: 'Beyond half', isNumber: true, show: ({ used }) => used && share(used.beyondHalf) },
+        { title: 'Counts', show: ({ limit, kinds }) => <Text>{limit.kind ?? kinds?.join(', ')}</Text> },
+        isUsed && { title: '90 % need at most', isNumber: true, show: ({ used }) => used && <Used part={used.p90} /> },
+        isUsed && {
+          title: 'Half would refuse',
+          isNumber: true,
+          show: ({ used }) => used && `≤ ${share(used.beyondHalf)}`,
+        },
       ]}
     />
   )
@@ -85,7 +99,8 @@ function UsedSection({ used }: { used: readonly UsedRow[] }) {
   return (
     <Section title="How much of each limit decisions need">
       <p class="muted">
-        Half of the decisions need at most the first share, and so on. Half the limit would have refused at most the last share.
+        Half of the decisions need at most the first share, and so on. Half the limit would have refused at most the
+        last share.
       </p>
       <Table
         name="Use of limits"
@@ -123,7 +138,10 @@ function Document({ document, used }: { document: PolicyDocument; used: readonly
           Its last good version decides: <Text>{error}</Text>
         </Notice>
       )}
-      <LimitTable name={`Limits of ${limiter}`} limits={policies.flatMap(({ name, limits }) => rowsOf(name, limiter, limits, used))} />
+      <LimitTable
+        name={`Limits of ${limiter}`}
+        limits={policies.flatMap(({ name, limits }) => rowsOf(name, limiter, limits, used))}
+      />
       {has('/api/overrides') && <Overrides limiter={limiter} />}
     </Section>
   )
@@ -133,7 +151,11 @@ function Overrides({ limiter }: { limiter: string }) {
   const { mayAct, open } = useShell()
   const overrides = usePages<SavedOverride>('/api/overrides', { limiter })
   // Documents in files and code have none.
-  if (overrides.error?.status === 501) return <p class="muted">{overrides.error.message}</p>
+  if (overrides.error?.status === 501) return <p class="muted below">{overrides.error.message}</p>
+  if (overrides.entries?.length === 0)
+    return (
+      <p class="muted below">No client has limits of its own. The page of a client can change them until a date.</p>
+    )
   return (
     <>
       <h3>Overrides until a date</h3>
@@ -141,20 +163,28 @@ function Overrides({ limiter }: { limiter: string }) {
       <Table
         name={`Overrides of ${limiter}`}
         rows={overrides.entries ?? (overrides.error ? [] : undefined)}
-        empty={overrides.error ? 'They are not known.' : 'No client has limits of its own. The page of a client makes an override.'}
+        empty="They are not known."
         keyOf={({ policy, kind, value }) => `${policy} ${kind}=${value}`}
         columns={[
           { title: 'Client', show: (override) => <Who {...override} /> },
           { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
           { title: 'Limits', show: ({ limits }) => limits.map(changedText).join('; ') },
-          { title: 'Until', isNumber: true, show: ({ until }) => (until === undefined ? 'it is ended' : <Time at={until} />) },
+          {
+            title: 'Until',
+            isNumber: true,
+            show: ({ until }) => (until === undefined ? 'it is ended' : <Time at={until} />),
+          },
           { title: 'By', show: ({ by }) => <Text>{by}</Text> },
           { title: 'Reason', show: ({ reason }) => <Text>{reason}</Text> },
           mayAct && {
             title: 'Action',
             isHidden: true,
             show: (override) => (
-              <button type="button" class="quiet" onClick={() => open(<EndOverrideDialog {...{ limiter, override }} />)}>
+              <button
+                type="button"
+                class="quiet"
+                onClick={() => open(<EndOverrideDialog {...{ limiter, override }} />)}
+              >
                 End
               </button>
             ),

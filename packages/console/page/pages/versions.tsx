@@ -2,7 +2,7 @@ import type { RollbackPlan, Version } from '../answers.js'
 import { ask } from '../api.js'
 import { useShell } from '../context.js'
 import { useAsk } from '../live/use-ask.js'
-import { Chip, Failure, Notice, Section, Text, Time } from '../parts/basics.js'
+import { Chip, Failure, Notice, Text, Time } from '../parts/basics.js'
 import { ActionDialog } from '../parts/dialog.js'
 import { Table } from '../parts/table.js'
 
@@ -17,14 +17,17 @@ export function Versions({ limiter }: { limiter: string }) {
   const title = `Versions of ${limiter}`
   if (found.error?.status === 501) {
     return (
-      <Section title={title}>
-        <p class="muted">{found.error.message}</p>
-      </Section>
+      <p class="muted">
+        <Text>{limiter}</Text>: {found.error.message}
+      </p>
     )
   }
   const newest = found.answer?.versions[0]?.version
   return (
-    <Section title={title} aside={<span class="muted">the last twenty</span>}>
+    <>
+      <h3>
+        <Text>{limiter}</Text>
+      </h3>
       <Failure of={found} />
       <Table
         name={title}
@@ -56,7 +59,7 @@ export function Versions({ limiter }: { limiter: string }) {
           },
         ]}
       />
-    </Section>
+    </>
   )
 }
 
@@ -73,7 +76,8 @@ function RollbackDialog({ limiter, version }: { limiter: string; version: number
       title={`Roll back to version ${version}`}
       what={
         <p>
-          The text of version {version} is saved as the newest one of <Text>{limiter}</Text>, and decides in every process that follows it.
+          The text of version {version} is saved as the newest one of <Text>{limiter}</Text>, and decides in every
+          process that follows it.
         </p>
       }
       submit="Roll back"

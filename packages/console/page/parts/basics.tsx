@@ -14,9 +14,15 @@ export function Time({ at }: { at: number }) {
   )
 }
 
+/** Characters that stay in one line of a table. */
+const SHORT = 30
+/** Characters of an identity in a table; the page of the client shows all of them. */
+const SHOWN = 64
+
 /** Text of a stranger: its direction stays within it. */
 export function Text({ children }: { children: ComponentChildren }) {
-  return <bdi>{children}</bdi>
+  const isShort = typeof children === 'string' && children.length <= SHORT
+  return <bdi class={isShort ? 'short' : undefined}>{children}</bdi>
 }
 
 /** An identity, as a link to its page. */
@@ -24,6 +30,7 @@ export function Who({ kind, value }: { kind: string; value: string }) {
   // The parts of a composed value cannot be told apart.
   if (kind.includes('+')) return <WhoText kind={kind} value={value} />
   return (
+    // biome-ignore lint/a11y/useValidAnchor: it is a place, whose client is no part of the address
     <a
       href="#/client"
       class="who"
@@ -37,12 +44,16 @@ export function Who({ kind, value }: { kind: string; value: string }) {
   )
 }
 
-export function WhoText({ kind, value }: { kind: string; value: string }) {
-  const isHash = value.startsWith('sha256:') && value.length > 24
+export function WhoText({ kind, value, isWhole }: { kind: string; value: string; isWhole?: boolean }) {
+  const most = value.startsWith('sha256:') ? SHORT : SHOWN
+  const shown = isWhole || value.length <= most ? value : `${[...value].slice(0, most - 10).join('')}…`
   return (
-    <span class="identity" title={isHash ? value : undefined}>
+    <span
+      class={`identity ${kind.length + shown.length <= SHOWN / 2 ? 'short' : ''}`}
+      title={shown === value ? undefined : value}
+    >
       <span class="kind">{kind}</span>
-      <bdi>{isHash ? `${value.slice(0, 19)}…` : value}</bdi>
+      <bdi>{shown}</bdi>
     </span>
   )
 }

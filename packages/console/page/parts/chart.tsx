@@ -39,7 +39,7 @@ export function Chart({ name, at, curves, marks = [], height = 220 }: ChartProps
     return () => DARK.removeEventListener('change', change)
   }, [])
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: colours are read again with each scheme
+  // Colours are read again with each scheme.
   useEffect(() => {
     const element = place.current
     if (!element) return

@@ -102,7 +102,7 @@ export function TextField({ label, value, set, hint, type = 'text', placeholder,
       {(id) => (
         <input
           id={id}
-          type={type}
+          type={type as 'text'}
           value={value}
           placeholder={placeholder}
           required={isRequired}

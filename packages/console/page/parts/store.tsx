@@ -3,12 +3,10 @@ import { Chip, Time } from './basics.js'
 
 /** The store, and how it is. */
 export function StoreChip({ store: { kind = 'store', state, since, roundTripMs } }: { store: About['store'] }) {
-  const name = kind.startsWith('memory') ? 'In memory' : kind === 'redis' ? 'Redis' : kind
+  const name = kind.startsWith('memory') ? 'Store in memory' : kind === 'redis' ? 'Redis' : kind
   return (
     <span class="store">
-      <Chip tone={state === 'available' ? 'good' : 'bad'}>
-        {name} {state === 'available' ? 'available' : 'away'}
-      </Chip>{' '}
+      <Chip tone={state === 'available' ? 'good' : 'bad'}>{state === 'available' ? 'available' : 'away'}</Chip> {name}{' '}
       {since !== undefined && (
         <>
           since <Time at={since} />

@@ -31,8 +31,7 @@ export class Link {
     const { secret } = ((await readBody(exchange)) ?? {}) as { readonly secret?: unknown }
     const isRight = isOf(secret, this.#hash)
     if (this.#session) throw new Problem(403, 'this link was opened already: start the console again for another')
-    if (this.#now() > this.#until)
-      throw new Problem(403, 'this link is too old: start the console again for another')
+    if (this.#now() > this.#until) throw new Problem(403, 'this link is too old: start the console again for another')
     if (!isRight) throw new Problem(403, 'this is no link of this console')
     const session = randomSecret()
     this.#session = { hash: hashOf(session), until: this.#now() + SESSION_MS }
@@ -49,7 +48,8 @@ export class Link {
 
 /** Hashes are of one length, as `timingSafeEqual` needs: the time of a comparison reveals nothing. */
 const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest()
-const isOf = (given: unknown, hash: Buffer): boolean => typeof given === 'string' && timingSafeEqual(hashOf(given), hash)
+const isOf = (given: unknown, hash: Buffer): boolean =>
+  typeof given === 'string' && timingSafeEqual(hashOf(given), hash)
 
 function randomSecret(): string {
   return randomBytes(SECRET_BYTES).toString('base64url')
