@@ -32,6 +32,7 @@ export const ROOMS = {
       limiter: [...ENGINE, 'blocks'],
       http: [...ENGINE, 'limiter'],
       metrics: ['util', 'store', 'policy', 'verdict', 'limiter'],
+      figures: ['store', 'metrics'],
       logging: ['util', 'store', 'verdict', 'limiter'],
     },
     inner: {
@@ -80,7 +81,8 @@ export const ROOMS = {
     rooms: {
       safe: [],
       identity: [],
-      routes: ['identity'],
+      figures: [],
+      routes: ['identity', 'figures'],
     },
   },
   cli: {
@@ -111,7 +113,7 @@ export const OUTSIDE = {
     why: 'A bridge imports no peer: describe the shape that is needed. It decides by @sluice/core.',
   },
   console: {
-    only: ['@sluice/core', '@sluice/core/internal', 'express', 'fastify', 'koa'],
+    only: ['@sluice/core', '@sluice/core/internal', '@sluice/core/metrics', 'express', 'fastify', 'koa'],
     why: 'The console takes limiters and policies by their shape: it imports @sluice/core, and frameworks in their entries.',
   },
   policies: { never: ['@sluice/core/http'], why: NO_ADAPTER },

@@ -2,12 +2,13 @@ import { SluiceError, type Store } from '@sluice/core'
 import { emitWarning } from '@sluice/core/internal'
 import { readBody } from './body.js'
 import type { Exchange, Reply } from './exchange.js'
+import { consoleFigures } from './figures/parts.js'
 import { openApi } from './openapi.js'
 import { type CheckedOptions, type ConsoleOptions, checkedOptions } from './options.js'
 import { PAGE_ROUTES } from './page/page.js'
 import { Problem } from './problem.js'
 import { recordRefusals } from './refusals.js'
-import { jsonReply, problemReply, send } from './reply.js'
+import { jsonReply, jsonText, problemReply, Stream, send, sendStream } from './reply.js'
 import { ROUTES } from './routes/index.js'
 import type { Route } from './routes/route.js'
 import { operatorOf } from './safe/authorize.js'
@@ -26,7 +27,7 @@ export interface OpenRoute {
 export interface Console<Request> {
   /** Answers a request. Never rejects. */
   serve(exchange: Exchange<Request>): Promise<void>
-  /** Ends the notes of refusals in this process. */
+  /** Ends its streams, and the notes of refusals and the figures of this process. */
   close(): void
 }
 
@@ -38,6 +39,8 @@ export interface OwnServer {
   readonly routes?: readonly Route[]
   /** Checks each request before anything else. @throws Problem */
   readonly check?: (exchange: Exchange) => void
+  /** Whether this process has limiters, whose counts it reports. @default true */
+  readonly reports?: boolean
 }
 
 const DOCUMENT = '/api/openapi.json'
@@ -45,17 +48,19 @@ const DOCUMENT = '/api/openapi.json'
 /** @throws SluiceError `INVALID_POLICY` */
 export function makeConsole<Request>(
   given: ConsoleOptions<Request>,
-  { open = {}, routes: own = [], check }: OwnServer = {},
+  { open = {}, routes: own = [], check, reports = true }: OwnServer = {},
 ): Console<Request> {
   const options = checkedOptions(given)
   const askLimiter = makeOwnLimiter()
   const stop = recordRefusals(options.store)
+  const toProblem = (error: unknown) => problemOf(error, options.store)[0]
+  const figures = consoleFigures(options.store, { problemOf: toProblem, text: jsonText }, reports)
   const all = [...ROUTES, ...own]
   const routes = new Map(all.map((route) => [route.path, route]))
   const documentText = openApi(all)
   const opened: Readonly<Record<string, OpenRoute>> = { ...PAGE_ROUTES, ...open }
 
-  async function replyTo(exchange: Exchange<Request>): Promise<Reply> {
+  async function replyTo(exchange: Exchange<Request>): Promise<Reply | Stream> {
     const { raw, path, ip } = exchange
     checkHost(raw, options.hosts)
     check?.(exchange)
@@ -67,24 +72,36 @@ export function makeConsole<Request>(
     checkMethod(raw.method, route.method)
     if (route.method === 'POST') checkForm(raw)
     if (found) return found.run(exchange)
-    const operator = await operatorOf(options.authorize, exchange.request, warn)
+    const ask = () => operatorOf(options.authorize, exchange.request, warn)
+    const operator = await ask()
     if (path === DOCUMENT) return jsonReply(documentText)
     const { may, body: schema, run } = route as Route
     if (may === 'act' && options.readOnly) throw new Problem(403, 'this console is read only')
     if (may === 'act' && operator.may !== 'act') throw new Problem(403, 'this operator may only read')
     const body = schema && (await readBody(exchange))
     if (schema) checkBody(body, schema)
-    const call = { console: options as CheckedOptions<never>, body: body as never, operator, ip }
-    return jsonReply(await run(call))
+    const call = { console: options as CheckedOptions<never>, body: body as never, operator, ip, figures, ask }
+    const answer = await run(call)
+    return answer instanceof Stream ? answer : jsonReply(answer)
   }
 
   return {
     async serve(exchange) {
       const { raw, response } = exchange
-      const reply = await replyTo(exchange).catch((error) => problemReply(...problemOf(error, options.store)))
-      send(response, reply, raw.method === 'HEAD')
+      const failed = (error: unknown) => problemReply(...problemOf(error, options.store))
+      const reply = await replyTo(exchange).catch(failed)
+      const isHead = raw.method === 'HEAD'
+      if (!(reply instanceof Stream)) return send(response, reply, isHead)
+      try {
+        sendStream(response, reply, isHead)
+      } catch (error) {
+        send(response, failed(error), isHead)
+      }
     },
-    close: stop,
+    close() {
+      figures.close()
+      stop()
+    },
   }
 }
 

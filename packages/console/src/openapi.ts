@@ -52,7 +52,7 @@ const PROBLEM_SCHEMA = {
   },
 }
 
-function operationOf({ id, summary, may, body, answer }: Route): object {
+function operationOf({ id, summary, may, body, answer, type = 'application/json' }: Route): object {
   return {
     operationId: id,
     summary,
@@ -66,7 +66,7 @@ function operationOf({ id, summary, may, body, answer }: Route): object {
       },
     }),
     responses: {
-      200: { description: answer, content: { 'application/json': { schema: { type: 'object' } } } },
+      200: { description: answer, content: { [type]: { schema: { type: 'object' } } } },
       ...REFUSALS,
     },
   }

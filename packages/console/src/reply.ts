@@ -30,15 +30,44 @@ const FOREIGN = [
   'Content-Encoding',
 ]
 
+/** A response that goes on, as long as there is anything to send. */
+export class Stream {
+  /** Called before anything is sent. @throws Problem where there is no room for it */
+  readonly check: () => void
+  /** Called once its head is sent. */
+  readonly start: (response: ServerResponse) => void
+
+  constructor({ check, start }: Pick<Stream, 'check' | 'start'>) {
+    this.check = check
+    this.start = start
+  }
+}
+
+/** Sends the head of a stream, and starts it. @throws Problem */
+export function sendStream(response: ServerResponse, { check, start }: Stream, isHead: boolean): void {
+  if (response.headersSent || response.destroyed) return
+  check()
+  setHeaders(response, 'application/x-ndjson; charset=utf-8', { 'X-Accel-Buffering': 'no' })
+  response.statusCode = 200
+  if (isHead) {
+    response.end()
+    return
+  }
+  response.flushHeaders()
+  start(response)
+}
+
+function setHeaders(response: ServerResponse, type: string, headers: Reply['headers']): void {
+  for (const name of FOREIGN) response.removeHeader(name)
+  for (const [name, value] of Object.entries({ ...HEADERS, ...headers })) response.setHeader(name, value)
+  response.setHeader('Content-Type', type)
+}
+
 /** Writes a response, whatever middleware has set before. */
 export function send(response: ServerResponse, { status, type, body, headers = {} }: Reply, isHead: boolean): void {
   if (response.headersSent || response.destroyed) return
-  for (const name of FOREIGN) response.removeHeader(name)
-  for (const [name, value] of Object.entries({ ...HEADERS, ...headers })) response.setHeader(name, value)
-  if (status !== 304) {
-    response.setHeader('Content-Type', type)
-    response.setHeader('Content-Length', Buffer.byteLength(body))
-  }
+  setHeaders(response, type, headers)
+  if (status !== 304) response.setHeader('Content-Length', Buffer.byteLength(body))
   // The rest of such a body is not read.
   if ((status === 408 || status === 413) && response.req.httpVersionMajor < 2) response.setHeader('Connection', 'close')
   response.statusCode = status
@@ -68,8 +97,8 @@ export function problemReply(
   }
 }
 
-/** Everything but plain ASCII, and what is markup, as escapes: names are written by attackers, and logs and terminals show this. */
-function jsonText(value: unknown): string {
+/** JSON in plain ASCII. Everything but plain ASCII, and what is markup, as escapes: names are written by attackers, and logs and terminals show this. */
+export function jsonText(value: unknown): string {
   return JSON.stringify(value).replace(
     /[<>&'\u007f-\uffff]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,

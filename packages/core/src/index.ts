@@ -123,7 +123,8 @@ export type { StoreState } from './redis/health/breaker.js'
 export type { Readiness } from './redis/health/readiness.js'
 export type { KeptState, KeptStrikes } from './redis/kept/kept-state.js'
 export type { RedisStoreOptions } from './redis/options.js'
-export { type RedisStore, redisStore } from './redis/store.js'
+export type { RedisStore } from './redis/store.js'
+export { redisStore } from './redis-store.js'
 export type { HttpContext, ProxyTrust } from './request/context.js'
 export type {
   AddBlockOptions,

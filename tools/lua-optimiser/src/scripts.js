@@ -87,6 +87,7 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
       exchange: true,
       ...Object.fromEntries(kinds.map(({ name, isExchanged }) => [name, isExchanged])),
     }),
+    figures: bundle('figures', read),
     forget: bundle('forget', read),
     kept: bundle('kept', read),
     index: bundle('index', read),

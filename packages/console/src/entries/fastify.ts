@@ -17,7 +17,8 @@ export function consoleFor(options: ConsoleOptions<FastifyRequest>): (app: Fasti
     // The console reads bodies itself, with bounds of its own.
     app.removeAllContentTypeParsers()
     app.addContentTypeParser('*', (_request, _payload, done) => done(null))
-    app.addHook('onClose', async () => close())
+    // Before open streams are waited for.
+    app.addHook('preClose', async () => close())
     const { prefix } = app
     const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
       // The response is written as in other frameworks, whatever hooks have set.

@@ -164,6 +164,8 @@ export interface HistoryAnswer {
   readonly decisions: Column
   readonly refused: Column
   readonly alone: Column
+  /** Time in which processes were without a store, in ms, of all processes together. */
+  readonly awayMs: Column
   /** At most 256, the largest first; the others are added up as policy `other`. */
   readonly rows: readonly HistoryRow[]
   /** Quantiles of the time until the store has decided, in ms; `null` without any, or above the last bound. */

@@ -1,6 +1,7 @@
 import { ABOUT } from './about.js'
 import { BLOCKS } from './blocks.js'
 import { CHANGES } from './changes.js'
+import { FIGURES } from './figures.js'
 import { IDENTITIES } from './identity.js'
 import { LISTS } from './lists.js'
 import { OVERRIDES } from './overrides.js'
@@ -18,4 +19,5 @@ export const ROUTES: readonly Route[] = [
   ...OVERRIDES,
   ...CHANGES,
   ...VERSIONS,
+  ...FIGURES,
 ]

@@ -1,3 +1,4 @@
+import type { ConsoleFigures } from '../figures/parts.js'
 import type { CheckedOptions, Operator } from '../options.js'
 import type { ObjectSchema } from '../schema.js'
 
@@ -9,6 +10,9 @@ export interface Call<Body = never> {
   readonly operator: Operator
   /** The address that the operator comes from. */
   readonly ip: string | undefined
+  readonly figures: ConsoleFigures
+  /** Asks `authorize` again. @throws Problem where it refuses */
+  readonly ask: () => Promise<Operator>
 }
 
 /** A route: all that the adapters and the OpenAPI document know of it. */
@@ -25,6 +29,8 @@ export interface Route {
   readonly body?: ObjectSchema
   /** Its answer, in a few words. */
   readonly answer: string
+  /** The type of its answer. @default JSON */
+  readonly type?: string
   run(call: Call): Promise<unknown> | unknown
 }
 

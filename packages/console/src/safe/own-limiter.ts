@@ -1,8 +1,9 @@
 import { createLimiter, memoryStore } from '@sluice/core'
+import { CONSOLE_LIMITER } from '@sluice/core/internal'
 import { Problem } from '../problem.js'
 
 /** The name of the limiter before the console, in metrics and events. */
-export const OWN_LIMITER = 'sluice-console'
+export const OWN_LIMITER = CONSOLE_LIMITER
 /** Requests of one address in any minute. */
 const REQUESTS_A_MINUTE = 600
 const MAX_ADDRESSES = 10_000

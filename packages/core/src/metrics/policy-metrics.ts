@@ -7,7 +7,7 @@ import type { AbuseCounts, UseCounts } from './snapshot.js'
 const POLICY = ['policy']
 
 /** Shares of a limit, as upper bounds: decisions that half of it, nine tenths, or all of it would have admitted. */
-const SHARES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1]
+export const SHARES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1]
 /** How finely shares are counted. */
 const STEPS = 100
 
@@ -123,7 +123,7 @@ function seconds(labels: Labels, { counts, sum, count }: Histogram): HistogramPo
 }
 
 /** In coarser buckets: one for each percent would be a hundred series for each limit. */
-function neededOf({ policy, limit, decisions, counts }: UseCounts): HistogramPoint {
+export function neededOf({ policy, limit, decisions, counts }: UseCounts): HistogramPoint {
   const coarse = new Array<number>(SHARES.length + 1).fill(0)
   let sum = 0
   let bucket = 0

@@ -55,6 +55,11 @@ export interface RedisStoreOptions extends StoreListOptions {
    * 1 MB and Redis up to 8 MB. @default false
    */
   readonly offenders?: boolean
+  /**
+   * Whether this process counts what all its limiters do, and writes that to Redis each second, for the figures that a console
+   * shows. One store of a process is enough. @default false
+   */
+  readonly report?: boolean
   /** Silences individual warnings of this store: `{ SLUICE_EVICTION: false }`. */
   readonly warnings?: StoreWarningsOption
 }
@@ -85,6 +90,7 @@ const OPTIONS = [
   'undeclaredKeys',
   'onStateChange',
   'offenders',
+  'report',
   'allow',
   'deny',
   'warnings',
@@ -102,7 +108,7 @@ export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
   knownOptions('redisStore', options, OPTIONS, OF_MEMORY)
   const clock = givenClock('redisStore', options.clock)
   optionalFunction('redisStore', 'onStateChange', options.onStateChange)
-  const { prefix = 'sluice:', denyCache = true, undeclaredKeys = true } = options
+  const { prefix = 'sluice:', denyCache = true, undeclaredKeys = true, report = false } = options
   const { timeout = 100, connectTimeout = 5000, batch: max = 64, ...others } = options
   const timeoutMs = durationMs('redisStore', 'timeout', timeout)
   const connectTimeoutMs = durationMs('redisStore', 'connectTimeout', connectTimeout)
@@ -110,7 +116,7 @@ export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
     invalidPolicy('redisStore', 'prefix', 'a string without braces but those of one hash tag, such as "{app}:"', prefix)
   }
-  for (const [field, value] of Object.entries({ denyCache, undeclaredKeys })) {
+  for (const [field, value] of Object.entries({ denyCache, undeclaredKeys, report })) {
     if (typeof value !== 'boolean') invalidPolicy('redisStore', field, 'true or false', value)
   }
   return { ...others, ...(clock && { clock }), prefix, timeoutMs, connectTimeoutMs, batch, denyCache, undeclaredKeys }

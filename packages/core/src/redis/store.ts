@@ -5,6 +5,7 @@ import type { StoreBlocks } from '../store/blocks.js'
 import { cellsNamed, type NamedCell } from '../store/cell-names.js'
 import type { StoreChanges } from '../store/changes.js'
 import type { StoreEvents } from '../store/events.js'
+import type { FiguresKeeper } from '../store/figures.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
 import type { LastRefusals } from '../store/last-refusals.js'
@@ -26,29 +27,15 @@ import {
 } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
 import { COPY, THIS_COPY } from '../util/copies.js'
-import { assemble } from './assemble.js'
+import type { assemble } from './assemble.js'
 import { FORGIVEN } from './changes/strikes.js'
-import type { RedisClient } from './clients/connect.js'
 import type { StoreState } from './health/breaker.js'
 import type { Readiness } from './health/readiness.js'
 import { forget, type KeptState, kept } from './kept/kept-state.js'
-import type { RedisStoreOptions } from './options.js'
 import { cellSuffix, chargesSuffix, firstOfKeys, keyStart } from './scripts/keys.js'
 import { deleteKeys } from './scripts/run.js'
 
-/**
- * A store in Redis, shared by every process and machine that uses the same server or cluster.
- *
- * Takes a client of `ioredis` (single, Sentinel or Cluster; 5.4 or later) or of `redis` (single or cluster; 5 or
- * later). The store opens its own connection beside the client, which ends with `close()` or with the client. All
- * decisions of one turn of the event loop go in one EVALSHA. Needs Redis 6.2 or later.
- *
- * @throws SluiceError `INVALID_POLICY`
- */
-export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
-  return new RedisStore(assemble(client, options))
-}
-
+/** See `redisStore`. */
 export class RedisStore implements Store {
   readonly lists: StoreLists | undefined
   readonly clock: (() => number) | undefined
@@ -59,6 +46,8 @@ export class RedisStore implements Store {
   readonly noteRefusal: Store['noteRefusal']
   /** @internal */
   readonly lastRefusals: LastRefusals
+  /** @internal */
+  readonly figures: FiguresKeeper
   readonly #parts: ReturnType<typeof assemble>
   #closing: Promise<void> | undefined
 
@@ -71,6 +60,7 @@ export class RedisStore implements Store {
     this.changes = parts.changeLog
     this.noteRefusal = parts.refusals?.note
     this.lastRefusals = parts.recentRefusals
+    this.figures = parts.figures
   }
 
   /** @internal */
@@ -215,12 +205,13 @@ export class RedisStore implements Store {
   }
 
   async #close(): Promise<void> {
-    const { readiness, lists, layers, refusals, recentRefusals, breaker, connection } = this.#parts
+    const { readiness, lists, layers, refusals, recentRefusals, figures, breaker, connection } = this.#parts
     readiness.close()
     recentRefusals.close()
     lists.close()
     for (const layer of layers) await layer.close()
     await refusals?.close()
+    await figures.close()
     breaker.end()
     connection.close()
   }

@@ -65,6 +65,7 @@ function consoleAt(port: number, link: Link, { store, documents, lists, readOnly
     {
       open: { '/api/session': { method: 'POST', run: (exchange) => link.open(exchange) } },
       check: refuseForwarded,
+      reports: false,
     },
   )
 }

@@ -3,6 +3,7 @@ import { REFUSALS_LIFE_MS, type SharedRefusals } from '../../offenders/recent-re
 import type { LastRefusal } from '../../store/last-refusals.js'
 import { hashOf } from '../../util/hash.js'
 import { callKey } from '../scripts/run.js'
+import { scoresIn } from '../scripts/scores.js'
 import type { RedisBase } from '../slots/base.js'
 
 /** How long a reader is believed to read on, in ms. */
@@ -49,8 +50,7 @@ export class RedisRecentRefusals implements SharedRefusals {
   async forgotten(): Promise<ReadonlyMap<string, number>> {
     const since = String(Date.now() - REFUSALS_LIFE_MS)
     const reply = await this.#call('ZRANGEBYSCORE', 'forgotten', since, '+inf', 'WITHSCORES')
-    const texts = Array.isArray(reply) ? reply.map(String) : []
-    return new Map(texts.flatMap((hash, i) => (i % 2 === 0 ? [[hash, Number(texts[i + 1])]] : [])))
+    return new Map(scoresIn(reply))
   }
 
   async forget(identity: string): Promise<void> {

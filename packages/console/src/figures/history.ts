@@ -1,0 +1,125 @@
+import type { Store } from '@sluice/core'
+import { AWAY, type FigureStep, type Figures, figuresIn, labelsIn, PROCESSES, STEP_MS } from '@sluice/core/internal'
+import { Problem } from '../problem.js'
+import type { HistoryAnswer, HistoryBody, HistoryRow } from './answers.js'
+import { durationBucket, emptyDurations, roundTripOf } from './quantiles.js'
+import { largest } from './sum.js'
+import { Sum } from './totals.js'
+
+const MAX_STEPS: Readonly<Record<FigureStep, number>> = { minute: 1500, hour: 2200 }
+/** Questions that wait for the one before them: each reads up to 2,200 keys. */
+const MAX_WAITING = 20
+/** An answer is given again for as long, in ms. */
+const KEPT_MS = 2000
+
+type Sums = ReadonlyMap<string, number> | undefined
+
+/** The figures of minutes and hours of a store. One question is answered at a time. */
+export class History {
+  readonly #figures: Figures
+  readonly #answers = new Map<string, Promise<HistoryAnswer>>()
+  #before: Promise<unknown> = Promise.resolve()
+
+  constructor(store: Store) {
+    this.#figures = figuresIn(store)
+  }
+
+  /** @throws Problem; SluiceError `STORE_UNAVAILABLE` */
+  read({ from, to, step }: HistoryBody): Promise<HistoryAnswer> {
+    const stepMs = STEP_MS[step]
+    const [first, last] = [Math.floor(from / stepMs), Math.floor(to / stepMs)]
+    if (last < first) throw new Problem(400, 'to: expected a time after from')
+    if (last - first >= MAX_STEPS[step]) {
+      throw new Problem(400, `from: expected at most ${MAX_STEPS[step]} ${step}s before to`)
+    }
+    const key = `${step} ${first} ${last}`
+    const known = this.#answers.get(key)
+    if (known) return known
+    if (this.#answers.size >= MAX_WAITING) throw new Problem(503, 'too many ask for figures at a time: try again')
+    const answer = this.#before.then(() => this.#read(step, first, last))
+    this.#answers.set(key, answer)
+    const forget = () => this.#answers.delete(key)
+    this.#before = answer.then(() => void setTimeout(forget, KEPT_MS).unref(), forget)
+    return answer
+  }
+
+  async #read(step: FigureStep, first: number, last: number): Promise<HistoryAnswer> {
+    const sums = await this.#figures.sums(step, first, last)
+    const columns = new Columns(sums.length)
+    for (const [i, each] of sums.entries()) columns.add(i, each)
+    const { processes, awayMs, totals, durations } = columns
+    const trips = durations.map(roundTripOf)
+    return {
+      step,
+      now: Math.floor(this.#figures.now()),
+      at: sums.map((_, i) => (first + i) * STEP_MS[step]),
+      processes,
+      decisions: totals.map(({ decisions }) => decisions),
+      refused: totals.map(({ refused }) => refused),
+      alone: totals.map(({ alone }) => alone),
+      awayMs,
+      rows: columns.readRows(),
+      roundTrip: { p50: trips.map(({ p50 }) => p50), p99: trips.map(({ p99 }) => p99) },
+      notes: columns.notes(),
+    }
+  }
+}
+
+/** The sums of steps as columns. */
+class Columns {
+  readonly processes: number[]
+  readonly awayMs: number[]
+  readonly totals: Sum[]
+  readonly durations: number[][]
+  readonly #rows = new Map<string, number[]>()
+  readonly #size: number
+  #unreadable = 0
+  #unknown = new Set<string>()
+
+  constructor(size: number) {
+    this.#size = size
+    this.processes = new Array<number>(size).fill(0)
+    this.awayMs = new Array<number>(size).fill(0)
+    this.totals = Array.from({ length: size }, () => new Sum())
+    this.durations = Array.from({ length: size }, emptyDurations)
+  }
+
+  add(i: number, sums: Sums): void {
+    if (!sums) this.#unreadable++
+    for (const [name, count] of sums ?? []) {
+      const bucket = durationBucket(name)
+      const labels = labelsIn(name)
+      if (bucket !== undefined) (this.durations[i] as number[])[bucket] = count
+      if (name === PROCESSES) this.processes[i] = count
+      if (name === AWAY) this.awayMs[i] = count
+      if (!labels) {
+        if (!name.startsWith('=')) this.#unknown.add(name)
+        continue
+      }
+      this.totals[i]?.add(labels, count)
+      const column = this.#rows.get(name) ?? new Array<number>(this.#size).fill(0)
+      this.#rows.set(name, column)
+      column[i] = count
+    }
+  }
+
+  readRows(): HistoryRow[] {
+    const sizeOf = (column: readonly number[]) => column.reduce((sum, count) => sum + count, 0)
+    const rows = largest(this.#rows, sizeOf, ([name, column], into) => {
+      const others = into.get(name)
+      into.set(name, others ? others.map((count, i) => count + (column[i] as number)) : column)
+    })
+    return rows.flatMap(([name, counts]) => {
+      const labels = labelsIn(name)
+      return labels ? [{ ...labels, counts }] : []
+    })
+  }
+
+  notes(): string[] {
+    const notes: string[] = []
+    if (this.#unreadable > 0) notes.push(`Steps whose figures are not ours are left out: ${this.#unreadable}.`)
+    if (this.#unknown.size > 0)
+      notes.push(`Counts that this version does not know are left out: ${this.#unknown.size}.`)
+    return notes
+  }
+}

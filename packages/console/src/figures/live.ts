@@ -1,0 +1,69 @@
+import type { Store } from '@sluice/core'
+import { type Figures, figuresIn } from '@sluice/core/internal'
+import type { FiguresAnswer } from './answers.js'
+import { LiveSum } from './sum.js'
+
+/** Processes of one answer. */
+const MAX_PROCESSES = 200
+/** An answer is given again for as long, in ms: however many ask, Redis is read once. */
+const KEPT_MS = 800
+
+/** The live figures of a store, which all who ask at a time share. */
+export class Live {
+  readonly #store: Store
+  readonly #figures: Figures
+  #answer: Promise<FiguresAnswer> | undefined
+
+  constructor(store: Store) {
+    this.#store = store
+    this.#figures = figuresIn(store)
+  }
+
+  /** @throws SluiceError `STORE_UNAVAILABLE` */
+  read(): Promise<FiguresAnswer> {
+    this.#answer ??= this.#read().finally(() => {
+      setTimeout(() => {
+        this.#answer = undefined
+      }, KEPT_MS).unref()
+    })
+    return this.#answer
+  }
+
+  async #read(): Promise<FiguresAnswer> {
+    const live = await this.#figures.live()
+    const sum = new LiveSum()
+    let unreadable = 0
+    for (const { figures, ...process } of live) {
+      if (figures) sum.add(process, figures)
+      else unreadable++
+    }
+    const { offenders } = this.#store
+    return {
+      at: Math.floor(this.#figures.now()),
+      from: this.#figures.from,
+      sum: sum.read(),
+      processes: [...sum.processes]
+        .sort((one, other) => other.perSecond.decisions - one.perSecond.decisions)
+        .slice(0, MAX_PROCESSES),
+      processCount: live.length,
+      offenders: offenders ? { counted: true } : { counted: false, hint: OFFENDERS_HINT },
+      notes: this.#notes(live.length, unreadable, sum.unknown),
+    }
+  }
+
+  #notes(processes: number, unreadable: number, unknown: number): string[] {
+    const { failure, from } = this.#figures
+    const notes: string[] = []
+    if (processes === 0 && from === 'processes') {
+      notes.push('No process has reported in the last 10 seconds: set report: true in redisStore of your servers.')
+    }
+    if (unreadable > 0) {
+      notes.push(`Processes that report in the form of another version are left out: ${unreadable}.`)
+    }
+    if (unknown > 0) notes.push(`Counts that this version does not know are left out: ${unknown}.`)
+    if (failure) notes.push(`The last report of this process failed: ${failure.message}.`)
+    return notes
+  }
+}
+
+const OFFENDERS_HINT = 'Set offenders: true in the options of the store, and it counts refusals by identity.'

@@ -1,0 +1,168 @@
+import {
+  DURATION_SUM,
+  type LiveFigures,
+  type LiveProcess,
+  labelsIn,
+  MAX_FIGURE_NAMES,
+  othersOf,
+  USED_BOUNDS,
+} from '@sluice/core/internal'
+import { DURATION_BOUNDS } from '@sluice/core/metrics'
+import type { DecisionRow, GaugeRow, ProcessFigures, SumFigures, UsedRow } from './answers.js'
+import { durationBucket, emptyDurations, quantile, roundTripOf } from './quantiles.js'
+import { rounded, Sum } from './totals.js'
+
+/** Policies and limits of a sum. */
+const MAX_ROWS = 256
+/** The bucket up to half a limit, and those before. */
+const HALF = USED_BOUNDS.indexOf(0.5) + 1
+
+/** Adds up the live figures of processes. */
+export class LiveSum {
+  readonly processes: ProcessFigures[] = []
+  /** Names of counts that this version does not know. */
+  unknown = 0
+  readonly #totals = new Sum()
+  readonly #perSecond = new Sum()
+  readonly #rows = new Map<string, { count: number; perSecond: number }>()
+  readonly #durations = emptyDurations()
+  #durationMs = 0
+  readonly #gauges = new Map<string, { waiting: number; permits: number }>()
+  readonly #used = new Map<string, { policy: string; limit: string; counts: number[] }>()
+
+  add(process: Pick<LiveProcess, 'run' | 'ageMs'>, figures: LiveFigures): void {
+    const own = { totals: new Sum(), perSecond: new Sum(), durations: emptyDurations() }
+    for (const [name, count, more] of figures.counts) this.#addCount(own, name, count, (more * 1000) / figures.overMs)
+    this.#totals.addAll(own.totals)
+    this.#perSecond.addAll(own.perSecond)
+    for (const [i, count] of own.durations.entries()) (this.#durations[i] as number) += count
+    for (const gauge of figures.gauges) this.#addGauge(gauge)
+    for (const row of figures.used) this.#addUsed(row)
+    const { host, pid, startedAt, gauges, stores } = figures
+    this.processes.push({
+      id: process.run,
+      host,
+      pid,
+      startedAt,
+      ageMs: process.ageMs,
+      totals: own.totals.read(),
+      perSecond: roundedSum(own.perSecond),
+      roundTrip: roundTripOf(own.durations),
+      stores: stores.map(([store, isAvailable, since, pending]) => ({
+        store,
+        state: isAvailable === 1 ? 'available' : 'unavailable',
+        since,
+        pending,
+      })),
+      waiting: gauges.reduce((sum, [, waiting]) => sum + waiting, 0),
+      permits: gauges.reduce((sum, [, , permits]) => sum + permits, 0),
+    })
+  }
+
+  read(): SumFigures {
+    const gauges = [...this.#gauges].map(([policy, { waiting, permits }]): GaugeRow => ({ policy, waiting, permits }))
+    return {
+      totals: this.#totals.read(),
+      perSecond: roundedSum(this.#perSecond),
+      rows: this.#readRows(),
+      gauges,
+      used: [...this.#used.values()].map(usedRow),
+      roundTrip: roundTripOf(this.#durations),
+      durations: {
+        bounds: DURATION_BOUNDS,
+        counts: this.#durations,
+        sum: this.#durationMs,
+        count: this.#durations.reduce((sum, count) => sum + count, 0),
+      },
+      waiting: gauges.reduce((sum, { waiting }) => sum + waiting, 0),
+      permits: gauges.reduce((sum, { permits }) => sum + permits, 0),
+      away: this.processes.filter(({ stores }) => stores.some(({ state }) => state === 'unavailable')).length,
+    }
+  }
+
+  #addCount(own: { totals: Sum; perSecond: Sum; durations: number[] }, name: string, count: number, perSecond: number) {
+    const bucket = durationBucket(name)
+    const labels = labelsIn(name)
+    if (bucket !== undefined) (own.durations[bucket] as number) += count
+    if (name === DURATION_SUM) this.#durationMs += count / 1000
+    if (!labels) {
+      // Others that begin so are times, which are for the history alone.
+      if (!name.startsWith('=')) this.unknown++
+      return
+    }
+    own.totals.add(labels, count)
+    own.perSecond.add(labels, perSecond)
+    addTo(this.#rows, name, count, perSecond)
+  }
+
+  #addGauge([policy, waiting, permits]: LiveFigures['gauges'][number]): void {
+    const gauge = this.#gauges.get(policy) ?? { waiting: 0, permits: 0 }
+    if (!this.#gauges.has(policy) && this.#gauges.size >= MAX_ROWS) return
+    this.#gauges.set(policy, gauge)
+    gauge.waiting += waiting
+    gauge.permits += permits
+  }
+
+  #addUsed([policy, limit, counts]: LiveFigures['used'][number]): void {
+    const key = `${policy}|${limit}`
+    const used = this.#used.get(key) ?? { policy, limit, counts: counts.map(() => 0) }
+    if (!this.#used.has(key) && this.#used.size >= MAX_ROWS) return
+    this.#used.set(key, used)
+    for (const [i, count] of counts.entries()) (used.counts[i] as number) += count
+  }
+
+  #readRows(): DecisionRow[] {
+    const rows = largest(
+      this.#rows,
+      ({ count }) => count,
+      ([name, { count, perSecond }], into) => addTo(into, name, count, perSecond),
+    )
+    return rows.flatMap(([name, { count, perSecond }]) => {
+      const labels = labelsIn(name)
+      return labels ? [{ ...labels, count, perSecond: rounded(perSecond) }] : []
+    })
+  }
+}
+
+/** The largest entries in their order; the others are added to those that stand for others. */
+export function largest<Value>(
+  all: ReadonlyMap<string, Value>,
+  sizeOf: (value: Value) => number,
+  add: (entry: [string, Value], into: Map<string, Value>) => void,
+): [string, Value][] {
+  const ordered = [...all].sort(([, one], [, other]) => sizeOf(other) - sizeOf(one))
+  const kept = new Map(ordered.slice(0, MAX_FIGURE_NAMES))
+  for (const [name, value] of ordered.slice(MAX_FIGURE_NAMES)) add([othersOf(name), value], kept)
+  return [...kept]
+}
+
+function addTo(
+  rows: Map<string, { count: number; perSecond: number }>,
+  name: string,
+  count: number,
+  perSecond: number,
+): void {
+  const row = rows.get(name)
+  rows.set(name, { count: (row?.count ?? 0) + count, perSecond: (row?.perSecond ?? 0) + perSecond })
+}
+
+function roundedSum({ decisions, refused, alone }: Sum) {
+  return { decisions: rounded(decisions), refused: rounded(refused), alone: rounded(alone) }
+}
+
+function usedRow({ policy, limit, counts }: { policy: string; limit: string; counts: readonly number[] }): UsedRow {
+  const decisions = counts.reduce((sum, count) => sum + count, 0)
+  const upToHalf = counts.slice(0, HALF).reduce((sum, count) => sum + count, 0)
+  const at = (share: number) => quantile(USED_BOUNDS, counts, share)
+  return {
+    policy,
+    limit,
+    bounds: USED_BOUNDS,
+    counts,
+    decisions,
+    p50: at(0.5),
+    p90: at(0.9),
+    p99: at(0.99),
+    beyondHalf: decisions === 0 ? 0 : (decisions - upToHalf) / decisions,
+  }
+}
