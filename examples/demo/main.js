@@ -80,12 +80,13 @@ function listen(server, port) {
 }
 
 async function stop() {
+  // Its streams would keep a server open.
+  theConsole.close()
   const cut = setTimeout(() => {
     for (const { server } of started) server.closeAllConnections()
   }, GRACE_MS).unref()
   await Promise.all(started.map(({ server }) => new Promise((resolve) => server.close(resolve))))
   clearTimeout(cut)
-  theConsole.close()
   await loaded.close()
   await store.close()
   redis?.disconnect()
