@@ -8,6 +8,7 @@ import { createRequire } from 'node:module'
 import { join, posix } from 'node:path'
 import { build } from 'esbuild'
 import { extract } from './lib/api-extractor.js'
+import { pageApart } from './lib/console-page.js'
 import { augmentationsIn, removeUnreachable, withAugmentations } from './lib/declarations.js'
 import { entriesOf, moduleOf } from './lib/entries.js'
 import { root } from './lib/project.js'
@@ -26,6 +27,7 @@ export async function buildPackage(folder) {
   const dist = join(folder, 'dist')
   const entries = entriesOf(manifest)
   rmSync(dist, { recursive: true, force: true })
+  mkdirSync(dist)
 
   await Promise.all([
     run('tsc', ['-p', 'tsconfig.json'], { cwd: folder }),
@@ -71,7 +73,7 @@ async function buildProgram(folder, dist, manifest, entries) {
     format: 'cjs',
     // Packages installed beside it stay one copy, shared with everything else that uses them.
     packages: 'external',
-    plugins: [scriptsApart(dist)],
+    plugins: [scriptsApart(dist), pageApart(dist)],
     metafile: true,
     ...whitespaceFor(entries),
     // Where a file is one knows by `__filename`; `import.meta` is asked in ES modules alone.

@@ -29,6 +29,7 @@ const FILES = ['package.json', 'LICENSE', 'README.md', 'dist/types/package.json'
 /** Further files of some packages. */
 const PARTS = /** @type {Record<string, string[]>} */ ({
   cli: ['openapi.json'],
+  console: ['dist/NOTICE', 'dist/page.cjs'],
   core: ['dist/scripts.cjs'],
   express: ['dist/ERRORS.md'],
   fastify: ['dist/ERRORS.md'],

@@ -53,9 +53,13 @@ const PARTS = {
   // Attackers of the bridges, and the tests that @fastify/rate-limit installs, on our store.
   bridges: npmRun('test:full', ['bridges/']),
   // A generated attacker of the console, in every framework.
-  console: npmRun('test:full', ['deep/console']),
+  console: npmRun('test:full', ['deep/console/']),
+  // The console's page in a browser: every page and action, by keyboard, and in three frameworks.
+  'console-page': npmRun('test:full', ['deep/console-page']),
   docs: npmRun('docs:check'),
 }
+
+const IN_BROWSER = ['console-page', 'docs', 'simulate-page']
 
 await whenStarted(import.meta.url, async () => {
   const names = process.argv.slice(2)
@@ -63,7 +67,7 @@ await whenStarted(import.meta.url, async () => {
   if (unknown !== undefined) throw new Error(`there is no ${unknown}; there are ${Object.keys(PARTS).join(', ')}`)
   await ensurePrograms()
   if (names.length === 0 || names.includes('servlets')) await ensure([tomcat])
-  if (names.length === 0 || names.includes('docs') || names.includes('simulate-page')) await ensureChromium()
+  if (names.length === 0 || names.some((name) => IN_BROWSER.includes(name))) await ensureChromium()
   await takeAll(
     Object.entries(PARTS).flatMap(([name, step]) => (names.length === 0 || names.includes(name) ? [step] : [])),
   )

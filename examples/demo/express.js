@@ -12,16 +12,20 @@ import { answer, BUSY_MS, download, limitsFor, loginAnswer, openAnswer, unitsOf 
  * @param {import('@sluice/policies').Policies} policies
  * @param {number} port
  * @param {readonly number[]} ports
+ * @param {import('./console.js').DemoConsole} console
  */
-export async function expressServer(store, policies, port, ports) {
-  const { limited, several, costly, together, slow, queued, slowed, busy, reported, login } = limitsFor(
+export async function expressServer(store, policies, port, ports, console) {
+  const { limited, several, costly, together, slow, queued, slowed, busy, reported, password, login } = limitsFor(
     'express',
     store,
   )
   const app = express()
+  // The traffic that the console sends comes from this machine, and says who it stands for.
+  app.set('trust proxy', 'loopback')
   let logins = 0
 
   app.get('/', (_req, res) => void res.type('text/plain').send(help('Express', port, ports)))
+  app.use('/sluice', (req, res) => console.serve(req, res, req.url))
   app.get('/open', (_req, res) => void res.json(openAnswer('express')))
   // For Prometheus. In production, use a port that only Prometheus reaches: the names of policies are not for clients.
   app.get('/metrics', async (_req, res) => void res.type(register.contentType).send(await register.metrics()))
@@ -43,6 +47,7 @@ export async function expressServer(store, policies, port, ports) {
   app.use('/policies', rateLimit({ name: 'express', policies, store }), (req, res) => {
     res.json(answer('express', req.rateLimit))
   })
+  app.post('/password', rateLimit(password), (req, res) => void res.json(answer('express', req.rateLimit)))
   app.get('/login', (_req, res) => void res.json({ logins }))
   app.post('/login', rateLimit(login), (_req, res) => {
     logins++

@@ -13,7 +13,7 @@ import { answer, BUSY_MS, download, limitsFor, loginAnswer, openAnswer, unitsOf 
  * @param {readonly number[]} ports
  */
 export async function fastifyServer(store, policies, port, ports) {
-  const { limited, several, costly, together, slow, queued, slowed, busy, reported, login } = limitsFor(
+  const { limited, several, costly, together, slow, queued, slowed, busy, reported, password, login } = limitsFor(
     'fastify',
     store,
   )
@@ -45,6 +45,7 @@ export async function fastifyServer(store, policies, port, ports) {
   })
   app.get('/reported', { config: { rateLimit: reported } }, show)
   app.get('/policies/*', { onRequest: app.rateLimit({ name: 'fastify', policies, store }) }, show)
+  app.post('/password', { config: { rateLimit: password } }, show)
   app.get('/login', async () => ({ logins }))
   app.post('/login', { config: { rateLimit: login } }, async () => {
     logins++

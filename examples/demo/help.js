@@ -44,6 +44,9 @@ export const help = (server, port, ports) => {
   # 2 per 10 s, reported only: the third would be refused, says its verdict, and passes
   for i in 1 2 3; do curl -si ${url}/reported; echo; done
 
+  # 3 per minute; after 5 refusals the address is banned for 2 minutes, then for 10: the console shows it
+  for i in 1 2 3 4 5 6 7 8 9; do curl -so /dev/null -w '%{http_code}\\n' -X POST ${url}/password; done
+
   # by examples/demo/policies.yaml: edit it, save it, and ask again
   for i in 1 2 3 4; do curl -si ${url}/policies/search; echo; done
 

@@ -14,7 +14,10 @@ import { answer, BUSY_MS, download, limitsFor, loginAnswer, openAnswer, unitsOf 
  * @param {readonly number[]} ports
  */
 export async function koaServer(store, policies, port, ports) {
-  const { limited, several, costly, together, slow, queued, slowed, busy, reported, login } = limitsFor('koa', store)
+  const { limited, several, costly, together, slow, queued, slowed, busy, reported, password, login } = limitsFor(
+    'koa',
+    store,
+  )
   const app = new Koa()
   let logins = 0
 
@@ -68,6 +71,7 @@ export async function koaServer(store, policies, port, ports) {
   get('/reported', rateLimit(reported), show)
   const byPolicies = rateLimit({ name: 'koa', policies, store })
   app.use((ctx, next) => (ctx.path.startsWith('/policies/') ? byPolicies(ctx, async () => show(ctx, next)) : next()))
+  route('POST', '/password', rateLimit(password), show)
   get('/login', (ctx) => {
     ctx.body = { logins }
   })

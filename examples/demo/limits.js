@@ -49,6 +49,14 @@ export const limitsFor = (server, store) =>
     },
     busy: { name: `${server}-busy`, store, limits: [concurrency({ limit: 2 })], key: everyone() },
     reported: { name: `${server}-reported`, store, limit: 2, window: '10s', enforce: { mode: 'report' } },
+    // Three tries; whoever goes on is banned, and for longer each time.
+    password: {
+      name: `${server}-password`,
+      store,
+      limit: 3,
+      window: '1m',
+      ban: { by: 'ip', after: 5, within: '1m', for: ['2m', '10m'] },
+    },
     login: {
       name: `${server}-login`,
       store,

@@ -1,11 +1,12 @@
 // @ts-check
-// Three servers, one store: memory, or Redis where REDIS_URL is set. Started by `npm start`. With FIGURES=1 it prints a line
-// with its decisions each second.
+// Three servers, one store: memory, or Redis where REDIS_URL is set; and the console. Started by `npm start`. With FIGURES=1 it
+// prints a line with its decisions each second. Only this machine reaches it, unless HOST is set.
 import { fileURLToPath } from 'node:url'
-import { memoryStore, redisStore } from '@sluice/core'
+import { memoryStore, redisStore, storeList } from '@sluice/core'
 import { policies } from '@sluice/policies'
 import { sluiceMetrics } from '@sluice/prometheus'
 import { Redis } from 'ioredis'
+import { demoConsole } from './console.js'
 import { expressServer } from './express.js'
 import { fastifyServer } from './fastify.js'
 import { printFigures } from './figures.js'
@@ -14,7 +15,7 @@ import { koaServer } from './koa.js'
 /** The time that connections have to end. */
 const GRACE_MS = 3000
 
-const { FIGURES, PORT = '3000', REDIS_URL } = process.env
+const { FIGURES, HOST = '127.0.0.1', PORT = '3000', REDIS_URL } = process.env
 const first = Number(PORT)
 if (!Number.isInteger(first) || first < 1 || first > 65_533) {
   console.error(`PORT: expected a port from 1 to 65533, as three in a row are used, got "${PORT}"`)
@@ -27,12 +28,15 @@ sluiceMetrics()
 const redis = REDIS_URL ? new Redis(REDIS_URL) : undefined
 // The store reports each outage once, and its end once.
 redis?.on('error', () => {})
-const store = redis ? redisStore(redis, { onStateChange }) : memoryStore()
+// Lists that an operator changes, and counts of refusals by client.
+const options = { allow: storeList('partners'), deny: storeList('abusers'), offenders: true }
+const store = redis ? redisStore(redis, { ...options, onStateChange }) : memoryStore(options)
 
 const loaded = await policies.from({ file: fileURLToPath(new URL('policies.yaml', import.meta.url)) })
 
+const theConsole = demoConsole(store, loaded, first, HOST)
 const started = [
-  { name: 'express', port: first, server: await expressServer(store, loaded, first, ports) },
+  { name: 'express', port: first, server: await expressServer(store, loaded, first, ports, theConsole) },
   { name: 'koa', port: first + 1, server: await koaServer(store, loaded, first + 1, ports) },
   { name: 'fastify', port: first + 2, server: await fastifyServer(store, loaded, first + 2, ports) },
 ]
@@ -45,6 +49,10 @@ try {
     await listen(server, port)
     console.log(`${name.padEnd(8)} http://localhost:${port}`)
   }
+  console.log(`${'console'.padEnd(8)} ${theConsole.url}`)
+  console.log(
+    '         Open it within 60 seconds: the link works once. Its button "Send traffic" gives it something to show.',
+  )
   if (FIGURES) printFigures()
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
@@ -67,11 +75,13 @@ function onStateChange(state, cause) {
 function listen(server, port) {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, () => resolve(undefined))
+    server.listen(port, HOST, () => resolve(undefined))
   })
 }
 
 async function stop() {
+  // Its streams would keep a server open.
+  theConsole.close()
   const cut = setTimeout(() => {
     for (const { server } of started) server.closeAllConnections()
   }, GRACE_MS).unref()

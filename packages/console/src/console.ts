@@ -5,7 +5,7 @@ import type { Exchange, Reply } from './exchange.js'
 import { consoleFigures } from './figures/parts.js'
 import { openApi } from './openapi.js'
 import { type CheckedOptions, type ConsoleOptions, checkedOptions } from './options.js'
-import { PAGE_REPLY } from './page.js'
+import { PAGE_ROUTES } from './page/page.js'
 import { Problem } from './problem.js'
 import { recordRefusals } from './refusals.js'
 import { jsonReply, jsonText, problemReply, Stream, send, sendStream } from './reply.js'
@@ -35,6 +35,8 @@ export interface Console<Request> {
 export interface OwnServer {
   /** Routes before `authorize`. */
   readonly open?: Readonly<Record<string, OpenRoute>>
+  /** Routes of its own, beside those of every console. */
+  readonly routes?: readonly Route[]
   /** Checks each request before anything else. @throws Problem */
   readonly check?: (exchange: Exchange) => void
   /** Whether this process has limiters, whose counts it reports. @default true */
@@ -46,16 +48,17 @@ const DOCUMENT = '/api/openapi.json'
 /** @throws SluiceError `INVALID_POLICY` */
 export function makeConsole<Request>(
   given: ConsoleOptions<Request>,
-  { open = {}, check, reports = true }: OwnServer = {},
+  { open = {}, routes: own = [], check, reports = true }: OwnServer = {},
 ): Console<Request> {
   const options = checkedOptions(given)
   const askLimiter = makeOwnLimiter()
   const stop = recordRefusals(options.store)
   const toProblem = (error: unknown) => problemOf(error, options.store)[0]
   const figures = consoleFigures(options.store, { problemOf: toProblem, text: jsonText }, reports)
-  const routes = new Map(ROUTES.map((route) => [route.path, route]))
-  const documentText = openApi(ROUTES)
-  const opened: Readonly<Record<string, OpenRoute>> = { '/': { method: 'GET', run: () => PAGE_REPLY }, ...open }
+  const all = [...ROUTES, ...own]
+  const routes = new Map(all.map((route) => [route.path, route]))
+  const documentText = openApi(all)
+  const opened: Readonly<Record<string, OpenRoute>> = { ...PAGE_ROUTES, ...open }
 
   async function replyTo(exchange: Exchange<Request>): Promise<Reply | Stream> {
     const { raw, path, ip } = exchange

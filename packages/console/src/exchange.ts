@@ -18,6 +18,6 @@ export interface Exchange<Request = unknown> {
 export interface Reply {
   readonly status: number
   readonly type: string
-  readonly body: string
+  readonly body: string | Uint8Array
   readonly headers?: Readonly<Record<string, string>>
 }

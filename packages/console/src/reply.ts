@@ -27,6 +27,7 @@ const FOREIGN = [
   'Access-Control-Allow-Headers',
   'ETag',
   'Last-Modified',
+  'Content-Encoding',
 ]
 
 /** A response that goes on, as long as there is anything to send. */
@@ -66,7 +67,7 @@ function setHeaders(response: ServerResponse, type: string, headers: Reply['head
 export function send(response: ServerResponse, { status, type, body, headers = {} }: Reply, isHead: boolean): void {
   if (response.headersSent || response.destroyed) return
   setHeaders(response, type, headers)
-  response.setHeader('Content-Length', Buffer.byteLength(body))
+  if (status !== 304) response.setHeader('Content-Length', Buffer.byteLength(body))
   // The rest of such a body is not read.
   if ((status === 408 || status === 413) && response.req.httpVersionMajor < 2) response.setHeader('Connection', 'close')
   response.statusCode = status

@@ -1,7 +1,6 @@
 /** `@sluice/console/internal`: parts for the other `@sluice/` packages. Semver does not cover it. */
 
-export { readBody } from '../body.js'
-export { type Console, makeConsole, type OwnServer } from '../console.js'
-export type { Exchange, Reply } from '../exchange.js'
+export { type Console, makeConsole } from '../console.js'
 export { Problem } from '../problem.js'
-export { jsonReply } from '../reply.js'
+export { object, route } from '../routes/route.js'
+export { Link, refuseForwarded } from '../safe/link.js'

@@ -1,12 +1,11 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { userInfo } from 'node:os'
-import { type Console, makeConsole } from '@sluice/console/internal'
+import { type Console, Link, makeConsole, refuseForwarded } from '@sluice/console/internal'
 import type { Store } from '@sluice/core'
 import { pathOf } from '@sluice/core/internal'
 import type { Policies } from '@sluice/policies'
 import * as bounds from '../../serve/bounds.js'
-import { Link, refuseForwarded } from './link.js'
 
 /** Connections at a time: one person uses it. */
 const MAX_CONNECTIONS = 100

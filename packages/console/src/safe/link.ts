@@ -1,7 +1,9 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { type Exchange, jsonReply, Problem, type Reply, readBody } from '@sluice/console/internal'
-import { Token } from '../../serve/token.js'
+import { readBody } from '../body.js'
+import type { Exchange, Reply } from '../exchange.js'
+import { Problem } from '../problem.js'
+import { jsonReply } from '../reply.js'
 
 /** Bytes of the secret of a link, and of a session: 256 bits. */
 const SECRET_BYTES = 32
@@ -14,10 +16,10 @@ const SESSION_HEADER = 'sluice-session'
 /** A link that opens one session, once. */
 export class Link {
   readonly secret = randomSecret()
-  readonly #secret = new Token(this.secret)
+  readonly #hash = hashOf(this.secret)
   readonly #now: () => number
   readonly #until: number
-  #session: { readonly token: Token; readonly until: number } | undefined
+  #session: { readonly hash: Buffer; readonly until: number } | undefined
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
@@ -27,23 +29,27 @@ export class Link {
   /** Exchanges the secret for a session. @throws Problem */
   async open(exchange: Exchange): Promise<Reply> {
     const { secret } = ((await readBody(exchange)) ?? {}) as { readonly secret?: unknown }
-    const isRight = this.#secret.is(typeof secret === 'string' ? secret : undefined)
-    if (this.#session) throw new Problem(403, 'this link was opened already: start sluice console again for another')
-    if (this.#now() > this.#until)
-      throw new Problem(403, 'this link is too old: start sluice console again for another')
+    const isRight = isOf(secret, this.#hash)
+    if (this.#session) throw new Problem(403, 'this link was opened already: start the console again for another')
+    if (this.#now() > this.#until) throw new Problem(403, 'this link is too old: start the console again for another')
     if (!isRight) throw new Problem(403, 'this is no link of this console')
     const session = randomSecret()
-    this.#session = { token: new Token(session), until: this.#now() + SESSION_MS }
+    this.#session = { hash: hashOf(session), until: this.#now() + SESSION_MS }
     return jsonReply({ session })
   }
 
   /** Whether a request shows the session. */
   isShownIn({ headers }: IncomingMessage): boolean {
     const given = headers[SESSION_HEADER]
-    if (!this.#session || typeof given !== 'string') return false
-    return this.#session.token.is(given) && this.#now() <= this.#session.until
+    if (!this.#session) return false
+    return isOf(given, this.#session.hash) && this.#now() <= this.#session.until
   }
 }
+
+/** Hashes are of one length, as `timingSafeEqual` needs: the time of a comparison reveals nothing. */
+const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest()
+const isOf = (given: unknown, hash: Buffer): boolean =>
+  typeof given === 'string' && timingSafeEqual(hashOf(given), hash)
 
 function randomSecret(): string {
   return randomBytes(SECRET_BYTES).toString('base64url')

@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { Link } from '../../packages/cli/src/commands/console/link.js'
+import { Link } from '../../packages/console/src/safe/link.js'
 
 /** A link whose time stands still, and moves by hand. */
 function linkAt(clock: { ms: number }) {

@@ -1,0 +1,272 @@
+import { useState } from 'preact/hooks'
+import type { Block, Identity, ListEntry, SavedOverride } from '../answers.js'
+import { ask } from '../api.js'
+import { useShell } from '../context.js'
+import { Text, Time, valueText, WhoText } from '../parts/basics.js'
+import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
+import { KindField } from '../parts/kinds.js'
+
+const DURATIONS = [
+  ['10m', '10 minutes'],
+  ['1h', '1 hour'],
+  ['1d', '1 day'],
+  ['7d', '7 days'],
+  ['30d', '30 days'],
+  ['forever', 'until it is ended'],
+] as const
+
+const EVERY = ''
+
+/** The names of policies that a block can be of: limiters, and those that decide by documents. */
+function usePolicyNames(): readonly string[] {
+  const { policies } = useShell()
+  if (!policies) return []
+  return [...new Set([...policies.limiters.map(({ name }) => name), ...policies.documents.map((each) => each.limiter)])]
+}
+
+const shownOf = (identity: Identity) => <WhoText kind={identity.kind} value={valueText(identity)} />
+const textOf = (identity: Identity) => `${identity.kind} ${valueText(identity)}`
+const identityOf = ({ kind, value }: { kind: string; value: string }): Identity => ({ kind, value })
+
+/** Blocks a client, which is asked for where none is given. */
+export function BlockDialog({ identity }: { identity?: Identity }) {
+  const [given, setGiven] = useState<Identity>(identity ?? { kind: 'ip', value: '' })
+  const [duration, setDuration] = useState<string>('1h')
+  const [policy, setPolicy] = useState(EVERY)
+  const [reason, setReason] = useState('')
+  const names = usePolicyNames()
+  return (
+    <ActionDialog
+      title="Block a client"
+      what={
+        <p>
+          Every process refuses {identity ? shownOf(identity) : 'it'} from its next request on.
+          {!identity && ' A network of addresses is written 192.0.2.0/24.'}
+        </p>
+      }
+      submit="Block"
+      isDangerous
+      isReady={valueText(given) !== ''}
+      run={async (confirmed) => {
+        await ask('/api/block', {
+          identity: given,
+          for: duration,
+          ...(policy !== EVERY && { policy }),
+          ...(reason && { reason }),
+          ...(confirmed && { confirmed }),
+        })
+        return `${textOf(given)} is blocked.`
+      }}
+    >
+      {!identity && <KindField identity={given} set={setGiven} />}
+      <Choice label="For" value={duration} of={DURATIONS} set={setDuration} />
+      <Choice
+        label="Refused by"
+        value={policy}
+        of={[[EVERY, 'every policy of this store'], ...names.map((name) => [name, name] as const)]}
+        set={setPolicy}
+      />
+      <TextField label="Reason" value={reason} set={setReason} hint="Shown in verdicts and here. May be empty." />
+    </ActionDialog>
+  )
+}
+
+export function UnblockDialog({ block }: { block: Block }) {
+  return (
+    <ActionDialog
+      title={block.ban ? 'End this ban' : 'End this block'}
+      what={
+        <p>
+          <WhoText {...block} /> is let in again by {block.policy ? <Text>{block.policy}</Text> : 'every policy'}. Its
+          strikes and the rung that led here are forgotten. Other processes may refuse for another second.
+        </p>
+      }
+      submit="Unblock"
+      run={async () => {
+        await ask('/api/unblock', {
+          identity: identityOf(block),
+          ...(block.policy !== undefined && { policy: block.policy }),
+        })
+        return `${block.kind} ${block.value} is not blocked.`
+      }}
+    />
+  )
+}
+
+/** Ends everything that refuses a client now: its blocks, its bans, and what it has used. */
+export function LetInDialog({ identity, blocks }: LetInProps) {
+  return (
+    <ActionDialog
+      title="Let this client in"
+      what={
+        <>
+          <p>For {shownOf(identity)}, this</p>
+          <ul>
+            {blocks.map((block) => (
+              <li key={block.policy}>
+                ends the {block.ban ? 'ban' : 'block'} of {block.policy ? <Text>{block.policy}</Text> : 'every policy'}{' '}
+                until <Time at={block.until} />, with its strikes;
+              </li>
+            ))}
+            <li>forgets what it has used of every limit that its page shows.</li>
+          </ul>
+          <p>Other processes may refuse for another second. Deny lists stay.</p>
+        </>
+      }
+      submit="Let in now"
+      run={async () => {
+        for (const { policy } of blocks)
+          await ask('/api/unblock', { identity, ...(policy !== undefined && { policy }) })
+        await ask('/api/reset', { identity })
+        return `${textOf(identity)} is let in.`
+      }}
+    />
+  )
+}
+
+interface LetInProps {
+  readonly identity: Identity
+  readonly blocks: readonly Block[]
+}
+
+export function ResetDialog({ identity, limiters }: { identity: Identity; limiters: readonly string[] }) {
+  const { about } = useShell()
+  const [limiter, setLimiter] = useState(EVERY)
+  const [search, setSearch] = useState(false)
+  return (
+    <ActionDialog
+      title="Reset what it has used"
+      what={
+        <p>
+          {shownOf(identity)} has all units of {limiter === EVERY ? 'these limits' : <Text>{limiter}</Text>} again.
+          Blocks, bans and rungs stay.
+        </p>
+      }
+      submit="Reset"
+      run={async () => {
+        const { reset } = await ask<{ reset: readonly unknown[] }>('/api/reset', {
+          identity,
+          ...(limiter !== EVERY && { limiter }),
+          ...(search && { search }),
+        })
+        return `${reset.length} limiters have forgotten what ${textOf(identity)} used.`
+      }}
+    >
+      <Choice
+        label="Of"
+        value={limiter}
+        of={[[EVERY, 'every limiter shown'], ...limiters.map((name) => [name, name] as const)]}
+        set={setLimiter}
+      />
+      {about.features.search && (
+        <label class="check">
+          <input type="checkbox" checked={search} onChange={(event) => setSearch(event.currentTarget.checked)} />
+          Search all keys of Redis, also for limiters that this console was not given
+        </label>
+      )}
+    </ActionDialog>
+  )
+}
+
+const WORD = 'forget'
+
+export function ForgetDialog({ identity }: { identity: Identity }) {
+  const [typed, setTyped] = useState('')
+  return (
+    <ActionDialog
+      title="Forget this client"
+      what={
+        <p>
+          Everything that the store holds of {shownOf(identity)} is erased: counts, blocks, bans, strikes, list entries,
+          its last refusals, and its name in the log of changes. <strong>Nothing brings it back</strong>, and it is not
+          refused by any of them.
+        </p>
+      }
+      submit="Forget"
+      isDangerous
+      isReady={typed.trim().toLowerCase() === WORD}
+      run={async () => {
+        await ask('/api/forget', { identity, confirmed: true })
+        return `Everything about ${textOf(identity)} is erased.`
+      }}
+    >
+      <TextField label={`Type ${WORD} to go on`} value={typed} set={setTyped} />
+    </ActionDialog>
+  )
+}
+
+/** Adds to a list: a client and a list are asked for where none is given. */
+export function ListDialog({ identity, list }: { identity?: Identity; list?: string }) {
+  const { lists } = useShell().about.features
+  const [given, setGiven] = useState<Identity>(identity ?? { kind: 'ip', value: '' })
+  const [name, setName] = useState(list ?? lists[0] ?? '')
+  const [reason, setReason] = useState('')
+  const [until, setUntil] = useState('')
+  return (
+    <ActionDialog
+      title="Add to a list"
+      what={
+        <p>
+          {identity ? shownOf(identity) : 'A client'} is on the list <Text>{name}</Text> in every process. Policies that
+          use the list let it in, or refuse it.
+        </p>
+      }
+      submit="Add"
+      isReady={valueText(given) !== '' && name !== ''}
+      run={async (confirmed) => {
+        await ask('/api/list/add', {
+          list: name,
+          identity: given,
+          ...(reason && { reason }),
+          ...(until && { expiresAt: new Date(until).getTime() }),
+          ...(confirmed && { confirmed }),
+        })
+        return `${textOf(given)} is on ${name}.`
+      }}
+    >
+      {!identity && <KindField identity={given} set={setGiven} />}
+      <Choice label="List" value={name} of={lists.map((each) => [each, each] as const)} set={setName} />
+      <TextField label="Reason" value={reason} set={setReason} />
+      <TextField label="Until" type="datetime-local" value={until} set={setUntil} hint="Without a date it stays." />
+    </ActionDialog>
+  )
+}
+
+export function UnlistDialog({ entry, list }: { entry: Pick<ListEntry, 'kind' | 'value'>; list: string }) {
+  return (
+    <ActionDialog
+      title="Remove from the list"
+      what={
+        <p>
+          <WhoText {...entry} /> is on <Text>{list}</Text> no more, in every process. Entries of networks that contain
+          it stay.
+        </p>
+      }
+      submit="Remove"
+      isDangerous
+      run={async () => {
+        await ask('/api/list/remove', { list, identity: identityOf(entry) })
+        return `${entry.kind} ${entry.value} is not on ${list}.`
+      }}
+    />
+  )
+}
+
+export function EndOverrideDialog({ limiter, override }: { limiter: string; override: SavedOverride }) {
+  return (
+    <ActionDialog
+      title="End this override"
+      what={
+        <p>
+          <WhoText {...override} /> has the limits of <Text>{override.policy}</Text> again that others have.
+        </p>
+      }
+      submit="End override"
+      run={async () => {
+        const { policy, version } = override
+        await ask('/api/override/remove', { limiter, policy, identity: identityOf(override), expected: version })
+        return `The override of ${override.kind} ${override.value} is ended.`
+      }}
+    />
+  )
+}

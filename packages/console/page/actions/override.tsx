@@ -1,0 +1,166 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { Identity, Limit, LimitsLeft, OverridePlan } from '../answers.js'
+import { ask, Refused, sentence } from '../api.js'
+import { useShell } from '../context.js'
+import { Notice, Text, Time, valueText, WhoText } from '../parts/basics.js'
+import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
+import { limitText } from '../parts/format.js'
+
+/** A limit of a document that an override can change. */
+interface Place {
+  readonly limiter: string
+  readonly policy: string
+  readonly limit: Limit
+  readonly isOnly: boolean
+}
+
+/** A pause in typing, before the plan is asked for. */
+const PAUSE_MS = 250
+
+/** The limits of documents that count this kind. A policy with tiers is one policy. */
+function usePlaces(kind: string): readonly Place[] {
+  const { policies } = useShell()
+  return (policies?.documents ?? []).flatMap(({ limiter, policies: all }) =>
+    all.flatMap(({ name, limits }) =>
+      limits
+        .filter((limit) => limit.kind === undefined || limit.kind === kind)
+        .map((limit) => ({ limiter, policy: name.split('.', 1)[0] as string, limit, isOnly: limits.length === 1 })),
+    ),
+  )
+}
+
+/** Changes a limit of one client until a date. The plan stands in the dialog, before anything is changed. */
+export function OverrideDialog({ identity, full }: { identity: Identity; full: readonly LimitsLeft[] }) {
+  const places = usePlaces(identity.kind)
+  const isFull = (each: Place) => full.some(({ limiter, policy }) => limiter === each.limiter && policy === each.policy)
+  const [index, setIndex] = useState(() => Math.max(places.findIndex(isFull), 0))
+  const place = places[index]
+  const [number, setNumber] = useState(String((place?.limit.limit ?? 10) * 2))
+  const [until, setUntil] = useState(() => inputTime(nextFriday(new Date())))
+  const [reason, setReason] = useState('')
+  const body = place && bodyOf(place, identity, Number(number), until, reason)
+  const { plan, failure } = usePlan(body)
+  return (
+    <ActionDialog
+      title="Change a limit until a date"
+      what={
+        <p>
+          <WhoText kind={identity.kind} value={valueText(identity)} /> gets limits of its own, beside the document of
+          policies. At the date, everyone's limit counts again.
+        </p>
+      }
+      submit="Apply"
+      isReady={plan?.canSave === true}
+      run={async () => {
+        await ask('/api/override', { ...body, expected: plan?.version })
+        return `${identity.kind} ${valueText(identity)} has its own limit of ${place?.policy}.`
+      }}
+    >
+      {!place && (
+        <Notice>
+          No document of policies has a limit that counts {identity.kind}. Limits in code have no overrides: change the
+          code.
+        </Notice>
+      )}
+      {place && (
+        <>
+          <Choice
+            label="Limit"
+            value={String(index)}
+            of={places.map((each, i) => [String(i), nameOf(each)] as const)}
+            set={(value) => {
+              setIndex(Number(value))
+              setNumber(String((places[Number(value)]?.limit.limit ?? 10) * 2))
+            }}
+          />
+          <TextField label="New limit" type="number" value={number} set={setNumber} />
+          <TextField label="Until" type="datetime-local" value={until} set={setUntil} />
+          <TextField label="Reason" value={reason} set={setReason} />
+          <Plan plan={plan} failure={failure} />
+        </>
+      )}
+    </ActionDialog>
+  )
+}
+
+const nameOf = ({ limiter, policy, limit }: Place) =>
+  `${limiter} › ${limit.name ?? policy}: ${limitText(limit.limit, limit.windowMs, limit.algorithm, limit.unit)}`
+
+/** Undefined while a field is not filled in. */
+function bodyOf(
+  { limiter, policy, limit, isOnly }: Place,
+  identity: Identity,
+  number: number,
+  until: string,
+  reason: string,
+) {
+  const end = new Date(until).getTime()
+  if (!Number.isFinite(end) || !Number.isInteger(number)) return undefined
+  const field = limit.algorithm === 'tokenBucket' ? 'capacity' : 'limit'
+  // Headers name a limit by its policy and its own name.
+  const name = limit.name?.startsWith(`${policy}-`) ? limit.name.slice(policy.length + 1) : limit.name
+  const changed = { ...(!isOnly && name !== undefined && { name }), [field]: number }
+  return { limiter, policy, identity, limits: [changed], until: end, ...(reason && { reason }) }
+}
+
+function usePlan(body: object | undefined) {
+  const text = JSON.stringify(body)
+  const [found, setFound] = useState<{ plan?: OverridePlan; failure?: Refused; of?: string | undefined }>({})
+  useEffect(() => {
+    if (text === undefined) return
+    const ending = new AbortController()
+    const timer = setTimeout(() => {
+      ask<OverridePlan>('/api/override/plan', JSON.parse(text), ending.signal).then(
+        (plan) => setFound({ plan, of: text }),
+        (failure: unknown) => failure instanceof Refused && setFound({ failure, of: text }),
+      )
+    }, PAUSE_MS)
+    return () => {
+      clearTimeout(timer)
+      ending.abort()
+    }
+  }, [text])
+  return found.of === text ? found : { plan: undefined, failure: undefined }
+}
+
+function Plan({ plan, failure }: { plan: OverridePlan | undefined; failure: Refused | undefined }) {
+  if (failure) return <Notice tone="bad">{failure.message}</Notice>
+  if (!plan) return <Notice>Working out who is affected.</Notice>
+  return (
+    <Notice>
+      <p>
+        For <WhoText {...plan} /> until <Time at={plan.until} />:
+      </p>
+      <ul>
+        {plan.changes.map(({ tier, limit, before, after, isKept }) => (
+          <li key={`${tier} ${limit}`}>
+            <Text>{tier === undefined ? limit : `${limit} (tier ${tier})`}</Text>:{' '}
+            {limitText(before.limit, before.window, before.algorithm)} becomes{' '}
+            <strong>{limitText(after.limit, after.window, after.algorithm)}</strong>
+            {isKept ? '; what it has used counts' : '; it begins anew'}
+          </li>
+        ))}
+      </ul>
+      {plan.advice.map((advice) => (
+        <p key={advice}>{sentence(advice)}</p>
+      ))}
+      {!plan.canSave && (
+        <>
+          <p>This document cannot be changed from here. These lines have the same effect in it:</p>
+          <pre>{plan.lines}</pre>
+        </>
+      )}
+    </Notice>
+  )
+}
+
+/** The end of the next Friday that is at least a few hours away. */
+function nextFriday(now: Date): Date {
+  const day = new Date(now.getFullYear(), now.getMonth(), now.getDate() + ((5 - now.getDay() + 7) % 7), 23, 59)
+  return day.getTime() - now.getTime() < 6 * 3_600_000 ? new Date(day.getTime() + 7 * 86_400_000) : day
+}
+
+/** For `<input type="datetime-local">`, which has the zone of the browser. */
+function inputTime(at: Date): string {
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+}

@@ -1,0 +1,200 @@
+// Answers of the API, as far as the page shows them.
+
+export interface Identity {
+  readonly kind: string
+  readonly value: string | readonly string[]
+}
+
+export interface About {
+  readonly operator: { readonly name: string; readonly may: 'read' | 'act' }
+  readonly readOnly: boolean
+  readonly store: {
+    readonly kind?: string
+    readonly state: 'available' | 'unavailable'
+    readonly since?: number
+    readonly roundTripMs?: number
+    readonly cause?: string
+  }
+  readonly features: {
+    readonly blocks: boolean
+    readonly lists: readonly string[]
+    readonly forget: boolean
+    readonly search: boolean
+    readonly changes: boolean
+  }
+}
+
+export interface Limit {
+  readonly name?: string
+  readonly algorithm: string
+  readonly limit: number | null
+  readonly windowMs: number | null
+  readonly unit?: string
+  readonly kind?: string
+}
+
+export interface Limiter {
+  readonly name: string
+  readonly kinds: readonly string[]
+  readonly tiers: readonly string[]
+  readonly limits: readonly Limit[]
+}
+
+export interface PolicyDocument {
+  readonly limiter: string
+  readonly version: string
+  readonly error?: string
+  readonly policies: readonly { readonly name: string; readonly limits: readonly Limit[] }[]
+}
+
+export interface PoliciesAnswer {
+  readonly limiters: readonly Limiter[]
+  readonly documents: readonly PolicyDocument[]
+}
+
+export interface Block {
+  readonly policy?: string
+  readonly kind: string
+  readonly value: string
+  readonly reason: string
+  readonly since: number
+  readonly until: number
+  readonly times: number
+  readonly ban?: { readonly rung: number; readonly strikes: number }
+}
+
+export interface LimitLeft {
+  readonly name: string
+  readonly algorithm: string
+  readonly limit: number
+  readonly windowMs: number
+  readonly unit: string
+  readonly allowed: boolean
+  readonly remaining: number
+  readonly retryAfterMs?: number
+  readonly resetAfterMs: number
+}
+
+export interface LimitsLeft {
+  readonly limiter: string
+  readonly policy?: string
+  readonly tier?: string
+  readonly override?: { readonly index: number | string; readonly until?: number }
+  readonly allowed?: boolean
+  readonly reason?: string
+  readonly retryAfterMs?: number
+  readonly limits?: readonly LimitLeft[]
+  readonly error?: string
+}
+
+export interface Refusal {
+  readonly at: number
+  readonly policy: string
+  readonly limit?: string
+  readonly reason: string
+  readonly path?: string
+  readonly identities: readonly string[]
+}
+
+/** Counts that Redis has of an identity, whichever process wrote them. */
+export interface StoredCounts {
+  readonly limits?: readonly unknown[]
+  readonly counts?: readonly unknown[]
+}
+
+export interface IdentityAnswer {
+  readonly identity: { readonly kind: string; readonly value: string }
+  readonly limits: readonly LimitsLeft[]
+  readonly blocks: readonly Block[]
+  readonly lists: readonly string[]
+  readonly stored?: Readonly<Record<string, unknown>>
+}
+
+export interface WhyAnswer {
+  readonly identity: { readonly kind: string; readonly value: string }
+  readonly now: readonly LimitsLeft[]
+  readonly blocks: readonly Block[]
+  readonly refusals: readonly Refusal[]
+}
+
+export interface PageOf<Entry> {
+  readonly entries: readonly Entry[]
+  readonly cursor?: string
+}
+
+export interface ListEntry {
+  readonly kind: string
+  readonly value: string
+  readonly reason?: string
+  readonly expiresAt?: number
+}
+
+export interface Change {
+  readonly number: number
+  readonly at: number
+  readonly by: string
+  readonly action: string
+  readonly policy?: string
+  readonly kind?: string
+  readonly value?: string
+  readonly before?: unknown
+  readonly after?: unknown
+  readonly state: 'begun' | 'done' | 'failed'
+  readonly isErased?: true
+}
+
+export interface OffendersAnswer {
+  readonly offenders: readonly { readonly kind: string; readonly value: string; readonly refusals: number }[]
+  readonly refusals: number
+  readonly error: number
+  readonly since: number
+}
+
+export interface SavedOverride {
+  readonly policy: string
+  readonly kind: string
+  readonly value: string
+  readonly limits: readonly Readonly<Record<string, unknown>>[]
+  readonly until?: number
+  readonly reason: string
+  readonly by: string
+  readonly at: number
+  readonly version: number
+}
+
+interface LimitNumbers {
+  readonly algorithm: string
+  readonly limit: unknown
+  readonly window: unknown
+}
+
+export interface OverridePlan {
+  readonly policy: string
+  readonly kind: string
+  readonly value: string
+  readonly until: number
+  readonly version: number
+  readonly canSave: boolean
+  readonly lines: string
+  readonly advice: readonly string[]
+  readonly changes: readonly {
+    readonly tier?: string
+    readonly limit: string
+    readonly before: LimitNumbers
+    readonly after: LimitNumbers
+    readonly isKept: boolean
+  }[]
+}
+
+export interface Version {
+  readonly version: number
+  readonly by: string
+  readonly at: number
+  readonly differences?: readonly string[]
+}
+
+export interface RollbackPlan extends Version {
+  readonly expected: number
+  readonly error?: string
+  readonly canSave: boolean
+}

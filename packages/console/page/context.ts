@@ -1,0 +1,26 @@
+import { type ComponentChildren, createContext } from 'preact'
+import { useContext } from 'preact/hooks'
+import type { About, PoliciesAnswer } from './answers.js'
+
+/** What every part of the page knows. */
+export interface Shell {
+  readonly about: About
+  readonly policies: PoliciesAnswer | undefined
+  /** Whether the operator may change anything. */
+  readonly mayAct: boolean
+  /** Whether this console has a route: an older one may not. */
+  has(route: string): boolean
+  /** Shows a dialog. */
+  open(dialog: ComponentChildren): void
+  close(): void
+  /** Says a sentence about an action that is done. */
+  say(text: string): void
+}
+
+export const ShellContext = createContext<Shell | undefined>(undefined)
+
+export function useShell(): Shell {
+  const shell = useContext(ShellContext)
+  if (!shell) throw new Error('no shell')
+  return shell
+}

@@ -1,0 +1,328 @@
+import { useState } from 'preact/hooks'
+import { BlockDialog, ForgetDialog, LetInDialog, ListDialog, ResetDialog, UnlistDialog } from '../actions/actions.js'
+import { OverrideDialog } from '../actions/override.js'
+import type { Identity, IdentityAnswer, LimitLeft, LimitsLeft, WhyAnswer } from '../answers.js'
+import { useShell } from '../context.js'
+import { useAsk } from '../live/use-ask.js'
+import { Chip, Failure, Notice, PageHead, Section, Text, Time, valueText, WhoText } from '../parts/basics.js'
+import { BlockTable } from '../parts/blocks.js'
+import { ClientSearch } from '../parts/client-search.js'
+import { TextField } from '../parts/dialog.js'
+import { counted, duration, limitText, whole } from '../parts/format.js'
+import { RefusalTable, reasonText } from '../parts/refusals.js'
+import { Table } from '../parts/table.js'
+
+const EVERY_MS = 5000
+
+interface Request {
+  readonly path?: string
+  readonly method?: string
+  readonly tier?: string
+}
+
+export function Client({ identity }: { identity: Identity | undefined }) {
+  if (identity) return <Found key={`${identity.kind}=${valueText(identity)}`} identity={identity} />
+  return (
+    <>
+      <PageHead
+        title="Client"
+        about="A client is found by its kind and value, such as ip 192.0.2.7. The value stands in no address and no log."
+      />
+      <ClientSearch isLarge />
+    </>
+  )
+}
+
+function Found({ identity }: { identity: Identity }) {
+  const [request, setRequest] = useState<Request>({})
+  const why = useAsk<WhyAnswer>('/api/why', { identity, ...request }, EVERY_MS)
+  const state = useAsk<IdentityAnswer>('/api/identity', { identity, ...request }, EVERY_MS)
+  const { answer } = state
+  const shown = answer?.identity ?? { kind: identity.kind, value: valueText(identity) }
+  return (
+    <>
+      <PageHead title={<WhoText {...shown} isWhole />}>
+        {answer && <Actions identity={identity} answer={answer} />}
+      </PageHead>
+      <Failure of={why.error ? why : state} />
+      {why.answer && answer && <Verdict why={why.answer} lists={answer.lists} />}
+      <LimitSection answer={answer} request={request} setRequest={setRequest} />
+      {answer && answer.blocks.length > 0 && (
+        <Section title="Blocks and bans">
+          <BlockTable name="Blocks and bans" blocks={answer.blocks} isOfOne />
+        </Section>
+      )}
+      {answer && answer.lists.length > 0 && <Lists identity={shown} lists={answer.lists} />}
+      <Section title="Last refusals" aside={<span class="muted">of the last 15 minutes</span>}>
+        <RefusalTable
+          name="Last refusals"
+          refusals={why.answer?.refusals ?? (why.error ? [] : undefined)}
+          empty={why.error ? 'They are not known.' : 'None of its requests was refused in the last 15 minutes.'}
+          isOfOne
+        />
+      </Section>
+      <Stored identity={identity} />
+    </>
+  )
+}
+
+function Actions({ identity, answer }: { identity: Identity; answer: IdentityAnswer }) {
+  const { mayAct, open, about, has } = useShell()
+  if (!mayAct) return null
+  const { blocks, limits } = answer
+  const limiters = [...new Set(limits.map(({ limiter }) => limiter))]
+  const full = limits.filter(({ allowed }) => allowed === false)
+  const isRefused = blocks.length > 0 || full.length > 0
+  return (
+    <>
+      {isRefused && (
+        <button type="button" class="primary" onClick={() => open(<LetInDialog {...{ identity, blocks }} />)}>
+          Let in now
+        </button>
+      )}
+      {has('/api/override') && (
+        <button type="button" onClick={() => open(<OverrideDialog {...{ identity, full }} />)}>
+          Raise a limit
+        </button>
+      )}
+      <button type="button" onClick={() => open(<ResetDialog {...{ identity, limiters }} />)}>
+        Reset
+      </button>
+      {about.features.lists.length > 0 && (
+        <button type="button" onClick={() => open(<ListDialog identity={identity} />)}>
+          Add to a list
+        </button>
+      )}
+      {about.features.blocks && (
+        <button type="button" onClick={() => open(<BlockDialog identity={identity} />)}>
+          Block
+        </button>
+      )}
+      {about.features.forget && (
+        <button type="button" onClick={() => open(<ForgetDialog identity={identity} />)}>
+          Forget
+        </button>
+      )}
+    </>
+  )
+}
+
+/** The answer to the question that brought the operator here. */
+function Verdict({ why: { now, blocks }, lists }: { why: WhyAnswer; lists: readonly string[] }) {
+  if (now.length === 0 && blocks.length === 0) {
+    return (
+      <Notice tone="good">
+        A request would be admitted now by every limiter that is shown
+        {lists.length > 0 && ', unless a policy refuses a list that it is on'}.
+      </Notice>
+    )
+  }
+  return (
+    <Notice tone="bad">
+      <strong>It is refused now.</strong>
+      <ul>
+        {blocks.map(({ policy, reason, until, ban }) => (
+          <li key={`block ${policy}`}>
+            {ban ? `Banned after ${whole(ban.strikes)} strikes` : 'Blocked'} by{' '}
+            {policy ? <Text>{policy}</Text> : 'every policy'} until <Time at={until} />
+            {reason && (
+              <>
+                : <Text>{reason}</Text>
+              </>
+            )}
+          </li>
+        ))}
+        {now
+          .filter(({ reason }) => blocks.length === 0 || (reason !== 'blocked' && reason !== 'banned'))
+          .map((limits) => (
+            <li key={nameOf(limits)}>
+              <Text>{nameOf(limits)}</Text>: {reasonText(limits.reason ?? 'limited')}
+              {fullOf(limits)}
+              {limits.retryAfterMs === undefined ? '' : `, for ${duration(limits.retryAfterMs)}`}
+            </li>
+          ))}
+      </ul>
+    </Notice>
+  )
+}
+
+const nameOf = ({ limiter, policy, tier }: LimitsLeft) =>
+  [limiter, policy, tier].filter((each) => each !== undefined).join(' › ')
+
+function fullOf({ limits = [] }: LimitsLeft): string {
+  const full = limits.find(({ allowed }) => !allowed)
+  return full ? ` (${limitText(full.limit, full.windowMs, full.algorithm, full.unit)})` : ''
+}
+
+interface LimitRow extends LimitsLeft {
+  readonly one?: LimitLeft
+}
+
+interface LimitSectionProps {
+  readonly answer: IdentityAnswer | undefined
+  readonly request: Request
+  setRequest(request: Request): void
+}
+
+function LimitSection({ answer, request, setRequest }: LimitSectionProps) {
+  const rows = answer?.limits.flatMap((each): LimitRow[] =>
+    each.limits?.length ? each.limits.map((one) => ({ ...each, one })) : [{ ...each }],
+  )
+  const isWhole = ({ one, override }: LimitRow) =>
+    one !== undefined && one.resetAfterMs === 0 && one.allowed && !override
+  const used = rows?.filter((row) => !isWhole(row))
+  const untouched = rows?.filter(isWhole) ?? []
+  const none =
+    untouched.length > 0
+      ? 'It has used nothing.'
+      : 'No limiter or policy that this console was given counts this kind of client.'
+  return (
+    <Section title="What is left">
+      <LimitTable name="What is left" rows={used} empty={none} />
+      {untouched.length > 0 && (
+        <details>
+          <summary>{counted(untouched.length, 'limit')} of which it has used nothing</summary>
+          <LimitTable name="Limits of which it has used nothing" rows={untouched} empty="" />
+        </details>
+      )}
+      <details>
+        <summary>As a request to a path, by a method or of a tier</summary>
+        <div class="filters">
+          <TextField
+            label="Path"
+            value={request.path ?? ''}
+            set={(path) => setRequest(without({ ...request, path }))}
+          />
+          <TextField
+            label="Method"
+            value={request.method ?? ''}
+            set={(method) => setRequest(without({ ...request, method }))}
+          />
+          <TextField
+            label="Tier"
+            value={request.tier ?? ''}
+            set={(tier) => setRequest(without({ ...request, tier }))}
+          />
+        </div>
+      </details>
+    </Section>
+  )
+}
+
+function LimitTable({ name, rows, empty }: { name: string; rows: readonly LimitRow[] | undefined; empty: string }) {
+  return (
+    <Table
+      name={name}
+      rows={rows}
+      empty={empty}
+      keyOf={(row) => `${nameOf(row)} ${row.one?.name}`}
+      columns={[
+        { title: 'Limiter', show: (row) => <Text>{nameOf(row)}</Text> },
+        {
+          title: 'Limit',
+          show: ({ one, error }) => (one ? <LimitOf one={one} /> : <Text>{error ?? 'blocked before its limits'}</Text>),
+        },
+        { title: 'Left', isNumber: true, show: ({ one }) => one && whole(one.remaining) },
+        { title: 'Use', show: ({ one }) => one && <Bar share={1 - one.remaining / Math.max(one.limit, 1)} /> },
+        {
+          title: 'Restored in',
+          isNumber: true,
+          show: ({ one }) => one && (one.resetAfterMs > 0 ? duration(one.resetAfterMs) : '–'),
+        },
+        rows?.some(({ override }) => override) && {
+          title: 'Override',
+          show: ({ override }) =>
+            override && (
+              <Chip>
+                {override.until === undefined ? (
+                  'in the document'
+                ) : (
+                  <>
+                    until <Time at={override.until} />
+                  </>
+                )}
+              </Chip>
+            ),
+        },
+      ]}
+    />
+  )
+}
+
+const without = (request: Request): Request =>
+  Object.fromEntries(Object.entries(request).filter(([, value]) => value !== ''))
+
+function LimitOf({ one }: { one: LimitLeft }) {
+  return <span title={one.name}>{limitText(one.limit, one.windowMs, one.algorithm, one.unit)}</span>
+}
+
+/** A share of a limit. The number beside it says the same. */
+export function Bar({ share }: { share: number }) {
+  const part = Math.min(Math.max(share, 0), 1)
+  return (
+    <svg class={`bar ${part >= 1 ? 'full' : ''}`} viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+      <rect width="100" height="6" rx="3" />
+      <rect width={part * 100} height="6" rx="3" class="used" />
+    </svg>
+  )
+}
+
+function Lists({
+  identity,
+  lists,
+}: {
+  identity: { readonly kind: string; readonly value: string }
+  lists: readonly string[]
+}) {
+  const { mayAct, open } = useShell()
+  return (
+    <Section title="Lists">
+      <ul class="plain">
+        {lists.map((list) => (
+          <li key={list}>
+            <Chip>
+              <Text>{list}</Text>
+            </Chip>{' '}
+            {mayAct && (
+              <button type="button" class="quiet" onClick={() => open(<UnlistDialog list={list} entry={identity} />)}>
+                Remove
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </Section>
+  )
+}
+
+/** All keys of Redis are searched only where the operator asks for it. */
+function Stored({ identity }: { identity: Identity }) {
+  const { about } = useShell()
+  const [isWanted, setWanted] = useState(false)
+  const { answer, ...asked } = useAsk<IdentityAnswer>(isWanted ? '/api/identity' : undefined, {
+    identity,
+    search: true,
+  })
+  if (!about.features.search) return null
+  return (
+    <Section title="Everything in Redis">
+      {isWanted ? (
+        <>
+          <Failure of={{ answer, ...asked }} />
+          {answer ? (
+            <pre>{JSON.stringify(answer.stored, null, 2)}</pre>
+          ) : (
+            !asked.error && <p class="empty">Searching.</p>
+          )}
+        </>
+      ) : (
+        <p class="muted">
+          Also finds limiters that this console was not given. With millions of keys, a search takes seconds and load.{' '}
+          <button type="button" class="quiet" onClick={() => setWanted(true)}>
+            Search all keys
+          </button>
+        </p>
+      )}
+    </Section>
+  )
+}

@@ -1,0 +1,64 @@
+import { useState } from 'preact/hooks'
+import { ListDialog, UnlistDialog } from '../actions/actions.js'
+import type { ListEntry } from '../answers.js'
+import { useShell } from '../context.js'
+import { usePages } from '../live/use-ask.js'
+import { Failure, Notice, PageHead, Text, Time, Who } from '../parts/basics.js'
+import { Choice } from '../parts/dialog.js'
+import { More, Table } from '../parts/table.js'
+
+export function Lists() {
+  const { mayAct, open, about } = useShell()
+  const { lists } = about.features
+  const [chosen, setList] = useState<string>()
+  const list = chosen ?? lists[0]
+  const found = usePages<ListEntry>(list === undefined ? undefined : '/api/list', { list })
+  return (
+    <>
+      <PageHead title="Lists" about="Clients that policies let in or refuse by name, in every process.">
+        {mayAct && list !== undefined && (
+          <button type="button" class="primary" onClick={() => open(<ListDialog list={list} />)}>
+            Add to a list
+          </button>
+        )}
+      </PageHead>
+      {list === undefined ? (
+        <Notice>
+          This console knows no list: its store uses none, and its option <code>lists</code> names none.
+        </Notice>
+      ) : (
+        <>
+          <div class="filters">
+            <Choice label="List" value={list} of={lists.map((each) => [each, each] as const)} set={setList} />
+          </div>
+          <Failure of={found} />
+          <Table
+            name={`Entries of ${list}`}
+            rows={found.entries ?? (found.error ? [] : undefined)}
+            empty={found.error ? 'The entries are not known.' : 'The list is empty.'}
+            keyOf={({ kind, value }) => `${kind}=${value}`}
+            columns={[
+              { title: 'Client', show: (entry) => <Who {...entry} /> },
+              { title: 'Reason', show: ({ reason }) => <Text>{reason}</Text> },
+              {
+                title: 'Until',
+                isNumber: true,
+                show: ({ expiresAt }) => (expiresAt === undefined ? 'it is removed' : <Time at={expiresAt} />),
+              },
+              mayAct && {
+                title: 'Action',
+                isHidden: true,
+                show: (entry) => (
+                  <button type="button" class="quiet" onClick={() => open(<UnlistDialog {...{ list, entry }} />)}>
+                    Remove
+                  </button>
+                ),
+              },
+            ]}
+          />
+          <More next={found.next} />
+        </>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,224 @@
+import { useMemo, useState } from 'preact/hooks'
+import type { HistoryAnswer } from '../../src/figures/answers.js'
+import type { Change, PageOf, Refusal } from '../answers.js'
+import { useShell } from '../context.js'
+import { type Live, useFigures } from '../live/figures.js'
+import { useAsk } from '../live/use-ask.js'
+import { Failure, Notice, PageHead, Section } from '../parts/basics.js'
+import { Chart } from '../parts/chart.js'
+import { rate, share, whole } from '../parts/format.js'
+import { RefusalTable } from '../parts/refusals.js'
+import { StoreChip } from '../parts/store.js'
+import { type Attention, attentionOf } from './attention.js'
+import { Traffic } from './traffic.js'
+
+const REFUSALS_EVERY_MS = 3000
+const SHOWN_REFUSALS = 12
+const MINUTE_MS = 60_000
+const RANGES = [
+  { name: 'Live', step: undefined, ms: 0 },
+  { name: '1 hour', step: 'minute', ms: 60 * MINUTE_MS },
+  { name: '24 hours', step: 'minute', ms: 1440 * MINUTE_MS },
+  { name: '7 days', step: 'hour', ms: 7 * 1440 * MINUTE_MS },
+] as const
+type Range = (typeof RANGES)[number]
+
+export function Overview() {
+  const { about, has, policies } = useShell()
+  const live = useFigures()
+  const refusals = useAsk<{ refusals: readonly Refusal[] }>('/api/refusals', undefined, REFUSALS_EVERY_MS)
+  const attention = attentionOf({ about, policies, figures: live.latest, refusals: refusals.answer?.refusals })
+  return (
+    <>
+      <PageHead title="Overview" about={<StoreChip store={about.store} />}>
+        {has('/api/demo/traffic') && <Traffic />}
+      </PageHead>
+      <AttentionList all={attention} />
+      <Tiles live={live} />
+      <Curves live={live} />
+      <Section title="Last refusals" aside={<span class="muted">of the last 15 minutes</span>}>
+        <Failure of={refusals} />
+        <RefusalTable
+          name="Last refusals"
+          refusals={refusals.answer?.refusals ?? (refusals.error ? [] : undefined)}
+          max={SHOWN_REFUSALS}
+          empty={refusals.error ? 'The last refusals are not known.' : 'No request was refused in the last 15 minutes.'}
+        />
+      </Section>
+    </>
+  )
+}
+
+function AttentionList({ all }: { all: readonly Attention[] }) {
+  if (all.length === 0) return null
+  return (
+    <Section title="Needs attention">
+      <ul class="attention">
+        {all.map(({ key, tone, text }) => (
+          <li key={key} class={tone}>
+            {text}
+          </li>
+        ))}
+      </ul>
+    </Section>
+  )
+}
+
+function Tiles({ live: { latest } }: { live: Live }) {
+  if (!latest) return null
+  const { perSecond, roundTrip, waiting, permits } = latest.sum
+  const tiles = [
+    { name: 'Decisions', value: rate(perSecond.decisions), of: 'a second' },
+    {
+      name: 'Refused',
+      value: rate(perSecond.refused),
+      of: perSecond.decisions > 0 ? `a second, ${share(perSecond.refused / perSecond.decisions)}` : 'a second',
+      tone: perSecond.refused > 0 ? 'refused' : '',
+    },
+    {
+      name: 'Decided alone',
+      value: rate(perSecond.alone),
+      of: 'a second, without the store',
+      tone: perSecond.alone > 0 ? 'alone' : '',
+    },
+    { name: 'Waiting', value: whole(waiting), of: `${whole(permits)} permits held` },
+    {
+      name: 'Round trip',
+      value: roundTrip.p99 === null ? '–' : `${roundTrip.p99} ms`,
+      of: roundTrip.p50 === null ? '99 %, none measured' : `99 %; half within ${roundTrip.p50} ms`,
+    },
+    {
+      name: 'Processes',
+      value: latest.from === 'process' ? '1' : whole(latest.processCount),
+      of: latest.from === 'process' ? 'this one: in memory' : 'report figures',
+    },
+  ]
+  return (
+    <dl class="tiles">
+      {tiles.map(({ name, value, of, tone = '' }) => (
+        <div key={name} class={tone}>
+          <dt>{name}</dt>
+          <dd class="value">{value}</dd>
+          <dd class="muted">{of}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+function Curves({ live }: { live: Live }) {
+  const { has } = useShell()
+  const [range, setRange] = useState<Range>(RANGES[0])
+  if (live.isAbsent || !has('/api/figures')) {
+    return (
+      <Section title="Decisions and refusals">
+        <Notice>This console is of a version without live figures. The other pages work without them.</Notice>
+      </Section>
+    )
+  }
+  return (
+    <Section title="Decisions and refusals" aside={<Ranges range={range} set={setRange} />}>
+      {live.problem && <Failure of={problemOf(live)} />}
+      {range.step === undefined ? <LiveCurves live={live} /> : <PastCurves range={range} />}
+    </Section>
+  )
+}
+
+function problemOf({ problem, latest }: Live) {
+  const error = problem && Object.assign(new Error(problem.detail), { status: 503, more: {} })
+  return { error, failedAt: problem?.since, answer: latest }
+}
+
+function Ranges({ range, set }: { range: Range; set(range: Range): void }) {
+  const { has } = useShell()
+  const ranges = RANGES.filter(({ step }) => step === undefined || has('/api/figures/history'))
+  return (
+    <fieldset class="segments">
+      <legend class="hidden">Span</legend>
+      {ranges.map((each) => (
+        <label key={each.name}>
+          <input type="radio" name="span" checked={each === range} onChange={() => set(each)} />
+          <span>{each.name}</span>
+        </label>
+      ))}
+    </fieldset>
+  )
+}
+
+function LiveCurves({ live: { points, problem, latest } }: { live: Live }) {
+  const curves = useMemo(
+    () => [
+      curve(
+        'decisions a second',
+        '--curve-1',
+        points.map((point) => point.decisions),
+        true,
+      ),
+      curve(
+        'refused',
+        '--curve-2',
+        points.map((point) => point.refused),
+        true,
+      ),
+      curve(
+        'decided alone',
+        '--curve-3',
+        points.map((point) => point.alone),
+      ),
+    ],
+    [points],
+  )
+  const at = useMemo(() => points.map((point) => point.at), [points])
+  if (points.length === 0 && !problem) return <p class="empty">Waiting for the first figures.</p>
+  if (!latest) return null
+  return <Chart name="Decisions and refusals a second, live" at={at} curves={curves} />
+}
+
+export const curve = (name: string, colour: string, values: readonly (number | null)[], isFilled = false) => ({
+  name,
+  colour,
+  values,
+  isFilled,
+})
+
+/** The figures of a span, with a line for each change in it. */
+export function PastCurves({ range }: { range: { readonly step: 'minute' | 'hour'; readonly ms: number } }) {
+  const { has, about } = useShell()
+  // Rounded, so that it is asked for once a minute.
+  const to = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS
+  const history = useAsk<HistoryAnswer>(
+    '/api/figures/history',
+    { from: to - range.ms, to, step: range.step },
+    MINUTE_MS / 2,
+  )
+  const changes = useAsk<PageOf<Change>>(has('/api/changes') && about.features.changes ? '/api/changes' : undefined, {
+    max: 100,
+  })
+  const { answer } = history
+  const curves = useMemo(() => (answer ? pastCurves(answer) : []), [answer])
+  const marks = useMemo(() => changes.answer?.entries.map(({ at }) => at) ?? [], [changes.answer])
+  return (
+    <>
+      <Failure of={history} />
+      {answer ? (
+        <Chart name={`Decisions and refusals a ${range.step}`} at={answer.at} curves={curves} marks={marks} />
+      ) : (
+        !history.error && <p class="empty">One moment.</p>
+      )}
+      {marks.length > 0 && <p class="muted">A dashed line is a change by an operator.</p>}
+      {answer?.notes.map((note) => (
+        <Notice key={note}>{note}</Notice>
+      ))}
+    </>
+  )
+}
+
+/** Steps without a process have no figures, which is not the same as no decision. */
+function pastCurves({ step, processes, decisions, refused, alone }: HistoryAnswer) {
+  const known = (values: readonly number[]) => values.map((value, i) => (processes[i] === 0 ? null : value))
+  return [
+    curve(`decisions a ${step}`, '--curve-1', known(decisions), true),
+    curve('refused', '--curve-2', known(refused), true),
+    curve('decided alone', '--curve-3', known(alone)),
+  ]
+}

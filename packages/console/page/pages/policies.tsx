@@ -1,0 +1,202 @@
+import type { UsedRow } from '../../src/figures/answers.js'
+import { EndOverrideDialog } from '../actions/actions.js'
+import type { Limit, PoliciesAnswer, PolicyDocument, SavedOverride } from '../answers.js'
+import { useShell } from '../context.js'
+import { useFigures } from '../live/figures.js'
+import { useAsk, usePages } from '../live/use-ask.js'
+import { Failure, Notice, PageHead, Section, Text, Time, Who } from '../parts/basics.js'
+import { limitText, share, whole } from '../parts/format.js'
+import { More, Table } from '../parts/table.js'
+import { Bar } from './client.js'
+
+export function Policies() {
+  const { latest } = useFigures()
+  const policies = useAsk<PoliciesAnswer>('/api/policies', undefined, 10_000)
+  const { answer } = policies
+  const used = latest?.sum.used ?? []
+  return (
+    <>
+      <PageHead title="Policies" about="Limits that this console was given, and how much of them decisions need." />
+      <Failure of={policies} />
+      {answer && answer.limiters.length === 0 && answer.documents.length === 0 && (
+        <Notice>
+          This console was given no limiters and no documents: name them in its options <code>limiters</code> and{' '}
+          <code>policies</code>.
+        </Notice>
+      )}
+      {answer && answer.limiters.length > 0 && (
+        <Section title="Limiters">
+          <LimitTable
+            name="Limiters"
+            limits={answer.limiters.flatMap(({ name, limits, kinds }) =>
+              rowsOf(name, name, limits, used).map((row) => ({ ...row, kinds })),
+            )}
+          />
+        </Section>
+      )}
+      {answer?.documents.map((document) => (
+        <Document key={document.limiter} document={document} used={used} />
+      ))}
+      {latest && <UsedSection used={used} />}
+    </>
+  )
+}
+
+interface LimitRow {
+  readonly policy: string
+  readonly limit: Limit
+  readonly used: UsedRow | undefined
+  /** Of the limiter, where its limits do not say. */
+  readonly kinds?: readonly string[]
+}
+
+/** Limits of a policy that decides as `limiter`, with the figures of each. */
+function rowsOf(policy: string, limiter: string, limits: readonly Limit[], used: readonly UsedRow[]): LimitRow[] {
+  const own = used.filter(
+    (row) => row.policy === limiter || row.policy === policy || row.policy === `${limiter}-${policy}`,
+  )
+  return limits.map((limit) => {
+    const names = [limit.name, `${policy}-${limit.name}`, ...(limits.length === 1 ? [policy, limiter] : [])]
+    return { policy, limit, used: own.find((row) => names.includes(row.limit)) }
+  })
+}
+
+function LimitTable({ name, limits }: { name: string; limits: readonly LimitRow[] }) {
+  const numbered = limits.map((row, i) => ({ ...row, i }))
+  const isUsed = limits.some(({ used }) => used)
+  return (
+    <Table
+      name={name}
+      rows={numbered}
+      empty="It has no limits."
+      keyOf={({ i }) => i}
+      columns={[
+        { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
+        { title: 'Limit', show: ({ limit }) => limitText(limit.limit, limit.windowMs, limit.algorithm, limit.unit) },
+        { title: 'Algorithm', show: ({ limit }) => limit.algorithm },
+        { title: 'Counts', show: ({ limit, kinds }) => <Text>{limit.kind ?? kinds?.join(', ')}</Text> },
+        isUsed && { title: '90 % need at most', isNumber: true, show: ({ used }) => used && <Used part={used.p90} /> },
+        isUsed && {
+          title: 'Half would refuse',
+          isNumber: true,
+          show: ({ used }) => used && `≤ ${share(used.beyondHalf)}`,
+        },
+      ]}
+    />
+  )
+}
+
+/** Decisions needed up to this share of the limit. */
+function Used({ part }: { part: number | null }) {
+  return (
+    <span class="used">
+      <Bar share={part ?? 1} /> {part === null ? 'more than all' : share(part)}
+    </span>
+  )
+}
+
+function UsedSection({ used }: { used: readonly UsedRow[] }) {
+  return (
+    <Section title="How much of each limit decisions need">
+      <p class="muted">
+        Half of the decisions need at most the first share, and so on. Half the limit would have refused at most the
+        last share.
+      </p>
+      <Table
+        name="Use of limits"
+        rows={used}
+        empty="No decision has been counted since these processes began."
+        keyOf={({ policy, limit }) => `${policy} ${limit}`}
+        columns={[
+          { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
+          { title: 'Limit', show: ({ limit }) => <Text>{limit}</Text> },
+          { title: 'Decisions', isNumber: true, show: ({ decisions }) => whole(decisions) },
+          { title: '50 %', isNumber: true, show: ({ p50 }) => <Used part={p50} /> },
+          { title: '90 %', isNumber: true, show: ({ p90 }) => <Used part={p90} /> },
+          { title: '99 %', isNumber: true, show: ({ p99 }) => <Used part={p99} /> },
+          { title: 'Half the limit refuses', isNumber: true, show: ({ beyondHalf }) => `≤ ${share(beyondHalf)}` },
+        ]}
+      />
+    </Section>
+  )
+}
+
+function Document({ document, used }: { document: PolicyDocument; used: readonly UsedRow[] }) {
+  const { limiter, version, error, policies } = document
+  const { has } = useShell()
+  return (
+    <Section
+      title={`Document of ${limiter}`}
+      aside={
+        <span class="muted">
+          version <Text>{version.length > 16 ? `${version.slice(0, 12)}…` : version}</Text>
+        </span>
+      }
+    >
+      {error !== undefined && (
+        <Notice tone="bad">
+          Its last good version decides: <Text>{error}</Text>
+        </Notice>
+      )}
+      <LimitTable
+        name={`Limits of ${limiter}`}
+        limits={policies.flatMap(({ name, limits }) => rowsOf(name, limiter, limits, used))}
+      />
+      {has('/api/overrides') && <Overrides limiter={limiter} />}
+    </Section>
+  )
+}
+
+function Overrides({ limiter }: { limiter: string }) {
+  const { mayAct, open } = useShell()
+  const overrides = usePages<SavedOverride>('/api/overrides', { limiter })
+  // Documents in files and code have none.
+  if (overrides.error?.status === 501) return <p class="muted below">{overrides.error.message}</p>
+  if (overrides.entries?.length === 0)
+    return (
+      <p class="muted below">No client has limits of its own. The page of a client can change them until a date.</p>
+    )
+  return (
+    <>
+      <h3>Overrides until a date</h3>
+      <Failure of={overrides} />
+      <Table
+        name={`Overrides of ${limiter}`}
+        rows={overrides.entries ?? (overrides.error ? [] : undefined)}
+        empty="They are not known."
+        keyOf={({ policy, kind, value }) => `${policy} ${kind}=${value}`}
+        columns={[
+          { title: 'Client', show: (override) => <Who {...override} /> },
+          { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
+          { title: 'Limits', show: ({ limits }) => limits.map(changedText).join('; ') },
+          {
+            title: 'Until',
+            isNumber: true,
+            show: ({ until }) => (until === undefined ? 'it is ended' : <Time at={until} />),
+          },
+          { title: 'By', show: ({ by }) => <Text>{by}</Text> },
+          { title: 'Reason', show: ({ reason }) => <Text>{reason}</Text> },
+          mayAct && {
+            title: 'Action',
+            isHidden: true,
+            show: (override) => (
+              <button
+                type="button"
+                class="quiet"
+                onClick={() => open(<EndOverrideDialog {...{ limiter, override }} />)}
+              >
+                End
+              </button>
+            ),
+          },
+        ]}
+      />
+      <More next={overrides.next} />
+    </>
+  )
+}
+
+const changedText = (limit: Readonly<Record<string, unknown>>) =>
+  Object.entries(limit)
+    .map(([field, value]) => (field === 'name' ? `${value}:` : `${field} ${JSON.stringify(value)}`))
+    .join(' ')

@@ -1,0 +1,100 @@
+import type { RollbackPlan, Version } from '../answers.js'
+import { ask } from '../api.js'
+import { useShell } from '../context.js'
+import { useAsk } from '../live/use-ask.js'
+import { Chip, Failure, Notice, Text, Time } from '../parts/basics.js'
+import { ActionDialog } from '../parts/dialog.js'
+import { Table } from '../parts/table.js'
+
+interface VersionsAnswer {
+  readonly versions: readonly Version[]
+  readonly canSave: boolean
+}
+
+export function Versions({ limiter }: { limiter: string }) {
+  const { mayAct, open } = useShell()
+  const found = useAsk<VersionsAnswer>('/api/versions', { limiter })
+  const title = `Versions of ${limiter}`
+  if (found.error?.status === 501) {
+    return (
+      <p class="muted">
+        <Text>{limiter}</Text>: {found.error.message}
+      </p>
+    )
+  }
+  const newest = found.answer?.versions[0]?.version
+  return (
+    <>
+      <h3>
+        <Text>{limiter}</Text>
+      </h3>
+      <Failure of={found} />
+      <Table
+        name={title}
+        rows={found.answer?.versions ?? (found.error ? [] : undefined)}
+        empty={found.error ? 'They are not known.' : 'No version was saved.'}
+        keyOf={({ version }) => version}
+        columns={[
+          {
+            title: 'Version',
+            isNumber: true,
+            show: ({ version }) => (
+              <>
+                {version === newest && <Chip tone="good">in force</Chip>} {version}
+              </>
+            ),
+          },
+          { title: 'When', show: ({ at }) => <Time at={at} /> },
+          { title: 'By', show: ({ by }) => <Text>{by}</Text> },
+          { title: 'Differences', show: ({ differences }) => <Differences lines={differences} /> },
+          mayAct && {
+            title: 'Action',
+            isHidden: true,
+            show: ({ version }) =>
+              version !== newest && (
+                <button type="button" class="quiet" onClick={() => open(<RollbackDialog {...{ limiter, version }} />)}>
+                  Roll back
+                </button>
+              ),
+          },
+        ]}
+      />
+    </>
+  )
+}
+
+function Differences({ lines }: { lines: readonly string[] | undefined }) {
+  if (!lines) return <span class="muted">not compared</span>
+  if (lines.length === 0) return <span class="muted">spelling alone</span>
+  return <pre>{lines.join('\n')}</pre>
+}
+
+function RollbackDialog({ limiter, version }: { limiter: string; version: number }) {
+  const { answer: plan, error } = useAsk<RollbackPlan>('/api/rollback/plan', { limiter, version })
+  return (
+    <ActionDialog
+      title={`Roll back to version ${version}`}
+      what={
+        <p>
+          The text of version {version} is saved as the newest one of <Text>{limiter}</Text>, and decides in every
+          process that follows it.
+        </p>
+      }
+      submit="Roll back"
+      isDangerous
+      isReady={plan?.canSave === true && plan.error === undefined}
+      run={async () => {
+        await ask('/api/rollback', { limiter, version, expected: plan?.expected })
+        return `Version ${version} of ${limiter} is in force again.`
+      }}
+    >
+      {error && <Notice tone="bad">{error.message}</Notice>}
+      {!plan && !error && <Notice>Working out the differences.</Notice>}
+      {plan?.error !== undefined && <Notice tone="bad">This process would not take it: {plan.error}</Notice>}
+      {plan && !plan.canSave && (
+        <Notice>The console has no connection that may write this document: use sluice rollback in a terminal.</Notice>
+      )}
+      {plan && <Differences lines={plan.differences} />}
+    </ActionDialog>
+  )
+}

@@ -1,0 +1,48 @@
+import { UnblockDialog } from '../actions/actions.js'
+import type { Block } from '../answers.js'
+import { useShell } from '../context.js'
+import { Chip, Text, Time, Who } from './basics.js'
+import { whole } from './format.js'
+import { Table } from './table.js'
+
+interface BlockTableProps {
+  readonly name: string
+  readonly blocks: readonly Block[] | undefined
+  /** Whether the client is known from the page. */
+  readonly isOfOne?: boolean
+  readonly empty?: string
+}
+
+export function BlockTable({ name, blocks, isOfOne, empty = 'None.' }: BlockTableProps) {
+  const { mayAct, open } = useShell()
+  return (
+    <Table
+      name={name}
+      rows={blocks}
+      empty={empty}
+      keyOf={({ kind, value, policy }) => `${policy} ${kind}=${value}`}
+      columns={[
+        !isOfOne && { title: 'Client', show: (block) => <Who {...block} /> },
+        {
+          title: 'Kind',
+          show: ({ ban }) => <Chip tone="bad">{ban ? `ban, rung ${ban.rung}` : 'block'}</Chip>,
+        },
+        { title: 'Policy', show: ({ policy }) => (policy === undefined ? 'every policy' : <Text>{policy}</Text>) },
+        { title: 'Reason', show: ({ reason }) => <Text>{reason}</Text> },
+        { title: 'Since', isNumber: true, show: ({ since }) => <Time at={since} /> },
+        { title: 'Until', isNumber: true, show: ({ until }) => <Time at={until} /> },
+        { title: 'Strikes', isNumber: true, show: ({ ban }) => (ban ? whole(ban.strikes) : '') },
+        { title: 'Times', isNumber: true, show: ({ times }) => whole(times) },
+        mayAct && {
+          title: 'Action',
+          isHidden: true,
+          show: (block) => (
+            <button type="button" class="quiet" onClick={() => open(<UnblockDialog block={block} />)}>
+              Unblock
+            </button>
+          ),
+        },
+      ]}
+    />
+  )
+}

@@ -1,0 +1,76 @@
+import type { ComponentChildren } from 'preact'
+import type { Refusal } from '../answers.js'
+import { Chip, Text, Time, WhoOf } from './basics.js'
+import { whole } from './format.js'
+import { Table } from './table.js'
+
+/** Reasons as the operator reads them. */
+const REASONS: Readonly<Record<string, string>> = {
+  limited: 'limit used up',
+  banned: 'banned',
+  blocked: 'blocked',
+  denied: 'on a deny list',
+  impossible: 'can never fit',
+  unavailable: 'store away',
+  'too-large': 'too large',
+}
+
+export const reasonText = (reason: string): string =>
+  Object.hasOwn(REASONS, reason) ? (REASONS[reason] as string) : reason
+
+export function Reason({ of }: { of: string }) {
+  return <Chip tone={of === 'banned' || of === 'blocked' || of === 'denied' ? 'bad' : 'warn'}>{reasonText(of)}</Chip>
+}
+
+interface RefusalTableProps {
+  readonly name: string
+  readonly refusals: readonly Refusal[] | undefined
+  readonly empty: ComponentChildren
+  /** Whether the client is known from the page. */
+  readonly isOfOne?: boolean
+  /** Rows. @default 30 */
+  readonly max?: number
+}
+
+/** Refusals that differ in their time alone, together. The newest first, as they are given. */
+function alike(refusals: readonly Refusal[]) {
+  const rows = new Map<string, Refusal & { count: number; key: string }>()
+  for (const refusal of refusals) {
+    const { policy, limit, reason, path, identities } = refusal
+    const key = JSON.stringify([policy, limit, reason, path, identities])
+    const known = rows.get(key)
+    if (known) known.count++
+    else rows.set(key, { ...refusal, count: 1, key })
+  }
+  return [...rows.values()]
+}
+
+export function RefusalTable({ name, refusals, empty, isOfOne, max = 30 }: RefusalTableProps) {
+  const numbered = refusals && alike(refusals).slice(0, max)
+  return (
+    <Table
+      name={name}
+      rows={numbered}
+      empty={empty}
+      keyOf={({ key }) => key}
+      columns={[
+        { title: 'Last', show: ({ at }) => <Time at={at} /> },
+        { title: 'Refused', isNumber: true, show: ({ count }) => (count === 1 ? 'once' : `${whole(count)} ×`) },
+        !isOfOne && {
+          title: 'Client',
+          show: ({ identities }) =>
+            identities.map((text, i) => (
+              <span key={text}>
+                {i > 0 && ', '}
+                <WhoOf text={text} />
+              </span>
+            )),
+        },
+        { title: 'Reason', show: ({ reason }) => <Reason of={reason} /> },
+        { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
+        { title: 'Limit', show: ({ limit }) => (limit === undefined ? '' : <Text>{limit}</Text>) },
+        { title: 'Path', show: ({ path }) => path !== undefined && <code>{path}</code> },
+      ]}
+    />
+  )
+}

@@ -1,0 +1,18 @@
+import type { About } from '../answers.js'
+import { Chip, Time } from './basics.js'
+
+/** The store, and how it is. */
+export function StoreChip({ store: { kind = 'store', state, since, roundTripMs } }: { store: About['store'] }) {
+  const name = kind.startsWith('memory') ? 'Store in memory' : kind === 'redis' ? 'Redis' : kind
+  return (
+    <span class="store">
+      <Chip tone={state === 'available' ? 'good' : 'bad'}>{state === 'available' ? 'available' : 'away'}</Chip> {name}{' '}
+      {since !== undefined && (
+        <>
+          since <Time at={since} />
+        </>
+      )}
+      {roundTripMs !== undefined && roundTripMs > 0 && <>, round trip {roundTripMs.toFixed(1)} ms</>}
+    </span>
+  )
+}

@@ -1,0 +1,377 @@
+import { mkdirSync } from 'node:fs'
+import { createServer, request as ask } from 'node:http'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { AxeResults } from 'axe-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { chromiumPath } from '../../../scripts/ensure-chromium.js'
+import { HOSTILE } from '../../cli/simulate/hostile-texts.js'
+import { APPS, portOf, type StartApp } from '../../console/support.js'
+import { ensureBuilt } from '../../support/built-core.js'
+import { type RedisServer, startRedis } from '../../support/redis-server.js'
+import { servedPage } from './served.js'
+
+/** Pictures for people to look at. */
+const PICTURES = fileURLToPath(new URL('../../../.tmp/console-page/', import.meta.url))
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+const LOOKS = [360, 1280].flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
+)
+const FRAMEWORKS = ['Express 5', 'Koa', 'Fastify'] as const
+const PAGES = ['overview', 'client', 'policies', 'offenders', 'blocks', 'lists', 'changes'] as const
+
+let redis: RedisServer
+let browser: Browser
+beforeAll(async () => {
+  const executablePath = chromiumPath()
+  if (!executablePath) throw new Error('no Chromium: node scripts/ensure-chromium.js, or set CHROMIUM')
+  // The page is in the build alone.
+  ensureBuilt('core', 'policies', 'console')
+  mkdirSync(PICTURES, { recursive: true })
+  redis = await startRedis()
+  browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+})
+afterAll(async () => {
+  await browser?.close()
+  await redis?.stop()
+})
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+interface Look {
+  readonly width?: number
+  readonly colorScheme?: 'light' | 'dark'
+}
+
+/** The page as an operator opens it, and everything that the browser complained of. */
+async function opened(url: string, who: string, { width = 1280, colorScheme = 'light' }: Look = {}) {
+  const context = await browser.newContext({ colorScheme, viewport: { width, height: 800 }, timezoneId: 'Asia/Tokyo' })
+  open.push(() => context.close())
+  await context.addCookies([{ name: 'who', value: who, url }])
+  await context.addInitScript(() => {
+    addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective}`))
+  })
+  const page = await context.newPage()
+  const complaints: string[] = []
+  const { origin } = new URL(url)
+  page.on('request', (request) => {
+    if (!request.url().startsWith(`${origin}/`)) complaints.push(`requests ${request.url()}`)
+  })
+  page.on('console', (message) => {
+    // A refusal of the API is shown as a sentence; the browser notes it as well.
+    if (!/Failed to load resource/.test(message.text())) complaints.push(`${message.type()}: ${message.text()}`)
+  })
+  page.on('pageerror', (error) => complaints.push(`error: ${error.message}`))
+  page.on('dialog', (dialog) => complaints.push(`dialog: ${dialog.message()}`))
+  await page.goto(url, { waitUntil: 'load' })
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  return { page, complaints }
+}
+
+async function served(framework: string, clients?: readonly string[]) {
+  const page = await servedPage(APPS[framework] as StartApp, redis, clients)
+  open.push(page.close)
+  return page
+}
+
+async function show(page: Page, name: (typeof PAGES)[number]): Promise<void> {
+  await page.evaluate((hash) => {
+    location.hash = hash
+  }, `/${name}`)
+  await page.waitForFunction((wanted) => document.querySelector('nav [aria-current]')?.getAttribute('href') === wanted, `#/${name}`)
+  await settled(page)
+}
+
+/** Nothing waits for an answer. */
+async function settled(page: Page): Promise<void> {
+  await expect.poll(() => page.getByText(/^(One moment|Waiting for the first figures)\.$/).count(), { timeout: 20_000 }).toBe(0)
+}
+
+async function find(page: Page, kind: string, value: string): Promise<void> {
+  const search = page.getByRole('search').first()
+  await search.getByRole('combobox').selectOption(kind)
+  await search.getByRole('searchbox').fill(value)
+  await page.keyboard.press('Enter')
+  await page.getByText(/refused now|would be admitted now/).waitFor()
+}
+
+/** Presses Tab until an element has the focus, as who has no mouse does. */
+async function tabTo(page: Page, name: string | RegExp, role: 'button' | 'link' = 'button'): Promise<void> {
+  const wanted = page.getByRole(role, { name, exact: typeof name === 'string' }).first()
+  await wanted.waitFor()
+  for (let i = 0; i < 120; i++) {
+    if (await wanted.evaluate((element) => element === document.activeElement)) return
+    await page.keyboard.press('Tab')
+  }
+  throw new Error(`Tab does not reach ${name}`)
+}
+
+describe.each(FRAMEWORKS)('the page in %s', (framework) => {
+  test('is served below its path, with its policy, and asks nobody else', async () => {
+    const { url } = await served(framework)
+    const { page, complaints } = await opened(url, 'ann')
+    expect(new URL(page.url()).pathname).toBe('/sluice/')
+    for (const name of PAGES) await show(page, name)
+    expect(complaints).toEqual([])
+  })
+
+  test('does every action by keyboard alone', async () => {
+    const { url } = await served(framework)
+    const { page, complaints } = await opened(url, 'ann')
+    const said = page.getByRole('status')
+    const press = async (name: string | RegExp) => {
+      await tabTo(page, name)
+      await page.keyboard.press('Enter')
+    }
+    /** Opens a dialog, leaves it by Escape, and does it the second time. */
+    const act = async (name: string | RegExp, submit: string, done: RegExp, fill?: () => Promise<void>) => {
+      await press(name)
+      await page.getByRole('dialog').waitFor()
+      await page.keyboard.press('Escape')
+      await expect.poll(() => page.getByRole('dialog').count()).toBe(0)
+      await tabTo(page, name)
+      await page.keyboard.press('Enter')
+      await fill?.()
+      await tabTo(page, submit)
+      await page.keyboard.press('Enter')
+      await expect.poll(() => said.textContent(), { timeout: 15_000 }).toMatch(done)
+    }
+
+    await press('Skip to the content')
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('H1')
+    await find(page, 'user', 'ann')
+    await act('Let in now', 'Let in now', /ann is let in/)
+    await page.getByText('would be admitted now').waitFor()
+    await act('Reset', 'Reset', /have forgotten what user ann used/)
+    await act('Raise a limit', 'Apply', /has its own limit of api/)
+    await act('Add to a list', 'Add', /is on abusers/)
+    await act('Block', 'Block', /user ann is blocked/, async () => {
+      await page.getByRole('textbox', { name: 'Reason' }).focus()
+      await page.keyboard.type('scraping')
+    })
+    await page.getByText('scraping').first().waitFor()
+    await act('Unblock', 'Unblock', /is not blocked/)
+    await act('Remove', 'Remove', /is not on/)
+    await press('Search all keys')
+    await page.locator('pre').filter({ hasText: 'blocks' }).waitFor()
+    await act('Forget', 'Forget', /Everything about user ann is erased/, async () => {
+      await page.getByRole('textbox', { name: /Type forget/ }).focus()
+      await page.keyboard.type('forget')
+    })
+
+    await show(page, 'policies')
+    await find(page, 'user', 'eve')
+    await act('Raise a limit', 'Apply', /eve has its own limit/)
+    await show(page, 'policies')
+    await act('End', 'End override', /The override of user eve is ended/)
+    await show(page, 'blocks')
+    await act('Block a client', 'Block', /192.0.2.99 is blocked/, async () => {
+      await page.getByRole('textbox', { name: 'Value' }).focus()
+      await page.keyboard.type('192.0.2.99')
+    })
+    await act('Unblock', 'Unblock', /is not blocked/)
+    await show(page, 'lists')
+    await act('Add to a list', 'Add', /192.0.2.98 is on abusers/, async () => {
+      await page.getByRole('textbox', { name: 'Value' }).focus()
+      await page.keyboard.type('192.0.2.98')
+    })
+    await act('Remove', 'Remove', /is not on abusers/)
+    await show(page, 'offenders')
+    await act('Block', 'Block', /is blocked/)
+    await show(page, 'changes')
+    await act('Roll back', 'Roll back', /Version 1 of api is in force again/)
+    expect(complaints).toEqual([])
+  })
+
+  test('offers a reader no action', async () => {
+    const { url } = await served(framework)
+    const { page, complaints } = await opened(url, 'bob')
+    for (const name of PAGES) {
+      await show(page, name)
+      const buttons = page.locator('main').getByRole('button')
+      expect(await buttons.allTextContents()).toEqual(name === 'client' ? ['Find'] : [])
+    }
+    await find(page, 'user', 'ann')
+    expect(await page.locator('main').getByRole('button').allTextContents()).toEqual(['Search all keys'])
+    expect(complaints).toEqual([])
+  })
+})
+
+test.each(LOOKS)('every page fits and passes axe: $width px, $colorScheme', async (look) => {
+  const { url } = await served('Express 5')
+  const { page, complaints } = await opened(url, 'ann', look)
+  const check = async (name: string) => {
+    await page.screenshot({ path: join(PICTURES, `${name}-${look.width}-${look.colorScheme}.png`), fullPage: true })
+    expect(await page.evaluate('document.documentElement.scrollWidth'), name).toBe(look.width)
+    const { violations } = (await page.evaluate(
+      'axe.run({ preload: false, rules: { region: { enabled: true } } })',
+    )) as AxeResults
+    expect(violations.map(({ id, nodes }) => `${name}: ${id}: ${nodes.map(({ html }) => html).join(' ')}`)).toEqual([])
+  }
+  // The policy of the page lets no script in; the debugger may.
+  const { readFileSync } = await import('node:fs')
+  await page.evaluate(readFileSync(AXE, 'utf8'))
+  for (const name of PAGES) {
+    await show(page, name)
+    await check(name)
+  }
+  await find(page, 'user', 'ann')
+  await settled(page)
+  await check('found')
+  for (const action of ['Let in now', 'Raise a limit', 'Reset', 'Add to a list', 'Block', 'Forget']) {
+    await page.getByRole('button', { name: action, exact: true }).click()
+    await page.getByRole('dialog').waitFor()
+    await check(`dialog-${action.toLowerCase().replaceAll(' ', '-')}`)
+    await page.keyboard.press('Escape')
+  }
+  expect(complaints).toEqual([])
+})
+
+test('people who do not see the page find its parts by their names', async () => {
+  const { url } = await served('Koa')
+  const { page } = await opened(url, 'ann')
+  const trees: string[] = []
+  const keep = async (name: string) => trees.push(`# ${name}\n${steady(await page.locator('body').ariaSnapshot())}`)
+  for (const name of PAGES) {
+    await show(page, name)
+    await keep(name)
+  }
+  await find(page, 'user', 'ann')
+  await settled(page)
+  await keep('client ann')
+  await expect(`${trees.join('\n\n')}\n`).toMatchFileSnapshot('accessibility-tree.txt')
+})
+
+/** Times and figures differ between two runs. */
+function steady(tree: string): string {
+  return tree
+    .replace(/\b\d\d:\d\d(:\d\d)?( [AP]M)?\b/g, 'hh:mm:ss')
+    .replace(/\b\d{1,2} [A-Z][a-z]{2}( \d{4})?, (?=hh)/g, '')
+    .replace(/\b\d+(\.\d+)? (ms|s|min|h)( \d+ (s|min))?\b/g, 'n $2')
+    .replace(/(?<=: |Latest: |decisions a second |refused |alone )"?\d+(\.\d+)?"?(?=[,.]|$)/gm, 'n')
+    .replace(/\d+(\.\d+)? %|\d+(\.\d+)?%/g, 'n %')
+}
+
+test('every text of a client stays text', async () => {
+  // Control characters cannot be parts of a key.
+  const texts = [...HOSTILE, '<b>bold</b>', '\u05e9\u05dc\u05d5\u05dd \u202e admin', 'a'.repeat(3000)]
+  const { url } = await served('Express 5', texts)
+  const { page, complaints } = await opened(url, 'ann', { width: 360 })
+  for (const name of ['overview', 'blocks', 'lists', 'offenders'] as const) {
+    await show(page, name)
+    expect(await page.evaluate('document.documentElement.scrollWidth'), name).toBe(360)
+    expect(await page.evaluate('document.scripts.length + document.images.length + document.styleSheets.length')).toBe(3)
+    expect(await page.locator('main b, main i, main style, main script, main [onload], main [onerror]').count()).toBe(
+      name === 'overview' ? await page.locator('.key b, .key i').count() : 0,
+    )
+  }
+  for (const text of ['<script>document.title = "owned"</script>', "' onmouseover='document.title=1' x='"]) {
+    await find(page, 'user', text)
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(`user${text}`)
+  }
+  expect(await page.title()).toBe('Client · Sluice console')
+  expect(page.url()).toBe(`${url}/#/client`)
+  expect(complaints).toEqual([])
+})
+
+describe('from the overview, three clicks or fewer answer', () => {
+  async function walk() {
+    const { url } = await served('Fastify')
+    const { page } = await opened(url, 'ann')
+    let clicks = 0
+    const click = async (role: 'link' | 'button', name: string | RegExp) => {
+      clicks++
+      await page.getByRole(role, { name, exact: typeof name === 'string' }).first().click()
+    }
+    return { page, click, clicks: () => clicks }
+  }
+
+  test('why was this client refused', async () => {
+    const { page, click, clicks } = await walk()
+    await click('link', 'user ann')
+    await page.getByText('It is refused now.').waitFor()
+    await page.getByText(/Blocked by mail until .*: because of ann/).waitFor()
+    await page.getByRole('cell', { name: 'limit used up' }).waitFor()
+    expect(clicks()).toBeLessThanOrEqual(3)
+  })
+
+  test('let it in now', async () => {
+    const { page, click, clicks } = await walk()
+    await click('link', 'user ann')
+    await click('button', 'Let in now')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('ends the block of mail').waitFor()
+    await dialog.getByRole('button', { name: 'Let in now' }).click()
+    await page.getByText('would be admitted now').waitFor()
+    expect(clicks() + 1).toBeLessThanOrEqual(3)
+  })
+
+  test("raise one client's limit until Friday", async () => {
+    const { page, click, clicks } = await walk()
+    await click('link', 'user ann')
+    await click('button', 'Raise a limit')
+    await page.getByText('50 per h becomes').waitFor()
+    await click('button', 'Apply')
+    await expect.poll(() => page.getByRole('status').textContent()).toMatch(/own limit/)
+    const limits = page.getByRole('row', { name: /api/ }).filter({ hasText: '100 per h' })
+    await page.getByText(/limits? of which it has used nothing/).click({ trial: true }).catch(() => {})
+    expect(await limits.count()).toBeGreaterThan(0)
+    expect(clicks()).toBeLessThanOrEqual(3)
+  })
+
+  test('did my change do harm', async () => {
+    const { page, click, clicks } = await walk()
+    await click('link', 'Changes')
+    await page.getByRole('img', { name: /Decisions and refusals a minute/ }).waitFor()
+    await page.getByRole('table').first().waitFor()
+    expect(clicks()).toBeLessThanOrEqual(3)
+  })
+})
+
+test('behind a proxy that serves it below another path, it works by relative addresses alone', async () => {
+  const { server } = await served('Express 5')
+  const to = portOf(server)
+  const proxy = createServer((request, response) => {
+    const path = (request.url ?? '').replace(/^\/ops\/tools/, '/sluice')
+    // As proxies that keep the host.
+    const forwarded = ask({ host: '127.0.0.1', port: to, path, method: request.method, headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(response)
+    })
+    forwarded.on('error', () => response.destroy())
+    request.pipe(forwarded)
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  open.push(() => proxy.close(), () => proxy.closeAllConnections())
+  const { page, complaints } = await opened(`http://127.0.0.1:${portOf(proxy)}/ops/tools/`, 'ann')
+  await show(page, 'blocks')
+  await page.getByRole('table', { name: '' }).first().waitFor()
+  expect(complaints).toEqual([])
+})
+
+test('an outage is a sentence with its beginning, and the state before it stays', async () => {
+  const own = await startRedis()
+  open.push(() => own.stop())
+  const shown = await servedPage(APPS.Koa as StartApp, own)
+  open.push(shown.close)
+  const { page } = await opened(shown.url, 'ann')
+  await show(page, 'overview')
+  await page.getByRole('link', { name: 'user ann' }).first().waitFor()
+  own.kill('SIGKILL')
+  await page.getByText(/The store is away since/).first().waitFor({ timeout: 45_000 })
+  expect(await page.getByRole('link', { name: 'user ann' }).count()).toBeGreaterThan(0)
+  await show(page, 'blocks')
+  await page.getByText(/The store is away since .* nothing can be read or changed/).first().waitFor({ timeout: 45_000 })
+})
+
+test('without a session, the page says so, and how to get one', async () => {
+  const { url } = await served('Express 5')
+  const { page } = await opened(url, 'mallory')
+  await page.getByText('This request may not use the console.').waitFor()
+  expect(await page.getByRole('navigation').count()).toBe(0)
+})
