@@ -51,6 +51,8 @@ export default defineConfig({
       pictures(md)
     },
     anchor: { slugify },
+    // Each colour has a contrast of 4.5 to its background.
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
   vite: {
     resolve: {
@@ -74,7 +76,10 @@ export default defineConfig({
         }
       : {},
   themeConfig: {
-    search: { provider: 'local', options: { miniSearch: MINI_SEARCH } },
+    search: {
+      provider: 'local',
+      options: { miniSearch: MINI_SEARCH },
+    },
     outline: [2, 3],
     sidebar: {
       '/': SIDEBAR,
