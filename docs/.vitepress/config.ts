@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitepress'
 import { checkboxes } from './checkboxes.js'
 import { linksOfRepository } from './links.js'
-import { NO_PAGES, PAGES, SIDEBAR } from './pages.js'
+import { GUIDES, LOOK_UP, NO_PAGES, PAGES, REFERENCE } from './pages.js'
 import { pictures } from './pictures.js'
 import { MINI_SEARCH } from './search.js'
 import { tabs } from './tabs.js'
@@ -82,11 +82,13 @@ export default defineConfig({
     },
     outline: [2, 3],
     sidebar: {
-      '/': SIDEBAR,
+      ...Object.fromEntries([...REFERENCE].map((link) => [link, LOOK_UP])),
       '/api/': [
         { text: 'API', items: api.map(({ text, link }) => ({ text, link })) },
-        { text: 'Documentation', link: '/' },
+        { text: 'Reference', link: '/options' },
       ],
+      // The last, as the first path that a page begins with is taken.
+      '/': GUIDES,
     },
     nav: [
       { text: 'Recipes', link: '/recipes' },
