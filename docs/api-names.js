@@ -1,5 +1,6 @@
 // A plugin of TypeDoc: modules have the names that users import them by.
-import { Converter } from 'typedoc'
+import { readFileSync } from 'node:fs'
+import { Comment, Converter } from 'typedoc'
 import { apiModules } from './api-modules.js'
 
 /** @param {import('typedoc').Application} app */
@@ -8,6 +9,9 @@ export function load(app) {
   app.converter.on(Converter.EVENT_CREATE_DECLARATION, ({ project }, reflection) => {
     const file = project.getSymbolIdFromReflection(reflection)?.fileName
     const name = reflection.parent?.isProject() && file !== undefined && names.get(file)
-    if (name) reflection.name = name
+    if (!name || file === undefined) return
+    reflection.name = name
+    if (/^export \* from '@sluice\/core'$/m.test(readFileSync(file, 'utf8')))
+      reflection.comment = new Comment([{ kind: 'text', text: 'It also exports all of `@sluice/core`.' }])
   })
 }

@@ -6,6 +6,7 @@ import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 import { chromiumPath } from '../scripts/ensure-chromium.js'
+import { brokenRules } from './accessibility.js'
 import { SEARCHES } from './searches.js'
 
 const DIST = fileURLToPath(new URL('.vitepress/dist/', import.meta.url))
@@ -16,6 +17,7 @@ const TYPES = {
   '.svg': 'image/svg+xml',
   '.json': 'application/json',
   '.woff2': 'font/woff2',
+  '.webp': 'image/webp',
 }
 const WIDTHS = [360, 1280]
 
@@ -55,43 +57,45 @@ for (const name of readdirSync(DIST, { recursive: true, encoding: 'utf8' })) {
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`
 
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
-const context = await browser.newContext()
-const page = await context.newPage()
+const page = await (await browser.newContext()).newPage()
+/** For the many pages of the API, all of one make: without scripts, they take a tenth of the time. */
+const still = await (await browser.newContext({ javaScriptEnabled: false })).newPage()
 let at = ''
 const problem = (what) => problems.push(`${at}: ${what}`)
 if (sizes.all > 30e6) problem(`the site has ${megabytes(sizes.all)}, of at most 30`)
 if (sizes.api > 20e6) problem(`the reference of the API has ${megabytes(sizes.api)}, of at most 20`)
-page.on('console', (message) => message.type() === 'error' && problem(`console: ${message.text()}`))
-page.on('pageerror', (error) => problem(`error: ${error.message}`))
-page.on(
-  'request',
-  (request) =>
-    request.url().startsWith('http') && !request.url().startsWith(origin) && problem(`asks ${request.url()}`),
-)
-page.on('response', (response) => response.status() >= 400 && problem(`${response.status()} for ${response.url()}`))
+for (const each of [page, still]) {
+  each.on('console', (message) => message.type() === 'error' && problem(`console: ${message.text()}`))
+  each.on('pageerror', (error) => problem(`error: ${error.message}`))
+  each.on('request', (request) => {
+    if (request.url().startsWith('http') && !request.url().startsWith(origin)) problem(`asks ${request.url()}`)
+  })
+  each.on('response', (response) => response.status() >= 400 && problem(`${response.status()} for ${response.url()}`))
+}
 
 /** Links within the site, by the page that they are on; and the anchors of each page. */
 const links = []
 const anchors = new Map()
 for (const path of paths) {
   at = path
-  await page.setViewportSize({ width: WIDTHS[0], height: 800 })
-  await page.goto(origin + path, { waitUntil: 'load' })
-  await page.waitForSelector('.VPDoc, .VPHome')
-  // There are many pages of the API, all of one make: the narrow width will do.
-  for (const width of path.startsWith('/api/') ? WIDTHS.slice(0, 1) : WIDTHS) {
-    await page.setViewportSize({ width, height: 800 })
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+  const isApi = path.startsWith('/api/')
+  const shown = isApi ? still : page
+  await shown.setViewportSize({ width: WIDTHS[0], height: 800 })
+  await shown.goto(origin + path, { waitUntil: 'load' })
+  await shown.waitForSelector('.VPDoc, .VPHome')
+  for (const width of isApi ? WIDTHS.slice(0, 1) : WIDTHS) {
+    await shown.setViewportSize({ width, height: 800 })
+    const over = await shown.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
     if (over > 0) problem(`${over} px too wide at ${width} px`)
-    const broken = await page.evaluate(
+    const broken = await shown.evaluate(
       () => [...document.querySelectorAll('.vp-doc p')].filter((p) => /^\|.*\|$/s.test(p.textContent.trim())).length,
     )
     if (broken > 0) problem(`${broken} rows of tables shown as text`)
-    if (pictures && !path.startsWith('/api/')) {
-      await page.screenshot({ path: join(pictures, `${path.replaceAll('/', '_')}-${width}.png`), fullPage: true })
+    if (pictures && !isApi) {
+      await shown.screenshot({ path: join(pictures, `${path.replaceAll('/', '_')}-${width}.png`), fullPage: true })
     }
   }
-  const found = await page.evaluate(() => ({
+  const found = await shown.evaluate(() => ({
     hrefs: [...document.querySelectorAll('a[href]')].map((a) => a.href),
     ids: [...document.querySelectorAll('[id]')].map(({ id }) => id),
   }))
@@ -107,6 +111,17 @@ for (const { path, href } of links) {
   else if (url.hash && !ids.has(decodeURIComponent(url.hash.slice(1))))
     problem(`dead anchor ${url.pathname}${url.hash}`)
 }
+
+at = 'home'
+for (const width of WIDTHS) {
+  await page.setViewportSize({ width, height: 800 })
+  await page.goto(origin)
+  const bottom = await page.$eval('.first-screen .language-http', (refusal) => refusal.getBoundingClientRect().bottom)
+  if (bottom > 800) problem(`the refusal ends at ${bottom} px, below the first screen at ${width} px`)
+}
+
+at = 'axe'
+for (const rule of await brokenRules(browser, origin)) problem(rule)
 
 at = 'search'
 await page.goto(`${origin}/express`)

@@ -40,6 +40,12 @@ export const SEARCHES = {
   'shadow ban': '/shadow-bans',
   test: '/testing',
   prometheus: '/metrics',
+  // Tasks, in a reader's words.
+  'limit my login': '/login-protection',
+  'give paying users more': '/api-plans',
+  'why is my user refused': '/console',
+  'it says one client': '/keys-and-proxies',
+  'move from express-rate-limit with Redis': '/migrating-from-express-rate-limit',
   // Names of the API are found too, after all others.
   PoliciesReloadedEvent: '/api/',
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitepress'
 import { checkboxes } from './checkboxes.js'
 import { linksOfRepository } from './links.js'
-import { NO_PAGES, PAGES, SIDEBAR } from './pages.js'
+import { GUIDES, LOOK_UP, NO_PAGES, PAGES, REFERENCE } from './pages.js'
 import { pictures } from './pictures.js'
 import { MINI_SEARCH } from './search.js'
 import { tabs } from './tabs.js'
@@ -51,6 +51,8 @@ export default defineConfig({
       pictures(md)
     },
     anchor: { slugify },
+    // Each colour has a contrast of 4.5 to its background.
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
   vite: {
     resolve: {
@@ -74,14 +76,19 @@ export default defineConfig({
         }
       : {},
   themeConfig: {
-    search: { provider: 'local', options: { miniSearch: MINI_SEARCH } },
+    search: {
+      provider: 'local',
+      options: { miniSearch: MINI_SEARCH },
+    },
     outline: [2, 3],
     sidebar: {
-      '/': SIDEBAR,
+      ...Object.fromEntries([...REFERENCE].map((link) => [link, LOOK_UP])),
       '/api/': [
         { text: 'API', items: api.map(({ text, link }) => ({ text, link })) },
-        { text: 'Documentation', link: '/' },
+        { text: 'Reference', link: '/options' },
       ],
+      // The last, as the first path that a page begins with is taken.
+      '/': GUIDES,
     },
     nav: [
       { text: 'Recipes', link: '/recipes' },

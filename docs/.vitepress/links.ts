@@ -41,6 +41,6 @@ function pageOf(source: string): string | undefined {
   if (source === 'bench/results.md') return '/benchmarks'
   if (source === 'bench/what-is-left.md') return '/benchmarks-missed'
   if (source === 'docs/index.md') return '/'
-  const [, page] = /^docs\/([\w/.-]+?)(?:index)?\.md$/.exec(source) ?? []
+  const [, page] = /^docs\/([\w/.@-]+?)(?:index)?\.md$/.exec(source) ?? []
   return page === undefined ? undefined : `/${page}`
 }

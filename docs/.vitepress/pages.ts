@@ -28,7 +28,7 @@ export const NO_PAGES = [
 const page = (text: string, link: string) => ({ text, link })
 
 /** Pages to read, by what they are about, in the order of the index. */
-const GUIDES = [
+export const GUIDES = [
   {
     text: 'Start',
     items: [
@@ -110,7 +110,7 @@ const GUIDES = [
 ]
 
 /** Pages to look something up in. */
-const LOOK_UP = [
+export const LOOK_UP = [
   {
     text: 'Reference',
     items: [
@@ -133,9 +133,6 @@ const LOOK_UP = [
     ],
   },
 ]
-
-/** The navigation: guides, then reference. */
-export const SIDEBAR = [...GUIDES, ...LOOK_UP]
 
 /** The pages that list rather than explain. */
 export const REFERENCE: ReadonlySet<string> = new Set(LOOK_UP.flatMap(({ items }) => items.map(({ link }) => link)))

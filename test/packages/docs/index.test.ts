@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { PAGES, SIDEBAR } from '../../../docs/.vitepress/pages.js'
+import { GUIDES, LOOK_UP, PAGES } from '../../../docs/.vitepress/pages.js'
 
 const INDEX = readFileSync(new URL('../../../docs/index.md', import.meta.url), 'utf8')
 
@@ -11,7 +11,7 @@ function sourceOf(link: string): string {
   return source ? `../${source}` : name
 }
 
-test.each(SIDEBAR.flatMap(({ items }) => items).filter(({ link }) => link !== '/api/'))(
+test.each([...GUIDES, ...LOOK_UP].flatMap(({ items }) => items).filter(({ link }) => link !== '/api/'))(
   'docs/index.md links to the page "$text"',
   ({ link }) => {
     expect(INDEX).toContain(`](${sourceOf(link)})`)
