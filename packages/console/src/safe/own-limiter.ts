@@ -1,4 +1,5 @@
-import { byIp, createLimiter, memoryStore } from '@sluice/core'
+import { createLimiter, memoryStore } from '@sluice/core'
+import { identityText } from '@sluice/core/internal'
 import { Problem } from '../problem.js'
 
 /** The name of the limiter before the console, in metrics and events. */
@@ -15,10 +16,19 @@ export function makeOwnLimiter(): (ip: string | undefined) => Promise<void> {
     limit: REQUESTS_A_MINUTE,
     window: '1m',
   })
-  const { normalize } = byIp()
   return async (ip = 'unknown') => {
-    const { allowed, retryAfterMs = 0 } = await limiter.consume(normalize?.(ip) ?? ip)
+    const { allowed, retryAfterMs = 0 } = await limiter.consume(clientOf(ip))
     if (allowed) return
     throw new Problem(429, `the console serves ${REQUESTS_A_MINUTE} requests a minute of one client`, { retryAfterMs })
+  }
+}
+
+/** IPv6 by /64, mapped addresses as IPv4. */
+function clientOf(ip: string): string {
+  try {
+    return identityText('console', { ip })
+  } catch {
+    // No address, as of a Unix socket.
+    return ip
   }
 }
