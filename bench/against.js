@@ -35,6 +35,12 @@ const ROWS = [
   redisRow('exact log', { limits: [LOG], inFlight: 100, keys: 400 }),
   redisRow('exact log', { limits: [LOG], inFlight: 1, keys: 10_000, count: 3000 }),
   redisRow('exact log', { limits: [LOG], ...BUSY }),
+  redisRow('exact log, refused', {
+    limits: [['slidingLog', { limit: 1, window: '1h' }]],
+    refuses: true,
+    ...USUAL,
+    keys: 400,
+  }),
   redisRow('gcra', { limits: [GCRA], ...BUSY }),
   redisRow('gcra with 1000 blocks', { limits: [GCRA], blocks: 1000, ...BUSY }),
   redisRow('exact log', { limits: [LOG], onCluster: true, ...USUAL }),
@@ -80,6 +86,7 @@ const ROWS = [
     ...BY_TIME,
   }),
   memoryRow('exact log'),
+  memoryRow('exact log', { refuses: true }),
   memoryRow('fixed window'),
   .../** @type {const} */ (['Fastify', 'Koa', 'Express']).flatMap((framework) => [
     httpRow(framework, 'memory'),

@@ -1,6 +1,4 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLimiter, redisStore } from '@sluice/core'
@@ -73,23 +71,9 @@ test.each([
   ['plan', EVIL],
   ['offenders', '--policy', 'api', '--in', EVIL],
   ['rollback', EVIL],
-  ['top', EVIL],
   ['doctor', '--cacert', EVIL],
 ])('an error that quotes an argument cannot control the terminal: %j', async (...args) => {
   await printed(args)
-})
-
-test('top escapes names that servers send', async () => {
-  let requests = 0
-  const shown = createServer((_req, res) => {
-    requests += 10
-    res.end(`sluice_requests_total{policy="${EVIL}",outcome="limited",limit="${EVIL}"} ${requests}\n`)
-  })
-  await new Promise<void>((resolve) => shown.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(shown.address() as AddressInfo).port}/`
-  const json = await printed(['top', url, '--every', '100ms', '--count', '1', '--json'])
-  expect(JSON.parse(json).policies).toMatchObject([{ policy: EVIL, limit: EVIL }])
-  shown.close()
 })
 
 test('history escapes the name of an author', async () => {

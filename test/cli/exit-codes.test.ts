@@ -93,7 +93,6 @@ test.each([
     'validate',
     'explain',
     'serve',
-    'top',
   ].map((name) => [name]),
   ['explain', join(folder, 'none.yaml')],
   ['plan', join(folder, 'none.yaml')],

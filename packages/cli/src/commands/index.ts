@@ -13,7 +13,6 @@ import { apply, history, plan, rollback } from './policies/commands.js'
 import { reset } from './reset/command.js'
 import { serve } from './serve/command.js'
 import { simulate } from './simulate/command.js'
-import { top } from './top/command.js'
 import { validate } from './validate/command.js'
 
 /** Every command, in the order of the help. */
@@ -38,6 +37,5 @@ export const COMMANDS: readonly Command[] = [
   forget,
   console,
   changes,
-  top,
   doctor,
 ]
