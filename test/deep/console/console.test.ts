@@ -29,6 +29,9 @@ const READS = [
   'overrides',
   'override/plan',
   'changes',
+  'figures',
+  'figures/history',
+  'stream',
   'openapi.json',
 ]
 
