@@ -185,7 +185,12 @@ describe('versions of a document in Redis', () => {
       }))
       return `${textOf(5).slice(0, -1)}, overrides: ${JSON.stringify(overrides)} }`
     }
-    const { prefix, store } = await saved(textOf(5), `${textOf(6)} #${'x'.repeat(2 ** 21)}`, withMany(400), withMany(300))
+    const { prefix, store } = await saved(
+      textOf(5),
+      `${textOf(6)} #${'x'.repeat(2 ** 21)}`,
+      withMany(400),
+      withMany(300),
+    )
     const post = await served({ store, policies: await loaded(prefix, { save: clientOf() }) })
     const [fourth, third, second, first] = (await post('versions', {})).json.versions
     expect(fourth.differences).toEqual(['~ overrides of api (400 before, now 300)', '  - limit: 7 (100 overrides)'])
