@@ -23,7 +23,7 @@ export async function useEveryFeature(
   keys: readonly string[],
   server: { flushScripts(): Promise<unknown>; outage(during: () => Promise<unknown>): Promise<unknown> },
 ): Promise<void> {
-  const store = redisStore(client, { timeout: 2000, denyCache: false })
+  const store = redisStore(client, { timeout: 2000, denyCache: false, report: true })
   try {
     for (const key of keys) {
       for (const [name, algorithm] of Object.entries(algorithms))

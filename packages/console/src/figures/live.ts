@@ -37,7 +37,6 @@ export class Live {
       if (figures) sum.add(process, figures)
       else unreadable++
     }
-    const { offenders } = this.#store
     return {
       at: Math.floor(this.#figures.now()),
       from: this.#figures.from,
@@ -46,7 +45,7 @@ export class Live {
         .sort((one, other) => other.perSecond.decisions - one.perSecond.decisions)
         .slice(0, MAX_PROCESSES),
       processCount: live.length,
-      offenders: offenders ? { counted: true } : { counted: false, hint: OFFENDERS_HINT },
+      offenders: this.#store.noteRefusal ? { counted: true } : { counted: false, hint: OFFENDERS_HINT },
       notes: this.#notes(live.length, unreadable, sum.unknown),
     }
   }

@@ -3,7 +3,6 @@ import {
   type LiveFigures,
   type LiveProcess,
   labelsIn,
-  MAX_FIGURE_NAMES,
   othersOf,
   USED_BOUNDS,
 } from '@sluice/core/internal'
@@ -12,7 +11,7 @@ import type { DecisionRow, GaugeRow, ProcessFigures, SumFigures, UsedRow } from 
 import { durationBucket, emptyDurations, quantile, roundTripOf } from './quantiles.js'
 import { rounded, Sum } from './totals.js'
 
-/** Policies and limits of a sum. */
+/** Rows of a sum, of each kind. */
 const MAX_ROWS = 256
 /** The bucket up to half a limit, and those before. */
 const HALF = USED_BOUNDS.indexOf(0.5) + 1
@@ -131,8 +130,8 @@ export function largest<Value>(
   add: (entry: [string, Value], into: Map<string, Value>) => void,
 ): [string, Value][] {
   const ordered = [...all].sort(([, one], [, other]) => sizeOf(other) - sizeOf(one))
-  const kept = new Map(ordered.slice(0, MAX_FIGURE_NAMES))
-  for (const [name, value] of ordered.slice(MAX_FIGURE_NAMES)) add([othersOf(name), value], kept)
+  const kept = new Map(ordered.slice(0, MAX_ROWS))
+  for (const [name, value] of ordered.slice(MAX_ROWS)) add([othersOf(name), value], kept)
   return [...kept]
 }
 

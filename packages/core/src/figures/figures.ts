@@ -1,6 +1,7 @@
 import type { FigureStep, FiguresKeeper } from '../store/figures.js'
 import { figuresOf, type Store } from '../store/store.js'
 import { type LiveFigures, liveIn } from './live.js'
+import { processCounts } from './process-counts.js'
 import { ProcessFigures } from './process-figures.js'
 import { Reporter } from './reporter.js'
 
@@ -53,7 +54,8 @@ export function figuresIn(store: Store): Figures {
 export function startReporting(store: Store): () => void {
   const all = reportedOf(store)
   if (all.users++ === 0) {
-    const reporter = new Reporter(all.keeper)
+    const { source, run } = processCounts()
+    const reporter = new Reporter(all.keeper, source, run)
     all.reporter = reporter
     all.keeper.beforeClose(() => reporter.stop())
   }

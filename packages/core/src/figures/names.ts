@@ -1,7 +1,13 @@
 import type { DecisionCount } from '../metrics/snapshot.js'
-import { MAX_FIGURE_NAMES } from '../store/figures.js'
 
 /** Names of counts in the store: of decisions `policy|limit|code`, of others a text that begins with `=`. */
+
+/** Characters of a name: Redis keeps sets of short ones in a tenth of the memory. */
+const LONGEST_NAME = 64
+/** Names of one process. */
+const MAX_NAMES = 256
+/** A limit that is called as its policy, as by default. */
+const SAME = '='
 
 type Labels = Pick<DecisionCount, 'policy' | 'limit' | 'outcome' | 'source' | 'reported'>
 
@@ -37,7 +43,6 @@ export const DURATION = '=t'
 /** The sum of those durations, in µs. */
 export const DURATION_SUM = '=ts'
 
-const LONGEST_NAME = 64
 const OTHER = 'other'
 
 const outcomeOf = new Map(Object.entries(OUTCOMES).map(([outcome, letter]) => [letter, outcome as Labels['outcome']]))
@@ -49,17 +54,19 @@ export class FigureNames {
 
   of({ policy, limit, outcome, source, reported }: Labels): string {
     const code = OUTCOMES[outcome] + SOURCES[source] + (reported ? REPORTED : '')
-    const name = `${fitting(policy)}|${fitting(limit)}|${code}`
+    const name = fittingName(policy, limit === policy ? SAME : limit, code)
     if (this.#names.has(name)) return name
-    if (this.#names.size >= MAX_FIGURE_NAMES) return othersOf(name)
+    if (this.#names.size >= MAX_NAMES) return othersOf(name)
     this.#names.add(name)
     return name
   }
 }
 
-/** A name with a separator, or that is longer than ours, is one of the others. */
-function fitting(name: string): string {
-  return name.length > LONGEST_NAME || /[|\p{Cc}]/u.test(name) ? OTHER : name
+/** A name that is too long is that of all limits of its policy, or of all policies. */
+function fittingName(policy: string, limit: string, code: string): string {
+  const [own, ofPolicy] = [`${policy}|${limit}|${code}`, `${policy}|${OTHER}|${code}`]
+  if (own.length <= LONGEST_NAME) return own
+  return ofPolicy.length <= LONGEST_NAME ? ofPolicy : `${OTHER}||${code}`
 }
 
 /** The name of a count for which there is no room: its code alone tells what was decided. */
@@ -71,9 +78,9 @@ export function othersOf(name: string): string {
 /** Undefined for a name that is none of this version. */
 export function labelsIn(name: string): Labels | undefined {
   const [, policy, limit, outcomeLetter = '', sourceLetter = '', reported] =
-    /^([^|]{0,64})\|([^|]{0,64})\|(.)(.)(r?)$/s.exec(name) ?? []
+    /^([^|]*)\|([^|]*)\|(.)(.)(r?)$/s.exec(name) ?? []
   const outcome = outcomeOf.get(outcomeLetter)
   const source = sourceOf.get(sourceLetter)
-  if (policy === undefined || limit === undefined || !outcome || !source) return undefined
-  return { policy, limit, outcome, source, reported: reported === REPORTED }
+  if (name.length > LONGEST_NAME || policy === undefined || limit === undefined || !outcome || !source) return undefined
+  return { policy, limit: limit === SAME ? policy : limit, outcome, source, reported: reported === REPORTED }
 }

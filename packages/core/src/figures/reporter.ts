@@ -1,17 +1,25 @@
-import { randomUUID } from 'node:crypto'
-import { type Counting, startCounting } from '../metrics/counting.js'
-import type { Snapshot } from '../metrics/snapshot.js'
 import { type FiguresKeeper, STEP_MS } from '../store/figures.js'
-import { countsOf } from './counts.js'
-import { type LiveFigures, liveText } from './live.js'
 
 /** Interval of reports in ms. */
 const EVERY_MS = 1000
 /** Minutes of an outage whose counts are kept apart. Beyond, they count in the minute after. */
 const MAX_WAITING = 120
 
-/** The run of this process: one for all its reporters, so that two of one Redis add the same counts once. */
-const run = { id: '', reporters: 0, reports: 0, awayMs: 0, awayUntil: 0 }
+/** The run of a process, and the number of its last report. Reporters of the same counts share it: they then count once. */
+export interface Run {
+  readonly id: string
+  reports: number
+}
+
+/** The counts to report. */
+export interface CountSource {
+  /** They never fall. */
+  read(): {
+    readonly counts: ReadonlyMap<string, number>
+    live(before: ReadonlyMap<string, number>, overMs: number): string
+  }
+  stop(): void
+}
 
 /** Counts that are not known to be added. */
 interface Unsent {
@@ -25,8 +33,9 @@ export class Reporter {
   /** Why the last report failed; undefined if it did not. */
   failure: Error | undefined
   readonly #keeper: FiguresKeeper
-  readonly #counting: Counting
-  readonly #startedAt = Date.now()
+  readonly #source: CountSource
+  readonly #run: Run
+  readonly #everyMs: number
   /** By the minutes of the store in which they were taken, the oldest first. */
   readonly #unsent = new Map<number, Unsent>()
   /** The counts that are known to be added, and the number of their report. */
@@ -37,11 +46,12 @@ export class Reporter {
   #sending: Promise<void> | undefined
   #isStopped = false
 
-  constructor(keeper: FiguresKeeper) {
+  constructor(keeper: FiguresKeeper, source: CountSource, run: Run, everyMs = EVERY_MS) {
     this.#keeper = keeper
-    this.#counting = startCounting()
-    if (run.reporters++ === 0) run.id = randomUUID()
-    const counts = countsOf(this.#counting.read(), run.awayMs)
+    this.#source = source
+    this.#run = run
+    this.#everyMs = everyMs
+    const { counts } = source.read()
     this.#added = counts
     this.#last = { counts, atMs: performance.now() }
     this.#timer = this.#later()
@@ -55,8 +65,7 @@ export class Reporter {
     await this.#sending
     this.#take()
     await this.#send()
-    this.#counting.stop()
-    run.reporters--
+    this.#source.stop()
   }
 
   /** Reports now. Resolves once it is known whether the counts were added. Never rejects. */
@@ -73,29 +82,18 @@ export class Reporter {
       if (this.#isStopped) return
       this.#timer = this.#later()
       void this.report()
-    }, EVERY_MS).unref()
+    }, this.#everyMs).unref()
   }
 
   /** Takes the counts of this instant. Those of a minute take the place of earlier ones. */
   #take(): void {
-    const snapshot = this.#counting.read()
+    const { counts, live } = this.#source.read()
     const atMs = performance.now()
-    noteAway(snapshot, atMs)
-    const counts = countsOf(snapshot, run.awayMs)
-    const live = liveText(snapshot, this.#liveParts(counts, atMs))
+    const text = live(this.#last.counts, Math.max(1, Math.round(atMs - this.#last.atMs)))
     this.#last = { counts, atMs }
-    this.#unsent.set(Math.floor(this.#keeper.now() / STEP_MS.minute), { atMs, counts, live })
+    this.#unsent.set(Math.floor(this.#keeper.now() / STEP_MS.minute), { atMs, counts, live: text })
     const [oldest] = this.#unsent.keys()
     if (this.#unsent.size > MAX_WAITING && oldest !== undefined) this.#unsent.delete(oldest)
-  }
-
-  #liveParts(counts: ReadonlyMap<string, number>, atMs: number): Pick<LiveFigures, 'startedAt' | 'overMs' | 'counts'> {
-    const { counts: before, atMs: beforeMs } = this.#last
-    return {
-      startedAt: this.#startedAt,
-      overMs: Math.max(1, Math.round(atMs - beforeMs)),
-      counts: [...counts].map(([name, count]) => [name, count, Math.max(0, count - (before.get(name) ?? 0))]),
-    }
   }
 
   /** Sends what is unsent, the oldest first. */
@@ -114,11 +112,11 @@ export class Reporter {
   }
 
   async #add({ atMs, counts, live }: Unsent): Promise<void> {
-    const number = ++run.reports
+    const number = ++this.#run.reports
     const isLast = atMs === this.#last.atMs
     const report = (after: number | undefined) =>
       this.#keeper.add({
-        run: run.id,
+        run: this.#run.id,
         number,
         ageMs: Math.max(0, Math.floor(performance.now() - atMs)),
         after,
@@ -140,11 +138,4 @@ export class Reporter {
     ])
     return isAll ? listed : listed.filter(([, count, added]) => count !== added)
   }
-}
-
-/** Adds up the time in which a store was unavailable, once for all reporters. */
-function noteAway({ stores }: Snapshot, atMs: number): void {
-  const isAway = stores.some(({ state }) => state === 'unavailable')
-  if (isAway && run.awayUntil > 0) run.awayMs += Math.round(atMs - run.awayUntil)
-  run.awayUntil = isAway ? atMs : 0
 }

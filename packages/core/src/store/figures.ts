@@ -26,8 +26,11 @@ export type FigureStep = 'minute' | 'hour'
 /** The length of a step in ms. */
 export const STEP_MS: Readonly<Record<FigureStep, number>> = { minute: 60_000, hour: 3_600_000 }
 
-/** Names of counts in a minute or an hour. Beyond, decisions are added up as those of the policy `other`. */
-export const MAX_FIGURE_NAMES = 256
+/**
+ * Names of counts in a minute or an hour. Beyond, decisions are added up as those of the policy `other`. With these others they are
+ * fewer than 128, up to which Redis keeps a set in little memory.
+ */
+export const MAX_FIGURE_NAMES = 110
 
 /** Figures of processes, in a store or in this process. */
 export interface FiguresKeeper {

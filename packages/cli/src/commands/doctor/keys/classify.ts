@@ -20,8 +20,8 @@ export function classify(key: string, prefix: string): OurKey | undefined {
   if (layout !== KEY_LAYOUT) return { layout, use: 'other' }
   if (own === 'blocked') return { layout, use: 'marker' }
   if (own === 'changes' || /^\{blocks\.\d+\}:/.test(own)) return { layout, use: 'index' }
-  // The last refusals that a console shows.
-  if (own.startsWith('{console}:')) return { layout, use: 'other' }
+  // The last refusals, and the figures, that a console shows.
+  if (/^\{(console|figures)\}:/.test(own)) return { layout, use: 'other' }
   // The policy may hold colons, its cell holds none.
   const [, policy, cell] = /^\{[^}]*\}:(.*):([^:]+)$/s.exec(own) ?? []
   if (policy === undefined) return { layout, use: 'other' }
