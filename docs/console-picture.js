@@ -8,7 +8,7 @@ import { chromiumPath } from '../scripts/ensure-chromium.js'
 
 const TARGET = fileURLToPath(new URL('pictures/console.webp', import.meta.url))
 const DEMO = fileURLToPath(new URL('../examples/demo/main.js', import.meta.url))
-const SIZE = { width: 1280, height: 900 }
+const SIZE = { width: 1280, height: 1010 }
 /** By then the attacker is banned, and the crowd of the second time waits. */
 const TRAFFIC_MS = 43_000
 

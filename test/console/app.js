@@ -2,6 +2,7 @@
 import { createServer } from 'node:http'
 import { consoleFor } from '@sluice/console/express'
 import { rateLimit, redisStore } from '@sluice/express'
+import { policies } from '@sluice/policies'
 import express from 'express'
 import { Redis } from 'ioredis'
 
@@ -10,12 +11,15 @@ const store = redisStore(client, { timeout: 15_000 })
 await store.ready()
 const limit = rateLimit({ name: 'api', store, limit: 2, window: '1h', warnings: { SLUICE_ONE_CLIENT: false } })
 
+const document = await policies.from({ redis: client, save: new Redis(process.env.REDIS_URL ?? '') })
+
 const app = express().set('trust proxy', 1)
 app.use(
   '/sluice',
   consoleFor({
     store,
     limiters: [limit],
+    policies: document,
     authorize: (request) => request.headers.authorization === 'ann' && { name: 'ann', may: 'act' },
   }),
 )

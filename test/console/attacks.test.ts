@@ -1,5 +1,7 @@
-import type { IncomingMessage, Server } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { connect } from 'node:net'
+import { consoleFor as onExpress } from '@sluice/console/express'
 import { createLimiter, memoryStore, redisStore, type Store } from '@sluice/core'
 import compression from 'compression'
 import cors from 'cors'
@@ -363,6 +365,26 @@ describe('attacks on the console, whatever the framework', () => {
     expect(text.match(/HTTP\/1\.1 403/g)).toHaveLength(600)
     expect(text.match(/HTTP\/1\.1 429/g)).toHaveLength(5)
     expect(text).toMatch(/Retry-After: [1-9]/i)
+  })
+
+  test('addresses of one IPv6 network, and of one IPv4 client, are one client', async () => {
+    const app = express().set('trust proxy', 1)
+    app.use('/sluice', onExpress({ store: memoryStore(), authorize: () => undefined }))
+    const server = createServer(app).listen(0, '127.0.0.1')
+    servers.push(server)
+    await once(server, 'listening')
+    const socket = connect(portOf(server), '127.0.0.1')
+    const request = (from: string) =>
+      `GET /sluice/api/about HTTP/1.1\r\nHost: x\r\nAuthorization: guess\r\nX-Forwarded-For: ${from}\r\n`
+    const six = Array.from({ length: 602 }, (_, i) => request(`2001:db8:0:1:${i.toString(16)}::7`))
+    const four = Array.from({ length: 602 }, (_, i) => request(i % 2 === 0 ? '192.0.2.7' : '::ffff:192.0.2.7'))
+    const last = `${request('2001:db8:0:2::7')}Connection: close\r\n`
+    socket.end([...six, ...four, last].map((each) => `${each}\r\n`).join(''))
+    let text = ''
+    for await (const chunk of socket) text += String(chunk)
+    const statuses = [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
+    const ofClient = [...Array(600).fill(403), 429, 429]
+    expect(statuses).toEqual([...ofClient, ...ofClient, 403])
   })
 
   test('an authorize that hangs refuses after 5 seconds', async () => {

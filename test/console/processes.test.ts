@@ -1,11 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { RedisDocuments } from '@sluice/policies'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ensureBuilt } from '../support/built-core.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
-import { ask, withBody } from './support.js'
+import { ask, asOperator, withBody } from './support.js'
 
 const PROCESSES = 4
 
@@ -13,8 +14,9 @@ let redis: RedisServer
 let workers: ChildProcess[] = []
 let ports: number[] = []
 beforeAll(async () => {
-  ensureBuilt('core', 'express', 'console')
+  ensureBuilt('core', 'policies', 'express', 'console')
   redis = await startRedis()
+  for (const [at, limit] of [5, 50].entries()) await documents().save(textOf(limit), at, 'ci')
   const env = { ...process.env, REDIS_URL: redis.url }
   const file = fileURLToPath(new URL('app.js', import.meta.url))
   workers = Array.from({ length: PROCESSES }, () => fork(file, { env, execArgv: [] }))
@@ -25,11 +27,17 @@ afterAll(async () => {
   await redis.stop()
 })
 
+const documents = () => new RedisDocuments((command, ...args) => redis.call(command, ...args), 'default', 'sluice:')
+const textOf = (limit: number) => `{ version: 1, policies: { all: { limits: [{ limit: ${limit}, window: 1h }] } } }`
+
 const visit = async (process: number, ip: string, path = '/') =>
   (await ask(ports[process] as number, path, { headers: { 'x-forwarded-for': ip } })).status
-const act = async (process: number, path: string, body: object) => {
+const asked = (process: number, path: string, body: object) => {
   const port = ports[process] as number
-  const { status, json } = await ask(port, `/sluice/api/${path}`, { headers: withBody(port), body })
+  return ask(port, `/sluice/api/${path}`, { headers: withBody(port), body })
+}
+const act = async (process: number, path: string, body: object) => {
+  const { status, json } = await asked(process, path, body)
   expect(status).toBe(200)
   return json
 }
@@ -63,4 +71,26 @@ test('a console shows the last refusals of every process, with paths and without
     const texts = await Promise.all(keys.map((key) => redis.call('GET', key)))
     return texts.every((text) => !String(text).includes('192.0.2.2'))
   })
+})
+
+test('one of four rollbacks at once is in force in every process, and the others are conflicts', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: PROCESSES }, (_, i) => asked(i, 'rollback', { version: 1, expected: 2 })),
+  )
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409])
+  for (const { json } of answers) expect(json.found ?? json).toEqual({ version: 3 })
+  expect(await documents().newest()).toMatchObject({ version: 3, text: textOf(5), by: 'ann' })
+  for (let i = 0; i < PROCESSES; i++) {
+    await until('it is in force', async () => {
+      const port = ports[i] as number
+      const { json } = await ask(port, '/sluice/api/policies', { headers: asOperator(port) })
+      return json.documents[0].version === '3' && json.documents[0].policies[0].limits[0].limit === 5
+    })
+  }
+  const { entries } = await act(0, 'changes', {})
+  const states = entries
+    .filter(({ action }: { action: string }) => action === 'rollback')
+    .map(({ state }: { state: string }) => state)
+  expect(states.filter((state: string) => state === 'done')).toHaveLength(1)
+  expect(states).not.toContain('begun')
 })

@@ -211,3 +211,43 @@ test('without Redis a change is not made; with a Redis that ends meanwhile, its 
   const { entries } = await until('Redis is back', () => store.changes.list())
   expect(entries.find(({ action }) => action === 'first')?.state).toBe('begun')
 })
+
+test.each(['1e12', '999999999999999', '1e300', 'inf', '2.5', '-inf', '0'])(
+  'a member that is not ours, with the score %s, hides no entry and keeps none from being made',
+  async (score) => {
+    await server.flush()
+    const store = redisStore(client, { timeout: 5000 })
+    open.push(() => store.close())
+    const add = (action: string) => store.changes.record({ by: '', action, identity: { user: 'bob' } }, () => {})
+    for (const action of ['a', 'b', 'c']) await add(action)
+    await client.zadd('sluice:v1:changes', score, '{"format":2}')
+    for (const action of ['d', 'e']) await add(action)
+    for (const max of [1, 2, 3, 100]) {
+      const found: string[] = []
+      let cursor: string | undefined
+      do {
+        const page = await store.changes.list({ max, ...(cursor !== undefined && { cursor }) })
+        found.push(...page.entries.map(({ number, action, state }) => `${number}${action} ${state}`))
+        cursor = page.cursor
+      } while (cursor !== undefined)
+      expect(found).toEqual(['5e done', '4d done', '3c done', '2b done', '1a done'])
+    }
+    await store.forget({ user: 'bob' })
+    expect((await store.changes.list()).entries.map(({ isErased }) => isErased)).toEqual(Array(5).fill(true))
+  },
+)
+
+test('numbers that another version has left out hide no entry', async () => {
+  await server.flush()
+  const store = redisStore(client, { timeout: 5000 })
+  open.push(() => store.close())
+  const add = (action: string) => store.changes.record({ by: '', action }, () => {})
+  await add('before')
+  await client.zadd('sluice:v1:changes', 5000, 'x5000:1:{}')
+  await add('after')
+  const first = await store.changes.list({ max: 100 })
+  expect(first.entries).toMatchObject([{ number: 5001, action: 'after' }])
+  const second = await store.changes.list({ max: 100, cursor: first.cursor as string })
+  expect(second).toMatchObject({ entries: [{ number: 1, action: 'before' }] })
+  expect(second.cursor).toBeUndefined()
+})

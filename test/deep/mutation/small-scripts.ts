@@ -196,11 +196,20 @@ async function wrongChanges(redis: MutatedRedis): Promise<string | undefined> {
   const replace = async (number: number, after: string, before: string) =>
     Number(await run('change', [NOW, CHANGES_LIFE_MS, number, after, before]))
   const page = async (...args: readonly (string | number)[]) =>
-    ((await run('changes-page', args)) as unknown[]).map(String)
+    ((await run('changes-page', args)) as [unknown, unknown[]])[1].map(String)
+  const below = async (...args: readonly (string | number)[]) =>
+    String(((await run('changes-page', args)) as [unknown, unknown[]])[0])
   const wrongLife = async (when: string) => {
     const left = Number(await redis.call('PTTL', CHANGES))
     const isRight = left <= CHANGES_LIFE_MS && left >= CHANGES_LIFE_MS - PASSED_MS
     return isRight ? undefined : `changes ${when} live ${left} ms, not ${CHANGES_LIFE_MS}`
+  }
+  /** Members that are not ours, above and below the entries 3 to 5. */
+  const wrongBesideForeign = async () => {
+    await redis.call('ZADD', CHANGES, 'inf', 'x', 1e15, 'd6:1:t', 6, '6:1:t', 0, 'y', '-inf', 'z')
+    const found = [await page('', 2), [await below('', 3)], [await below('', 2)]]
+    await redis.call('ZREM', CHANGES, 'x', 'd6:1:t', '6:1:t', 'y', 'z')
+    return different('pages beside members that are not ours', found, [[entry(4), entry(5)], [''], ['3']])
   }
   const entry = (number: number, state = 'b', at: string | number = NOW) => `${state}${number}:${at}:t${number}`
   const ofNone = different('a page of nothing', [await page('', 5), await page(3, 5)], [[], []])
@@ -216,6 +225,11 @@ async function wrongChanges(redis: MutatedRedis): Promise<string | undefined> {
   const pages = [await page('', 2), await page(5, 1), await page(4, 2), await page(3, 2)]
   const wrongPages = different('pages', pages, [[entry(4), entry(5)], [entry(4)], [entry(3)], []])
   if (wrongPages) return wrongPages
+  const next = [await below('', 2), await below(5, 1), await below(4, 2), await below('', 3)]
+  const wrongNext = different('numbers of the next pages', next, ['3', '3', '', ''])
+  if (wrongNext) return wrongNext
+  const wrongForeign = await wrongBesideForeign()
+  if (wrongForeign) return wrongForeign
   const replaced = [await replace(4, entry(4, 'd'), entry(4)), await replace(4, entry(4, 'f'), entry(4))]
   const wrongReplaced = different('replaced', [replaced, await page(5, 1)], [[1, 0], [entry(4, 'd')]])
   if (wrongReplaced) return wrongReplaced

@@ -1,14 +1,14 @@
-import { createLimiter, memoryStore } from '@sluice/core'
+import { byIp, createLimiter, memoryStore } from '@sluice/core'
 import { CONSOLE_LIMITER } from '@sluice/core/internal'
 import { Problem } from '../problem.js'
 
 /** The name of the limiter before the console, in metrics and events. */
 export const OWN_LIMITER = CONSOLE_LIMITER
-/** Requests of one address in any minute. */
+/** Requests of one client in any minute. */
 const REQUESTS_A_MINUTE = 600
 const MAX_ADDRESSES = 10_000
 
-/** Refuses addresses that ask too often: to guess a credential, or to keep Redis busy. @throws Problem */
+/** Refuses clients that ask too often, as limiters by address count them: to guess a credential, or to keep Redis busy. @throws Problem */
 export function makeOwnLimiter(): (ip: string | undefined) => Promise<void> {
   const limiter = createLimiter({
     name: OWN_LIMITER,
@@ -16,9 +16,10 @@ export function makeOwnLimiter(): (ip: string | undefined) => Promise<void> {
     limit: REQUESTS_A_MINUTE,
     window: '1m',
   })
+  const { normalize } = byIp()
   return async (ip = 'unknown') => {
-    const { allowed, retryAfterMs = 0 } = await limiter.consume(ip)
+    const { allowed, retryAfterMs = 0 } = await limiter.consume(normalize?.(ip) ?? ip)
     if (allowed) return
-    throw new Problem(429, `the console serves ${REQUESTS_A_MINUTE} requests a minute of one address`, { retryAfterMs })
+    throw new Problem(429, `the console serves ${REQUESTS_A_MINUTE} requests a minute of one client`, { retryAfterMs })
   }
 }

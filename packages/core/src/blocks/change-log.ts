@@ -33,14 +33,22 @@ export interface KeptChange {
   readonly text: string
 }
 
-/** Where the entries are. The numbers of those that it keeps have no gaps. */
+/** A part of the entries. */
+export interface ChangesKept {
+  /** The newest first. */
+  readonly kept: readonly KeptChange[]
+  /** The number below which the next part is; absent for the last one. */
+  readonly next?: number
+}
+
+/** Where the entries are. */
 export interface ChangeKeeper {
   /** Adds a change that begins. Forgets the oldest beyond `MAX_CHANGES_KEPT`. */
   add(text: string): Later<KeptChange>
   /** Replaces an entry, if it is still as it was. */
   replace(before: KeptChange, after: KeptChange): Later<boolean>
-  /** The newest first, of numbers below `below`, or from the newest on. */
-  page(below: number | undefined, max: number): Later<readonly KeptChange[]>
+  /** Those with the `max` numbers below `below`, or from the newest on. */
+  page(below: number | undefined, max: number): Later<ChangesKept>
 }
 
 interface Contents {
@@ -87,20 +95,19 @@ export class ChangeLog implements StoreChanges {
     if (cursor !== undefined && !/^[1-9]\d{0,14}$/.test(cursor)) {
       invalidPolicy('changes.list', 'cursor', 'the cursor of the page before', cursor)
     }
-    const kept = await this.#keeper.page(cursor === undefined ? undefined : Number(cursor), max)
+    const { kept, next } = await this.#keeper.page(cursor === undefined ? undefined : Number(cursor), max)
     const entries = kept.flatMap((each) => {
       const contents = contentsOf(each.text)
       return contents ? [entryOf(each, contents)] : []
     })
-    const oldest = kept.at(-1)?.number ?? 0
-    return kept.length < max || oldest <= 1 ? { entries } : { entries, cursor: String(oldest) }
+    return next === undefined ? { entries } : { entries, cursor: String(next) }
   }
 
   /** Erases an identity, as text, and all that its entries say of it. */
   async erase(identity: string): Promise<void> {
     let below: number | undefined
     for (;;) {
-      const kept = await this.#keeper.page(below, MAX_PAGE)
+      const { kept, next } = await this.#keeper.page(below, MAX_PAGE)
       let isWhole = true
       for (const each of kept) {
         const contents = contentsOf(each.text)
@@ -111,8 +118,8 @@ export class ChangeLog implements StoreChanges {
         isWhole = (await this.#keeper.replace(each, { ...each, text })) && isWhole
       }
       if (!isWhole) continue
-      if (kept.length < MAX_PAGE) return
-      below = kept.at(-1)?.number
+      if (next === undefined) return
+      below = next
     }
   }
 
@@ -123,8 +130,8 @@ export class ChangeLog implements StoreChanges {
       try {
         if (await this.#keeper.replace(entry, { ...entry, state })) return
         // Its identity was erased meanwhile.
-        const [found] = await this.#keeper.page(begun.number + 1, 1)
-        entry = found?.number === begun.number ? found : undefined
+        const { kept } = await this.#keeper.page(begun.number + 1, 1)
+        entry = kept.find(({ number }) => number === begun.number)
       } catch {
         await pause(PAUSE_MS)
       }

@@ -1,4 +1,4 @@
-import { type ChangeKeeper, type KeptChange, MAX_CHANGES_KEPT } from '../blocks/change-log.js'
+import { type ChangeKeeper, type ChangesKept, type KeptChange, MAX_CHANGES_KEPT } from '../blocks/change-log.js'
 
 /** The entries of changes in this process. */
 export class MemoryChanges implements ChangeKeeper {
@@ -26,9 +26,11 @@ export class MemoryChanges implements ChangeKeeper {
     return true
   }
 
-  page(below: number | undefined, max: number): readonly KeptChange[] {
+  page(below: number | undefined, max: number): ChangesKept {
     const end = below === undefined ? this.#kept.length : Math.max(0, below - (this.#kept[0]?.number ?? 0))
-    return this.#kept.slice(Math.max(0, end - max), end).reverse()
+    const start = Math.max(0, end - max)
+    const kept = this.#kept.slice(start, end).reverse()
+    return start === 0 ? { kept } : { kept, next: kept.at(-1)?.number as number }
   }
 
   clear(): void {

@@ -1,4 +1,4 @@
-import { type ChangeKeeper, type KeptChange, MAX_CHANGES_KEPT } from '../../blocks/change-log.js'
+import { type ChangeKeeper, type ChangesKept, type KeptChange, MAX_CHANGES_KEPT } from '../../blocks/change-log.js'
 import type { ChangeState } from '../../store/changes.js'
 import { unreadable } from '../scripts/reply-reader.js'
 import { run, runAt, type Server } from '../scripts/run.js'
@@ -32,23 +32,20 @@ export class RedisChanges implements ChangeKeeper {
     return Number(await runAt(this.#server, changeScript, [this.#key], args)) === 1
   }
 
-  async page(below: number | undefined, max: number): Promise<readonly KeptChange[]> {
+  async page(below: number | undefined, max: number): Promise<ChangesKept> {
     const { connection, timeoutMs } = this.#server
     const args = [below === undefined ? '' : String(below), String(max)]
     const reply = await run(connection, timeoutMs, changesPageScript, () => ({ keys: [this.#key], args }))
-    if (!Array.isArray(reply)) throw unreadable('expected entries of changes')
-    const texts = reply.map(String)
-    return texts.flatMap((member, i) => (i % 2 === 0 ? [readable(member, texts[i + 1])] : [])).reverse()
+    const [before, members] = Array.isArray(reply) ? reply : []
+    if (!Array.isArray(members)) throw unreadable('expected entries of changes')
+    const kept = members.flatMap((member) => changeIn(String(member)) ?? []).reverse()
+    // Scores of members that are not ours may be fractions.
+    return String(before) === '' ? { kept } : { kept, next: Math.floor(Number(before)) + 1 }
   }
 }
 
 function memberOf({ number, at, state, text }: KeptChange): string {
   return `${state[0]}${number}:${at}:${text}`
-}
-
-/** A text that is not ours is an entry without contents: were it left out, a page would seem to be the last one. */
-function readable(member: string, score: string | undefined): KeptChange {
-  return changeIn(member) ?? { number: Number(score), at: 0, state: 'begun', text: '' }
 }
 
 /** Undefined for a text that is not ours. */

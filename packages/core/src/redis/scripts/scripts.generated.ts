@@ -8820,8 +8820,17 @@ return ends
 
 export const changeScript: LuaScript = {
   name: 'change',
-  sha1: '9b6d230978d2cd857de5828c61e2360fb07f82b0',
+  sha1: '41323171305ce742e8018a966c616e1b646a2798',
   source: `local call = redis.call
+local function newestChange(key)
+local at = 0
+while true do
+at = at - 1
+local found = call('ZRANGE', key, at, at, 'WITHSCORES')
+if not found[1] then return 0 end
+if string.match(found[1], '^%l(%d+):') == found[2] then return tonumber(found[2]) end
+end
+end
 local key, life = KEYS[1], ARGV[2]
 call('PEXPIRE', key, life)
 if ARGV[5] then
@@ -8835,7 +8844,7 @@ if now == '' then
 local time = call('TIME')
 now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 end
-local number = string.format('%.0f', (tonumber(call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]) or 0) + 1)
+local number = string.format('%.0f', newestChange(key) + 1)
 local entry = 'b' .. number .. ':' .. now .. ':' .. ARGV[4]
 call('ZADD', key, number, entry)
 for _, oldest in ipairs(call('ZRANGE', key, 0, -ARGV[3] - 1)) do
@@ -8848,11 +8857,22 @@ return entry
 
 export const changesPageScript: LuaScript = {
   name: 'changes-page',
-  sha1: '2286a67b7e28ae0038d4ccd68b52548dc8132b42',
+  sha1: '89963a5058bb1ba98727a6c7a971437c90c9933d',
   source: `local call = redis.call
-local below = tonumber(ARGV[1])
-if not below then below = (tonumber(call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2]) or 0) + 1 end
-return call('ZRANGEBYSCORE', KEYS[1], below - ARGV[2], below - 1, 'WITHSCORES')
+local function newestChange(key)
+local at = 0
+while true do
+at = at - 1
+local found = call('ZRANGE', key, at, at, 'WITHSCORES')
+if not found[1] then return 0 end
+if string.match(found[1], '^%l(%d+):') == found[2] then return tonumber(found[2]) end
+end
+end
+local key = KEYS[1]
+local below = tonumber(ARGV[1]) or newestChange(key) + 1
+local from = below - ARGV[2]
+local before = call('ZRANGE', key, from - 1, 1, 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')[2] or ''
+return { before, call('ZRANGEBYSCORE', key, from, below - 1) }
 `,
 }
 
