@@ -261,7 +261,9 @@ function steady(tree: string): string {
     .replace(/\b\d{1,2} [A-Z][a-z]{2}( \d{4})?, (?=hh)/g, '')
     .replace(/\b\d+(\.\d+)? (ms|s|min|h)( \d+ (s|min))?\b/g, 'n $2')
     .replace(/\b(decisions a (?:second|minute)|refused|decided alone) [\d.–]+/g, '$1 n')
-    .replace(/\d+(\.\d+)? %|\d+(\.\d+)?%/g, 'n %')
+    .replace(/\d+(\.\d+)? ?%/g, 'n %')
+    .replace(/cell "\d+"/g, 'cell "n"')
+    .replace(/(row "mail mail )\d+/g, '$1n')
 }
 
 test('every text of a client stays text', async () => {

@@ -1,5 +1,6 @@
-import { byIp, createLimiter, memoryStore } from '@sluice/core'
-import { CONSOLE_LIMITER } from '@sluice/core/internal'
+import { isIP } from 'node:net'
+import { createLimiter, memoryStore } from '@sluice/core'
+import { CONSOLE_LIMITER, identityText } from '@sluice/core/internal'
 import { Problem } from '../problem.js'
 
 /** The name of the limiter before the console, in metrics and events. */
@@ -16,9 +17,8 @@ export function makeOwnLimiter(): (ip: string | undefined) => Promise<void> {
     limit: REQUESTS_A_MINUTE,
     window: '1m',
   })
-  const { normalize } = byIp()
   return async (ip = 'unknown') => {
-    const { allowed, retryAfterMs = 0 } = await limiter.consume(normalize?.(ip) ?? ip)
+    const { allowed, retryAfterMs = 0 } = await limiter.consume(isIP(ip) ? identityText('console', { ip }) : ip)
     if (allowed) return
     throw new Problem(429, `the console serves ${REQUESTS_A_MINUTE} requests a minute of one client`, { retryAfterMs })
   }
