@@ -79,7 +79,15 @@ interface Part {
 // The mutants of the Lua, ten years of calendars, the servlet container, goaccess and the browser are only for `npm run deep`.
 const ON_SOURCE: Part = {
   built: false,
-  without: [...OF_USERS, 'deep/calendars', 'deep/mutation', 'deep/servlets', 'deep/simulate', 'deep/simulate-page', 'deep/console-page'],
+  without: [
+    ...OF_USERS,
+    'deep/calendars',
+    'deep/mutation',
+    'deep/servlets',
+    'deep/simulate',
+    'deep/simulate-page',
+    'deep/console-page',
+  ],
 }
 const ON_BUILD: Part = { built: true, folders: OF_USERS }
 

@@ -132,7 +132,7 @@ function useSaid(): [string, (text: string) => void] {
 
 function Side({ about: { operator, readOnly }, page }: { about: About; page: string }) {
   return (
-    <div class="side">
+    <header class="side">
       <a class="brand" href="#/">
         <img src="icon.svg" alt="" width="24" height="24" /> Sluice
       </a>
@@ -151,7 +151,7 @@ function Side({ about: { operator, readOnly }, page }: { about: About; page: str
         <Text>{operator.name}</Text>
         <span>{operator.may === 'act' ? 'may act' : readOnly ? 'read only' : 'may read'}</span>
       </p>
-    </div>
+    </header>
   )
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server } from 'node:http'
-import { createLimiter, keyed, redisStore, storeList } from '@sluice/core'
+import { byUser, createLimiter, redisStore, storeList } from '@sluice/core'
 import { policies, RedisDocuments } from '@sluice/policies'
 import { Redis } from 'ioredis'
 import { portOf, type StartApp } from '../../console/support.js'
@@ -51,7 +51,7 @@ export async function servedPage(
     prefix,
     keys: { user: (request: { user?: string }) => request.user },
   })
-  const mail = createLimiter({ name: 'mail', store, limit: 2, window: '1h', key: keyed('user', (user: string) => user) })
+  const mail = createLimiter({ name: 'mail', store, limit: 2, window: '1h', key: byUser((user: string) => user) })
   const server = await start({
     store,
     limiters: [mail as never],
@@ -61,9 +61,9 @@ export async function servedPage(
   })
   for (const user of clients) {
     for (let n = 0; n < 4; n++) await mail.consume(user)
-    await store.blocks?.add({ user }, { policy: 'mail', for: '1h', reason: `because of ${user}` })
+    await store.blocks?.add({ user }, { policy: 'mail', for: '1h', reason: `because of ${user.slice(0, 150)}` })
     await mail.consume(user)
-    await store.list('partners').add({ user }, { reason: user })
+    await store.list('partners').add({ user }, { reason: user.slice(0, 150) })
   }
   open.push(
     () => store.close(),

@@ -1,3 +1,4 @@
+import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { freePort } from '../../../scripts/lib/ports.js'
@@ -12,7 +13,7 @@ async function startDemo(env: Record<string, string> = {}): Promise<{ demo: Prog
   for (let tries = 0; ; tries++) {
     const port = await freePort()
     try {
-      const demo = await startExample('demo/main.js', 3, { REDIS_URL: '', ...env, PORT: String(port) })
+      const demo = await startExample('demo/main.js', 5, { REDIS_URL: '', ...env, PORT: String(port) })
       return { demo, ports: [port, port + 1, port + 2] }
     } catch (error) {
       if (tries > 5 || !/EADDRINUSE/.test(String(error))) throw error
@@ -127,9 +128,50 @@ async function tryOut(ports: readonly number[]): Promise<void> {
 
 test('the demo prints its addresses, limits as it says, and stops cleanly on SIGTERM', async () => {
   const { demo, ports } = await startDemo()
-  expect(demo.lines).toEqual(SERVERS.map((name, i) => `${name.padEnd(8)} http://localhost:${ports[i]}`))
+  expect(demo.lines.slice(0, 3)).toEqual(SERVERS.map((name, i) => `${name.padEnd(8)} http://localhost:${ports[i]}`))
+  expect(demo.lines[3]).toMatch(new RegExp(`^console  http://localhost:${ports[0]}/sluice/#[\\w-]{43}$`))
+  await tryConsole(demo.lines[3] ?? '', ports[0] ?? 0)
   await tryOut(ports)
   expect(await demo.end('SIGTERM')).toBe(0)
+})
+
+/** Its link opens one session, and its traffic is refused, banned and queued. */
+async function tryConsole(line: string, port: number): Promise<void> {
+  const [, secret] = line.split('#')
+  const api = async (path: string, headers: Record<string, string>, body?: object) => {
+    const response = await fetch(`http://localhost:${port}/sluice/api/${path}`, {
+      headers: { ...(body && { 'content-type': 'application/json', 'sluice-console': '1' }), ...headers },
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
+    })
+    return { status: response.status, json: (await response.json()) as Record<string, never> }
+  }
+  expect((await api('demo/traffic', {}, {})).status).toBe(403)
+  const { session } = (await api('session', {}, { secret })).json
+  expect((await api('session', {}, { secret })).status).toBe(403)
+  const own = { 'sluice-session': String(session) }
+  expect((await api('about', own)).json).toMatchObject({
+    operator: { may: 'act' },
+    features: { lists: ['partners', 'abusers'] },
+  })
+  expect((await api('demo/traffic', own, {})).status).toBe(200)
+  expect((await api('demo/traffic', own, {})).status).toBe(409)
+  const isBanned = async () => JSON.stringify((await api('blocks', own, {})).json).includes('198.51.100.66')
+  await until('the attacker is banned', isBanned)
+  const isWaiting = async () => /"waiting":[1-9]/.test(JSON.stringify((await api('figures', own)).json))
+  await until('clients wait in the queue', isWaiting)
+}
+
+test('the demo listens on this machine alone, unless HOST is set', async () => {
+  const others = Object.values(networkInterfaces()).flatMap((all = []) => all.filter(({ internal }) => !internal))
+  const address = others.find(({ family }) => family === 'IPv4')?.address
+  // A machine without a network has no other address.
+  if (address === undefined) return
+  const { demo, ports } = await startDemo()
+  await expect(fetch(`http://${address}:${ports[0]}/open`)).rejects.toThrow()
+  await demo.end('SIGTERM')
+  const shared = await startDemo({ HOST: '0.0.0.0' })
+  expect((await fetch(`http://${address}:${shared.ports[0]}/open`)).status).toBe(200)
+  await shared.demo.end('SIGTERM')
 })
 
 test('the demo does the same on Redis, and stops cleanly on SIGINT', async () => {

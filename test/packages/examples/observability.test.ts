@@ -75,9 +75,9 @@ test('Prometheus scrapes all three servers of the demo, and has the decisions th
 })
 
 test('the load of the example is served, and the demo prints its decisions each second', async () => {
-  // Three addresses, and two lines of figures.
-  const { demo, port } = await startDemo(5, { FIGURES: '1' })
-  for (const line of demo.lines.slice(3)) {
+  // Three addresses, the console and its hint, and two lines of figures.
+  const { demo, port } = await startDemo(7, { FIGURES: '1' })
+  for (const line of demo.lines.slice(5)) {
     expect(line).toMatch(/^\d+ decisions, \d+ refused, \d+ alone, \d+ waiting$/)
   }
   const load = await startExample('observability/load.js', 1, { PORT: String(port) })

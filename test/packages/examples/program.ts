@@ -23,7 +23,7 @@ process.once('exit', () => {
  * @throws Error with its output, if it ends before that
  */
 export async function startExample(file: string, lines: number, env: Record<string, string> = {}): Promise<Program> {
-  ensureBuilt('core', 'policies', 'prometheus', 'express', 'koa', 'fastify', 'nestjs')
+  ensureBuilt('core', 'policies', 'prometheus', 'express', 'koa', 'fastify', 'nestjs', 'console')
   const path = fileURLToPath(new URL(`../../../examples/${file}`, import.meta.url))
   // Without the options of the test runner, as a plain Node finds the built packages.
   const child = spawn(process.execPath, [path], { env: { ...process.env, NODE_OPTIONS: '', ...env } })

@@ -52,8 +52,7 @@ export function WhoText({ kind, value, isWhole }: { kind: string; value: string;
       class={`identity ${kind.length + shown.length <= SHOWN / 2 ? 'short' : ''}`}
       title={shown === value ? undefined : value}
     >
-      <span class="kind">{kind}</span>
-      <bdi>{shown}</bdi>
+      <span class="kind">{kind}</span> <bdi>{shown}</bdi>
     </span>
   )
 }

@@ -105,7 +105,7 @@ function optionsOf(
     padding: [8, 8, 0, 0],
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] } },
     axes: [
-      { ...axis, space: 80, grid: { show: false }, values: TIMES },
+      { ...axis, space: 80, size: 30, grid: { show: false }, values: TIMES },
       { ...axis, size: 46, values: (_plot, values) => values.map((value) => (value === null ? '' : rate(value))) },
     ],
     series: [

@@ -26,7 +26,7 @@ export function Table<Row>({ name, columns: given, rows, empty, keyOf }: TablePr
   const classOf = ({ isNumber }: ColumnOf<Row>) => (isNumber ? 'number' : undefined)
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it by keys
-    <section class="table" aria-label={name} tabIndex={0}>
+    <section class="table" aria-label={`${name}, table`} tabIndex={0}>
       <table>
         <thead>
           <tr>
