@@ -1,7 +1,3 @@
-<<<<<<< HEAD
-=======
-import { isIP } from 'node:net'
->>>>>>> page
 import { createLimiter, memoryStore } from '@sluice/core'
 import { CONSOLE_LIMITER, identityText } from '@sluice/core/internal'
 import { Problem } from '../problem.js'
@@ -21,11 +17,7 @@ export function makeOwnLimiter(): (ip: string | undefined) => Promise<void> {
     window: '1m',
   })
   return async (ip = 'unknown') => {
-<<<<<<< HEAD
     const { allowed, retryAfterMs = 0 } = await limiter.consume(clientOf(ip))
-=======
-    const { allowed, retryAfterMs = 0 } = await limiter.consume(isIP(ip) ? identityText('console', { ip }) : ip)
->>>>>>> page
     if (allowed) return
     throw new Problem(429, `the console serves ${REQUESTS_A_MINUTE} requests a minute of one client`, { retryAfterMs })
   }
