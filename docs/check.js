@@ -20,6 +20,7 @@ const TYPES = {
   '.webp': 'image/webp',
 }
 const WIDTHS = [360, 1280]
+const TABS = 4
 
 const pictures = process.argv[2]
 const problems = []
@@ -57,51 +58,69 @@ for (const name of readdirSync(DIST, { recursive: true, encoding: 'utf8' })) {
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`
 
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
-const page = await (await browser.newContext()).newPage()
-/** For the many pages of the API, all of one make: without scripts, they take a tenth of the time. */
-const still = await (await browser.newContext({ javaScriptEnabled: false })).newPage()
-let at = ''
-const problem = (what) => problems.push(`${at}: ${what}`)
+let at = 'site'
+const problem = (what, where = at) => problems.push(`${where}: ${what}`)
 if (sizes.all > 30e6) problem(`the site has ${megabytes(sizes.all)}, of at most 30`)
 if (sizes.api > 20e6) problem(`the reference of the API has ${megabytes(sizes.api)}, of at most 20`)
-for (const each of [page, still]) {
-  each.on('console', (message) => message.type() === 'error' && problem(`console: ${message.text()}`))
-  each.on('pageerror', (error) => problem(`error: ${error.message}`))
-  each.on('request', (request) => {
-    if (request.url().startsWith('http') && !request.url().startsWith(origin)) problem(`asks ${request.url()}`)
+
+/** A tab whose faults are problems of the page that it shows. */
+async function openTab(options = {}) {
+  const tab = await (await browser.newContext(options)).newPage()
+  const fault = (what) => problem(what, tab.url().slice(origin.length))
+  tab.on('console', (message) => message.type() === 'error' && fault(`console: ${message.text()}`))
+  tab.on('pageerror', (error) => fault(`error: ${error.message}`))
+  tab.on('request', (request) => {
+    if (request.url().startsWith('http') && !request.url().startsWith(origin)) fault(`asks ${request.url()}`)
   })
-  each.on('response', (response) => response.status() >= 400 && problem(`${response.status()} for ${response.url()}`))
+  tab.on('response', (response) => response.status() >= 400 && fault(`${response.status()} for ${response.url()}`))
+  return tab
 }
 
 /** Links within the site, by the page that they are on; and the anchors of each page. */
 const links = []
 const anchors = new Map()
-for (const path of paths) {
-  at = path
-  const isApi = path.startsWith('/api/')
-  const shown = isApi ? still : page
-  await shown.setViewportSize({ width: WIDTHS[0], height: 800 })
-  await shown.goto(origin + path, { waitUntil: 'load' })
-  await shown.waitForSelector('.VPDoc, .VPHome')
-  for (const width of isApi ? WIDTHS.slice(0, 1) : WIDTHS) {
-    await shown.setViewportSize({ width, height: 800 })
-    const over = await shown.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
-    if (over > 0) problem(`${over} px too wide at ${width} px`)
-    const broken = await shown.evaluate(
+
+async function visit(tab, path, widths) {
+  await tab.setViewportSize({ width: widths[0], height: 800 })
+  await tab.goto(origin + path, { waitUntil: 'load' })
+  await tab.waitForSelector('.VPDoc, .VPHome')
+  for (const width of widths) {
+    await tab.setViewportSize({ width, height: 800 })
+    const over = await tab.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+    if (over > 0) problem(`${over} px too wide at ${width} px`, path)
+    const broken = await tab.evaluate(
       () => [...document.querySelectorAll('.vp-doc p')].filter((p) => /^\|.*\|$/s.test(p.textContent.trim())).length,
     )
-    if (broken > 0) problem(`${broken} rows of tables shown as text`)
-    if (pictures && !isApi) {
-      await shown.screenshot({ path: join(pictures, `${path.replaceAll('/', '_')}-${width}.png`), fullPage: true })
+    if (broken > 0) problem(`${broken} rows of tables shown as text`, path)
+    if (pictures && !path.startsWith('/api/')) {
+      await tab.screenshot({ path: join(pictures, `${path.replaceAll('/', '_')}-${width}.png`), fullPage: true })
     }
   }
-  const found = await shown.evaluate(() => ({
+  const found = await tab.evaluate(() => ({
     hrefs: [...document.querySelectorAll('a[href]')].map((a) => a.href),
     ids: [...document.querySelectorAll('[id]')].map(({ id }) => id),
   }))
   anchors.set(path, new Set(found.ids))
   for (const href of new Set(found.hrefs)) links.push({ path, href })
 }
+
+/** Several tabs take the next path of the queue, each its own. */
+const visitAll = (queue, widths, options) =>
+  Promise.all(
+    Array.from({ length: TABS }, async () => {
+      const tab = await openTab(options)
+      for (let path = queue.pop(); path !== undefined; path = queue.pop()) await visit(tab, path, widths)
+      await tab.close()
+    }),
+  )
+
+const isApi = (path) => path.startsWith('/api/')
+await visitAll(
+  paths.filter((path) => !isApi(path)),
+  WIDTHS,
+)
+// There are many pages of the API, all of one make: the narrow width will do, and no scripts.
+await visitAll(paths.filter(isApi), WIDTHS.slice(0, 1), { javaScriptEnabled: false })
 for (const { path, href } of links) {
   at = path
   const url = new URL(href)
@@ -113,6 +132,7 @@ for (const { path, href } of links) {
 }
 
 at = 'home'
+const page = await openTab()
 for (const width of WIDTHS) {
   await page.setViewportSize({ width, height: 800 })
   await page.goto(origin)
