@@ -271,6 +271,44 @@ test('its OpenAPI document is valid, and every route with a body is a POST', asy
   }
 })
 
+test('a store that cannot list, and policies that are not there, are problems with a sentence', async () => {
+  const { decide, reset } = memoryStore()
+  const store = { decide, reset } as Store
+  const server = await (APPS.Koa as StartApp)({ store, authorize })
+  open.push(() => closed(server))
+  const port = portOf(server)
+  const expected: [string, object, number, RegExp][] = [
+    ['blocks', {}, 501, /cannot list its blocks/],
+    ['block', { identity: IP, for: '1h' }, 501, /cannot list its blocks/],
+    ['unblock', { identity: IP }, 501, /cannot list its blocks/],
+    ['list', { list: 'vip' }, 501, /has no lists/],
+    ['list/add', { list: 'vip', identity: IP }, 501, /has no lists/],
+    ['offenders', { policy: 'gone' }, 501, /counts no refusals/],
+    ['changes', {}, 501, /keeps no log of changes/],
+    ['forget', { identity: IP, confirmed: true }, 501, /cannot forget/],
+    ['identity', { identity: IP, search: true }, 501, /cannot search its keys/],
+    ['overrides', { policy: 'gone' }, 404, /no such document/],
+    ['versions', {}, 404, /no such document/],
+  ]
+  for (const [path, body, status, detail] of expected) {
+    const answer = await ask(port, `/sluice/api/${path}`, { headers: withBody(port), body })
+    expect({ path, status: answer.status }).toEqual({ path, status })
+    expect(answer.json.detail).toMatch(detail)
+  }
+  for (const path of ['about', 'policies', 'refusals']) {
+    expect((await ask(port, `/sluice/api/${path}`, { headers: asOperator(port) })).status).toBe(200)
+  }
+  for (const path of ['identity', 'why']) {
+    const { json } = await ask(port, `/sluice/api/${path}`, { headers: withBody(port), body: { identity: IP } })
+    expect(json.blocks).toEqual([])
+  }
+  const answer = await ask(port, '/sluice/api/reset', {
+    headers: withBody(port),
+    body: { identity: IP, limiter: 'gone' },
+  })
+  expect(answer).toMatchObject({ status: 200, json: { reset: [] } })
+})
+
 test('searches the keys of Redis only where the request says so', async () => {
   const prefix = randomUUID()
   const other = createLimiter({ name: 'elsewhere', store: storeOn(prefix), limit: 5, window: '1h' })

@@ -216,6 +216,39 @@ describe('versions of a document in Redis', () => {
   })
 })
 
+test('a connection of the document that does not answer is a problem with a sentence', async () => {
+  const own = await startRedis()
+  const client = new Redis(own.port)
+  client.on('error', () => {})
+  open.push(
+    () => own.stop(),
+    () => own.kill('SIGCONT'),
+    () => client.disconnect(),
+  )
+  await new RedisDocuments((command, ...args) => client.call(command, ...args), 'default', 'sluice:').save(
+    textOf(5),
+    0,
+    '',
+  )
+  const made = await policies.from({ redis: client, save: client, keys })
+  open.push(() => made.close())
+  const post = await served({ store: memoryStore(), policies: made })
+  own.kill('SIGSTOP')
+  const calls: [string, object][] = [
+    ['versions', {}],
+    ['rollback/plan', { version: 1 }],
+    ['rollback', { version: 1, expected: 1 }],
+    ['overrides', {}],
+  ]
+  for (const answer of await Promise.all(calls.map(([path, body]) => post(path, body)))) {
+    expect(answer).toMatchObject({
+      status: 503,
+      json: { detail: expect.stringMatching(/has not answered within 10 s/) },
+    })
+    expectPlain(answer)
+  }
+})
+
 test('documents that the console cannot write are answered with what to do', async () => {
   const { prefix, store } = await saved(textOf(5), textOf(6))
   const post = await served({ store, policies: await loaded(prefix) })

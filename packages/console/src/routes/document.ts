@@ -33,3 +33,24 @@ export function byOperator({ store }: CheckedOptions<never>, by: string): Change
   if (changes) return { by, changes }
   throw new Problem(501, 'this store keeps no log of changes, which this change needs')
 }
+
+/** The longest time for the connection of a document, in ms. */
+const WITHIN_MS = 10_000
+
+/**
+ * The result of a call on the connection of a document. Clients of Redis keep commands for a server that is away, also forever.
+ *
+ * @throws Problem where it takes too long
+ */
+export async function inTime<Result>(call: Promise<Result>): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    const message = `the connection of the document has not answered within ${WITHIN_MS / 1000} s: it may be away. A change may still be made`
+    timer = setTimeout(() => reject(new Problem(503, message)), WITHIN_MS)
+  })
+  try {
+    return await Promise.race([call, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -2,7 +2,7 @@ import { byKind, type GivenIdentity, IDENTITY } from '../identity/identity.js'
 import type { CheckedOptions } from '../options.js'
 import type { OverrideBody, PolicyOverrides } from '../overrides.js'
 import { Problem } from '../problem.js'
-import { byOperator, documentOf, LIMITER } from './document.js'
+import { byOperator, documentOf, inTime, LIMITER } from './document.js'
 import { object, PAGE, POLICY, route } from './route.js'
 
 interface OverrideFields {
@@ -54,7 +54,7 @@ export const OVERRIDES = [
     may: 'read',
     body: object({ limiter: LIMITER, policy: POLICY, cursor: PAGE.cursor, max: PAGE.max }),
     answer: 'Overrides in force, and the cursor of the next page.',
-    run: ({ console: parts, body: { limiter, ...query } }) => overridesOf(parts, limiter).list(query),
+    run: ({ console: parts, body: { limiter, ...query } }) => inTime(overridesOf(parts, limiter).list(query)),
   }),
   route<OverrideFields>({
     method: 'POST',
@@ -64,7 +64,7 @@ export const OVERRIDES = [
     may: 'read',
     body: object(FIELDS, 'policy', 'identity', 'limits', 'until'),
     answer: 'The changed limits, the version to expect, and the lines of a document with the same effect.',
-    run: ({ console: parts, body }) => overridesOf(parts, body.limiter).plan(overrideIn(body)),
+    run: ({ console: parts, body }) => inTime(overridesOf(parts, body.limiter).plan(overrideIn(body))),
   }),
   route<OverrideFields>({
     method: 'POST',
@@ -77,12 +77,12 @@ export const OVERRIDES = [
     async run({ console: parts, operator, body }) {
       const overrides = overridesOf(parts, body.limiter)
       const given = overrideIn(body)
-      const { canSave, lines } = await overrides.plan(given)
+      const { canSave, lines } = await inTime(overrides.plan(given))
       if (!canSave)
         throw new Problem(501, 'these policies cannot be changed from here: paste the lines into the document', {
           lines,
         })
-      return { override: await overrides.set(given, byOperator(parts, operator.name)) }
+      return { override: await inTime(overrides.set(given, byOperator(parts, operator.name))) }
     },
   }),
   route<Pick<OverrideFields, 'limiter' | 'policy' | 'identity' | 'expected'>>({
@@ -95,7 +95,7 @@ export const OVERRIDES = [
     answer: 'An object: it is ended.',
     async run({ console: parts, operator, body: { limiter, policy, identity, expected } }) {
       const of = { policy, key: keyOf(identity), ...(expected !== undefined && { expected }) }
-      const isRemoved = await overridesOf(parts, limiter).remove(of, byOperator(parts, operator.name))
+      const isRemoved = await inTime(overridesOf(parts, limiter).remove(of, byOperator(parts, operator.name)))
       if (!isRemoved) throw new Problem(404, 'the client has no override beside the document')
       return { removed: true }
     },

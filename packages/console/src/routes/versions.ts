@@ -1,7 +1,7 @@
 import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
 import type { PolicyVersions } from '../versions.js'
-import { byOperator, documentOf, LIMITER } from './document.js'
+import { byOperator, documentOf, inTime, LIMITER } from './document.js'
 import { object, route } from './route.js'
 
 interface VersionOf {
@@ -25,7 +25,7 @@ export const VERSIONS = [
       'Versions, newest first. The first is in force. canSave says whether the console can put another one in force.',
     async run({ console: parts, body: { limiter } }) {
       const versions = versionsOf(parts, limiter)
-      return { versions: await versions.list(), canSave: versions.canSave }
+      return { versions: await inTime(versions.list()), canSave: versions.canSave }
     },
   }),
   route<VersionOf>({
@@ -37,7 +37,7 @@ export const VERSIONS = [
     body: object({ limiter: LIMITER, version: VERSION }, 'version'),
     answer: 'The differences from the version in force, whether used units still count, and the version to expect.',
     async run({ console: parts, body: { limiter, version } }) {
-      return (await versionsOf(parts, limiter).plan(version)) ?? notKept()
+      return (await inTime(versionsOf(parts, limiter).plan(version))) ?? notKept()
     },
   }),
   route<VersionOf & { readonly expected: number }>({
@@ -62,7 +62,8 @@ export const VERSIONS = [
         const instead = 'give policies.from a connection as save, or use sluice rollback in a terminal'
         throw new Problem(501, `the console has no connection that may write this document: ${instead}`)
       }
-      return { version: (await versions.rollback(to, byOperator(parts, operator.name))) ?? notKept() }
+      const by = byOperator(parts, operator.name)
+      return { version: (await inTime(versions.rollback(to, by))) ?? notKept() }
     },
   }),
 ]
