@@ -18,8 +18,8 @@ end
 
 -- A foreign value counts as none. A command that is not permitted ends the script before anything is written.
 local function dropForeign(key, reply)
-  if not reply or not reply.err then return end
-  if not string.find(reply.err, 'WRONGTYPE', 1, true) then error(reply.err) end
+  if type(reply) ~= 'table' or not reply.err then return end
+  if not string.find(reply.err, 'WRONGTYPE', 1, true) then error(reply.err, 0) end
   call('DEL', key)
 end
 

@@ -9272,7 +9272,7 @@ return concat(pieces)
 
 export const figuresScript: LuaScript = {
   name: 'figures',
-  sha1: '28c255de8d855482ffcbde65a0e4cce41c0861c8',
+  sha1: '283bfc359dfd47bbb664de3fa15bcc6797d2be06',
   source: `local call = redis.call
 local sent, live, processes = KEYS[1], KEYS[2], KEYS[3]
 local number, known, width = tonumber(ARGV[5]), tonumber(ARGV[6]), 2
@@ -9281,8 +9281,8 @@ local function whole(count)
 return string.format('%.0f', count)
 end
 local function dropForeign(key, reply)
-if not reply or not reply.err then return end
-if not string.find(reply.err, 'WRONGTYPE', 1, true) then error(reply.err) end
+if type(reply) ~= 'table' or not reply.err then return end
+if not string.find(reply.err, 'WRONGTYPE', 1, true) then error(reply.err, 0) end
 call('DEL', key)
 end
 local function othersOf(name)
