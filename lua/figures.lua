@@ -16,10 +16,11 @@ local function whole(count)
   return string.format('%.0f', count)
 end
 
--- A foreign value counts as none.
-local function dropForeign(key, expected)
-  local type = call('EXISTS', key) == 1 and redis.pcall(expected[1], key, expected[2])
-  if type and type.err and string.find(type.err, 'WRONGTYPE', 1, true) then call('DEL', key) end
+-- A foreign value counts as none. A command that is not permitted ends the script before anything is written.
+local function dropForeign(key, reply)
+  if not reply or not reply.err then return end
+  if not string.find(reply.err, 'WRONGTYPE', 1, true) then error(reply.err) end
+  call('DEL', key)
 end
 
 -- The name of a count for which there is no room: its code alone tells what was decided.
@@ -36,8 +37,9 @@ end
 local minute = math.floor((now - ARGV[2]) / 60000)
 if minute ~= tonumber(ARGV[3]) then return { whole(now), 'minute' } end
 
-dropForeign(sent, { 'HMGET', '#' })
-dropForeign(processes, { 'ZSCORE', '#' })
+dropForeign(sent, redis.pcall('HMGET', sent, '#'))
+dropForeign(processes, redis.pcall('ZREMRANGEBYSCORE', processes, '-inf', whole(now - 10000)))
+for k = 4, 5 do dropForeign(KEYS[k], redis.pcall('ZSCORE', KEYS[k], '=p')) end
 local before = call('HMGET', sent, '#', '@')
 local last, lastMinute = tonumber(before[1]), tonumber(before[2]) or -1
 if known and (not last or last < known) then return { whole(now), 'all' } end
@@ -65,7 +67,6 @@ call('HSET', sent, unpack(counts))
 call('PEXPIRE', sent, 3600000)
 
 local function add(key, life, isFirst)
-  dropForeign(key, { 'ZSCORE', '#' })
   local size = call('ZCARD', key)
   for name, count in pairs(more) do
     if size >= tonumber(ARGV[8]) and not call('ZSCORE', key, name) then name = othersOf(name) end
@@ -82,8 +83,7 @@ add(KEYS[5], 7776000000, math.floor(lastMinute / 60) ~= math.floor(minute / 60))
 if ARGV[7] ~= '' then
   call('SET', live, ARGV[7], 'PX', 10000)
   call('ZADD', processes, whole(now), ARGV[4])
-  call('ZREMRANGEBYSCORE', processes, '-inf', whole(now - 10000))
-  call('ZREMRANGEBYSCORE', processes, whole(now + 10000), '+inf')
   call('PEXPIRE', processes, 3600000)
+  call('ZREMRANGEBYSCORE', processes, whole(now + 10000), '+inf')
 end
 return { whole(now), 'added' }

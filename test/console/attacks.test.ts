@@ -61,6 +61,7 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/list/remove': { list: 'vip', identity: IP },
   '/api/offenders': { policy: 'mail' },
   '/api/changes': {},
+  '/api/figures/history': { from: 0, to: 0, step: 'hour' },
   '/api/overrides': {},
   '/api/override/plan': OVERRIDE,
   '/api/override': OVERRIDE,

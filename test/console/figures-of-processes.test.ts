@@ -34,7 +34,7 @@ beforeAll(async () => {
   server = await (APPS['node:http'] ?? (APPS.Koa as StartApp))({ store, authorize })
 })
 afterAll(async () => {
-  for (const worker of workers) worker.disconnect()
+  for (const worker of workers) if (worker.connected) worker.disconnect()
   server.closeAllConnections()
   server.close()
   await store.close()

@@ -32,8 +32,9 @@ const onExpressOf =
   async (options, before = []) => {
     const app = make()
     for (const each of before) app.use(each as never)
-    app.use('/sluice', onExpress(options as never))
-    return listening(createServer(app))
+    const handler = onExpress(options as never)
+    app.use('/sluice', handler)
+    return listening(createServer(app), handler)
   }
 
 const koaApp: StartApp = async ({ authorize, ...options }, before = []) => {
@@ -48,10 +49,13 @@ const koaApp: StartApp = async ({ authorize, ...options }, before = []) => {
       await next()
     })
   }
-  app.use(
-    onKoa({ path: '/sluice', authorize: (ctx: Koa.Context) => authorize(ctx.req), ...(options as object) } as never),
-  )
-  return listening(createServer(app.callback()))
+  const handler = onKoa({
+    path: '/sluice',
+    authorize: (ctx: Koa.Context) => authorize(ctx.req),
+    ...(options as object),
+  } as never)
+  app.use(handler)
+  return listening(createServer(app.callback()), handler)
 }
 
 const fastifyApp: StartApp = async ({ authorize, ...options }, before = []) => {
@@ -85,6 +89,7 @@ const nodeApp: StartApp = async (options, before = []) => {
       }
       next()
     }),
+    handle,
   )
 }
 
@@ -96,7 +101,9 @@ export const APPS: Readonly<Record<string, StartApp>> = appsByEffort({
   'node:http': nodeApp,
 })
 
-async function listening(server: Server): Promise<Server> {
+/** The console ends with its server. */
+async function listening(server: Server, console: { close(): void }): Promise<Server> {
+  server.once('close', () => console.close())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return server
 }
@@ -120,7 +127,7 @@ export interface Question {
   readonly body?: unknown
 }
 
-/** Sends a request with exactly these headers, which `fetch` would not. */
+/** Sends a request with exactly these headers, which `fetch` would not. Of a stream, it takes the first part. */
 export function ask(port: number, path: string, { method, headers = {}, body }: Question = {}): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
@@ -136,7 +143,14 @@ export function ask(port: number, path: string, { method, headers = {}, body }: 
       },
       (response) => {
         const chunks: Buffer[] = []
-        response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject)
+        const isStream = /ndjson/.test(response.headers['content-type'] ?? '')
+        response.on('error', reject).on('data', (chunk: Buffer) => {
+          chunks.push(chunk)
+          if (!isStream) return
+          response.removeListener('error', reject).on('error', () => {})
+          sent.destroy()
+          response.emit('end')
+        })
         response.on('end', () => {
           const received = Buffer.concat(chunks).toString()
           resolve({
@@ -144,7 +158,9 @@ export function ask(port: number, path: string, { method, headers = {}, body }: 
             headers: response.headers,
             text: received,
             json:
-              /json/.test(response.headers['content-type'] ?? '') && received !== '' ? JSON.parse(received) : undefined,
+              !isStream && /json/.test(response.headers['content-type'] ?? '') && received !== ''
+                ? JSON.parse(received)
+                : undefined,
           })
         })
       },

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createLimiter, type RedisStoreOptions, redisStore } from '@sluice/core'
 import { type Figures, figuresIn, labelsIn, PROCESSES } from '@sluice/core/internal'
 import { Redis } from 'ioredis'
-import { afterEach, beforeAll, expect, test } from 'vitest'
+import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
@@ -62,4 +62,67 @@ test('decisions of a process that reports are counted in the minute, by outcome,
   })
   const hour = Math.floor(figures.now() / 3_600_000)
   expect((await figures.sums('hour', hour, hour))[0]?.get(PROCESSES)).toBe(1)
+})
+
+test('figures go into the minute of Redis, whatever the clock of the process says', async () => {
+  const prefix = `${randomUUID()}:`
+  const wrong = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 10_000_000)
+  const store = storeOn(prefix, { report: true })
+  wrong.mockRestore()
+  await createLimiter({ name: 'mail', store, limit: 3, window: '1h' }).consume('ann')
+  await store.close()
+  const other = figuresIn(storeOn(prefix))
+  await other.live()
+  const minute = Math.floor((await redis.now()) / 60_000)
+  const sums = await other.sums('minute', minute - 1, minute)
+  expect(sums.some((each) => each?.get('mail||as') === 1)).toBe(true)
+  const keys = (await redis.call('KEYS', `${prefix}*:m:*`)) as string[]
+  expect(keys).toHaveLength(1)
+})
+
+test('a store that is closed reports first, and a process without the option reports nothing', async () => {
+  const prefix = `${randomUUID()}:`
+  const silent = storeOn(prefix)
+  await createLimiter({ name: 'silent', store: silent, limit: 3, window: '1h' }).consume('ann')
+  await silent.close()
+  expect(await redis.call('KEYS', `${prefix}*figures*`)).toEqual([])
+  const store = storeOn(prefix, { report: true })
+  await createLimiter({ name: 'mail', store, limit: 3, window: '1h' }).consume('ann')
+  await store.close()
+  expect(await recent(figuresIn(storeOn(prefix)))).toMatchObject({ 'mail  admitted store': 1 })
+})
+
+test('values of others in the keys count as none, and are said to be none of ours', async () => {
+  const prefix = `${randomUUID()}:`
+  const store = storeOn(prefix, { report: true })
+  const limiter = createLimiter({ name: 'foreign', store, limit: 100, window: '1h' })
+  await limiter.consume('ann')
+  const figures = figuresIn(store)
+  await until('they are reported', async () => (await recent(figures))['foreign  admitted store'] === 1)
+  const keys = (await redis.call('KEYS', `${prefix}*figures*`)) as string[]
+  expect(keys).toHaveLength(5)
+  for (const key of keys) {
+    await redis.call('DEL', key)
+    await (key.includes(':live:')
+      ? redis.call('SET', key, '{"form":1,"counts":[["a||as",-1,0]]}')
+      : redis.call('SET', key, 'x'))
+  }
+  const minute = Math.floor(figures.now() / 60_000)
+  expect(await figures.sums('minute', minute - 1, minute)).toContain(undefined)
+  await limiter.consume('ann')
+  await until('they are reported again', async () => (await recent(figures))['foreign  admitted store'] === 1)
+  expect(figures.failure).toBeUndefined()
+  const [live] = await figures.live()
+  expect(live?.figures?.counts).toContainEqual(['foreign||as', 2, expect.any(Number)])
+  for (const [key, leftMs] of await redis.lifetimes())
+    if (key.startsWith(prefix)) expect(leftMs, key).toBeGreaterThan(0)
+})
+
+test('two stores of a process on one Redis count its decisions once', async () => {
+  const prefix = `${randomUUID()}:`
+  const [store, other] = [storeOn(prefix, { report: true }), storeOn(prefix, { report: true })]
+  const limiter = createLimiter({ name: 'twice', store, limit: 100, window: '1h' })
+  for (let i = 0; i < 10; i++) await limiter.consume('ann')
+  await Promise.all([store.close(), other.close()])
+  expect(await recent(figuresIn(storeOn(prefix)))).toMatchObject({ 'twice  admitted store': 10 })
 })

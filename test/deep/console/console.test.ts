@@ -41,6 +41,9 @@ const READS = [
   'versions',
   'rollback/plan',
   'changes',
+  'figures',
+  'figures/history',
+  'stream',
   'openapi.json',
 ]
 

@@ -175,3 +175,36 @@ test('counts are added exactly once, whatever replies are lost, and whatever Red
     { numRuns: RUNS },
   )
 })
+
+test('however many names there are, a minute stays small, and nothing is lost', async () => {
+  const names = fc.array(
+    fc.tuple(fc.nat({ max: 400 }), fc.constantFrom('as', 'ls', 'lc', 'aor'), fc.nat({ max: 1000 })),
+    {
+      minLength: 100,
+      maxLength: 600,
+    },
+  )
+  await fc.assert(
+    fc.asyncProperty(names, async (given) => {
+      const world = new World()
+      const [process] = world.processes as [TestProcess]
+      const byCode = new Map<string, number>()
+      for (const [i, [n, code, more]] of given.entries()) {
+        const name = `p${n}|=|${code}`
+        process.counts.set(name, (process.counts.get(name) ?? 0) + more)
+        byCode.set(code, (byCode.get(code) ?? 0) + more)
+        if (i % 100 === 0) await process.report('arrives')
+      }
+      await process.report('arrives')
+      const found = new Map<string, number>()
+      for (const [name, count] of await world.sums('minute')) {
+        const code = name.split('|')[2]
+        if (code !== undefined) found.set(code, (found.get(code) ?? 0) + count)
+      }
+      for (const [code, count] of byCode) expect(found.get(code) ?? 0).toBe(count)
+      for (const key of await world.keys()) if (/:[mh]:/.test(key)) expect(await client.zcard(key)).toBeLessThan(128)
+      await world.close()
+    }),
+    { numRuns: RUNS / 10 },
+  )
+})

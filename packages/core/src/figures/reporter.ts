@@ -85,8 +85,17 @@ export class Reporter {
     }, this.#everyMs).unref()
   }
 
-  /** Takes the counts of this instant. Those of a minute take the place of earlier ones. */
   #take(): void {
+    try {
+      this.#takeCounts()
+    } catch (error) {
+      // A clock of the application may fail.
+      this.failure = error as Error
+    }
+  }
+
+  /** Takes the counts of this instant. Those of a minute take the place of earlier ones. */
+  #takeCounts(): void {
     const { counts, live } = this.#source.read()
     const atMs = performance.now()
     const text = live(this.#last.counts, Math.max(1, Math.round(atMs - this.#last.atMs)))

@@ -1,6 +1,8 @@
 import { events } from '../limiter/all-events.js'
 import { storesInUse } from '../limiter/stores-in-use.js'
 import { countBy } from '../limiter/watching.js'
+import type { StoreStats } from '../store/health.js'
+import type { Store } from '../store/store.js'
 import { Counts } from './counts.js'
 import type { Metric } from './described.js'
 import { POLICY_METRICS } from './policy-metrics.js'
@@ -89,13 +91,22 @@ function storeCounts(): StoreCounts[] {
   const all: StoreCounts[] = []
   for (const store of storesInUse()) {
     if (all.length === MAX_STORES) break
-    const stats = store.stats?.()
+    const stats = statsOf(store)
     if (!stats) continue
     const number = (numbers.get(stats.kind) ?? 0) + 1
     numbers.set(stats.kind, number)
     all.push({ store: number === 1 ? stats.kind : `${stats.kind}-${number}`, ...stats })
   }
   return all
+}
+
+/** Undefined for a store that has none, or that throws: the counts of the others are read all the same. */
+function statsOf(store: Store): StoreStats | undefined {
+  try {
+    return store.stats?.()
+  } catch {
+    return undefined
+  }
 }
 
 /** Every metric, for exporters: its name, and how it is read from a snapshot. */

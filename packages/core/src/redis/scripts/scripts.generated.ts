@@ -9272,7 +9272,7 @@ return concat(pieces)
 
 export const figuresScript: LuaScript = {
   name: 'figures',
-  sha1: '8e8d90d43cab5d9231f993326eeb0748b68eb252',
+  sha1: '28c255de8d855482ffcbde65a0e4cce41c0861c8',
   source: `local call = redis.call
 local sent, live, processes = KEYS[1], KEYS[2], KEYS[3]
 local number, known, width = tonumber(ARGV[5]), tonumber(ARGV[6]), 2
@@ -9280,9 +9280,10 @@ if not known then width = 3 end
 local function whole(count)
 return string.format('%.0f', count)
 end
-local function dropForeign(key, expected)
-local type = call('EXISTS', key) == 1 and redis.pcall(expected[1], key, expected[2])
-if type and type.err and string.find(type.err, 'WRONGTYPE', 1, true) then call('DEL', key) end
+local function dropForeign(key, reply)
+if not reply or not reply.err then return end
+if not string.find(reply.err, 'WRONGTYPE', 1, true) then error(reply.err) end
+call('DEL', key)
 end
 local function othersOf(name)
 local code = string.match(name, '|([^|]*)$')
@@ -9295,8 +9296,9 @@ now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local minute = math.floor((now - ARGV[2]) / 60000)
 if minute ~= tonumber(ARGV[3]) then return { whole(now), 'minute' } end
-dropForeign(sent, { 'HMGET', '#' })
-dropForeign(processes, { 'ZSCORE', '#' })
+dropForeign(sent, redis.pcall('HMGET', sent, '#'))
+dropForeign(processes, redis.pcall('ZREMRANGEBYSCORE', processes, '-inf', whole(now - 10000)))
+for k = 4, 5 do dropForeign(KEYS[k], redis.pcall('ZSCORE', KEYS[k], '=p')) end
 local before = call('HMGET', sent, '#', '@')
 local last, lastMinute = tonumber(before[1]), tonumber(before[2]) or -1
 if known and (not last or last < known) then return { whole(now), 'all' } end
@@ -9319,7 +9321,6 @@ call('PEXPIRE', sent, 3600000)
 call('HSET', sent, unpack(counts))
 call('PEXPIRE', sent, 3600000)
 local function add(key, life, isFirst)
-dropForeign(key, { 'ZSCORE', '#' })
 local size = call('ZCARD', key)
 for name, count in pairs(more) do
 if size >= tonumber(ARGV[8]) and not call('ZSCORE', key, name) then name = othersOf(name) end
@@ -9334,9 +9335,8 @@ add(KEYS[5], 7776000000, math.floor(lastMinute / 60) ~= math.floor(minute / 60))
 if ARGV[7] ~= '' then
 call('SET', live, ARGV[7], 'PX', 10000)
 call('ZADD', processes, whole(now), ARGV[4])
-call('ZREMRANGEBYSCORE', processes, '-inf', whole(now - 10000))
-call('ZREMRANGEBYSCORE', processes, whole(now + 10000), '+inf')
 call('PEXPIRE', processes, 3600000)
+call('ZREMRANGEBYSCORE', processes, whole(now + 10000), '+inf')
 end
 return { whole(now), 'added' }
 `,
