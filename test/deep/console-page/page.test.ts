@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { request as ask, createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -53,9 +53,9 @@ async function opened(url: string, who: string, { width = 1280, colorScheme = 'l
   const context = await browser.newContext({ colorScheme, viewport: { width, height: 800 }, timezoneId: 'Asia/Tokyo' })
   open.push(() => context.close())
   await context.addCookies([{ name: 'who', value: who, url }])
-  await context.addInitScript(() => {
-    addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective}`))
-  })
+  await context.addInitScript(
+    "addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective}`))",
+  )
   const page = await context.newPage()
   const complaints: string[] = []
   const { origin } = new URL(url)
@@ -80,13 +80,8 @@ async function served(framework: string, clients?: readonly string[]) {
 }
 
 async function show(page: Page, name: (typeof PAGES)[number]): Promise<void> {
-  await page.evaluate((hash) => {
-    location.hash = hash
-  }, `/${name}`)
-  await page.waitForFunction(
-    (wanted) => document.querySelector('nav [aria-current]')?.getAttribute('href') === wanted,
-    `#/${name}`,
-  )
+  await page.evaluate(`location.hash = '/${name}'`)
+  await page.locator(`nav a[href="#/${name}"][aria-current="page"]`).waitFor()
   await settled(page)
 }
 
@@ -110,7 +105,7 @@ async function tabTo(page: Page, name: string, within: Page | Locator = page): P
   const wanted = within.getByRole('button', { name, exact: true }).first()
   await wanted.waitFor()
   for (let i = 0; i < 120; i++) {
-    if (await wanted.evaluate((element) => element === document.activeElement)) return
+    if (await wanted.evaluate((element) => element.matches(':focus'))) return
     await page.keyboard.press('Tab')
   }
   throw new Error(`Tab does not reach ${name}`)
@@ -219,7 +214,6 @@ test.each(LOOKS)('every page fits and passes axe: $width px, $colorScheme', asyn
     expect(violations.map(({ id, nodes }) => `${name}: ${id}: ${nodes.map(({ html }) => html).join(' ')}`)).toEqual([])
   }
   // The policy of the page lets no script in; the debugger may.
-  const { readFileSync } = await import('node:fs')
   await page.evaluate(readFileSync(AXE, 'utf8'))
   for (const name of PAGES) {
     await show(page, name)
