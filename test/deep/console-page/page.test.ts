@@ -54,7 +54,7 @@ async function opened(url: string, who: string, { width = 1280, colorScheme = 'l
   open.push(() => context.close())
   await context.addCookies([{ name: 'who', value: who, url }])
   await context.addInitScript(
-    "addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective}`))",
+    "addEventListener('securitypolicyviolation', (event) => console.error('policy', event.violatedDirective))",
   )
   const page = await context.newPage()
   const complaints: string[] = []

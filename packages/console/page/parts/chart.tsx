@@ -113,7 +113,7 @@ function optionsOf(
       ...curves.map((curve) => ({
         stroke: colour(curve.colour),
         width: 1.75,
-        points: { show: false },
+        points: { show: true, size: 5, filter: (plot: uPlot, i: number) => aloneIn(plot.data[i] ?? []) },
         ...(curve.isFilled && { fill: `${colour(curve.colour)}22` }),
       })),
     ],
@@ -122,6 +122,12 @@ function optionsOf(
       draw: [(plot) => drawMarks(plot, marks.current, colour('--accent'))],
     },
   }
+}
+
+/** Values between two gaps, which no line shows. */
+function aloneIn(values: ArrayLike<number | null | undefined>): number[] {
+  const isGap = (i: number) => values[i] === null || values[i] === undefined
+  return [...Array(values.length).keys()].filter((i) => !isGap(i) && isGap(i - 1) && isGap(i + 1))
 }
 
 const two = (value: number) => String(value).padStart(2, '0')
