@@ -235,8 +235,6 @@ test('people who do not see the page find its parts by their names', async () =>
   const { url } = await served('Koa')
   const { page } = await opened(url, 'ann')
   const trees: string[] = []
-  // The refusals of the beginning are more than a second ago.
-  await expect.poll(() => page.getByRole('heading', { name: 'Needs attention' }).count(), { timeout: 15_000 }).toBe(0)
   const keep = async (name: string) => trees.push(`# ${name}\n${steady(await page.locator('body').ariaSnapshot())}`)
   for (const name of PAGES) {
     await show(page, name)
@@ -248,9 +246,10 @@ test('people who do not see the page find its parts by their names', async () =>
   await expect(`${trees.join('\n\n')}\n`).toMatchFileSnapshot('accessibility-tree.txt')
 })
 
-/** Times and figures differ between two runs. */
+/** Times and figures differ between two runs, and with them the sentences on what needs attention. */
 function steady(tree: string): string {
   return tree
+    .replace(/^ {2}- region "Needs attention":\n(?: {4}.*\n)*/gm, '')
     .replace(/\b\d\d:\d\d(:\d\d)?( [AP]M)?\b/g, 'hh:mm:ss')
     .replace(/\b\d{1,2} [A-Z][a-z]{2}( \d{4})?, (?=hh)/g, '')
     .replace(/\b\d+(\.\d+)? (ms|s|min|h)( \d+ (s|min))?\b/g, 'n $2')

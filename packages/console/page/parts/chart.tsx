@@ -21,6 +21,8 @@ interface ChartProps {
   readonly height?: number
 }
 
+/** The least span that a curve has, in seconds: the first figures are one point. */
+const LEAST_SPAN_S = 60
 const DARK = matchMedia('(prefers-color-scheme: dark)')
 
 /** Curves over time. A text says the latest values to those who do not see it. */
@@ -103,7 +105,10 @@ function optionsOf(
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
     padding: [8, 8, 0, 0],
-    scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] } },
+    scales: {
+      x: { range: (_plot, min, max) => [Math.min(min, max - LEAST_SPAN_S), max] },
+      y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] },
+    },
     axes: [
       { ...axis, space: 80, size: 30, grid: { show: false }, values: TIMES },
       { ...axis, size: 46, values: (_plot, values) => values.map((value) => (value === null ? '' : rate(value))) },
