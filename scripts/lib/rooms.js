@@ -82,6 +82,7 @@ export const ROOMS = {
       safe: [],
       identity: [],
       figures: [],
+      page: [],
       routes: ['identity', 'figures'],
     },
   },

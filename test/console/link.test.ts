@@ -11,7 +11,7 @@ function linkAt(clock: { ms: number }) {
     raw.push(JSON.stringify({ secret }))
     raw.push(null)
     const { body } = await link.open({ raw, parsed: undefined } as never)
-    return JSON.parse(body).session
+    return JSON.parse(String(body)).session
   }
   const shows = (session: string) => link.isShownIn({ headers: { 'sluice-session': session } } as never)
   return { secret: link.secret, open, shows }

@@ -96,12 +96,6 @@ export interface Refusal {
   readonly identities: readonly string[]
 }
 
-/** Counts that Redis has of an identity, whichever process wrote them. */
-export interface StoredCounts {
-  readonly limits?: readonly unknown[]
-  readonly counts?: readonly unknown[]
-}
-
 export interface IdentityAnswer {
   readonly identity: { readonly kind: string; readonly value: string }
   readonly limits: readonly LimitsLeft[]

@@ -174,7 +174,7 @@ function LiveCurves({ live: { points, problem, latest } }: { live: Live }) {
   return <Chart name="Decisions and refusals a second, live" at={at} curves={curves} />
 }
 
-export const curve = (name: string, colour: string, values: readonly (number | null)[], isFilled = false) => ({
+const curve = (name: string, colour: string, values: readonly (number | null)[], isFilled = false) => ({
   name,
   colour,
   values,

@@ -21,6 +21,8 @@ interface ChartProps {
   readonly height?: number
 }
 
+/** The least span that a curve has, in seconds: the first figures are one point. */
+const LEAST_SPAN_S = 60
 const DARK = matchMedia('(prefers-color-scheme: dark)')
 
 /** Curves over time. A text says the latest values to those who do not see it. */
@@ -103,7 +105,10 @@ function optionsOf(
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
     padding: [8, 8, 0, 0],
-    scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] } },
+    scales: {
+      x: { range: (_plot, min, max) => [Math.min(min, max - LEAST_SPAN_S), max] },
+      y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] },
+    },
     axes: [
       { ...axis, space: 80, size: 30, grid: { show: false }, values: TIMES },
       { ...axis, size: 46, values: (_plot, values) => values.map((value) => (value === null ? '' : rate(value))) },
@@ -113,7 +118,7 @@ function optionsOf(
       ...curves.map((curve) => ({
         stroke: colour(curve.colour),
         width: 1.75,
-        points: { show: false },
+        points: { show: true, size: 5, filter: (plot: uPlot, i: number) => aloneIn(plot.data[i] ?? []) },
         ...(curve.isFilled && { fill: `${colour(curve.colour)}22` }),
       })),
     ],
@@ -122,6 +127,12 @@ function optionsOf(
       draw: [(plot) => drawMarks(plot, marks.current, colour('--accent'))],
     },
   }
+}
+
+/** Values between two gaps, which no line shows. */
+function aloneIn(values: ArrayLike<number | null | undefined>): number[] {
+  const isGap = (i: number) => values[i] === null || values[i] === undefined
+  return [...Array(values.length).keys()].filter((i) => !isGap(i) && isGap(i - 1) && isGap(i + 1))
 }
 
 const two = (value: number) => String(value).padStart(2, '0')

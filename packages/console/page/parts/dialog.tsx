@@ -75,7 +75,7 @@ interface FieldProps {
   readonly children: (id: string) => ComponentChildren
 }
 
-export function Field({ label, hint, children }: FieldProps) {
+function Field({ label, hint, children }: FieldProps) {
   const id = useId()
   return (
     <div class="field">

@@ -18,7 +18,7 @@ const REASONS: Readonly<Record<string, string>> = {
 export const reasonText = (reason: string): string =>
   Object.hasOwn(REASONS, reason) ? (REASONS[reason] as string) : reason
 
-export function Reason({ of }: { of: string }) {
+function Reason({ of }: { of: string }) {
   return <Chip tone={of === 'banned' || of === 'blocked' || of === 'denied' ? 'bad' : 'warn'}>{reasonText(of)}</Chip>
 }
 
