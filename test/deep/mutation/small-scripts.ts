@@ -195,10 +195,10 @@ async function wrongChanges(redis: MutatedRedis): Promise<string | undefined> {
     String(await run('change', [now, CHANGES_LIFE_MS, max, text]))
   const replace = async (number: number, after: string, before: string) =>
     Number(await run('change', [NOW, CHANGES_LIFE_MS, number, after, before]))
-  const page = async (...args: readonly (string | number)[]) =>
-    ((await run('changes-page', args)) as [unknown, unknown[]])[1].map(String)
-  const below = async (...args: readonly (string | number)[]) =>
-    String(((await run('changes-page', args)) as [unknown, unknown[]])[0])
+  const read = (args: readonly (string | number)[]) =>
+    redis.runForBytes('changes-page', [CHANGES], args) as Promise<[unknown, unknown[]]>
+  const page = async (...args: readonly (string | number)[]) => (await read(args))[1].map(String)
+  const below = async (...args: readonly (string | number)[]) => String((await read(args))[0])
   const wrongLife = async (when: string) => {
     const left = Number(await redis.call('PTTL', CHANGES))
     const isRight = left <= CHANGES_LIFE_MS && left >= CHANGES_LIFE_MS - PASSED_MS
@@ -239,7 +239,11 @@ async function wrongChanges(redis: MutatedRedis): Promise<string | undefined> {
   const passed = Math.abs(Number(first.split(':')[1]) - Number(await redis.call('EVAL', TIME_MS, 0)))
   if (!(passed < PASSED_MS)) return `the time of an entry differs by ${passed} ms`
   await replace(1, entry(1, 'd'), first)
-  return (await wrongLife('after the only one was replaced')) ?? different('numbers go on', await add('t2'), entry(2))
+  return (
+    (await wrongLife('after the only one was replaced')) ??
+    different('numbers go on', await add('t2'), entry(2)) ??
+    different('the first entry is on a page', await below('', 1), '1')
+  )
 }
 
 const TIME_MS = `local t = redis.call('TIME') return string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))`
