@@ -85,8 +85,8 @@ test('the documented permissions and the outage probe cover exactly the commands
     .map((file) => `lua/cells/${file}`)
     .concat('lua/decide.lua', 'lua/one.lua', 'lua/shared/now.lua', 'lua/strikes.lua')
     .flatMap((file) => commandsIn(file, /\b(?:call|tryCall)\('([A-Z]+)'/g))
-  const blocks = ['block', 'index', 'index-clear', 'index-page', 'refusals', 'refusals-slice', 'figures'].flatMap((name) =>
-    commandsIn(`lua/${name}.lua`, /\b(?:call|tryCall|pcall)\('([A-Z]+)'/g),
+  const blocks = ['block', 'index', 'index-clear', 'index-page', 'refusals', 'refusals-slice', 'figures'].flatMap(
+    (name) => commandsIn(`lua/${name}.lua`, /\b(?:call|tryCall|pcall)\('([A-Z]+)'/g),
   )
   const documented = BASE.filter((rule) => rule.startsWith('+'))
   expect(documented.sort()).toEqual([...new Set(['+eval', '+evalsha', '+info', ...decisions, ...blocks])].sort())
