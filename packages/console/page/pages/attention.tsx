@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import type { FiguresAnswer } from '../../src/figures/answers.js'
 import type { About, PoliciesAnswer, Refusal } from '../answers.js'
 import { Text, Time, WhoOf } from '../parts/basics.js'
-import { counted, rate, share } from '../parts/format.js'
+import { rate, share, whole } from '../parts/format.js'
 
 /** Refusals of one client among the last ones that are worth a look, and their share. */
 const MANY_REFUSALS = 20
@@ -57,7 +57,7 @@ function* ofFigures(figures: FiguresAnswer | undefined): Generator<Attention> {
     yield {
       key: 'away',
       tone: 'bad',
-      text: `The store is away for ${counted(away, 'process').replace(/ss$/, 'sses').replace('processs', 'processes')}.`,
+      text: `The store is away for ${away === 1 ? 'one process' : `${whole(away)} processes`}.`,
     }
   if (perSecond.alone > 0) {
     yield {
