@@ -25,8 +25,11 @@ const QUICK = ['unit', 'contract', 'http']
  */
 const ALONE = [
   'cli/serve/metrics.test.ts',
+  'console/figures',
+  'console/streams.test.ts',
   'deep/chaos/chaos.test.ts',
   'deep/chaos/memory.test.ts',
+  'deep/figures/',
   'deep/fuzz/connections.test.ts',
   'deep/fuzz/replies.test.ts',
   'deep/hostile/',
@@ -37,6 +40,7 @@ const ALONE = [
   'packages/docs/documents.test.ts',
   'redis/breaker.test.ts',
   'redis/events.test.ts',
+  'redis/figures.test.ts',
   'redis/harness.test.ts',
   'unit/limiter/',
   'unit/lists/file-list.test.ts',
