@@ -93,8 +93,8 @@ const forHome = ({ busy, idle, logs, few, when }) => `| | Sluice, exact log | be
 | CPU of Node for a decision in memory, 2,000 keys | ${few.ours(LOG)} | ${few.best} |
 
 Medians of ${when}.
-[Benchmarks](../bench/results.md) has each round and each limiter, and [what is left](../bench/what-is-left.md) the
-targets that are missed.
+[Benchmarks](../bench/results.md) has each round and each limiter. The targets that are missed are in
+[what is left](../bench/what-is-left.md).
 `
 
 /** @param {string} name of a document @param {string} figures @param {boolean} isCheck */
