@@ -1,4 +1,5 @@
 // Builds the package in the current folder into dist/: node ../../scripts/build-package.js
+// With SLUICE_BUILD=program, only what Node runs, which is enough for the demo.
 //
 // CommonJS is the program, one file for all entries; everything else re-exports it. A process may load a package by `import` in
 // one place and by `require` in another (Jest, a CommonJS plugin), or by several entries. It therefore has one copy of every
@@ -29,14 +30,17 @@ export async function buildPackage(folder) {
   rmSync(dist, { recursive: true, force: true })
   mkdirSync(dist)
 
+  const isProgramAlone = process.env.SLUICE_BUILD === 'program'
   await Promise.all([
-    run('tsc', ['-p', 'tsconfig.json'], { cwd: folder }),
+    isProgramAlone || run('tsc', ['-p', 'tsconfig.json'], { cwd: folder }),
     buildProgram(folder, dist, manifest, entries).then((sources) => {
       for (const { name } of entries) writeFaces(dist, name)
-      return hasModules(manifest) ? buildModules(folder, dist, manifest, entries, sources) : undefined
+      return hasModules(manifest) && !isProgramAlone
+        ? buildModules(folder, dist, manifest, entries, sources)
+        : undefined
     }),
   ])
-  writeDeclarations(folder, dist, entries)
+  if (!isProgramAlone) writeDeclarations(folder, dist, entries)
   if (ADAPTERS.includes(manifest.name)) writeErrors(dist)
 }
 
