@@ -8,7 +8,6 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { createRequire } from 'node:module'
 import { join, posix } from 'node:path'
 import { build } from 'esbuild'
-import { extract } from './lib/api-extractor.js'
 import { pageApart } from './lib/console-page.js'
 import { augmentationsIn, removeUnreachable, withAugmentations } from './lib/declarations.js'
 import { entriesOf, moduleOf } from './lib/entries.js'
@@ -20,6 +19,8 @@ import { shortenNames } from './lib/shorten-names.js'
 /** @typedef {import('./lib/entries.js').Entry} Entry */
 /** @typedef {{ engines: { node: string }, exports: Record<string, unknown> }} Manifest */
 
+const isProgramAlone = process.env.SLUICE_BUILD === 'program'
+
 /**
  * @param {string} folder of the package
  */
@@ -30,7 +31,6 @@ export async function buildPackage(folder) {
   rmSync(dist, { recursive: true, force: true })
   mkdirSync(dist)
 
-  const isProgramAlone = process.env.SLUICE_BUILD === 'program'
   await Promise.all([
     isProgramAlone || run('tsc', ['-p', 'tsconfig.json'], { cwd: folder }),
     buildProgram(folder, dist, manifest, entries).then((sources) => {
@@ -40,7 +40,7 @@ export async function buildPackage(folder) {
         : undefined
     }),
   ])
-  if (!isProgramAlone) writeDeclarations(folder, dist, entries)
+  if (!isProgramAlone) await writeDeclarations(folder, dist, entries)
   if (ADAPTERS.includes(manifest.name)) writeErrors(dist)
 }
 
@@ -83,7 +83,7 @@ async function buildProgram(folder, dist, manifest, entries) {
     // Where a file is one knows by `__filename`; `import.meta` is asked in ES modules alone.
     logOverride: { 'empty-import-meta': 'silent' },
   })
-  if (isLarge(entries)) writeFileSync(outfile, await shortenNames(readFileSync(outfile, 'utf8')))
+  if (isLarge(entries) && !isProgramAlone) writeFileSync(outfile, await shortenNames(readFileSync(outfile, 'utf8')))
   return Object.keys(metafile.inputs).filter((file) => file !== '<stdin>')
 }
 
@@ -178,11 +178,11 @@ module.exports = program['${entry}']
  * @param {string} dist
  * @param {Entry[]} entries
  */
-function writeDeclarations(folder, dist, entries) {
+async function writeDeclarations(folder, dist, entries) {
   const types = join(dist, 'types')
   mkdirSync(types, { recursive: true })
   const faces = entries.map((entry) => exportsOf(types, entry))
-  if (isLarge(entries)) rollUp(folder, types, entries)
+  if (isLarge(entries)) await rollUp(folder, types, entries)
   for (const [i, { name }] of entries.entries()) {
     const face = isLarge(entries)
       ? String(faces[i]).replace(/'\.\/types\/[^']*'/g, `'./types/${ROLLED}.js'`)
@@ -225,10 +225,12 @@ const ROLLED = 'declarations'
  * @param {string} types
  * @param {Entry[]} entries
  */
-function rollUp(folder, types, entries) {
+async function rollUp(folder, types, entries) {
   const all = join(types, 'all.d.ts')
   writeFileSync(all, entries.map((entry) => `export * from './${moduleOf(entry)}.js'\n`).join(''))
   const rolled = join(types, `${ROLLED}.d.ts`)
+  // Loading it takes half a second, for each package.
+  const { extract } = await import('./lib/api-extractor.js')
   extract(folder, all, { dtsRollup: { enabled: true, untrimmedFilePath: rolled } })
   writeFileSync(rolled, withAugmentations(readFileSync(rolled, 'utf8'), augmentationsIn(types)))
 }
