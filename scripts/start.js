@@ -11,7 +11,7 @@ await whenStarted(import.meta.url, async () => {
   await install()
   // Declarations and modules for bundlers would take twice as long again.
   const env = { SLUICE_BUILD: 'program' }
-  await pnpm(['exec', 'turbo', 'run', 'build', '--parallel', '--filter=@sluice/examples^...'], { env })
+  await pnpm(['exec', 'turbo', 'run', 'build', '--filter=@sluice/examples^...'], { env })
 })
 
 if (process.exitCode === undefined) {
