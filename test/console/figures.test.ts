@@ -173,5 +173,5 @@ test('a store that is away shows as a problem, and the stream goes on when it is
   ])
   isAway = false
   await until('it goes on', () => lines.some(({ type }) => type === 'figures'))
-  expect(lines.at(-1).notes).toEqual([expect.stringMatching(/report: true/)])
+  expect(lines.at(-1).notes).toEqual([expect.stringMatching(/report: liveFigures/)])
 })

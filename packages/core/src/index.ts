@@ -1,5 +1,6 @@
 export { type HandlerDecorator, limiterOf } from './http/adapter/method-decorator.js'
 export type { BodyOptions } from './http/charging/body.js'
+export { liveFigures } from './figures/live-figures.js'
 export type { CountFunction, CountOptions } from './http/charging/counting.js'
 export { releasePermits } from './http/charging/permits.js'
 export type { BanCountOption } from './http/guard/bans.js'
@@ -145,6 +146,7 @@ export type {
   StoreChanges,
 } from './store/changes.js'
 export type { BanEvictedEvent, BlockEvent, StoreEvent, StoreEvents, UnblockEvent } from './store/events.js'
+export type { FiguresReporting } from './store/figures.js'
 export type { Histogram, StoreHealth, StoreStats } from './store/health.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'
 export type { ChargeOutcome } from './store/kept-charge.js'

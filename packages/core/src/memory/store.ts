@@ -95,11 +95,12 @@ const OF_REDIS = {
   prefix:
     'it is for redisStore, as a memory store does not share its keys and policy names separate them; leave it out here',
   timeout: NO_SERVER,
-  connectTimeoutMs: NO_SERVER,
+  connectTimeout: NO_SERVER,
   batch: NO_SERVER,
   denyCache: NO_SERVER,
   undeclaredKeys: NO_SERVER,
   onStateChange: NO_SERVER,
+  report: NO_SERVER,
 }
 
 /** Maximum of keys. Below 2^26 - 1, which a table can number, with room for those that one decision adds before evictions. */

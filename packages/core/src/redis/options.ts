@@ -1,3 +1,4 @@
+import type { FiguresReporting } from '../store/figures.js'
 import type { StoreListOptions } from '../store/list.js'
 import { type Duration, durationMs } from '../util/duration.js'
 import { invalidPolicy } from '../util/errors.js'
@@ -56,10 +57,11 @@ export interface RedisStoreOptions extends StoreListOptions {
    */
   readonly offenders?: boolean
   /**
-   * Whether this process counts what all its limiters do, and writes that to Redis each second, for the figures that a console
-   * shows. One store of a process is enough. @default false
+   * `liveFigures()`: this process reports its figures to Redis each second, for a console. @default none
+   *
+   * One store of a process is enough: the figures are of all its limiters, whichever store they use.
    */
-  readonly report?: boolean
+  readonly report?: FiguresReporting
   /** Silences individual warnings of this store: `{ SLUICE_EVICTION: false }`. */
   readonly warnings?: StoreWarningsOption
 }
@@ -108,7 +110,7 @@ export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
   knownOptions('redisStore', options, OPTIONS, OF_MEMORY)
   const clock = givenClock('redisStore', options.clock)
   optionalFunction('redisStore', 'onStateChange', options.onStateChange)
-  const { prefix = 'sluice:', denyCache = true, undeclaredKeys = true, report = false } = options
+  const { prefix = 'sluice:', denyCache = true, undeclaredKeys = true } = options
   const { timeout = 100, connectTimeout = 5000, batch: max = 64, ...others } = options
   const timeoutMs = durationMs('redisStore', 'timeout', timeout)
   const connectTimeoutMs = durationMs('redisStore', 'connectTimeout', connectTimeout)
@@ -116,8 +118,11 @@ export function checkedOptions(options: RedisStoreOptions): CheckedOptions {
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
     invalidPolicy('redisStore', 'prefix', 'a string without braces but those of one hash tag, such as "{app}:"', prefix)
   }
-  for (const [field, value] of Object.entries({ denyCache, undeclaredKeys, report })) {
+  for (const [field, value] of Object.entries({ denyCache, undeclaredKeys })) {
     if (typeof value !== 'boolean') invalidPolicy('redisStore', field, 'true or false', value)
+  }
+  if (others.report !== undefined && typeof others.report?.start !== 'function') {
+    invalidPolicy('redisStore', 'report', 'liveFigures(), which reports the figures of this process', others.report)
   }
   return { ...others, ...(clock && { clock }), prefix, timeoutMs, connectTimeoutMs, batch, denyCache, undeclaredKeys }
 }
