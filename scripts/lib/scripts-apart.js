@@ -40,12 +40,12 @@ export function scriptsApart(apart) {
  * @param {readonly unknown[]} values
  * @returns {string} in which no passage is written twice
  */
-function pack(values) {
+export function pack(values) {
   return brotliCompressSync(JSON.stringify(values)).toString('base64')
 }
 
 /** The source of a function that adds to an object, as one of its fields, one of the values that `packed()` has. */
-const UNPACK = `import { brotliDecompressSync } from 'node:zlib'
+export const UNPACK = `import { brotliDecompressSync } from 'node:zlib'
 let values
 const unpacked = (i, field, object) => Object.defineProperty(object, field, {
   enumerable: true,

@@ -4,7 +4,11 @@ import { Redis } from 'ioredis'
 
 const client = new Redis(process.env.REDIS_URL ?? '')
 client.on('error', () => {})
-const store = redisStore(client, { timeout: 1000, report: liveFigures(), warnings: { SLUICE_STORE_UNAVAILABLE: false } })
+const store = redisStore(client, {
+  timeout: 1000,
+  report: liveFigures(),
+  warnings: { SLUICE_STORE_UNAVAILABLE: false },
+})
 await store.ready()
 const warnings = { SLUICE_ONE_CLIENT: false }
 const limiters = [

@@ -80,6 +80,12 @@ test('figures go into the minute of Redis, whatever the clock of the process say
   expect(keys).toHaveLength(1)
 })
 
+test('an option that is no reporter is an error that names the function to call', () => {
+  for (const report of [true, liveFigures, 'figures']) {
+    expect(() => storeOn('wrong:', { report: report as never })).toThrow(/redisStore: report: expected liveFigures\(\)/)
+  }
+})
+
 test('a store that is closed reports first, and a process without the option reports nothing', async () => {
   const prefix = `${randomUUID()}:`
   const silent = storeOn(prefix)

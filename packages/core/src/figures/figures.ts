@@ -81,7 +81,7 @@ function reportedOf(store: Store): Reported {
 }
 
 /** Only in Redis can other processes read figures. */
-export function keeperOf(store: Store): FiguresKeeper {
+function keeperOf(store: Store): FiguresKeeper {
   if (store instanceof RedisStore) return new RedisFigures(store.figuresServer)
   return new ProcessFigures(store.clock ?? Date.now)
 }

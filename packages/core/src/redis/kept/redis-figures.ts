@@ -113,9 +113,7 @@ export class RedisFigures implements FiguresKeeper {
   }
 
   #call(command: string, name: string, ...args: string[]): Promise<unknown> {
-    const { connection, timeoutMs } = this.#server
-    const key = this.#start + name
-    return callKey(connection, timeoutMs, key, [command, key, ...args])
+    return callKey(this.#server, command, this.#start + name, ...args)
   }
 }
 
