@@ -30,7 +30,9 @@ export interface BlockScope {
 
 export interface AddBlockOptions extends BlockScope {
   /**
-   * Whole milliseconds or a duration such as `'1h'`, up to 100 years. A block for `Infinity` lasts until it is removed.
+   * Whole milliseconds or a duration such as `'1h'`, up to 100 years.
+   *
+   * A block for `Infinity` lasts until it is removed.
    */
   readonly for: Duration
   /** Text for verdicts of blocked requests; up to 200 characters. @default '' */
