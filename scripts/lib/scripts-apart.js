@@ -45,11 +45,12 @@ export function pack(values) {
 }
 
 /** The source of a function that adds to an object, as one of its fields, one of the values that `packed()` has. */
-export const UNPACK = `import { brotliDecompressSync } from 'node:zlib'
-let values
+export const UNPACK = `let values
 const unpacked = (i, field, object) => Object.defineProperty(object, field, {
   enumerable: true,
   get() {
+    // Not imported: programs without Redis never need it.
+    const { brotliDecompressSync } = process.getBuiltinModule('node:zlib')
     values ??= JSON.parse(brotliDecompressSync(Buffer.from(packed(), 'base64')).toString())
     return values[i]
   },
