@@ -18,7 +18,7 @@ export interface PoliciesOptions extends Resolvers {
   /**
    * A `Pool` of `pg`, or options with one.
    *
-   * Has the document that `sluice apply --to postgres` saves there, and overrides in a table.
+   * It holds the document that `sluice apply --to postgres` saves, and overrides in a table.
    */
   readonly postgres?: unknown
   /**
