@@ -63,7 +63,7 @@ export function problemsOfCompletions(shown, options) {
     ...options.filter((name) => !names.has(name)).map((name) => `${name} is not offered`),
     ...shown.flatMap(({ name, text, tags }) => {
       if (!options.includes(name)) return [`${name} is offered, and no option`]
-      const [first = ''] = text.split('\n\n')
+      const [first = ''] = text.split(/\r?\n\r?\n/)
       return [
         ...(tags.includes('default') ? [] : [`${name} has no default`]),
         ...(tags.includes('deprecated') || tags.includes('internal') ? [`${name} is offered`] : []),
