@@ -83,8 +83,21 @@ async function buildProgram(folder, dist, manifest, entries) {
     // Where a file is one knows by `__filename`; `import.meta` is asked in ES modules alone.
     logOverride: { 'empty-import-meta': 'silent' },
   })
-  if (isLarge(entries) && !isProgramAlone) writeFileSync(outfile, await shortenNames(readFileSync(outfile, 'utf8')))
+  const program = withoutCopies(readFileSync(outfile, 'utf8'))
+  writeFileSync(outfile, isLarge(entries) && !isProgramAlone ? await shortenNames(program) : program)
   return Object.keys(metafile.inputs).filter((file) => file !== '<stdin>')
+}
+
+/**
+ * A program that takes modules of Node as they are. esbuild has each file that imports one copy all its properties, for default
+ * exports: that is work for each process that starts.
+ *
+ * @param {string} program
+ */
+function withoutCopies(program) {
+  return program.replace(/(\w+) ?= ?__toESM\((require\("node:[\w/]+"\))(?:, ?1)?\)/g, (whole, name, required) =>
+    program.includes(`${name}.default`) ? whole : `${name}=${required}`,
+  )
 }
 
 /**

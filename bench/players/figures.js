@@ -1,6 +1,6 @@
 // Limiters in memory at a steady rate, in a process whose store on Redis reports figures or not.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createLimiter, memoryStore, perHour, perMinute, redisStore } from '@sluice/core'
+import { createLimiter, liveFigures, memoryStore, perHour, perMinute, redisStore } from '@sluice/core'
 import { Redis } from 'ioredis'
 import { answer } from '../lib/child.js'
 
@@ -16,7 +16,7 @@ answer({
    */
   async cost({ port, report, rate, seconds }) {
     const client = new Redis(port)
-    const shared = redisStore(client, { report, timeout: 15_000 })
+    const shared = redisStore(client, { timeout: 15_000, ...(report && { report: liveFigures() }) })
     await shared.ready()
     const store = memoryStore()
     const limiters = Array.from({ length: POLICIES }, (_, i) =>

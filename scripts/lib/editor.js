@@ -49,6 +49,8 @@ export function completionsIn(folder, file) {
 /** Options whose whole documentation is short, as it is shown with each pointing at them. */
 const SHORT = ['limit', 'window', 'key', 'store']
 const LONGEST = 160
+/** Characters of the first paragraph of every other. */
+const ONE_LINE = 120
 
 /**
  * @param {readonly Shown[]} shown
@@ -61,12 +63,12 @@ export function problemsOfCompletions(shown, options) {
     ...options.filter((name) => !names.has(name)).map((name) => `${name} is not offered`),
     ...shown.flatMap(({ name, text, tags }) => {
       if (!options.includes(name)) return [`${name} is offered, and no option`]
-      const [first = ''] = text.split(/(?<=[.:])\s/)
+      const [first = ''] = text.split(/\r?\n\r?\n/)
       return [
         ...(tags.includes('default') ? [] : [`${name} has no default`]),
         ...(tags.includes('deprecated') || tags.includes('internal') ? [`${name} is offered`] : []),
-        ...(first === '' || first.length > LONGEST
-          ? [`${name}: its first sentence has ${first.length} characters`]
+        ...(first === '' || first.length > ONE_LINE
+          ? [`${name}: its first paragraph has ${first.length} characters`]
           : []),
         ...(SHORT.includes(name) && text.length > LONGEST ? [`${name} has ${text.length} characters`] : []),
       ]

@@ -32,7 +32,7 @@ export const ROOMS = {
       limiter: [...ENGINE, 'blocks'],
       http: [...ENGINE, 'limiter'],
       metrics: ['util', 'store', 'policy', 'verdict', 'limiter'],
-      figures: ['store', 'metrics'],
+      figures: ['store', 'metrics', 'redis'],
       logging: ['util', 'store', 'verdict', 'limiter'],
     },
     inner: {

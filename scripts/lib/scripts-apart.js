@@ -23,8 +23,8 @@ export function scriptsApart(apart) {
         const { code } = await transform(readFileSync(path, 'utf8'), { loader: 'ts', format: 'esm' })
         /** @type {Record<string, unknown>} */
         const generated = await import(`data:text/javascript;base64,${Buffer.from(code).toString('base64')}`)
-        const { lines, sources } = withoutSources(generated)
-        const packed = JSON.stringify(pack(sources))
+        const { lines, values } = apartFrom(generated)
+        const packed = JSON.stringify(pack(values))
         written = `'use strict'\nmodule.exports = ${packed}\n`
         const text = apart ? `require('./${FILE}')` : packed
         return { contents: [UNPACK, `const packed = () => ${text}`, ...lines, ''].join('\n'), loader: 'js' }
@@ -37,52 +37,46 @@ export function scriptsApart(apart) {
 }
 
 /**
- * @param {readonly string[]} texts
+ * @param {readonly unknown[]} values
  * @returns {string} in which no passage is written twice
  */
-export function pack(texts) {
-  return brotliCompressSync(JSON.stringify(texts)).toString('base64')
+export function pack(values) {
+  return brotliCompressSync(JSON.stringify(values)).toString('base64')
 }
 
-/** The source of a function that adds to an object, as its `source`, one of the texts that `packed()` has. */
-export const UNPACK = `import { brotliDecompressSync } from 'node:zlib'
-let sources
-const withSource = (i, object) => Object.defineProperty(object, 'source', {
+/** The source of a function that adds to an object, as one of its fields, one of the values that `packed()` has. */
+export const UNPACK = `let values
+const unpacked = (i, field, object) => Object.defineProperty(object, field, {
   enumerable: true,
   get() {
-    sources ??= JSON.parse(brotliDecompressSync(Buffer.from(packed(), 'base64')).toString())
-    return sources[i]
+    // Not imported: programs without Redis never need it.
+    const { brotliDecompressSync } = process.getBuiltinModule('node:zlib')
+    values ??= JSON.parse(brotliDecompressSync(Buffer.from(packed(), 'base64')).toString())
+    return values[i]
   },
 })`
 
+/** Fields whose values are packed: the source of a script, or the pieces of it. */
+const PACKED = ['source', 'pieces']
+
 /**
  * @param {Record<string, unknown>} exported
- * @returns {{ lines: string[], sources: string[] }} the exports as text, in which each `source` is a number
+ * @returns {{ lines: string[], values: unknown[] }} the exports as text, in which each packed value is a number
  */
-function withoutSources(exported) {
-  /** @type {string[]} */
-  const sources = []
-  /** @type {string[]} */
-  const lines = []
-  /** @type {Map<object, string>} The names of objects with a source: many are in several scripts. */
-  const names = new Map()
+function apartFrom(exported) {
+  /** @type {unknown[]} */
+  const values = []
   /** @type {(value: unknown) => string} */
   const literal = (value) => {
     if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`
     if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-    const known = names.get(value)
-    if (known) return known
-    const { source, ...rest } = /** @type {Record<string, unknown>} */ (value)
-    const text = `{ ${Object.entries(rest)
-      .map(([field, each]) => `${field}: ${literal(each)}`)
-      .join(', ')} }`
-    if (typeof source !== 'string') return text
-    if (!sources.includes(source)) sources.push(source)
-    const name = `part${names.size + 1}`
-    names.set(value, name)
-    lines.push(`const ${name} = withSource(${sources.indexOf(source)}, ${text})`)
-    return name
+    const field = PACKED.find((each) => Object.hasOwn(value, each))
+    const fields = Object.entries(value).filter(([name]) => name !== field)
+    const text = `{ ${fields.map(([name, each]) => `${name}: ${literal(each)}`).join(', ')} }`
+    if (field === undefined) return text
+    const i = values.push(/** @type {Record<string, unknown>} */ (value)[field]) - 1
+    return `unpacked(${i}, '${field}', ${text})`
   }
-  for (const [name, value] of Object.entries(exported)) lines.push(`export const ${name} = ${literal(value)}`)
-  return { lines, sources }
+  const lines = Object.entries(exported).map(([name, value]) => `export const ${name} = ${literal(value)}`)
+  return { lines, values }
 }

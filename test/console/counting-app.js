@@ -1,10 +1,14 @@
 // One process of a service that reports its figures, and counts its decisions apart, on the built packages as users get them.
-import { createLimiter, perHour, perMinute, redisStore } from '@sluice/core'
+import { createLimiter, liveFigures, perHour, perMinute, redisStore } from '@sluice/core'
 import { Redis } from 'ioredis'
 
 const client = new Redis(process.env.REDIS_URL ?? '')
 client.on('error', () => {})
-const store = redisStore(client, { timeout: 1000, report: true, warnings: { SLUICE_STORE_UNAVAILABLE: false } })
+const store = redisStore(client, {
+  timeout: 1000,
+  report: liveFigures(),
+  warnings: { SLUICE_STORE_UNAVAILABLE: false },
+})
 await store.ready()
 const warnings = { SLUICE_ONE_CLIENT: false }
 const limiters = [

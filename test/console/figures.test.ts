@@ -1,7 +1,10 @@
 import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
-import { createLimiter, memoryStore, type Store } from '@sluice/core'
+import { createLimiter, memoryStore, redisStore, type Store } from '@sluice/core'
 import compression from 'compression'
+import { Redis } from 'ioredis'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { Live } from '../../packages/console/src/figures/live.js'
+import { startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 import { APPS, ask, asOperator, authorize, type Before, portOf, type StartApp, withBody } from './support.js'
 
@@ -152,26 +155,20 @@ test('all listeners share one reader, which reads once a second and stops with t
 })
 
 test('a store that is away shows as a problem, and the stream goes on when it is back', async () => {
-  const store = memoryStore()
-  let isAway = true
-  const figures = {
-    from: 'processes',
-    now: () => Date.now(),
-    add: async () => true,
-    live: async () => {
-      if (isAway) throw Object.assign(new Error('redis: gone'), { code: 'STORE_UNAVAILABLE' })
-      return []
-    },
-    sums: async () => [],
-    beforeClose() {},
-  }
-  const { port } = await served(start, { store: Object.assign(store, { figures }) })
+  const redis = await startRedis()
+  closing.push(() => redis.stop())
+  const client = new Redis(redis.port)
+  client.on('error', () => {})
+  closing.push(() => client.disconnect())
+  const store = redisStore(client, { warnings: { SLUICE_STORE_UNAVAILABLE: false } })
+  closing.push(() => store.close())
+  expect((await new Live(store).read()).notes).toEqual([expect.stringMatching(/set report: liveFigures\(\) in/)])
+  const { port } = await served(start, { store })
+  closing.push(() => redis.kill('SIGCONT'))
+  redis.kill('SIGSTOP')
   const { lines } = await openStream(port)
   await until('it says so', () => lines.length > 0)
-  expect(lines).toMatchObject([
-    { type: 'problem', status: expect.any(Number), detail: expect.stringMatching(/\S+ \S+/) },
-  ])
-  isAway = false
+  expect(lines[0]).toMatchObject({ type: 'problem', status: 503, detail: expect.stringMatching(/\S+ \S+/) })
+  redis.kill('SIGCONT')
   await until('it goes on', () => lines.some(({ type }) => type === 'figures'))
-  expect(lines.at(-1).notes).toEqual([expect.stringMatching(/report: true/)])
 })

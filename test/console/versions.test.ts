@@ -249,6 +249,21 @@ test('a connection of the document that does not answer is a problem with a sent
   }
 })
 
+test('a connection of a document that may not run a command is told so, as Redis says it', async () => {
+  const { prefix, client } = await saved(textOf(5), textOf(6))
+  await client.call('ACL', 'SETUSER', 'half', 'on', '>secret', '~*', '+@all', '-lrange', '-eval')
+  open.push(() => client.call('ACL', 'DELUSER', 'half'))
+  const half = new Redis(redis.port, { username: 'half', password: 'secret' })
+  open.push(() => half.disconnect())
+  const made = await policies.from({ redis: half, save: half, prefix, keys })
+  open.push(() => made.close())
+  const post = await served({ store: memoryStore(), policies: made })
+  for (const answer of [await post('versions', {}), await post('rollback', { version: 1, expected: 2 })]) {
+    expect(answer).toMatchObject({ status: 503, json: { detail: expect.stringMatching(/may not run.*NOPERM/) } })
+    expectPlain(answer)
+  }
+})
+
 test('documents that the console cannot write are answered with what to do', async () => {
   const { prefix, store } = await saved(textOf(5), textOf(6))
   const post = await served({ store, policies: await loaded(prefix) })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createLimiter, type RedisStoreOptions, redisStore } from '@sluice/core'
+import { createLimiter, liveFigures, type RedisStoreOptions, redisStore } from '@sluice/core'
 import { type Figures, figuresIn, labelsIn, PROCESSES } from '@sluice/core/internal'
 import { Redis } from 'ioredis'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
@@ -45,7 +45,7 @@ async function recent(figures: Figures): Promise<Record<string, number>> {
 
 test('decisions of a process that reports are counted in the minute, by outcome, limit and source', async () => {
   const prefix = `${randomUUID()}:`
-  const store = storeOn(prefix, { report: true })
+  const store = storeOn(prefix, { report: liveFigures() })
   const policy = `p${randomUUID().slice(0, 8)}`
   const limiter = createLimiter({ name: policy, store, limit: 3, window: '1h' })
   for (let i = 0; i < 5; i++) await limiter.consume('ann')
@@ -67,7 +67,7 @@ test('decisions of a process that reports are counted in the minute, by outcome,
 test('figures go into the minute of Redis, whatever the clock of the process says', async () => {
   const prefix = `${randomUUID()}:`
   const wrong = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 10_000_000)
-  const store = storeOn(prefix, { report: true })
+  const store = storeOn(prefix, { report: liveFigures() })
   wrong.mockRestore()
   await createLimiter({ name: 'mail', store, limit: 3, window: '1h' }).consume('ann')
   await store.close()
@@ -80,13 +80,19 @@ test('figures go into the minute of Redis, whatever the clock of the process say
   expect(keys).toHaveLength(1)
 })
 
+test('an option that is no reporter is an error that names the function to call', () => {
+  for (const report of [true, liveFigures, 'figures']) {
+    expect(() => storeOn('wrong:', { report: report as never })).toThrow(/redisStore: report: expected liveFigures\(\)/)
+  }
+})
+
 test('a store that is closed reports first, and a process without the option reports nothing', async () => {
   const prefix = `${randomUUID()}:`
   const silent = storeOn(prefix)
   await createLimiter({ name: 'silent', store: silent, limit: 3, window: '1h' }).consume('ann')
   await silent.close()
   expect(await redis.call('KEYS', `${prefix}*figures*`)).toEqual([])
-  const store = storeOn(prefix, { report: true })
+  const store = storeOn(prefix, { report: liveFigures() })
   await createLimiter({ name: 'mail', store, limit: 3, window: '1h' }).consume('ann')
   await store.close()
   expect(await recent(figuresIn(storeOn(prefix)))).toMatchObject({ 'mail  admitted store': 1 })
@@ -94,7 +100,7 @@ test('a store that is closed reports first, and a process without the option rep
 
 test('values of others in the keys count as none, and are said to be none of ours', async () => {
   const prefix = `${randomUUID()}:`
-  const store = storeOn(prefix, { report: true })
+  const store = storeOn(prefix, { report: liveFigures() })
   const limiter = createLimiter({ name: 'foreign', store, limit: 100, window: '1h' })
   await limiter.consume('ann')
   const figures = figuresIn(store)
@@ -120,7 +126,7 @@ test('values of others in the keys count as none, and are said to be none of our
 
 test('two stores of a process on one Redis count its decisions once', async () => {
   const prefix = `${randomUUID()}:`
-  const [store, other] = [storeOn(prefix, { report: true }), storeOn(prefix, { report: true })]
+  const [store, other] = [storeOn(prefix, { report: liveFigures() }), storeOn(prefix, { report: liveFigures() })]
   const limiter = createLimiter({ name: 'twice', store, limit: 100, window: '1h' })
   for (let i = 0; i < 10; i++) await limiter.consume('ann')
   await Promise.all([store.close(), other.close()])

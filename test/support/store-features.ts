@@ -3,6 +3,7 @@ import {
   createLimiter,
   gcra,
   type Limit,
+  liveFigures,
   type RedisClient,
   type RedisStore,
   redisStore,
@@ -23,7 +24,7 @@ export async function useEveryFeature(
   keys: readonly string[],
   server: { flushScripts(): Promise<unknown>; outage(during: () => Promise<unknown>): Promise<unknown> },
 ): Promise<void> {
-  const store = redisStore(client, { timeout: 2000, denyCache: false, report: true })
+  const store = redisStore(client, { timeout: 2000, denyCache: false, report: liveFigures() })
   try {
     for (const key of keys) {
       for (const [name, algorithm] of Object.entries(algorithms))

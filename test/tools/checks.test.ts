@@ -243,7 +243,7 @@ describe('the rules of rooms', () => {
 describe('options in an editor', () => {
   const limit = { name: 'limit', text: 'Units per window.', tags: ['default'] }
 
-  test('an option that is offered with one short sentence and its default is no problem', () => {
+  test('an option that is offered with one line and its default is no problem', () => {
     expect(problemsOfCompletions([limit], ['limit'])).toEqual([])
   })
 
@@ -256,12 +256,13 @@ describe('options in an editor', () => {
     ]
     expect(problemsOfCompletions(shown, ['limit', 'key', 'old', 'missing'])).toEqual([
       'missing is not offered',
+      'limit: its first paragraph has 198 characters',
       'limit has 198 characters',
-      'key: its first sentence has 200 characters',
+      'key: its first paragraph has 200 characters',
       'key has 200 characters',
       'old has no default',
       'old is offered',
-      'old: its first sentence has 0 characters',
+      'old: its first paragraph has 0 characters',
       'other is offered, and no option',
     ])
   })

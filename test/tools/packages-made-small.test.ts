@@ -55,7 +55,7 @@ describe('scripts that are compressed', () => {
 
   test('a script is decompressed when it is read, and not before', async () => {
     const program = `${UNPACK}\nlet times = 0\nconst packed = () => (times++, ${JSON.stringify(pack(texts))})
-      export const read = () => times\nexport const parts = [0, 1, 2].map((i) => withSource(i, { name: 'part' + i }))`
+      export const read = () => times\nexport const parts = [0, 1, 2].map((i) => unpacked(i, 'source', { name: 'part' + i }))`
     const { parts, read } = await import(`data:text/javascript,${encodeURIComponent(program)}`)
     expect(read()).toBe(0)
     expect(parts.map(({ source }: { source: string }) => source)).toEqual(texts)

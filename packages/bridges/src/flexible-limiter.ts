@@ -30,8 +30,10 @@ export interface FlexibleOptions extends Omit<BridgeOptions, 'name'> {
   /** Names the counts, as `name` in the other bridges: letters, digits, `_`, `-`, up to 64. @default 'rlflx' */
   readonly keyPrefix?: string
   /**
-   * `import * as peer from 'rate-limiter-flexible'`: results and limiter are instances of its classes then, as its wrappers
-   * (`RateLimiterUnion`, `BurstyRateLimiter`, `insuranceLimiter` and others) require. @default classes of this package
+   * `import * as peer from 'rate-limiter-flexible'`, so that results and limiter are instances of its classes.
+   *
+   * Its wrappers require that: `RateLimiterUnion`, `BurstyRateLimiter`, `insuranceLimiter` and others.
+   * @default classes of this package
    */
   readonly peer?: FlexiblePeer
   /** Maximum of hits and keys that this process holds for `reward`, with some 500 bytes each. @default 10,000 */

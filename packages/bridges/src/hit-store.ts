@@ -7,14 +7,19 @@ import { type BridgeOptions, checkOptions } from './options.js'
 /** The options of a store whose peer takes hits back after the response. */
 export interface HitStoreOptions extends BridgeOptions {
   /**
-   * The limit of the store where the peer's `limit` is a function of the request: the highest that it returns. Required there, as
-   * the store does not see the request. Requests above the function's result count, until there are so many.
+   * The limit of the store where the peer's `limit` is a function of the request: the highest that it returns.
+   *
+   * Required there, as the store does not see the request. Requests above the function's result count, until there are
+   * so many.
    * @default the peer's `limit`
    */
   readonly maxLimit?: number
   /**
-   * Maximum of hits and keys that this process holds for `skipFailedRequests` and `skipSuccessfulRequests`, with some 500 bytes
-   * each. Beyond it, hits of further keys stay counted, whatever their response is. @default 100,000
+   * Maximum of hits and keys that this process holds, with some 500 bytes each.
+   *
+   * They are for `skipFailedRequests` and `skipSuccessfulRequests`. Beyond it, hits of further keys stay counted,
+   * whatever their response is.
+   * @default 100,000
    */
   readonly maxHits?: number
 }

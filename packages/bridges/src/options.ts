@@ -12,15 +12,18 @@ export interface Rate {
 /** The options of every bridge. */
 export interface BridgeOptions {
   /**
-   * Names the counts in keys of Redis, events and metrics: letters, digits, `_`, `-`, up to 64. Bridges of one name on one
-   * store share their counts. @default the name of the peer
+   * Names the counts in keys of Redis, events and metrics: letters, digits, `_`, `-`, up to 64.
+   *
+   * Bridges of one name on one store share their counts.
+   * @default the name of the peer
    */
   readonly name?: string
   /** The store of the counts: `redisStore(client)` or `memoryStore()`. @default memory of this bridge alone */
   readonly store?: Store
   /**
-   * Makes the limit: `slidingLog`, `fixedWindow`, or a function such as
-   * `(rate) => fixedWindow({ ...rate, anchor: 'first-request' })`.
+   * Makes the limit: `slidingLog`, `fixedWindow`, or a function of the rate.
+   *
+   * Such as `(rate) => fixedWindow({ ...rate, anchor: 'first-request' })`.
    * @default an exact log up to 1,000 hits per window, beyond it a strict sliding window, whose state does not grow
    */
   readonly algorithm?: (rate: Rate) => Limit<string>

@@ -1,5 +1,15 @@
 // Answers of the API, as far as the page shows them.
 
+import type { BlockEntry, LastRefusal } from './core.js'
+
+export type {
+  BlockEntry as Block,
+  ChangeEntry as Change,
+  LastRefusal as Refusal,
+  OffendersReport as OffendersAnswer,
+  StoreListEntry as ListEntry,
+} from './core.js'
+
 export interface Identity {
   readonly kind: string
   readonly value: string | readonly string[]
@@ -52,17 +62,6 @@ export interface PoliciesAnswer {
   readonly documents: readonly PolicyDocument[]
 }
 
-export interface Block {
-  readonly policy?: string
-  readonly kind: string
-  readonly value: string
-  readonly reason: string
-  readonly since: number
-  readonly until: number
-  readonly times: number
-  readonly ban?: { readonly rung: number; readonly strikes: number }
-}
-
 export interface LimitLeft {
   readonly name: string
   readonly algorithm: string
@@ -87,19 +86,10 @@ export interface LimitsLeft {
   readonly error?: string
 }
 
-export interface Refusal {
-  readonly at: number
-  readonly policy: string
-  readonly limit?: string
-  readonly reason: string
-  readonly path?: string
-  readonly identities: readonly string[]
-}
-
 export interface IdentityAnswer {
   readonly identity: { readonly kind: string; readonly value: string }
   readonly limits: readonly LimitsLeft[]
-  readonly blocks: readonly Block[]
+  readonly blocks: readonly BlockEntry[]
   readonly lists: readonly string[]
   readonly stored?: Readonly<Record<string, unknown>>
 }
@@ -107,41 +97,13 @@ export interface IdentityAnswer {
 export interface WhyAnswer {
   readonly identity: { readonly kind: string; readonly value: string }
   readonly now: readonly LimitsLeft[]
-  readonly blocks: readonly Block[]
-  readonly refusals: readonly Refusal[]
+  readonly blocks: readonly BlockEntry[]
+  readonly refusals: readonly LastRefusal[]
 }
 
 export interface PageOf<Entry> {
   readonly entries: readonly Entry[]
   readonly cursor?: string
-}
-
-export interface ListEntry {
-  readonly kind: string
-  readonly value: string
-  readonly reason?: string
-  readonly expiresAt?: number
-}
-
-export interface Change {
-  readonly number: number
-  readonly at: number
-  readonly by: string
-  readonly action: string
-  readonly policy?: string
-  readonly kind?: string
-  readonly value?: string
-  readonly before?: unknown
-  readonly after?: unknown
-  readonly state: 'begun' | 'done' | 'failed'
-  readonly isErased?: true
-}
-
-export interface OffendersAnswer {
-  readonly offenders: readonly { readonly kind: string; readonly value: string; readonly refusals: number }[]
-  readonly refusals: number
-  readonly error: number
-  readonly since: number
 }
 
 export interface SavedOverride {

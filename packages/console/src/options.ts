@@ -25,8 +25,10 @@ export interface ConsoleOptions<Request = unknown> {
   /** The store that the console shows and changes. */
   readonly store: Store
   /**
-   * Who the request comes from, and whether they may read or act: `{ name: 'ann', may: 'read' }`. Anything else refuses, as does
-   * an error, a rejection, and a promise of more than 5 seconds. No console starts without it.
+   * Who the request comes from, and whether they may read or act: `{ name: 'ann', may: 'read' }`.
+   *
+   * Anything else refuses, as does an error, a rejection, and a promise of more than 5 seconds. No console starts
+   * without it.
    */
   readonly authorize: Authorize<Request>
   /** Limiters whose limits are shown: of `createLimiter`, or handlers of `rateLimit`. @default none */
@@ -36,9 +38,10 @@ export interface ConsoleOptions<Request = unknown> {
   /** Names of lists in the store that are shown beside those that the store uses. @default none */
   readonly lists?: readonly string[]
   /**
-   * The hosts that the console answers, as browsers send them: `admin.example.com`, `localhost:3000`. Needed where `authorize` asks
-   * for no credential: a page of anyone may point a name of its own at this server. @default every host, for requests with a
-   * credential: a cookie, `Authorization`, or a certificate of the client
+   * The hosts that the console answers, as browsers send them: `admin.example.com`, `localhost:3000`.
+   *
+   * Needed where `authorize` asks for no credential: a page of anyone may point a name of its own at this server.
+   * @default every host, for requests with a credential: a cookie, `Authorization`, or a certificate of the client
    */
   readonly hosts?: readonly string[]
   /** Refuses every change. @default false */

@@ -1,3 +1,4 @@
+export { liveFigures } from './figures/live-figures.js'
 export { type HandlerDecorator, limiterOf } from './http/adapter/method-decorator.js'
 export type { BodyOptions } from './http/charging/body.js'
 export type { CountFunction, CountOptions } from './http/charging/counting.js'
@@ -126,25 +127,13 @@ export type { RedisStoreOptions } from './redis/options.js'
 export type { RedisStore } from './redis/store.js'
 export { redisStore } from './redis-store.js'
 export type { HttpContext, ProxyTrust } from './request/context.js'
-export type {
-  AddBlockOptions,
-  BlockEntry,
-  BlockPage,
-  BlockQuery,
-  BlockScope,
-  StoreBlocks,
-} from './store/blocks.js'
+export type { AddBlockOptions, BlockPage, BlockQuery, BlockScope, StoreBlocks } from './store/blocks.js'
 export type { Algorithm } from './store/cell-kinds.js'
 export type { NamedCell } from './store/cell-names.js'
-export type {
-  ChangeEntry,
-  ChangePage,
-  ChangeState,
-  ChangesQuery,
-  ChangeToRecord,
-  StoreChanges,
-} from './store/changes.js'
+export type { ChangePage, ChangesQuery, ChangeToRecord, StoreChanges } from './store/changes.js'
+export type { BlockEntry, ChangeEntry, ChangeState, StoreListEntry } from './store/entries.js'
 export type { BanEvictedEvent, BlockEvent, StoreEvent, StoreEvents, UnblockEvent } from './store/events.js'
+export type { FiguresReporting } from './store/figures.js'
 export type { Histogram, StoreHealth, StoreStats } from './store/health.js'
 export type { Identity, IdentityByKind, KeyValue } from './store/identity.js'
 export type { ChargeOutcome } from './store/kept-charge.js'
@@ -159,13 +148,7 @@ export type {
 } from './store/list.js'
 export type { Offender, OffendersQuery, OffendersReport, OffendersWindow } from './store/offenders.js'
 export type { BlockReport, ByteUnit, QuotaUnit, Store } from './store/store.js'
-export type {
-  ListEntryOptions,
-  StoreList,
-  StoreListEntry,
-  StoreListPage,
-  StoreListQuery,
-} from './store/store-list.js'
+export type { ListEntryOptions, StoreList, StoreListPage, StoreListQuery } from './store/store-list.js'
 export type { Duration } from './util/duration.js'
 export { SluiceError, type SluiceErrorCode } from './util/errors.js'
 export type { WarningEvent } from './util/warnings.js'

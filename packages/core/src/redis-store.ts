@@ -1,4 +1,3 @@
-import { startReporting } from './figures/figures.js'
 import { assemble } from './redis/assemble.js'
 import type { RedisClient } from './redis/clients/connect.js'
 import type { RedisStoreOptions } from './redis/options.js'
@@ -15,6 +14,6 @@ import { RedisStore } from './redis/store.js'
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): RedisStore {
   const store = new RedisStore(assemble(client, options))
-  if (options.report) startReporting(store)
+  options.report?.start(store)
   return store
 }

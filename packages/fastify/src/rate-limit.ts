@@ -31,15 +31,19 @@ export interface RateLimitPluginOptions extends FastifyRateLimitOptions {
   /** Whether routes without options are limited, and unknown ones. With `false`, no limit is needed here. @default true */
   readonly global?: boolean
   /**
-   * The hook of Fastify in which limiters run: `'onRequest'`, `'preParsing'`, `'preValidation'` or `'preHandler'`. From
-   * `preValidation` on the body is parsed and can be part of a key; by then it has been read. From there on, the limiter of a
-   * route runs after the application's hooks of that name and the route's own, wherever these are added. In earlier hooks it
-   * runs before hooks that are added later. @default 'onRequest'
+   * The hook of Fastify in which limiters run: `'onRequest'`, `'preParsing'`, `'preValidation'` or `'preHandler'`.
+   *
+   * From `preValidation` on the body is parsed and can be part of a key; by then it has been read. From there on, the
+   * limiter of a route runs after the application's hooks of that name and the route's own, wherever these are added.
+   * In earlier hooks it runs before hooks that are added later.
+   * @default 'onRequest'
    */
   readonly hook?: Phase
   /**
-   * Whether registering it waits until the store decides, or is known to be away: at most Fastify's `pluginTimeout` less a
-   * second. @default true
+   * Whether registering it waits until the store decides, or is known to be away.
+   *
+   * That takes at most Fastify's `pluginTimeout` less a second.
+   * @default true
    */
   readonly waitForStore?: boolean
 }

@@ -9,8 +9,9 @@ export interface RouteOptions extends InheritingOptions<FastifyRequest> {
   /** The hook of Fastify in which the limiter runs. @default the plugin's */
   readonly hook?: Phase
   /**
-   * Routes of one group share one limiter: 1 to 64 letters, digits, `_` and `-`. The first route of a group that is added has
-   * its options; the others name only the group.
+   * Routes of one group share one limiter: 1 to 64 letters, digits, `_` and `-`.
+   *
+   * The first route of a group that is added has its options; the others name only the group.
    */
   readonly group?: string
 }

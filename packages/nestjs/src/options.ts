@@ -29,8 +29,11 @@ type AtLeastOne<Options> = { [Option in keyof Options]-?: Options & Required<Pic
 /** The part of the options that is about clients of WebSockets. */
 export interface SocketOptions {
   /**
-   * Returns the address of a client of a WebSocket, such as the one that a trusted proxy names in a header of the handshake.
-   * Gets the socket, or for an operation of GraphQL the request of the handshake. @default the address that has connected: the client, or its proxy
+   * Returns the address of a client of a WebSocket.
+   *
+   * Such as the one that a trusted proxy names in a header of the handshake. Gets the socket, or for an operation of
+   * GraphQL the request of the handshake.
+   * @default the address that has connected: the client, or its proxy
    */
   readonly socketAddress?: (client: AnyRequest) => string | undefined
 }

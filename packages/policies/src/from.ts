@@ -15,11 +15,17 @@ export interface PoliciesOptions extends Resolvers {
   readonly file?: string
   /** A client of ioredis or of redis: the document that `sluice apply` saves there. */
   readonly redis?: unknown
-  /** A `Pool` of `pg`, or options with one: the document that `sluice apply --to postgres` saves there, and overrides in a table. */
+  /**
+   * A `Pool` of `pg`, or options with one.
+   *
+   * It holds the document that `sluice apply --to postgres` saves, and overrides in a table.
+   */
   readonly postgres?: unknown
   /**
-   * Beside `redis` or `postgres`: another client, or a `Pool` of `pg`, on which `policies.overrides` writes. Its user needs the grants
-   * for that, and no other one does. @default none: overrides cannot be written
+   * Beside `redis` or `postgres`: another client, or a `Pool` of `pg`, on which `policies.overrides` writes.
+   *
+   * Its user needs the grants for that, and no other one does.
+   * @default none: overrides cannot be written
    */
   readonly save?: unknown
   /** Beside `redis` or `postgres`: the name of the document. @default 'default' */
@@ -31,8 +37,10 @@ export interface PoliciesOptions extends Resolvers {
   /** A document as an object, copied. */
   readonly object?: unknown
   /**
-   * The document that is in force where that of the source is wrong or cannot be read at first: its text, or an object. A
-   * warning says why. Once the source has a valid document, that is in force. @default none: `from` rejects
+   * The document that is in force where that of the source is wrong or cannot be read at first: its text, or an object.
+   *
+   * A warning says why. Once the source has a valid document, that is in force.
+   * @default none: `from` rejects
    */
   readonly fallback?: unknown
   /** How long `from` waits for the document: up to 10 minutes, in ms or as a duration. @default '30s' */
@@ -40,14 +48,18 @@ export interface PoliciesOptions extends Resolvers {
   /** Whether a later version may have fewer than half of the policies, limits and overrides. @default false */
   readonly allowShrink?: boolean
   /**
-   * Finds further problems of a document, such as fields that its place of use does not support. They are reported like any
-   * other mistake, with line and column, and the document does not come into force. May be async. Gets the document as plain
-   * data, to be left as it is. @default nothing
+   * Finds further problems of a document, such as fields that its place of use does not support.
+   *
+   * They are reported like any other mistake, with line and column, and the document does not come into force. May be
+   * async. Gets the document as plain data, to be left as it is.
+   * @default nothing
    */
   readonly check?: (document: ReadDocument) => readonly Problem[] | Promise<readonly Problem[]>
   /**
-   * Beside `postgres`: finds further problems of an override's limits in the table, at paths from `limits` on. Such an override
-   * has no effect, and causes a warning (`SLUICE_OVERRIDE_FAILED`). @default nothing
+   * Beside `postgres`: finds further problems of an override's limits in the table, at paths from `limits` on.
+   *
+   * Such an override has no effect, and causes a warning (`SLUICE_OVERRIDE_FAILED`).
+   * @default nothing
    */
   readonly checkOverride?: (limits: readonly object[]) => readonly Problem[]
 }

@@ -25,8 +25,9 @@ export interface StoreContractOptions extends TestRunner {
   /** The name of the store in tests. */
   readonly name: string
   /**
-   * Makes a store whose time `clock` returns. Called for each test, which closes the store at its end. Data of earlier tests
-   * may remain: keys are new ones.
+   * Makes a store whose time `clock` returns.
+   *
+   * Called for each test, which closes the store at its end. Data of earlier tests may remain: keys are new ones.
    */
   readonly make: (clock: () => number) => Store | Promise<Store>
 }

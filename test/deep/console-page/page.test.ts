@@ -3,6 +3,8 @@ import { request as ask, createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { memoryStore } from '@sluice/core'
+import { policies } from '@sluice/policies'
 import type { AxeResults } from 'axe-core'
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -110,6 +112,48 @@ async function tabTo(page: Page, name: string, within: Page | Locator = page): P
   }
   throw new Error(`Tab does not reach ${name}`)
 }
+
+test.each([360, 1280])('no label of a chart is cut in a window of %d pixels', async (width) => {
+  const { url } = await served('Koa')
+  const { page } = await opened(url, 'ann', { width })
+  // Drawn again, with what is drawn beyond the edge of its canvas.
+  await page.evaluate(`
+    cut = []
+    seen = 0
+    const draw = CanvasRenderingContext2D.prototype.fillText
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+      const half = this.measureText(text).width / 2
+      const at = this.getTransform().transformPoint({ x, y }).x
+      seen++
+      if (this.textAlign === 'center' && (at - half < 0 || at + half > this.canvas.width)) cut.push(text)
+      return draw.apply(this, arguments)
+    }`)
+  for (const name of ['changes', 'overview'] as const) await show(page, name)
+  await expect.poll(() => page.evaluate('seen'), { timeout: 10_000 }).toBeGreaterThan(10)
+  expect(await page.evaluate('cut')).toEqual([])
+})
+
+test('documents without versions for the same reason share one sentence', async () => {
+  const document = await policies.from({
+    object: { version: 1, policies: { api: { limits: [{ limit: 5, window: '1h' }] } } },
+  })
+  const names = ['express', 'koa', 'fastify']
+  const server = await (APPS.Koa as StartApp)({
+    store: memoryStore(),
+    policies: names.map((name) => ({ policies: document as never, name })),
+    authorize: () => ({ name: 'ann', may: 'act' }),
+  } as never)
+  open.push(
+    () => document.close(),
+    () => new Promise((resolve) => server.close(resolve)),
+    () => server.closeAllConnections(),
+  )
+  const { page } = await opened(`http://127.0.0.1:${portOf(server)}/sluice`, 'ann')
+  await show(page, 'changes')
+  await expect
+    .poll(() => page.getByText(/has no versions here/).allTextContents())
+    .toEqual([expect.stringMatching(/^express, koa, fastify: /)])
+})
 
 describe.each(FRAMEWORKS)('the page in %s', (framework) => {
   test('is served below its path, with its policy, and asks nobody else', async () => {

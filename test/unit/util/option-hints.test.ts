@@ -30,7 +30,7 @@ describe('hints for options of other libraries', () => {
     ['legacyHeaders', "use headers, such as 'draft-6', ['draft-11', 'legacy'] or false"],
     ['skipSuccessfulRequests', "use count: { only: 'failure' }"],
     ['skipFailedRequests', "use count: { only: 'success' }"],
-    ['blockDuration', "use limiter.block(identity, { for: '1h' })"],
+    ['blockDuration', "use ban: { after, within, for }, or limiter.block(identity, { for: '1h' })"],
     ['allowList', 'use allow, such as ipRanges([…]) or a function of the request'],
     ['blacklist', 'use deny, such as ipRanges([…]) or a function of the request'],
     ['db', 'use store: redisStore(client)'],

@@ -61,9 +61,7 @@ export function Changes() {
       </Section>
       {has('/api/versions') && policies && policies.documents.length > 0 && (
         <Section title="Versions of documents" aside={<span class="muted">the last twenty</span>}>
-          {policies.documents.map(({ limiter }) => (
-            <Versions key={limiter} limiter={limiter} />
-          ))}
+          <Versions limiters={policies.documents.map(({ limiter }) => limiter)} />
         </Section>
       )}
     </>

@@ -1,3 +1,4 @@
+import { useCallback, useEffect, useState } from 'preact/hooks'
 import type { RollbackPlan, Version } from '../answers.js'
 import { ask } from '../api.js'
 import { useShell } from '../context.js'
@@ -11,17 +12,41 @@ interface VersionsAnswer {
   readonly canSave: boolean
 }
 
-export function Versions({ limiter }: { limiter: string }) {
+/** The versions of each document. Documents that have none for the same reason share one sentence. */
+export function Versions({ limiters }: { limiters: readonly string[] }) {
+  const [why, setWhy] = useState<Readonly<Record<string, string>>>({})
+  const noVersions = useCallback((limiter: string, message: string) => {
+    setWhy((known) => ({ ...known, [limiter]: message }))
+  }, [])
+  const sentences = [...new Set(Object.values(why))]
+  return (
+    <>
+      {limiters.map((limiter) => (
+        <VersionsOf key={limiter} {...{ limiter, noVersions }} />
+      ))}
+      {sentences.map((sentence) => (
+        <p key={sentence} class="muted">
+          <Text>{limiters.filter((limiter) => why[limiter] === sentence).join(', ')}</Text>: {sentence}
+        </p>
+      ))}
+    </>
+  )
+}
+
+interface VersionsOfProps {
+  readonly limiter: string
+  readonly noVersions: (limiter: string, message: string) => void
+}
+
+function VersionsOf({ limiter, noVersions }: VersionsOfProps) {
   const { mayAct, open } = useShell()
   const found = useAsk<VersionsAnswer>('/api/versions', { limiter })
   const title = `Versions of ${limiter}`
-  if (found.error?.status === 501) {
-    return (
-      <p class="muted">
-        <Text>{limiter}</Text>: {found.error.message}
-      </p>
-    )
-  }
+  const without = found.error?.status === 501 ? found.error.message : undefined
+  useEffect(() => {
+    if (without !== undefined) noVersions(limiter, without)
+  }, [limiter, without, noVersions])
+  if (without !== undefined) return null
   const newest = found.answer?.versions[0]?.version
   return (
     <>

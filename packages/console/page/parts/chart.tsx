@@ -23,6 +23,8 @@ interface ChartProps {
 
 /** The least span that a curve has, in seconds: the first figures are one point. */
 const LEAST_SPAN_S = 60
+/** Half the width of the longest time of the axis, in CSS pixels: the last one stands below the end. */
+const HALF_LABEL = 30
 const DARK = matchMedia('(prefers-color-scheme: dark)')
 
 /** Curves over time. A text says the latest values to those who do not see it. */
@@ -104,7 +106,7 @@ function optionsOf(
     ...size,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
-    padding: [8, 8, 0, 0],
+    padding: [8, HALF_LABEL, 0, 0],
     scales: {
       x: { range: (_plot, min, max) => [Math.min(min, max - LEAST_SPAN_S), max] },
       y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] },

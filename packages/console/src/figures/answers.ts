@@ -120,7 +120,7 @@ export interface SumFigures {
 export interface FiguresAnswer {
   readonly at: number
   /**
-   * Where figures come from. `processes`: every process whose store has `report: true`, and this one. `process`: this one alone,
+   * Where figures come from. `processes`: every process whose store has `report: liveFigures()`, and this one. `process`: this one alone,
    * as its store is in memory.
    */
   readonly from: 'processes' | 'process'

@@ -2,7 +2,8 @@ import type { Store } from '@sluice/core'
 import { AWAY, type FigureStep, type Figures, figuresIn, labelsIn, PROCESSES, STEP_MS } from '@sluice/core/internal'
 import { Problem } from '../problem.js'
 import type { HistoryAnswer, HistoryBody, HistoryRow } from './answers.js'
-import { durationBucket, emptyDurations, roundTripOf } from './quantiles.js'
+import { meaningOf } from './count-names.js'
+import { emptyDurations, roundTripOf } from './quantiles.js'
 import { largest } from './sum.js'
 import { Sum } from './totals.js'
 
@@ -87,15 +88,12 @@ class Columns {
   add(i: number, sums: Sums): void {
     if (!sums) this.#unreadable++
     for (const [name, count] of sums ?? []) {
-      const bucket = durationBucket(name)
-      const labels = labelsIn(name)
+      const { labels, bucket, isUnknown } = meaningOf(name)
       if (bucket !== undefined) (this.durations[i] as number[])[bucket] = count
       if (name === PROCESSES) this.processes[i] = count
       if (name === AWAY) this.awayMs[i] = count
-      if (!labels) {
-        if (!name.startsWith('=')) this.#unknown.add(name)
-        continue
-      }
+      if (isUnknown) this.#unknown.add(name)
+      if (!labels) continue
       this.totals[i]?.add(labels, count)
       const column = this.#rows.get(name) ?? new Array<number>(this.#size).fill(0)
       this.#rows.set(name, column)

@@ -54,7 +54,9 @@ export class Live {
     const { failure, from } = this.#figures
     const notes: string[] = []
     if (processes === 0 && from === 'processes') {
-      notes.push('No process has reported in the last 10 seconds: set report: true in redisStore of your servers.')
+      notes.push(
+        'No process has reported in the last 10 seconds: set report: liveFigures() in redisStore of your servers.',
+      )
     }
     if (unreadable > 0) {
       notes.push(`Processes that report in the form of another version are left out: ${unreadable}.`)

@@ -44,11 +44,8 @@ export class Streams {
   check({ name }: Operator): void {
     if (this.#isClosed) throw new Problem(503, 'the console is closed')
     const own = [...this.#listeners].filter(({ operator }) => operator === name).length
-    const bound = own >= MAX_OF_OPERATOR ? `${MAX_OF_OPERATOR} of one operator` : `${MAX_STREAMS}`
-    if (own < MAX_OF_OPERATOR && this.#listeners.size < MAX_STREAMS) return
-    throw new Problem(503, `the console has no more than ${bound} streams at a time: poll api/figures instead`, {
-      retryAfterMs: AGAIN_MS,
-    })
+    if (own >= MAX_OF_OPERATOR) throw tooMany(`${MAX_OF_OPERATOR} of one operator`)
+    if (this.#listeners.size >= MAX_STREAMS) throw tooMany(`${MAX_STREAMS}`)
   }
 
   /** Sends figures until the stream ends. @param ask the operator once more, who may be refused */
@@ -116,4 +113,9 @@ export class Streams {
   #lineOf(message: StreamMessage): Buffer {
     return Buffer.from(`${this.#source.text(message)}\n`)
   }
+}
+
+function tooMany(bound: string): Problem {
+  const message = `the console has no more than ${bound} streams at a time: poll api/figures instead`
+  return new Problem(503, message, { retryAfterMs: AGAIN_MS })
 }

@@ -8,7 +8,8 @@ import {
 } from '@sluice/core/internal'
 import { DURATION_BOUNDS } from '@sluice/core/metrics'
 import type { DecisionRow, GaugeRow, ProcessFigures, SumFigures, UsedRow } from './answers.js'
-import { durationBucket, emptyDurations, quantile, roundTripOf } from './quantiles.js'
+import { meaningOf } from './count-names.js'
+import { emptyDurations, quantile, roundTripOf } from './quantiles.js'
 import { rounded, Sum } from './totals.js'
 
 /** Rows of a sum, of each kind. */
@@ -80,15 +81,11 @@ export class LiveSum {
   }
 
   #addCount(own: { totals: Sum; perSecond: Sum; durations: number[] }, name: string, count: number, perSecond: number) {
-    const bucket = durationBucket(name)
-    const labels = labelsIn(name)
+    const { labels, bucket, isUnknown } = meaningOf(name)
     if (bucket !== undefined) (own.durations[bucket] as number) += count
     if (name === DURATION_SUM) this.#durationMs += count / 1000
-    if (!labels) {
-      // Others that begin so are times, which are for the history alone.
-      if (!name.startsWith('=')) this.unknown++
-      return
-    }
+    if (isUnknown) this.unknown++
+    if (!labels) return
     own.totals.add(labels, count)
     own.perSecond.add(labels, perSecond)
     addTo(this.#rows, name, count, perSecond)

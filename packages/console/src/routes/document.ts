@@ -40,7 +40,7 @@ const WITHIN_MS = 10_000
 /**
  * The result of a call on the connection of a document. Clients of Redis keep commands for a server that is away, also forever.
  *
- * @throws Problem where it takes too long
+ * @throws Problem where it takes too long, or may not do it
  */
 export async function inTime<Result>(call: Promise<Result>): Promise<Result> {
   let timer: NodeJS.Timeout | undefined
@@ -50,7 +50,21 @@ export async function inTime<Result>(call: Promise<Result>): Promise<Result> {
   })
   try {
     return await Promise.race([call, late])
+  } catch (error) {
+    throw notPermitted(error) ?? error
   } finally {
     clearTimeout(timer)
   }
+}
+
+const NOT_PERMITTED = /NOPERM|ACL failure|The user executing the script can/
+
+/** Undefined for an error of another kind. */
+function notPermitted(error: unknown): Problem | undefined {
+  if (!(error instanceof Error) || !NOT_PERMITTED.test(error.message)) return undefined
+  const why = 'its user in Redis may not run a command or touch a key that this needs'
+  return new Problem(
+    503,
+    `Redis refuses the connection of the document: ${why}. It says: ${error.message.slice(0, 200)}`,
+  )
 }

@@ -1,11 +1,5 @@
-import type {
-  ChangeEntry,
-  ChangePage,
-  ChangeState,
-  ChangesQuery,
-  ChangeToRecord,
-  StoreChanges,
-} from '../store/changes.js'
+import type { ChangePage, ChangesQuery, ChangeToRecord, StoreChanges } from '../store/changes.js'
+import type { ChangeEntry, ChangeState } from '../store/entries.js'
 import type { StoreEvents } from '../store/events.js'
 import { isKind, textValue } from '../store/identity.js'
 import { invalidKey, invalidPolicy } from '../util/errors.js'

@@ -1,4 +1,5 @@
-import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../store/blocks.js'
+import type { AddBlockOptions, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../store/blocks.js'
+import type { BlockEntry } from '../store/entries.js'
 import { type IdentityByKind, isHash, isKind, joined, LONGEST_VALUE, startOf } from '../store/identity.js'
 import { EVERY_POLICY, MAX_RUNGS } from '../store/store.js'
 import { secretValue } from '../util/credentials.js'

@@ -1,5 +1,6 @@
+import type { StoreListEntry } from '../store/entries.js'
 import { type IdentityByKind, textValue, valueStart } from '../store/identity.js'
-import type { ListEntryOptions, StoreListEntry } from '../store/store-list.js'
+import type { ListEntryOptions } from '../store/store-list.js'
 import { invalidKey, invalidPolicy, SluiceError } from '../util/errors.js'
 import { ipRange, RANGE_FORMS, rangeText } from '../util/ip-range.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'

@@ -1,6 +1,7 @@
+import type { StoreListEntry } from '../store/entries.js'
 import type { IdentityByKind } from '../store/identity.js'
 import type { ListedIdentity, ListMatch } from '../store/list.js'
-import type { ListEntryOptions, StoreList, StoreListEntry, StoreListPage, StoreListQuery } from '../store/store-list.js'
+import type { ListEntryOptions, StoreList, StoreListPage, StoreListQuery } from '../store/store-list.js'
 import { type CheckedQuery, checkedPage } from './given-blocks.js'
 import { checkedDetails, checkRoom, listEntry, listedText } from './given-list-entries.js'
 import type { NamedEntry, NamedList, NamedLists } from './named-lists.js'

@@ -1,5 +1,6 @@
-import type { AddBlockOptions, BlockEntry, BlockScope, StoreBlocks } from '../store/blocks.js'
+import type { AddBlockOptions, BlockScope, StoreBlocks } from '../store/blocks.js'
 import type { StoreChanges } from '../store/changes.js'
+import type { BlockEntry } from '../store/entries.js'
 import type { IdentityByKind } from '../store/identity.js'
 
 /** A store whose changes have entries. */

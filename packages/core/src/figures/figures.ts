@@ -1,5 +1,7 @@
+import { RedisFigures } from '../redis/kept/redis-figures.js'
+import { RedisStore } from '../redis/store.js'
 import type { FigureStep, FiguresKeeper } from '../store/figures.js'
-import { figuresOf, type Store } from '../store/store.js'
+import type { Store } from '../store/store.js'
 import { type LiveFigures, liveIn } from './live.js'
 import { processCounts } from './process-counts.js'
 import { ProcessFigures } from './process-figures.js'
@@ -72,9 +74,14 @@ export function startReporting(store: Store): () => void {
 function reportedOf(store: Store): Reported {
   let all = reported.get(store)
   if (!all) {
-    const now = store.clock ?? Date.now
-    all = { keeper: figuresOf(store) ?? new ProcessFigures(now), reporter: undefined, users: 0 }
+    all = { keeper: keeperOf(store), reporter: undefined, users: 0 }
     reported.set(store, all)
   }
   return all
+}
+
+/** Only in Redis can other processes read figures. */
+function keeperOf(store: Store): FiguresKeeper {
+  if (store instanceof RedisStore) return new RedisFigures(store.figuresServer)
+  return new ProcessFigures(store.clock ?? Date.now)
 }

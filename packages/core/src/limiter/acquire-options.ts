@@ -13,22 +13,29 @@ export interface AcquireOptions {
   /** Ends the wait; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal
   /**
-   * The client, where several wait for one key: any non-empty text. Clients that wait for the same key are served in turn, by
-   * units, however many calls each of them has waiting. Calls without it count as one client. @default first in, first out
+   * The client, where several wait for one key: any non-empty text.
+   *
+   * Clients that wait for the same key are served in turn, by units, however many calls each of them has waiting. Calls
+   * without it count as one client.
+   * @default first in, first out
    */
   readonly fairBy?: string
   /** The class of this call, any finite number: higher goes first. `reserve` uses it too. @default by the policy's `priority`, else 0 */
   readonly priority?: number
   /**
-   * Waiting for this long raises a call by one class, so that none starves. A call of class 2 counts as if it had been made twice
-   * this time earlier. `Infinity`: no call is raised, and a lower class waits for as long as there are calls of a higher one.
+   * Waiting for this long raises a call by one class, so that none starves.
+   *
+   * A call of class 2 counts as if it had been made twice this time earlier. `Infinity`: no call is raised, and a lower
+   * class waits for as long as there are calls of a higher one.
    * @default '2s'
    */
   readonly ageEvery?: Duration
   /**
-   * Maximum of calls that wait for one key in this process, this one included: whole, 1 or more. A call beyond it rejects with
-   * `WAIT_EXCEEDED`. With `fairBy`, a call of a client with fewer calls replaces the newest call of the client that has the most,
-   * unless that is of a higher class. @default 10_000
+   * Maximum of calls that wait for one key in this process, this one included: whole, 1 or more.
+   *
+   * A call beyond it rejects with `WAIT_EXCEEDED`. With `fairBy`, a call of a client with fewer calls replaces the
+   * newest call of the client that has the most, unless that is of a higher class.
+   * @default 10_000
    */
   readonly size?: number
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { planNow } from '../policy/calendar/plan-now.js'
 import { type Cost, costsOf, needsOf, reservedFor, takesNothing } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
@@ -35,7 +36,7 @@ import { Waiting } from './waiting.js'
 
 /** A counter. Permit ids are unique over processes and restarts: the id of this process, and a number. */
 let permits = 0
-const holder = crypto.randomUUID().slice(-12)
+const holder = randomUUID().slice(-12)
 
 /** Resolves the keys and limits of a waiting request, before each decision. */
 export type Resolver<Subject> = () => Later<Resolved<Subject>>

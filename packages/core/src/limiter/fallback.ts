@@ -14,14 +14,19 @@ import { LastKnown, type LocalStore } from './last-known.js'
 /** The decisions while the store cannot be reached. */
 export interface UnavailableOption {
   /**
-   * `local` applies the same limits in this process. It starts from the store's last results for clients that had used more than
-   * half of a limit. `allow` admits and `deny` refuses every request. Such verdicts are of kind `unavailable`.
+   * `local` applies the same limits in this process.
+   *
+   * It starts from the store's last results for clients that had used more than half of a limit. `allow` admits and
+   * `deny` refuses every request. Such verdicts are of kind `unavailable`.
    * @default 'local'
    */
   readonly decide?: 'local' | 'allow' | 'deny'
   /**
-   * With `local`: the share of the limits that this process applies, above 0 up to 1. At 1 / the number of
-   * processes, all processes together admit no more than the limits. Rounded down, but each limit is at least 1. @default 1
+   * With `local`: the share of the limits that this process applies, above 0 up to 1.
+   *
+   * At 1 / the number of processes, all processes together admit no more than the limits. Rounded down, but each limit
+   * is at least 1.
+   * @default 1
    */
   readonly share?: number
 }

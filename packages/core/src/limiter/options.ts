@@ -13,9 +13,11 @@ export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, ListOpt
   /** The store of the state. @default a memory store of this limiter's own */
   readonly store?: Store
   /**
-   * Called with each verdict of `consume`, and the last verdict of an `acquire`, before they are returned; not for a `peek`.
-   * An error that it throws rejects the call; the charge stays. A returned promise is not awaited; its rejection becomes a
-   * warning (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`). @default none
+   * Called with each verdict of `consume`, and the last one of an `acquire`, before they are returned.
+   *
+   * Not called for a `peek`. An error that it throws rejects the call; the charge stays. A returned promise is not
+   * awaited; its rejection becomes a warning (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
+   * @default none
    */
   readonly onVerdict?: (subject: Subject, verdict: Verdict) => unknown
   /** Silences warnings of this limiter, one by one: `{ SLUICE_SAME_NAME: false }`. @default all are emitted */
@@ -24,15 +26,20 @@ export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, ListOpt
 
 export interface CostOptions {
   /**
-   * Units to take: of `requests`, or by name, such as `{ tokens: 812, cents: 3 }`. Whole, 0 or more. The number 0 takes nothing.
-   * A unit that is not named is 1 for `requests` and `concurrent-requests`. Others are 0 then, and need room for 1. @default 1
+   * Units to take: of `requests`, or by name, such as `{ tokens: 812, cents: 3 }`.
+   *
+   * Whole, 0 or more. The number 0 takes nothing. A unit that is not named is 1 for `requests` and
+   * `concurrent-requests`. Others are 0 then, and need room for 1.
+   * @default 1
    */
   readonly cost?: number | Units
   /** Bytes to take from limits whose unit is `content-bytes`. Required to consume where there are such limits. */
   readonly bytes?: number
   /**
-   * Bytes to take from limits whose unit is `response-bytes`. Required to consume where there are such limits. 0 requires room for
-   * one. @default for a peek 0
+   * Bytes to take from limits whose unit is `response-bytes`.
+   *
+   * Required to consume where there are such limits. 0 requires room for one.
+   * @default for a peek 0
    */
   readonly responseBytes?: number
   /** The priority for `reserve`. @default by the policy's `priority`, else 0 */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { WaitingClass, WaitingTurn } from '../store/store.js'
 import type { FairQueue, Turn } from './fair-queue.js'
 
@@ -36,7 +37,7 @@ interface SharedQueue {
  */
 export class SharedTurns {
   /** Identifies this limiter: each limiter of a process has its own queues. */
-  readonly #process = crypto.randomUUID().slice(-12)
+  readonly #process = randomUUID().slice(-12)
   readonly #queues = new Map<string, SharedQueue>()
   #timer: NodeJS.Timeout | undefined
 

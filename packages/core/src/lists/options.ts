@@ -16,9 +16,12 @@ export interface DenyOptions<Subject> {
 
 export interface ListOptions<Subject> {
   /**
-   * Identities that are admitted without being charged: `list({ … })`, `ipRanges([…])`, `fileList(path)`, or a function of
-   * the request; one, or several. An entry here wins over any in `deny` but one of the same kind that is as narrow. Among
-   * ranges of addresses the smallest wins, and a tie denies. @default none
+   * Identities that are admitted without being charged: one list or predicate, or several.
+   *
+   * A list is `list({ … })`, `ipRanges([…])` or `fileList(path)`; a predicate is a function of the request. An entry
+   * here wins over any in `deny` but one of the same kind that is as narrow. Among ranges of addresses the smallest
+   * wins, and a tie denies.
+   * @default none
    */
   readonly allow?: ListsOption<Subject>
   /** Identities that are refused: verdicts have the reason `denied`, responses the status 403. @default none */

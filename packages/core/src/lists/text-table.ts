@@ -1,3 +1,4 @@
+import { randomFillSync } from 'node:crypto'
 import { hash32 } from '../util/hash.js'
 
 /** Many texts as one, which one thread hands to another at no cost. */
@@ -34,7 +35,7 @@ export function buildTextTable(texts: readonly string[]): TextTable {
   const table = {
     pool: poolOf(texts),
     slots: new Int32Array(2 ** Math.ceil(Math.log2(2 * texts.length))).fill(-1),
-    seed: crypto.getRandomValues(new Int32Array(1))[0] as number,
+    seed: randomFillSync(new Int32Array(1))[0] as number,
   }
   texts.forEach((text, i) => {
     table.slots[slotOf(table, text)] = i

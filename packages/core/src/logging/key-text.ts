@@ -5,13 +5,17 @@ import { oneOf } from '../util/validate.js'
 
 export interface KeyOptions {
   /**
-   * How keys of clients are written: `hmac`, by which lines about one client are found without revealing it; `plain`;
-   * `none`, the kind alone. @default 'hmac'
+   * How keys of clients are written: `'hmac'`, `'plain'`, or `'none'` for the kind alone.
+   *
+   * By `hmac`, lines about one client are found without revealing it.
+   * @default 'hmac'
    */
   readonly keys?: 'hmac' | 'plain' | 'none'
   /**
-   * For `hmac`: a secret text of 16 characters or more. With the same one, processes write the same for a client, also after a
-   * restart. @default a random one of this process
+   * For `hmac`: a secret text of 16 characters or more.
+   *
+   * With the same one, processes write the same for a client, also after a restart.
+   * @default a random one of this process
    */
   readonly secret?: string
 }

@@ -13,7 +13,11 @@ export interface Logger {
 }
 
 export interface LoggingOptions extends KeyOptions {
-  /** Such as `pino()` or `console`. An error that it throws becomes a warning of the process (`SLUICE_LISTENER_FAILED`). */
+  /**
+   * Such as `pino()` or `console`.
+   *
+   * An error that it throws becomes a warning of the process (`SLUICE_LISTENER_FAILED`).
+   */
   readonly logger: Logger
   /** Most lines a second of each event, 1 to 1,000. One more line has the number of the others. @default 10 */
   readonly linesPerSecond?: number

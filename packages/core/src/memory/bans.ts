@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { BlockEntry } from '../store/blocks.js'
+import type { BlockEntry } from '../store/entries.js'
 import { startOf } from '../store/identity.js'
 import {
   type Banning,

@@ -1,6 +1,6 @@
 import { goesBefore, type RankedBan } from '../blocks/ban-order.js'
 import { BlockedRanges } from '../blocks/blocked-ranges.js'
-import type { BlockEntry } from '../store/blocks.js'
+import type { BlockEntry } from '../store/entries.js'
 import { Heap } from '../util/heap.js'
 import { ExpiringValues } from './expiring-values.js'
 import { rowBytes, textBytes, Usage } from './usage.js'

@@ -1,8 +1,9 @@
+import { randomFillSync } from 'node:crypto'
 import { Rows } from './rows.js'
 
 /** The maximum length of a key: long identities are hashed (`checkedKey`). Keys of blocks have the policy before the identity. */
 const LONGEST = 1024
-const FACTORS = crypto.getRandomValues(new Int32Array(LONGEST + 1))
+const FACTORS = randomFillSync(new Int32Array(LONGEST + 1))
 
 /**
  * 25 bits of a key: the sum of its characters, each times a secret factor of its position (multilinear hashing;

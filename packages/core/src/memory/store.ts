@@ -69,22 +69,33 @@ export interface MemoryStoreOptions extends StoreListOptions {
   readonly maxKeys?: number
   /**
    * Maximum memory of states and blocks, in bytes, as estimated from the length of keys and the size of states.
-   * Beyond it states are evicted as beyond `maxKeys`. Blocks made by hand may take half of it; one more is an error. Bans take
-   * the rest of that half, at least a sixteenth of all. Beyond that, the ban of the lowest rung that ends soonest is evicted.
-   * At least 1,000,000. @default 268_435_456 (256 MiB)
+   *
+   * Beyond it states are evicted as beyond `maxKeys`. Blocks made by hand may take half of it; one more is an error.
+   * Bans take the rest of that half, at least a sixteenth of all. Beyond that, the ban of the lowest rung that ends
+   * soonest is evicted. At least 1,000,000.
+   * @default 268_435_456 (256 MiB)
    */
   readonly maxBytes?: number
   /**
-   * The path of a file that stores blocks, bans and lists for the next process. It is read at once, and written a second
-   * after a change and on `close()`. Each process needs its own file. @default none: they end with the process
+   * The path of a file that stores blocks, bans and lists for the next process.
+   *
+   * It is read at once, and written a second after a change and on `close()`. Each process needs its own file.
+   * @default none: they end with the process
    */
   readonly persist?: string
   /**
-   * Whether to count refusals by identity, for `offenders()`. Each process holds up to a megabyte for each policy that
-   * refuses, and the store up to ten, in addition to `maxBytes`. @default false
+   * Whether to count refusals by identity, for `offenders()`.
+   *
+   * Each process holds up to a megabyte for each policy that refuses, and the store up to ten, in addition to
+   * `maxBytes`.
+   * @default false
    */
   readonly offenders?: boolean
-  /** Silences warnings of this store, one by one: `{ SLUICE_PERSIST_FAILED: false }`. Takes the codes of every store. */
+  /**
+   * Silences warnings of this store, one by one: `{ SLUICE_PERSIST_FAILED: false }`.
+   *
+   * Takes the codes of every store.
+   */
   readonly warnings?: StoreWarningsOption
 }
 
@@ -95,11 +106,12 @@ const OF_REDIS = {
   prefix:
     'it is for redisStore, as a memory store does not share its keys and policy names separate them; leave it out here',
   timeout: NO_SERVER,
-  connectTimeoutMs: NO_SERVER,
+  connectTimeout: NO_SERVER,
   batch: NO_SERVER,
   denyCache: NO_SERVER,
   undeclaredKeys: NO_SERVER,
   onStateChange: NO_SERVER,
+  report: NO_SERVER,
 }
 
 /** Maximum of keys. Below 2^26 - 1, which a table can number, with room for those that one decision adds before evictions. */

@@ -8,25 +8,35 @@ import { isPrivateAddress } from './private-address.js'
 /** Bans that grow: an identity that is refused again and again is refused for a while whatever room there is, and longer each time. */
 // biome-ignore lint/correctness/noUnusedVariables: what `http` adds takes it
 export interface BanOptions<Subject> {
-  /** The kind of identity that is banned, such as `'ip'`: one that the policy counts. Needed where it counts several. @default the only one */
+  /**
+   * The kind of identity that is banned, such as `'ip'`: one that the policy counts.
+   *
+   * Needed where it counts several.
+   * @default the only one
+   */
   readonly by?: string
   /** Strikes that start a ban: 1 to 1,000. Each final refusal by a limit is one. */
   readonly after: number
   /** How long a strike counts: a sliding window, exact. Whole milliseconds or a duration. */
   readonly within: Duration
   /**
-   * How long bans last: the first, the second and so on, each longer than the one before, up to 32; the last repeats. Or
-   * `{ first, times, max }`: the first, and each `times` as long as the one before, up to `max`.
+   * How long bans last: the first, the second and so on, each longer than the one before, up to 32; the last repeats.
+   *
+   * Or `{ first, times, max }`: the first, and each `times` as long as the one before, up to `max`.
    */
   readonly for: readonly Duration[] | BanGrowth
   /**
-   * How long after the last strike and the end of the last ban the next ban is of the first rung again. At least `within`.
+   * How long after the last strike and the end of the last ban the next ban is of the first rung again.
+   *
+   * At least `within`.
    * @default '30d'
    */
   readonly forgetAfter?: Duration
   /**
-   * Makes each ban longer by a random time of up to this, so that no client knows to the second when it ends. At most as long
-   * as the last rung. @default none
+   * Makes each ban longer by a random time of up to this, so that no client knows to the second when it ends.
+   *
+   * At most as long as the last rung.
+   * @default none
    */
   readonly jitter?: Duration
   /** Whether a ban holds for this policy alone, or for all policies of the store that count the same kind. @default 'policy' */
@@ -34,8 +44,10 @@ export interface BanOptions<Subject> {
   /** @internal The policy that it is of, where policies are decided under the name of one limiter. @default the limiter's */
   readonly policy?: string
   /**
-   * Whether loopback and private addresses may be banned too. Behind a proxy that is not named, all clients have such an
-   * address. @default false
+   * Whether loopback and private addresses may be banned too.
+   *
+   * Behind a proxy that is not named, all clients have such an address.
+   * @default false
    */
   readonly private?: boolean
 }

@@ -7,8 +7,9 @@ import type { Limit } from './limits/limit.js'
 /** How long charges can be changed by their ids. */
 export interface ChargesOptions {
   /**
-   * How long the id of an admitted verdict is known: a duration or ms, 1 second to 366 days. Longer than the work takes
-   * after which a charge is settled.
+   * How long the id of an admitted verdict is known: a duration or ms, 1 second to 366 days.
+   *
+   * Longer than the work takes after which a charge is settled.
    */
   readonly keep: Duration
 }

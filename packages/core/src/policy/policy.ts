@@ -52,27 +52,36 @@ export interface PolicyOptions<Subject> {
   /** Whole milliseconds or a duration such as `'1m'`; beside `limit`. @default none */
   readonly window?: OrFunction<Duration, Subject>
   /**
-   * Several limits, decided together, all or none; instead of `limit` and `window`. Limits of one identity usually share their
-   * state's key: where the numbers of one change, all of them begin anew. See docs/redis.md. @default none
+   * Several limits, decided together, all or none; instead of `limit` and `window`.
+   *
+   * Limits of one identity usually share their state's key: where the numbers of one change, all of them begin anew.
+   * See docs/redis.md.
+   * @default none
    */
   readonly limits?: readonly Limit<Subject>[]
   /** The key that is counted, for limits that name none of their own. @default `byIp()`; without HTTP the argument */
   readonly key?: KeyFunction<Subject>
   /**
-   * Whether a refused request is charged too. Windows and logs charge it in full, so that a client that goes on asking more
-   * often than the limit stays refused. Buckets are filled, no further. A cost that can never fit is not charged.
+   * Whether a refused request is charged too.
+   *
+   * Windows and logs charge it in full, so that a client that goes on asking more often than the limit stays refused.
+   * Buckets are filled, no further. A cost that can never fit is not charged.
    * @default 'none'
    */
   readonly onDeny?: 'none' | 'charge'
   /**
-   * Lets each process that shares a Redis store count busy keys by itself and exchange counts at the interval `syncEvery`.
-   * Decisions on these keys then do not wait, and several processes together may exceed a limit by a bound. For `fixedWindow`
-   * and `slidingWindow`. See docs/relaxed-counting.md. @default none: Redis makes every decision, exactly
+   * Lets each process that shares a Redis store count busy keys by itself, and exchange counts every `syncEvery`.
+   *
+   * Decisions on these keys then do not wait, and several processes together may exceed a limit by a bound. For
+   * `fixedWindow` and `slidingWindow`. See docs/relaxed-counting.md.
+   * @default none: Redis makes every decision, exactly
    */
   readonly consistency?: ConsistencyOptions
   /**
-   * Limits by the name of a tier, instead of `limits`. Each tier has state of its own. A limit that is in several tiers as one
-   * object is one limit over all of them. @default none
+   * Limits by the name of a tier, instead of `limits`.
+   *
+   * Each tier has state of its own. A limit that is in several tiers as one object is one limit over all of them.
+   * @default none
    */
   readonly tiers?: Readonly<Record<string, readonly Limit<Subject>[]>>
   /** Names the tier of a request; beside `tiers`. May be async. An unknown name is an error. @default none */
@@ -80,13 +89,18 @@ export interface PolicyOptions<Subject> {
   /** Higher comes first, where a limit has a `reserve` and in queues: a number by tier, or a function. @default 0 */
   readonly priority?: PriorityOption<Subject>
   /**
-   * Whether requests wait for their turn across all processes that share the store: while one waits in any of them, none of a
-   * lower priority is admitted in another. See docs/queues-and-shaping.md. Changes nothing on a memory store. @default false
+   * Whether requests wait for their turn across all processes that share the store.
+   *
+   * While one waits in any process, none of a lower priority is admitted in another. See docs/queues-and-shaping.md.
+   * Changes nothing on a memory store.
+   * @default false
    */
   readonly sharedTurns?: boolean | SharedTurnsOptions
   /**
-   * Keeps admitted charges, so that any process settles, refunds, releases or renews them by the `id` of the verdict. See
-   * docs/charges.md. @default none
+   * Keeps admitted charges, so that any process settles, refunds, releases or renews them by the `id` of the verdict.
+   *
+   * See docs/charges.md.
+   * @default none
    */
   readonly charges?: ChargesOptions
   /** Bans identities that are refused again and again, for longer each time. See docs/bans.md. @default none */

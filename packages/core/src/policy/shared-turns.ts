@@ -5,8 +5,10 @@ import { knownOptions } from '../util/validate.js'
 
 export interface SharedTurnsOptions {
   /**
-   * How long other processes trust a report of waiting requests by this one: 100 ms to 1 minute. A process that dies delays
-   * others for at most this time, and one that is stalled for longer is overtaken. @default '500ms'
+   * How long other processes trust a report of waiting requests by this one: 100 ms to 1 minute.
+   *
+   * A process that dies delays others for at most this time, and one that is stalled for longer is overtaken.
+   * @default '500ms'
    */
   readonly ttl?: Duration
 }

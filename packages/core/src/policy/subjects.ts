@@ -10,7 +10,11 @@ import type { Policy, PolicyChoice, Resolved } from './policy.js'
 export interface SubjectsOptions<Subject> {
   /** Whether an argument names an identity, as text or by its kind, instead of being a request for key functions. */
   readonly namesIdentity: (subject: unknown) => boolean
-  /** Whether the arguments are keys as text. Limit functions then get the value of an identity that is given by its kind. */
+  /**
+   * Whether the arguments are keys as text.
+   *
+   * Limit functions then get the value of an identity that is given by its kind.
+   */
   readonly areTexts?: boolean
   readonly replacement?: ReplacementKey<Subject> | undefined
 }

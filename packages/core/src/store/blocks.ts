@@ -1,29 +1,6 @@
 import type { Duration } from '../util/duration.js'
+import type { BlockEntry } from './entries.js'
 import type { IdentityByKind } from './identity.js'
-
-/** A block or ban. Plain data, as JSON holds it. */
-export interface BlockEntry {
-  /** The name of the policy that refuses it; absent where every policy of the store does. */
-  readonly policy?: string
-  /** Such as `ip`. */
-  readonly kind: string
-  /** The value as it is counted: normalised, and hashed if it is secret or long. */
-  readonly value: string
-  readonly reason: string
-  /**
-   * When the identity was last blocked, and when that ends: ms since 1970, by the store's clock. A block without an end
-   * ends 200 years later.
-   */
-  readonly since: number
-  readonly until: number
-  /** How often the identity was blocked, as far as the store remembers; at least 1. */
-  readonly times: number
-  /**
-   * Present if strikes led to the ban: its rung, from 1, and the number of strikes. A ban that starts within
-   * `forgetAfterMs` of the end is of the next rung. `import` keeps the rung.
-   */
-  readonly ban?: { readonly rung: number; readonly strikes: number; readonly forgetAfterMs?: number }
-}
 
 /** Selects the blocks to list. */
 export interface BlockQuery {
@@ -53,7 +30,9 @@ export interface BlockScope {
 
 export interface AddBlockOptions extends BlockScope {
   /**
-   * Whole milliseconds or a duration such as `'1h'`, up to 100 years. A block for `Infinity` lasts until it is removed.
+   * Whole milliseconds or a duration such as `'1h'`, up to 100 years.
+   *
+   * A block for `Infinity` lasts until it is removed.
    */
   readonly for: Duration
   /** Text for verdicts of blocked requests; up to 200 characters. @default '' */

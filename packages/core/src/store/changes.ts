@@ -1,4 +1,5 @@
 import type { Later } from '../util/when-known.js'
+import type { ChangeEntry } from './entries.js'
 import type { IdentityByKind } from './identity.js'
 
 /** A change that somebody makes by hand, as it is given to `store.changes.record`. */
@@ -20,33 +21,6 @@ export interface ChangeToRecord {
    */
   readonly before?: unknown
   readonly after?: unknown
-}
-
-/**
- * How far a change has come:
- * - `begun`: it was about to be made. If that is all, its process or the store ended before it was noted whether it was.
- * - `done`: it was made.
- * - `failed`: the call that makes it was rejected. After `STORE_UNAVAILABLE` or a timeout it may hold all the same.
- */
-export type ChangeState = 'begun' | 'done' | 'failed'
-
-/** The entry of a change. Plain data, as JSON holds it. */
-export interface ChangeEntry {
-  /** One more than that of the change before; 1 for the first of a store. */
-  readonly number: number
-  /** When it began: ms since 1970, by the store's clock. */
-  readonly at: number
-  readonly by: string
-  readonly action: string
-  readonly policy?: string
-  /** The identity as it is counted: normalised, and hashed if it is secret or long. */
-  readonly kind?: string
-  readonly value?: string
-  readonly before?: unknown
-  readonly after?: unknown
-  readonly state: ChangeState
-  /** Present if `forget` has erased its identity, and with it the states before and after. */
-  readonly isErased?: true
 }
 
 /** Selects the changes to list. */

@@ -1,5 +1,5 @@
 import type { WarningEvent } from '../util/warnings.js'
-import type { ChangeEntry } from './changes.js'
+import type { ChangeEntry } from './entries.js'
 import type { Identity } from './identity.js'
 
 /** A store has become unavailable, or available again. */

@@ -1,18 +1,6 @@
+import type { StoreListEntry } from './entries.js'
 import type { IdentityByKind } from './identity.js'
 import type { List } from './list.js'
-
-/** An entry of a list that a store keeps. Plain data, as JSON holds it. */
-export interface StoreListEntry {
-  /** Such as `ip`. */
-  readonly kind: string
-  /** The value as it is compared: an address or a range for `ip`, and a hash if it is secret or long. */
-  readonly value: string
-  readonly reason: string
-  /** When the entry was last added: ms since 1970, by the store's clock. */
-  readonly since: number
-  /** When the entry ends: ms since 1970; absent if it does not. */
-  readonly expiresAt?: number
-}
 
 export interface ListEntryOptions {
   /** Text for verdicts; up to 200 characters. @default '' */

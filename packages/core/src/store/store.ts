@@ -2,7 +2,6 @@ import type { StoreBlocks } from './blocks.js'
 import type { CalendarWindow, KernelName } from './cell-kinds.js'
 import type { StoreChanges } from './changes.js'
 import type { StoreEvents } from './events.js'
-import type { FiguresKeeper } from './figures.js'
 import type { StoreHealth, StoreStats } from './health.js'
 import type { IdentityByKind } from './identity.js'
 import type { ChargeOutcome, Keep, KeepTerms } from './kept-charge.js'
@@ -421,8 +420,6 @@ export interface Store {
   readonly noteRefusal?: ((policy: string, identities: readonly string[]) => void) | undefined
   /** @internal The last refusals of its processes. Absent on stores that keep none. */
   readonly lastRefusals?: LastRefusals
-  /** @internal The figures of its processes. Absent on stores that others cannot read. */
-  readonly figures?: FiguresKeeper
   /**
    * The identities that a policy refused most often. Absent on stores that do not count them.
    *
@@ -454,11 +451,6 @@ export interface Store {
   lastKnown?(request: StoreRequest): StoreResult | undefined
   /** Waits for requests in flight and closes connections that the store opened. */
   close(): Promise<void>
-}
-
-/** The figures that processes report to a store. For our own packages, as below. */
-export function figuresOf(store: Store): FiguresKeeper | undefined {
-  return store.figures
 }
 
 /** The last refusals that a store keeps. For our own packages: declarations of the store do not show them. */

@@ -1,24 +1,26 @@
 import { nearestOf } from './nearest.js'
 
-const WINDOW = { use: 'window', how: "window, in milliseconds or as a duration such as '1m'" }
-const SECONDS = { use: 'window', how: "window, in milliseconds or as a duration such as '60s'" }
-const LIMIT = { use: 'limit', how: 'limit' }
-const KEY = { use: 'key', how: 'key, such as byIp() or (req) => req.user.id' }
-const RESPOND = { use: 'respond', how: 'respond, such as reject({ status: 429, body })' }
-const HEADERS = { use: 'headers', how: "headers, such as 'draft-6', ['draft-11', 'legacy'] or false" }
-const SKIP = { use: 'skip', how: 'skip, a function of the request' }
-const ALLOW = { use: 'allow', how: 'allow, such as ipRanges([…]) or a function of the request' }
-const DENY = { use: 'deny', how: 'deny, such as ipRanges([…]) or a function of the request' }
-const STORE = { use: 'store', how: 'store: redisStore(client)' }
-const DELAY = { use: 'respond', how: 'respond: delay({ … })' }
-const unavailable = (decide: string) => ({ use: 'unavailable', how: `unavailable: { ${decide} }` })
-const count = (outcome: string) => ({ use: 'count', how: `count: { only: ${outcome} }` })
-const enforce = (field: string) => ({ use: 'enforce', how: `enforce: { ${field} }` })
-const body = (fields: string) => ({ use: 'body', how: `body: { ${fields} }` })
+const WINDOW = "window, in milliseconds or as a duration such as '1m'"
+const SECONDS = "window, in milliseconds or as a duration such as '60s'"
+const LIMIT = 'limit'
+const KEY = 'key, such as byIp() or (req) => req.user.id'
+const RESPOND = 'respond, such as reject({ status: 429, body })'
+const VERDICT = 'onVerdict, a function of the request and its verdict'
+const HEADERS = "headers, such as 'draft-6', ['draft-11', 'legacy'] or false"
+const ALLOW = 'allow, such as ipRanges([…]) or a function of the request'
+const DENY = 'deny, such as ipRanges([…]) or a function of the request'
+const STORE = 'store: redisStore(client)'
+const NAME = 'name, and redisStore(client, { prefix })'
+const DELAY = 'respond: delay({ … })'
+const unavailable = (decide: string) => `unavailable: { ${decide} }`
+const count = (outcome: string) => `count: { only: ${outcome} }`
+const enforce = (field: string) => `enforce: { ${field} }`
+const body = (fields: string) => `body: { ${fields} }`
 
-type Names = Readonly<Record<string, { readonly use: string; readonly how: string }>>
+/** What to write instead of a name. It begins with the option that replaces it. */
+type Names = Readonly<Record<string, string>>
 
-/** Options that had another name until version 1.0. `use` is the option that replaces them, `how` its form. */
+/** Options that had another name until version 1.0. */
 const EARLIER_NAMES: Names = {
   onUnavailable: unavailable('decide'),
   share: unavailable('share'),
@@ -26,16 +28,16 @@ const EARLIER_NAMES: Names = {
   enforcePercent: enforce('percent'),
   enforceSalt: enforce('salt'),
   reportHeaders: enforce('headers'),
-  maxWait: { use: 'count', how: 'count: { only, within }' },
+  maxWait: 'count: { only, within }',
   maxBodyBytes: body('max'),
   requireLength: body('max, requireLength'),
-  timeoutMs: { use: 'timeout', how: 'timeout' },
-  connectTimeoutMs: { use: 'connectTimeout', how: 'connectTimeout' },
-  loadTimeoutMs: { use: 'loadTimeout', how: 'loadTimeout' },
-  lookupTimeoutMs: { use: 'lookupTimeout', how: 'lookupTimeout' },
-  pollMs: { use: 'pollEvery', how: 'pollEvery' },
-  mostHeld: { use: 'maxOverrides', how: 'maxOverrides' },
-  most: { use: 'max', how: 'max' },
+  timeoutMs: 'timeout',
+  connectTimeoutMs: 'connectTimeout',
+  loadTimeoutMs: 'loadTimeout',
+  lookupTimeoutMs: 'lookupTimeout',
+  pollMs: 'pollEvery',
+  mostHeld: 'maxOverrides',
+  most: 'max',
 }
 
 /**
@@ -54,16 +56,16 @@ const PEER_OPTIONS: Names = {
   keyGenerator: KEY,
   id: KEY,
   getTracker: KEY,
-  ipv6Subnet: { use: 'key', how: 'key: byIp({ ipv6Prefix: 64 })' },
-  handler: { use: 'respond', how: 'respond: handler((…, verdict) => …), or respond: reject({ status: 429, body })' },
-  requestPropertyName: { use: 'requestProperty', how: 'requestProperty' },
+  ipv6Subnet: 'key: byIp({ ipv6Prefix: 64 })',
+  handler: 'respond: handler((…, verdict) => …), or respond: reject({ status: 429, body })',
+  requestPropertyName: 'requestProperty',
   message: RESPOND,
   errorMessage: RESPOND,
   statusCode: RESPOND,
   errorResponseBuilder: RESPOND,
-  onExceeded: { use: 'onVerdict', how: 'onVerdict, a function of the request and its verdict' },
-  onExceeding: { use: 'onVerdict', how: 'onVerdict, a function of the request and its verdict' },
-  onLimitReached: { use: 'onVerdict', how: 'onVerdict, a function of the request and its verdict' },
+  onExceeded: VERDICT,
+  onExceeding: VERDICT,
+  onLimitReached: VERDICT,
   standardHeaders: HEADERS,
   legacyHeaders: HEADERS,
   enableDraftSpec: HEADERS,
@@ -78,8 +80,8 @@ const PEER_OPTIONS: Names = {
   whiteList: ALLOW,
   blacklist: DENY,
   blackList: DENY,
-  skipIf: SKIP,
-  throttlers: { use: 'limits', how: 'limits, a list such as [perSecond(10), perMinute(200)]' },
+  skipIf: 'skip, a function of the request',
+  throttlers: 'limits, a list such as [perSecond(10), perMinute(200)]',
   db: STORE,
   driver: STORE,
   redis: STORE,
@@ -88,15 +90,15 @@ const PEER_OPTIONS: Names = {
   passOnStoreError: unavailable("decide: 'allow'"),
   skipOnError: unavailable("decide: 'allow'"),
   insuranceLimiter: unavailable("decide: 'local'"),
-  keyPrefix: { use: 'name', how: 'name, and redisStore(client, { prefix })' },
-  nameSpace: { use: 'name', how: 'name, and redisStore(client, { prefix })' },
-  cache: { use: 'store', how: 'store: memoryStore({ maxKeys })' },
+  keyPrefix: NAME,
+  nameSpace: NAME,
+  cache: 'store: memoryStore({ maxKeys })',
   delayAfter: DELAY,
   delayMs: DELAY,
   maxDelayMs: DELAY,
-  execEvenly: { use: 'limits', how: 'limits: [leakyBucket({ …, queue: true })]' },
-  blockDuration: { use: 'limits', how: "limiter.block(identity, { for: '1h' })" },
-  maxItems: { use: 'maxKeys', how: 'maxKeys' },
+  execEvenly: 'limits: [leakyBucket({ …, queue: true })]',
+  blockDuration: "ban: { after, within, for }, or limiter.block(identity, { for: '1h' })",
+  maxItems: 'maxKeys',
 }
 
 interface HintOptions {
@@ -126,5 +128,6 @@ export function optionHint(field: string, known: readonly string[]): string | un
 
 function replacement(names: Names, field: string, known: readonly string[]): string | undefined {
   const other = Object.hasOwn(names, field) ? names[field] : undefined
-  return other && known.includes(other.use) ? other.how : undefined
+  const option = /^\w+/.exec(other ?? '')?.[0]
+  return option && known.includes(option) ? other : undefined
 }

@@ -73,9 +73,10 @@ export class Warnings<Code extends WarningCode> {
   readonly emit: (code: Code, message: string) => void
 
   /**
-   * `codes`: the codes of this source. `listeners`: of the limiter or store that they are about. `isNew`: false where another
-   * of these has emitted the same warning already.
+   * `codes`: the codes of this source.
    *
+   * `listeners`: of the limiter or store that they are about. `isNew`: false where another of these has emitted the
+   * same warning already.
    * @throws SluiceError `INVALID_POLICY`
    */
   constructor(

@@ -3,12 +3,16 @@ import type { TransformStream } from 'node:stream/web'
 
 export interface MeterOptions {
   /**
-   * Units that are charged together, 1 or more; at most the smallest capacity of the limits. A stream may exceed a limit by a step
-   * and what is produced while one charge is under way. @default 64
+   * Units that are charged together, 1 or more; at most the smallest capacity of the limits.
+   *
+   * A stream may exceed a limit by a step and what is produced while one charge is under way.
+   * @default 64
    */
   readonly step?: number
   /**
-   * The end of a stream that uses up a limit: `'cut'` has `add` resolve to false, `'finish'` lets it go on beyond the limit.
+   * The end of a stream that uses up a limit: `'cut'` or `'finish'`.
+   *
+   * `'cut'` has `add` resolve to false, `'finish'` lets it go on beyond the limit.
    * @default 'cut'
    */
   readonly onExhausted?: 'cut' | 'finish'

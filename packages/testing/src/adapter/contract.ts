@@ -16,7 +16,9 @@ export interface AdapterContractOptions extends TestRunner {
   /** Builds an app with the framework and its adapter; called for each test, which closes its server at its end. */
   readonly make: AdapterAppFactory
   /**
-   * Whether apps can trust proxies. With `false`, for a framework without such a setting, no test uses `trustProxy`.
+   * Whether apps can trust proxies.
+   *
+   * With `false`, for a framework without such a setting, no test uses `trustProxy`.
    * @default true
    */
   readonly proxies?: boolean

@@ -11,15 +11,18 @@ import { CANCEL, http2Stream } from '../response/sent-bytes.js'
 /** The bound of a request's body. */
 export interface BodyOptions {
   /**
-   * Maximum size of a request's body, in bytes as received: 0 or more. Larger bodies get 413. Those that announce their length
-   * get it before they are read. Limits of `content-bytes` reserve `max` where no length is announced. The limiter belongs in
-   * front of body parsers. A handler that runs when its body is cut off sees its request aborted, and a response whose methods
-   * do nothing.
+   * Maximum size of a request's body, in bytes as received: 0 or more.
+   *
+   * Larger bodies get 413. Those that announce their length get it before they are read. Limits of `content-bytes`
+   * reserve `max` where no length is announced. The limiter belongs in front of body parsers. A handler that runs when
+   * its body is cut off sees its request aborted, and a response whose methods do nothing.
    */
   readonly max: number
   /**
-   * Whether requests with a body of unannounced length get 411 and are charged nothing. None of them reserves `max` of a
-   * quota of bytes then. @default false
+   * Whether requests with a body of unannounced length get 411 and are charged nothing.
+   *
+   * None of them reserves `max` of a quota of bytes then.
+   * @default false
    */
   readonly requireLength?: boolean
 }

@@ -21,9 +21,12 @@ export type OnExhausted = 'cut' | 'finish'
 
 export interface ResponseBytesOptions {
   /**
-   * The treatment of a response that uses up a limit of `response-bytes`, unless its responder slows it down or lets it continue
-   * (`throttle`, `degrade`). `'cut'` ends its connection (over HTTP/2 its stream) after 64 kB more at most; no client takes
-   * that for the end of the body. `'finish'` sends all of it, beyond the quota. @default 'cut'
+   * The end of a response that uses up a limit of `response-bytes`: `'cut'` or `'finish'`.
+   *
+   * Responders that slow it down or let it continue (`throttle`, `degrade`) go before. `'cut'` ends its connection
+   * (over HTTP/2 its stream) after 64 kB more at most; no client takes that for the end of the body. `'finish'` sends
+   * all of it, beyond the quota.
+   * @default 'cut'
    */
   readonly onExhausted?: OnExhausted
 }

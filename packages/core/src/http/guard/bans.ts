@@ -17,9 +17,12 @@ export type BanCountOption = number | 'failure' | CountFunction
 declare module '../../policy/ban.js' {
   interface BanOptions<Subject> {
     /**
-     * The outcomes that are strikes, by the status of the response to an admitted request. A status such as `401`, `'failure'`
-     * (4xx except 429), or a function `(status, verdict, context)` that returns true for a strike. With this option, refusals are
-     * no strikes. A request whose client leaves before the response is no strike either. @default refusals are strikes
+     * The outcomes that are strikes, by the status of the response to an admitted request.
+     *
+     * A status such as `401`, `'failure'` (4xx except 429), or a function `(status, verdict, context)` that returns
+     * true for a strike. With this option, refusals are no strikes. A request whose client leaves before the response
+     * is no strike either.
+     * @default refusals are strikes
      */
     readonly count?: BanCountOption
     /** Paths that only probes request: `trap(['/wp-login.php', '/.env'])`. A request for one is a strike. @default none */

@@ -7,21 +7,27 @@ import { DECISION, type Verdict } from '../../verdict/verdict.js'
 /** The keys for which a limiter is enforced, and the headers that other requests get. */
 export interface EnforceOptions {
   /**
-   * `report` decides and charges but enforces nothing: every request proceeds, with a verdict that reports
-   * the decision and is marked `reported`. `body.max`, which is no quota, is enforced all the same.
+   * `'report'` decides and charges, but enforces nothing.
+   *
+   * Every request proceeds then, with a verdict that reports the decision and is marked `reported`. `body.max`, which
+   * is no quota, is enforced all the same.
    * @default 'enforce'
    */
   readonly mode?: 'enforce' | 'report'
   /**
-   * The percentage of keys for which the limiter is enforced; other keys are only reported. 0 to 100, with fractions. Only the
-   * policy name and the key choose them, so they are the same in every process and at every start. A key that is enforced stays
-   * so when the share grows. Not beside `mode: 'report'`. @default 100
+   * The percentage of keys for which the limiter is enforced; other keys are only reported. 0 to 100, with fractions.
+   *
+   * Only the policy name and the key choose them, so they are the same in every process and at every start. A key that
+   * is enforced stays so when the share grows. Not beside `mode: 'report'`.
+   * @default 100
    */
   readonly percent?: number
   /**
-   * Beside `percent`: a secret text of 1 character or more that chooses these keys, in place of the policy's name. Without it,
-   * a client that knows the name can pick keys that are not enforced. Policies with one salt are enforced for the same keys. Use
-   * the same in all processes. @default none
+   * Beside `percent`: a secret text of 1 character or more that chooses these keys, in place of the policy's name.
+   *
+   * Without it, a client that knows the name can pick keys that are not enforced. Policies with one salt are enforced
+   * for the same keys. Use the same in all processes.
+   * @default none
    */
   readonly salt?: string
   /** Whether responses to requests that are only reported have quota headers. @default false */

@@ -25,18 +25,23 @@ export interface RateLimitOptions<Request>
     EnforcementOptions,
     UnavailableOptions {
   /**
-   * Policies that are data, as `policies.from()` of `@sluice/policies` makes them, instead of limits in code. All that match a
-   * request are decided together, all or none. See docs/policies.md. @default none
+   * Policies that are data, as `policies.from()` of `@sluice/policies` makes them, instead of limits in code.
+   *
+   * All that match a request are decided together, all or none. See docs/policies.md.
+   * @default none
    */
   readonly policies?: PolicySource<Request>
   /** The store of the state. @default a memory store of this limiter's own */
   readonly store?: Store
   /**
-   * Units of a request: whole, 0 or more. A number is of `requests`; 0 takes nothing but shows the quota. An object has numbers or
-   * functions by unit, such as `{ tokens: (req) => estimate(req), cents: 3 }`. A function returns either, and may be async.
+   * Units of a request: whole, 0 or more.
    *
-   * A unit that is not named is 1 for `requests` and `concurrent-requests`. Others are 0 then, and need room for 1. Required where
-   * a limit has a `unit` of your own. @default 1
+   * A number is of `requests`; 0 takes nothing but shows the quota. An object has numbers or functions by unit, such as
+   * `{ tokens: (req) => estimate(req), cents: 3 }`. A function returns either, and may be async.
+   *
+   * A unit that is not named is 1 for `requests` and `concurrent-requests`. Others are 0 then, and need room for 1.
+   * Required where a limit has a `unit` of your own.
+   * @default 1
    */
   readonly cost?: CostOption<Request>
   /** Requests that are not limited: no charge, no headers. May be async. @default none */
@@ -44,31 +49,40 @@ export interface RateLimitOptions<Request>
   /** Responds to a refused request, unless the limit that refuses has its own `respond`. @default reject() */
   readonly respond?: Responder<Request>
   /**
-   * The treatment of requests whose key is undefined, null or empty: invalid (see `onInvalid`), counted by address apart from
-   * all keys, or not limited at all. Other wrong keys are always invalid. @default 'error'
+   * The treatment of requests whose key is undefined, null or empty.
+   *
+   * They are invalid (see `onInvalid`), counted by address apart from all keys, or not limited at all. Other wrong keys
+   * are always invalid.
+   * @default 'error'
    */
   readonly anonymous?: AnonymousOption
   /**
-   * Responds to requests that cannot be counted because of something missing or invalid, such as a missing key. `'reject'`: this
-   * limiter, with 400 (401 for `byUser` with a `challenge`). `'pass'`: the framework's error handler, which gets an error of that
-   * status. Nothing is charged, and `onVerdict` is not called. With `enforce: { mode: 'report' }` they proceed without being
-   * limited. In any case the process warns, once for each fault and minute (`SluiceWarning`, code `SLUICE_INVALID_REQUEST`).
+   * Responds to requests that cannot be counted because of something missing or invalid, such as a missing key.
+   *
+   * `'reject'`: this limiter, with 400 (401 for `byUser` with a `challenge`). `'pass'`: the framework's error handler,
+   * which gets an error of that status. Nothing is charged, and `onVerdict` is not called. With `enforce: { mode:
+   * 'report' }` they proceed without being limited. In any case the process warns, once for each fault and minute
+   * (`SluiceWarning`, code `SLUICE_INVALID_REQUEST`).
    * @default 'reject'
    */
   readonly onInvalid?: InvalidOption
   /** The form of the quota headers: one, several with different fields, or `false` for none. @default 'draft-11' */
   readonly headers?: HeadersOption
   /**
-   * Called once for every request with a verdict, before anything is sent. It gets the verdict that decided the response. It is
-   * not called for skipped requests, nor for those refused with 413 before the decision. Errors that it throws reach the
-   * framework's error handler; charges stay. A returned promise is not awaited; its rejection becomes a warning
-   * (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`). @default none
+   * Called once for every request with a verdict, before anything is sent.
+   *
+   * It gets the verdict that decided the response. It is not called for skipped requests, nor for those refused with
+   * 413 before the decision. Errors that it throws reach the framework's error handler; charges stay. A returned
+   * promise is not awaited; its rejection becomes a warning (`SluiceWarning`, code `SLUICE_LISTENER_FAILED`).
+   * @default none
    */
   readonly onVerdict?: (request: Request, verdict: Verdict, context: HttpContext<Request>) => unknown
   /**
-   * The property that holds the verdict: of Express's and Fastify's request, of Koa's `ctx.state`. The last of several limiters
-   * with one name determines it. A letter, `_` or `$`, then those and digits, up to 64; no property of Node's requests,
-   * such as `headers`. Declare another name in your types. @default 'rateLimit'
+   * The property that holds the verdict: of Express's and Fastify's request, of Koa's `ctx.state`.
+   *
+   * The last of several limiters with one name determines it. A letter, `_` or `$`, then those and digits, up to 64; no
+   * property of Node's requests, such as `headers`. Declare another name in your types.
+   * @default 'rateLimit'
    */
   readonly requestProperty?: string
   /** Silences warnings of this limiter, one by one: `{ SLUICE_ONE_CLIENT: false }`. @default all are emitted */

@@ -10,8 +10,10 @@ export interface TrapOptions {
   /** The reason in verdicts of the ban that it starts; up to 200 characters. @default 'trap' */
   readonly reason?: string
   /**
-   * Whether a request without `Sec-Fetch-Site` is a strike although it has the headers of a browser: a page of another site may
-   * have caused it. Browsers omit that header without TLS, and old ones always. @default false
+   * Whether a request with the headers of a browser is a strike even without `Sec-Fetch-Site`.
+   *
+   * A page of another site may have caused it. Browsers omit that header without TLS, and old ones always.
+   * @default false
    */
   readonly browsers?: boolean
 }

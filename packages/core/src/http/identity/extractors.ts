@@ -17,8 +17,10 @@ export interface SecretOptions {
 
 export interface CookieOptions extends SecretOptions {
   /**
-   * Whether to take the value that the framework has verified by the cookie's signature, without the signature. Express
-   * verifies by cookie-parser, Koa by `app.keys`, Fastify by @fastify/cookie. A forged cookie counts as a missing one.
+   * Whether to take the value that the framework has verified by the cookie's signature, without the signature.
+   *
+   * Express verifies by cookie-parser, Koa by `app.keys`, Fastify by @fastify/cookie. A forged cookie counts as a
+   * missing one.
    * @default false
    */
   readonly signed?: boolean
@@ -31,8 +33,9 @@ export function hashedKey(value: string): string {
 
 export interface UserOptions {
   /**
-   * The value of `WWW-Authenticate` in the response to a request without such a key, such as `'Bearer'`. The status is 401
-   * then, else 400.
+   * The value of `WWW-Authenticate` in the response to a request without such a key, such as `'Bearer'`.
+   *
+   * The status is 401 then, else 400.
    * @default none
    */
   readonly challenge?: string
@@ -40,7 +43,9 @@ export interface UserOptions {
 
 export interface CredentialsOptions extends UserOptions {
   /**
-   * The schemes that the application accepts, in any case. Credentials of others count as missing (see `anonymous`).
+   * The schemes that the application accepts, in any case.
+   *
+   * Credentials of others count as missing (see `anonymous`).
    * @default ['bearer', 'basic']
    */
   readonly schemes?: readonly string[]

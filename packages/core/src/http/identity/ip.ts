@@ -12,13 +12,17 @@ import { needsContext } from './needs-context.js'
 
 export interface IpOptions {
   /**
-   * Leading bits of an IPv6 address that identify one client, 1 to 128. Providers assign a /64 or more
-   * to each customer, who can use every address in it. @default 64
+   * Leading bits of an IPv6 address that identify one client, 1 to 128.
+   *
+   * Providers assign a /64 or more to each customer, who can use every address in it.
+   * @default 64
    */
   readonly ipv6Prefix?: number
   /**
-   * NAT64 prefixes of 96 bits (RFC 6052) under which IPv4 clients appear. Such an address counts as the
-   * IPv4 address in its last 32 bits. `false` for none: their clients then share buckets by `ipv6Prefix`.
+   * NAT64 prefixes of 96 bits (RFC 6052) under which IPv4 clients appear.
+   *
+   * Such an address counts as the IPv4 address in its last 32 bits. `false` for none: their clients then share buckets
+   * by `ipv6Prefix`.
    * @default ['64:ff9b::/96'], the well-known prefix
    */
   readonly nat64?: readonly string[] | false

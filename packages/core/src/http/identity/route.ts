@@ -9,8 +9,11 @@ import { needsContext } from './needs-context.js'
 
 export interface RouteOptions {
   /**
-   * The path at which the router is mounted, such as `'/api/v1'`. It precedes the route's pattern. For Express, which gives a
-   * request the path that the client wrote there, but not the pattern. @default ''
+   * The path at which the router is mounted, such as `'/api/v1'`.
+   *
+   * It precedes the route's pattern. For Express, which gives a request the path that the client wrote there, but not
+   * the pattern.
+   * @default ''
    */
   readonly mount?: string
 }

@@ -13,9 +13,10 @@ export interface DelayOptions<Request> extends FairOptions<Request> {
   /** Maximum delay: a request that would wait longer is refused at once. `Infinity`: no bound. @default '10s' */
   readonly max?: Duration
   /**
-   * Units in use beyond which admitted requests are delayed as well, each by `by` for every unit beyond. With `from: 5`
-   * the fifth unit passes at once, the sixth waits for `by`, the seventh twice that. A whole number, 0 or more. At or above
-   * the capacity of the limit it has no effect.
+   * Units in use beyond which admitted requests are delayed as well, each by `by` for every unit beyond.
+   *
+   * With `from: 5` the fifth unit passes at once, the sixth waits for `by`, the seventh twice that. A whole number, 0
+   * or more. At or above the capacity of the limit it has no effect.
    * @default no admitted request is delayed
    */
   readonly from?: number

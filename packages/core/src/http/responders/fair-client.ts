@@ -8,9 +8,12 @@ import { byIp } from '../identity/ip.js'
 
 export interface FairOptions<Request> {
   /**
-   * Identifies clients where many wait for one key: a key function such as `byIp()`. Clients are served in turn by units,
-   * however many requests each has waiting. Requests without such a key count as one client. `false`: first come, first served.
-   * @default `byIp()` where a limit counts many clients together (`everyone()`, `byRoute()`, `byPath()`, `byMethod()`), else `false`
+   * Identifies clients where many wait for one key: a key function such as `byIp()`.
+   *
+   * Clients are served in turn by units, however many requests each has waiting. Requests without such a key count as
+   * one client. `false`: first come, first served.
+   * @default `byIp()` where a limit counts many clients together (`everyone()`, `byRoute()`, `byPath()`, `byMethod()`),
+   * else `false`
    */
   readonly fairBy?: KeyFunction<Request> | false
 }

@@ -6,8 +6,11 @@ import type { Handover, NativeHandler, Refused, Responder } from './responder.js
 
 export interface PassOptions {
   /**
-   * As for `reject`. List denials are always 403. Blocks, and costs that can never fit, are always 429. A refusal because
-   * nothing could decide is always 503. @default 429
+   * As for `reject`.
+   *
+   * List denials are always 403. Blocks, and costs that can never fit, are always 429. A refusal because nothing could
+   * decide is always 503.
+   * @default 429
    */
   readonly status?: RefusalStatus
 }

@@ -10,13 +10,18 @@ import { Semaphore } from './semaphore.js'
 
 export interface QueueOptions<Request> extends FairOptions<Request> {
   /**
-   * Maximum wait: a request that would wait longer is refused as soon as that is known. `Infinity`: until the client
-   * leaves. @default '10s'
+   * Maximum wait: a request that would wait longer is refused as soon as that is known.
+   *
+   * `Infinity`: until the client leaves.
+   * @default '10s'
    */
   readonly maxWait?: Duration
   /**
-   * Maximum of requests that wait for one key. In a full queue, a request of a client with fewer requests replaces the newest
-   * request of the client that has the most, unless that is of a higher class; see `fairBy`. @default 100
+   * Maximum of requests that wait for one key.
+   *
+   * In a full queue, a request of a client with fewer requests replaces the newest request of the client that has the
+   * most, unless that is of a higher class; see `fairBy`.
+   * @default 100
    */
   readonly size?: number
   /** Maximum of requests that wait at the same time, over all keys. @default 1000 */
@@ -24,9 +29,11 @@ export interface QueueOptions<Request> extends FairOptions<Request> {
   /** A request's class, any finite number, or a function that returns it, which may be async. Higher goes first. @default the limiter's `priority` */
   readonly priority?: number | ((request: Request, context: HttpContext<Request>) => number | Promise<number>)
   /**
-   * Waiting for this long raises a request by one class, so that none starves. A request of class 2 counts as if
-   * it had arrived twice this time earlier. `Infinity`: no request is raised, and a lower class waits for as long as
-   * there are requests of a higher one. @default '2s'
+   * Waiting for this long raises a request by one class, so that none starves.
+   *
+   * A request of class 2 counts as if it had arrived twice this time earlier. `Infinity`: no request is raised, and a
+   * lower class waits for as long as there are requests of a higher one.
+   * @default '2s'
    */
   readonly ageEvery?: Duration
   /** Responds to requests that find the queue full, or would wait for too long. @default reject({ status: 503 }) */

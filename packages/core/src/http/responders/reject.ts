@@ -12,8 +12,11 @@ export type RejectBody = string | object
 
 export interface RejectOptions<Request> {
   /**
-   * 429 means that the client sends too much, 503 that the server has little capacity. List denials are always 403. Blocks, and
-   * costs that can never fit, are always 429. A refusal because nothing could decide is always 503. @default 429
+   * 429 means that the client sends too much, 503 that the server has little capacity.
+   *
+   * List denials are always 403. Blocks, and costs that can never fit, are always 429. A refusal because nothing could
+   * decide is always 503.
+   * @default 429
    */
   readonly status?: RefusalStatus
   /** @default problem details as JSON, or a line of text for clients that do not accept JSON */

@@ -1,4 +1,3 @@
-import { Worker } from 'node:worker_threads'
 import type { ListData } from '../list-data.js'
 import type { ListFormat } from './formats.js'
 import { WORKER } from './worker.generated.js'
@@ -22,6 +21,8 @@ export interface Loading {
 
 /** Reads and parses a file in a thread of its own. It rejects where the file cannot be read. */
 export function load(request: LoadRequest): Loading {
+  // Not imported: most processes have no list in a file, and all would load it.
+  const { Worker } = process.getBuiltinModule('node:worker_threads')
   // As text, so that no bundler has to find another file. Without the process's own flags, which may load whole programs.
   const worker = new Worker(WORKER, { eval: true, workerData: request, execArgv: [], name: 'sluice list' })
   worker.unref()

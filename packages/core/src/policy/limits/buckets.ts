@@ -38,8 +38,10 @@ export interface TokenBucketOptions<Subject>
   readonly limit?: OrFunction<number, Subject>
   readonly window?: OrFunction<Duration, Subject>
   /**
-   * `greedy` returns tokens one by one, evenly. `interval` returns all of `refill` at once, at multiples of `every` on the
-   * store's clock. @default 'greedy'
+   * How tokens return: `'greedy'` one by one, evenly, and `'interval'` all of `refill` at once.
+   *
+   * An interval begins at a multiple of `every` on the store's clock.
+   * @default 'greedy'
    */
   readonly style?: 'greedy' | 'interval'
 }
@@ -73,8 +75,10 @@ export interface LeakyBucketOptions<Subject> extends CommonOptions<Subject>, Uni
   readonly limit?: OrFunction<number, Subject>
   readonly window?: OrFunction<Duration, Subject>
   /**
-   * Space admitted requests out, `every / leak` apart, first come first served: the verdict's
-   * `delayMs` says how long to wait, and the middleware waits. @default false
+   * Space admitted requests out, `every / leak` apart, first come first served.
+   *
+   * The verdict's `delayMs` says how long to wait, and the middleware waits.
+   * @default false
    */
   readonly queue?: boolean
 }

@@ -13,9 +13,11 @@ export interface ConcurrencyOptions<Subject> extends CommonOptions<Subject> {
   /** How long a permit is held without being renewed. A crashed holder keeps it that long. @default '1m' */
   readonly ttl?: Duration
   /**
-   * For HTTP: longest time in which bytes of a response wait and the client takes none, from 1 ms to 100 years. Then
-   * the connection (over HTTP/2 the stream) is ended and its permit is free. Looked at every `ttl / 3`, so it may take
-   * two of those longer. A response that has nothing to send is left alone. @default ten times `ttl`
+   * For HTTP: longest time in which bytes of a response wait and the client takes none, from 1 ms to 100 years.
+   *
+   * Then the connection (over HTTP/2 the stream) is ended and its permit is free. Looked at every `ttl / 3`, so it may
+   * take two of those longer. A response that has nothing to send is left alone.
+   * @default ten times `ttl`
    */
   readonly maxHold?: Duration
 }

@@ -14,13 +14,16 @@ export interface FixedWindowOptions<Subject>
     SpreadOptions,
     CalendarOptions<Subject> {
   /**
-   * Whole milliseconds or a duration such as `'1m'`; or `'day'`, `'week'`, `'month'` or `'year'` for windows that follow the
-   * calendar of `timeZone`.
+   * Whole milliseconds or a duration such as `'1m'`, or a window of the calendar.
+   *
+   * `'day'`, `'week'`, `'month'` and `'year'` follow the calendar of `timeZone`.
    */
   readonly window: OrFunction<Duration, Subject> | CalendarWindow
   /**
-   * Where windows start: at multiples of the window on the store's clock (UTC), or at a key's first
-   * request, so that keys do not all reset at once. Not beside windows of the calendar. @default 'clock'
+   * Where windows start: at multiples of the window on the store's clock (UTC), or at a key's first request.
+   *
+   * By the first request, keys do not all reset at once. Not beside windows of the calendar.
+   * @default 'clock'
    */
   readonly anchor?: 'clock' | 'first-request'
 }
@@ -30,8 +33,10 @@ export interface CalendarOptions<Subject> {
   /** The IANA name of the time zone, such as `'Europe/Berlin'`. Its rules are those of this Node's data. @default 'UTC' */
   readonly timeZone?: string
   /**
-   * The first day of a window: of a week, such as `'sunday'`; of a month, a billing day from 1 to 31, which is the last day of
-   * months that are shorter. May be a function of the request. A window that runs keeps its end, whatever the day becomes.
+   * The first day of a week, such as `'sunday'`, or of a month, from 1 to 31.
+   *
+   * A billing day beyond the end of a month is its last day. May be a function of the request. A window that runs
+   * keeps its end, whatever the day becomes.
    * @default 'monday', or 1
    */
   readonly startsOn?: OrFunction<Weekday | number, Subject>

@@ -43,8 +43,10 @@ export interface CommonOptions<Subject> {
   /** The name of this limit in headers: letters, digits, `_` and `-`. @default the policy's name */
   readonly name?: string
   /**
-   * The part reserved for requests of higher priority: the others are admitted only where that much stays free. A share (below
-   * 1) or units, for priorities of 1 and more; or either by priority. @default 0
+   * The part reserved for requests of higher priority: the others are admitted only where that much stays free.
+   *
+   * A share (below 1) or units, for priorities of 1 and more; or either by priority.
+   * @default 0
    */
   readonly reserve?: Reserve
 }
@@ -52,16 +54,21 @@ export interface CommonOptions<Subject> {
 /** For limits that may count another unit than requests. */
 export interface UnitOptions {
   /**
-   * A unit of your own, such as `'tokens'`, which `cost` names: 1 to 32 letters, digits and `-`. See docs/units.md.
+   * A unit of your own, such as `'tokens'`, which `cost` names: 1 to 32 letters, digits and `-`.
    *
-   * `'content-bytes'` charges the bytes of a request's body, as received, instead of its cost. `'response-bytes'` charges
-   * those of the response's body, as they are sent; not beside `lease`, `reserve` or `queue`. Neither is for exact logs.
+   * See docs/units.md.
+   *
+   * `'content-bytes'` charges the bytes of a request's body, as received, instead of its cost. `'response-bytes'`
+   * charges those of the response's body, as they are sent; not beside `lease`, `reserve` or `queue`. Neither is for
+   * exact logs.
    * @default 'requests'
    */
   readonly unit?: QuotaUnit
   /**
-   * `'cap'` charges a cost above the limit's capacity as its capacity, instead of refusing it for ever. For estimates that are
-   * settled later. @default none: such a cost is `impossible`
+   * `'cap'` charges a cost above the limit's capacity as its capacity, instead of refusing it for ever.
+   *
+   * For estimates that are settled later.
+   * @default none: such a cost is `impossible`
    */
   readonly estimate?: 'cap'
 }
@@ -77,9 +84,11 @@ export interface LeaseOptions {
 /** For limits whose units can be spent a little later than they were counted. */
 export interface LeasableOptions {
   /**
-   * Lets each process that shares a Redis store take units in advance and spend them without Redis. Never
-   * admits more; may strand up to `size` units per key and process for a while. All limits of a policy
-   * have an equal one, or none has. See docs/leases.md. @default none
+   * Lets each process that shares a Redis store take units in advance and spend them without Redis.
+   *
+   * Never admits more; may strand up to `size` units per key and process for a while. All limits of a policy have an
+   * equal one, or none has. See docs/leases.md.
+   * @default none
    */
   readonly lease?: LeaseOptions
 }

@@ -8,8 +8,9 @@ import type { Limit, Resolution } from './limit.js'
 /** How closely the processes that share a store agree on counts. */
 export interface ConsistencyOptions {
   /**
-   * How often each process exchanges its counts with Redis: a duration or ms, 10 ms to a minute and at most the window. In
-   * between it decides by itself, without Redis, on keys that it has decided on twice within such a time.
+   * How often each process exchanges its counts with Redis: a duration or ms, 10 ms to a minute and at most the window.
+   *
+   * In between it decides by itself, without Redis, on keys that it has decided on twice within such a time.
    */
   readonly syncEvery: Duration
 }

@@ -12,8 +12,11 @@ export interface SlidingWindowOptions<Subject> extends RateOptions<Subject>, Uni
   /** Length of a segment instead of their number; must divide the window. */
   readonly precision?: Duration
   /**
-   * How a segment counts that only partly lies in the window: by the part that does (`weighted`, an estimate), in full
-   * (`strict`), or not at all (`dropped`). `strict` never admits more than `limit` in any window. @default 'weighted'
+   * How a segment counts that only partly lies in the window.
+   *
+   * By the part that does (`weighted`, an estimate), in full (`strict`), or not at all (`dropped`). `strict` never
+   * admits more than `limit` in any window.
+   * @default 'weighted'
    */
   readonly edge?: 'weighted' | 'strict' | 'dropped'
   /** How a weighted edge rounds; `'up'` never admits a unit on a fraction. @default 'down' */

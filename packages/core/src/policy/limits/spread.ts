@@ -5,9 +5,10 @@ import type { Limit } from './limit.js'
 /** For limits whose windows end at one instant for all keys. */
 export interface SpreadOptions {
   /**
-   * Spreads the times at which clients may come back over this duration after the end of the window. A hash of the identity
-   * determines the delay of each client. At most the window. Later than they must, never too early. See
-   * docs/choosing-an-algorithm.md.
+   * Spreads the times at which clients may come back over this duration after the end of the window.
+   *
+   * A hash of the identity determines the delay of each client. At most the window. Later than they must, never too
+   * early. See docs/choosing-an-algorithm.md.
    * @default none
    */
   readonly spread?: Duration

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { BlockPlace } from '../../blocks/given-blocks.js'
-import type { BlockEntry } from '../../store/blocks.js'
+import type { BlockEntry } from '../../store/entries.js'
 import { textValue } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
 import { decodeBlock } from '../scripts/decode.js'

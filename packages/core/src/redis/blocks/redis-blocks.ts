@@ -1,6 +1,7 @@
 import { emitBlock, emitUnblock } from '../../blocks/block-events.js'
 import { checkedAdd, checkedEntry, checkedQuery, checkedScope, entriesOf, placeOf } from '../../blocks/given-blocks.js'
-import type { AddBlockOptions, BlockEntry, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../../store/blocks.js'
+import type { AddBlockOptions, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../../store/blocks.js'
+import type { BlockEntry } from '../../store/entries.js'
 import type { StoreEvents } from '../../store/events.js'
 import { type IdentityByKind, startOf } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'

@@ -1,5 +1,5 @@
 import { type ChangeKeeper, type ChangesKept, type KeptChange, MAX_CHANGES_KEPT } from '../../blocks/change-log.js'
-import type { ChangeState } from '../../store/changes.js'
+import type { ChangeState } from '../../store/entries.js'
 import { unreadable } from '../scripts/reply-reader.js'
 import { run, runAt, type Server } from '../scripts/run.js'
 import { changeScript, changesPageScript } from '../scripts/scripts.generated.js'

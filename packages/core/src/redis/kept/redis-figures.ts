@@ -21,15 +21,21 @@ const AT_A_TIME = 100
 
 const SHORT: Readonly<Record<FigureStep, string>> = { minute: 'm', hour: 'h' }
 
+/** What a store lends to its figures. */
+export interface FiguresServer extends Server {
+  readonly time: StoreTime
+  /** Called once before the store closes, and awaited. */
+  readonly lastReports: Set<() => Promise<void>>
+}
+
 /** The figures of processes in Redis, on one master of a cluster. */
 export class RedisFigures implements FiguresKeeper {
   readonly from = 'processes'
-  readonly #server: Server & { readonly time: StoreTime }
+  readonly #server: FiguresServer
   /** The start of all keys. */
   readonly #start: string
-  readonly #last = new Set<() => Promise<void>>()
 
-  constructor(server: Server & { readonly time: StoreTime }) {
+  constructor(server: FiguresServer) {
     this.#server = server
     this.#start = `${server.prefix}{figures}:`
   }
@@ -89,11 +95,7 @@ export class RedisFigures implements FiguresKeeper {
   }
 
   beforeClose(run: () => Promise<void>): void {
-    this.#last.add(run)
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([...this.#last].map((run) => run()))
+    this.#server.lastReports.add(run)
   }
 
   #numberOf(step: FigureStep, ageMs: number): number {
@@ -111,9 +113,7 @@ export class RedisFigures implements FiguresKeeper {
   }
 
   #call(command: string, name: string, ...args: string[]): Promise<unknown> {
-    const { connection, timeoutMs } = this.#server
-    const key = this.#start + name
-    return callKey(connection, timeoutMs, key, [command, key, ...args])
+    return callKey(this.#server, command, this.#start + name, ...args)
   }
 }
 

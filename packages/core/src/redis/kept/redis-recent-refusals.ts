@@ -99,9 +99,7 @@ export class RedisRecentRefusals implements SharedRefusals {
   }
 
   #call(command: string, name: string, ...args: string[]): Promise<unknown> {
-    const { connection, timeoutMs } = this.#base
-    const key = this.#start + name
-    return callKey(connection, timeoutMs, key, [command, key, ...args])
+    return callKey(this.#base, command, this.#start + name, ...args)
   }
 }
 

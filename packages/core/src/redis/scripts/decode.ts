@@ -1,6 +1,6 @@
 import type { ReadReport } from '../../kernels/reply.js'
-import type { BlockEntry } from '../../store/blocks.js'
 import { CELL_KINDS } from '../../store/cell-kinds.js'
+import type { BlockEntry } from '../../store/entries.js'
 import {
   type BlockReport,
   type Cell,

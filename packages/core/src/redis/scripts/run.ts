@@ -145,8 +145,8 @@ export async function readFields(
 }
 
 /** Sends one command on a key. */
-export function callKey(connection: Connection, timeoutMs: number, key: string, command: readonly string[]) {
-  return within({ connection, timeoutMs }, (attempt) => connection.send(key, () => [...command], attempt))
+export function callKey({ connection, timeoutMs }: Server, command: string, key: string, ...args: string[]) {
+  return within({ connection, timeoutMs }, (attempt) => connection.send(key, () => [command, key, ...args], attempt))
 }
 
 /** Resolves when there is a connection; rejects if there is none by the deadline of the first connection. */

@@ -10,15 +10,20 @@ export interface PostgresOptions {
   /** Whether to read the table `sluice_overrides`, too. @default true */
   readonly overrides?: boolean
   /**
-   * Whether to be notified of changes. Otherwise each process polls PostgreSQL every `pollEvery`. Behind a pooler such as
-   * PgBouncer, notifications turn off by themselves. @default true
+   * Whether to be notified of changes.
+   *
+   * Otherwise each process polls PostgreSQL every `pollEvery`. Behind a pooler such as PgBouncer, notifications turn
+   * off by themselves.
+   * @default true
    */
   readonly listen?: boolean
   /** The interval of polls where PostgreSQL does not notify: 50 ms to 1 minute, in ms or as a duration. @default 500 */
   readonly pollEvery?: Duration
   /**
-   * The longest wait of a request for an override that is not known yet: up to 10 seconds, in ms or as a duration. Then the
-   * last known override of the client decides, else the document. @default 50
+   * The longest wait of a request for an override that is not known yet: up to 10 seconds, in ms or as a duration.
+   *
+   * Then the last known override of the client decides, else the document.
+   * @default 50
    */
   readonly lookupTimeout?: Duration
   /** Overrides that a process holds, of those used last: 1 to 1,000,000, of some 300 bytes each. @default 10_000 */

@@ -17,7 +17,11 @@ import { LeaseClock } from './lease-clock.js'
 import { PlanPools, Pool, type Waiting } from './lease-pool.js'
 
 export interface LeasesOptions {
-  /** Determines whether one script can decide for the identities. Requests that need several scripts have no leases. */
+  /**
+   * Determines whether one script can decide for the identities.
+   *
+   * Requests that need several scripts have no leases.
+   */
   readonly slots: Pick<KeySlots, 'areOne'>
   readonly clock: (() => number) | undefined
 }
