@@ -2,7 +2,7 @@ import { type IdentityByKind, type KeyFunction, type Limit, type PolicyOptions, 
 import { identityText, textValue } from '@sluice/core/internal'
 import { shown } from '../problems/problem.js'
 import { contextFor } from './explain.js'
-import { type Override, variantOf } from './overrides.js'
+import { variantOf } from './overrides.js'
 import { type CompiledPolicy, type GivenOverride, variantsOf } from './policy.js'
 
 /** The request for which the limits of an identity are shown. */
@@ -33,7 +33,7 @@ export async function limitsForIdentity(
   tier: string | undefined,
 ): Promise<LimitsForIdentity[]> {
   const { kind, value } = textValue(identityText('policies', identity))
-  const found = (await policy.overrides?.findGiven(kind, value)) as Override | undefined
+  const found = await policy.overrides?.findGiven(kind, value)
   const variants = variantsOf(policy).filter(
     (each) => tier === undefined || each.tier === undefined || each.tier === tier,
   )

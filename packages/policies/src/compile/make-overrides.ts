@@ -5,8 +5,8 @@ import { type Path, type Problem, shown } from '../problems/problem.js'
 import { checkLimit, fieldsOfLimit } from '../schema/check.js'
 import type { Keys } from './keys.js'
 import { makeLimits } from './limits.js'
-import { type ChangedLimits, type Override, Overrides } from './overrides.js'
-import { type CompiledPolicy, checkConsistency, type Variant } from './policy.js'
+import { Overrides, RANK } from './overrides.js'
+import { type ChangedLimits, type CompiledPolicy, checkConsistency, type Override, type Variant } from './policy.js'
 import { uncountedKind } from './uncounted-kind.js'
 
 /** Makes the overrides of a document, one by one, by policy. */
@@ -70,10 +70,12 @@ function sharedChange(
   return changed
 }
 
+const TWICE = 'expected one override for each client and policy, got it twice'
+
 function add(
   overrides: Overrides,
   { key, prefix, range }: OverrideData,
-  override: Override,
+  own: Omit<Override, 'rank'>,
   keys: Keys,
   path: Path,
   problems: Problem[],
@@ -84,21 +86,21 @@ function add(
     problems.push({ path, message: `expected one of key, prefix and range, got ${given === 0 ? 'none' : given}` })
     return
   }
-  const twice = 'expected one override for each client and policy, got it twice'
   if (range !== undefined) {
-    addRange(overrides, range, override, (message) => fail('range', message))
+    addRange(overrides, range, own, (message) => fail('range', message))
     return
   }
   const field = key ? 'key' : 'prefix'
   const [kind, value] = Object.entries(key ?? prefix ?? {})[0] as [string, string | number]
   // An address is the smallest range.
   if (key && kind === 'ip') {
-    addRange(overrides, String(value), override, (message) => fail('key', message))
+    addRange(overrides, String(value), own, (message) => fail('key', message))
     return
   }
   const made = keys.make(kind, [...path, field, kind], problems)
   if (!made) return
   const of = overrides.ofKind(kind, made)
+  const override = { ...own, rank: key ? RANK.exact : RANK.prefix }
   if (isSecretKind(kind)) {
     const hash = /^sha256:([0-9a-f]{64})$/.exec(String(value))?.[1]
     if (!key || hash === undefined) {
@@ -108,20 +110,24 @@ function add(
     }
     // The value as the key counts it.
     const counted = Buffer.from(hash, 'hex').toString('base64url')
-    if (of.exact.has(counted)) fail('key', twice)
+    if (of.exact.has(counted)) fail('key', TWICE)
     of.exact.set(counted, override)
   } else if (key) {
-    if (of.exact.has(String(value))) fail('key', twice)
+    if (of.exact.has(String(value))) fail('key', TWICE)
     of.exact.set(String(value), override)
-  } else if (!of.prefixes.add(String(value), override)) fail('prefix', twice)
+  } else if (!of.prefixes.add(String(value), override)) fail('prefix', TWICE)
 }
 
-function addRange(overrides: Overrides, text: string, override: Override, fail: (message: string) => void): void {
+function addRange(
+  overrides: Overrides,
+  text: string,
+  own: Omit<Override, 'rank'>,
+  fail: (message: string) => void,
+): void {
   const range = ipRange(text)
-  if (!range) fail(`expected ${RANGE_FORMS}, got ${shown(text)}`)
-  else if (!overrides.addRange(range, override)) {
-    fail('expected one override for each client and policy, got it twice')
-  }
+  if (!range) return fail(`expected ${RANGE_FORMS}, got ${shown(text)}`)
+  const isAddress = range.first.every((word, i) => word === range.last[i])
+  if (!overrides.addRange(range, { ...own, rank: isAddress ? RANK.address : RANK.range })) fail(TWICE)
 }
 
 function timeOf(text: string | undefined, path: Path, problems: Problem[]): number | undefined {

@@ -1,4 +1,4 @@
-import type { Later } from '../match/later.js'
+import type { Later } from '@sluice/core/internal'
 
 /** Overrides of single clients that are stored outside of the document, and looked up where a request needs them. */
 export interface OverrideTable {

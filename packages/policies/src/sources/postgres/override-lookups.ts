@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
+import type { Later } from '@sluice/core/internal'
 import type { StoredOverride } from '../../compile/override-table.js'
-import type { Later } from '../../match/later.js'
 
 /** Clients that are looked up by one statement, and statements at a time. */
 const MAX_IN_BATCH = 200

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
+import type { Later } from '@sluice/core/internal'
 import type { OverrideTable, StoredOverride } from '../../compile/override-table.js'
-import type { Later } from '../../match/later.js'
 import type { Connection } from './connection.js'
 import type { CheckedPostgresOptions } from './options.js'
 import { OverrideIndex } from './override-index.js'
