@@ -22,7 +22,7 @@ import {
 } from '../store/store.js'
 import { wrongPolicy } from '../util/errors.js'
 import { Resets } from '../util/resets.js'
-import type { Later } from '../util/when-known.js'
+import type { MaybePromise } from '../util/when-known.js'
 import { checkActualCost, type Decision, isHeld, maxToSettle, REFUNDED } from '../verdict/decision.js'
 import type { Meter, MeterOptions } from '../verdict/meter.js'
 import type { Verdict } from '../verdict/verdict.js'
@@ -36,7 +36,7 @@ type ChargeMore = (
   unit: QuotaUnit,
   units: number,
   op: typeof CHARGE | typeof CONSUME,
-) => Later<Verdict>
+) => MaybePromise<Verdict>
 
 /**
  * Changes the charges of a limiter after its decisions: refunds, settlements, releases and renewals. Each

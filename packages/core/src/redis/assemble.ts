@@ -6,6 +6,7 @@ import { refusalLog } from '../offenders/refusal-log.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import { Listeners } from '../util/listeners.js'
 import { STORE_WARNINGS, Warnings } from '../util/warnings.js'
+import type { ResultObserver } from './batching/batch-runs.js'
 import { Batches } from './batching/batches.js'
 import { KnownWaiters } from './batching/known-waiters.js'
 import { Outbox } from './batching/outbox.js'
@@ -13,11 +14,11 @@ import { PlanTexts, UsedFeatures } from './batching/plan-texts.js'
 import { BlockKeys } from './blocks/block-keys.js'
 import { MAX_BLOCKS } from './blocks/mirror.js'
 import { MirroredBlocks } from './blocks/mirrored-blocks.js'
-import { RedisBlocks } from './blocks/redis-blocks.js'
 import { RedisLists } from './blocks/redis-lists.js'
 import { StoreTime } from './blocks/store-time.js'
 import { BlockChanges } from './changes/block-changes.js'
 import { Changes } from './changes/changes.js'
+import { RedisBlocks } from './changes/redis-blocks.js'
 import { Strikes } from './changes/strikes.js'
 import { RedisCharges } from './charges/kept-charges.js'
 import { connect, type RedisClient } from './clients/connect.js'
@@ -75,15 +76,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     batches,
     waiters,
     blockChanges,
-    blocks: new RedisBlocks({
-      mirrored,
-      now: base.now,
-      block: (policy, identity, forMs, reason) => blockChanges.block(policy, identity, forMs, reason),
-      unblock: (policy, identity) => blockChanges.unblock(policy, identity),
-      keep: (entries) => blockChanges.add(entries),
-      clear: () => blockChanges.removeAll(),
-      listeners: options.listeners,
-    }),
+    blocks: new RedisBlocks({ mirrored, now: base.now, changes: blockChanges, listeners: options.listeners }),
     lists,
     ownLists: options.lists,
     refusals,
@@ -111,15 +104,8 @@ function optionsOf(given: RedisStoreOptions) {
 function addLayers(layers: Layer[], base: ReturnType<typeof withBlocks>, strikes: Strikes, options: StoreOptions) {
   const strikeAfter = strikes.after.bind(strikes)
   const waiters = new KnownWaiters(base)
-  const observers: (Layer & Required<Pick<Layer, 'onResult'>>)[] = []
-  const batches = new Batches({
-    ...base,
-    waiters,
-    batch: options.batch,
-    onResult: (request, result, slot, sentAt) => {
-      for (const layer of observers) layer.onResult(request, result, slot, sentAt)
-    },
-  })
+  const observers: ResultObserver[] = []
+  const batches = new Batches({ ...base, waiters, batch: options.batch, observers })
   const slots = new Slots({ ...base, waiters, strikeAfter }, batches)
   const denyCache = options.denyCache ? new DenyCache(base, slots) : undefined
   const leases = new Leases(base, denyCache ?? slots)
@@ -129,7 +115,7 @@ function addLayers(layers: Layer[], base: ReturnType<typeof withBlocks>, strikes
     relaxed,
   )
   layers.push(known, relaxed, leases, ...(denyCache ? [denyCache] : []), slots, batches)
-  observers.push(...(layers.filter((layer) => layer.onResult !== undefined) as typeof observers))
+  observers.push(...layers.filter((layer): layer is Layer & ResultObserver => layer.onResult !== undefined))
   return { known, relaxed, batches, waiters }
 }
 
@@ -184,7 +170,7 @@ function withBlocks(base: ReturnType<typeof baseOf>) {
       keys.write(ends, mirrored.index).catch(() => {})
     },
   })
-  const texts = new PlanTexts({ ...base, knowsBlocks: () => mirrored.isWhole })
+  const texts = new PlanTexts({ ...base, blocks: mirrored })
   return { ...base, mirrored, keys, texts }
 }
 

@@ -4,7 +4,7 @@ import {
   ipAddress,
   isAddressForgeable,
   isThenable,
-  type Later,
+  type MaybePromise,
   RangeMap,
   whenKnown,
 } from '@sluice/core/internal'
@@ -66,7 +66,7 @@ export class Overrides {
   }
 
   /** The override for a request, or for a client whose values are given apart. A promise only where a key is one. */
-  find(context: Context, countedOf?: CountedOf): Later<Override | undefined> {
+  find(context: Context, countedOf?: CountedOf): MaybePromise<Override | undefined> {
     const values = this.#kinds.map(({ kind, key }): unknown =>
       countedOf ? countedOf(kind, key) : key(context.request, context),
     )
@@ -101,7 +101,7 @@ export class Overrides {
 }
 
 /** The variant by the override that was found: `base` without one. */
-export function variantBy(found: Later<Override | undefined>, base: Variant): Later<Variant> {
+export function variantBy(found: MaybePromise<Override | undefined>, base: Variant): MaybePromise<Variant> {
   return whenKnown(found, (known) => (known ? variantOf(known, base) : base))
 }
 

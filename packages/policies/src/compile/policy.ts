@@ -8,7 +8,7 @@ import {
   type MatchedPolicies,
   memoryStore,
 } from '@sluice/core'
-import { type Later, stateNamesOf } from '@sluice/core/internal'
+import { type MaybePromise, stateNamesOf } from '@sluice/core/internal'
 import type { BanData, Carry, PolicyData } from '../document/document.js'
 import { requestTest } from '../match/request-test.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
@@ -66,10 +66,10 @@ export interface ChangedLimits {
 /** The overrides for some clients of a policy. */
 export interface OverridesOfPolicy {
   /** The override for an identity that is given by its kind, whatever the request. `value`: as it is counted. */
-  findGiven(kind: string, value: string): Later<Override | undefined>
+  findGiven(kind: string, value: string): MaybePromise<Override | undefined>
   /** The override for a request, or for a client whose values are given apart. A promise only where something has to be awaited. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
-  find(context: HttpContext<any>, countedOf?: CountedOf): Later<Override | undefined>
+  find(context: HttpContext<any>, countedOf?: CountedOf): MaybePromise<Override | undefined>
 }
 
 /** A policy of a document, ready to decide. */

@@ -1,5 +1,5 @@
 import type { HttpContext, KeyFunction } from '@sluice/core'
-import { emitWarning, ipAddress, isSecretKind, type Later, whenAllKnown, whenKnown } from '@sluice/core/internal'
+import { emitWarning, ipAddress, isSecretKind, type MaybePromise, whenAllKnown, whenKnown } from '@sluice/core/internal'
 import type { LimitData } from '../document/document.js'
 import { type Problem, shown, textOfPath } from '../problems/problem.js'
 import { checkChanges } from '../schema/check.js'
@@ -57,7 +57,7 @@ export class TableOverrides {
   }
 
   /** The override for a request, or for a client whose values are given apart. A promise only where something has to be awaited. */
-  find(context: Context, countedOf?: CountedOf): Later<Override | undefined> {
+  find(context: Context, countedOf?: CountedOf): MaybePromise<Override | undefined> {
     const stored = this.#lookUp(context, countedOf ?? countedIn(context))
     return whenKnown(stored, (known) => {
       const own = this.#own?.find(context, countedOf)
@@ -66,7 +66,7 @@ export class TableOverrides {
   }
 
   /** The override of the table for a request. */
-  #lookUp(context: Context, countedOf: CountedOf): Later<Override | undefined> {
+  #lookUp(context: Context, countedOf: CountedOf): MaybePromise<Override | undefined> {
     const kinds = [...this.#table.kindsOf(this.#policy.name)]
     if (kinds.length === 0) return undefined
     const found = kinds.map((kind) => (kind === 'ip' ? this.#ofAddress(context.ip) : this.#ofKind(kind, countedOf)))
@@ -88,20 +88,20 @@ export class TableOverrides {
     return best
   }
 
-  #ofAddress(ip: string | undefined): Later<StoredOverride | undefined> {
+  #ofAddress(ip: string | undefined): MaybePromise<StoredOverride | undefined> {
     const address = ip === undefined ? undefined : ipAddress(ip)
     const hex = address?.first.map((word) => word.toString(16).padStart(8, '0')).join('')
     return hex === undefined ? undefined : this.#table.find(this.#policy.name, 'ip', hex)
   }
 
-  #ofKind(kind: string, countedOf: CountedOf): Later<StoredOverride | undefined> {
+  #ofKind(kind: string, countedOf: CountedOf): MaybePromise<StoredOverride | undefined> {
     if (!this.#keyOf.has(kind)) this.#keyOf.set(kind, this.#makeKey(kind))
     const key = this.#keyOf.get(kind)
     const value = key && countedOf(kind, key)
     return whenKnown(value, (known) => this.#ofValue(kind, known))
   }
 
-  #ofValue(kind: string, value: unknown): Later<StoredOverride | undefined> {
+  #ofValue(kind: string, value: unknown): MaybePromise<StoredOverride | undefined> {
     if (value === undefined || value === null) return undefined
     const text = String(value)
     if (text.length > MAX_VALUE) return undefined

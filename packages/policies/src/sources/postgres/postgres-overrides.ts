@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Later } from '@sluice/core/internal'
+import type { MaybePromise } from '@sluice/core/internal'
 import type { OverrideTable, StoredOverride } from '../../compile/override-table.js'
 import type { Connection } from './connection.js'
 import type { CheckedPostgresOptions } from './options.js'
@@ -39,7 +39,7 @@ export class PostgresOverrides implements OverrideTable {
     return this.#index.kindsOf(policy)
   }
 
-  find(policy: string, kind: string, identity: string): Later<StoredOverride | undefined> {
+  find(policy: string, kind: string, identity: string): MaybePromise<StoredOverride | undefined> {
     const digest = hash('sha256', `${policy}\n${kind}\n${identity}`, 'buffer')
     // Nearly everyone has none, and made-up identities have none.
     if (!this.#index.has(digest)) return undefined

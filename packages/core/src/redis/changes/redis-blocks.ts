@@ -5,20 +5,17 @@ import type { StoreEvents } from '../../store/events.js'
 import { type IdentityByKind, startOf } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
 import type { Audience } from '../../util/listeners.js'
+import { MAX_CHANGES, PAGE } from '../blocks/block-index.js'
+import { blockEntry, type IndexEntry } from '../blocks/entry.js'
+import { pageOf } from '../blocks/index-pages.js'
+import type { MirroredBlocks } from '../blocks/mirrored-blocks.js'
 import { encodeBlock } from '../scripts/decode.js'
-import { MAX_CHANGES, PAGE } from './block-index.js'
-import { blockEntry, type IndexEntry } from './entry.js'
-import { pageOf } from './index-pages.js'
-import type { MirroredBlocks } from './mirrored-blocks.js'
+import type { BlockChanges } from './block-changes.js'
 
 export interface RedisBlocksOptions {
   readonly mirrored: MirroredBlocks
   readonly now: () => number
-  readonly block: (policy: string, identity: string, forMs: number, reason: string) => Promise<void>
-  readonly unblock: (policy: string, identity: string) => Promise<void>
-  /** Resolves to the number of entries added. */
-  readonly keep: (entries: readonly IndexEntry[]) => Promise<number>
-  readonly clear: () => Promise<void>
+  readonly changes: BlockChanges
   readonly listeners: Audience<StoreEvents>
 }
 
@@ -47,18 +44,18 @@ export class RedisBlocks implements StoreBlocks {
   async add(identity: IdentityByKind, options: AddBlockOptions): Promise<void> {
     const { forMs, reason } = checkedAdd('blocks.add', options)
     const place = placeOf('blocks.add', identity, options)
-    await this.#options.block(place.policy, place.identity, forMs, reason)
+    await this.#options.changes.block(place.policy, place.identity, forMs, reason)
     emitBlock(this.#options.listeners, place, forMs, reason)
   }
 
   async remove(identity: IdentityByKind, scope?: BlockScope): Promise<void> {
     const place = placeOf('blocks.remove', identity, checkedScope('blocks.remove', scope))
-    await this.#options.unblock(place.policy, place.identity)
+    await this.#options.changes.unblock(place.policy, place.identity)
     emitUnblock(this.#options.listeners, place)
   }
 
   removeAll(): Promise<void> {
-    return this.#options.clear()
+    return this.#options.changes.removeAll()
   }
 
   export(): AsyncGenerator<BlockEntry> {
@@ -72,10 +69,10 @@ export class RedisBlocks implements StoreBlocks {
     for await (const entry of entries) {
       some.push(indexEntry(checkedEntry(index++, entry)))
       if (some.length < MAX_CHANGES) continue
-      added += await this.#options.keep(some)
+      added += await this.#options.changes.add(some)
       some = []
     }
-    return added + (some.length > 0 ? await this.#options.keep(some) : 0)
+    return added + (some.length > 0 ? await this.#options.changes.add(some) : 0)
   }
 }
 
