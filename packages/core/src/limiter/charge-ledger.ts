@@ -21,6 +21,7 @@ import {
   type StoreResult,
 } from '../store/store.js'
 import { wrongPolicy } from '../util/errors.js'
+import { getOrInsert } from '../util/get-or-insert.js'
 import { Resets } from '../util/resets.js'
 import type { MaybePromise } from '../util/when-known.js'
 import { checkActualCost, type Decision, isHeld, maxToSettle, REFUNDED } from '../verdict/decision.js'
@@ -111,8 +112,7 @@ export class ChargeLedger {
     const isSettled = decision.settled === REFUNDED || decision.settled?.has(unit)
     if (!goesOn || isSettled || counting.length === 0 || decision.by.store === undefined)
       return idleMeter(decision, goesOn !== false && !isSettled)
-    const meters = this.#meters.get(decision) ?? new Map<QuotaUnit, UnitMeter>()
-    this.#meters.set(decision, meters)
+    const meters = getOrInsert(this.#meters, decision, () => new Map<QuotaUnit, UnitMeter>())
     if (meters.has(unit)) wrongPolicy(`${this.#policy.where}: meter: expected one for each unit of a verdict`)
     const meter = new UnitMeter(
       decision,

@@ -1,3 +1,4 @@
+import { getOrInsert } from '../util/get-or-insert.js'
 import { pause } from '../util/pause.js'
 import { PROCESS_TIMING, type Timer, type Timing } from '../util/timing.js'
 import type { Verdict } from '../verdict/verdict.js'
@@ -111,11 +112,7 @@ export class WaitQueues {
   }
 
   join(id: string, turn: Turn, waiter: Waiter): FairQueue {
-    let queue = this.#queues.get(id)
-    if (!queue) {
-      queue = new FairQueue()
-      this.#queues.set(id, queue)
-    }
+    const queue = getOrInsert(this.#queues, id, () => new FairQueue())
     queue.add(turn)
     this.#report(id, queue, waiter)
     return queue

@@ -1,5 +1,5 @@
 import { type IdentityByKind, type KeyFunction, type Limit, type PolicyOptions, SluiceError } from '@sluice/core'
-import { identityText, textValue } from '@sluice/core/internal'
+import { getOrInsert, identityText, textValue } from '@sluice/core/internal'
 import { shown } from '../problems/problem.js'
 import { contextFor } from './explain.js'
 import { variantOf } from './overrides.js'
@@ -57,8 +57,7 @@ function withIdentity(limits: readonly Limit[], kind: string, value: string): Li
   const keys = new Map<Limit['key'], KeyFunction<unknown>>()
   return limits.map((limit) => {
     const counted = kind === 'ip' ? groupOf(value, limit.key) : value
-    const key = keys.get(limit.key) ?? Object.assign(() => counted, { kind })
-    keys.set(limit.key, key)
+    const key = getOrInsert(keys, limit.key, () => Object.assign(() => counted, { kind }))
     return { ...limit, key } as Limit<unknown>
   })
 }

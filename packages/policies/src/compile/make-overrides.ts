@@ -1,5 +1,5 @@
 import type { Limit } from '@sluice/core'
-import { ipRange, isSecretKind, RANGE_FORMS } from '@sluice/core/internal'
+import { getOrInsert, ipRange, isSecretKind, RANGE_FORMS } from '@sluice/core/internal'
 import type { LimitData, OverrideData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 import { checkLimit, fieldsOfLimit } from '../schema/check.js'
@@ -18,6 +18,7 @@ export function* makeOverrides(
   advice: Problem[],
 ): Generator<void, ReadonlyMap<CompiledPolicy, Overrides>> {
   const made = new Map<CompiledPolicy, Overrides>()
+  /** One object for equal changes of one policy: most clients with an override share its limits with many others. */
   const changes = new Map<CompiledPolicy, Map<string, ChangedLimits>>()
   const advised = new Set<string>()
   for (const [index, each] of data.entries()) {
@@ -29,15 +30,12 @@ export function* makeOverrides(
       problems.push({ path: [...path, 'policy'], message: `expected ${known}, got ${shown(each.policy)}` })
       continue
     }
-    const changed = sharedChange(changes, policy, each.limits, () =>
+    const ofPolicy = getOrInsert(changes, policy, () => new Map<string, ChangedLimits>())
+    const changed = getOrInsert(ofPolicy, JSON.stringify(each.limits), () =>
       changedLimits(each, policy, keys, [...path, 'limits'], problems),
     )
     const until = timeOf(each.until, [...path, 'until'], problems)
-    let overrides = made.get(policy)
-    if (!overrides) {
-      overrides = new Overrides()
-      made.set(policy, overrides)
-    }
+    const overrides = getOrInsert(made, policy, () => new Overrides())
     const [kind = 'ip'] = Object.keys(each.key ?? each.prefix ?? {})
     if (!advised.has(`${each.policy} ${kind}`)) {
       advised.add(`${each.policy} ${kind}`)
@@ -47,27 +45,6 @@ export function* makeOverrides(
     add(overrides, each, { index, changed, until }, keys, path, problems)
   }
   return made
-}
-
-/** One object for equal changes of one policy: most clients with an override share its limits with many others. */
-function sharedChange(
-  known: Map<CompiledPolicy, Map<string, ChangedLimits>>,
-  policy: CompiledPolicy,
-  limits: OverrideData['limits'],
-  make: () => ChangedLimits,
-): ChangedLimits {
-  let ofPolicy = known.get(policy)
-  if (!ofPolicy) {
-    ofPolicy = new Map()
-    known.set(policy, ofPolicy)
-  }
-  const text = JSON.stringify(limits)
-  let changed = ofPolicy.get(text)
-  if (!changed) {
-    changed = make()
-    ofPolicy.set(text, changed)
-  }
-  return changed
 }
 
 const TWICE = 'expected one override for each client and policy, got it twice'

@@ -6,6 +6,7 @@ import { POLICY_OPTIONS, Policy, type PolicyChoice } from '../../policy/policy.j
 import type { HttpContext } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import { SluiceError, show } from '../../util/errors.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
 import type { Timing } from '../../util/timing.js'
 import { knownOptions } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
@@ -107,11 +108,7 @@ class LimitersOfPolicies<Request> {
   }
 
   of(matched: MatchedPolicies<Request>): Made<Request> {
-    let made = this.#made.get(matched)
-    if (!made) {
-      made = this.#make(matched)
-      this.#made.set(matched, made)
-    }
+    const made = getOrInsert(this.#made, matched, () => this.#make(matched))
     return made
   }
 
