@@ -42,8 +42,7 @@ export class NamedLists {
 
   /** The list of this name, which may be empty. */
   of(name: string): NamedList {
-    const list = getOrInsert(this.#byName, name, () => new NamedList(this.#now))
-    return list
+    return getOrInsert(this.#byName, name, () => new NamedList(this.#now))
   }
 
   get(name: string, identity: string): NamedEntry | undefined {

@@ -145,13 +145,12 @@ export class BookedTurns {
   }
 
   #queueOf({ id, unitMs }: Booking): BookedQueue {
-    const queue = getOrInsert(this.#queues, id, () => ({
+    return getOrInsert(this.#queues, id, () => ({
       turns: new FairQueue(),
       times: new BookedTimes(unitMs),
       starts: new Map(),
       timer: undefined,
     }))
-    return queue
   }
 
   /** Starts the turns that are due, and again when the next one is. */

@@ -60,11 +60,7 @@ export class WaitQueues {
   /** Records that a decision on limits of these queues is under way. */
   begin(queues: readonly string[]): PendingDecision {
     const decision: PendingDecision = { isOutdated: false }
-    for (const id of queues) {
-      const decisions = this.#pending.get(id)
-      if (decisions) decisions.add(decision)
-      else this.#pending.set(id, new Set([decision]))
-    }
+    for (const id of queues) getOrInsert(this.#pending, id, () => new Set()).add(decision)
     return decision
   }
 

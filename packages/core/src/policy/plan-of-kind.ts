@@ -14,8 +14,7 @@ export function planOf(whole: ReadablePlan, identities: readonly number[]): Read
   if (identities.length === whole.identities) return whole
   const parts = getOrInsert(made, whole, () => new Map<string, ReadablePlan>())
   const id = identities.join()
-  const part = getOrInsert(parts, id, () => makePart(whole, identities))
-  return part
+  return getOrInsert(parts, id, () => makePart(whole, identities))
 }
 
 function makePart(whole: ReadablePlan, identities: readonly number[]): ReadablePlan {

@@ -1,6 +1,7 @@
 import { isRange } from '../blocks/blocked-ranges.js'
 import { ChangeLog } from '../blocks/change-log.js'
 import { storeLists } from '../blocks/given-lists.js'
+import { KeptBlocks } from '../blocks/kept-blocks.js'
 import { RecentRefusals } from '../offenders/recent-refusals.js'
 import { refusalLog } from '../offenders/refusal-log.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
@@ -18,7 +19,6 @@ import { RedisLists } from './blocks/redis-lists.js'
 import { StoreTime } from './blocks/store-time.js'
 import { BlockChanges } from './changes/block-changes.js'
 import { Changes } from './changes/changes.js'
-import { RedisBlocks } from './changes/redis-blocks.js'
 import { Strikes } from './changes/strikes.js'
 import { RedisCharges } from './charges/kept-charges.js'
 import { connect, type RedisClient } from './clients/connect.js'
@@ -56,7 +56,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
   const changes = new Changes(layers, outbox)
   const strikes = new Strikes({ ...base, changes })
   const { known, relaxed, batches, waiters } = addLayers(layers, base, strikes, options)
-  const blockChanges = new BlockChanges(mirrored, keys, changes)
+  const blockChanges = new BlockChanges(mirrored, keys, changes, base.now)
   const lists = new RedisLists({
     ...base,
     onRestored: (entries) => base.warnings.restored(entries, 'an entry of a list', 'entries of lists'),
@@ -76,7 +76,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     batches,
     waiters,
     blockChanges,
-    blocks: new RedisBlocks({ mirrored, now: base.now, changes: blockChanges, listeners: options.listeners }),
+    blocks: new KeptBlocks(blockChanges, options.listeners),
     lists,
     ownLists: options.lists,
     refusals,

@@ -95,8 +95,7 @@ class Version {
 
   #limitsOf(override: OverrideData, policy: CompiledPolicy, keys: Keys, problems: Problem[]) {
     const id = JSON.stringify([policy.name, override.limits])
-    const limits = getOrInsert(this.#made, id, () => changedLimits(override, policy, keys, [], problems).byTier)
-    return limits
+    return getOrInsert(this.#made, id, () => changedLimits(override, policy, keys, [], problems).byTier)
   }
 }
 

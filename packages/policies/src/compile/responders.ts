@@ -25,8 +25,7 @@ export class RespondersOfPolicy {
   // biome-ignore lint/suspicious/noExplicitAny: as above
   make(limit: string, data: RespondData): Responder<any> {
     const id = JSON.stringify([limit, data])
-    const responder = getOrInsert(this.#made, id, () => makeResponder(data))
-    return responder
+    return getOrInsert(this.#made, id, () => makeResponder(data))
   }
 }
 

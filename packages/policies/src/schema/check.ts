@@ -157,8 +157,7 @@ function isText(schema: Schema, text: string): boolean {
 const patterns = new Map<string, RegExp>()
 
 function patternOf(source: string): RegExp {
-  const pattern = getOrInsert(patterns, source, () => new RegExp(source, 'u'))
-  return pattern
+  return getOrInsert(patterns, source, () => new RegExp(source, 'u'))
 }
 
 function isInRange({ minimum, maximum, exclusiveMinimum }: Schema, number: number): boolean {

@@ -18,8 +18,7 @@ const measured = new WeakMap<Server, Promise<RoundTrips>>()
  * makes its round trip, too.
  */
 export function roundTrips(server: Server, count: number): Promise<RoundTrips> {
-  const trips = getOrInsert(measured, server, () => measure(server, count))
-  return trips
+  return getOrInsert(measured, server, () => measure(server, count))
 }
 
 async function measure(server: Server, count: number): Promise<RoundTrips> {

@@ -52,8 +52,7 @@ export class BodyMeter {
 
   /** The meter of a request, shared by all its limiters. */
   static of(raw: IncomingMessage): BodyMeter {
-    const meter = getOrInsert(meters, raw, () => new BodyMeter(raw))
-    return meter
+    return getOrInsert(meters, raw, () => new BodyMeter(raw))
   }
 
   private constructor(raw: IncomingMessage) {

@@ -64,15 +64,13 @@ export class Outcomes {
   /** `timing`: of all waits on this store. */
   static of(store: Store, policy: string, timing = PROCESS_TIMING): Outcomes {
     const byPolicy = getOrInsert(byStore, store, () => new Map<string, Outcomes>())
-    const outcomes = getOrInsert(byPolicy, policy, () => new Outcomes(timing))
-    return outcomes
+    return getOrInsert(byPolicy, policy, () => new Outcomes(timing))
   }
 
   /** Reserves the charge of an admitted request until the returned function is called. One charge has one such function. */
   open(verdict: Verdict): () => void {
     const decision = verdict[DECISION]
-    const close = getOrInsert(this.#opened, decision, () => this.#open(decision))
-    return close
+    return getOrInsert(this.#opened, decision, () => this.#open(decision))
   }
 
   #open(decision: Decision): () => void {
@@ -204,8 +202,7 @@ export class Outcomes {
   }
 
   #queueOf(identity: string): OutcomeQueue {
-    const queue = getOrInsert(this.#queues, identity, (): OutcomeQueue => ({ inFlight: 0, waiters: new Set() }))
-    return queue
+    return getOrInsert(this.#queues, identity, (): OutcomeQueue => ({ inFlight: 0, waiters: new Set() }))
   }
 
   #forget(identity: string): void {

@@ -108,8 +108,7 @@ class LimitersOfPolicies<Request> {
   }
 
   of(matched: MatchedPolicies<Request>): Made<Request> {
-    const made = getOrInsert(this.#made, matched, () => this.#make(matched))
-    return made
+    return getOrInsert(this.#made, matched, () => this.#make(matched))
   }
 
   #make({ options, base }: MatchedPolicies<Request>): Made<Request> {

@@ -152,8 +152,7 @@ export class PathTree {
 
   #nextOf(node: Node, segment: string): Node {
     this.#longest = Math.max(this.#longest, segment.length)
-    const next = getOrInsert(node.next, segment, () => this.#newNode(node))
-    return next
+    return getOrInsert(node.next, segment, () => this.#newNode(node))
   }
 }
 

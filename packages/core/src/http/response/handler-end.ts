@@ -16,8 +16,7 @@ const ends = new WeakMap<RawResponse, Promise<void>>()
  * Replaces methods of this one response. Never call it for a response that a client still waits for.
  */
 export function handlerEnd(response: RawResponse): Promise<void> {
-  const end = getOrInsert(ends, response, () => watch(response as unknown as ServerResponse))
-  return end
+  return getOrInsert(ends, response, () => watch(response as unknown as ServerResponse))
 }
 
 function watch(response: ServerResponse): Promise<void> {

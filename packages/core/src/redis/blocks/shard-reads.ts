@@ -18,7 +18,7 @@ export class ShardReads {
    * Reads the changes of a shard. A call during a read gets the next read, which includes all changes before the call.
    */
   read(shard: number): Promise<void> {
-    const read = getOrInsert(this.#waiting, shard, () =>
+    return getOrInsert(this.#waiting, shard, () =>
       (this.#reading.get(shard) ?? Promise.resolve()).then(() => {
         this.#waiting.delete(shard)
         const reading = this.#readCounted(shard)
@@ -29,7 +29,6 @@ export class ShardReads {
         return reading
       }),
     )
-    return read
   }
 
   /** Notes that this process has changed an entry at an instant. */

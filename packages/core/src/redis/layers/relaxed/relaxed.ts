@@ -240,8 +240,7 @@ export class Relaxed implements Layer {
       tables = plan.cells.map((cell) => {
         // Limits that several plans share are one count.
         const name = `${plan.policy}\n${cell.id}`
-        const known = getOrInsert(this.#tables, name, () => new CountTable(plan, cell))
-        return known
+        return getOrInsert(this.#tables, name, () => new CountTable(plan, cell))
       })
       this.#byPlan.set(plan, tables)
     }
