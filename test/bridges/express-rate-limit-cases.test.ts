@@ -13,6 +13,7 @@ import { parseRateLimit } from 'ratelimit-header-parser'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { redisForTests } from '../support/redis-for-tests.js'
 import type { RedisServer } from '../support/redis-server.js'
+import { casesOfHitsTakenBack, casesOfStores } from './shared-cases.js'
 import { freshName, inMemory, listen, type NewStore, oneOnRedis, statuses, statusOf } from './support.js'
 
 type Limiter = typeof rateLimit8
@@ -44,72 +45,12 @@ function byQuery(req: Request, res: Response): void {
 const isOk = (_req: Request, res: Response) => res.statusCode === 200
 const hasSuccess = (req: Request) => req.query.success === '1'
 
-/** Options, the request, and whether its hit is taken back. */
 const TAKEN_BACK: readonly [title: string, options: Partial<Options>, query: string, isTakenBack: boolean][] = [
-  [
-    'should decrement hits when requests succeed and `skipSuccessfulRequests` is set to true',
-    { skipSuccessfulRequests: true },
-    '',
-    true,
-  ],
+  ...casesOfHitsTakenBack(isOk, hasSuccess),
   [
     'should decrement hits when request finishes before `resetTime` with `skipSuccessfulRequests`',
     { skipSuccessfulRequests: true, windowMs: 500_000 },
     '',
-    true,
-  ],
-  [
-    'should not decrement hits when requests fail and `skipSuccessfulRequests` is set to true',
-    { skipSuccessfulRequests: true },
-    'status=400',
-    false,
-  ],
-  [
-    'should decrement hits when requests succeed, `skipSuccessfulRequests` is set to true and a custom `requestWasSuccessful` method used (status)',
-    { skipSuccessfulRequests: true, requestWasSuccessful: isOk },
-    '',
-    true,
-  ],
-  [
-    'should not decrement hits when requests fail, `skipSuccessfulRequests` is set to true and a custom `requestWasSuccessful` method used (status)',
-    { skipSuccessfulRequests: true, requestWasSuccessful: isOk },
-    'status=400',
-    false,
-  ],
-  [
-    'should decrement hits when requests succeed, `skipSuccessfulRequests` is set to true and a custom `requestWasSuccessful` method used (query)',
-    { skipSuccessfulRequests: true, requestWasSuccessful: hasSuccess },
-    'success=1',
-    true,
-  ],
-  [
-    'should not decrement hits when requests fail, `skipSuccessfulRequests` is set to true and a custom `requestWasSuccessful` method used (query)',
-    { skipSuccessfulRequests: true, requestWasSuccessful: hasSuccess },
-    'success=0',
-    false,
-  ],
-  [
-    'should decrement hits when requests fail and `skipFailedRequests` is set to true',
-    { skipFailedRequests: true },
-    'status=400',
-    true,
-  ],
-  [
-    'should not decrement hits when requests succeed and `skipFailedRequests` is set to true',
-    { skipFailedRequests: true },
-    '',
-    false,
-  ],
-  [
-    'should decrement hits when requests fail, `skipFailedRequests` is set to true and a custom `requestWasSuccessful` method used that returns a promise',
-    { skipFailedRequests: true, requestWasSuccessful: async () => false },
-    '',
-    true,
-  ],
-  [
-    'should decrement hits when response emits an error and `skipFailedRequests` is set to true',
-    { skipFailedRequests: true },
-    'crash',
     true,
   ],
 ]
@@ -136,31 +77,14 @@ describe.each(VERSIONS)('%s', (version, rateLimit, newStore) => {
   const headersOf = async (options: Partial<Options>) => (await fetch((await serve({ options })).url)).headers
 
   describe('memory store test', () => {
+    casesOfStores(make)
+
     test('returns the current hit count and reset time for a key', async () => {
       const { store } = await make()
       await store.increment('ann')
       const hits = await store.get('ann')
       expect(hits?.totalHits).toBe(1)
       expect(Number(hits?.resetTime) - Date.now()).toBeGreaterThan(0)
-    })
-
-    test('sets the value to 1 on first call to `increment`', async () => {
-      const { store } = await make()
-      expect((await store.increment('ann')).totalHits).toBe(1)
-    })
-
-    test('increments the key for the store when `increment` is called', async () => {
-      const { store } = await make()
-      await store.increment('ann')
-      expect((await store.increment('ann')).totalHits).toBe(2)
-    })
-
-    test('decrements the key for the store when `decrement` is called', async () => {
-      const { store } = await make({ options: { skipFailedRequests: true } })
-      await store.increment('ann')
-      await store.increment('ann')
-      await store.decrement('ann')
-      expect((await store.increment('ann')).totalHits).toBe(2)
     })
 
     test('does not decrement the key below 0 when `decrement` is called [a key without hits is undefined]', async () => {
@@ -177,18 +101,6 @@ describe.each(VERSIONS)('%s', (version, rateLimit, newStore) => {
       await store.increment('ann')
       await store.resetKey('ann')
       expect(await store.get('ann')).toBeUndefined()
-    })
-
-    test('resets the count for a key in the store when `resetKey` is called', async () => {
-      const { store } = await make()
-      await store.increment('ann')
-      await store.resetKey('ann')
-      expect((await store.increment('ann')).totalHits).toBe(1)
-    })
-
-    test('resets the count for all keys in the store when `resetAll` is called [there is no `resetAll`]', async () => {
-      const { store } = await make()
-      expect('resetAll' in store).toBe(false)
     })
 
     test('can run in electron, with a window of -1 ms [a window is at least 1 ms]', async () => {

@@ -9,6 +9,7 @@ import { rateLimiter, webSocketLimiter } from 'hono-rate-limiter'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { redisForTests } from '../support/redis-for-tests.js'
 import type { RedisServer } from '../support/redis-server.js'
+import { casesOfHitsTakenBack, casesOfStores } from './shared-cases.js'
 import { freshName, inMemory, type NewStore, oneOnRedis } from './support.js'
 
 let server: RedisServer
@@ -37,70 +38,6 @@ function byQuery(c: Context): Response {
 const isOk = (c: Context) => c.res.status === 200
 const hasSuccess = (c: Context) => c.req.query('success') === '1'
 
-/** Options, the request, and whether its hit is taken back. */
-const TAKEN_BACK: readonly [title: string, options: Partial<Options>, query: string, isTakenBack: boolean][] = [
-  [
-    'should decrement hits when requests succeed and `skipSuccessfulRequests` is set to true',
-    { skipSuccessfulRequests: true },
-    '',
-    true,
-  ],
-  [
-    'should not decrement hits when requests fail and `skipSuccessfulRequests` is set to true',
-    { skipSuccessfulRequests: true },
-    'status=400',
-    false,
-  ],
-  [
-    'should decrement hits when requests succeed, `skipSuccessfulRequests` is set to true and a custom `requestWasSuccessful` method used (status)',
-    { skipSuccessfulRequests: true, requestWasSuccessful: isOk },
-    '',
-    true,
-  ],
-  [
-    'should not decrement hits when requests fail, `skipSuccessfulRequests` is set to true and a custom `requestWasSuccessful` method used (status)',
-    { skipSuccessfulRequests: true, requestWasSuccessful: isOk },
-    'status=400',
-    false,
-  ],
-  [
-    'should decrement hits when requests succeed, `skipSuccessfulRequests` is set to true and a custom `requestWasSuccessful` method used (query)',
-    { skipSuccessfulRequests: true, requestWasSuccessful: hasSuccess },
-    'success=1',
-    true,
-  ],
-  [
-    'should not decrement hits when requests fail, `skipSuccessfulRequests` is set to true and a custom `requestWasSuccessful` method used (query)',
-    { skipSuccessfulRequests: true, requestWasSuccessful: hasSuccess },
-    'success=0',
-    false,
-  ],
-  [
-    'should decrement hits when requests fail and `skipFailedRequests` is set to true',
-    { skipFailedRequests: true },
-    'status=400',
-    true,
-  ],
-  [
-    'should not decrement hits when requests succeed and `skipFailedRequests` is set to true',
-    { skipFailedRequests: true },
-    '',
-    false,
-  ],
-  [
-    'should decrement hits when requests fail, `skipFailedRequests` is set to true and a custom `requestWasSuccessful` method used that returns a promise',
-    { skipFailedRequests: true, requestWasSuccessful: async () => false },
-    '',
-    true,
-  ],
-  [
-    'should decrement hits when response emits an error and `skipFailedRequests` is set to true',
-    { skipFailedRequests: true },
-    'crash',
-    true,
-  ],
-]
-
 /** An app whose requests need no server, and its store. */
 function serve({ options, bridge, handler = byQuery }: Setup = {}) {
   const store = sluiceStore({ name: freshName(), ...bridge })
@@ -127,6 +64,8 @@ describe.each(STORES)('hono-rate-limiter %s', (_name, newStore) => {
     (await (await make({ options: { limit: 0, ...options } })).fetch()).text()
 
   describe('memory store test and redis store test', () => {
+    casesOfStores(make)
+
     test('supports custom prefixes', async () => {
       const store = await newStore()
       const [one, two] = [await make({ bridge: { store } }), await make({ bridge: { store } })]
@@ -146,35 +85,6 @@ describe.each(STORES)('hono-rate-limiter %s', (_name, newStore) => {
       await store.increment('ann')
       await store.increment('ann')
       expect(await store.get('ann')).toMatchObject({ totalHits: 2, resetTime: expect.any(Date) })
-    })
-
-    test('sets the value to 1 on first call to `increment`', async () => {
-      expect((await (await make()).store.increment('ann')).totalHits).toBe(1)
-    })
-
-    test('increments the key for the store when `increment` is called', async () => {
-      const { store } = await make()
-      await store.increment('ann')
-      expect((await store.increment('ann')).totalHits).toBe(2)
-    })
-
-    test('decrements the key for the store when `decrement` is called', async () => {
-      const { store } = await make({ options: { skipFailedRequests: true } })
-      await store.increment('ann')
-      await store.increment('ann')
-      await store.decrement('ann')
-      expect((await store.increment('ann')).totalHits).toBe(2)
-    })
-
-    test('resets the count for a key in the store when `resetKey` is called', async () => {
-      const { store } = await make()
-      await store.increment('ann')
-      await store.resetKey('ann')
-      expect((await store.increment('ann')).totalHits).toBe(1)
-    })
-
-    test('resets the count for all keys in the store when `resetAll` is called [there is no `resetAll`]', async () => {
-      expect('resetAll' in (await make()).store).toBe(false)
     })
 
     test('resets expiry time on change if `resetExpiryOnChange` is set to `true` [it is an error]', () => {
@@ -285,7 +195,7 @@ describe.each(STORES)('hono-rate-limiter %s', (_name, newStore) => {
       else expect(await store.get('ann')).toBeUndefined()
     })
 
-    test.each(TAKEN_BACK)('%s', async (_title, options, query, isTakenBack) => {
+    test.each(casesOfHitsTakenBack(isOk, hasSuccess))('%s', async (_title, options, query, isTakenBack) => {
       const { fetch, store } = await make({ options })
       await fetch(query)
       if (isTakenBack) await expect.poll(() => store.get('ann')).toBeUndefined()

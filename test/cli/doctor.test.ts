@@ -2,17 +2,15 @@ import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net'
 import { Redis } from 'ioredis'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { freePort } from '../../scripts/lib/ports.js'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { startProxy } from '../support/proxy.js'
 import { HOST, type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 import { examined, HEALTHY, sluice } from './support.js'
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 async function server(...settings: string[]): Promise<RedisServer> {
   const started = await startRedis({ settings })

@@ -4,7 +4,8 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { createLimiter, memoryStore, redisStore, type Store } from '@sluice/core'
 import { type Policies, policies, RedisDocuments } from '@sluice/policies'
 import { Redis } from 'ioredis'
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 import { APPS, ask, asOperator, authorize, portOf, type StartApp, withBody } from './support.js'
@@ -15,10 +16,7 @@ beforeAll(async () => {
   return () => redis.stop()
 })
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 const STORES = {
   memory: () => memoryStore({ offenders: true }),

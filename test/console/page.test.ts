@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { memoryStore } from '@sluice/core'
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { ensureBuilt } from '../support/built-core.js'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { APPS, ask, asOperator, authorize, portOf, type StartApp } from './support.js'
 
 /** Bytes of the whole page, as it is sent to browsers, and without compression. */
@@ -17,10 +18,7 @@ const POLICY =
 // The page is in the build alone.
 beforeAll(() => ensureBuilt('core', 'console'))
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 async function served(start: StartApp) {
   const server: Server = await start({ store: memoryStore(), authorize })

@@ -3,7 +3,8 @@ import type { Server } from 'node:http'
 import { redisStore } from '@sluice/core'
 import { type Policies, policies, RedisDocuments } from '@sluice/policies'
 import { Redis } from 'ioredis'
-import { afterEach, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 import { type Answer, APPS, ask, asOperator, authorize, portOf, type StartApp, withBody } from './support.js'
@@ -14,10 +15,7 @@ beforeAll(async () => {
   return () => redis.stop()
 })
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 const IP = { kind: 'ip', value: '192.0.2.7' }
 const BLOCK = { identity: IP, for: '1h' }

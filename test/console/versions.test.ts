@@ -3,7 +3,8 @@ import type { Server } from 'node:http'
 import { memoryStore, redisStore } from '@sluice/core'
 import { type Policies, policies, RedisDocuments } from '@sluice/policies'
 import { Redis } from 'ioredis'
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 import { type Answer, APPS, ask, authorize, portOf, type StartApp, withBody } from './support.js'
@@ -14,10 +15,7 @@ beforeAll(async () => {
   return () => redis.stop()
 })
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 const start = APPS.Koa as StartApp
 const textOf = (limit: number, more = '') =>

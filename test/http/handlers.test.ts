@@ -21,13 +21,11 @@ import makeExpress from 'express'
 import makeFastify from 'fastify'
 import Koa from 'koa'
 import request from 'supertest'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { NATIVE, type NativeFramework } from './support/native-apps.js'
 
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
+const closing = closedAfterEach()
 
 const frozen = () => memoryStore({ clock: () => 0 })
 const none = { limit: 0, window: '10s', name: 'api' } as const

@@ -6,12 +6,10 @@ import * as fastify from '@sluice/fastify'
 import * as koa from '@sluice/koa'
 import makeFastify from 'fastify'
 import Koa from 'koa'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
+const closing = closedAfterEach()
 
 const options = (more: { body?: BodyOptions } = {}) => ({
   store: memoryStore({ clock: () => 0 }),

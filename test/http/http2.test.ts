@@ -2,12 +2,10 @@ import { connect } from 'node:http2'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { concurrency, leakyBucket, rateLimit } from '@sluice/fastify'
 import fastify from 'fastify'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
+const closing = closedAfterEach()
 
 /** A client over HTTP/2: returns the stream and the status of each request. */
 async function client(app: { listen(options: { port: number; host: string }): Promise<string>; close(): unknown }) {

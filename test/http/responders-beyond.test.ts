@@ -6,14 +6,12 @@ import * as fastifyAdapter from '@sluice/fastify'
 import makeExpress from 'express'
 import fastify from 'fastify'
 import request from 'supertest'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 
 const { delay, everyone, gcra, memoryStore, shadow, throttle } = express
 
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
+const closing = closedAfterEach()
 
 describe('responders over HTTP/2', () => {
   const serve = async (options: fastifyAdapter.FastifyRateLimitOptions, answer: () => unknown) => {

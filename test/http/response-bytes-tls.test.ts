@@ -10,7 +10,8 @@ import * as koa from '@sluice/koa'
 import makeExpress from 'express'
 import makeFastify from 'fastify'
 import Koa from 'koa'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { CERTIFICATE, PRIVATE_KEY } from './support/certificate.js'
 import { receive } from './support/receive.js'
 
@@ -18,10 +19,7 @@ const MB = 1_000_000
 const STEP = 64 * 1024
 const TLS = { cert: CERTIFICATE, key: PRIVATE_KEY }
 
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
+const closing = closedAfterEach()
 
 const options = (limit: number) => ({
   store: memoryStore(),

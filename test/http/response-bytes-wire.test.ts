@@ -12,17 +12,15 @@ import * as koa from '@sluice/koa'
 import makeExpress from 'express'
 import makeFastify from 'fastify'
 import Koa from 'koa'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { until } from '../support/until.js'
 import { receive } from './support/receive.js'
 
 const MB = 1_000_000
 const STEP = 64 * 1024
 
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
+const closing = closedAfterEach()
 
 const options = (limit: number, more: object = {}) => ({
   store: memoryStore(),

@@ -2,12 +2,10 @@ import { once } from 'node:events'
 import { createServer, get, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type HttpContext, type Refused, throttle, type Verdict } from '@sluice/core'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
+const closing = closedAfterEach()
 
 /** Serves with plain Node, each response throttled, and sends one request. */
 async function ask(bytesPerSecond: number, after: number, serve: RequestListener): Promise<IncomingMessage> {

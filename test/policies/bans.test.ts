@@ -6,7 +6,8 @@ import { rateLimit } from '@sluice/express'
 import { policies } from '@sluice/policies'
 import express from 'express'
 import { Redis } from 'ioredis'
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 
 let redis: RedisServer
@@ -15,10 +16,7 @@ beforeAll(async () => {
   return () => redis.stop()
 })
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 const STORES: Readonly<Record<string, () => Store>> = {
   memory: () => memoryStore(),

@@ -5,7 +5,8 @@ import { byUser, rateLimit } from '@sluice/express'
 import { policies } from '@sluice/policies'
 import express, { type RequestHandler } from 'express'
 import { Redis } from 'ioredis'
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 
 let redis: RedisServer
@@ -14,10 +15,7 @@ beforeAll(async () => {
   return () => redis.stop()
 })
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 const STORES = {
   memory: () => memoryStore({ offenders: true }),

@@ -1,21 +1,10 @@
 import { createHash } from 'node:crypto'
 import { type HttpContext, type MatchedPolicies, memoryStore } from '@sluice/core'
 import { guardByPolicies } from '@sluice/core/internal'
-import {
-  migratePostgres,
-  OverrideConflict,
-  type OverrideToSet,
-  type Policies,
-  PostgresDocuments,
-  policies,
-  RedisDocuments,
-} from '@sluice/policies'
-import { Redis } from 'ioredis'
-import { Pool } from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type PostgresServer, startPostgres } from '../support/postgres-server.js'
-import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { OverrideConflict, type OverrideToSet, type Policies, policies } from '@sluice/policies'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { until } from '../support/until.js'
+import { startPlaces } from './places.js'
 
 interface Client {
   readonly user?: string
@@ -23,30 +12,14 @@ interface Client {
   readonly apiKey?: string
 }
 
-let redis: RedisServer
-let client: Redis
-let postgres: PostgresServer
-let pool: Pool
-beforeAll(async () => {
-  ;[redis, postgres] = await Promise.all([startRedis(), startPostgres()])
-  client = new Redis(redis.url)
-  pool = new Pool({ connectionString: postgres.url, max: 4 })
-  await migratePostgres((text, values) => pool.query(text, values as unknown[]))
-})
-afterAll(async () => {
-  client.disconnect()
-  await pool.end()
-  await Promise.all([redis.stop(), postgres.stop()])
-})
+const { redis, client, pool, documents } = await startPlaces()
 
 const SOURCES = {
   redis: {
-    documents: () => new RedisDocuments((command, ...args) => client.call(command, ...args), 'default', 'sluice:'),
     source: () => ({ redis: client }),
     save: () => client as unknown,
   },
   postgres: {
-    documents: () => new PostgresDocuments((text, values) => pool.query(text, values as unknown[])),
     source: () => ({ postgres: { pool, lookupTimeout: 10_000 } }),
     save: () => pool as unknown,
   },
@@ -100,13 +73,13 @@ const toUser = (user: string, limit: number, more: Partial<OverrideToSet> = {}):
 
 describe.each(['redis', 'postgres'] as const)('overrides until a date in %s', (kind) => {
   const opened: Policies[] = []
-  const { documents, source, save } = SOURCES[kind]
+  const { source, save } = SOURCES[kind]
   const { changes } = memoryStore()
   const ann = { by: 'ann', changes }
   beforeEach(async () => {
     await redis.flush()
     await pool.query('TRUNCATE sluice_policies, sluice_overrides, sluice_removed')
-    await documents().save(DOCUMENT, 0, 'ann')
+    await documents[kind]().save(DOCUMENT, 0, 'ann')
   })
   afterEach(async () => {
     for (const each of opened.splice(0)) await each.close()
@@ -154,8 +127,8 @@ describe.each(['redis', 'postgres'] as const)('overrides until a date in %s', (k
   test('a new version of the document leaves overrides, and overrides use up no version', async () => {
     const loaded = await from()
     for (let n = 0; n < 3; n++) await loaded.overrides.set(toUser(`u${n}`, 100 + n), ann)
-    expect(await documents().version()).toBe(1)
-    await documents().save(DOCUMENT.replace('limit: 10,', 'limit: 11,'), 1, 'bob')
+    expect(await documents[kind]().version()).toBe(1)
+    await documents[kind]().save(DOCUMENT.replace('limit: 10,', 'limit: 11,'), 1, 'bob')
     await until('the version is in force', async () => (await limitFor(loaded, { user: 'x' })) === 11)
     expect(await limitFor(loaded, { user: 'u2' })).toBe(102)
   })

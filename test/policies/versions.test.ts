@@ -1,21 +1,14 @@
 import { memoryStore } from '@sluice/core'
-import { migratePostgres, PostgresDocuments, policies, RedisDocuments, VersionConflict } from '@sluice/policies'
+import { policies, VersionConflict } from '@sluice/policies'
 import { Redis } from 'ioredis'
 import { Pool } from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { type PostgresServer, startPostgres } from '../support/postgres-server.js'
-import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { until } from '../support/until.js'
+import { startPlaces } from './places.js'
 
-let redis: RedisServer
-let client: Redis
-let postgres: PostgresServer
-let pool: Pool
+const { redis, client, postgres, pool, documents } = await startPlaces()
 beforeAll(async () => {
-  ;[redis, postgres] = await Promise.all([startRedis(), startPostgres()])
-  client = new Redis(redis.url)
-  pool = new Pool({ connectionString: postgres.url, max: 2 })
-  await migratePostgres((text, values) => pool.query(text, values as unknown[]))
   // As the pages of the documentation say.
   await pool.query(`CREATE ROLE reader LOGIN; CREATE ROLE writer LOGIN;
     GRANT SELECT ON sluice_policies, sluice_overrides, sluice_removed TO reader;
@@ -25,16 +18,8 @@ beforeAll(async () => {
   await user('reader', '+get', '+lindex', '+hmget', '+hscan', '+lrange')
   await user('writer', '+eval', '+lindex', '+lrange', '+time', '+lpush', '+ltrim', '+set')
 })
-afterAll(async () => {
-  client.disconnect()
-  await pool.end()
-  await Promise.all([redis.stop(), postgres.stop()])
-})
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 function redisOf(username: string): Redis {
   const made = new Redis(redis.port, { username, password: 'secret', enableReadyCheck: false })
@@ -51,12 +36,10 @@ function poolOf(user: string): Pool {
 
 const PLACES = {
   redis: {
-    documents: () => new RedisDocuments((command, ...args) => client.call(command, ...args), 'default', 'sluice:'),
     source: () => ({ redis: redisOf('reader') }),
     save: () => redisOf('writer') as unknown,
   },
   postgres: {
-    documents: () => new PostgresDocuments((text, values) => pool.query(text, values as unknown[])),
     source: () => ({ postgres: { pool: poolOf('reader') } }),
     save: () => poolOf('writer') as unknown,
   },
@@ -65,10 +48,10 @@ const PLACES = {
 const textOf = (limit: number) => `version: 1\npolicies: { api: { limits: [{ limit: ${limit}, window: 1m }] } }\n`
 
 describe.each(['redis', 'postgres'] as const)('versions of a document in %s', (kind) => {
-  const { documents, source, save } = PLACES[kind]
+  const { source, save } = PLACES[kind]
 
   test('an earlier one is put in force with the documented grants, and with an entry', async () => {
-    for (const [at, limit] of [5, 50].entries()) await documents().save(textOf(limit), at, `author-${at + 1}`)
+    for (const [at, limit] of [5, 50].entries()) await documents[kind]().save(textOf(limit), at, `author-${at + 1}`)
     const from = async (more: object) => {
       const loaded = await policies.from({ ...source(), ...more })
       open.push(() => loaded.close())
@@ -95,7 +78,7 @@ describe.each(['redis', 'postgres'] as const)('versions of a document in %s', (k
     expect(refused.found).toEqual({ version: 3 })
     expect(here.version).toBe('3')
     await until('the other process has it', () => there.version === '3')
-    expect(await documents().newest()).toMatchObject({ version: 3, text: textOf(5), by: 'ann' })
+    expect(await documents[kind]().newest()).toMatchObject({ version: 3, text: textOf(5), by: 'ann' })
     const { entries } = await changes.list()
     expect(entries.filter(({ state }) => state === 'done')).toMatchObject([
       { by: 'ann', action: 'rollback', before: { document: 'default', version: 2 }, after: { version: 3, sameAs: 1 } },

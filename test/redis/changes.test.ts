@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ChangeEntry, memoryStore, redisStore, type StoreChanges } from '@sluice/core'
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
@@ -18,10 +19,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 /** Fills a store up to its bound, and one more, faster than one by one. */
 async function fillRedis(key: string, count: number): Promise<void> {

@@ -8,15 +8,13 @@ import {
   type StoreEvent,
 } from '@sluice/core'
 import { startCounting } from '@sluice/core/metrics'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { singleClients } from '../support/clients.js'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 let policies = 0
 const freshName = () => `told-${policies++}`

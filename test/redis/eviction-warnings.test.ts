@@ -1,6 +1,7 @@
 import { createLimiter, type RedisClient, type RedisStoreOptions, redisStore } from '@sluice/core'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { clusterClients, namesOf, type Owned, oneOfEach, sentinelClients, singleClients } from '../support/clients.js'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { decided } from '../support/decided.js'
 import { warningsDuring } from '../support/process-events.js'
 import { startCluster } from '../support/redis-cluster.js'
@@ -8,10 +9,7 @@ import { startSentinels } from '../support/redis-sentinel.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 async function server(...settings: string[]): Promise<RedisServer> {
   const started = await startRedis({ settings })

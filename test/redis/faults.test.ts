@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, type Limiter, redisStore, SluiceError, slidingLog, type Verdict } from '@sluice/core'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { freePort } from '../../scripts/lib/ports.js'
 import { namesOf, singleClients } from '../support/clients.js'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { decided } from '../support/decided.js'
 import { startProxy, type Wire } from '../support/proxy.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
@@ -14,10 +15,7 @@ const HANGS_MS = 5000
 /** Only a store that never recovers takes so long; `npm run chaos` measures the time to recover. */
 const RECOVERY_MS = 20_000
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 async function server(port?: number): Promise<RedisServer> {
   const started = await startRedis(port === undefined ? {} : { port })

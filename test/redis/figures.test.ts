@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { createLimiter, liveFigures, type RedisStoreOptions, redisStore } from '@sluice/core'
 import { type Figures, figuresIn, labelsIn, PROCESSES } from '@sluice/core/internal'
 import { Redis } from 'ioredis'
-import { afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { beforeAll, expect, test, vi } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
@@ -12,10 +13,7 @@ beforeAll(async () => {
   return () => redis.stop()
 })
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 function storeOn(prefix: string, options: RedisStoreOptions = {}) {
   const client = new Redis(redis.port)

@@ -3,19 +3,17 @@ import { Redis } from 'ioredis'
 import { Redis as Redis5 } from 'ioredis5'
 import { createClient } from 'redis'
 import { createClient as createClient5 } from 'redis5'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { freePort } from '../../scripts/lib/ports.js'
 import { namesOf, type Owned, oneOfEach, ownedIoredis, ownedNodeRedis, singleClients } from '../support/clients.js'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { decided } from '../support/decided.js'
 import { OutageWarnings } from '../support/inside.js'
 import { warningsDuring } from '../support/process-events.js'
 import { HOST, type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 async function server(options = {}): Promise<RedisServer> {
   const started = await startRedis(options)

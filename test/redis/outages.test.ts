@@ -15,9 +15,10 @@ import {
   slidingLog,
   slidingWindow,
 } from '@sluice/core'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { freePort } from '../../scripts/lib/ports.js'
 import { oneOfEach, singleClients } from '../support/clients.js'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { decided } from '../support/decided.js'
 import { startProxy } from '../support/proxy.js'
 import { HOST, type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.js'
@@ -30,10 +31,7 @@ const RECOVERY = { withinMs: 20_000 }
 /** Half the time of a hundred decisions that each wait for their deadline. */
 const HUNDRED_WAIT_MS = 50 * TIMEOUT_MS
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 async function server(options: RedisServerOptions = {}): Promise<RedisServer> {
   const started = await startRedis(options)

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, type Limiter, redisStore, type Verdict } from '@sluice/core'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { namesOf, sentinelClients } from '../support/clients.js'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { decided } from '../support/decided.js'
 import { type RedisSentinels, startSentinels } from '../support/redis-sentinel.js'
 import { until } from '../support/until.js'
@@ -12,10 +13,7 @@ const HANGS_MS = 5000
 /** Only a store that never recovers takes so long; `npm run chaos` measures the time to recover. */
 const RECOVERY_MS = 20_000
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 let rounds = 0
 

@@ -1,5 +1,5 @@
 import { type BanOptions, createLimiter, type Limiter, memoryStore, type Store, type Verdict } from '@sluice/core'
-import { invalidPolicy, wholeNumber } from '@sluice/core/internal'
+import { getOrInsert, invalidPolicy, wholeNumber } from '@sluice/core/internal'
 import type { BridgeOptions } from './options.js'
 
 /** The numbers by which a hit is decided. */
@@ -145,8 +145,7 @@ const termsOn = new WeakMap<Store, Map<string, string>>()
  */
 export function claimName(hits: Hits, store: Store | undefined, { limit, windowMs }: Terms): void {
   if (!store) return
-  const names = termsOn.get(store) ?? new Map<string, string>()
-  termsOn.set(store, names)
+  const names = getOrInsert(termsOn, store, () => new Map<string, string>())
   const own = `${limit} per ${windowMs} ms`
   const other = names.get(hits.name)
   if (other !== undefined && other !== own) {

@@ -64,7 +64,7 @@ export function checkBody(value: unknown, schema: Schema, field = ''): void {
   else if (schema.type === 'array') {
     if (!Array.isArray(value) || value.length > schema.maxItems) wrong(field, `an array of at most ${schema.maxItems}`)
     value.forEach((each, i) => checkBody(each, schema.items, `${field}[${i}]`))
-  } else if (!isPlain(value, schema)) wrong(field, expectedOf(schema))
+  } else if (!fitsScalar(value, schema)) wrong(field, expectedOf(schema))
 }
 
 function checkObject(value: unknown, schema: ObjectSchema | AnyObjectSchema, field: string): void {
@@ -81,7 +81,7 @@ function checkObject(value: unknown, schema: ObjectSchema | AnyObjectSchema, fie
   }
 }
 
-function isPlain(value: unknown, schema: TextSchema | NumberSchema | BooleanSchema): boolean {
+function fitsScalar(value: unknown, schema: TextSchema | NumberSchema | BooleanSchema): boolean {
   if (schema.type === 'boolean') return typeof value === 'boolean'
   if (schema.type === 'integer') {
     return Number.isSafeInteger(value) && (value as number) >= schema.minimum && (value as number) <= schema.maximum

@@ -104,6 +104,18 @@ test('a named pipe that brings nothing more ends by a signal', async () => {
   await once(writer, 'exit')
 })
 
+test('a named pipe that nothing writes to ends by a signal', async () => {
+  const pipe = join(dir, 'unwritten')
+  execFileSync('sh', ['-c', 'mkfifo "$0"', pipe])
+  const leaving = new AbortController()
+  setTimeout(() => leaving.abort(), 10)
+  const logs = await openLogs([pipe], { signal: leaving.signal })
+  for await (const batch of logs) expect(batch).toEqual([])
+  expect(logs.counts.isPartial).toBe(true)
+  // One that is opened after the signal.
+  expect((await openLogs([pipe], { signal: leaving.signal })).counts.lines).toBe(0)
+})
+
 test('several logs are merged by time, whatever their forms and order', async () => {
   const parts: string[][] = [[], [], []]
   const all = [...loggedRequests({ seed: 3, lines: 6000, clients: 50 })]

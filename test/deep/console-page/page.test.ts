@@ -7,11 +7,12 @@ import { memoryStore } from '@sluice/core'
 import { policies } from '@sluice/policies'
 import type { AxeResults } from 'axe-core'
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chromiumPath } from '../../../scripts/ensure-chromium.js'
 import { HOSTILE } from '../../cli/simulate/hostile-texts.js'
 import { APPS, portOf, type StartApp } from '../../console/support.js'
 import { ensureBuilt } from '../../support/built-core.js'
+import { closedAfterEach } from '../../support/closed-after-each.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { servedPage } from './served.js'
 
@@ -40,10 +41,7 @@ afterAll(async () => {
   await redis?.stop()
 })
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 interface Look {
   readonly width?: number

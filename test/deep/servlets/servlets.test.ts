@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { freePort } from '../../../scripts/lib/ports.js'
 import { send, startDecider, withPorts } from '../../packages/gateways/support.js'
+import { closedAfterEach } from '../../support/closed-after-each.js'
 import { byEffort } from '../../support/effort.js'
 import { startNginx } from '../../support/nginx.js'
 import { spelledTargets, WHOLE } from '../../support/path-spellings.js'
@@ -28,10 +29,7 @@ const CONNECTORS: Readonly<Record<string, string>> = {
   'with characters that URLs may not have': `relaxedPathChars='&lt;&gt;[\\]^\`{|}' relaxedQueryChars='|'`,
 }
 
-const stops: (() => unknown)[] = []
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop()
-})
+const stops = closedAfterEach()
 
 /** Tomcat behind the nginx of the sample and its decider. Resolves to the port of nginx. */
 async function start(connector: string): Promise<number> {

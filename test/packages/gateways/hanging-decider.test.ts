@@ -1,17 +1,15 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { freePort } from '../../../scripts/lib/ports.js'
+import { closedAfterEach } from '../../support/closed-after-each.js'
 import { startHaproxy } from '../../support/gateways.js'
 import { until } from '../../support/until.js'
 import { type App, send, startApp, withPorts } from './support.js'
 
 const ADMITTED = 'HTTP/1.1 204 No Content\r\nX-Sluice-Decided-By: store\r\nConnection: close\r\n\r\n'
 
-const stops: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop()
-})
+const stops = closedAfterEach()
 
 /** A decider whose responses are made by the test. */
 async function startStub(): Promise<{ port: number; waiting: Set<Socket>; calls: () => number }> {

@@ -10,8 +10,9 @@ import {
   redisStore,
   slidingLog,
 } from '@sluice/core'
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { clusterClients, oneOfEach } from '../../support/clients.js'
+import { closedAfterEach } from '../../support/closed-after-each.js'
 import { decided } from '../../support/decided.js'
 import { type RedisCluster, startCluster, startWiredMaster } from '../../support/redis-cluster.js'
 import { slotOfIdentity } from '../../support/slots.js'
@@ -23,10 +24,7 @@ beforeAll(async () => {
   return () => cluster.stop()
 })
 
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 
 /** Long enough that a busy machine alone misses no deadline: three missed in a row would be an outage of their own. */
 const TIMEOUT_MS = 500

@@ -8,16 +8,14 @@ import {
   slidingWindow,
 } from '@sluice/core'
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeEach, expect, test } from 'vitest'
 import { freshKey } from '../../contract/store-under-test.js'
+import { closedAfterEach } from '../../support/closed-after-each.js'
 import { HOST, startRedis } from '../../support/redis-server.js'
 import { until } from '../../support/until.js'
 
 const server = await startRedis()
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close()
-})
+const open = closedAfterEach()
 afterAll(() => server.stop())
 
 let key: string

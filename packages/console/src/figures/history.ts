@@ -1,5 +1,14 @@
 import type { Store } from '@sluice/core'
-import { AWAY, type FigureStep, type Figures, figuresIn, labelsIn, PROCESSES, STEP_MS } from '@sluice/core/internal'
+import {
+  AWAY,
+  type FigureStep,
+  type Figures,
+  figuresIn,
+  getOrInsert,
+  labelsIn,
+  PROCESSES,
+  STEP_MS,
+} from '@sluice/core/internal'
 import { Problem } from '../problem.js'
 import type { HistoryAnswer, HistoryBody, HistoryRow } from './answers.js'
 import { meaningOf } from './count-names.js'
@@ -95,8 +104,7 @@ class Columns {
       if (isUnknown) this.#unknown.add(name)
       if (!labels) continue
       this.totals[i]?.add(labels, count)
-      const column = this.#rows.get(name) ?? new Array<number>(this.#size).fill(0)
-      this.#rows.set(name, column)
+      const column = getOrInsert(this.#rows, name, () => new Array<number>(this.#size).fill(0))
       column[i] = count
     }
   }

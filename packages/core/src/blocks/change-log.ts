@@ -6,7 +6,7 @@ import { invalidKey, invalidPolicy } from '../util/errors.js'
 import type { Audience } from '../util/listeners.js'
 import { pause } from '../util/pause.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
-import type { Later } from '../util/when-known.js'
+import type { MaybePromise } from '../util/when-known.js'
 import { identityText } from './given-blocks.js'
 
 /** Maximum of entries that a store keeps. */
@@ -38,11 +38,11 @@ export interface ChangesKept {
 /** Where the entries are. */
 export interface ChangeKeeper {
   /** Adds a change that begins. Forgets the oldest beyond `MAX_CHANGES_KEPT`. */
-  add(text: string): Later<KeptChange>
+  add(text: string): MaybePromise<KeptChange>
   /** Replaces an entry, if it is still as it was. */
-  replace(before: KeptChange, after: KeptChange): Later<boolean>
+  replace(before: KeptChange, after: KeptChange): MaybePromise<boolean>
   /** Those with the `max` numbers below `below`, or from the newest on. */
-  page(below: number | undefined, max: number): Later<ChangesKept>
+  page(below: number | undefined, max: number): MaybePromise<ChangesKept>
 }
 
 interface Contents {
@@ -66,7 +66,7 @@ export class ChangeLog implements StoreChanges {
     this.#listeners = listeners
   }
 
-  async record<Result>(change: ChangeToRecord, make: () => Later<Result>): Promise<Result> {
+  async record<Result>(change: ChangeToRecord, make: () => MaybePromise<Result>): Promise<Result> {
     const contents = checkedChange(change)
     // The entry comes first: a change without an entry would be one that nobody can explain.
     const begun = await this.#keeper.add(JSON.stringify(contents))

@@ -1,4 +1,4 @@
-import type { AddBlockOptions, BlockPage, BlockQuery, BlockScope, StoreBlocks } from '../store/blocks.js'
+import type { AddBlockOptions, BlockQuery, BlockScope } from '../store/blocks.js'
 import type { BlockEntry } from '../store/entries.js'
 import { type IdentityByKind, isHash, isKind, joined, LONGEST_VALUE, startOf } from '../store/identity.js'
 import { EVERY_POLICY, MAX_RUNGS } from '../store/store.js'
@@ -156,14 +156,4 @@ function clientOf(where: string, text: string): string {
 
 function bounded(value: string): string {
   return value.length > LONGEST_VALUE || isHash(value) ? hashOf(value) : value
-}
-
-/** All entries of a store, read in pages of `max`. */
-export async function* entriesOf(blocks: StoreBlocks, max: number): AsyncGenerator<BlockEntry> {
-  let cursor: string | undefined
-  do {
-    const page: BlockPage = await blocks.list({ max, ...(cursor !== undefined && { cursor }) })
-    yield* page.entries
-    cursor = page.cursor
-  } while (cursor !== undefined)
 }

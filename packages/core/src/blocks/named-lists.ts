@@ -1,5 +1,6 @@
 import { startOf, textValue } from '../store/identity.js'
 import type { ListedIdentity, ListMatch } from '../store/list.js'
+import { getOrInsert } from '../util/get-or-insert.js'
 import { ipAddress } from '../util/ip-address.js'
 import { sizeOfRange } from '../util/ip-range.js'
 import { RangeMap } from '../util/range-map.js'
@@ -41,12 +42,7 @@ export class NamedLists {
 
   /** The list of this name, which may be empty. */
   of(name: string): NamedList {
-    let list = this.#byName.get(name)
-    if (!list) {
-      list = new NamedList(this.#now)
-      this.#byName.set(name, list)
-    }
-    return list
+    return getOrInsert(this.#byName, name, () => new NamedList(this.#now))
   }
 
   get(name: string, identity: string): NamedEntry | undefined {

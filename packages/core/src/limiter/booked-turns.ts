@@ -1,6 +1,7 @@
 import type { ReadablePlan } from '../policy/plan.js'
 import type { Cell, QuotaUnit } from '../store/store.js'
 import { onAbort } from '../util/abort-listeners.js'
+import { getOrInsert } from '../util/get-or-insert.js'
 import { LONGEST_TIMER_MS, pause } from '../util/pause.js'
 import { PROCESS_TIMING, type Timer, type Timing } from '../util/timing.js'
 import { isCharged } from '../verdict/decision.js'
@@ -144,12 +145,12 @@ export class BookedTurns {
   }
 
   #queueOf({ id, unitMs }: Booking): BookedQueue {
-    let queue = this.#queues.get(id)
-    if (!queue) {
-      queue = { turns: new FairQueue(), times: new BookedTimes(unitMs), starts: new Map(), timer: undefined }
-      this.#queues.set(id, queue)
-    }
-    return queue
+    return getOrInsert(this.#queues, id, () => ({
+      turns: new FairQueue(),
+      times: new BookedTimes(unitMs),
+      starts: new Map(),
+      timer: undefined,
+    }))
   }
 
   /** Starts the turns that are due, and again when the next one is. */

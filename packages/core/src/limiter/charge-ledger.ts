@@ -21,8 +21,9 @@ import {
   type StoreResult,
 } from '../store/store.js'
 import { wrongPolicy } from '../util/errors.js'
+import { getOrInsert } from '../util/get-or-insert.js'
 import { Resets } from '../util/resets.js'
-import type { Later } from '../util/when-known.js'
+import type { MaybePromise } from '../util/when-known.js'
 import { checkActualCost, type Decision, isHeld, maxToSettle, REFUNDED } from '../verdict/decision.js'
 import type { Meter, MeterOptions } from '../verdict/meter.js'
 import type { Verdict } from '../verdict/verdict.js'
@@ -36,7 +37,7 @@ type ChargeMore = (
   unit: QuotaUnit,
   units: number,
   op: typeof CHARGE | typeof CONSUME,
-) => Later<Verdict>
+) => MaybePromise<Verdict>
 
 /**
  * Changes the charges of a limiter after its decisions: refunds, settlements, releases and renewals. Each
@@ -111,8 +112,7 @@ export class ChargeLedger {
     const isSettled = decision.settled === REFUNDED || decision.settled?.has(unit)
     if (!goesOn || isSettled || counting.length === 0 || decision.by.store === undefined)
       return idleMeter(decision, goesOn !== false && !isSettled)
-    const meters = this.#meters.get(decision) ?? new Map<QuotaUnit, UnitMeter>()
-    this.#meters.set(decision, meters)
+    const meters = getOrInsert(this.#meters, decision, () => new Map<QuotaUnit, UnitMeter>())
     if (meters.has(unit)) wrongPolicy(`${this.#policy.where}: meter: expected one for each unit of a verdict`)
     const meter = new UnitMeter(
       decision,

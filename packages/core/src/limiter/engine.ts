@@ -20,7 +20,7 @@ import { invalidPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
 import { PROCESS_TIMING, type Timing } from '../util/timing.js'
 import { refusePolluted } from '../util/validate.js'
-import { type Later, whenKnown } from '../util/when-known.js'
+import { type MaybePromise, whenKnown } from '../util/when-known.js'
 import { type DecidedBy, type Decision, decisionOn, refusedBy } from '../verdict/decision.js'
 import { DECISION, served, Verdict } from '../verdict/verdict.js'
 import { BanKeeper } from './bans.js'
@@ -39,7 +39,7 @@ let permits = 0
 const holder = randomUUID().slice(-12)
 
 /** Resolves the keys and limits of a waiting request, before each decision. */
-export type Resolver<Subject> = () => Later<Resolved<Subject>>
+export type Resolver<Subject> = () => MaybePromise<Resolved<Subject>>
 
 /**
  * Decides by one policy on one store, beneath the limiter that users call and the guard of requests. It takes the resolved
@@ -106,7 +106,7 @@ export class Engine<Subject> {
   decide(resolved: Resolved<Subject>, cost: Cost, options: DecisionOptions, op?: Op): Verdict | Promise<Verdict> {
     const { policy, plan, identities, values, priority } = resolved
     // Nearly every decision. A separate method decides all others, as V8 inlines only methods of this size.
-    if (cost === 1 && plan.isPlain && options.turn === undefined) {
+    if (cost === 1 && plan.needsOnlyCosts && options.turn === undefined) {
       const fresh = options.fresh === true
       return this.#decideOn(
         { op: op ?? policy.consume, plan, identities, values, costs: plan.ones, permitId: '', fresh },
@@ -150,12 +150,12 @@ export class Engine<Subject> {
     return strike === undefined || !this.emitter.hasStrikeListeners ? verdict : this.#emitStrike(request, verdict)
   }
 
-  #decideOn(request: StoreRequest, by: DecidedBy): Later<Verdict> {
+  #decideOn(request: StoreRequest, by: DecidedBy): MaybePromise<Verdict> {
     return isWatched() && this.emitter.isMeasured ? this.#measure(request, by) : this.#decideByStore(request, by)
   }
 
   /** A separate method, because it makes a closure: V8 would allocate for that in each call of `decide`. */
-  #emitStrike(request: StoreRequest, verdict: Later<Verdict>): Later<Verdict> {
+  #emitStrike(request: StoreRequest, verdict: MaybePromise<Verdict>): MaybePromise<Verdict> {
     return whenKnown(verdict, (known) => {
       this.emitter.struckByRefusal(request, known)
       return known

@@ -2,7 +2,7 @@ import { Transform } from 'node:stream'
 import { actualUnits, type Counting, checkCost } from '../policy/costs.js'
 import type { QuotaUnit } from '../store/store.js'
 import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
-import type { Later } from '../util/when-known.js'
+import type { MaybePromise } from '../util/when-known.js'
 import { type Decision, isHeld } from '../verdict/decision.js'
 import type { Meter, MeterOptions } from '../verdict/meter.js'
 import { DECISION, type Verdict } from '../verdict/verdict.js'
@@ -14,7 +14,7 @@ export interface MeterParts {
   /** Whether other processes may settle the request's own charge, so that the end of the meter has to take it. */
   readonly isKept: boolean
   /** Charges units if all limits have room; those that a stream has left at its end, `isRest`, as far as there is room. */
-  readonly charge: (units: number, isRest: boolean) => Later<Verdict>
+  readonly charge: (units: number, isRest: boolean) => MaybePromise<Verdict>
   /** Called with each step that is charged. */
   readonly charged: (step: Decision) => void
   /** Refunds units of the request's own charge, or of a step. */

@@ -1,4 +1,4 @@
-import type { Later } from '../util/when-known.js'
+import type { MaybePromise } from '../util/when-known.js'
 import type { Verdict } from '../verdict/verdict.js'
 
 /** Charges what is produced step by step: one charge at a time, for all units that have come since the last one. */
@@ -10,7 +10,7 @@ export class StepCharges {
   refusal: Verdict | undefined
   readonly step: number
   readonly #max: number
-  readonly #charge: (units: number) => Later<Verdict>
+  readonly #charge: (units: number) => MaybePromise<Verdict>
   readonly #charged: (units: number, verdict: Verdict | undefined) => void
   #isOver = false
 
@@ -21,7 +21,7 @@ export class StepCharges {
   constructor(
     step: number,
     max: number,
-    charge: (units: number) => Later<Verdict>,
+    charge: (units: number) => MaybePromise<Verdict>,
     charged: (units: number, verdict: Verdict | undefined) => void,
   ) {
     this.step = Math.min(step, max)

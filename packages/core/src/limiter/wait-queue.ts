@@ -1,3 +1,4 @@
+import { getOrInsert } from '../util/get-or-insert.js'
 import { pause } from '../util/pause.js'
 import { PROCESS_TIMING, type Timer, type Timing } from '../util/timing.js'
 import type { Verdict } from '../verdict/verdict.js'
@@ -59,11 +60,7 @@ export class WaitQueues {
   /** Records that a decision on limits of these queues is under way. */
   begin(queues: readonly string[]): PendingDecision {
     const decision: PendingDecision = { isOutdated: false }
-    for (const id of queues) {
-      const decisions = this.#pending.get(id)
-      if (decisions) decisions.add(decision)
-      else this.#pending.set(id, new Set([decision]))
-    }
+    for (const id of queues) getOrInsert(this.#pending, id, () => new Set()).add(decision)
     return decision
   }
 
@@ -111,11 +108,7 @@ export class WaitQueues {
   }
 
   join(id: string, turn: Turn, waiter: Waiter): FairQueue {
-    let queue = this.#queues.get(id)
-    if (!queue) {
-      queue = new FairQueue()
-      this.#queues.set(id, queue)
-    }
+    const queue = getOrInsert(this.#queues, id, () => new FairQueue())
     queue.add(turn)
     this.#report(id, queue, waiter)
     return queue

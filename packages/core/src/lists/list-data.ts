@@ -1,3 +1,4 @@
+import { getOrInsert } from '../util/get-or-insert.js'
 import type { IpRange } from '../util/ip-address.js'
 import { RangeTree, type RangeTreeData } from '../util/range-tree.js'
 import { buildTextTable, poolOf, type TextPool, type TextTable } from './text-table.js'
@@ -72,8 +73,7 @@ export class ListBuilder {
   }
 
   addText(kind: string, text: string, details: EntryDetails = NO_DETAILS): void {
-    const rows = this.#texts.get(kind) ?? new Rows(new Map<string, number>())
-    this.#texts.set(kind, rows)
+    const rows = getOrInsert(this.#texts, kind, () => new Rows(new Map<string, number>()))
     this.#set(rows, numberOf(rows.index, text), details)
   }
 

@@ -1,6 +1,7 @@
 import { checkedLists, isList } from '../blocks/given-lists.js'
 import type { List, ListedIdentity, ListKeeper, ListMatch, ListReport, StoreLists } from '../store/list.js'
 import { invalidPolicy, show, wrongPolicy } from '../util/errors.js'
+import { getOrInsert } from '../util/get-or-insert.js'
 import { ipAddress } from '../util/ip-address.js'
 import { knownOptions } from '../util/validate.js'
 import type { KindReader } from './kind-reader.js'
@@ -156,8 +157,7 @@ export class ListStep {
           if (!isOfStore) this.#warnUnreadable(list.name, kind)
           continue
         }
-        const group = groups.get(kind) ?? { kind, allow: [], deny: [] }
-        groups.set(kind, group)
+        const group = getOrInsert(groups, kind, () => ({ kind, allow: [], deny: [] }))
         group[effect].push(list)
       }
     }

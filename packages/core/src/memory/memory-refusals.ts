@@ -7,6 +7,7 @@ import {
   WINDOWS,
 } from '../offenders/refusal-log.js'
 import type { OffendersWindow } from '../store/offenders.js'
+import { getOrInsert } from '../util/get-or-insert.js'
 
 interface Slice {
   readonly counts: Map<string, number>
@@ -48,8 +49,7 @@ export class MemoryRefusals implements RefusalSlices {
   }
 
   #sliceOf(name: string, number: number): Slice {
-    const slices = this.#byName.get(name) ?? new Map<number, Slice>()
-    this.#byName.set(name, slices)
+    const slices = getOrInsert(this.#byName, name, () => new Map<number, Slice>())
     let slice = slices.get(number)
     if (!slice) {
       slice = { counts: new Map(), refusals: 0, error: 0 }

@@ -3,6 +3,7 @@ import { ChangeLog } from '../blocks/change-log.js'
 import { identityText } from '../blocks/given-blocks.js'
 import { checkedListName } from '../blocks/given-list-entries.js'
 import { storeLists } from '../blocks/given-lists.js'
+import { KeptBlocks } from '../blocks/kept-blocks.js'
 import { KeptList } from '../blocks/kept-list.js'
 import { RecentRefusals } from '../offenders/recent-refusals.js'
 import { offendersOf, type RefusalLog, refusalLog } from '../offenders/refusal-log.js'
@@ -177,7 +178,8 @@ class MemoryStore implements Store {
     this.#states = this.#makeStates()
     this.#bans = this.#makeBans()
     this.#kept = new KeptRecords(this.#states)
-    this.blocks = new MemoryBlocks(this.#clock, () => this.#bans, this.#listeners)
+    const blocks = new MemoryBlocks(this.#clock, () => this.#bans)
+    this.blocks = new KeptBlocks(blocks, this.#listeners)
     this.changes = new ChangeLog(this.#changes, this.#listeners)
     this.#warnings = new Warnings('memoryStore', STORE_WARNINGS, options.warnings, this.#listeners)
     if (options.persist !== undefined) this.#persisted = this.#persistedIn(options.persist)

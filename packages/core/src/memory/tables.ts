@@ -1,6 +1,7 @@
 import { isCalendar } from '../store/cell-kinds.js'
 import type { Cell, KernelName } from '../store/store.js'
 import { invalidPolicy } from '../util/errors.js'
+import { getOrInsert } from '../util/get-or-insert.js'
 import { BucketTable } from './bucket-table.js'
 import { ConcurrencyTable } from './concurrency-table.js'
 import { CounterTable } from './counter-table.js'
@@ -68,17 +69,8 @@ export class Tables {
 
   /** A table that shares the states of another, for a plan with other amounts or other bounds. */
   #like(table: Table, cell: Cell): Table {
-    let ofCell = this.#alike.get(cell)
-    if (!ofCell) {
-      ofCell = new Map()
-      this.#alike.set(cell, ofCell)
-    }
-    let alike = ofCell.get(table.id)
-    if (!alike) {
-      alike = makeTable(cell, { ...this.#termsOf(table.id, cell), like: table })
-      ofCell.set(table.id, alike)
-    }
-    return alike
+    const ofCell = getOrInsert(this.#alike, cell, () => new Map<string, Table>())
+    return getOrInsert(ofCell, table.id, (id) => makeTable(cell, { ...this.#termsOf(id, cell), like: table }))
   }
 
   #termsOf(id: string, { isCarried = false }: Cell): TableTerms {

@@ -1,5 +1,6 @@
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import { REFUND, RELEASE, type ResolvedLimit, type StoreRequest } from '../store/store.js'
+import { getOrInsert } from '../util/get-or-insert.js'
 import type { PermitCounts } from './snapshot.js'
 
 interface Taken {
@@ -71,9 +72,7 @@ export class Permits {
   }
 
   #sumsOf(policy: string): Sums {
-    const sums = this.#byPolicy.get(policy) ?? { active: 0, taken: 0, released: 0, lapsed: 0 }
-    this.#byPolicy.set(policy, sums)
-    return sums
+    return getOrInsert(this.#byPolicy, policy, () => ({ active: 0, taken: 0, released: 0, lapsed: 0 }))
   }
 }
 

@@ -1,6 +1,7 @@
 import type { DecisionOutcome, WaitedEvent } from '../limiter/events.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { BoundedCounts } from '../util/bounded-counts.js'
+import { getOrInsert } from '../util/get-or-insert.js'
 import type { DecisionSource } from '../verdict/decision.js'
 import type { AbuseCounts, DecisionCount, DurationCounts, QueueCounts, ReportedCounts, UnitCounts } from './snapshot.js'
 import { UnitCounters } from './unit-counts.js'
@@ -67,9 +68,7 @@ export class PolicyCounts {
   }
 
   took(source: DecisionSource, ms: number): void {
-    const durations = this.#durations.get(source) ?? new BoundedCounts(DURATION_BOUNDS)
-    this.#durations.set(source, durations)
-    durations.add(ms)
+    getOrInsert(this.#durations, source, () => new BoundedCounts(DURATION_BOUNDS)).add(ms)
   }
 
   /** The share of each limit of a plan that is needed, in its order. */
@@ -84,9 +83,7 @@ export class PolicyCounts {
 
   #useOf(limit: string): LimitUseCounts {
     const name = this.#uses.has(limit) || this.#uses.size < MAX_LIMITS ? limit : OTHER
-    const uses = this.#uses.get(name) ?? new LimitUseCounts()
-    this.#uses.set(name, uses)
-    return uses
+    return getOrInsert(this.#uses, name, () => new LimitUseCounts())
   }
 
   waits(): (outcome: WaitedEvent['outcome'], waitedMs: number) => void {
@@ -156,9 +153,7 @@ export class PolicyCounts {
   #rowsOf(limit: string): Float64Array {
     // One beside the limits, for decisions that no limit refuses.
     const name = this.#byLimit.size <= MAX_LIMITS ? limit : OTHER
-    const rows = this.#byLimit.get(name) ?? new Float64Array(ROWS)
-    this.#byLimit.set(name, rows)
-    return rows
+    return getOrInsert(this.#byLimit, name, () => new Float64Array(ROWS))
   }
 }
 

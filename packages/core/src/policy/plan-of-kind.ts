@@ -1,4 +1,5 @@
 import type { Cell } from '../store/store.js'
+import { getOrInsert } from '../util/get-or-insert.js'
 import { type ReadablePlan, readablePlan } from './plan.js'
 
 const made = new WeakMap<ReadablePlan, Map<string, ReadablePlan>>()
@@ -11,12 +12,9 @@ const made = new WeakMap<ReadablePlan, Map<string, ReadablePlan>>()
  */
 export function planOf(whole: ReadablePlan, identities: readonly number[]): ReadablePlan {
   if (identities.length === whole.identities) return whole
-  const parts = made.get(whole) ?? new Map<string, ReadablePlan>()
-  made.set(whole, parts)
+  const parts = getOrInsert(made, whole, () => new Map<string, ReadablePlan>())
   const id = identities.join()
-  const part = parts.get(id) ?? makePart(whole, identities)
-  parts.set(id, part)
-  return part
+  return getOrInsert(parts, id, () => makePart(whole, identities))
 }
 
 function makePart(whole: ReadablePlan, identities: readonly number[]): ReadablePlan {

@@ -13,7 +13,7 @@ export interface ReadablePlan extends Plan {
   /** Whether it is one limit, which is no queueing one and spreads no times: nearly every plan. */
   readonly isSimple: boolean
   /** Whether decisions at a cost of 1 need nothing but that cost: no bytes, reserves, permits, strikes or kept charges. */
-  readonly isPlain: boolean
+  readonly needsOnlyCosts: boolean
   /** Costs of 1 for every cell: nearly every request's. */
   readonly ones: readonly number[]
   /** Which cell each limit of `resolved` is counted in. */
@@ -42,7 +42,7 @@ type Derived =
   | 'positions'
   | 'hasPermits'
   | 'isSimple'
-  | 'isPlain'
+  | 'needsOnlyCosts'
   | 'ones'
   | 'units'
   | 'takesOnes'
@@ -65,7 +65,7 @@ export function readablePlan(own: Omit<ReadablePlan, Derived>): ReadablePlan {
     reports: resolved.length,
     positions: resolved.map((limit) => inResult.indexOf(limit)),
     isSimple: resolved.length === 1 && !first?.queue && first?.spreadMs === undefined && !sharesTurns,
-    isPlain: takesOnes && !hasPermits && !reserving && !onCalendar && !own.ban && !own.keeps,
+    needsOnlyCosts: takesOnes && !hasPermits && !reserving && !onCalendar && !own.ban && !own.keeps,
     hasPermits,
     ones: cells.map(() => 1),
     units,

@@ -17,7 +17,7 @@ import { type Duration, durationMs, durationText, spanMs } from '../util/duratio
 import { invalidPolicy, neverBeside, SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
-import { ignorePromises, type Later, whenAllKnown } from '../util/when-known.js'
+import { ignorePromises, type MaybePromise, whenAllKnown } from '../util/when-known.js'
 import { type Ban, type BanOptions, banFor } from './ban.js'
 import { carriedForm } from './carry.js'
 import { cellsFor, type LimitOfCell } from './cells.js'
@@ -177,7 +177,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
    * Whether requests differ in the value of one key, and in nothing else: nearly every policy. Without a path of their own,
    * decisions in memory take 12 % longer, or more.
    */
-  readonly isPlain: boolean
+  readonly differsByKeyAlone: boolean
   readonly #keyOf: readonly number[]
   readonly #tier: TierOf | undefined
   readonly #sharesTurns: SharesTurns | undefined
@@ -226,7 +226,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     const values = this.limits.flatMap(valuesOf)
     const fixed = values.every((value) => typeof value !== 'function')
     this.#static = fixed ? this.#planFor(values) : undefined
-    this.isPlain = fixed && this.keys.length === 1 && this.priority === undefined
+    this.differsByKeyAlone = fixed && this.keys.length === 1 && this.priority === undefined
   }
 
   of(_subject: Subject, _context: HttpContext<Subject>, tier?: string): Policy<Subject> {
@@ -318,12 +318,12 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     knownPriority?: number,
   ): Resolved<Subject> | Promise<Resolved<Subject>> {
     const isKnown = knownIdentities !== undefined || knownPlan !== undefined || knownPriority !== undefined
-    return this.isPlain && !isKnown
-      ? this.#resolvePlainly(subject, context)
+    return this.differsByKeyAlone && !isKnown
+      ? this.#resolveByKey(subject, context)
       : this.#resolveInFull(subject, context, knownIdentities, knownPlan, knownPriority)
   }
 
-  /** A separate method, as V8 inlines only small ones, and nearly every request is resolved plainly. */
+  /** A separate method, as V8 inlines only small ones, and nearly every request is resolved by its key. */
   #resolveInFull(
     subject: Subject,
     context: HttpContext<Subject>,
@@ -355,17 +355,17 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     return { policy: this, plan, identities, values: undefined, priority }
   }
 
-  #resolvePlainly(subject: Subject, context: HttpContext<Subject>): Later<Resolved<Subject>> {
+  #resolveByKey(subject: Subject, context: HttpContext<Subject>): MaybePromise<Resolved<Subject>> {
     const [key] = this.keys
     const value: unknown = key ? key(subject, context) : subject
     // An argument that is itself a promise: the caller forgot to await it.
     if (key && typeof value !== 'string' && isThenable(value)) {
-      return Promise.resolve(value).then((late) => this.#plain(late, context))
+      return Promise.resolve(value).then((late) => this.#resolvedByKey(late, context))
     }
-    return this.#plain(value, context)
+    return this.#resolvedByKey(value, context)
   }
 
-  #plain(given: unknown, context: HttpContext<Subject>): Resolved<Subject> {
+  #resolvedByKey(given: unknown, context: HttpContext<Subject>): Resolved<Subject> {
     const value = checkedKey(this.where, given, context !== undefined)
     const plan = this.#static as ReadablePlan
     return { policy: this, plan, identities: [this.starts[0] + value], values: [value], priority: 0 }

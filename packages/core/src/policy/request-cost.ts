@@ -1,7 +1,7 @@
 import type { HttpContext } from '../request/context.js'
 import { invalidPolicy } from '../util/errors.js'
 import { wholeNumber } from '../util/validate.js'
-import { ignorePromises, type Later, whenAllKnown, whenKnown } from '../util/when-known.js'
+import { ignorePromises, type MaybePromise, whenAllKnown, whenKnown } from '../util/when-known.js'
 import { checkName, checkNumber } from './costs.js'
 import { entriesIn } from './given-identities.js'
 import type { OrFunction } from './limits/limit.js'
@@ -20,7 +20,7 @@ export type CostOption<Subject> =
     ) => number | CostByUnit<Subject> | Promise<number | CostByUnit<Subject>>)
 
 /** Returns the cost of a request, unchecked: a number, or numbers by unit. */
-export type CostFunction<Subject> = (subject: Subject, context: HttpContext<Subject>) => Later<unknown>
+export type CostFunction<Subject> = (subject: Subject, context: HttpContext<Subject>) => MaybePromise<unknown>
 
 type Entries = readonly (readonly [unit: string, units: unknown])[]
 
@@ -66,7 +66,7 @@ export function costFor<Subject>(
 }
 
 /** The units of a request, by name. */
-function unitsIn<Subject>(entries: Entries, subject: Subject, context: HttpContext<Subject>): Later<unknown> {
+function unitsIn<Subject>(entries: Entries, subject: Subject, context: HttpContext<Subject>): MaybePromise<unknown> {
   const costs = entries.map(([, each]) => each)
   return resolveAll(costs, subject, context, (known) =>
     Object.fromEntries(entries.map(([unit], i) => [unit, known[i]])),
@@ -79,7 +79,7 @@ export function resolveAll<Subject, Result>(
   subject: Subject,
   context: HttpContext<Subject>,
   next: (costs: readonly unknown[]) => Result,
-): Later<Result> {
+): MaybePromise<Result> {
   const known: unknown[] = []
   try {
     for (const cost of costs) known.push(typeof cost === 'function' ? cost(subject, context) : cost)

@@ -1,7 +1,7 @@
 import type { HttpContext } from '../request/context.js'
 import { type IdentityByKind, identityIn, type KeyValue, startOf } from '../store/identity.js'
 import { networkText } from '../util/ip-range.js'
-import { type Later, whenKnown } from '../util/when-known.js'
+import { type MaybePromise, whenKnown } from '../util/when-known.js'
 import { givenIn, keysOf, kindsOf, type ReplacementKey, wrongIdentity } from './given-identities.js'
 import type { Given, GivenKeys } from './kinds.js'
 import type { ReadablePlan } from './plan.js'
@@ -69,7 +69,7 @@ export class Subjects<Subject> {
    * @param priority instead of the policy's own
    * @throws SluiceError `INVALID_KEY`, `INVALID_POLICY`
    */
-  resolve(subject: Subject, tier?: string, priority?: number): Later<Resolved<Subject>> {
+  resolve(subject: Subject, tier?: string, priority?: number): MaybePromise<Resolved<Subject>> {
     if (!this.#namesIdentity(subject)) {
       const own = this.policy.of(subject, NO_CONTEXT, tier)
       return own instanceof Promise
@@ -79,7 +79,7 @@ export class Subjects<Subject> {
     return this.#resolveGiven(subject, tier, priority)
   }
 
-  #resolveGiven(subject: Subject, tier?: string, priority?: number): Later<Resolved<Subject>> {
+  #resolveGiven(subject: Subject, tier?: string, priority?: number): MaybePromise<Resolved<Subject>> {
     return whenKnown(this.#policyOfIdentity(subject, tier), (policy) => {
       const keys = this.#keysIn(policy, subject)
       const own = ownSubject(subject, keys, this.#areTexts)
@@ -88,7 +88,7 @@ export class Subjects<Subject> {
   }
 
   /** Resolves a request several times: functions for limits and priority are called each time, tier and identities stay. */
-  resolver(subject: Subject, priority?: number): Later<() => Later<Resolved<Subject>>> {
+  resolver(subject: Subject, priority?: number): MaybePromise<() => MaybePromise<Resolved<Subject>>> {
     if (!this.#namesIdentity(subject)) {
       return whenKnown(this.policy.of(subject, NO_CONTEXT), (policy) =>
         whenKnown(
@@ -106,7 +106,7 @@ export class Subjects<Subject> {
   }
 
   /** The argument in each tier that it may be counted in: a text or an identity by its kind names no tier. */
-  resolveAll(subject: Subject): Later<readonly ResolvedInTier[]> {
+  resolveAll(subject: Subject): MaybePromise<readonly ResolvedInTier[]> {
     if (this.#namesIdentity(subject)) {
       return allOf(
         this.#keysInAll(subject).map(({ policy, keys }) =>
@@ -121,7 +121,7 @@ export class Subjects<Subject> {
   }
 
   /** Whether a decision in this tier on these identities was one for the argument. */
-  isCountedOn(subject: Subject, tier: string | undefined, identities: readonly string[]): Later<boolean> {
+  isCountedOn(subject: Subject, tier: string | undefined, identities: readonly string[]): MaybePromise<boolean> {
     if (this.#namesIdentity(subject)) {
       return whenKnown(this.#policyOfIdentity(subject, tier), (policy) =>
         this.#keysIn(policy, subject).identities.every((identity) => identities.includes(identity)),
@@ -172,14 +172,14 @@ export class Subjects<Subject> {
     })
   }
 
-  #policyOfIdentity(subject: Subject, tier: string | undefined): Later<Policy<Subject>> {
+  #policyOfIdentity(subject: Subject, tier: string | undefined): MaybePromise<Policy<Subject>> {
     const [first, ...others] = this.policy.all
     if (tier === undefined && others.length === 0) return this.policy.of(subject, NO_CONTEXT, first?.tier)
     // An identity does not determine its tier. With tiers, a missing name is an error that lists them.
     return this.policy.of(subject, NO_CONTEXT, String(tier))
   }
 
-  #planOf(policy: Policy<Subject>, own: Subject, keys: GivenKeys): Later<ReadablePlan> {
+  #planOf(policy: Policy<Subject>, own: Subject, keys: GivenKeys): MaybePromise<ReadablePlan> {
     return whenKnown(policy.plan(own, NO_CONTEXT), keys.planOf)
   }
 }
@@ -192,14 +192,14 @@ interface ResolvedInTier {
 
 function inTier<Subject>(
   { tier }: Policy<Subject>,
-  plan: Later<ReadablePlan>,
-  identities: Later<readonly string[]>,
-): Later<ResolvedInTier> {
+  plan: MaybePromise<ReadablePlan>,
+  identities: MaybePromise<readonly string[]>,
+): MaybePromise<ResolvedInTier> {
   if (!(plan instanceof Promise) && !(identities instanceof Promise)) return { tier, plan, identities }
   return Promise.all([plan, identities]).then(([plan, identities]) => ({ tier, plan, identities }))
 }
 
-function allOf<T>(parts: readonly Later<T>[]): Later<readonly T[]> {
+function allOf<T>(parts: readonly MaybePromise<T>[]): MaybePromise<readonly T[]> {
   return parts.some((part) => part instanceof Promise) ? Promise.all(parts) : (parts as readonly T[])
 }
 

@@ -1,11 +1,13 @@
 import { isRange } from '../blocks/blocked-ranges.js'
 import { ChangeLog } from '../blocks/change-log.js'
 import { storeLists } from '../blocks/given-lists.js'
+import { KeptBlocks } from '../blocks/kept-blocks.js'
 import { RecentRefusals } from '../offenders/recent-refusals.js'
 import { refusalLog } from '../offenders/refusal-log.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import { Listeners } from '../util/listeners.js'
 import { STORE_WARNINGS, Warnings } from '../util/warnings.js'
+import type { ResultObserver } from './batching/batch-runs.js'
 import { Batches } from './batching/batches.js'
 import { KnownWaiters } from './batching/known-waiters.js'
 import { Outbox } from './batching/outbox.js'
@@ -13,7 +15,6 @@ import { PlanTexts, UsedFeatures } from './batching/plan-texts.js'
 import { BlockKeys } from './blocks/block-keys.js'
 import { MAX_BLOCKS } from './blocks/mirror.js'
 import { MirroredBlocks } from './blocks/mirrored-blocks.js'
-import { RedisBlocks } from './blocks/redis-blocks.js'
 import { RedisLists } from './blocks/redis-lists.js'
 import { StoreTime } from './blocks/store-time.js'
 import { BlockChanges } from './changes/block-changes.js'
@@ -54,7 +55,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
   const changes = new Changes(layers, outbox)
   const strikes = new Strikes({ ...base, changes })
   const { known, relaxed, batches, waiters } = addLayers(layers, base, strikes, options)
-  const blockChanges = new BlockChanges(mirrored, keys, changes)
+  const blockChanges = new BlockChanges(mirrored, keys, changes, base.now)
   const lists = new RedisLists({
     ...base,
     onRestored: (entries) => base.warnings.restored(entries, 'an entry of a list', 'entries of lists'),
@@ -74,15 +75,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     batches,
     waiters,
     blockChanges,
-    blocks: new RedisBlocks({
-      mirrored,
-      now: base.now,
-      block: (policy, identity, forMs, reason) => blockChanges.block(policy, identity, forMs, reason),
-      unblock: (policy, identity) => blockChanges.unblock(policy, identity),
-      keep: (entries) => blockChanges.add(entries),
-      clear: () => blockChanges.removeAll(),
-      listeners: options.listeners,
-    }),
+    blocks: new KeptBlocks(blockChanges, options.listeners),
     lists,
     ownLists: options.lists,
     refusals,
@@ -110,15 +103,8 @@ function optionsOf(given: RedisStoreOptions) {
 function addLayers(layers: Layer[], base: ReturnType<typeof withBlocks>, strikes: Strikes, options: StoreOptions) {
   const strikeAfter = strikes.after.bind(strikes)
   const waiters = new KnownWaiters(base)
-  const observers: (Layer & Required<Pick<Layer, 'onResult'>>)[] = []
-  const batches = new Batches({
-    ...base,
-    waiters,
-    batch: options.batch,
-    onResult: (request, result, slot, sentAt) => {
-      for (const layer of observers) layer.onResult(request, result, slot, sentAt)
-    },
-  })
+  const observers: ResultObserver[] = []
+  const batches = new Batches({ ...base, waiters, batch: options.batch, observers })
   const slots = new Slots({ ...base, waiters, strikeAfter }, batches)
   const denyCache = options.denyCache ? new DenyCache(base, slots) : undefined
   const leases = new Leases(base, denyCache ?? slots)
@@ -128,7 +114,7 @@ function addLayers(layers: Layer[], base: ReturnType<typeof withBlocks>, strikes
     relaxed,
   )
   layers.push(known, relaxed, leases, ...(denyCache ? [denyCache] : []), slots, batches)
-  observers.push(...(layers.filter((layer) => layer.onResult !== undefined) as typeof observers))
+  observers.push(...layers.filter((layer): layer is Layer & ResultObserver => layer.onResult !== undefined))
   return { known, relaxed, batches, waiters }
 }
 
@@ -183,7 +169,7 @@ function withBlocks(base: ReturnType<typeof baseOf>) {
       keys.write(ends, mirrored.index).catch(() => {})
     },
   })
-  const texts = new PlanTexts({ ...base, knowsBlocks: () => mirrored.isWhole })
+  const texts = new PlanTexts({ ...base, blocks: mirrored })
   return { ...base, mirrored, keys, texts }
 }
 

@@ -1,4 +1,4 @@
-import type { Later } from '../util/when-known.js'
+import type { MaybePromise } from '../util/when-known.js'
 import type { ChangeEntry } from './entries.js'
 import type { IdentityByKind } from './identity.js'
 
@@ -46,7 +46,7 @@ export interface StoreChanges {
    *
    * @throws SluiceError `INVALID_POLICY`, `INVALID_KEY`, or `STORE_UNAVAILABLE`, after which the change was not made
    */
-  record<Result>(change: ChangeToRecord, make: () => Later<Result>): Promise<Result>
+  record<Result>(change: ChangeToRecord, make: () => MaybePromise<Result>): Promise<Result>
   /**
    * A page of the changes, newest first. An entry is on one page only, whatever is added meanwhile.
    *

@@ -1,7 +1,7 @@
 import { isThenable } from './thenable.js'
 
 /** A promise only where something has to be awaited. */
-export type Later<T> = T | Promise<T>
+export type MaybePromise<T> = T | Promise<T>
 
 /** Hands a value to the next step: at once, or when its promise resolves. */
 export function whenKnown<Value, Result>(

@@ -1,5 +1,5 @@
 import type { Limit } from '@sluice/core'
-import { durationText, type StateName, stateNamesOf } from '@sluice/core/internal'
+import { durationText, getOrInsert, type StateName, stateNamesOf } from '@sluice/core/internal'
 import type { OverrideData, PolicyData, PolicyDocument } from '../document/document.js'
 import type { Problem } from '../problems/problem.js'
 import { Keys } from './keys.js'
@@ -95,12 +95,7 @@ class Version {
 
   #limitsOf(override: OverrideData, policy: CompiledPolicy, keys: Keys, problems: Problem[]) {
     const id = JSON.stringify([policy.name, override.limits])
-    let limits = this.#made.get(id)
-    if (!limits) {
-      limits = changedLimits(override, policy, keys, [], problems).byTier
-      this.#made.set(id, limits)
-    }
-    return limits
+    return getOrInsert(this.#made, id, () => changedLimits(override, policy, keys, [], problems).byTier)
   }
 }
 
@@ -119,14 +114,11 @@ class Names {
   readonly #known = new Map<readonly Limit[], readonly NamedLimit[]>()
 
   of({ limits, consistency }: ForClients): readonly NamedLimit[] {
-    let named = this.#known.get(limits)
-    if (!named) {
+    return getOrInsert(this.#known, limits, () => {
       const states = stateNamesOf(limits, consistency)
       const isRelaxed = consistency !== undefined
-      named = limits.map((limit, i) => ({ limit, isRelaxed, ...(states[i] as StateName) }))
-      this.#known.set(limits, named)
-    }
-    return named
+      return limits.map((limit, i) => ({ limit, isRelaxed, ...(states[i] as StateName) }))
+    })
   }
 }
 

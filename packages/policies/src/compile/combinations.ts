@@ -1,4 +1,5 @@
 import type { MatchedPolicies } from '@sluice/core'
+import { getOrInsert } from '@sluice/core/internal'
 import type { Variant } from './policy.js'
 
 /** Combinations in memory. Each has a limiter of its own, of some kilobytes. */
@@ -37,11 +38,7 @@ export class Combinations {
     if (variants.length === 1) return this.ofOne(variants[0] as Variant)
     let node = this.#root
     for (const variant of variants) {
-      let next = node.next.get(variant)
-      if (!next) {
-        next = emptyNode()
-        node.next.set(variant, next)
-      }
+      const next = getOrInsert(node.next, variant, emptyNode)
       node = next
     }
     if (!node.matched) {

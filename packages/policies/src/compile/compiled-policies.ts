@@ -6,14 +6,14 @@ import {
   type MatchedPolicies,
   SluiceError,
 } from '@sluice/core'
-import { PathTree } from '@sluice/core/internal'
+import { PathTree, whenKnown } from '@sluice/core/internal'
 import { type Problem, shown } from '../problems/problem.js'
 import { Combinations } from './combinations.js'
 import { contextFor, type Explanation, type RequestToExplain } from './explain.js'
 import { type LimitsForIdentity, limitsForIdentity, type RequestOfIdentity } from './for-identity.js'
 import { variantForClient } from './given-client.js'
 import type { Keys } from './keys.js'
-import type { Overrides } from './overrides.js'
+import { type Overrides, variantBy } from './overrides.js'
 import { type ClientOfOverride, type EffectOfOverride, effectOf } from './planned-override.js'
 import { type CompiledPolicy, pathsOf, type Variant, variantsOf } from './policy.js'
 import type { CheckOverride } from './table-overrides.js'
@@ -139,7 +139,7 @@ async function explanationOf(policy: CompiledPolicy, hasPath: boolean, context: 
   if (why) return { ...none, why }
   try {
     const { tier, base, limits } = await variantFor(policy, context)
-    const override = base && (await policy.overrides?.find(context))?.override?.index
+    const override = base && (await policy.overrides?.find(context))?.index
     const shown = limits.map(({ name = '', algorithm, limit, window: length, calendar, unit }) => {
       const window = calendar?.window ?? length
       const countsRequests = unit === 'requests' || unit === 'concurrent-requests'
@@ -155,8 +155,7 @@ function variantFor(policy: CompiledPolicy, context: Context): Variant | Promise
   const variant = policy.base ?? tierOf(policy, context)
   const { overrides } = policy
   if (!overrides) return variant
-  if (variant instanceof Promise) return variant.then((base) => overrides.choose(base, context))
-  return overrides.choose(variant, context)
+  return whenKnown(variant, (base) => variantBy(overrides.find(context), base))
 }
 
 function tierOf(policy: CompiledPolicy, context: Context): Variant | Promise<Variant> {

@@ -1,8 +1,8 @@
 import { type IdentityByKind, type KeyFunction, type Limit, type PolicyOptions, SluiceError } from '@sluice/core'
-import { identityText, textValue } from '@sluice/core/internal'
+import { getOrInsert, identityText, textValue } from '@sluice/core/internal'
 import { shown } from '../problems/problem.js'
 import { contextFor } from './explain.js'
-import { type Override, variantOf } from './overrides.js'
+import { variantOf } from './overrides.js'
 import { type CompiledPolicy, type GivenOverride, variantsOf } from './policy.js'
 
 /** The request for which the limits of an identity are shown. */
@@ -33,7 +33,7 @@ export async function limitsForIdentity(
   tier: string | undefined,
 ): Promise<LimitsForIdentity[]> {
   const { kind, value } = textValue(identityText('policies', identity))
-  const found = (await policy.overrides?.findGiven(kind, value)) as Override | undefined
+  const found = await policy.overrides?.findGiven(kind, value)
   const variants = variantsOf(policy).filter(
     (each) => tier === undefined || each.tier === undefined || each.tier === tier,
   )
@@ -57,8 +57,7 @@ function withIdentity(limits: readonly Limit[], kind: string, value: string): Li
   const keys = new Map<Limit['key'], KeyFunction<unknown>>()
   return limits.map((limit) => {
     const counted = kind === 'ip' ? groupOf(value, limit.key) : value
-    const key = keys.get(limit.key) ?? Object.assign(() => counted, { kind })
-    keys.set(limit.key, key)
+    const key = getOrInsert(keys, limit.key, () => Object.assign(() => counted, { kind }))
     return { ...limit, key } as Limit<unknown>
   })
 }

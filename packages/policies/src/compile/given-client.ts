@@ -1,16 +1,16 @@
 import type { GivenClient, HttpContext } from '@sluice/core'
-import { valueFor } from '@sluice/core/internal'
-import type { Later } from '../match/later.js'
+import { type MaybePromise, valueFor } from '@sluice/core/internal'
 import { type CountedOf, countedIn } from './counted-of.js'
 import { contextFor } from './explain.js'
+import { variantBy } from './overrides.js'
 import type { Variant } from './policy.js'
 
 /** The variant of a policy for a client that is given by hand: `base`, where no override is for it. */
-export function variantForClient(base: Variant, client: GivenClient): Later<Variant> {
+export function variantForClient(base: Variant, client: GivenClient): MaybePromise<Variant> {
   const { overrides } = base.policy
   if (!overrides) return base
   const { context, countedOf } = 'request' in client ? ofRequest(client.request) : ofIdentity(client)
-  return overrides.chooseGiven(base, context, countedOf)
+  return variantBy(overrides.find(context, countedOf), base)
 }
 
 interface GivenValues {

@@ -1,12 +1,12 @@
 import type { Limit } from '@sluice/core'
-import { ipRange, isSecretKind, RANGE_FORMS } from '@sluice/core/internal'
+import { getOrInsert, ipRange, isSecretKind, RANGE_FORMS } from '@sluice/core/internal'
 import type { LimitData, OverrideData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 import { checkLimit, fieldsOfLimit } from '../schema/check.js'
 import type { Keys } from './keys.js'
 import { makeLimits } from './limits.js'
-import { type ChangedLimits, type Override, Overrides } from './overrides.js'
-import { type CompiledPolicy, checkConsistency, type Variant } from './policy.js'
+import { Overrides, RANK } from './overrides.js'
+import { type ChangedLimits, type CompiledPolicy, checkConsistency, type Override, type Variant } from './policy.js'
 import { uncountedKind } from './uncounted-kind.js'
 
 /** Makes the overrides of a document, one by one, by policy. */
@@ -18,6 +18,7 @@ export function* makeOverrides(
   advice: Problem[],
 ): Generator<void, ReadonlyMap<CompiledPolicy, Overrides>> {
   const made = new Map<CompiledPolicy, Overrides>()
+  /** One object for equal changes of one policy: most clients with an override share its limits with many others. */
   const changes = new Map<CompiledPolicy, Map<string, ChangedLimits>>()
   const advised = new Set<string>()
   for (const [index, each] of data.entries()) {
@@ -29,15 +30,12 @@ export function* makeOverrides(
       problems.push({ path: [...path, 'policy'], message: `expected ${known}, got ${shown(each.policy)}` })
       continue
     }
-    const changed = sharedChange(changes, policy, each.limits, () =>
+    const ofPolicy = getOrInsert(changes, policy, () => new Map<string, ChangedLimits>())
+    const changed = getOrInsert(ofPolicy, JSON.stringify(each.limits), () =>
       changedLimits(each, policy, keys, [...path, 'limits'], problems),
     )
     const until = timeOf(each.until, [...path, 'until'], problems)
-    let overrides = made.get(policy)
-    if (!overrides) {
-      overrides = new Overrides()
-      made.set(policy, overrides)
-    }
+    const overrides = getOrInsert(made, policy, () => new Overrides())
     const [kind = 'ip'] = Object.keys(each.key ?? each.prefix ?? {})
     if (!advised.has(`${each.policy} ${kind}`)) {
       advised.add(`${each.policy} ${kind}`)
@@ -49,31 +47,12 @@ export function* makeOverrides(
   return made
 }
 
-/** One object for equal changes of one policy: most clients with an override share its limits with many others. */
-function sharedChange(
-  known: Map<CompiledPolicy, Map<string, ChangedLimits>>,
-  policy: CompiledPolicy,
-  limits: OverrideData['limits'],
-  make: () => ChangedLimits,
-): ChangedLimits {
-  let ofPolicy = known.get(policy)
-  if (!ofPolicy) {
-    ofPolicy = new Map()
-    known.set(policy, ofPolicy)
-  }
-  const text = JSON.stringify(limits)
-  let changed = ofPolicy.get(text)
-  if (!changed) {
-    changed = make()
-    ofPolicy.set(text, changed)
-  }
-  return changed
-}
+const TWICE = 'expected one override for each client and policy, got it twice'
 
 function add(
   overrides: Overrides,
   { key, prefix, range }: OverrideData,
-  override: Override,
+  own: Omit<Override, 'rank'>,
   keys: Keys,
   path: Path,
   problems: Problem[],
@@ -84,21 +63,21 @@ function add(
     problems.push({ path, message: `expected one of key, prefix and range, got ${given === 0 ? 'none' : given}` })
     return
   }
-  const twice = 'expected one override for each client and policy, got it twice'
   if (range !== undefined) {
-    addRange(overrides, range, override, (message) => fail('range', message))
+    addRange(overrides, range, own, (message) => fail('range', message))
     return
   }
   const field = key ? 'key' : 'prefix'
   const [kind, value] = Object.entries(key ?? prefix ?? {})[0] as [string, string | number]
   // An address is the smallest range.
   if (key && kind === 'ip') {
-    addRange(overrides, String(value), override, (message) => fail('key', message))
+    addRange(overrides, String(value), own, (message) => fail('key', message))
     return
   }
   const made = keys.make(kind, [...path, field, kind], problems)
   if (!made) return
   const of = overrides.ofKind(kind, made)
+  const override = { ...own, rank: key ? RANK.exact : RANK.prefix }
   if (isSecretKind(kind)) {
     const hash = /^sha256:([0-9a-f]{64})$/.exec(String(value))?.[1]
     if (!key || hash === undefined) {
@@ -108,20 +87,24 @@ function add(
     }
     // The value as the key counts it.
     const counted = Buffer.from(hash, 'hex').toString('base64url')
-    if (of.exact.has(counted)) fail('key', twice)
+    if (of.exact.has(counted)) fail('key', TWICE)
     of.exact.set(counted, override)
   } else if (key) {
-    if (of.exact.has(String(value))) fail('key', twice)
+    if (of.exact.has(String(value))) fail('key', TWICE)
     of.exact.set(String(value), override)
-  } else if (!of.prefixes.add(String(value), override)) fail('prefix', twice)
+  } else if (!of.prefixes.add(String(value), override)) fail('prefix', TWICE)
 }
 
-function addRange(overrides: Overrides, text: string, override: Override, fail: (message: string) => void): void {
+function addRange(
+  overrides: Overrides,
+  text: string,
+  own: Omit<Override, 'rank'>,
+  fail: (message: string) => void,
+): void {
   const range = ipRange(text)
-  if (!range) fail(`expected ${RANGE_FORMS}, got ${shown(text)}`)
-  else if (!overrides.addRange(range, override)) {
-    fail('expected one override for each client and policy, got it twice')
-  }
+  if (!range) return fail(`expected ${RANGE_FORMS}, got ${shown(text)}`)
+  const isAddress = range.first.every((word, i) => word === range.last[i])
+  if (!overrides.addRange(range, { ...own, rank: isAddress ? RANK.address : RANK.range })) fail(TWICE)
 }
 
 function timeOf(text: string | undefined, path: Path, problems: Problem[]): number | undefined {

@@ -1,4 +1,4 @@
-import type { Later } from '../match/later.js'
+import type { MaybePromise } from '@sluice/core/internal'
 
 /** Overrides of single clients that are stored outside of the document, and looked up where a request needs them. */
 export interface OverrideTable {
@@ -7,7 +7,7 @@ export interface OverrideTable {
   /** Kinds of identities for which a policy has some. */
   kindsOf(policy: string): ReadonlySet<string>
   /** Undefined where there is none. A promise only where a look-up is needed. It never rejects, and never takes long. */
-  find(policy: string, kind: string, identity: string): Later<StoredOverride | undefined>
+  find(policy: string, kind: string, identity: string): MaybePromise<StoredOverride | undefined>
 }
 
 /** An override of a table. */

@@ -129,7 +129,7 @@ function ownFor(own: Overrides | undefined, { kind, value, counted }: ClientOfOv
   const context = contextFor({ path: '/', ...(kind === 'ip' && { ip: value }) })
   const found = own?.find(context, (wanted) => (wanted === kind && kind !== 'ip' ? counted : undefined))
   if (!found || found instanceof Promise || found.rank < (kind === 'ip' ? RANK.address : RANK.exact)) return undefined
-  return found.override?.index
+  return found.index
 }
 
 function changesOf({ policy, tier, limits }: Variant, changed: readonly Limit[] | undefined): ChangedLimit[] {

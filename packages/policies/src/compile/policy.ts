@@ -8,9 +8,8 @@ import {
   type MatchedPolicies,
   memoryStore,
 } from '@sluice/core'
-import { stateNamesOf } from '@sluice/core/internal'
+import { type MaybePromise, stateNamesOf } from '@sluice/core/internal'
 import type { BanData, Carry, PolicyData } from '../document/document.js'
-import type { Later } from '../match/later.js'
 import { requestTest } from '../match/request-test.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 import { type CostsOfPolicy, checkUnits, costsOfPolicy } from './costs.js'
@@ -44,19 +43,33 @@ export interface GivenOverride {
   readonly until: number | undefined
 }
 
+/** Changed limits for some clients of a policy. */
+export interface Override extends GivenOverride {
+  /** One of `RANK`: among several overrides for one request, the highest counts. */
+  readonly rank: number
+  readonly changed: ChangedLimits
+}
+
+/** Changed limits. Overrides of one policy with equal changes share them, and their limiter. */
+export interface ChangedLimits {
+  /** By the tier that they replace; `undefined` for those of a policy without tiers. */
+  readonly byTier: ReadonlyMap<string | undefined, readonly Limit[]>
+  /** Whether they may admit more than the limits that they replace. */
+  readonly mayAdmitMore: boolean
+  /** The variant for its policy, or for the first tier of a request. */
+  firstBase?: Variant
+  firstVariant?: Variant
+  /** Variants for other tiers. */
+  others?: Map<Variant, Variant>
+}
+
 /** The overrides for some clients of a policy. */
 export interface OverridesOfPolicy {
   /** The override for an identity that is given by its kind, whatever the request. `value`: as it is counted. */
-  findGiven(kind: string, value: string): Later<GivenOverride | undefined>
-  /** The variant for a request: `base`, where no override is for it. A promise only where something has to be awaited. */
+  findGiven(kind: string, value: string): MaybePromise<Override | undefined>
+  /** The override for a request, or for a client whose values are given apart. A promise only where something has to be awaited. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
-  choose(base: Variant, context: HttpContext<any>): Later<Variant>
-  /** The same for a client whose values are given apart. */
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  chooseGiven(base: Variant, context: HttpContext<any>, countedOf: CountedOf): Later<Variant>
-  /** The override for a request. */
-  // biome-ignore lint/suspicious/noExplicitAny: as above
-  find(context: HttpContext<any>): Later<{ readonly override: { readonly index: number | string } | undefined }>
+  find(context: HttpContext<any>, countedOf?: CountedOf): MaybePromise<Override | undefined>
 }
 
 /** A policy of a document, ready to decide. */

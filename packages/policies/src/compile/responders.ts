@@ -1,4 +1,5 @@
 import { degrade, delay, pass, queue, type Responder, reject, tarpit, throttle } from '@sluice/core'
+import { getOrInsert } from '@sluice/core/internal'
 import type { RespondData } from '../document/document.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: options are checked by the schema, and by each of these
@@ -24,12 +25,7 @@ export class RespondersOfPolicy {
   // biome-ignore lint/suspicious/noExplicitAny: as above
   make(limit: string, data: RespondData): Responder<any> {
     const id = JSON.stringify([limit, data])
-    let responder = this.#made.get(id)
-    if (!responder) {
-      responder = makeResponder(data)
-      this.#made.set(id, responder)
-    }
-    return responder
+    return getOrInsert(this.#made, id, () => makeResponder(data))
   }
 }
 

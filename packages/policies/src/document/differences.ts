@@ -1,4 +1,4 @@
-import { escapeControls } from '@sluice/core/internal'
+import { escapeControls, groupBy } from '@sluice/core/internal'
 import { readText } from './read.js'
 import type { ReadDocument } from './read-document.js'
 
@@ -86,13 +86,7 @@ function countsOf(overrides: Overrides): Map<string, number> {
 }
 
 function overridesByPolicy({ overrides = [] }: ReadDocument): Map<string, Overrides> {
-  const all = new Map<string, Overrides[number][]>()
-  for (const override of overrides) {
-    const own = all.get(override.policy)
-    if (own) own.push(override)
-    else all.set(override.policy, [override])
-  }
-  return all
+  return groupBy(overrides, ({ policy }) => policy)
 }
 
 /** The fields that differ, each by its path. The path in a policy's only limit is just the field. */

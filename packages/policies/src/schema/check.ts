@@ -1,4 +1,4 @@
-import { hintFor } from '@sluice/core/internal'
+import { getOrInsert, hintFor } from '@sluice/core/internal'
 import type { Path, Problem } from '../problems/problem.js'
 import { MAX_PROBLEMS, shown } from '../problems/problem.js'
 import { SCHEMA, type Schema } from './schema.js'
@@ -157,12 +157,7 @@ function isText(schema: Schema, text: string): boolean {
 const patterns = new Map<string, RegExp>()
 
 function patternOf(source: string): RegExp {
-  let pattern = patterns.get(source)
-  if (!pattern) {
-    pattern = new RegExp(source, 'u')
-    patterns.set(source, pattern)
-  }
-  return pattern
+  return getOrInsert(patterns, source, () => new RegExp(source, 'u'))
 }
 
 function isInRange({ minimum, maximum, exclusiveMinimum }: Schema, number: number): boolean {

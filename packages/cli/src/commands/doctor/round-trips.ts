@@ -1,3 +1,4 @@
+import { getOrInsert } from '@sluice/core/internal'
 import { NotPermitted } from '../../redis/redis-failure.js'
 import type { Server } from '../../redis/server.js'
 
@@ -17,12 +18,7 @@ const measured = new WeakMap<Server, Promise<RoundTrips>>()
  * makes its round trip, too.
  */
 export function roundTrips(server: Server, count: number): Promise<RoundTrips> {
-  let trips = measured.get(server)
-  if (!trips) {
-    trips = measure(server, count)
-    measured.set(server, trips)
-  }
-  return trips
+  return getOrInsert(measured, server, () => measure(server, count))
 }
 
 async function measure(server: Server, count: number): Promise<RoundTrips> {

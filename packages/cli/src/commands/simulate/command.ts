@@ -84,7 +84,7 @@ before it refuses anyone. It asks no Redis, and sends nothing.`,
     const html = values.html === undefined ? undefined : String(values.html)
     if (html !== undefined && values.json && html === '-') throw new UsageError('--html: expected a file')
     const report = await played(await optionsOf(values, files), environment)
-    const shown = isPlain(values) ? report : withPseudonyms(report)
+    const shown = showsIdentities(values) ? report : withPseudonyms(report)
     if (html !== undefined) await writeReport(html, pageOf(shown))
     stdout.write(values.json ? `${JSON.stringify(shown, null, 2)}\n` : textOf(report))
     return report.good && report.good.refused.length > 0 ? REFUSES_GOOD : FINE
@@ -96,7 +96,7 @@ async function optionsOf(values: OptionValues, files: readonly string[]): Promis
   const lines = (name: string) => text(name)?.split('\n')
   const document = text('document')
   if (document === undefined) throw new UsageError('expected --document FILE')
-  isPlain(values)
+  showsIdentities(values)
   const resolvers = text('resolvers')
   return {
     files,
@@ -114,7 +114,7 @@ async function optionsOf(values: OptionValues, files: readonly string[]): Promis
   }
 }
 
-function isPlain({ identities = 'pseudonyms' }: OptionValues): boolean {
+function showsIdentities({ identities = 'pseudonyms' }: OptionValues): boolean {
   if (identities === 'plain' || identities === 'pseudonyms') return identities === 'plain'
   throw new UsageError(`--identities: expected plain or pseudonyms, got ${quoted(String(identities))}`)
 }

@@ -1,8 +1,9 @@
 import { isAscii } from 'node:buffer'
-import { open as openDescriptor } from 'node:fs'
+import { constants, open as openDescriptor } from 'node:fs'
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { pipeline, Readable } from 'node:stream'
+import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { createGunzip } from 'node:zlib'
 import { UsageError } from '../../program/usage-error.js'
@@ -32,7 +33,7 @@ export class DamagedLog extends Error {}
  * @throws UsageError where it cannot be opened, or is no text
  */
 export async function openBytes(file: string, stdin: Readable, signal: AbortSignal | undefined): Promise<LogBytes> {
-  const bytes = file === '-' ? new Bytes('standard input', stdin, undefined) : await opened(file)
+  const bytes = file === '-' ? new Bytes('standard input', stdin, undefined) : await opened(file, signal)
   const raw = bytes.raw(signal)
   const first = await raw.next()
   const chunks = first.done ? raw : followed([first.value], raw)
@@ -45,10 +46,10 @@ export async function openBytes(file: string, stdin: Readable, signal: AbortSign
   return bytes
 }
 
-async function opened(file: string): Promise<Bytes> {
+async function opened(file: string, signal: AbortSignal | undefined): Promise<Bytes> {
   const name = JSON.stringify(file)
   try {
-    if ((await stat(file)).isFIFO()) return new Bytes(name, await openPipe(file), undefined)
+    if ((await stat(file)).isFIFO()) return new Bytes(name, await openPipe(file, signal), undefined)
     const handle = await open(file, 'r')
     const stats = await handle.stat()
     if (stats.isFile()) return new Bytes(name, handle, stats.size)
@@ -60,9 +61,33 @@ async function opened(file: string): Promise<Bytes> {
   throw new UsageError(`${name}: expected a file, got a directory`)
 }
 
-/** A stream of files would wait for more bytes, whatever signals come. */
-async function openPipe(file: string): Promise<Readable> {
-  return new Socket({ fd: await promisify(openDescriptor)(file, 'r'), writable: false })
+/** Opens a pipe once another process writes to it, or the signal is aborted. A stream of files would wait whatever signals come. */
+async function openPipe(file: string, signal: AbortSignal | undefined): Promise<Readable> {
+  const opening = promisify(openDescriptor)(file, 'r')
+  const isOpen = new AbortController()
+  const stop = () => void endWait(file, isOpen.signal)
+  if (signal?.aborted) stop()
+  signal?.addEventListener('abort', stop, { once: true })
+  try {
+    return new Socket({ fd: await opening, writable: false })
+  } finally {
+    isOpen.abort()
+    signal?.removeEventListener('abort', stop)
+  }
+}
+
+/** Ends the wait of a pipe that is being opened by writing nothing to it. The kernel knows no other way. */
+async function endWait(file: string, isOpen: AbortSignal): Promise<void> {
+  while (!isOpen.aborted) {
+    try {
+      const handle = await open(file, constants.O_WRONLY | constants.O_NONBLOCK)
+      return await handle.close()
+    } catch (error) {
+      // Nothing waits yet.
+      if ((error as NodeJS.ErrnoException).code !== 'ENXIO') return
+      await setTimeout(10)
+    }
+  }
 }
 
 class Bytes implements LogBytes {

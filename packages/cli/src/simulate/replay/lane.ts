@@ -34,7 +34,7 @@ export class Lane {
   readonly figures: Figures
   readonly #store: ReturnType<typeof memoryStore>
   readonly #guard: Guard
-  readonly #isPlain = new WeakMap<object, boolean>()
+  readonly #decidesByLimits = new WeakMap<object, boolean>()
   /** Requests that wait or are handled. */
   #open = 0
   #failure: { readonly error: unknown } | undefined
@@ -128,23 +128,23 @@ export class Lane {
     else response.respond(REFUSED, 0)
   }
 
-  /** Passes a request through the policies of one set: plainly, where nothing but their limits decides. */
+  /** Passes a request through the policies of one set: without the steps of the guard, where nothing but their limits decides. */
   readonly #pass: PassOne<LogRecord> = (parts, context, choice) => {
     const own = context as RecordContext
     own.stepFrom = this.time.now()
     // Overrides may have limits of other algorithms, in the guard of the limits that they replace.
     const of = choice ?? parts
-    let isPlain = this.#isPlain.get(of)
-    if (isPlain === undefined) {
-      isPlain = hasOnlyLimits(parts, own) && !(choice ?? parts.engine.policy).limits.some(mayBookTurns)
-      this.#isPlain.set(of, isPlain)
+    let decidesByLimits = this.#decidesByLimits.get(of)
+    if (decidesByLimits === undefined) {
+      decidesByLimits = hasOnlyLimits(parts, own) && !(choice ?? parts.engine.policy).limits.some(mayBookTurns)
+      this.#decidesByLimits.set(of, decidesByLimits)
     }
-    if (isPlain) return this.#passPlainly(parts, own, choice)
+    if (decidesByLimits) return this.#passByLimits(parts, own, choice)
     const outcome = passThroughGuard(parts, own, choice)
     return outcome instanceof Promise ? outcome.then((known) => this.#noted(own, known)) : this.#noted(own, outcome)
   }
 
-  #passPlainly(parts: Parts, context: RecordContext, choice: Choice): Outcome | Promise<Outcome> {
+  #passByLimits(parts: Parts, context: RecordContext, choice: Choice): Outcome | Promise<Outcome> {
     let verdict: ReturnType<Parts['decider']['decide']>
     try {
       verdict = parts.decider.decide(context, parts.cost as number, choice)

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpContext, RawResponse } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { problemReply } from '../responders/problem.js'
 import type { Reply } from '../responders/responder.js'
@@ -54,12 +55,7 @@ export class BodyMeter {
 
   /** The meter of a request, shared by all its limiters. */
   static of(raw: IncomingMessage): BodyMeter {
-    let meter = meters.get(raw)
-    if (!meter) {
-      meter = new BodyMeter(raw)
-      meters.set(raw, meter)
-    }
-    return meter
+    return getOrInsert(meters, raw, () => new BodyMeter(raw))
   }
 
   private constructor(raw: IncomingMessage) {

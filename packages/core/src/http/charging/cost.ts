@@ -6,7 +6,7 @@ import { type CostFunction, costFor, resolveAll } from '../../policy/request-cos
 import type { HttpContext } from '../../request/context.js'
 import { isOwnUnit } from '../../store/units.js'
 import { invalidPolicy } from '../../util/errors.js'
-import type { Later } from '../../util/when-known.js'
+import type { MaybePromise } from '../../util/when-known.js'
 
 /** The costs of a request that matches policies of a document, unchecked: of the limiter, and of limits whose policy has its own. */
 class CostsOfPolicies {
@@ -51,7 +51,7 @@ function costsOfPolicies<Request>(
   costs: readonly LimitCost[],
   request: Request,
   context: HttpContext<Request>,
-): Later<CostsOfPolicies> {
+): MaybePromise<CostsOfPolicies> {
   return resolveAll([own, ...costs], request, context, ([known, ...units]) => {
     return new CostsOfPolicies(known, new Map(costs.map((cost, i) => [cost, units[i]])))
   })

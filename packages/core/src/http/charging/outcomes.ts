@@ -1,6 +1,7 @@
 import { isOver, type RawResponse } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import type { Store } from '../../store/store.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
 import { pause } from '../../util/pause.js'
 import { PROCESS_TIMING, type Timing } from '../../util/timing.js'
 import { type Decision, identitiesIn, isCharged, refusingIdentities } from '../../verdict/decision.js'
@@ -62,28 +63,14 @@ export class Outcomes {
 
   /** `timing`: of all waits on this store. */
   static of(store: Store, policy: string, timing = PROCESS_TIMING): Outcomes {
-    let byPolicy = byStore.get(store)
-    if (!byPolicy) {
-      byPolicy = new Map()
-      byStore.set(store, byPolicy)
-    }
-    let outcomes = byPolicy.get(policy)
-    if (!outcomes) {
-      outcomes = new Outcomes(timing)
-      byPolicy.set(policy, outcomes)
-    }
-    return outcomes
+    const byPolicy = getOrInsert(byStore, store, () => new Map<string, Outcomes>())
+    return getOrInsert(byPolicy, policy, () => new Outcomes(timing))
   }
 
   /** Reserves the charge of an admitted request until the returned function is called. One charge has one such function. */
   open(verdict: Verdict): () => void {
     const decision = verdict[DECISION]
-    let close = this.#opened.get(decision)
-    if (!close) {
-      close = this.#open(decision)
-      this.#opened.set(decision, close)
-    }
-    return close
+    return getOrInsert(this.#opened, decision, () => this.#open(decision))
   }
 
   #open(decision: Decision): () => void {
@@ -215,12 +202,7 @@ export class Outcomes {
   }
 
   #queueOf(identity: string): OutcomeQueue {
-    let queue = this.#queues.get(identity)
-    if (!queue) {
-      queue = { inFlight: 0, waiters: new Set() }
-      this.#queues.set(identity, queue)
-    }
-    return queue
+    return getOrInsert(this.#queues, identity, (): OutcomeQueue => ({ inFlight: 0, waiters: new Set() }))
   }
 
   #forget(identity: string): void {

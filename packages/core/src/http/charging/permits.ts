@@ -2,6 +2,7 @@ import type { Limiter } from '../../limiter/limiter.js'
 import { isOver, type RawResponse } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import { durationMs } from '../../util/duration.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
 import { LONGEST_TIMER_MS } from '../../util/pause.js'
 import { isThenable } from '../../util/thenable.js'
 import { PROCESS_TIMING, type Timer, type Timing } from '../../util/timing.js'
@@ -104,9 +105,7 @@ export class Permits {
     const held = new HeldPermits(this, verdict, response)
     this.#held.add(held)
     this.#timer ??= this.#timing.setInterval(() => this.tick(), this.#tickMs).unref()
-    const others = heldBy.get(response)
-    if (others) others.push(held)
-    else heldBy.set(response, [held])
+    getOrInsert(heldBy, response, () => []).push(held)
     const over = () => this.#over(held)
     const stream = isOver(response) ? undefined : http2Stream(response)
     // Over HTTP/2 a response ends only after its request, which a client may hold open.

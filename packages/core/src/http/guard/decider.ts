@@ -5,7 +5,7 @@ import type { Cost } from '../../policy/costs.js'
 import { Policy, type PolicyChoice, type Resolved } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { PEEK } from '../../store/store.js'
-import { type Later, whenKnown } from '../../util/when-known.js'
+import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { marked, type Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
 import { requestCost } from '../charging/cost.js'
@@ -49,7 +49,7 @@ export class Decider<Request> {
     context: HttpContext<Request>,
     units: unknown,
     choice: PolicyChoice<Request> = this.#engine.policy,
-  ): Later<Verdict | undefined> {
+  ): MaybePromise<Verdict | undefined> {
     const options = this.#optionsFor(context)
     const cost = requestCost(choice, units)
     const resolved = this.#resolve(context, choice)
@@ -82,16 +82,16 @@ export class Decider<Request> {
     return this.#engine.waitTurn(() => policy.resolve(request, context, identities), charged, options)
   }
 
-  #resolve(context: HttpContext<Request>, choice: PolicyChoice<Request>): Later<Resolved<Request> | undefined> {
+  #resolve(context: HttpContext<Request>, choice: PolicyChoice<Request>): MaybePromise<Resolved<Request> | undefined> {
     const policy = choice instanceof Policy ? choice : choice.of(context.request, context)
     return policy instanceof Promise
       ? policy.then((known) => this.#resolveBy(known, context))
       : this.#resolveBy(policy, context)
   }
 
-  #resolveBy(policy: Policy<Request>, context: HttpContext<Request>): Later<Resolved<Request> | undefined> {
+  #resolveBy(policy: Policy<Request>, context: HttpContext<Request>): MaybePromise<Resolved<Request> | undefined> {
     const { request } = context
-    if (policy.isPlain && !this.#by.anonymous) return policy.resolve(request, context)
+    if (policy.differsByKeyAlone && !this.#by.anonymous) return policy.resolve(request, context)
     const identities = this.#identitiesOf(policy, context)
     return identities instanceof Promise
       ? identities.then((known) => known && policy.resolve(request, context, known))
@@ -99,7 +99,7 @@ export class Decider<Request> {
   }
 
   /** Undefined for a request that is not limited because a key is missing. */
-  #identitiesOf(policy: Policy<Request>, context: HttpContext<Request>): Later<string[] | undefined> {
+  #identitiesOf(policy: Policy<Request>, context: HttpContext<Request>): MaybePromise<string[] | undefined> {
     const { anonymous } = this.#by
     return anonymous ? anonymous.identitiesOf(policy, context) : policy.identitiesOf(context.request, context)
   }

@@ -2,7 +2,7 @@ import type { Limiter } from '../../limiter/limiter.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import type { IdentityByKind } from '../../store/identity.js'
-import { type Later, whenKnown } from '../../util/when-known.js'
+import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { marked, type Verdict } from '../../verdict/verdict.js'
 import { ensureCloseEvent } from '../response/close-event.js'
 import { isDisabled } from '../response/disabled-response.js'
@@ -27,7 +27,7 @@ export interface Guard<Request> {
 }
 
 /** A step of the guard. One that returns an outcome is the last. */
-type Step = <Request>(request: GuardedRequest<Request>) => Later<Outcome | undefined>
+type Step = <Request>(request: GuardedRequest<Request>) => MaybePromise<Outcome | undefined>
 
 /** The steps of the guard, in order. `finish` makes the outcome of all requests that complete them. */
 const STEPS: readonly Step[] = [
@@ -49,12 +49,12 @@ export function passThroughGuard<Request>(
   guard: GuardParts<Request>,
   context: HttpContext<Request>,
   choice?: PolicyChoice<Request>,
-): Later<Outcome> {
+): MaybePromise<Outcome> {
   return runSteps(new GuardedRequest(guard, context, choice), 0)
 }
 
 /** Returns a promise only where a step does. */
-function runSteps<Request>(request: GuardedRequest<Request>, from: number): Later<Outcome> {
+function runSteps<Request>(request: GuardedRequest<Request>, from: number): MaybePromise<Outcome> {
   for (let i = from; i < STEPS.length; i++) {
     const outcome = (STEPS[i] as Step)(request)
     if (outcome instanceof Promise) return outcome.then((known) => known ?? runSteps(request, i + 1))
@@ -63,7 +63,7 @@ function runSteps<Request>(request: GuardedRequest<Request>, from: number): Late
   return finish(request)
 }
 
-function skip<Request>({ guard, context }: GuardedRequest<Request>): Later<Outcome | undefined> {
+function skip<Request>({ guard, context }: GuardedRequest<Request>): MaybePromise<Outcome | undefined> {
   const { skip, advice } = guard
   advice.request(context)
   ensureCloseEvent(context.response)
@@ -76,7 +76,7 @@ function toSkipped(isSkipped: unknown): Outcome | undefined {
 }
 
 /** Runs before anything else is read from the request: a client on a list needs no key, and has no cost. */
-function checkLists<Request>(request: GuardedRequest<Request>): Later<Outcome | undefined> {
+function checkLists<Request>(request: GuardedRequest<Request>): MaybePromise<Outcome | undefined> {
   const { guard, context } = request
   const { listed, enforcement, handleInvalid } = guard
   if (!listed) return undefined
@@ -103,7 +103,7 @@ function receiveBody<Request>({ guard, context, verdict, ending }: GuardedReques
   return isDisabled(context.response) ? end(context) : undefined
 }
 
-function resolveCost<Request>(request: GuardedRequest<Request>): Later<undefined> {
+function resolveCost<Request>(request: GuardedRequest<Request>): MaybePromise<undefined> {
   if (request.verdict) return undefined
   const { cost } = request.guard
   if (typeof cost === 'number') {
@@ -116,10 +116,10 @@ function resolveCost<Request>(request: GuardedRequest<Request>): Later<undefined
   })
 }
 
-function decide<Request>(request: GuardedRequest<Request>): Later<Outcome | undefined> {
+function decide<Request>(request: GuardedRequest<Request>): MaybePromise<Outcome | undefined> {
   if (request.verdict) return undefined
   const { guard, context, units, choice } = request
-  let verdict: Later<Verdict | undefined>
+  let verdict: MaybePromise<Verdict | undefined>
   try {
     request.isCaught = guard.bans?.catches(context) ?? false
     verdict = guard.decider.decide(context, units, choice)
@@ -148,7 +148,7 @@ function noteVerdict<Request>(request: GuardedRequest<Request>, verdict: Verdict
 }
 
 /** A refusal may become an admission by the outcome of other requests. */
-function reconsider<Request>(request: GuardedRequest<Request>): Later<undefined> {
+function reconsider<Request>(request: GuardedRequest<Request>): MaybePromise<undefined> {
   const { guard, context, verdict, units, choice, isShared } = request
   const { charging, decider } = guard
   if (!charging || !verdict || verdict.allowed || !request.isEnforced) return undefined
@@ -161,7 +161,7 @@ function reconsider<Request>(request: GuardedRequest<Request>): Later<undefined>
 }
 
 /** A request that a trap catches is a strike. If that begins a ban, the request is refused. */
-function strikeTrapped<Request>(request: GuardedRequest<Request>): Later<undefined> {
+function strikeTrapped<Request>(request: GuardedRequest<Request>): MaybePromise<undefined> {
   const { guard, context, verdict, isCaught, isEnforced, ending } = request
   if (!isCaught || !verdict || !isEnforced || ending) return undefined
   return guard.bans?.strikeTrapped(context, verdict)?.then((last) => {
@@ -171,7 +171,7 @@ function strikeTrapped<Request>(request: GuardedRequest<Request>): Later<undefin
 }
 
 /** A final refusal is a strike, unless the store has counted it. A ban that it starts becomes its reason. */
-function strikeRefusal<Request>(request: GuardedRequest<Request>): Later<undefined> {
+function strikeRefusal<Request>(request: GuardedRequest<Request>): MaybePromise<undefined> {
   const { guard, context, verdict, isEnforced, ending } = request
   if (!guard.bans || !verdict || verdict.allowed || !isEnforced || ending) return undefined
   // A request that waits may still be admitted.

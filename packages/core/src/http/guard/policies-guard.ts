@@ -6,10 +6,11 @@ import { POLICY_OPTIONS, Policy, type PolicyChoice } from '../../policy/policy.j
 import type { HttpContext } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import { SluiceError, show } from '../../util/errors.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
 import type { Timing } from '../../util/timing.js'
 import { knownOptions } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
-import { type Later, whenKnown } from '../../util/when-known.js'
+import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION } from '../../verdict/verdict.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
@@ -64,7 +65,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
   const handleInvalid = invalidRequests<Request>({ where, all: [] }, onInvalid, false, warnings)
   // Invalid options fail now, and not at the first request.
   for (const matched of policies.byName.values()) limiters.of(matched)
-  const guard = (context: HttpContext<Request>): Later<Outcome> => {
+  const guard = (context: HttpContext<Request>): MaybePromise<Outcome> => {
     const refuse = (error: unknown) => handleInvalid(error, undefined, context)
     let matched: ReturnType<typeof policies.match>
     try {
@@ -107,12 +108,7 @@ class LimitersOfPolicies<Request> {
   }
 
   of(matched: MatchedPolicies<Request>): Made<Request> {
-    let made = this.#made.get(matched)
-    if (!made) {
-      made = this.#make(matched)
-      this.#made.set(matched, made)
-    }
-    return made
+    return getOrInsert(this.#made, matched, () => this.#make(matched))
   }
 
   #make({ options, base }: MatchedPolicies<Request>): Made<Request> {
@@ -131,7 +127,7 @@ class LimitersOfPolicies<Request> {
     return { parts: this.of(base).parts, choice }
   }
 
-  run(matched: MatchedPolicies<Request> | undefined, context: HttpContext<Request>): Later<Outcome> {
+  run(matched: MatchedPolicies<Request> | undefined, context: HttpContext<Request>): MaybePromise<Outcome> {
     if (!matched) return SKIPPED
     const { reported, next } = matched
     // Decided first, in the same turn of the event loop, so that a refusal of the others does not prevent its count.
@@ -150,7 +146,7 @@ class LimitersOfPolicies<Request> {
     { engine }: GuardParts<Request>,
     next: MatchedPolicies<Request>,
     context: HttpContext<Request>,
-  ): Later<Outcome> {
+  ): MaybePromise<Outcome> {
     if (!first.proceed) return first
     const { verdict, headers } = first
     return whenKnown(this.run(next, withHeaders(context, headers)), (second) => {

@@ -2,7 +2,7 @@ import type { ListOptions } from '../../lists/options.js'
 import type { PolicyOptions } from '../../policy/policy.js'
 import type { CostOption } from '../../policy/request-cost.js'
 import type { HttpContext } from '../../request/context.js'
-import type { Later } from '../../util/when-known.js'
+import type { MaybePromise } from '../../util/when-known.js'
 import type { ChargingOptions } from '../charging/charging.js'
 import type { AnonymousOption } from '../identity/anonymous.js'
 import type { Responder } from '../responders/responder.js'
@@ -43,12 +43,12 @@ export interface PolicySource<Request> {
    * Undefined where no policy applies. Called once for each request, before anything is charged. Returns a promise only where it
    * has to wait.
    */
-  match(context: HttpContext<Request>): Later<MatchedPolicies<Request> | undefined>
+  match(context: HttpContext<Request>): MaybePromise<MatchedPolicies<Request> | undefined>
   /**
    * The policy of this name for a client that is given by hand: with its override, where it has one. Undefined where there is no
    * policy of the name. A promise only where it has to wait. Absent on sources without differences for some clients.
    */
-  forClient?(name: string, client: GivenClient): Later<MatchedPolicies<Request> | undefined>
+  forClient?(name: string, client: GivenClient): MaybePromise<MatchedPolicies<Request> | undefined>
   /** Each policy in force by its name, for methods such as `peek` and `reset`. The same map until the policies change. */
   readonly byName: ReadonlyMap<string, MatchedPolicies<Request>>
   /** @internal Makes the guard of a limiter with these policies: `guardByPolicies`. */

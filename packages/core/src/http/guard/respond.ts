@@ -1,4 +1,4 @@
-import { type Later, whenKnown } from '../../util/when-known.js'
+import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.js'
 import { type Action, isLater, type TurnOptions, type TurnResult } from '../responders/responder.js'
 import { waitWithClient } from '../response/wait.js'
@@ -6,7 +6,7 @@ import type { GuardedRequest } from './guarded-request.js'
 import { LEFT, waitBookedInTime, waitTurn, whileThere } from './wait-turn.js'
 
 /** Determines the ending of a request after its decision, and waits for its turn. Returns a promise only where it has to wait. */
-export function respond<Request>(request: GuardedRequest<Request>): Later<undefined> {
+export function respond<Request>(request: GuardedRequest<Request>): MaybePromise<undefined> {
   const { guard, verdict, isEnforced, ending } = request
   if (!verdict || ending) return undefined
   if (!isEnforced) return report(request, verdict)
@@ -37,7 +37,7 @@ function proceed<Request>(request: GuardedRequest<Request>, verdict: Verdict): v
   request.ending = 'proceed'
 }
 
-function refuse<Request>(request: GuardedRequest<Request>, refusal: Verdict): Later<undefined> {
+function refuse<Request>(request: GuardedRequest<Request>, refusal: Verdict): MaybePromise<undefined> {
   const { guard, context } = request
   const arrivedAt = guard.engine.timing.now()
   let hasLeft = false
@@ -50,7 +50,7 @@ function refuse<Request>(request: GuardedRequest<Request>, refusal: Verdict): La
       return turn
     },
   })
-  return whenKnown(action, (known): Later<undefined> => {
+  return whenKnown(action, (known): MaybePromise<undefined> => {
     if (hasLeft && known === 'gone') request.leave(refusal)
     else return carryOut(request, known, refusal, arrivedAt)
   })
@@ -76,7 +76,7 @@ function carryOut<Request>(
   action: Action,
   refusal: Verdict,
   arrivedAt: number,
-): Later<undefined> {
+): MaybePromise<undefined> {
   const { responders, bans, engine } = request.guard
   const { verdict, ending } = isLater(action) ? action : { verdict: refusal, ending: action }
   if (ending === 'proceed' && verdict.allowed) {

@@ -7,7 +7,7 @@ import { isSecretKind, startOf } from '../../store/identity.js'
 import { isThenable } from '../../util/thenable.js'
 import { oneOf } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
-import { ignorePromises, type Later, whenAllKnown } from '../../util/when-known.js'
+import { ignorePromises, type MaybePromise, whenAllKnown } from '../../util/when-known.js'
 import { byIp } from './ip.js'
 
 /** The treatment of requests whose key function returns undefined, null or an empty text. */
@@ -27,7 +27,7 @@ export class AnonymousRequests<Request> {
   }
 
   /** The identities of a request; undefined for one that is not limited because a key is missing. */
-  identitiesOf(policy: Policy<Request>, context: HttpContext<Request>): Later<string[] | undefined> {
+  identitiesOf(policy: Policy<Request>, context: HttpContext<Request>): MaybePromise<string[] | undefined> {
     const { keys, starts, where } = policy
     const { request } = context
     const values: unknown[] = []

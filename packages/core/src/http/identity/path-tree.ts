@@ -1,3 +1,4 @@
+import { getOrInsert } from '../../util/get-or-insert.js'
 import { folded, type PathPiece, pathPieces, plainSegments, tooMany } from './path-pieces.js'
 
 interface Node {
@@ -151,12 +152,7 @@ export class PathTree {
 
   #nextOf(node: Node, segment: string): Node {
     this.#longest = Math.max(this.#longest, segment.length)
-    let next = node.next.get(segment)
-    if (!next) {
-      next = this.#newNode(node)
-      node.next.set(segment, next)
-    }
-    return next
+    return getOrInsert(node.next, segment, () => this.#newNode(node))
   }
 }
 

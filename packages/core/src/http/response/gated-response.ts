@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import { getOrInsert } from '../../util/get-or-insert.js'
 import { listenTo } from './shared-listener.js'
 
 /** Controls when bytes of a response may leave. */
@@ -32,11 +33,7 @@ const gatedBy = new WeakMap<ServerResponse, GatedResponse>()
  * several gates together. Returns the function to call when the gate opens.
  */
 export function addGate(response: ServerResponse, gate: Gate): () => void {
-  let gated = gatedBy.get(response)
-  if (!gated) {
-    gated = new GatedResponse(response)
-    gatedBy.set(response, gated)
-  }
+  const gated = getOrInsert(gatedBy, response, () => new GatedResponse(response))
   return gated.add(gate)
 }
 

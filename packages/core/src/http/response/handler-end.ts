@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { finished, type Readable } from 'node:stream'
 import type { RawResponse } from '../../request/context.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
 
 /** The methods with which a handler responds, over HTTP/1 and HTTP/2. */
 const ANSWERING = ['writeHead', 'flushHeaders', 'write', 'end'] as const
@@ -15,12 +16,7 @@ const ends = new WeakMap<RawResponse, Promise<void>>()
  * Replaces methods of this one response. Never call it for a response that a client still waits for.
  */
 export function handlerEnd(response: RawResponse): Promise<void> {
-  let end = ends.get(response)
-  if (!end) {
-    end = watch(response as unknown as ServerResponse)
-    ends.set(response, end)
-  }
-  return end
+  return getOrInsert(ends, response, () => watch(response as unknown as ServerResponse))
 }
 
 function watch(response: ServerResponse): Promise<void> {

@@ -1,3 +1,5 @@
+import { getOrInsert } from '../../util/get-or-insert.js'
+
 const SECOND_MS = 1000
 /** More than local times differ from UTC anywhere, in the past too. */
 const FARTHEST_MS = 26 * 3_600_000
@@ -56,10 +58,5 @@ const zones = new Map<string, Zone>()
 
 /** @throws RangeError for an unknown name */
 export function zoneOf(name: string): Zone {
-  let zone = zones.get(name)
-  if (!zone) {
-    zone = new Zone(name)
-    zones.set(name, zone)
-  }
-  return zone
+  return getOrInsert(zones, name, () => new Zone(name))
 }

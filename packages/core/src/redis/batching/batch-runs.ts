@@ -11,14 +11,36 @@ import { type BatchScript, BatchScripts, type BatchScriptsOptions } from './batc
 import { InFlight, MAX_UNSENT } from './in-flight.js'
 
 export interface BatchRunsOptions extends BatchScriptsOptions {
-  /**
-   * Called with every result, in the order of decisions, before its caller receives it. `sentAt` is by the performance
-   * clock.
-   */
-  readonly onResult: (request: StoreRequest, result: StoreResult, slot: number, sentAt: number) => void
+  readonly observers: readonly ResultObserver[]
 }
 
-/** Sends each batch as one script and resolves its decisions. */
+export interface ResultObserver {
+  /**
+   * Called with every result from Redis, in the order of decisions, before its caller receives it. `sentAt` is by the
+   * performance clock.
+   */
+  onResult(request: StoreRequest, result: StoreResult, slot: number, sentAt: number): void
+}
+
+/**
+ * Sends each batch as one script and resolves its decisions. This class alone sends decisions again, and only those of
+ * which a reply says that nothing was charged. A lost reply is no such reply.
+ *
+ * | the reply says | sent again | at most |
+ * |---|---|---|
+ * | a request waits for the cell: `mayNeedRecords` | the batch, with records of waiters | once |
+ * | an identity may be blocked: `mayBeEmpty` | the batch, with block keys | once, after the former |
+ * | refused, by a script that cannot strike: `strikesApart` | these decisions, to a script that can | once |
+ * | elsewhere: its keys are on another node | these decisions, by slot | once |
+ * | TRYAGAIN: the slot is moving | each decision by itself, see `decideOnMovingSlot` | once |
+ *
+ * `run` sends a script as source after NOSCRIPT, once for each of these. Later batches do without the first try for a
+ * second after a block or strike was seen.
+ *
+ * Invariants in every order of commands and replies of several stores (`test/deep/interleavings/blocks.test.ts`):
+ * while a block is in force in Redis, no decision that reaches Redis is admitted. Each decision is charged at most
+ * once. This requires a marker that lives as long as any block.
+ */
 export class BatchRuns {
   readonly #options: BatchRunsOptions
   readonly #scripts: BatchScripts
@@ -55,22 +77,17 @@ export class BatchRuns {
   }
 
   async #run(batch: Batch, chosen: BatchScript): Promise<void> {
-    const { script, encoded, mayBeEmpty, mayNeedRecords, strikesApart } = chosen
-    const { connection, breaker, waiters } = this.#options
+    const { script, encoded, strikesApart } = chosen
+    const { connection, breaker } = this.#options
     const { node, slot, sentAt } = batch
     const pulse = this.#pulseOf(node ?? connection.nodeOf(slot))
     const onSent = () => this.inFlight.sent(batch)
     try {
       const reply = await run(connection, this.#leftMs(sentAt), script, encoded, { node, pulse, onSent })
       const results = new ResultReader(reply)
-      if (mayBeEmpty && results.needsBlockKeys) {
-        this.#scripts.sawBlock()
-        this.#run(batch, this.#scripts.choose(batch, true))
-        return
-      }
-      if (mayNeedRecords && results.needsRecords) {
-        for (const { request } of batch.entries) waiters.noteWaitersFor(request, performance.now())
-        this.#run(batch, this.#scripts.choose(batch))
+      const again = this.#scripts.chooseAgain(batch, chosen, results)
+      if (again) {
+        this.#run(batch, again)
         return
       }
       this.#resolve(batch, results, strikesApart)
@@ -105,14 +122,14 @@ export class BatchRuns {
   /** Nothing was decided: the slot is migrating, and only some of the keys are here. Decides each request by itself. */
   #decideEach(batch: Batch): void {
     const { entries, slot, sentAt } = batch
-    const { connection, prefix, clock, texts, onResult, breaker } = this.#options
+    const { connection, prefix, clock, texts, breaker } = this.#options
     breaker.succeeded(slot)
     const moving = { connection, prefix, clock, textOf: texts.of }
     const decisions = entries.map(async ({ request, resolve, reject }) => {
       try {
         const result = await decideOnMovingSlot(moving, request, () => this.#leftMs(sentAt))
         // The deny cache must not repeat a result combined from several replies.
-        onResult({ ...request, fresh: true }, result, slot, sentAt)
+        this.#show({ ...request, fresh: true }, result, slot, sentAt)
         resolve(result)
       } catch (error) {
         reject(error as Error)
@@ -124,7 +141,7 @@ export class BatchRuns {
   #resolve(batch: Batch, results: ResultReader, strikesApart: boolean): void {
     const { groups, node, entries, slot, sentAt } = batch
     const read = this.#read(batch, results)
-    const { onResult, crossSlots } = this.#options
+    const { crossSlots } = this.#options
     const elsewhere: Pending[] = []
     const struck: Pending[] = []
     let i = 0
@@ -135,7 +152,7 @@ export class BatchRuns {
         if (!result) elsewhere.push(pending)
         else if (strikesApart && request.strike !== undefined && !result.allowed && !result.block) struck.push(pending)
         else {
-          onResult(request, result, pending.slot, sentAt)
+          this.#show(request, result, pending.slot, sentAt)
           pending.resolve(result)
         }
       }
@@ -149,6 +166,10 @@ export class BatchRuns {
     if (node !== undefined) this.sendBySlot(elsewhere, sentAt)
     // A server cannot reply this about declared keys.
     else for (const { reject } of elsewhere) reject(unreadable('expected all keys to be here'))
+  }
+
+  #show(request: StoreRequest, result: StoreResult, slot: number, sentAt: number): void {
+    for (const layer of this.#options.observers) layer.onResult(request, result, slot, sentAt)
   }
 
   /** The results of a batch in the order of its groups; undefined if keys are on another node. */

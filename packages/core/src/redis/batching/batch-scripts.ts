@@ -1,5 +1,6 @@
 import { isCalendar } from '../../store/cell-kinds.js'
 import { type Cell, CONSUME, type Plan } from '../../store/store.js'
+import type { ResultReader } from '../scripts/decode.js'
 import { type Encoded, encode, encodeOne, type Sending } from '../scripts/encode.js'
 import { BANS, CHARGES, decideScriptFor, oneScriptFor, partsOfOp, TURNS } from '../scripts/script.js'
 import type { LuaScript } from '../scripts/scripts.generated.js'
@@ -53,30 +54,17 @@ export class BatchScripts {
     this.#options = options
   }
 
-  /** Notes that an identity was blocked just now. */
-  sawBlock(): void {
-    this.#blockedUntil = performance.now() + ASSUME_BLOCKED_MS
-  }
-
   /** Notes that a refusal was a strike just now. */
   sawStrike(): void {
     this.#strikingUntil = performance.now() + ASSUME_STRIKES_MS
   }
 
   /**
-   * A batch is first sent without block keys. Its script checks the marker, which exists while any identity is blocked;
-   * without a marker, a single decision checks its own block key. If a block may exist, nothing is decided. The batch
-   * is then sent again with block keys, and batches shortly afterwards include them at once.
+   * The script for a batch that is sent for the first time, or again without anything new.
    *
-   * Decisions alone that check for waiters are made likewise: if a request waits for the cell, nothing is decided, and a
-   * script that reads the record of waiters decides.
-   *
-   * Decisions that may ban first go to a smaller script that cannot strike. A refusal of that script charges nothing,
-   * and a script that can strike decides the request again, as a later decision.
-   *
-   * Invariants in every order of commands and replies of several stores (`test/deep/interleavings/blocks.test.ts`):
-   * while a block is in force in Redis, no decision that reaches Redis is admitted. Each decision is charged at most
-   * once. This requires a marker that lives as long as any block.
+   * Without block keys, a script checks the marker, which exists while any identity is blocked; without a marker, a
+   * single decision checks its own block key. Decisions that may ban go to a script that cannot strike, unless one did
+   * a moment ago. See `BatchRuns` for what these scripts leave undecided.
    */
   choose(batch: Batch, bringsBlockKeys = batch.sentAt < this.#blockedUntil): BatchScript {
     const { prefix, clock, marker, waiters, texts } = this.#options
@@ -106,6 +94,17 @@ export class BatchScripts {
     return { script: decideScriptFor(parts), encoded, mayBeEmpty, mayNeedRecords: false, strikesApart }
   }
 
+  /** The script for a batch whose reply says that nothing was decided. Undefined if everything was. */
+  chooseAgain(batch: Batch, before: BatchScript, reply: ResultReader): BatchScript | undefined {
+    if (before.mayBeEmpty && reply.needsBlockKeys) {
+      this.#blockedUntil = performance.now() + ASSUME_BLOCKED_MS
+      return this.choose(batch, true)
+    }
+    if (!before.mayNeedRecords || !reply.needsRecords) return undefined
+    for (const { request } of batch.entries) this.#options.waiters.noteWaitersFor(request, performance.now())
+    return this.choose(batch)
+  }
+
   /**
    * Whether refusals that count as strikes can be decided again: not if they are charged. False shortly after a strike,
    * when the smaller script is not tried.
@@ -121,9 +120,9 @@ export class BatchScripts {
     const { marker, texts, waiters } = this.#options
     // The script has one block key.
     if (marker === undefined && texts.of(plan).blockSuffixes.length > 1) return undefined
-    const isPlain =
+    const chargesOneCell =
       op === CONSUME && !needs && plan.cells.length === 1 && plan.identities === 1 && costs[0] !== 0 && !request.keep
-    if (node !== undefined || !isPlain || (looks && waiters.areKnownFor(request))) return undefined
+    if (node !== undefined || !chargesOneCell || (looks && waiters.areKnownFor(request))) return undefined
     const [cell] = plan.cells as [Cell]
     // Its parameters change with each period, and each would need a script.
     if (isCalendar(cell)) return undefined

@@ -13,8 +13,8 @@ export interface PlanTextsOptions {
   readonly marker: string | undefined
   /** The features used so far, which this class adds to. */
   readonly used: UsedFeatures
-  /** Whether this process knows all blocks from every policy, so that decisions need not check for them. */
-  readonly knowsBlocks: () => boolean
+  /** Those of every policy that this process knows. While it knows all, decisions need not check for them. */
+  readonly blocks: { readonly isWhole: boolean }
 }
 
 /** The encoded texts of plans, computed once per plan. */
@@ -50,6 +50,6 @@ export class PlanTexts {
 
   /** Whether decisions that include block keys include those of every policy. */
   get bringsKeysOfEveryPolicy(): boolean {
-    return this.#enforcesBans || !this.#options.knowsBlocks()
+    return this.#enforcesBans || !this.#options.blocks.isWhole
   }
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { BlockPlace } from '../../blocks/given-blocks.js'
+import { groupBy } from '../../util/group-by.js'
 import { unreadable } from '../scripts/reply-reader.js'
 import { readFields, readKeys, runAt, type Server } from '../scripts/run.js'
 import { indexClearScript, indexPageScript, indexScript, type LuaScript } from '../scripts/scripts.generated.js'
@@ -181,17 +182,10 @@ export class BlockIndex {
   }
 }
 
-/** Groups changes that one script may make: those of one shard, and with block keys or without. */
-export function groupsOf(changes: readonly Change[]): Iterable<{ readonly shard: number; readonly all: Change[] }> {
-  const groups = new Map<string, { readonly shard: number; readonly all: Change[] }>()
-  for (const change of changes) {
-    const shard = shardOf(fieldOf(change.policy, change.identity))
-    const name = `${shard} ${change.keys !== undefined}`
-    const group = groups.get(name)
-    if (group) group.all.push(change)
-    else groups.set(name, { shard, all: [change] })
-  }
-  return groups.values()
+/** The changes that one script may make together: those of one shard, and with block keys or without. */
+export function groupsOf(changes: readonly Change[]): Iterable<readonly Change[]> {
+  const groupOf = (change: Change) => `${shardOf(fieldOf(change.policy, change.identity))} ${change.keys !== undefined}`
+  return groupBy(changes, groupOf).values()
 }
 
 /** The field of the entry after a change was made. */

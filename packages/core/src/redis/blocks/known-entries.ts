@@ -248,7 +248,9 @@ export class KnownEntries {
   /** Writes changes. Resolves to the entries of the changes that were made. */
   async #write(changes: readonly Change[]): Promise<IndexEntry[]> {
     const made: IndexEntry[] = []
-    for (const { shard, all } of groupsOf(changes)) {
+    for (const all of groupsOf(changes)) {
+      const [{ policy, identity }] = all as [Change]
+      const shard = shardOf(fieldOf(policy, identity))
       for (let i = 0; i < all.length; i += MAX_CHANGES) {
         const some = all.slice(i, i + MAX_CHANGES)
         const own = this.#copy.shard(shard)

@@ -1,3 +1,5 @@
+import { getOrInsert } from '../../util/get-or-insert.js'
+
 /** Serialises the reads of each shard of an index. */
 export class ShardReads {
   readonly #readAll: (shard: number) => Promise<void>
@@ -16,9 +18,8 @@ export class ShardReads {
    * Reads the changes of a shard. A call during a read gets the next read, which includes all changes before the call.
    */
   read(shard: number): Promise<void> {
-    let read = this.#waiting.get(shard)
-    if (!read) {
-      read = (this.#reading.get(shard) ?? Promise.resolve()).then(() => {
+    return getOrInsert(this.#waiting, shard, () =>
+      (this.#reading.get(shard) ?? Promise.resolve()).then(() => {
         this.#waiting.delete(shard)
         const reading = this.#readCounted(shard)
         this.#reading.set(
@@ -26,10 +27,8 @@ export class ShardReads {
           reading.catch(() => {}),
         )
         return reading
-      })
-      this.#waiting.set(shard, read)
-    }
-    return read
+      }),
+    )
   }
 
   /** Notes that this process has changed an entry at an instant. */

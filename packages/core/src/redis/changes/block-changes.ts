@@ -1,19 +1,46 @@
+import type { CheckedQuery } from '../../blocks/given-blocks.js'
+import type { BlocksKeeper } from '../../blocks/kept-blocks.js'
+import type { BlockPage } from '../../store/blocks.js'
+import type { BlockEntry } from '../../store/entries.js'
+import { startOf } from '../../store/identity.js'
+import { EVERY_POLICY } from '../../store/store.js'
+import { MAX_CHANGES } from '../blocks/block-index.js'
 import type { BlockKeys } from '../blocks/block-keys.js'
-import type { IndexEntry } from '../blocks/entry.js'
+import { blockEntry, type IndexEntry } from '../blocks/entry.js'
+import { pageOf } from '../blocks/index-pages.js'
 import type { MirroredBlocks } from '../blocks/mirrored-blocks.js'
-import { encodeReason } from '../scripts/decode.js'
+import { encodeBlock, encodeReason } from '../scripts/decode.js'
 import type { Changes } from './changes.js'
 
-/** Blocks identities and ends their blocks and bans, in the index and under the keys that decisions check. */
-export class BlockChanges {
+/**
+ * The blocks of a store on Redis. Reads the index itself, not this process's mirror. Writes to the index and to the keys
+ * that decisions check.
+ */
+export class BlockChanges implements BlocksKeeper {
+  readonly maxAdded = MAX_CHANGES
+  readonly now: () => number
   readonly #mirrored: MirroredBlocks
   readonly #keys: BlockKeys
   readonly #changes: Changes
 
-  constructor(mirrored: MirroredBlocks, keys: BlockKeys, changes: Changes) {
+  constructor(mirrored: MirroredBlocks, keys: BlockKeys, changes: Changes, now: () => number) {
+    this.now = now
     this.#mirrored = mirrored
     this.#keys = keys
     this.#changes = changes
+  }
+
+  get known(): number {
+    return this.#mirrored.size
+  }
+
+  page(query: CheckedQuery<BlockEntry>): Promise<BlockPage> {
+    return pageOf(this.#mirrored.index, query, blockEntry)
+  }
+
+  async get(policy: string, identity: string): Promise<BlockEntry | undefined> {
+    const entry = await this.#mirrored.index.get(policy, identity)
+    return entry && !entry.isEnded ? blockEntry(entry) : undefined
   }
 
   async block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
@@ -36,8 +63,8 @@ export class BlockChanges {
     }
   }
 
-  /** Adds exported entries. Resolves to the number added. */
-  async add(entries: readonly IndexEntry[]): Promise<number> {
+  async add(exported: readonly BlockEntry[]): Promise<number> {
+    const entries = exported.map(indexEntry)
     await this.#mirrored.requireRoom(entries)
     const added = await this.#mirrored.keep(entries)
     await this.#keys.write(added, this.#mirrored.index)
@@ -45,7 +72,7 @@ export class BlockChanges {
     return added.length
   }
 
-  removeAll(): Promise<void> {
+  clear(): Promise<void> {
     return this.#changes.make({ kind: 'unblock all' }, async () => {
       for await (const places of this.#mirrored.clear()) await this.#keys.deleteAll(places)
     })
@@ -58,4 +85,9 @@ export class BlockChanges {
       await this.#keys.delete(policy, identity)
     })
   }
+}
+
+function indexEntry(entry: BlockEntry): IndexEntry {
+  const { policy = EVERY_POLICY, kind, value, since, until, times } = entry
+  return { policy, identity: startOf(kind) + value, since, until, times, isEnded: false, encoded: encodeBlock(entry) }
 }

@@ -1,6 +1,7 @@
 import calculateSlot from 'cluster-key-slot'
 import type { Cell, Keep, KeptCharge, KernelName, Plan, ResolvedLimit, StoreRequest } from '../../store/store.js'
 import { CHARGE_ID_LENGTH } from '../../util/charge-id.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
 import { ResultReader, reportsOf } from '../scripts/decode.js'
 import { chargesSuffix, keyStart, recordedIdentity, recordKey } from '../scripts/keys.js'
 import { unreadable } from '../scripts/reply-reader.js'
@@ -59,11 +60,7 @@ const texts = new WeakMap<Plan, string>()
 
 /** The text of a request in its record. */
 export function recordText({ plan, identities, costs, permitId, keep }: StoreRequest): string {
-  let cells = texts.get(plan)
-  if (cells === undefined) {
-    cells = JSON.stringify(plan.cells.map(cellText))
-    texts.set(plan, cells)
-  }
+  const cells = getOrInsert(texts, plan, () => JSON.stringify(plan.cells.map(cellText)))
   const own = [identities.map(recordedIdentity), costs, permitId, (keep as Keep).forMs]
   return `${JSON.stringify(own)}\n${cells}\n`
 }

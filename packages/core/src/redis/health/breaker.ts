@@ -1,5 +1,6 @@
 import type { StoreEvent } from '../../store/events.js'
 import { SluiceError } from '../../util/errors.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
 import type { Audience } from '../../util/listeners.js'
 import { warnOfListener } from '../../util/warn-on-rejection.js'
 import type { StoreWarning, Warnings } from '../../util/warnings.js'
@@ -86,8 +87,7 @@ export class Breaker {
   failed(slot: number, error: Error, probeKey: string): void {
     if (this.#isEnded || isAboutOneKey(error)) return
     const node = this.#options.nodeOf(slot)
-    const circuit = this.#circuits.get(node) ?? closedCircuit()
-    this.#circuits.set(node, circuit)
+    const circuit = getOrInsert(this.#circuits, node, closedCircuit)
     circuit.failures++
     circuit.last = error
     if (circuit.failures >= FAILURES && !circuit.cause) this.#open(node, circuit, error, probeKey)

@@ -14,6 +14,7 @@ import {
 } from '../../store/store.js'
 import { isOwnUnit } from '../../store/units.js'
 import { areEqual } from '../../util/are-equal.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
 import type { RedisBase } from '../slots/base.js'
 import type { Change, Layer } from './layer.js'
 
@@ -61,10 +62,7 @@ class Generation {
     else if (others.unshift(refusal) > MAX_PER_KEY) others.pop()
     if (request.identities.length === 1) return
     for (const identity of refusedOn) {
-      const id = `${request.plan.policy}\n${identity}`
-      const others = this.#byRefusing.get(id)
-      if (others) others.add(refusal)
-      else this.#byRefusing.set(id, new Set([refusal]))
+      getOrInsert(this.#byRefusing, `${request.plan.policy}\n${identity}`, () => new Set()).add(refusal)
     }
   }
 

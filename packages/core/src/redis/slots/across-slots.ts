@@ -14,6 +14,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../../store/store.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
 import { firstOfKeys } from '../scripts/keys.js'
 
 /**
@@ -116,14 +117,12 @@ async function refusalCharged(
  */
 const resultsOf = new WeakMap<StoreResult, readonly StoreResult[]>()
 
-const partsByPlan = new WeakMap<Plan, Record<string, readonly Part[]>>()
+const partsByPlan = new WeakMap<Plan, Map<string, readonly Part[]>>()
 
 /** Returns the same parts for the same plan and grouping, so that a store can compare plans by reference. */
 function knownParts(plan: Plan, grouping: string, make: () => Part[]): readonly Part[] {
-  const byGrouping = partsByPlan.get(plan) ?? {}
-  partsByPlan.set(plan, byGrouping)
-  byGrouping[grouping] ??= make()
-  return byGrouping[grouping]
+  const byGrouping = getOrInsert(partsByPlan, plan, () => new Map<string, readonly Part[]>())
+  return getOrInsert(byGrouping, grouping, make)
 }
 
 function partsOf(plan: Plan, slots: readonly number[]): readonly Part[] {

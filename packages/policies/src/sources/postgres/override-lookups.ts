@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
+import type { MaybePromise } from '@sluice/core/internal'
 import type { StoredOverride } from '../../compile/override-table.js'
-import type { Later } from '../../match/later.js'
 
 /** Clients that are looked up by one statement, and statements at a time. */
 const MAX_IN_BATCH = 200
@@ -71,7 +71,7 @@ export class OverrideLookups {
   }
 
   /** The override of a client: at once where it is known, else within the timeout. After that, the last known one. */
-  find(client: Client): Later<StoredOverride | undefined> {
+  find(client: Client): MaybePromise<StoredOverride | undefined> {
     const held = this.#held.get(client.key)
     const known = held && isSame(held.client, client) ? held.stored : undefined
     if (held && !held.isStale && held.generation === this.#generation) {

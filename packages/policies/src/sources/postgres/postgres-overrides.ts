@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
+import type { MaybePromise } from '@sluice/core/internal'
 import type { OverrideTable, StoredOverride } from '../../compile/override-table.js'
-import type { Later } from '../../match/later.js'
 import type { Connection } from './connection.js'
 import type { CheckedPostgresOptions } from './options.js'
 import { OverrideIndex } from './override-index.js'
@@ -39,7 +39,7 @@ export class PostgresOverrides implements OverrideTable {
     return this.#index.kindsOf(policy)
   }
 
-  find(policy: string, kind: string, identity: string): Later<StoredOverride | undefined> {
+  find(policy: string, kind: string, identity: string): MaybePromise<StoredOverride | undefined> {
     const digest = hash('sha256', `${policy}\n${kind}\n${identity}`, 'buffer')
     // Nearly everyone has none, and made-up identities have none.
     if (!this.#index.has(digest)) return undefined

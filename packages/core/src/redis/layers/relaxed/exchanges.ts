@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { getOrInsert } from '../../../util/get-or-insert.js'
 import { groupBy } from '../../../util/group-by.js'
 import type { Destination } from '../../batching/batch.js'
 import type { Outbox } from '../../batching/outbox.js'
@@ -76,8 +77,7 @@ export class Exchanges {
   }
 
   #roundOf(syncEveryMs: number): Round {
-    const round = this.#rounds.get(syncEveryMs) ?? new Round()
-    this.#rounds.set(syncEveryMs, round)
+    const round = getOrInsert(this.#rounds, syncEveryMs, () => new Round())
     round.timer ??= setInterval(() => this.#pass(round, syncEveryMs), syncEveryMs).unref()
     return round
   }

@@ -11,6 +11,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../../../store/store.js'
+import { getOrInsert } from '../../../util/get-or-insert.js'
 import type { Change, Layer } from '../layer.js'
 import { Count, CountTable, type PendingUnits } from './counts.js'
 import { Exchanges, type ExchangesOptions } from './exchanges.js'
@@ -239,9 +240,7 @@ export class Relaxed implements Layer {
       tables = plan.cells.map((cell) => {
         // Limits that several plans share are one count.
         const name = `${plan.policy}\n${cell.id}`
-        const known = this.#tables.get(name) ?? new CountTable(plan, cell)
-        this.#tables.set(name, known)
-        return known
+        return getOrInsert(this.#tables, name, () => new CountTable(plan, cell))
       })
       this.#byPlan.set(plan, tables)
     }
