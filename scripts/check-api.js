@@ -2,7 +2,7 @@
 // node scripts/check-api.js [--update]. Needs a build before.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { extract } from './lib/api-extractor.js'
+import { extract, read } from './lib/api-extractor.js'
 import { entriesOf } from './lib/entries.js'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
@@ -10,52 +10,50 @@ import { whenStarted } from './lib/run.js'
 const REPORTS = join(root, 'etc')
 
 /**
- * Compares the report of one entry, or writes it.
+ * The declarations of an entry that are its package's own.
  *
- * @param {string} name of the package, without the scope
- * @param {import('./lib/entries.js').Entry} entry
- * @param {boolean} isUpdate
- * @returns {boolean} whether nothing differs, or it has been written
+ * @param {string} folder of the package
+ * @param {string} entry
+ * @returns {string} the path of a file that exports them
  */
-function report(name, entry, isUpdate) {
-  const folder = join(root, 'packages', name)
-  const text = readFileSync(join(folder, 'dist', `${entry.name}.d.cts`), 'utf8')
+function ownDeclarations(folder, entry) {
+  const text = readFileSync(join(folder, 'dist', `${entry}.d.cts`), 'utf8')
   // Re-exports from the core are in the core's report, and API Extractor cannot follow them over an augmented interface.
   const own = text.replace(/^export \* from '@sluice\/core';$/m, '')
   // Not in dist/, which may be packed at this moment.
   mkdirSync(join(folder, '.tmp'), { recursive: true })
-  const file = join(folder, '.tmp', `${entry.name}-own.d.cts`)
+  const file = join(folder, '.tmp', `${entry}-own.d.cts`)
   writeFileSync(file, own.replaceAll("'./", "'../dist/"))
-  return reportOf(name, entry.name, file, isUpdate)
-}
-
-/**
- * @param {string} name
- * @param {string} entry
- * @param {string} file
- * @param {boolean} isUpdate
- */
-function reportOf(name, entry, file, isUpdate) {
-  const folder = join(root, 'packages', name)
-  const reportFileName = entry === 'index' ? name : `${name}-${entry}`
-  const reportTempFolder = join(root, '.tmp/api')
-  const apiReport = { enabled: true, reportFileName, reportFolder: REPORTS, reportTempFolder }
-  return !extract(folder, file, { isUpdate, apiReport }) || isUpdate
+  return file
 }
 
 await whenStarted(import.meta.url, () => {
   const isUpdate = process.argv.includes('--update')
   mkdirSync(REPORTS, { recursive: true })
-  const changed = []
-  for (const name of readdirSync(join(root, 'packages')).sort()) {
-    const manifest = JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8'))
-    for (const entry of entriesOf(manifest)) {
-      if (!report(name, entry, isUpdate)) changed.push(`${manifest.name} (${entry.name})`)
-    }
-  }
+  const entries = readdirSync(join(root, 'packages'))
+    .sort()
+    .flatMap((name) => {
+      const folder = join(root, 'packages', name)
+      const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+      return entriesOf(manifest).map((entry) => ({
+        name,
+        folder,
+        entry: entry.name,
+        title: `${manifest.name} (${entry.name})`,
+      }))
+    })
+  const own = entries.map(({ folder, entry }) => ownDeclarations(folder, entry))
+  const compilerState = read(root, own)
+  const changed = entries.filter(({ name, folder, entry }, i) => {
+    const reportFileName = entry === 'index' ? name : `${name}-${entry}`
+    const apiReport = { enabled: true, reportFileName, reportFolder: REPORTS, reportTempFolder: join(root, '.tmp/api') }
+    const isChanged = extract(folder, String(own[i]), { isUpdate, compilerState, apiReport })
+    return isChanged && !isUpdate
+  })
   if (changed.length > 0) {
+    const titles = changed.map(({ title }) => title)
     throw new Error(
-      `The exports of these have changed: ${changed.join(', ')}. Compare etc/ with .tmp/api/; if it is meant, npm run check:api -- --update`,
+      `The exports of these have changed: ${titles.join(', ')}. Compare etc/ with .tmp/api/; if it is meant, npm run check:api -- --update`,
     )
   }
   console.log(isUpdate ? 'etc/ is written anew' : 'the packages export what etc/ says')

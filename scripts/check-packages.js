@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { follow, reachable } from './lib/declarations.js'
 import { completionsIn, problemsOfCompletions } from './lib/editor.js'
 import { entriesOf } from './lib/entries.js'
@@ -64,12 +65,15 @@ export function problemsOfContents(files, { entries, declarations, modules = [],
   return [...missing, ...strays]
 }
 
+/** Packs all packages at once, as loading pnpm takes longer than packing. */
+const pack = () =>
+  pnpm(['--recursive', '--filter', './packages/*', 'pack', '--out', join(workspace, '%s.tgz')], { quiet: true })
+
 /** @param {string} name without the scope */
-async function packAndUnpack(name) {
+async function unpack(name) {
   const folder = join(installed, '@sluice', name)
   mkdirSync(folder, { recursive: true })
-  const tarball = join(workspace, `${name}.tgz`)
-  await pnpm(['pack', '--out', tarball], { cwd: join(root, 'packages', name), quiet: true })
+  const tarball = join(workspace, `sluice-${name}.tgz`)
   await run('tar', ['-xzf', tarball, '-C', folder, '--strip-components=1'])
   return { name, folder, tarball }
 }
@@ -142,15 +146,25 @@ function programsOf(folder) {
 /** @param {{ name: string, folder: string, tarball: string }} unpacked */
 async function lint({ name, folder, tarball }) {
   const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  const notModules = Object.keys(exports).filter((entry) => entry.endsWith('.yaml'))
-  // `node10` is TypeScript's resolution before `exports`, until version 6. It finds only the main entries.
-  const options = ['--profile', 'node16', '--no-emoji', '--no-color']
-  if (notModules.length > 0) options.push('--exclude-entrypoints', ...notModules)
-  await Promise.all([
-    run('publint', ['run', tarball, '--strict'], { quiet: true }),
-    run('attw', [tarball, ...options], { quiet: true }),
-  ])
+  const excludeEntrypoints = Object.keys(exports).filter((entry) => entry.endsWith('.yaml'))
+  await run('publint', ['run', tarball, '--strict'], { quiet: true })
+  const analysis = await checkPackage(createPackageFromTarballData(readFileSync(tarball)), { excludeEntrypoints })
+  const problems = problemsOfTypes(analysis)
+  if (problems.length > 0) throw new Error(`@sluice/${name}, arethetypeswrong:\n${problems.join('\n')}`)
   console.log(`@sluice/${name}: contents, publint and arethetypeswrong are fine`)
+}
+
+/**
+ * Every problem but those of `node10`, TypeScript's resolution before `exports`, until version 6. It finds only the main entries.
+ *
+ * @param {import('@arethetypeswrong/core').CheckResult} analysis
+ * @returns {string[]}
+ */
+export function problemsOfTypes(analysis) {
+  if (!analysis.types) return ['the package has no types']
+  return analysis.problems
+    .filter((problem) => !('resolutionKind' in problem && problem.resolutionKind === 'node10'))
+    .map((problem) => JSON.stringify(problem))
 }
 
 /**
@@ -272,7 +286,9 @@ await whenStarted(import.meta.url, async () => {
   const names = readdirSync(join(root, 'packages')).filter((name) =>
     existsSync(join(root, 'packages', name, 'package.json')),
   )
-  const packages = await Promise.all(names.map(packAndUnpack))
+  mkdirSync(workspace, { recursive: true })
+  await pack()
+  const packages = await Promise.all(names.map(unpack))
 
   for (const { name, folder, tarball } of packages) {
     const problems = problemsOfContents(filesIn(folder), expectedContents(name, folder))

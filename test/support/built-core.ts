@@ -13,9 +13,14 @@ export function ensureBuiltCore(): void {
   ensureBuilt('core')
 }
 
+/** Looking at the dates of all files takes as long as some tests, so a process looks once. */
+const looked = new Set<string>()
+
 /** The same for these packages, in the order of their imports. */
 export function ensureBuilt(...names: readonly string[]): void {
   for (const name of names) {
+    if (looked.has(name)) continue
+    looked.add(name)
     const dir = join(PACKAGES, name)
     if (newest(join(dir, 'dist'), /\.cjs$/) >= newest(join(dir, 'src'), /\.ts$/)) continue
     execFileSync(process.execPath, [join(PACKAGES, '../scripts/build-package.js')], { cwd: dir, stdio: 'inherit' })

@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Client } from 'pg'
 import { postgres } from '../../scripts/ensure-postgres.js'
 import { freePort } from '../../scripts/lib/ports.js'
+import { root } from '../../scripts/lib/project.js'
 import { adviceHere, find } from '../../scripts/lib/system-program.js'
 import { type Leashed, startLeashed } from './leash.js'
 import { HOST } from './redis-server.js'
@@ -60,17 +62,10 @@ export class PostgresServer {
   }
 }
 
-/** Starts a real PostgreSQL in some seconds. Fails, never skips, without PostgreSQL. */
+/** Starts a real PostgreSQL within a second, or in some seconds the first time. Fails, never skips, without PostgreSQL. */
 export async function startPostgres(): Promise<PostgresServer> {
   const data = ownDirectory('sluice-postgres-')
-  // PostgreSQL refuses to run as root.
-  execFileSync(
-    ...unprivileged(binary('initdb'), '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '-N'),
-    {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      cwd: data,
-    },
-  )
+  copy(emptyDatabase(), data)
   const rules = ['host all locked 127.0.0.1/32 scram-sha-256', 'host all all 127.0.0.1/32 trust', 'local all all trust']
   writeFileSync(join(data, 'pg_hba.conf'), `${rules.join('\n')}\n`)
   for (let tries = 0; ; tries++) {
@@ -83,6 +78,39 @@ export async function startPostgres(): Promise<PostgresServer> {
       throw error
     }
   }
+}
+
+/** The folder of a new database, to be copied: creating one costs a second of computing. */
+function emptyDatabase(): string {
+  const initdb = binary('initdb')
+  // A database belongs to its user, and to the version that created it.
+  const key = [initdb, statSync(initdb).mtimeMs, process.getuid?.()].join()
+  const templates = join(root, '.tmp/postgres')
+  const template = join(templates, createHash('sha256').update(key).digest('hex').slice(0, 16))
+  if (existsSync(template)) return template
+
+  const created = ownDirectory('sluice-initdb-')
+  // PostgreSQL refuses to run as root.
+  const how = ['-D', created, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '-N']
+  const [program, args] = unprivileged(initdb, ...how)
+  execFileSync(program, args, { stdio: ['ignore', 'ignore', 'pipe'], cwd: created })
+  mkdirSync(templates, { recursive: true })
+  const unfinished = mkdtempSync(join(templates, 'unfinished-'))
+  copy(created, unfinished)
+  rmSync(created, { recursive: true })
+  try {
+    renameSync(unfinished, template)
+  } catch (error) {
+    // Another process has created it meanwhile.
+    rmSync(unfinished, { recursive: true })
+    if (!existsSync(template)) throw error
+  }
+  return template
+}
+
+/** Copies the contents of a folder, with their owners and rights. */
+function copy(from: string, to: string): void {
+  execFileSync('cp', ['-Rp', `${from}/.`, to])
 }
 
 async function launch(port: number, data: string): Promise<Leashed> {

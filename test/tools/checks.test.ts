@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { rulesOf } from '../../scripts/build-rooms.js'
 import { problemsOfBundles } from '../../scripts/check-bundles.js'
-import { problemsOfContents, problemsOfErrors } from '../../scripts/check-packages.js'
+import { problemsOfContents, problemsOfErrors, problemsOfTypes } from '../../scripts/check-packages.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
 import { problemsOfCompletions } from '../../scripts/lib/editor.js'
 import { requireNode } from '../../scripts/lib/project.js'
@@ -43,6 +43,15 @@ describe('the test report', () => {
     expect(total([], 0)).toEqual({ passed: 0, failed: 1 })
     expect(total([], 1)).toEqual({ passed: 0, failed: 1 })
   })
+})
+
+test('types of a package are wrong for any resolution but the oldest', () => {
+  const problem = (resolutionKind: 'node10' | 'node16-cjs') =>
+    ({ kind: 'NoResolution', entrypoint: './http', resolutionKind }) as const
+  const analysis = { types: { kind: 'included' }, problems: [problem('node10'), problem('node16-cjs')] }
+  expect(problemsOfTypes(analysis as Parameters<typeof problemsOfTypes>[0])).toEqual([
+    JSON.stringify(problem('node16-cjs')),
+  ])
 })
 
 describe('the contents of a package', () => {

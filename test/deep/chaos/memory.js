@@ -118,7 +118,7 @@ async function flood(series, identities) {
 }
 
 // Afterwards, code is compiled and pools have grown.
-await flood('warm', 20_000)
+await flood('warm', Math.min(20_000, count))
 const warmBytes = await inUse()
 const startedMs = performance.now()
 const isVictimLimited = await flood('one-shot', count)

@@ -1,10 +1,6 @@
 /** A request, and its name in the report. */
 export interface HostileRequest {
   readonly name: string
-  /** The place of the hostile text. */
-  readonly place: string
-  /** The repeated unit. */
-  readonly unit: string
   readonly method: string
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
@@ -117,23 +113,30 @@ export const ONCE_DEAR = [
 
 const repeated = (unit: string, length: number) => unit.repeat(Math.max(1, Math.floor(length / unit.length)))
 
-/** Requests with one long text of repeated units, in every place. */
-export function hostileRequests(length: number, isHttp2: boolean): HostileRequest[] {
+/**
+ * Requests with one long text of repeated units, in every place. Those that are not wanted are not made: all of them are
+ * hundreds of megabytes.
+ */
+export function hostileRequests(
+  length: number,
+  isHttp2: boolean,
+  isWanted: (place: string, unit: string, i: number) => boolean,
+): HostileRequest[] {
+  let made = 0
   return Object.entries(PLACES).flatMap(([place, starts]) =>
     starts.flatMap((start) =>
       UNITS.flatMap((unit): HostileRequest[] => {
+        if (!isWanted(place, unit, made++)) return []
         const text = (start + repeated(unit, length - start.length)).trim()
         const isPath = place === 'path' || place === 'query'
         // A client cannot send these.
         if (text === '' || (isPath && (/[\s]/.test(text) || (isHttp2 && !text.startsWith('/'))))) return []
         const name = `${place}: ${JSON.stringify(start + unit)} …`
         const headers = { 'x-key': 'a', ...(!isHttp2 && { host: 'a.example.com' }) }
-        if (isPath) return [{ name, place, unit, method: 'GET', path: text, headers }]
+        if (isPath) return [{ name, method: 'GET', path: text, headers }]
         return [
           {
             name,
-            place,
-            unit,
             method: 'GET',
             path: '/login',
             headers: { ...headers, [isHttp2 && place === 'host' ? ':authority' : place]: text },
@@ -155,10 +158,8 @@ const DESCRIBED: Readonly<Record<string, readonly [method: string, uri: string, 
 export function describedByGateway(dialect: string, requests: readonly HostileRequest[]): HostileRequest[] {
   const [method, uri, host, client] = DESCRIBED[dialect] as (typeof DESCRIBED)[string]
   return requests.map(
-    ({ name, place, unit, path, headers: { host: wanted = 'a', 'x-forwarded-for': chain, ...headers } }) => ({
+    ({ name, path, headers: { host: wanted = 'a', 'x-forwarded-for': chain, ...headers } }) => ({
       name,
-      place,
-      unit,
       method: 'GET',
       path: '/v1/decide',
       headers: {
@@ -179,7 +180,7 @@ const IN_BATCH = 1500
 
 /** The same requests in JSON, each alone or as a batch. */
 export function describedInJson(requests: readonly HostileRequest[], isBatch: boolean): HostileRequest[] {
-  return requests.flatMap(({ name, place, unit, path, headers }): HostileRequest[] => {
+  return requests.flatMap(({ name, path, headers }): HostileRequest[] => {
     if (!/^\/[^\s\\]*$/.test(path)) return []
     const cut = (text: string) => (isBatch ? text.slice(0, IN_BATCH) : text)
     const short = Object.fromEntries(Object.entries(headers).map(([field, value]) => [field, cut(value)]))
@@ -199,8 +200,6 @@ export function describedInJson(requests: readonly HostileRequest[], isBatch: bo
     return [
       {
         name: isBatch ? `${name} × ${BATCH}` : name,
-        place,
-        unit,
         method: 'POST',
         path: '/v1/decide',
         headers: sent,

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, gcra, type Limiter, slidingLog, type Verdict } from '@sluice/core'
-import { scriptsOf, sourceIn, withSections } from '@sluice/lua-optimiser'
 import { Redis } from 'ioredis'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
+import * as generated from '../../../packages/core/src/redis/scripts/scripts.generated.js'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
 import { Clock } from '../../contract/store-under-test.js'
 import { ownedIoredis } from '../../support/clients.js'
@@ -18,8 +17,6 @@ import { until } from '../../support/until.js'
 const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 300, full: 30_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
-const scripts = scriptsOf(sourceIn(join(import.meta.dirname, '../../../lua')))
-
 // One server receives each decision alone, so that the scripts for one charge and for uniform batches decide. The other
 // receives it beside decisions of other kinds, in a batch for the parts of decide.lua.
 const [alone, beside] = (await Promise.all([startRedis(), startRedis()])) as [RedisServer, RedisServer]
@@ -28,21 +25,27 @@ afterAll(() => Promise.all(servers.map((server) => server.stop())))
 
 /** The text of a script without the characters that MONITOR escapes. */
 const bare = (text: string) => text.replace(/[\\\n]/g, '')
-/** Every script of one kind of cell by its text, with the parts in its name that the store has added. */
-const nameOf = new Map(
-  Object.entries(scripts)
-    .filter(([name]) => name !== 'decide')
-    .flatMap(([name, text]) =>
-      [[], ['bans'], ['turns'], ['bans', 'turns']].flatMap((parts) =>
-        [false, true].map((calendar): [string, string] => {
-          const choice = { bans: parts.includes('bans'), turns: parts.includes('turns'), calendar }
-          return [bare(withSections(text, choice)), [name, ...parts].join(' ')]
+const sourceOf = ({ pieces }: generated.CutScript, parts: readonly generated.Section[]) =>
+  pieces
+    .filter(({ sections }) => sections.every((section) => parts.includes(section)))
+    .map(({ source }) => source)
+    .join('\n')
+const whole = Object.values(generated).filter((value) => typeof value === 'object' && 'source' in value)
+const cut = [...generated.UNIFORM_SCRIPTS, ...generated.ONE_SCRIPTS]
+/** Every script but `decide` by its text, with the parts in its name that the store has added. */
+const nameOf = new Map([
+  ...whole.map(({ name, source }): [string, string] => [bare(source), name]),
+  ...cut
+    .flatMap((script) =>
+      ([[], ['bans'], ['turns'], ['bans', 'turns']] as const).flatMap((parts) =>
+        [[], ['calendar'] as const].map((calendar): [string, string] => {
+          return [bare(sourceOf(script, [...parts, ...calendar])), [script.name, ...parts].join(' ')]
         }),
       ),
     )
     // Scripts without such parts have one text.
     .reverse(),
-)
+])
 
 /** The name of a script in the output of MONITOR; a script for one charge begins with a line of its parameters. */
 function nameOfScript(output: string): string | undefined {

@@ -30,8 +30,8 @@ export class RememberingBucket {
     const stepMs = spec.algorithm === 'tokenBucket' && spec.style === 'interval' ? window : 1
     this.#unit = BigInt(window)
     this.#full = BigInt(capacityOf(spec)) * this.#unit
-    this.#paidOff = (from, to) =>
-      BigInt(limit) * BigInt(stepMs) * BigInt(Math.floor(to / stepMs) - Math.floor(from / stepMs))
+    const perStep = BigInt(limit) * BigInt(stepMs)
+    this.#paidOff = (from, to) => perStep * BigInt(Math.floor(to / stepMs) - Math.floor(from / stepMs))
   }
 
   /**
