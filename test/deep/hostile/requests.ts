@@ -157,21 +157,19 @@ const DESCRIBED: Readonly<Record<string, readonly [method: string, uri: string, 
 /** The same requests, as a gateway forwards them. */
 export function describedByGateway(dialect: string, requests: readonly HostileRequest[]): HostileRequest[] {
   const [method, uri, host, client] = DESCRIBED[dialect] as (typeof DESCRIBED)[string]
-  return requests.map(
-    ({ name, path, headers: { host: wanted = 'a', 'x-forwarded-for': chain, ...headers } }) => ({
-      name,
-      method: 'GET',
-      path: '/v1/decide',
-      headers: {
-        ...headers,
-        [method]: 'GET',
-        [uri]: path,
-        [host]: wanted,
-        [client]: chain ?? '192.0.2.7',
-        host: 'decider',
-      },
-    }),
-  )
+  return requests.map(({ name, path, headers: { host: wanted = 'a', 'x-forwarded-for': chain, ...headers } }) => ({
+    name,
+    method: 'GET',
+    path: '/v1/decide',
+    headers: {
+      ...headers,
+      [method]: 'GET',
+      [uri]: path,
+      [host]: wanted,
+      [client]: chain ?? '192.0.2.7',
+      host: 'decider',
+    },
+  }))
 }
 
 /** The requests in one body, and the characters of the long text in each. */
