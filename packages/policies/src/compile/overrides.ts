@@ -6,7 +6,6 @@ import {
   isThenable,
   type MaybePromise,
   RangeMap,
-  whenKnown,
 } from '@sluice/core/internal'
 import { PrefixMap } from '../match/prefix-map.js'
 import type { CountedOf } from './counted-of.js'
@@ -67,12 +66,15 @@ export class Overrides {
 
   /** The override for a request, or for a client whose values are given apart. A promise only where a key is one. */
   find(context: Context, countedOf?: CountedOf): MaybePromise<Override | undefined> {
-    const values: unknown[] = []
+    const kinds = this.#kinds
+    // Not by `push`, which makes room for 17 values: every request passes here.
+    const values = new Array<unknown>(kinds.length)
     let isLate = false
-    for (const { kind, key } of this.#kinds) {
+    for (let i = 0; i < kinds.length; i++) {
+      const { kind, key } = kinds[i] as OfKind
       const value: unknown = countedOf ? countedOf(kind, key) : key(context.request, context)
-      isLate ||= isThenable(value)
-      values.push(value)
+      isLate ||= typeof value !== 'string' && isThenable(value)
+      values[i] = value
     }
     if (isLate) return Promise.all(values).then((known) => this.#pick(known, context))
     return this.#pick(values, context)
@@ -102,7 +104,8 @@ export class Overrides {
 
 /** The variant by the override that was found: `base` without one. */
 export function variantBy(found: MaybePromise<Override | undefined>, base: Variant): MaybePromise<Variant> {
-  return whenKnown(found, (known) => (known ? variantOf(known, base) : base))
+  if (found instanceof Promise) return found.then((known) => variantBy(known, base))
+  return found ? variantOf(found, base) : base
 }
 
 /** One object for each pair of changes and variant, so that one limiter is made for it. */
