@@ -6,7 +6,7 @@ import {
   type MatchedPolicies,
   SluiceError,
 } from '@sluice/core'
-import { PathTree, whenKnown } from '@sluice/core/internal'
+import { PathTree } from '@sluice/core/internal'
 import { type Problem, shown } from '../problems/problem.js'
 import { Combinations } from './combinations.js'
 import { contextFor, type Explanation, type RequestToExplain } from './explain.js'
@@ -155,7 +155,8 @@ function variantFor(policy: CompiledPolicy, context: Context): Variant | Promise
   const variant = policy.base ?? tierOf(policy, context)
   const { overrides } = policy
   if (!overrides) return variant
-  return whenKnown(variant, (base) => variantBy(overrides.find(context), base))
+  if (variant instanceof Promise) return variant.then((base) => variantBy(overrides.find(context), base))
+  return variantBy(overrides.find(context), variant)
 }
 
 function tierOf(policy: CompiledPolicy, context: Context): Variant | Promise<Variant> {

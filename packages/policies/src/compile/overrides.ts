@@ -6,7 +6,6 @@ import {
   isThenable,
   type MaybePromise,
   RangeMap,
-  whenKnown,
 } from '@sluice/core/internal'
 import { PrefixMap } from '../match/prefix-map.js'
 import type { CountedOf } from './counted-of.js'
@@ -67,26 +66,29 @@ export class Overrides {
 
   /** The override for a request, or for a client whose values are given apart. A promise only where a key is one. */
   find(context: Context, countedOf?: CountedOf): MaybePromise<Override | undefined> {
-    const values = this.#kinds.map(({ kind, key }): unknown =>
-      countedOf ? countedOf(kind, key) : key(context.request, context),
-    )
-    if (values.some(isThenable)) return Promise.all(values).then((known) => this.#pick(known, context))
+    const kinds = this.#kinds
+    // Not by `push`, which makes room for 17 values: every request passes here.
+    const values = new Array<unknown>(kinds.length)
+    let isLate = false
+    for (let i = 0; i < kinds.length; i++) {
+      const { kind, key } = kinds[i] as OfKind
+      const value: unknown = countedOf ? countedOf(kind, key) : key(context.request, context)
+      isLate ||= typeof value !== 'string' && isThenable(value)
+      values[i] = value
+    }
+    if (isLate) return Promise.all(values).then((known) => this.#pick(known, context))
     return this.#pick(values, context)
   }
 
   #pick(values: readonly unknown[], context: Context): Override | undefined {
-    return (
-      this.#first(values, ({ exact }, text) => inForce(exact.get(text))) ??
-      this.#ofRange(context) ??
-      this.#first(values, ({ prefixes, kind }, text) => prefixes.find(text, holdsFor(kind === 'ip', context)))
-    )
+    return this.#first(values, exactIn, context) ?? this.#ofRange(context) ?? this.#first(values, prefixIn, context)
   }
 
-  #first(values: readonly unknown[], find: (of: OfKind, text: string) => Override | undefined): Override | undefined {
+  #first(values: readonly unknown[], find: FindIn, context: Context): Override | undefined {
     for (let i = 0; i < values.length; i++) {
       const value = values[i]
       if (value === undefined || value === null) continue
-      const found = find(this.#kinds[i] as OfKind, String(value))
+      const found = find(this.#kinds[i] as OfKind, String(value), context)
       if (found) return found
     }
     return undefined
@@ -102,7 +104,8 @@ export class Overrides {
 
 /** The variant by the override that was found: `base` without one. */
 export function variantBy(found: MaybePromise<Override | undefined>, base: Variant): MaybePromise<Variant> {
-  return whenKnown(found, (known) => (known ? variantOf(known, base) : base))
+  if (found instanceof Promise) return found.then((known) => variantBy(known, base))
+  return found ? variantOf(found, base) : base
 }
 
 /** One object for each pair of changes and variant, so that one limiter is made for it. */
@@ -123,6 +126,12 @@ export function variantOf({ changed }: Override, base: Variant): Variant {
   changed.firstVariant ??= variant
   return variant
 }
+
+/** Finds an override among those of one kind. No closures: every request passes here. */
+type FindIn = (of: OfKind, text: string, context: Context) => Override | undefined
+
+const exactIn: FindIn = ({ exact }, text) => inForce(exact.get(text))
+const prefixIn: FindIn = ({ kind, prefixes }, text, context) => prefixes.find(text, holdsFor(kind === 'ip', context))
 
 function inForce(override: Override | undefined): Override | undefined {
   return override && isInForce(override) ? override : undefined
