@@ -23,10 +23,10 @@ export interface ResultObserver {
 }
 
 /**
- * Sends each batch as one script and resolves its decisions. This class alone sends decisions again, and only those of
- * which a reply says that nothing was charged. A lost reply is no such reply.
+ * Sends each batch as one script and resolves its decisions. This class alone sends decisions again, within the timeout
+ * of the first try, and only those of which a reply says that nothing was charged. A lost reply is no such reply.
  *
- * | the reply says | sent again | at most |
+ * | the reply says | sent again | for each batch |
  * |---|---|---|
  * | a request waits for the cell: `mayNeedRecords` | the batch, with records of waiters | once |
  * | an identity may be blocked: `mayBeEmpty` | the batch, with block keys | once, after the former |
@@ -34,8 +34,8 @@ export interface ResultObserver {
  * | elsewhere: its keys are on another node | these decisions, by slot | once |
  * | TRYAGAIN: the slot is moving | each decision by itself, see `decideOnMovingSlot` | once |
  *
- * `run` sends a script as source after NOSCRIPT, once for each of these. Later batches do without the first try for a
- * second after a block or strike was seen.
+ * Beneath, `run` sends a script as source after NOSCRIPT, and clients of clusters follow redirections. For a second after
+ * a block or strike was seen, later batches do without the first try.
  *
  * Invariants in every order of commands and replies of several stores (`test/deep/interleavings/blocks.test.ts`):
  * while a block is in force in Redis, no decision that reaches Redis is admitted. Each decision is charged at most
