@@ -30,7 +30,7 @@ const PARTS = {
     'redis/lasting-lists',
     'redis/leases/',
     'redis/outage',
-    'redis/processes/streams',
+    'redis/processes/',
     'redis/relaxed/',
     'redis/store-wide-blocks',
     'unit/',
