@@ -81,14 +81,18 @@ export class Overrides {
   }
 
   #pick(values: readonly unknown[], context: Context): Override | undefined {
-    return this.#first(values, exactIn, context) ?? this.#ofRange(context) ?? this.#first(values, prefixIn, context)
-  }
-
-  #first(values: readonly unknown[], find: FindIn, context: Context): Override | undefined {
-    for (let i = 0; i < values.length; i++) {
+    const kinds = this.#kinds
+    for (let i = 0; i < kinds.length; i++) {
       const value = values[i]
-      if (value === undefined || value === null) continue
-      const found = find(this.#kinds[i] as OfKind, String(value), context)
+      const found = isGiven(value) ? inForce((kinds[i] as OfKind).exact.get(String(value))) : undefined
+      if (found) return found
+    }
+    const ofRange = this.#ofRange(context)
+    if (ofRange) return ofRange
+    for (let i = 0; i < kinds.length; i++) {
+      const { kind, prefixes } = kinds[i] as OfKind
+      const value = values[i]
+      const found = isGiven(value) ? prefixes.find(String(value), holdsFor(kind === 'ip', context)) : undefined
       if (found) return found
     }
     return undefined
@@ -127,11 +131,9 @@ export function variantOf({ changed }: Override, base: Variant): Variant {
   return variant
 }
 
-/** Finds an override among those of one kind. No closures: every request passes here. */
-type FindIn = (of: OfKind, text: string, context: Context) => Override | undefined
-
-const exactIn: FindIn = ({ exact }, text) => inForce(exact.get(text))
-const prefixIn: FindIn = ({ kind, prefixes }, text, context) => prefixes.find(text, holdsFor(kind === 'ip', context))
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
 
 function inForce(override: Override | undefined): Override | undefined {
   return override && isInForce(override) ? override : undefined
