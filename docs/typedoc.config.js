@@ -20,6 +20,8 @@ export default {
   useCodeBlocks: true,
   parametersFormat: 'table',
   interfacePropertiesFormat: 'table',
+  // Every option is readonly, and the column would push the description off narrow screens.
+  tableColumnSettings: { hideModifiers: true },
   treatWarningsAsErrors: false,
   logLevel: 'Error',
 }
