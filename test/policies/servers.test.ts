@@ -3,8 +3,8 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Store, Verdict } from '@sluice/core'
-import { memoryStore } from '@sluice/core'
+import type { List, Store, Verdict } from '@sluice/core'
+import { list, memoryStore } from '@sluice/core'
 import * as expressAdapter from '@sluice/express'
 import * as fastifyAdapter from '@sluice/fastify'
 import * as koaAdapter from '@sluice/koa'
@@ -24,26 +24,26 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((server) => new Promise((resolve) => server.close(resolve))))
 })
 
-type App = (policies: Policies, store: Store) => Promise<Server>
+type App = (policies: Policies, store: Store, inCode: { deny?: List }) => Promise<Server>
 
 const APPS: Readonly<Record<string, App>> = {
-  async Express(loaded, store) {
+  async Express(loaded, store, inCode) {
     const app = express()
-    app.use(expressAdapter.rateLimit({ policies: loaded, store }))
+    app.use(expressAdapter.rateLimit({ policies: loaded, store, ...inCode }))
     app.use((req, res) => void res.json(req.rateLimit ?? {}))
     return createServer(app)
   },
-  async Koa(loaded, store) {
+  async Koa(loaded, store, inCode) {
     const app = new Koa()
-    app.use(koaAdapter.rateLimit({ policies: loaded, store }))
+    app.use(koaAdapter.rateLimit({ policies: loaded, store, ...inCode }))
     app.use((ctx) => {
       ctx.body = ctx.state.rateLimit ?? {}
     })
     return createServer(app.callback())
   },
-  async Fastify(loaded, store) {
+  async Fastify(loaded, store, inCode) {
     const app = fastify()
-    await app.register(fastifyAdapter.rateLimit, { policies: loaded, store })
+    await app.register(fastifyAdapter.rateLimit, { policies: loaded, store, ...inCode })
     app.all('/*', async (request) => request.rateLimit ?? {})
     await app.ready()
     return app.server
@@ -54,9 +54,10 @@ async function started(
   make: App,
   loaded: Policies,
   store = memoryStore(),
+  inCode: { deny?: List } = {},
 ): Promise<(path: string, init?: RequestInit) => Promise<Response>> {
   sources.push(loaded)
-  const server = await make(loaded, store)
+  const server = await make(loaded, store, inCode)
   open.push(server)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
@@ -211,6 +212,16 @@ describe.each(Object.keys(APPS))('policies of a file in %s', (framework) => {
     expect((await listed('/')).status).toBe(200)
     await store.list('abusers').add({ ip: '127.0.0.1' })
     expect((await listed('/')).status).toBe(403)
+  })
+
+  test('a deny list in code refuses its clients also where a policy has a list of its own', async () => {
+    const object = {
+      version: 1,
+      policies: { listed: { deny: { ip: ['192.0.2.7'] }, limits: [{ limit: 1, window: '1m' }] } },
+    }
+    const deny = list({ ip: ['127.0.0.1'] })
+    const send = await started(make, await policies.from({ object }), memoryStore(), { deny })
+    expect((await send('/')).status).toBe(403)
   })
 
   test('a policy for users can skip anonymous requests', async () => {

@@ -231,6 +231,16 @@ export function listsIn<Subject>(
   return { allow: checkedLists(where, 'allow', allow), deny: checkedLists(where, 'deny.lists', deny.lists) }
 }
 
+/** Both sides of `deny`: the lists of either deny, and the code says how. */
+export function eitherDeny<Subject>(
+  inCode: ListOptions<Subject>['deny'],
+  own: ListOptions<Subject>['deny'],
+): ListOptions<Subject>['deny'] {
+  if (inCode === undefined || own === undefined) return own ?? inCode
+  const { lists, ...how } = isDenyOptions(inCode) ? inCode : { lists: inCode }
+  return { ...how, lists: [lists, isDenyOptions(own) ? own.lists : own].flat() as readonly ListItem<Subject>[] }
+}
+
 function isDenyOptions<Subject>(deny: ListOptions<Subject>['deny']): deny is DenyOptions<Subject> {
   return typeof deny === 'object' && deny !== null && !Array.isArray(deny) && !isList(deny)
 }

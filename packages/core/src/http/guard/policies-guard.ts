@@ -1,5 +1,6 @@
 import { Engine } from '../../limiter/engine.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
+import { eitherDeny } from '../../lists/list-step.js'
 import { memoryStore } from '../../memory/store.js'
 import type { Limit } from '../../policy/limits/limit.js'
 import { POLICY_OPTIONS, Policy, type PolicyChoice } from '../../policy/policy.js'
@@ -117,7 +118,8 @@ class LimitersOfPolicies<Request> {
       const countsResponses = options.limits?.some(({ unit }) => unit === 'response-bytes')
       const onExhausted = countsResponses ? this.#own.onExhausted : undefined
       const shared = { emitter: this.#emitter, isNew: this.#isNew, timing: this.#timing }
-      const parts = guardParts({ ...this.#own, onExhausted, ...options }, shared)
+      const deny = eitherDeny(this.#own.deny, options.deny)
+      const parts = guardParts({ ...this.#own, onExhausted, ...options, ...(deny && { deny }) }, shared)
       // Requests of a few clients are no evidence of the set-up.
       return { parts: base ? { ...parts, advice: this.of(base).parts.advice } : parts, choice: undefined }
     }
