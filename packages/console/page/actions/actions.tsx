@@ -40,7 +40,7 @@ export function BlockDialog({ identity }: { identity?: Identity }) {
       title="Block a client"
       what={
         <p>
-          Every process refuses {identity ? shownOf(identity) : 'it'} from its next request on.
+          Every process refuses {identity ? shownOf(identity) : 'it'}, within a second.
           {!identity && ' A network of addresses is written 192.0.2.0/24.'}
         </p>
       }

@@ -69,7 +69,7 @@ export interface RateLimitOptions<Request>
   /** The form of the quota headers: one, several with different fields, or `false` for none. @default 'draft-11' */
   readonly headers?: HeadersOption
   /**
-   * Called once for every request with a verdict, before anything is sent.
+   * Called once for every request with a verdict, before anything is sent. With `policies`, once for each group of them.
    *
    * It gets the verdict that decided the response. It is not called for skipped requests, nor for those refused with
    * 413 before the decision. Errors that it throws reach the framework's error handler; charges stay. A returned
