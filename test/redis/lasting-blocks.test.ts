@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createLimiter, type Limiter, type RedisStore, redisStore } from '@sluice/core'
+import { concurrency, createLimiter, type Limiter, type RedisStore, redisStore } from '@sluice/core'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { MIDNIGHT } from '../contract/store-under-test.js'
 import { singleClients } from '../support/clients.js'
+import { startProxy } from '../support/proxy.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 
@@ -193,6 +195,42 @@ test('a block that ends just before a flush stays ended, even while the index is
     return (await store.blocks.list()).entries
   })
   expect((await Promise.all(stores)).flat()).toEqual([])
+})
+
+test('a ban stays known when the write of the ban before it ends late', async () => {
+  const wire = await startProxy(server.port)
+  const { client, ready, close } = singleClients['ioredis 6'](wire.port)
+  await ready
+  let now = MIDNIGHT
+  const store = redisStore(client, { timeout: 1000, denyCache: false, clock: () => now })
+  leaving.push(async () => {
+    await store.close()
+    close()
+    await wire.stop()
+  })
+  await store.ready()
+  const limiter = createLimiter({
+    name: 'banning',
+    store,
+    limits: [concurrency({ limit: 1, ttl: '1d' })],
+    ban: { after: 1, within: '1s', for: ['1s', '1h'] },
+  })
+  // The script that decides after a strike is loaded, and is the first one tried for a second.
+  for (const key of ['guesser', 'one', 'one', 'other', 'other']) await limiter.consume(key)
+  await untilListed(store, 2)
+  // The second decision is sent before the reply to the first, and so before the write of the first ban.
+  wire.toServer.pass(100)
+  const { bytes } = wire.toServer
+  const first = limiter.consume('guesser')
+  await until('the first decision was sent', () => wire.toServer.bytes > bytes)
+  now += 1000
+  const second = limiter.consume('guesser')
+  expect((await first).ban?.rung).toBe(1)
+  expect((await second).ban?.rung).toBe(2)
+  // The first write is under way; the second one is lost.
+  wire.toServer.hold()
+  await sleep(200)
+  expect((await limiter.consume('guesser')).reason).toBe('banned')
 })
 
 test.each(['unblock', 'remove', 'removeAll'] as const)(

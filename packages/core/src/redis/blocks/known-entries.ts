@@ -263,6 +263,8 @@ export class KnownEntries {
           this.#reads.noteChange(field, entry?.since ?? written.now)
           if (isMade && entry) made.push({ ...entry, policy, identity })
           if (isMade && change.op === 'ERASE') own.forget(field)
+          // A ban that began during this write stays known until its own write.
+          if (this.#bans.hasLater(field, entry?.since ?? change.numbers[1])) return
           if (!entry || change.op === 'ERASE') this.#copy.mirror.delete(policy, identity)
           if (entry) this.#copy.take(own, isMade ? fieldAfter(change) : field, entry, written.now)
         })
@@ -370,7 +372,7 @@ export class KnownEntries {
       lost.delete(field)
       const isOld = !entry.isEnded && entry.since < now - RECENT_MS
       if (isOld && this.#isLoaded && !this.#copy.mirror.get(entry.policy, entry.identity)) this.#calmLooks = 0
-      if (this.#reads.isOutdated(field, entry.since)) continue
+      if (this.#reads.isOutdated(field, entry.since) || this.#bans.hasLater(field, entry.since)) continue
       this.#copy.take(shard, field, entry, now)
     }
   }

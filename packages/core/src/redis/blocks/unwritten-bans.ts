@@ -22,6 +22,12 @@ export class UnwrittenBans extends Map<string, Change> {
     return true
   }
 
+  /** Whether a ban that waits began after an instant, so that an entry of that instant is outdated. */
+  hasLater(field: string, since: number): boolean {
+    const waiting = this.get(field)
+    return waiting !== undefined && waiting.numbers[1] > since
+  }
+
   /** Drops bans of identities that were forgotten since. */
   deleteErased(shard: Shard): void {
     for (const [field, change] of this) {
