@@ -43,7 +43,10 @@ export const SEARCHES = {
   // Tasks, in a reader's words.
   'limit my login': '/login-protection',
   'give paying users more': '/api-plans',
-  'why is my user refused': '/console',
+  why: '/why-refused',
+  'why refused': '/why-refused',
+  'why 429': '/why-refused',
+  'why is my user refused': '/why-refused',
   'it says one client': '/keys-and-proxies',
   'move from express-rate-limit with Redis': '/migrating-from-express-rate-limit',
   // Names of the API are found too, after all others.

@@ -41,6 +41,7 @@ export const GUIDES = [
       page('Examples and demo', '/examples'),
       page('Recipes', '/recipes'),
       page('The life of a request', '/lifecycle'),
+      page('Why is a client refused?', '/why-refused'),
     ],
   },
   {
