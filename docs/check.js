@@ -80,6 +80,8 @@ async function openTab(options = {}) {
 const links = []
 const anchors = new Map()
 
+const isApi = (path) => path.startsWith('/api/')
+
 async function visit(tab, path, widths) {
   await tab.setViewportSize({ width: widths[0], height: 800 })
   await tab.goto(origin + path, { waitUntil: 'load' })
@@ -99,7 +101,10 @@ async function visit(tab, path, widths) {
   const found = await tab.evaluate(() => ({
     hrefs: [...document.querySelectorAll('a[href]')].map((a) => a.href),
     ids: [...document.querySelectorAll('[id]')].map(({ id }) => id),
+    place: document.querySelector('.VPSidebar a:has(.is-here)')?.href,
   }))
+  if (isApi(path) && path !== '/api/' && !(found.place && tab.url().startsWith(found.place)))
+    problem(`the sidebar marks ${found.place ?? 'nothing'}`, path)
   anchors.set(path, new Set(found.ids))
   for (const href of new Set(found.hrefs)) links.push({ path, href })
 }
@@ -114,7 +119,6 @@ const visitAll = (queue, widths, options) =>
     }),
   )
 
-const isApi = (path) => path.startsWith('/api/')
 await visitAll(
   paths.filter((path) => !isApi(path)),
   WIDTHS,

@@ -19,6 +19,19 @@ const REPOSITORY: string | undefined = undefined
 const apiSidebar = fileURLToPath(new URL('../api/typedoc-sidebar.json', import.meta.url))
 const api: { text: string; link: string }[] = existsSync(apiSidebar) ? JSON.parse(readFileSync(apiSidebar, 'utf8')) : []
 
+/** The packages of the API. That of `here`, the link of one of them, is marked as the place of the page. */
+const packagesOfApi = (here?: string) => [
+  {
+    text: 'API',
+    link: '/api/',
+    items: api.map(({ text, link }) => ({
+      text: link === here ? `<span class="is-here" aria-current="true">${text}</span>` : text,
+      link,
+    })),
+  },
+  { text: 'Reference', link: '/options' },
+]
+
 /** As GitHub does, and as links in the Markdown and in warnings expect. */
 function slugify(heading: string): string {
   return heading
@@ -83,10 +96,9 @@ export default defineConfig({
     outline: [2, 3],
     sidebar: {
       ...Object.fromEntries([...REFERENCE].map((link) => [link, LOOK_UP])),
-      '/api/': [
-        { text: 'API', items: api.map(({ text, link }) => ({ text, link })) },
-        { text: 'Reference', link: '/options' },
-      ],
+      // Pages of the API are too many to be listed on each of them: the sidebar shows the package that they belong to.
+      ...Object.fromEntries(api.map(({ link }) => [link, packagesOfApi(link)])),
+      '/api/': packagesOfApi(),
       // The last, as the first path that a page begins with is taken.
       '/': GUIDES,
     },

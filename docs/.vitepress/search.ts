@@ -43,9 +43,7 @@ export const MINI_SEARCH: Options = {
       return section[field] as string
     },
     processTerm: (term: string) =>
-      /^(a|an|and|are|as|at|by|do|for|from|how|i|in|is|it|me|my|of|on|or|per|so|the|to|via|vs|what|with)$/i.test(
-        term,
-      )
+      /^(a|an|and|are|as|at|by|do|for|from|how|i|in|is|it|me|my|of|on|or|per|so|the|to|via|vs|what|with)$/i.test(term)
         ? null
         : term.toLowerCase(),
   },

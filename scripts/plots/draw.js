@@ -1,11 +1,10 @@
 // One picture per kind of traffic, one row per algorithm.
-import { element, label, path, picture, TEXT } from './svg.js'
+import { EXCESS, element, label, path, picture, TEXT } from './svg.js'
 import { inWindow, LIMIT, maxInWindow } from './traffic.js'
 
 // Colours that differ on white and on black, also for people who do not distinguish red and green.
 const ADMITTED = '#2f81d6'
 const REFUSED = '#e07b16'
-const EXCESS = '#d1305b'
 
 const WIDTH = 900
 const LEFT = 222
@@ -102,7 +101,7 @@ function drawRow({ name, note, decisions }, top, x, lengthMs, tallestBin) {
     element('path', { d: path(line), stroke: ADMITTED, 'stroke-width': 2, fill: 'none', 'stroke-linejoin': 'round' }),
     ...strip(decisions, bottom + 4 + STRIP, x, tallestBin),
     label(RIGHT + 16, top + 34, `${admitted} of ${decisions.length}`, { 'font-weight': 600 }),
-    label(RIGHT + 84, top + 34, String(most), { 'font-weight': 600, fill: most > LIMIT ? EXCESS : TEXT }),
+    label(RIGHT + 84, top + 34, String(most), { 'font-weight': 600, fill: most > LIMIT ? EXCESS : undefined }),
   ]
 }
 

@@ -27,8 +27,18 @@ export function element(name, attributes, ...children) {
  */
 export const label = (x, y, content, attributes = {}) => element('text', { x, y, ...attributes }, escaped(content))
 
-/** The colour of everything without one of its own. It differs from white and from black. */
-export const TEXT = '#76818d'
+/** The colour of everything without one of its own. */
+export const TEXT = '#59636e'
+
+/** The colour of what is beyond the limit. */
+export const EXCESS = '#d1305b'
+
+/** Text has a contrast of 4.5 or more, and no colour has it on white and on dark pages. */
+const DARK = `@media (prefers-color-scheme: dark) {
+svg { fill: #9198a1 }
+text[fill="${EXCESS}"] { fill: #f2668b }
+[stroke="${TEXT}"] { stroke: #9198a1 }
+}`
 
 /**
  * A whole picture, with its title in the upper left corner.
@@ -51,6 +61,7 @@ export function picture({ title, label: spoken = title, width, height }, ...cont
       role: 'img',
       'aria-label': spoken,
     },
+    element('style', {}, DARK),
     label(16, 26, title, { 'font-size': 17, 'font-weight': 600 }),
     ...content,
   )}\n`
