@@ -49,7 +49,7 @@ export const WORDS: Readonly<Record<string, string>> = {
     'express-rate-limit rate-limit-redis express-slow-down migrate switch alternative',
   'migrating-from-others': 'bottleneck upstash hono limiter p-limit migrate',
   metrics: 'grafana dashboard monitoring alert prometheus opentelemetry datadog',
-  'why-refused': 'why refused refusal 429 user debug troubleshoot troubleshooting denied rejected symptom',
+  'why-refused': 'why refused refusal user debug troubleshoot troubleshooting denied rejected symptom',
   console: 'user client debug support dashboard admin',
   operations: 'roll out dry run report only shadow mode percent canary',
   'counting-by-outcome': 'skip successful requests failed only skipSuccessfulRequests skipFailedRequests',
