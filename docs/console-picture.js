@@ -1,5 +1,4 @@
-// Takes the pictures of the console that README and docs/console.md show, in light and in dark: `npm run docs:picture`. The demo
-// runs with its traffic.
+// Takes the picture of the console that README and docs/console.md show: `npm run docs:picture`. The demo runs with its traffic.
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -7,13 +6,11 @@ import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 import { chromiumPath } from '../scripts/ensure-chromium.js'
 
-const TARGETS = /** @type {const} */ ({ light: 'pictures/console.webp', dark: 'pictures/console-dark.webp' })
+const TARGET = fileURLToPath(new URL('pictures/console.webp', import.meta.url))
 const DEMO = fileURLToPath(new URL('../examples/demo/main.js', import.meta.url))
 const SIZE = { width: 1280, height: 1010 }
 /** By then the attacker is banned, and the crowd of the second time waits. */
 const TRAFFIC_MS = 43_000
-/** For the curves to have the other colours. */
-const REDRAW_MS = 1000
 
 const executablePath = chromiumPath()
 if (!executablePath) throw new Error('no Chromium: node scripts/ensure-chromium.js, or set CHROMIUM')
@@ -33,21 +30,17 @@ try {
   await page.getByRole('button', { name: 'Send traffic' }).click()
   await page.getByRole('button', { name: 'Send', exact: true }).click()
   await page.waitForTimeout(TRAFFIC_MS)
+  const png = await page.screenshot()
   const blank = await browser.newPage()
-  for (const colorScheme of /** @type {(keyof typeof TARGETS)[]} */ (Object.keys(TARGETS))) {
-    await page.emulateMedia({ colorScheme })
-    await page.waitForTimeout(REDRAW_MS)
-    const png = await page.screenshot()
-    const webp = await blank.evaluate(async (data) => {
-      const bytes = Uint8Array.from(atob(data), (each) => each.charCodeAt(0))
-      const bitmap = await createImageBitmap(new Blob([bytes], { type: 'image/png' }))
-      const canvas = document.createElement('canvas')
-      Object.assign(canvas, { width: bitmap.width, height: bitmap.height })
-      canvas.getContext('2d').drawImage(bitmap, 0, 0)
-      return canvas.toDataURL('image/webp', 0.86).split(',')[1]
-    }, png.toString('base64'))
-    writeFileSync(new URL(TARGETS[colorScheme], import.meta.url), Buffer.from(webp, 'base64'))
-  }
+  const webp = await blank.evaluate(async (data) => {
+    const bytes = Uint8Array.from(atob(data), (each) => each.charCodeAt(0))
+    const bitmap = await createImageBitmap(new Blob([bytes], { type: 'image/png' }))
+    const canvas = document.createElement('canvas')
+    Object.assign(canvas, { width: bitmap.width, height: bitmap.height })
+    canvas.getContext('2d').drawImage(bitmap, 0, 0)
+    return canvas.toDataURL('image/webp', 0.86).split(',')[1]
+  }, png.toString('base64'))
+  writeFileSync(TARGET, Buffer.from(webp, 'base64'))
 } finally {
   await browser.close()
   demo.kill('SIGTERM')
