@@ -33,6 +33,7 @@ const ALONE = [
   'deep/fuzz/connections.test.ts',
   'deep/fuzz/replies.test.ts',
   'deep/hostile/',
+  'deep/interleavings/queues.test.ts',
   'http/clients.test.ts',
   'http/events.test.ts',
   'http/slow-stream.test.ts',

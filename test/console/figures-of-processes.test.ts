@@ -123,4 +123,4 @@ test('figures are the counts of four processes, of which one is killed, before a
   expect(since).toMatchObject(inNewOne)
   expect(since.alone).toBeGreaterThan(0)
   expect(withKilled.decisions).toBeGreaterThanOrEqual(sumOf(before).decisions + gained)
-}, 120_000)
+})

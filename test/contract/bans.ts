@@ -93,7 +93,7 @@ export function bansContract(under: StoreUnderTest): void {
               }
             }
           }
-        }, 120_000)
+        })
       }
     }
 

@@ -111,7 +111,7 @@ test('memory and Redis agree at every step in every zone, also on charges that a
     { numRuns: RUNS },
   )
   for (const store of stores) await store.close()
-}, 600_000)
+})
 
 function isVerdict(one: unknown): one is Verdict {
   return typeof one === 'object' && one !== null && 'allowed' in one

@@ -139,7 +139,7 @@ test('a new process refuses by the keys of blocks while others restore the index
   }
   wire.toClient.pass()
   leaving.push(() => wire.stop())
-}, 60_000)
+})
 
 test('a new process continues to refuse by the keys of blocks when no other restores the index', async () => {
   const before = singleClients['ioredis 6'](server.port)
@@ -155,63 +155,55 @@ test('a new process continues to refuse by the keys of blocks when no other rest
     for (const limiter of limiters) expect((await limiter.consume('spammer')).reason).toBe('blocked')
     await sleep(100)
   }
-}, 60_000)
+})
 
 /** The number of blocks that a process knows at most. Importing as many computes for ten seconds, so only in `npm run deep`. */
 const MOST_KNOWN = byEffort({ usual: [], full: [100_000] })
 
-test.each(MOST_KNOWN)(
-  'a store rejects blocks of networks beyond the %i that a process can know',
-  async (most) => {
-    const owned = singleClients['ioredis 6'](server.port)
-    await owned.ready
-    const { store, byAddress } = member(owned, { timeout: 20_000, denyCache: false })
-    const since = Date.now()
-    const network = (n: number) => `10.${n >> 10}.${(n >> 2) & 255}.${(n & 3) * 64}/26`
-    const entries = Array.from({ length: most }, (_, n) => {
-      return { kind: 'ip', value: network(n), reason: '', since, until: since + 3_600_000, times: 1 }
-    })
-    expect(await store.blocks.import(entries)).toBe(most)
-    const one = { for: '1h' } as const
-    await expect(store.blocks.add({ ip: '192.0.2.0/24' }, one)).rejects.toMatchObject({ code: 'STORE_FULL' })
-    await expect(
-      store.blocks.import([{ ...(entries[0] as (typeof entries)[0]), value: '192.0.2.0/24' }]),
-    ).rejects.toThrow(`at most ${most} networks`)
-    await store.blocks.add({ ip: network(most - 1) }, one)
-    await store.blocks.add({ ip: '192.0.2.9' }, one)
-    for (const ip of ['10.0.0.9', '10.97.167.193', '192.0.2.9']) {
-      expect((await byAddress.consume(ip)).reason, ip).toBe('blocked')
-    }
-    expect((await byAddress.consume('192.0.2.8')).allowed).toBe(true)
-  },
-  300_000,
-)
+test.each(MOST_KNOWN)('a store rejects blocks of networks beyond the %i that a process can know', async (most) => {
+  const owned = singleClients['ioredis 6'](server.port)
+  await owned.ready
+  const { store, byAddress } = member(owned, { timeout: 20_000, denyCache: false })
+  const since = Date.now()
+  const network = (n: number) => `10.${n >> 10}.${(n >> 2) & 255}.${(n & 3) * 64}/26`
+  const entries = Array.from({ length: most }, (_, n) => {
+    return { kind: 'ip', value: network(n), reason: '', since, until: since + 3_600_000, times: 1 }
+  })
+  expect(await store.blocks.import(entries)).toBe(most)
+  const one = { for: '1h' } as const
+  await expect(store.blocks.add({ ip: '192.0.2.0/24' }, one)).rejects.toMatchObject({ code: 'STORE_FULL' })
+  await expect(
+    store.blocks.import([{ ...(entries[0] as (typeof entries)[0]), value: '192.0.2.0/24' }]),
+  ).rejects.toThrow(`at most ${most} networks`)
+  await store.blocks.add({ ip: network(most - 1) }, one)
+  await store.blocks.add({ ip: '192.0.2.9' }, one)
+  for (const ip of ['10.0.0.9', '10.97.167.193', '192.0.2.9']) {
+    expect((await byAddress.consume(ip)).reason, ip).toBe('blocked')
+  }
+  expect((await byAddress.consume('192.0.2.8')).allowed).toBe(true)
+})
 
-test.each(MOST_KNOWN)(
-  'store-wide blocks hold beyond the %i that a process knows',
-  async (most) => {
-    const names = oneOfEach(singleClients)
-    const first = singleClients[names[0] as 'ioredis 6'](server.port)
-    await first.ready
-    const { store, limiters } = member(first, { timeout: 20_000, denyCache: false })
-    await store.ready()
-    const since = Date.now()
-    const some = (from: number, to: number) =>
-      Array.from({ length: to - from }, (_, n) => {
-        return { kind: 'key', value: `u${from + n}`, reason: '', since, until: since + 3_600_000, times: 1 }
-      })
-    await store.blocks.import(some(0, most + 1000))
-    expect(store.blocks.known).toBe(most)
-    const admitted = async (limiter: Limiter, from: number) => {
-      const verdicts = await Promise.all(some(from, from + 1000).map(({ value }) => limiter.consume(value)))
-      return verdicts.filter(({ allowed }) => allowed).length
-    }
-    for (const limiter of limiters) expect(await admitted(limiter, most)).toBe(0)
-    const second = singleClients[names[1] as 'redis 5'](server.port)
-    await second.ready
-    const other = member(second, { timeout: 20_000, denyCache: false })
-    await until('the other process knows as many blocks as it can', () => other.store.blocks.known === most)
-    for (let from = 0; from < most + 1000; from += 1000) expect(await admitted(other.limiters[0], from)).toBe(0)
-  },
-  300_000,
-)
+test.each(MOST_KNOWN)('store-wide blocks hold beyond the %i that a process knows', async (most) => {
+  const names = oneOfEach(singleClients)
+  const first = singleClients[names[0] as 'ioredis 6'](server.port)
+  await first.ready
+  const { store, limiters } = member(first, { timeout: 20_000, denyCache: false })
+  await store.ready()
+  const since = Date.now()
+  const some = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, n) => {
+      return { kind: 'key', value: `u${from + n}`, reason: '', since, until: since + 3_600_000, times: 1 }
+    })
+  await store.blocks.import(some(0, most + 1000))
+  expect(store.blocks.known).toBe(most)
+  const admitted = async (limiter: Limiter, from: number) => {
+    const verdicts = await Promise.all(some(from, from + 1000).map(({ value }) => limiter.consume(value)))
+    return verdicts.filter(({ allowed }) => allowed).length
+  }
+  for (const limiter of limiters) expect(await admitted(limiter, most)).toBe(0)
+  const second = singleClients[names[1] as 'redis 5'](server.port)
+  await second.ready
+  const other = member(second, { timeout: 20_000, denyCache: false })
+  await until('the other process knows as many blocks as it can', () => other.store.blocks.known === most)
+  for (let from = 0; from < most + 1000; from += 1000) expect(await admitted(other.limiters[0], from)).toBe(0)
+})

@@ -163,7 +163,7 @@ test('clients that send headers or a body slowly are disconnected, and others ar
     expect(statusesIn(response)).toEqual(response === '' ? [] : [408])
   }
   expect(await remainingOf(decider)).toBe(2)
-}, 120_000)
+})
 
 test('connections beyond --max-connections are closed, and a closed one makes room', async () => {
   const decider = await serving(json(THREE, '--max-connections', '2'))

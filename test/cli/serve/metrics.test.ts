@@ -100,4 +100,4 @@ test('sluice offenders lists the offenders of deciders on Redis', async () => {
   } finally {
     await server.stop()
   }
-}, 120_000)
+})

@@ -87,7 +87,7 @@ test('a signal to all processes, as by systemd or a terminal, begins the grace o
   } finally {
     await redis.stop()
   }
-}, 180_000)
+})
 
 function isAlive(pid: number): boolean {
   try {
@@ -133,7 +133,7 @@ test('workers share the address and, through Redis, their counts; a killed one i
   } finally {
     await redis.stop()
   }
-}, 180_000)
+})
 
 test('metrics of sluice serve are those of all workers together', async () => {
   const redis = await startRedis()
@@ -150,7 +150,7 @@ test('metrics of sluice serve are those of all workers together', async () => {
   } finally {
     await redis.stop()
   }
-}, 180_000)
+})
 
 test('an error at the start of the workers is reported once', async () => {
   const redis = await startRedis()
@@ -168,7 +168,7 @@ test('an error at the start of the workers is reported once', async () => {
   } finally {
     await redis.stop()
   }
-}, 180_000)
+})
 
 test('the Python client receives decisions, and reports when there is none', async () => {
   const binary = find(python)
@@ -204,4 +204,4 @@ print([decision["allowed"] for decision in decisions], decider.decide("/", ip="2
   expect(await run(['-c', batch])).toEqual({ code: 0, out: '[True, True, True, False] True\n' })
   await decider.end('SIGKILL')
   expect(await once({ SLUICE_TOKEN: token })).toMatchObject({ code: 2, out: expect.stringContaining('unavailable') })
-}, 180_000)
+})

@@ -15,7 +15,7 @@ describe.each(oneOfEach(clusterClients))('a failover of a master, over %s', (kin
   beforeEach(async () => {
     cluster = await startCluster()
     replica = await startReplica(cluster, cluster.masters[0] as RedisServer)
-  }, 60_000)
+  })
   afterEach(async () => {
     await replica.stop()
     await cluster.stop()
@@ -75,5 +75,5 @@ describe.each(oneOfEach(clusterClients))('a failover of a master, over %s', (kin
       if (user.startsWith('0-')) continue
       expect(all.filter(({ kind }) => kind === 'unavailable')).toEqual([])
     }
-  }, 120_000)
+  })
 })

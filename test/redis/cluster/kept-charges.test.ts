@@ -129,7 +129,7 @@ describe.each(oneOfEach(clusterClients))('kept charges of a cluster, over %s', (
       const { remaining } = await (limiters[0] as Limiter).peek(user, { cost: { tokens: 0 } })
       expect(1_000_000 - remaining).toBe(expected.get(user))
     }
-  }, 120_000)
+  })
 })
 
 /** A test before a merge fails over one client. */
@@ -169,5 +169,5 @@ describe.each(failedOver)('kept charges after a failover, over %s', (kind) => {
       await replica.stop()
       await cluster.stop()
     }
-  }, 120_000)
+  })
 })

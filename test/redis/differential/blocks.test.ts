@@ -79,4 +79,4 @@ test('memory and Redis agree at every step on blocks and bans of policies, store
     expect(results[1], `seed ${SEED}, step ${step}, at ${clock.now}, ${what}`).toBe(results[0])
   }
   for (const store of stores) await store.close()
-}, 120_000)
+})

@@ -100,7 +100,7 @@ for (const onDeny of ['none', 'charge'] as const) {
           if (inMemory?.allowed) admitted.push({ key, inMemory, inRedis })
         }
         for (const store of stores) await store.close()
-      }, 60_000)
+      })
     }
   }
 }

@@ -89,60 +89,56 @@ function costOf(random: Random, pairs: readonly Pair[]): number {
 }
 
 describe.each(['none', 'charge'] as const)('refusals charged: %s', (onDeny) => {
-  test.each(WALKS)(
-    '$i: memory and Redis agree on a log of $title at every step',
-    async ({ i, pairs }) => {
-      const random = randomFrom(SEED + i)
-      const clock = new Clock()
-      clock.now = oneOf(STARTS, random)
-      const limits = pairs.map(([limit, window]) => slidingLog<string>({ limit, window }))
-      // With a deny cache, a cached refusal would precede the other requests of its instant, with an earlier state.
-      const options = { timeout: 5000, denyCache: false }
-      const stores = [memoryStore({ clock: clock.read }), redisStore(client, { clock: clock.read, ...options })]
-      const limiters = stores.map((store) => createLimiter({ name: `log-${i}-${onDeny}`, store, limits, onDeny }))
-      // Out of 160. A refund rewrites the log, so that a ring wraps only in long runs without refunds.
-      const refunds = oneOf([0, 1, 20], random)
-      let admitted: Admitted[] = []
-      let last: Verdict | undefined
+  test.each(WALKS)('$i: memory and Redis agree on a log of $title at every step', async ({ i, pairs }) => {
+    const random = randomFrom(SEED + i)
+    const clock = new Clock()
+    clock.now = oneOf(STARTS, random)
+    const limits = pairs.map(([limit, window]) => slidingLog<string>({ limit, window }))
+    // With a deny cache, a cached refusal would precede the other requests of its instant, with an earlier state.
+    const options = { timeout: 5000, denyCache: false }
+    const stores = [memoryStore({ clock: clock.read }), redisStore(client, { clock: clock.read, ...options })]
+    const limiters = stores.map((store) => createLimiter({ name: `log-${i}-${onDeny}`, store, limits, onDeny }))
+    // Out of 160. A refund rewrites the log, so that a ring wraps only in long runs without refunds.
+    const refunds = oneOf([0, 1, 20], random)
+    let admitted: Admitted[] = []
+    let last: Verdict | undefined
 
-      /** The results of both stores, which must be equal; `about` is an earlier admission. */
-      const both = async (ask: (limiter: Limiter, about: Verdict) => Promise<unknown>, about?: Admitted) => {
-        const context = `seed ${SEED}, at ${clock.now}`
-        const results = await Promise.all(limiters.map((limiter, n) => ask(limiter, about?.verdicts[n] as Verdict)))
-        expect(JSON.stringify(results[1]), context).toBe(JSON.stringify(results[0]))
-        return results
+    /** The results of both stores, which must be equal; `about` is an earlier admission. */
+    const both = async (ask: (limiter: Limiter, about: Verdict) => Promise<unknown>, about?: Admitted) => {
+      const context = `seed ${SEED}, at ${clock.now}`
+      const results = await Promise.all(limiters.map((limiter, n) => ask(limiter, about?.verdicts[n] as Verdict)))
+      expect(JSON.stringify(results[1]), context).toBe(JSON.stringify(results[0]))
+      return results
+    }
+    const step = async (): Promise<unknown> => {
+      const key = oneOf(['few', 'many', 'many', 'many'], random)
+      const what = random(160)
+      const cost = costOf(random, pairs)
+      const one = admitted[random(admitted.length + 1)]
+      if (one && what < refunds) return both((limiter, about) => limiter.refund(one.key, about), one)
+      if (one && what < 2 * refunds && what < 24) {
+        const actual = random(one.cost + 1)
+        return both((limiter, about) => limiter.settle(about, actual), one)
       }
-      const step = async (): Promise<unknown> => {
-        const key = oneOf(['few', 'many', 'many', 'many'], random)
-        const what = random(160)
-        const cost = costOf(random, pairs)
-        const one = admitted[random(admitted.length + 1)]
-        if (one && what < refunds) return both((limiter, about) => limiter.refund(one.key, about), one)
-        if (one && what < 2 * refunds && what < 24) {
-          const actual = random(one.cost + 1)
-          return both((limiter, about) => limiter.settle(about, actual), one)
-        }
-        if (what === 149 && random(4) === 0) return both((limiter) => limiter.reset(key))
-        if (what >= 150) return both((limiter) => limiter.peek(key, { cost }))
-        const verdicts = (await both((limiter) => limiter.consume(key, { cost }))) as Verdict[]
-        last = verdicts[0]
-        if (last?.allowed) admitted.push({ key, cost, verdicts })
-        return last
-      }
+      if (what === 149 && random(4) === 0) return both((limiter) => limiter.reset(key))
+      if (what >= 150) return both((limiter) => limiter.peek(key, { cost }))
+      const verdicts = (await both((limiter) => limiter.consume(key, { cost }))) as Verdict[]
+      last = verdicts[0]
+      if (last?.allowed) admitted.push({ key, cost, verdicts })
+      return last
+    }
 
-      for (let steps = 0; steps < STEPS / (2 * LOGS.length); ) {
-        clock.now += gapOf(random, pairs, last)
-        // A log after a refund may have lapsed: in Redis its key ends after an hour, in memory a sweep removes it.
-        const maxBack = refunds > 0 ? HOUR_MS : clock.now
-        if (random(60) === 0) clock.now = Math.max(0, clock.now - Math.min(maxBack, backOf(random, pairs)))
-        // The requests of one instant are sent to Redis in one batch.
-        const together = 1 + random(4)
-        await Promise.all(Array.from({ length: together }, step))
-        steps += together
-        admitted = admitted.slice(-30)
-      }
-      for (const store of stores) await store.close()
-    },
-    60_000,
-  )
+    for (let steps = 0; steps < STEPS / (2 * LOGS.length); ) {
+      clock.now += gapOf(random, pairs, last)
+      // A log after a refund may have lapsed: in Redis its key ends after an hour, in memory a sweep removes it.
+      const maxBack = refunds > 0 ? HOUR_MS : clock.now
+      if (random(60) === 0) clock.now = Math.max(0, clock.now - Math.min(maxBack, backOf(random, pairs)))
+      // The requests of one instant are sent to Redis in one batch.
+      const together = 1 + random(4)
+      await Promise.all(Array.from({ length: together }, step))
+      steps += together
+      admitted = admitted.slice(-30)
+    }
+    for (const store of stores) await store.close()
+  })
 })

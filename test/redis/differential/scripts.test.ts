@@ -235,9 +235,11 @@ const withoutLife = ([key, value]: [string, unknown, number]) => [
   key.endsWith(':block') ? String(value).replace(/^(\d+ \0\d+)\/\d+ /, '$1 ') : value,
 ]
 
-/** Puts a foreign value under an existing key. */
+/** Puts a foreign value under the key of a cell. A decision replaces one of waiting requests only when it looks for them. */
 async function spoil(key: string): Promise<void> {
-  const [first] = (await stateOf(alone, 'same')).filter(([name]) => name.includes(key) && !name.endsWith(':block'))
+  const [first] = (await stateOf(alone, 'same')).filter(
+    ([name]) => name.includes(key) && !/:(block|waiting)$/.test(name),
+  )
   if (first) await Promise.all(servers.map((server) => server.call('SET', first[0], 'not ours', 'PX', 5000)))
 }
 

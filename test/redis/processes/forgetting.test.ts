@@ -107,7 +107,7 @@ describe.each(['one server', 'a cluster'])('on %s', (kind) => {
     await sleep(LOOKS_MS)
     expect((await limiter.consume(NAME)).reason).toBe('blocked')
     expect((await knownThere()).known).toBe(2)
-  }, 60_000)
+  })
 
   test.each(['', ' and a flush'])(
     'a process that is paused during forget%s restores the identity for one look at most',
@@ -125,7 +125,6 @@ describe.each(['one server', 'a cluster'])('on %s', (kind) => {
       expect(await knownThere()).toEqual({ known: 1, listed: 0 })
       expect((await createLimiter({ name: 'api', store, limit: 5, window: '1h' }).consume(NAME)).allowed).toBe(true)
     },
-    60_000,
   )
 
   test('an import of an earlier export does not restore a forgotten identity', async () => {
@@ -138,7 +137,7 @@ describe.each(['one server', 'a cluster'])('on %s', (kind) => {
     await late.blocks.import(exported)
     await late.close()
     await expectNoName()
-  }, 60_000)
+  })
 })
 
 /** The text of every key and value of a server. */

@@ -71,7 +71,7 @@ for (const onDeny of ['none', 'charge'] as const) {
         if (verdicts[0]?.allowed) pairs.push({ key, exact: verdicts[0], relaxed: verdicts[1] })
       }
       for (const store of stores) await store.close()
-    }, 60_000)
+    })
   }
 }
 
