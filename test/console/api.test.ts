@@ -103,6 +103,30 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
       expect((await post('/why', { identity: key })).json.now).toMatchObject([{ limiter: 'mail', reason: 'blocked' }])
     })
 
+    test('takes identities as responses have them: hashes of headers, and parts of composed kinds', async () => {
+      const { store, post } = await served(start)
+      const vip = store.list?.('vip')
+      for (const given of [
+        { kind: 'header:x-api-key', value: 'a secret' },
+        { kind: 'ip+route', value: ['192.0.2.7', '/a|b'] },
+      ]) {
+        const { entry } = (await post('/block', { identity: given, for: '1h' })).json
+        const identity = { kind: entry.kind, value: entry.value, counted: true }
+        expect(entry.value).not.toBe(given.value)
+        expect((await post('/why', { identity })).json).toMatchObject({
+          identity: { value: entry.value },
+          blocks: [entry],
+        })
+        expect((await post('/unblock', { identity: { ...identity, counted: false } })).status).not.toBe(200)
+        expect((await post('/unblock', { identity })).json).toEqual({ ended: entry })
+        expect(await store.blocks?.get({ [given.kind]: given.value as string })).toBeUndefined()
+      }
+      await vip?.add({ 'header:x-api-key': 'a secret' })
+      const [{ kind, value }] = (await post('/list', { list: 'vip' })).json.entries
+      expect((await post('/list/remove', { list: 'vip', identity: { kind, value, counted: true } })).status).toBe(200)
+      expect((await vip?.list())?.entries).toEqual([])
+    })
+
     test('shows and changes lists as the store does', async () => {
       const { store, post, get } = await served(start)
       const vip = store.list?.('vip')

@@ -1,4 +1,13 @@
-import { type BlockEntry, createLimiter, type Limiter, type Store, type StoreBlocks } from '@sluice/core'
+import {
+  type BlockEntry,
+  createLimiter,
+  type Identity,
+  type IdentityByKind,
+  keyed,
+  type Limiter,
+  type Store,
+  type StoreBlocks,
+} from '@sluice/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { until } from '../support/until.js'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
@@ -43,6 +52,43 @@ export function blocksContract(under: StoreUnderTest): void {
       expect({ reason, block }).toEqual({ reason: 'blocked', block: { reason: 'by hand', remainingMs: HOUR } })
       await blocks.remove({ key: 'bob' }, { policy })
       expect((await limiter.consume('bob')).remaining).toBe(9)
+    })
+
+    test('entries of a list of blocks are taken as they are: their hashes are not hashed again', async () => {
+      const policy = freshKey()
+      const identities: IdentityByKind[] = [
+        { key: 'ann' },
+        { key: 'x'.repeat(300) },
+        { 'header:x-api-key': 'a secret' },
+        { 'ip+route': ['2001:db8::1', '/a|b'] },
+        { ip: '2001:db8::1' },
+        { ip: '192.0.2.0/24' },
+      ]
+      for (const identity of identities) await blocks.add(identity, { policy, for: '1h' })
+      const entries = await all(blocks, policy)
+      expect(entries).toHaveLength(identities.length)
+      for (const entry of entries) {
+        expect(await blocks.get(entry, { policy })).toEqual(entry)
+        await blocks.remove(entry, { policy })
+      }
+      for (const identity of identities) expect(await blocks.get(identity, { policy })).toBeUndefined()
+
+      const counting = createLimiter({
+        name: policy,
+        store,
+        limit: 2,
+        window: '1m',
+        key: keyed('account', (_: object) => 'x'.repeat(300)),
+      })
+      const [{ key: counted } = {}] = (await counting.consume(new URL('http://h/'))).limits
+      const identity = counted as Identity
+      expect((await counting.peek(identity)).remaining).toBe(1)
+      await counting.reset(identity)
+      expect((await counting.peek(new URL('http://h/'))).remaining).toBe(2)
+      await counting.block(identity, { for: '1h' })
+      expect((await counting.consume(new URL('http://h/'))).reason).toBe('blocked')
+      await counting.unblock(identity)
+      expect((await counting.consume(new URL('http://h/'))).allowed).toBe(true)
     })
 
     test('a block for ever holds until it is removed, and names no retry time', async () => {

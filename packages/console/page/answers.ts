@@ -13,6 +13,8 @@ export type {
 export interface Identity {
   readonly kind: string
   readonly value: string | readonly string[]
+  /** Whether the value is from an answer, where it may be a hash. */
+  readonly counted?: boolean
 }
 
 export interface About {

@@ -26,7 +26,7 @@ function usePolicyNames(): readonly string[] {
 
 const shownOf = (identity: Identity) => <WhoText kind={identity.kind} value={valueText(identity)} />
 const textOf = (identity: Identity) => `${identity.kind} ${valueText(identity)}`
-const identityOf = ({ kind, value }: { kind: string; value: string }): Identity => ({ kind, value })
+const countedOf = ({ kind, value }: { kind: string; value: string }): Identity => ({ kind, value, counted: true })
 
 /** Blocks a client, which is asked for where none is given. */
 export function BlockDialog({ identity }: { identity?: Identity }) {
@@ -84,7 +84,7 @@ export function UnblockDialog({ block }: { block: Block }) {
       submit="Unblock"
       run={async () => {
         await ask('/api/unblock', {
-          identity: identityOf(block),
+          identity: countedOf(block),
           ...(block.policy !== undefined && { policy: block.policy }),
         })
         return `${block.kind} ${block.value} is not blocked.`
@@ -245,7 +245,7 @@ export function UnlistDialog({ entry, list }: { entry: Pick<ListEntry, 'kind' | 
       submit="Remove"
       isDangerous
       run={async () => {
-        await ask('/api/list/remove', { list, identity: identityOf(entry) })
+        await ask('/api/list/remove', { list, identity: countedOf(entry) })
         return `${entry.kind} ${entry.value} is not on ${list}.`
       }}
     />
@@ -263,9 +263,9 @@ export function EndOverrideDialog({ limiter, override }: { limiter: string; over
       }
       submit="End override"
       run={async () => {
-        const { policy, version } = override
-        await ask('/api/override/remove', { limiter, policy, identity: identityOf(override), expected: version })
-        return `The override of ${override.kind} ${override.value} is ended.`
+        const { kind, value, policy, version } = override
+        await ask('/api/override/remove', { limiter, policy, identity: { kind, value }, expected: version })
+        return `The override of ${kind} ${value} is ended.`
       }}
     />
   )

@@ -25,10 +25,10 @@ export function Text({ children }: { children: ComponentChildren }) {
   return <bdi class={isShort ? 'short' : undefined}>{children}</bdi>
 }
 
-/** An identity, as a link to its page. */
+/** An identity of an answer, as a link to its page. */
 export function Who({ kind, value }: { kind: string; value: string }) {
-  // The parts of a composed value cannot be told apart.
-  if (kind.includes('+')) return <WhoText kind={kind} value={value} />
+  // Overrides have hashes as documents do.
+  if (value.startsWith('sha256:')) return <WhoText kind={kind} value={value} />
   return (
     // biome-ignore lint/a11y/useValidAnchor: it is a place, whose client is no part of the address
     <a
@@ -36,7 +36,7 @@ export function Who({ kind, value }: { kind: string; value: string }) {
       class="who"
       onClick={(event) => {
         event.preventDefault()
-        go('client', { kind, value })
+        go('client', { kind, value, counted: true })
       }}
     >
       <WhoText kind={kind} value={value} />

@@ -20,6 +20,7 @@ import type { LimitsForIdentity, ShownRequest } from './policies.js'
 export interface GivenIdentity {
   readonly kind: string
   readonly value: string | readonly string[]
+  readonly counted?: boolean
 }
 
 export const IDENTITY: Schema = {
@@ -34,14 +35,18 @@ export const IDENTITY: Schema = {
         { type: 'array', maxItems: 16, items: { type: 'string', minLength: 1, maxLength: 4096 } },
       ],
     },
+    counted: {
+      type: 'boolean',
+      description: 'Whether the value is as responses have it: as it is counted, such as the hash of a header.',
+    },
   },
   additionalProperties: false,
 }
 
 /** @throws Problem */
-export function byKind({ kind, value }: GivenIdentity): IdentityByKind {
+export function byKind({ kind, value, counted }: GivenIdentity): IdentityByKind {
   if (!isKind(kind)) throw new Problem(400, 'identity.kind: expected a kind such as ip or user')
-  return { [kind]: value as string }
+  return counted ? { kind, value } : { [kind]: value as string }
 }
 
 /** The identity as it is counted: normalised, and hashed where it is secret or long. */
@@ -91,7 +96,7 @@ function limitsByLimiter(
   tier: string | undefined,
 ): Promise<ShownLimits>[] {
   const { name, kinds, tiers } = limiter
-  if (!kinds.some((kind) => Object.hasOwn(identity, kind))) return []
+  if (!kinds.includes(counted(identity).kind)) return []
   const names = tiers.length === 0 ? [undefined] : tiers.filter((each) => tier === undefined || each === tier)
   return names.map(async (each) => {
     const of = { limiter: name, ...(each !== undefined && { tier: each }) }

@@ -145,7 +145,7 @@ async function resetGiven(
   only: string | undefined,
 ) {
   const own = limiters.filter(
-    ({ name, kinds }) => (only === undefined || only === name) && kinds.some((kind) => Object.hasOwn(identity, kind)),
+    ({ name, kinds }) => (only === undefined || only === name) && kinds.includes(counted(identity).kind),
   )
   await Promise.all(own.map((limiter) => limiterOfIdentities(limiter).reset(identity)))
   const done: object[] = own.map(({ name }) => ({ limiter: name }))

@@ -1,6 +1,16 @@
 import type { AddBlockOptions, BlockQuery, BlockScope } from '../store/blocks.js'
 import type { BlockEntry } from '../store/entries.js'
-import { type IdentityByKind, isHash, isKind, joined, LONGEST_VALUE, startOf } from '../store/identity.js'
+import {
+  countedValue,
+  type Identity,
+  type IdentityByKind,
+  isCounted,
+  isHash,
+  isKind,
+  joined,
+  LONGEST_VALUE,
+  startOf,
+} from '../store/identity.js'
 import { EVERY_POLICY, MAX_RUNGS } from '../store/store.js'
 import { secretValue } from '../util/credentials.js'
 import { spanOrForEver } from '../util/duration.js'
@@ -127,7 +137,9 @@ export function checkedReason(where: string, reason: unknown = ''): string {
  * @throws SluiceError `INVALID_KEY`
  */
 export function identityText(where: string, identity: IdentityByKind, addressOf = clientOf): string {
-  const [[kind, raw] = ['', undefined], ...others] = Object.entries(identity ?? {})
+  if (isCounted(identity) && identity.kind !== 'ip') return countedText(where, identity)
+  const byKind = isCounted(identity) ? { ip: identity.value } : identity
+  const [[kind, raw] = ['', undefined], ...others] = Object.entries(byKind ?? {})
   if (others.length > 0 || !isKind(kind)) {
     return invalidKey(where, "an identity such as { ip: '192.0.2.7' }", identity)
   }
@@ -136,11 +148,20 @@ export function identityText(where: string, identity: IdentityByKind, addressOf 
   if (!Array.isArray(values) || values.length !== kinds.length) {
     return invalidKey(`${where}: ${kind}`, `an array of ${kinds.length} values`, raw)
   }
-  const counted = kinds.map((each, i) => countedValue(where, each, values[i], addressOf))
+  const counted = kinds.map((each, i) => givenValue(where, each, values[i], addressOf))
   return startOf(kind) + bounded(kinds.length === 1 ? (counted[0] as string) : joined(counted))
 }
 
-function countedValue(where: string, kind: string, raw: unknown, addressOf: typeof clientOf): string {
+function countedText(where: string, identity: Identity): string {
+  const { kind } = identity
+  if (!isKind(kind)) return invalidKey(where, "an identity such as { ip: '192.0.2.7' }", identity)
+  const value = countedValue(identity)
+  return value === undefined
+    ? invalidKey(`${where}: ${kind}`, 'a value as it is counted', identity.value)
+    : startOf(kind) + value
+}
+
+function givenValue(where: string, kind: string, raw: unknown, addressOf: typeof clientOf): string {
   const text = typeof raw === 'string' || typeof raw === 'bigint' || Number.isFinite(raw) ? String(raw) : ''
   if (text === '') return invalidKey(`${where}: ${kind}`, 'a non-empty string or a number', raw)
   if (kind === 'ip') return addressOf(where, text)

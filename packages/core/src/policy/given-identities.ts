@@ -1,4 +1,4 @@
-import { startOf } from '../store/identity.js'
+import { countedValue, type Identity, isCounted, startOf } from '../store/identity.js'
 import { SluiceError, show } from '../util/errors.js'
 import { kindOf } from './keyed.js'
 import { type Given, type GivenKeys, valueFor } from './kinds.js'
@@ -39,12 +39,21 @@ export function keysOf(policy: Policy<never>, replacement: Replacement, given: G
  */
 export function givenIn(where: string, kinds: readonly string[], identity: unknown): Given {
   if (isPlainObject(identity)) {
+    if (isCounted(identity)) return countedIn(where, kinds, identity)
     const [[kind, value] = ['', undefined], ...others] = entriesIn(identity) ?? []
     if (others.length > 0 || !kinds.includes(kind)) wrongIdentity(where, kinds, identity)
     return { kind, value }
   }
   if (!takesText(kinds)) wrongIdentity(where, kinds, identity)
   return { kind: kinds[0] as string, value: identity }
+}
+
+/** Addresses are grouped by each key in its own way, so they are read like those given by hand. */
+function countedIn(where: string, kinds: readonly string[], identity: Identity): Given {
+  const { kind, value } = identity
+  if (!kinds.includes(kind)) wrongIdentity(where, kinds, identity)
+  if (kind === 'ip') return { kind, value }
+  return { kind, value: countedValue(identity), isCounted: true }
 }
 
 /** A text is of the only kind. The parts of a composed kind are given one by one, though. */

@@ -32,6 +32,8 @@ export function checkKinds(where: string, keys: readonly Key[], known: Map<strin
 export interface Given {
   readonly kind: string
   readonly value: unknown
+  /** Whether the value is as it is counted, so that it is not normalised or hashed again. */
+  readonly isCounted?: boolean
 }
 
 /** The keys that a policy counts an identity by that was given by hand. */
@@ -51,8 +53,9 @@ export interface GivenKeys {
  *
  * @throws SluiceError `INVALID_KEY`
  */
-export function valueFor(where: string, key: Key, { kind, value }: Given): string {
+export function valueFor(where: string, key: Key, { kind, value, isCounted }: Given): string {
   const field = kind === 'key' ? `${where}: key` : `${where}: key: ${kind}`
+  if (isCounted) return typeof value === 'string' ? value : invalidKey(field, 'a value as it is counted', value)
   if (!key?.parts) return checkedKey(where, simpleValue(field, key, value))
   const { parts } = key
   if (!Array.isArray(value) || value.length !== parts.length) {

@@ -14,9 +14,10 @@ export type KeyValue = string | number | bigint
 
 /**
  * An identity given by hand: an object with exactly one kind and its raw value, such as `{ account: 'ann' }`. A
- * composed kind takes an array of values, such as `{ 'ip+route': ['192.0.2.7', '/login'] }`.
+ * composed kind takes an array of values, such as `{ 'ip+route': ['192.0.2.7', '/login'] }`. Or an object with the
+ * fields `kind` and `value` of an entry, an event or a verdict: its value is taken as it is counted, and not hashed again.
  */
-export type IdentityByKind = Readonly<Record<string, KeyValue | readonly KeyValue[]>>
+export type IdentityByKind = Readonly<Record<string, KeyValue | readonly KeyValue[]>> | Identity
 
 /** Maximum characters of a kind and of a value. A hash replaces a longer value. */
 export const LONGEST_KIND = 256
@@ -47,6 +48,18 @@ function escaped(char: string): string {
  */
 export function isSecretKind(kind: string): boolean {
   return /(^|\+)(credentials($|\+)|header:|cookie:)/.test(kind)
+}
+
+/** Whether an identity given by hand has its value as it is counted. */
+export function isCounted(identity: unknown): identity is Identity {
+  if (typeof identity !== 'object' || identity === null) return false
+  return Object.hasOwn(identity, 'kind') && Object.hasOwn(identity, 'value')
+}
+
+/** The value of such an identity as one text. Undefined where it is none. */
+export function countedValue({ value }: Identity): string | undefined {
+  const text: unknown = Array.isArray(value) ? joined(value.map(String)) : value
+  return typeof text === 'string' && text !== '' && text.length <= LONGEST_VALUE ? text : undefined
 }
 
 /** The start of an identity's text. Stores receive an identity as one text: this start, then the value. */
