@@ -243,15 +243,48 @@ describe.each(Object.entries(APPS))('attacks on the console with %s', (_name, st
       'sec-fetch-site': 'same-origin',
     })
     const everyone = () => ({ name: 'anyone on this machine', may: 'act' })
-    const { port: open } = await served(start, { authorize: everyone })
-    expectProblem(await ask(open, '/sluice/api/about', { headers: rebound(open) }), 403)
+    const { port: open, store } = await served(start, { authorize: everyone })
     const { port } = await served(start, { authorize: everyone, hosts: ['console.example:80', 'localhost'] })
+    // A page can set each of them for its own name.
     const credentials: Record<string, string>[] = [{}, { cookie: 'a=b' }, { authorization: 'x' }]
     for (const credential of credentials) {
-      expectProblem(await ask(port, '/sluice/api/about', { headers: { ...rebound(port), ...credential } }), 403)
+      for (const to of [open, port]) {
+        const headers = { ...withBody(to), ...rebound(to), ...credential }
+        expectProblem(await ask(to, '/sluice/api/about', { headers }), 403)
+        expectProblem(await ask(to, '/sluice/api/block', { headers, body: BODIES['/api/block'] }), 403)
+      }
     }
+    await changesNothing(store)
+    expect((await ask(open, '/sluice/', { headers: { host: 'admin.example.com' } })).json.detail).toMatch(
+      /set hosts: \['admin\.example\.com'\]/,
+    )
     expectProblem(await ask(port, '/sluice/', { headers: rebound(port) }), 403)
     expect((await ask(port, '/sluice/api/about', { headers: { host: 'localhost' } })).status).toBe(200)
+  })
+
+  test('without hosts, addresses and localhost are answered, and no name that may point elsewhere', async () => {
+    const { port } = await served(start, { authorize: () => ({ name: 'ann', may: 'read' }) })
+    const statusOf = async (host: string) => [
+      host,
+      (await ask(port, '/sluice/api/about', { headers: { host } })).status,
+    ]
+    for (const host of ['127.0.0.1', '192.0.2.1:8080', 'localhost', 'LOCALHOST:3000', '[::1]', '[2001:db8::1]:8080']) {
+      expect(await statusOf(host)).toEqual([host, 200])
+    }
+    const others = [
+      'x',
+      'admin.example.com',
+      'localhost.evil.example',
+      'evil.localhost',
+      'localhost.',
+      '127.0.0.1.evil.example',
+      '127.0.0.1:80.evil.example',
+      '127.1',
+      '[::1].evil.example',
+      '[evil.example]',
+      '::1',
+    ]
+    for (const host of others) expect(await statusOf(host)).toEqual([host, 403])
   })
 
   test('names that are markup, control a terminal or turn text around are plain ASCII in every answer', async () => {
@@ -358,7 +391,7 @@ describe('attacks on the console, whatever the framework', () => {
   test('an address that asks too often is refused, whatever address it claims', async () => {
     const { port } = await served(start)
     const claims = 'X-Forwarded-For: 203.0.113.9\r\nForwarded: for=203.0.113.9'
-    const request = `GET /sluice/api/about HTTP/1.1\r\nHost: x\r\nAuthorization: guess\r\n${claims}\r\n`
+    const request = `GET /sluice/api/about HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: guess\r\n${claims}\r\n`
     // On one connection, as all of them have to come within a minute.
     const socket = connect(port, '127.0.0.1')
     socket.end(`${`${request}\r\n`.repeat(604)}${request}Connection: close\r\n\r\n`)
@@ -377,7 +410,7 @@ describe('attacks on the console, whatever the framework', () => {
     await once(server, 'listening')
     const socket = connect(portOf(server), '127.0.0.1')
     const request = (from: string) =>
-      `GET /sluice/api/about HTTP/1.1\r\nHost: x\r\nAuthorization: guess\r\nX-Forwarded-For: ${from}\r\n`
+      `GET /sluice/api/about HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: guess\r\nX-Forwarded-For: ${from}\r\n`
     const six = Array.from({ length: 602 }, (_, i) => request(`2001:db8:0:1:${i.toString(16)}::7`))
     const four = Array.from({ length: 602 }, (_, i) => request(i % 2 === 0 ? '192.0.2.7' : '::ffff:192.0.2.7'))
     const last = `${request('2001:db8:0:2::7')}Connection: close\r\n`
