@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { createLimiter, memoryStore, redisStore, type Store } from '@sluice/core'
+import { createLimiter, memoryStore, redisStore, type Store, storeList } from '@sluice/core'
 import { type Policies, policies, RedisDocuments } from '@sluice/policies'
 import { Redis } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -189,6 +189,32 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
     expect(first).toMatchObject({ status: 409, json: { confirm: 'own-address' } })
     expect((await store.blocks?.list())?.entries).toEqual([])
     expect((await post('/block', { identity: own, for: '1h', confirmed: true })).status).toBe(200)
+    const onOneRoute = { identity: { kind: 'ip+route', value: ['127.0.0.1', '/login'] }, for: '1h' }
+    expect(await post('/block', onOneRoute)).toMatchObject({ status: 409, json: { confirm: 'own-address' } })
+  })
+
+  test('asks an operator first who puts their own address on a list that a policy denies', async () => {
+    const store: Store = STORES[name]()
+    const web = createLimiter({ name: 'web', store, limit: 2, window: '1h', deny: storeList('of-limiter') })
+    const document = await policies.from({
+      object: {
+        version: 1,
+        policies: {
+          all: { limits: [{ limit: 5, window: '1h' }], denyLists: ['of-document'], allowLists: ['allowed'] },
+        },
+      },
+    })
+    const options = { store, limiters: [web], policies: document, lists: ['of-limiter', 'of-document', 'allowed'] }
+    const { post } = await served(start, options)
+    const own = { kind: 'ip', value: '127.0.0.1' }
+    for (const list of ['of-limiter', 'of-document']) {
+      const first = await post('/list/add', { list, identity: own })
+      expect(first).toMatchObject({ status: 409, json: { confirm: 'own-address' } })
+      expect((await post('/list', { list })).json.entries).toEqual([])
+      expect((await post('/list/add', { list, identity: IP })).status).toBe(200)
+      expect((await post('/list/add', { list, identity: own, confirmed: true })).status).toBe(200)
+    }
+    expect((await post('/list/add', { list: 'allowed', identity: own })).status).toBe(200)
   })
 
   test('says what is wrong with a body', async () => {

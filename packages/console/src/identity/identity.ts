@@ -4,6 +4,7 @@ import {
   type IdentityByKind,
   ipRanges,
   type KeptState,
+  type KeyValue,
   type LimitReport,
   SluiceError,
   type Store,
@@ -182,8 +183,11 @@ export function searchable(store: Store): Searchable {
   throw new Problem(501, 'search: this store cannot search its keys; it shows the limiters that the console was given')
 }
 
-/** Whether an identity is the address of the operator, or a network that contains it. */
+/** Whether an identity is the address of the operator, a network that contains it, or one of these beside other values. */
 export function containsAddress(identity: IdentityByKind, ip: string | undefined): boolean {
-  const { kind, value } = counted(identity)
-  return kind === 'ip' && ip !== undefined && ipRanges([value]).match({ kind, value: ip }) !== undefined
+  const [[kind, given] = ['', []]] = Object.entries(identity)
+  const at = kind.split('+').indexOf('ip')
+  if (at < 0 || ip === undefined) return false
+  const address = Array.isArray(given) ? (given[at] as KeyValue) : given
+  return ipRanges([counted({ ip: address }).value]).match({ kind: 'ip', value: ip }) !== undefined
 }
