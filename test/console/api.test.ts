@@ -176,6 +176,22 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
     expect((await mail.peek('ann')).remaining).toBe(2)
   })
 
+  test('resets nothing for a name that no limiter has, and records nothing', async () => {
+    const { post, mail } = await served(start)
+    await mail.consume('ann')
+    const identity = { kind: 'key', value: 'ann' }
+    const { status, json } = await post('/reset', { identity, limiter: 'mial' })
+    expect({ status, detail: json.detail }).toEqual({
+      status: 404,
+      detail: 'limiter: no limiter or policy has the name "mial": expected mail or default or search or api',
+    })
+    expect((await mail.peek('ann')).remaining).toBe(1)
+    expect((await post('/changes', {})).json.entries).toEqual([])
+    expect((await post('/reset', { identity, limiter: 'mail' })).json.reset).toEqual([{ limiter: 'mail' }])
+    const user = { kind: 'user', value: 'ann' }
+    expect((await post('/reset', { identity: user, limiter: 'api' })).json.reset).toHaveLength(2)
+  })
+
   test('lists the identities refused most', async () => {
     const { store, post, mail } = await served(start)
     for (let i = 0; i < 4; i++) await mail.consume('ann')
@@ -330,7 +346,7 @@ test('a store that cannot list, and policies that are not there, are problems wi
     headers: withBody(port),
     body: { identity: IP, limiter: 'gone' },
   })
-  expect(answer).toMatchObject({ status: 200, json: { reset: [] } })
+  expect(answer).toMatchObject({ status: 404, json: { detail: expect.stringMatching(/the console was given none/) } })
 })
 
 test('searches the keys of Redis only where the request says so', async () => {
@@ -347,6 +363,10 @@ test('searches the keys of Redis only where the request says so', async () => {
   expect((await asked('/identity', { identity, search: true })).stored.limits).toMatchObject([
     { policy: 'elsewhere', used: 1, remaining: 4 },
   ])
+  expect(await asked('/reset', { identity, search: true, limiter: 'elswhere' })).toMatchObject({ status: 404 })
+  const elsewhere = { identity, search: true, limiter: 'elsewhere' }
+  expect((await asked('/reset', elsewhere)).reset).toMatchObject([{ limiter: 'elsewhere' }])
+  expect((await other.consume('ann')).remaining).toBe(4)
   expect((await asked('/reset', { identity, search: true })).reset).toMatchObject([{ limiter: 'elsewhere' }])
   await until('the other process sees it', async () => (await other.peek('ann')).remaining === 5)
 })

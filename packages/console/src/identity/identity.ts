@@ -137,19 +137,23 @@ function shown({ allowed, reason, retryAfterMs, block, ban, limits }: Verdict) {
   }
 }
 
-/** The blocks and bans of exactly this identity: from every policy, and from each limiter given. */
-export async function blocksOf({ store, limiters, documents }: Parts, identity: IdentityByKind): Promise<BlockEntry[]> {
-  const { blocks } = store
-  if (!blocks) return []
+/** The names of the limiters, and of the policies of documents. */
+export function namesOf({ limiters, documents }: Pick<Parts, 'limiters' | 'documents'>): string[] {
   // A policy of a document bans by its own name, and its tiers by the same.
   const ofDocuments = documents.flatMap(({ name, policies }) => [
     name,
     ...[...policies.byName.keys()].map((each) => each.split('.', 1)[0] as string),
   ])
-  const names = new Set([...limiters.map(({ name }) => name), ...ofDocuments])
+  return [...new Set([...limiters.map(({ name }) => name), ...ofDocuments])]
+}
+
+/** The blocks and bans of exactly this identity: from every policy, and from each limiter given. */
+export async function blocksOf(parts: Parts, identity: IdentityByKind): Promise<BlockEntry[]> {
+  const { blocks } = parts.store
+  if (!blocks) return []
   const found = await Promise.all([
     blocks.get(identity),
-    ...[...names].map((policy) => blocks.get(identity, { policy })),
+    ...namesOf(parts).map((policy) => blocks.get(identity, { policy })),
   ])
   return found.filter((entry) => entry !== undefined)
 }
