@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { connect } from 'node:net'
 import { consoleFor as onExpress } from '@sluice/console/express'
-import { createLimiter, memoryStore, redisStore, type Store } from '@sluice/core'
+import { createLimiter, keyed, memoryStore, redisStore, type Store, slidingLog } from '@sluice/core'
 import compression from 'compression'
 import cors from 'cors'
 import express from 'express'
@@ -420,6 +420,29 @@ describe('attacks on the console, whatever the framework', () => {
     const statuses = [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
     const ofClient = [...Array(600).fill(403), 429, 429]
     expect(statuses).toEqual([...ofClient, ...ofClient, 403])
+  })
+
+  test('clients with long names leave room for the newest refusals, and the answer says that there are more', async () => {
+    const { port, store } = await served(start)
+    // Each character is six in the answer.
+    const long = (i: number) => `${'\u2028'.repeat(250)}${i}`
+    const kinds = Array.from({ length: 16 }, (_, i) => `kind-${i}`)
+    const limits = kinds.map((kind) =>
+      slidingLog({ name: kind, limit: 1, window: '1h', key: keyed(kind, (n: number) => long(n)) }),
+    )
+    const limiter = createLimiter({ name: 'long', store, limits })
+    for (let i = 0; i < 200; i++) for (let n = 0; n < 2; n++) await limiter.consume(i)
+    const { status, json } = await ask(port, '/sluice/api/refusals', { headers: asOperator(port) })
+    expect({ status, more: json.more }).toEqual({ status: 200, more: true })
+    const { refusals } = json
+    expect(refusals.length).toBeGreaterThan(50)
+    expect(refusals.map(({ identities }: { identities: string[] }) => identities[0])).toContain(`kind-0=${long(199)}`)
+    const times = refusals.map(({ at }: { at: number }) => at)
+    expect(times).toEqual([...times].sort((one, other) => other - one))
+    for (let i = 0; i < 200; i++) await limiter.consume(7)
+    const body = { identity: { kind: 'kind-3', value: long(7) } }
+    const why = await ask(port, '/sluice/api/why', { headers: withBody(port), body })
+    expect({ status: why.status, more: why.json.more }).toEqual({ status: 200, more: true })
   })
 
   test('an authorize that hangs refuses after 5 seconds', async () => {

@@ -1,9 +1,12 @@
 import { type DecisionEvent, events, type Store } from '@sluice/core'
 import { decisionIn, identitiesIn, type LastRefusal, lastRefusalsOf } from '@sluice/core/internal'
+import { jsonText } from './reply.js'
 import { OWN_LIMITER } from './safe/own-limiter.js'
 
 /** Refusals of one answer. */
 const MAX_SHOWN = 1000
+/** Bytes of these: an answer has room for other fields beside them. */
+const MAX_BYTES = 3_145_728
 const LONGEST_PATH = 256
 
 const recorded = new WeakMap<Store, () => void>()
@@ -39,9 +42,22 @@ function refusalOf({ policy, limit, path, outcome, verdict }: DecisionEvent): La
   }
 }
 
-/** The last refusals that are known of an identity as text, or of all. */
-export async function refusalsOf(store: Store, identity?: string) {
+/** Refusals of an answer, newest first. */
+export interface ShownRefusals {
+  readonly refusals: readonly LastRefusal[]
+  /** Set where the answer has no room for the older ones. */
+  readonly more?: true
+}
+
+/** The last refusals that are known of an identity as text, or of all, as far as they fit. */
+export async function refusalsOf(store: Store, identity?: string): Promise<ShownRefusals> {
   const all = (await lastRefusalsOf(store)?.read()) ?? []
   const own = identity === undefined ? all : all.filter(({ identities }) => identities.includes(identity))
-  return own.slice(0, MAX_SHOWN)
+  let bytes = 0
+  // Names may be long, and a character of theirs six in the answer.
+  const end = own.findIndex((refusal, i) => {
+    bytes += jsonText(refusal).length + 1
+    return i === MAX_SHOWN || bytes > MAX_BYTES
+  })
+  return end < 0 ? { refusals: own } : { refusals: own.slice(0, end), more: true }
 }

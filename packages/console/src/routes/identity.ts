@@ -68,7 +68,8 @@ export const IDENTITIES = [
     summary: 'Why an identity would be refused now, and its last refusals.',
     may: 'read',
     body: object(REQUEST, 'identity'),
-    answer: 'The limiters that would refuse it, and its refusals of the last 15 minutes, newest first.',
+    answer:
+      'The limiters that would refuse it, and its refusals of the last 15 minutes, newest first, as for all identities.',
     async run({ console: parts, body: { identity: given, ...request } }) {
       const identity = byKind(given)
       const { kind, value } = counted(identity)
@@ -77,7 +78,8 @@ export const IDENTITIES = [
         blocksOf(parts, identity),
         refusalsOf(parts.store, `${kind}=${value}`),
       ])
-      return { identity: { kind, value }, now: limits.filter(({ allowed }) => allowed === false), blocks, refusals }
+      const now = limits.filter(({ allowed }) => allowed === false)
+      return { identity: { kind, value }, now, blocks, ...refusals }
     },
   }),
   route<IdentityBody & { readonly limiter?: string; readonly search?: boolean }>({
