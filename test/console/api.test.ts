@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import { Validator } from '@seriousme/openapi-schema-validator'
+import { recordRefusals } from '@sluice/console'
 import { createLimiter, memoryStore, redisStore, type Store, storeList } from '@sluice/core'
 import { type Policies, policies, RedisDocuments } from '@sluice/policies'
 import { Redis } from 'ioredis'
@@ -113,6 +114,24 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
       expect((await get('/about')).json.features.lists).toContain('vip')
       expect((await post('/list/remove', { list: 'vip', identity: IP })).status).toBe(200)
       expect(await vip?.get({ ip: '192.0.2.7' })).toBeUndefined()
+    })
+
+    test('shows the lists that contain an address of IPv6, also in a part of its /64', async () => {
+      const { post } = await served(start)
+      const ipOf = (value: string) => ({ identity: { kind: 'ip', value } })
+      const listsOf = async (value: string) => (await post('/identity', ipOf(value))).json.lists
+      await post('/list/add', { list: 'vip', ...ipOf('2001:db8:1:0:8000::/66') })
+      expect(await listsOf('2001:db8:1:0:8000::1')).toEqual(['vip'])
+      expect(await listsOf('[2001:db8:1:0:8000::1]')).toEqual(['vip'])
+      expect(await listsOf('2001:db8:1::1')).toEqual([])
+      if (name === 'Redis') {
+        const search = (value: string) => post('/identity', { ...ipOf(value), search: true })
+        expect((await search('2001:db8:1:0:8000::1')).json.stored.lists).toEqual(['vip'])
+        expect((await search('2001:db8:1::1')).json.stored.lists).toEqual([])
+      }
+      await post('/list/add', { list: 'vip', ...ipOf('2001:db8:2::1') })
+      expect(await listsOf('2001:db8:2::ffff')).toEqual(['vip'])
+      expect(await listsOf('2001:db8:2::/64')).toEqual(['vip'])
     })
 
     test('shows its operator, its limits and its routes', async () => {
@@ -347,6 +366,35 @@ test('a store that cannot list, and policies that are not there, are problems wi
     body: { identity: IP, limiter: 'gone' },
   })
   expect(answer).toMatchObject({ status: 404, json: { detail: expect.stringMatching(/the console was given none/) } })
+})
+
+test('refusals are recorded until the last console, and the application, have ended it', async () => {
+  const store = memoryStore()
+  const mail = createLimiter({ name: 'mail', store, limit: 1, window: '1h' })
+  const opened = async () => {
+    const server = await (APPS.Koa as StartApp)({ store, authorize })
+    open.push(() => closed(server))
+    return server
+  }
+  const refuse = async (name: string) => {
+    for (let i = 0; i < 2; i++) await mail.consume(name)
+  }
+  const [first, second] = [await opened(), await opened()]
+  const stop = recordRefusals(store)
+  await closed(first)
+  await refuse('after the first console')
+  stop()
+  stop()
+  await refuse('after the application')
+  const other = recordRefusals(store)
+  await closed(second)
+  await refuse('after both consoles')
+  other()
+  await refuse('after all')
+  const port = portOf(await opened())
+  const { json } = await ask(port, '/sluice/api/refusals', { headers: asOperator(port) })
+  const names = json.refusals.flatMap(({ identities }: { identities: string[] }) => identities)
+  expect(names.sort()).toEqual(['key=after both consoles', 'key=after the application', 'key=after the first console'])
 })
 
 test('searches the keys of Redis only where the request says so', async () => {

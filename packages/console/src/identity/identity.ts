@@ -10,7 +10,7 @@ import {
   type Store,
   type Verdict,
 } from '@sluice/core'
-import { identityText, isKind, limiterOfIdentities, textValue } from '@sluice/core/internal'
+import { identityText, isKind, limiterOfIdentities, listedValue, textValue } from '@sluice/core/internal'
 import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
 import type { Schema } from '../schema.js'
@@ -163,16 +163,15 @@ export async function listsOf(
   { store, lists }: Pick<CheckedOptions<never>, 'store' | 'lists'>,
   identity: IdentityByKind,
 ) {
-  const { kind, value } = counted(identity)
+  const { kind } = counted(identity)
   if (kind.includes('+')) return []
-  // A group of addresses is on a list where its first address is.
-  const listed = kind === 'ip' ? (value.split('/', 1)[0] as string) : value
+  const value = listedValue(identity)
   const named = lists.flatMap((name) => store.list?.(name) ?? [])
   const own = [...(store.lists?.allow ?? []), ...(store.lists?.deny ?? [])].filter((item) => typeof item === 'object')
   const names = new Set<string>()
   for (const list of [...own, ...named]) {
     await list.ready().catch(() => {})
-    if (list.match({ kind, value: listed })) names.add(list.name)
+    if (list.match({ kind, value })) names.add(list.name)
   }
   return [...names]
 }

@@ -1,6 +1,6 @@
 import type { AddBlockOptions, BlockQuery, BlockScope } from '../store/blocks.js'
 import type { BlockEntry } from '../store/entries.js'
-import { type IdentityByKind, isHash, isKind, joined, LONGEST_VALUE, startOf } from '../store/identity.js'
+import { type IdentityByKind, isHash, isKind, joined, LONGEST_VALUE, startOf, textValue } from '../store/identity.js'
 import { EVERY_POLICY, MAX_RUNGS } from '../store/store.js'
 import { secretValue } from '../util/credentials.js'
 import { spanOrForEver } from '../util/duration.js'
@@ -138,6 +138,15 @@ export function identityText(where: string, identity: IdentityByKind, addressOf 
   }
   const counted = kinds.map((each, i) => countedValue(where, each, values[i], addressOf))
   return startOf(kind) + bounded(kinds.length === 1 ? (counted[0] as string) : joined(counted))
+}
+
+/**
+ * The value by which lists are asked for an identity that is given by hand. Of an address, itself: its group may be wider than a
+ * range of a list. Of a network, its first address.
+ */
+export function listedValue(identity: IdentityByKind): string {
+  const { kind, value } = textValue(identityText('identity', identity))
+  return kind === 'ip' ? (String(identity.ip).trim().split('/', 1)[0] as string) : value
 }
 
 function countedValue(where: string, kind: string, raw: unknown, addressOf: typeof clientOf): string {

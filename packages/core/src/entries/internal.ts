@@ -4,7 +4,7 @@
  */
 
 export { hasBegun } from '../blocks/block-events.js'
-export { identityText } from '../blocks/given-blocks.js'
+export { identityText, listedValue } from '../blocks/given-blocks.js'
 export { blockBy, unblockBy } from '../blocks/recorded-blocks.js'
 export { CONSOLE_LIMITER } from '../figures/counts.js'
 export { type Figures, figuresIn, type LiveProcess, startReporting } from '../figures/figures.js'
