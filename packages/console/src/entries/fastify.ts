@@ -19,7 +19,8 @@ export function consoleFor(options: ConsoleOptions<FastifyRequest>): (app: Fasti
     app.addContentTypeParser('*', (_request, _payload, done) => done(null))
     // Before open streams are waited for.
     app.addHook('preClose', async () => close())
-    const { prefix } = app
+    // Fastify joins paths so, with the slash once.
+    const prefix = app.prefix.replace(/\/$/, '')
     const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
       // The response is written as in other frameworks, whatever hooks have set.
       reply.hijack()
