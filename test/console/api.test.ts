@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { recordRefusals } from '@sluice/console'
+import { consoleFor } from '@sluice/console/fastify'
 import { createLimiter, memoryStore, redisStore, type Store, storeList } from '@sluice/core'
 import { type Policies, policies, RedisDocuments } from '@sluice/policies'
+import fastify from 'fastify'
 import { Redis } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { closedAfterEach } from '../support/closed-after-each.js'
@@ -317,6 +319,23 @@ test('sets, lists and ends an override until a date, and each change has an entr
     { by: 'ann', action: 'override', policy: 'api', after: { limits: [{ limit: 50 }] }, state: 'done' },
   ])
 })
+
+test.each(['/sluice', '/sluice/', '/', '', '/a/sluice', '/:tenant/sluice/'])(
+  'Fastify has the console below the prefix "%s"',
+  async (prefix) => {
+    const app = fastify()
+    await app.register(consoleFor({ store: memoryStore(), authorize: ({ raw }) => authorize(raw) }), { prefix })
+    open.push(() => app.close())
+    await app.listen({ port: 0, host: '127.0.0.1' })
+    const port = portOf(app.server)
+    const root = prefix.replace(/\/$/, '').replace(':tenant', 'ann')
+    const about = await ask(port, `${root}/api/about`, { headers: asOperator(port) })
+    expect(about.json).toMatchObject({ operator: { name: 'ann' } })
+    expect((await ask(port, `${root}/api/none`, { headers: asOperator(port) })).status).toBe(404)
+    const blocked = await ask(port, `${root}/api/block`, { headers: withBody(port), body: { identity: IP, for: '1h' } })
+    expect(blocked.status).toBe(200)
+  },
+)
 
 test('its OpenAPI document is valid, and every route with a body is a POST', async () => {
   const server = await (APPS.Koa as StartApp)({ store: memoryStore(), authorize })

@@ -353,6 +353,21 @@ describe.each(Object.entries(APPS))('attacks on the console with %s', (_name, st
     await changesNothing(store)
   })
 
+  test('huge bodies are problems also behind a parser that takes them, and without a length', async () => {
+    const { port, store } = await served(start, { before: [jsonParser] })
+    const headers = { ...withBody(port), 'transfer-encoding': 'chunked' }
+    const sent = async (value: unknown) => {
+      const body = JSON.stringify({ identity: IP, for: '1h', reason: value })
+      return (await ask(port, '/sluice/api/block', { headers, body })).status
+    }
+    expect(await sent('x'.repeat(100_000))).toBe(413)
+    expect(await sent('\u{1F3B2}'.repeat(20_000))).toBe(413)
+    expect(await sent('x'.repeat(60_000))).toBe(400)
+    const nested = `{"reason":${'['.repeat(30_000)}${']'.repeat(30_000)}}`
+    expectProblem(await ask(port, '/sluice/api/block', { headers, body: nested }), 400)
+    await changesNothing(store)
+  })
+
   test('paths and methods that it does not have are problems', async () => {
     const { port } = await served(start)
     for (const path of [

@@ -180,14 +180,19 @@ describe('versions of a document in Redis', () => {
     const top = (more: string) => `${textOf(6).slice(0, -1)}, ${more} }`
     const limits = 'limits: [{ limit: 9 }]'
     const broken: Record<string, RegExp> = {
-      [textOf(6, ', deny: { ip: [secret-a] }')]: /^redis:default:1:\d+: policies\.api\.deny: expected an address, or a range .*, got a value that is not shown$/,
-      [textOf(6, ', match: { headers: { x-secret-a: [b], "secret b": c } }')]: /policies\.api\.match\.headers: wrong name: expected the name of a header/,
+      [textOf(6, ', deny: { ip: [secret-a] }')]:
+        /^redis:default:1:\d+: policies\.api\.deny: expected an address, or a range .*, got a value that is not shown$/,
+      [textOf(6, ', match: { headers: { x-secret-a: [b], "secret b": c } }')]:
+        /policies\.api\.match\.headers: wrong name: expected the name of a header/,
       [textOf(6, ', allow: { "secret a": [b] }')]: /policies\.api\.allow: /,
-      [top(`overrides: [{ policy: api, key: { ip: secret-a }, ${limits} }]`)]: /overrides\[0\]\.key: expected an address/,
-      [top(`overrides: [{ policy: api, key: secret-a, ${limits} }]`)]: /overrides\[0\]\.key: expected one value by its kind/,
+      [top(`overrides: [{ policy: api, key: { ip: secret-a }, ${limits} }]`)]:
+        /overrides\[0\]\.key: expected an address/,
+      [top(`overrides: [{ policy: api, key: secret-a, ${limits} }]`)]:
+        /overrides\[0\]\.key: expected one value by its kind/,
       [top(`overrides: [{ policy: api, range: secret-a, ${limits} }]`)]: /overrides\[0\]\.range: /,
       [top(`overrides: [{ policy: api, key: { user: a }, secret-b: c, ${limits} }]`)]: /overrides\[0\]: unknown field/,
-      [top(`overrides: [{ policy: api, key: { user: a }, until: secret-c, ${limits} }]`)]: /overrides\[0\]\.until: expected a time/,
+      [top(`overrides: [{ policy: api, key: { user: a }, until: secret-c, ${limits} }]`)]:
+        /overrides\[0\]\.until: expected a time/,
       [top('overrides: secret-a')]: /overrides: expected an array/,
       [`${textOf(6)} "secret-a"`]: /^redis:default:1:\d+: /,
       'secret-a': /^redis:default:1:1: expected/,
