@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { createLimiter, memoryStore, redisStore, type Store } from '@sluice/core'
+import { recordRefusals } from '@sluice/console'
+import { consoleFor } from '@sluice/console/fastify'
+import { createLimiter, memoryStore, redisStore, type Store, storeList } from '@sluice/core'
 import { type Policies, policies, RedisDocuments } from '@sluice/policies'
+import fastify from 'fastify'
 import { Redis } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { closedAfterEach } from '../support/closed-after-each.js'
@@ -139,6 +142,24 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
       expect(await vip?.get({ ip: '192.0.2.7' })).toBeUndefined()
     })
 
+    test('shows the lists that contain an address of IPv6, also in a part of its /64', async () => {
+      const { post } = await served(start)
+      const ipOf = (value: string) => ({ identity: { kind: 'ip', value } })
+      const listsOf = async (value: string) => (await post('/identity', ipOf(value))).json.lists
+      await post('/list/add', { list: 'vip', ...ipOf('2001:db8:1:0:8000::/66') })
+      expect(await listsOf('2001:db8:1:0:8000::1')).toEqual(['vip'])
+      expect(await listsOf('[2001:db8:1:0:8000::1]')).toEqual(['vip'])
+      expect(await listsOf('2001:db8:1::1')).toEqual([])
+      if (name === 'Redis') {
+        const search = (value: string) => post('/identity', { ...ipOf(value), search: true })
+        expect((await search('2001:db8:1:0:8000::1')).json.stored.lists).toEqual(['vip'])
+        expect((await search('2001:db8:1::1')).json.stored.lists).toEqual([])
+      }
+      await post('/list/add', { list: 'vip', ...ipOf('2001:db8:2::1') })
+      expect(await listsOf('2001:db8:2::ffff')).toEqual(['vip'])
+      expect(await listsOf('2001:db8:2::/64')).toEqual(['vip'])
+    })
+
     test('shows its operator, its limits and its routes', async () => {
       const { get } = await served(start)
       expect((await get('/about')).json).toMatchObject({
@@ -200,6 +221,22 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
     expect((await mail.peek('ann')).remaining).toBe(2)
   })
 
+  test('resets nothing for a name that no limiter has, and records nothing', async () => {
+    const { post, mail } = await served(start)
+    await mail.consume('ann')
+    const identity = { kind: 'key', value: 'ann' }
+    const { status, json } = await post('/reset', { identity, limiter: 'mial' })
+    expect({ status, detail: json.detail }).toEqual({
+      status: 404,
+      detail: 'limiter: no limiter or policy has the name "mial": expected mail or default or search or api',
+    })
+    expect((await mail.peek('ann')).remaining).toBe(1)
+    expect((await post('/changes', {})).json.entries).toEqual([])
+    expect((await post('/reset', { identity, limiter: 'mail' })).json.reset).toEqual([{ limiter: 'mail' }])
+    const user = { kind: 'user', value: 'ann' }
+    expect((await post('/reset', { identity: user, limiter: 'api' })).json.reset).toHaveLength(2)
+  })
+
   test('lists the identities refused most', async () => {
     const { store, post, mail } = await served(start)
     for (let i = 0; i < 4; i++) await mail.consume('ann')
@@ -213,6 +250,32 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
     expect(first).toMatchObject({ status: 409, json: { confirm: 'own-address' } })
     expect((await store.blocks?.list())?.entries).toEqual([])
     expect((await post('/block', { identity: own, for: '1h', confirmed: true })).status).toBe(200)
+    const onOneRoute = { identity: { kind: 'ip+route', value: ['127.0.0.1', '/login'] }, for: '1h' }
+    expect(await post('/block', onOneRoute)).toMatchObject({ status: 409, json: { confirm: 'own-address' } })
+  })
+
+  test('asks an operator first who puts their own address on a list that a policy denies', async () => {
+    const store: Store = STORES[name]()
+    const web = createLimiter({ name: 'web', store, limit: 2, window: '1h', deny: storeList('of-limiter') })
+    const document = await policies.from({
+      object: {
+        version: 1,
+        policies: {
+          all: { limits: [{ limit: 5, window: '1h' }], denyLists: ['of-document'], allowLists: ['allowed'] },
+        },
+      },
+    })
+    const options = { store, limiters: [web], policies: document, lists: ['of-limiter', 'of-document', 'allowed'] }
+    const { post } = await served(start, options)
+    const own = { kind: 'ip', value: '127.0.0.1' }
+    for (const list of ['of-limiter', 'of-document']) {
+      const first = await post('/list/add', { list, identity: own })
+      expect(first).toMatchObject({ status: 409, json: { confirm: 'own-address' } })
+      expect((await post('/list', { list })).json.entries).toEqual([])
+      expect((await post('/list/add', { list, identity: IP })).status).toBe(200)
+      expect((await post('/list/add', { list, identity: own, confirmed: true })).status).toBe(200)
+    }
+    expect((await post('/list/add', { list: 'allowed', identity: own })).status).toBe(200)
   })
 
   test('says what is wrong with a body', async () => {
@@ -281,6 +344,23 @@ test('sets, lists and ends an override until a date, and each change has an entr
   ])
 })
 
+test.each(['/sluice', '/sluice/', '/', '', '/a/sluice', '/:tenant/sluice/'])(
+  'Fastify has the console below the prefix "%s"',
+  async (prefix) => {
+    const app = fastify()
+    await app.register(consoleFor({ store: memoryStore(), authorize: ({ raw }) => authorize(raw) }), { prefix })
+    open.push(() => app.close())
+    await app.listen({ port: 0, host: '127.0.0.1' })
+    const port = portOf(app.server)
+    const root = prefix.replace(/\/$/, '').replace(':tenant', 'ann')
+    const about = await ask(port, `${root}/api/about`, { headers: asOperator(port) })
+    expect(about.json).toMatchObject({ operator: { name: 'ann' } })
+    expect((await ask(port, `${root}/api/none`, { headers: asOperator(port) })).status).toBe(404)
+    const blocked = await ask(port, `${root}/api/block`, { headers: withBody(port), body: { identity: IP, for: '1h' } })
+    expect(blocked.status).toBe(200)
+  },
+)
+
 test('its OpenAPI document is valid, and every route with a body is a POST', async () => {
   const server = await (APPS.Koa as StartApp)({ store: memoryStore(), authorize })
   open.push(() => closed(server))
@@ -328,7 +408,36 @@ test('a store that cannot list, and policies that are not there, are problems wi
     headers: withBody(port),
     body: { identity: IP, limiter: 'gone' },
   })
-  expect(answer).toMatchObject({ status: 200, json: { reset: [] } })
+  expect(answer).toMatchObject({ status: 404, json: { detail: expect.stringMatching(/the console was given none/) } })
+})
+
+test('refusals are recorded until the last console, and the application, have ended it', async () => {
+  const store = memoryStore()
+  const mail = createLimiter({ name: 'mail', store, limit: 1, window: '1h' })
+  const opened = async () => {
+    const server = await (APPS.Koa as StartApp)({ store, authorize })
+    open.push(() => closed(server))
+    return server
+  }
+  const refuse = async (name: string) => {
+    for (let i = 0; i < 2; i++) await mail.consume(name)
+  }
+  const [first, second] = [await opened(), await opened()]
+  const stop = recordRefusals(store)
+  await closed(first)
+  await refuse('after the first console')
+  stop()
+  stop()
+  await refuse('after the application')
+  const other = recordRefusals(store)
+  await closed(second)
+  await refuse('after both consoles')
+  other()
+  await refuse('after all')
+  const port = portOf(await opened())
+  const { json } = await ask(port, '/sluice/api/refusals', { headers: asOperator(port) })
+  const names = json.refusals.flatMap(({ identities }: { identities: string[] }) => identities)
+  expect(names.sort()).toEqual(['key=after both consoles', 'key=after the application', 'key=after the first console'])
 })
 
 test('searches the keys of Redis only where the request says so', async () => {
@@ -345,6 +454,10 @@ test('searches the keys of Redis only where the request says so', async () => {
   expect((await asked('/identity', { identity, search: true })).stored.limits).toMatchObject([
     { policy: 'elsewhere', used: 1, remaining: 4 },
   ])
+  expect(await asked('/reset', { identity, search: true, limiter: 'elswhere' })).toMatchObject({ status: 404 })
+  const elsewhere = { identity, search: true, limiter: 'elsewhere' }
+  expect((await asked('/reset', elsewhere)).reset).toMatchObject([{ limiter: 'elsewhere' }])
+  expect((await other.consume('ann')).remaining).toBe(4)
   expect((await asked('/reset', { identity, search: true })).reset).toMatchObject([{ limiter: 'elsewhere' }])
   await until('the other process sees it', async () => (await other.peek('ann')).remaining === 5)
 })

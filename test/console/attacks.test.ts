@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { connect } from 'node:net'
 import { consoleFor as onExpress } from '@sluice/console/express'
-import { createLimiter, memoryStore, redisStore, type Store } from '@sluice/core'
+import { createLimiter, keyed, memoryStore, redisStore, type Store, slidingLog } from '@sluice/core'
 import compression from 'compression'
 import cors from 'cors'
 import express from 'express'
@@ -243,15 +243,48 @@ describe.each(Object.entries(APPS))('attacks on the console with %s', (_name, st
       'sec-fetch-site': 'same-origin',
     })
     const everyone = () => ({ name: 'anyone on this machine', may: 'act' })
-    const { port: open } = await served(start, { authorize: everyone })
-    expectProblem(await ask(open, '/sluice/api/about', { headers: rebound(open) }), 403)
+    const { port: open, store } = await served(start, { authorize: everyone })
     const { port } = await served(start, { authorize: everyone, hosts: ['console.example:80', 'localhost'] })
+    // A page can set each of them for its own name.
     const credentials: Record<string, string>[] = [{}, { cookie: 'a=b' }, { authorization: 'x' }]
     for (const credential of credentials) {
-      expectProblem(await ask(port, '/sluice/api/about', { headers: { ...rebound(port), ...credential } }), 403)
+      for (const to of [open, port]) {
+        const headers = { ...withBody(to), ...rebound(to), ...credential }
+        expectProblem(await ask(to, '/sluice/api/about', { headers }), 403)
+        expectProblem(await ask(to, '/sluice/api/block', { headers, body: BODIES['/api/block'] }), 403)
+      }
     }
+    await changesNothing(store)
+    expect((await ask(open, '/sluice/', { headers: { host: 'admin.example.com' } })).json.detail).toMatch(
+      /set hosts: \['admin\.example\.com'\]/,
+    )
     expectProblem(await ask(port, '/sluice/', { headers: rebound(port) }), 403)
     expect((await ask(port, '/sluice/api/about', { headers: { host: 'localhost' } })).status).toBe(200)
+  })
+
+  test('without hosts, addresses and localhost are answered, and no name that may point elsewhere', async () => {
+    const { port } = await served(start, { authorize: () => ({ name: 'ann', may: 'read' }) })
+    const statusOf = async (host: string) => [
+      host,
+      (await ask(port, '/sluice/api/about', { headers: { host } })).status,
+    ]
+    for (const host of ['127.0.0.1', '192.0.2.1:8080', 'localhost', 'LOCALHOST:3000', '[::1]', '[2001:db8::1]:8080']) {
+      expect(await statusOf(host)).toEqual([host, 200])
+    }
+    const others = [
+      'x',
+      'admin.example.com',
+      'localhost.evil.example',
+      'evil.localhost',
+      'localhost.',
+      '127.0.0.1.evil.example',
+      '127.0.0.1:80.evil.example',
+      '127.1',
+      '[::1].evil.example',
+      '[evil.example]',
+      '::1',
+    ]
+    for (const host of others) expect(await statusOf(host)).toEqual([host, 403])
   })
 
   test('names that are markup, control a terminal or turn text around are plain ASCII in every answer', async () => {
@@ -320,6 +353,21 @@ describe.each(Object.entries(APPS))('attacks on the console with %s', (_name, st
     await changesNothing(store)
   })
 
+  test('huge bodies are problems also behind a parser that takes them, and without a length', async () => {
+    const { port, store } = await served(start, { before: [jsonParser] })
+    const headers = { ...withBody(port), 'transfer-encoding': 'chunked' }
+    const sent = async (value: unknown) => {
+      const body = JSON.stringify({ identity: IP, for: '1h', reason: value })
+      return (await ask(port, '/sluice/api/block', { headers, body })).status
+    }
+    expect(await sent('x'.repeat(100_000))).toBe(413)
+    expect(await sent('\u{1F3B2}'.repeat(20_000))).toBe(413)
+    expect(await sent('x'.repeat(60_000))).toBe(400)
+    const nested = `{"reason":${'['.repeat(30_000)}${']'.repeat(30_000)}}`
+    expectProblem(await ask(port, '/sluice/api/block', { headers, body: nested }), 400)
+    await changesNothing(store)
+  })
+
   test('paths and methods that it does not have are problems', async () => {
     const { port } = await served(start)
     for (const path of [
@@ -358,7 +406,7 @@ describe('attacks on the console, whatever the framework', () => {
   test('an address that asks too often is refused, whatever address it claims', async () => {
     const { port } = await served(start)
     const claims = 'X-Forwarded-For: 203.0.113.9\r\nForwarded: for=203.0.113.9'
-    const request = `GET /sluice/api/about HTTP/1.1\r\nHost: x\r\nAuthorization: guess\r\n${claims}\r\n`
+    const request = `GET /sluice/api/about HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: guess\r\n${claims}\r\n`
     // On one connection, as all of them have to come within a minute.
     const socket = connect(port, '127.0.0.1')
     socket.end(`${`${request}\r\n`.repeat(604)}${request}Connection: close\r\n\r\n`)
@@ -377,7 +425,7 @@ describe('attacks on the console, whatever the framework', () => {
     await once(server, 'listening')
     const socket = connect(portOf(server), '127.0.0.1')
     const request = (from: string) =>
-      `GET /sluice/api/about HTTP/1.1\r\nHost: x\r\nAuthorization: guess\r\nX-Forwarded-For: ${from}\r\n`
+      `GET /sluice/api/about HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: guess\r\nX-Forwarded-For: ${from}\r\n`
     const six = Array.from({ length: 602 }, (_, i) => request(`2001:db8:0:1:${i.toString(16)}::7`))
     const four = Array.from({ length: 602 }, (_, i) => request(i % 2 === 0 ? '192.0.2.7' : '::ffff:192.0.2.7'))
     const last = `${request('2001:db8:0:2::7')}Connection: close\r\n`
@@ -387,6 +435,29 @@ describe('attacks on the console, whatever the framework', () => {
     const statuses = [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
     const ofClient = [...Array(600).fill(403), 429, 429]
     expect(statuses).toEqual([...ofClient, ...ofClient, 403])
+  })
+
+  test('clients with long names leave room for the newest refusals, and the answer says that there are more', async () => {
+    const { port, store } = await served(start)
+    // Each character is six in the answer.
+    const long = (i: number) => `${'\u2028'.repeat(250)}${i}`
+    const kinds = Array.from({ length: 16 }, (_, i) => `kind-${i}`)
+    const limits = kinds.map((kind) =>
+      slidingLog({ name: kind, limit: 1, window: '1h', key: keyed(kind, (n: number) => long(n)) }),
+    )
+    const limiter = createLimiter({ name: 'long', store, limits })
+    for (let i = 0; i < 200; i++) for (let n = 0; n < 2; n++) await limiter.consume(i)
+    const { status, json } = await ask(port, '/sluice/api/refusals', { headers: asOperator(port) })
+    expect({ status, more: json.more }).toEqual({ status: 200, more: true })
+    const { refusals } = json
+    expect(refusals.length).toBeGreaterThan(50)
+    expect(refusals.map(({ identities }: { identities: string[] }) => identities[0])).toContain(`kind-0=${long(199)}`)
+    const times = refusals.map(({ at }: { at: number }) => at)
+    expect(times).toEqual([...times].sort((one, other) => other - one))
+    for (let i = 0; i < 200; i++) await limiter.consume(7)
+    const body = { identity: { kind: 'kind-3', value: long(7) } }
+    const why = await ask(port, '/sluice/api/why', { headers: withBody(port), body })
+    expect({ status: why.status, more: why.json.more }).toEqual({ status: 200, more: true })
   })
 
   test('an authorize that hangs refuses after 5 seconds', async () => {

@@ -131,7 +131,8 @@ export interface Question {
 export function ask(port: number, path: string, { method, headers = {}, body }: Question = {}): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
-    const length = text === undefined ? {} : { 'content-length': String(Buffer.byteLength(text)) }
+    const hasLength = text !== undefined && headers['transfer-encoding'] === undefined
+    const length = hasLength ? { 'content-length': String(Buffer.byteLength(text)) } : {}
     const sent = request(
       {
         host: '127.0.0.1',

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { closedAfterEach } from '../support/closed-after-each.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
-import { type Answer, APPS, ask, authorize, portOf, type StartApp, withBody } from './support.js'
+import { type Answer, APPS, ask, asOperator, authorize, portOf, type StartApp, withBody } from './support.js'
 
 let redis: RedisServer
 beforeAll(async () => {
@@ -49,7 +49,9 @@ async function served(parts: object, credential = 'ann') {
   const server = await start({ authorize, ...parts } as never)
   open.push(() => closed(server))
   const port = portOf(server)
-  return (path: string, body: object) => ask(port, `/sluice/api/${path}`, { headers: withBody(port, credential), body })
+  const post = (path: string, body: object) =>
+    ask(port, `/sluice/api/${path}`, { headers: withBody(port, credential), body })
+  return Object.assign(post, { port })
 }
 
 const limitIn = async (of: Policies) => (await of.explain({ path: '/', request: { user: 'ann' } }))[0]?.limits[0]?.limit
@@ -172,6 +174,47 @@ describe('versions of a document in Redis', () => {
     const changes = await post('changes', {})
     expectPlain(changes)
     expect(changes.text).not.toContain('secret-of')
+  })
+
+  test('the reason against a version names no client of its document, nor does that of the newest', async () => {
+    const top = (more: string) => `${textOf(6).slice(0, -1)}, ${more} }`
+    const limits = 'limits: [{ limit: 9 }]'
+    const broken: Record<string, RegExp> = {
+      [textOf(6, ', deny: { ip: [secret-a] }')]:
+        /^redis:default:1:\d+: policies\.api\.deny: expected an address, or a range .*, got a value that is not shown$/,
+      [textOf(6, ', match: { headers: { x-secret-a: [b], "secret b": c } }')]:
+        /policies\.api\.match\.headers: wrong name: expected the name of a header/,
+      [textOf(6, ', allow: { "secret a": [b] }')]: /policies\.api\.allow: /,
+      [top(`overrides: [{ policy: api, key: { ip: secret-a }, ${limits} }]`)]:
+        /overrides\[0\]\.key: expected an address/,
+      [top(`overrides: [{ policy: api, key: secret-a, ${limits} }]`)]:
+        /overrides\[0\]\.key: expected one value by its kind/,
+      [top(`overrides: [{ policy: api, range: secret-a, ${limits} }]`)]: /overrides\[0\]\.range: /,
+      [top(`overrides: [{ policy: api, key: { user: a }, secret-b: c, ${limits} }]`)]: /overrides\[0\]: unknown field/,
+      [top(`overrides: [{ policy: api, key: { user: a }, until: secret-c, ${limits} }]`)]:
+        /overrides\[0\]\.until: expected a time/,
+      [top('overrides: secret-a')]: /overrides: expected an array/,
+      [`${textOf(6)} "secret-a"`]: /^redis:default:1:\d+: /,
+      'secret-a': /^redis:default:1:1: expected/,
+    }
+    const texts = Object.keys(broken)
+    const { prefix, documents, store } = await saved(...texts, textOf(5))
+    const here = await loaded(prefix, { save: clientOf() })
+    const post = await served({ store, policies: here })
+    const expected = texts.length + 1
+    for (const [i, text] of texts.entries()) {
+      const plan = await post('rollback/plan', { version: i + 1 })
+      expect(plan.json.error).toMatch(broken[text] as RegExp)
+      expect(plan.text).not.toContain('secret')
+      const answer = await post('rollback', { version: i + 1, expected })
+      expect({ status: answer.status, detail: answer.json.detail }).toEqual({ status: 400, detail: plan.json.error })
+      expect(answer.text).not.toContain('secret')
+    }
+    await documents.save(texts[0] as string, expected, 'eve')
+    await until('the newest version is refused', () => here.error !== undefined)
+    const shown = await ask(post.port, '/sluice/api/policies', { headers: asOperator(post.port) })
+    expect(shown.json.documents[0].error).toMatch(/policies\.api\.deny: expected an address/)
+    expect(shown.text).not.toContain('secret')
   })
 
   test('long documents are compared in a thread, and very long ones not at all', async () => {

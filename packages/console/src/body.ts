@@ -19,7 +19,18 @@ export async function readBody({ raw, parsed }: Pick<Exchange, 'raw' | 'parsed'>
   if (!raw.readableDidRead && !raw.readableEnded) return jsonOf(await bytesOf(raw))
   if (typeof parsed === 'string' || parsed instanceof Uint8Array) return jsonOf(Buffer.from(parsed))
   if (parsed === undefined) throw new Problem(400, 'the body was read before it reached the console')
+  if (Buffer.byteLength(textOf(parsed)) > MAX_BODY_BYTES) throw tooLarge()
   return parsed
+}
+
+/** A parser's bounds may be wider than ours. */
+function textOf(parsed: unknown): string {
+  try {
+    return JSON.stringify(parsed)
+  } catch {
+    // Such as one that is nested too deeply.
+    throw new Problem(400, 'expected a body of JSON in UTF-8')
+  }
 }
 
 function jsonOf(bytes: Uint8Array): unknown {

@@ -6,7 +6,7 @@ import { consoleFigures } from './figures/parts.js'
 import { openApi } from './openapi.js'
 import { type CheckedOptions, type ConsoleOptions, checkedOptions } from './options.js'
 import { PAGE_ROUTES } from './page/page.js'
-import { Problem } from './problem.js'
+import { messageOf, Problem } from './problem.js'
 import { recordRefusals } from './refusals.js'
 import { jsonReply, jsonText, problemReply, Stream, send, sendStream } from './reply.js'
 import { ROUTES } from './routes/index.js'
@@ -126,7 +126,7 @@ function problemOf(error: unknown, store: Store): [Problem, Record<string, strin
   if (error instanceof SluiceError) {
     if (error.code === 'STORE_UNAVAILABLE') return [outage(store)]
     if (error.code === 'STORE_FULL') return [new Problem(507, error.message)]
-    return [new Problem(400, error.message)]
+    return [new Problem(400, messageOf(error))]
   }
   const known = ofPolicies(error)
   if (known) return [known]
@@ -137,7 +137,7 @@ function problemOf(error: unknown, store: Store): [Problem, Record<string, strin
 /** A mistake in an override, or a conflict: errors of `@sluice/policies`, which this package does not load. */
 function ofPolicies(error: unknown): Problem | undefined {
   if (!(error instanceof Error)) return undefined
-  if ('problems' in error && Array.isArray(error.problems)) return new Problem(400, error.message)
+  if ('problems' in error && Array.isArray(error.problems)) return new Problem(400, messageOf(error))
   return 'found' in error ? new Problem(409, error.message, { found: error.found }) : undefined
 }
 

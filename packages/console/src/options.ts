@@ -40,8 +40,8 @@ export interface ConsoleOptions<Request = unknown> {
   /**
    * The hosts that the console answers, as browsers send them: `admin.example.com`, `localhost:3000`.
    *
-   * Needed where `authorize` asks for no credential: a page of anyone may point a name of its own at this server.
-   * @default every host, for requests with a credential: a cookie, `Authorization`, or a certificate of the client
+   * Needed for every host with a name: a page of anyone may point a name of its own at this server.
+   * @default every IP address, and `localhost`, with any port
    */
   readonly hosts?: readonly string[]
   /** Refuses every change. @default false */

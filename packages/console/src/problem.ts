@@ -10,3 +10,8 @@ export class Problem extends Error {
     this.more = more
   }
 }
+
+/** The message of an error, without values of clients where it is one of a document: of `@sluice/policies`, which is not loaded here. */
+export function messageOf(error: Error & { readonly messageWithoutClients?: string }): string {
+  return error.messageWithoutClients ?? error.message
+}

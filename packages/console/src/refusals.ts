@@ -1,31 +1,46 @@
 import { type DecisionEvent, events, type Store } from '@sluice/core'
-import { decisionIn, identitiesIn, type LastRefusal, lastRefusalsOf } from '@sluice/core/internal'
+import { decisionIn, identitiesIn, type LastRefusal, type LastRefusals, lastRefusalsOf } from '@sluice/core/internal'
+import { jsonText } from './reply.js'
 import { OWN_LIMITER } from './safe/own-limiter.js'
 
 /** Refusals of one answer. */
 const MAX_SHOWN = 1000
+/** Bytes of these: an answer has room for other fields beside them. */
+const MAX_BYTES = 3_145_728
 const LONGEST_PATH = 256
 
-const recorded = new WeakMap<Store, () => void>()
+interface Recorded {
+  users: number
+  readonly off: () => void
+}
+
+const recorded = new WeakMap<Store, Recorded>()
 
 /**
  * Has this process note its last 200 refusals for consoles on this store, also those of other processes and of `sluice console`.
- * It writes them to the store each second, only while a console is open. Consoles call it by themselves. Returns a function that
- * ends it.
+ * It writes them to the store each second, only while a console is open. Consoles call it by themselves. It ends once all who
+ * started it have called the function that this returns.
  */
 export function recordRefusals(store: Store): () => void {
-  const known = recorded.get(store)
   const refusals = lastRefusalsOf(store)
-  if (known || !refusals) return known ?? (() => {})
-  const off = events.on('refused', (event) => {
+  if (!refusals) return () => {}
+  const all = recorded.get(store) ?? { users: 0, off: noteIn(refusals) }
+  recorded.set(store, all)
+  all.users++
+  let isOn = true
+  return () => {
+    if (!isOn) return
+    isOn = false
+    if (--all.users > 0) return
+    recorded.delete(store)
+    all.off()
+  }
+}
+
+function noteIn(refusals: LastRefusals): () => void {
+  return events.on('refused', (event) => {
     if (event.policy !== OWN_LIMITER) refusals.note(refusalOf(event))
   })
-  const stop = () => {
-    recorded.delete(store)
-    off()
-  }
-  recorded.set(store, stop)
-  return stop
 }
 
 function refusalOf({ policy, limit, path, outcome, verdict }: DecisionEvent): LastRefusal {
@@ -39,9 +54,22 @@ function refusalOf({ policy, limit, path, outcome, verdict }: DecisionEvent): La
   }
 }
 
-/** The last refusals that are known of an identity as text, or of all. */
-export async function refusalsOf(store: Store, identity?: string) {
+/** Refusals of an answer, newest first. */
+export interface ShownRefusals {
+  readonly refusals: readonly LastRefusal[]
+  /** Set where the answer has no room for the older ones. */
+  readonly more?: true
+}
+
+/** The last refusals that are known of an identity as text, or of all, as far as they fit. */
+export async function refusalsOf(store: Store, identity?: string): Promise<ShownRefusals> {
   const all = (await lastRefusalsOf(store)?.read()) ?? []
   const own = identity === undefined ? all : all.filter(({ identities }) => identities.includes(identity))
-  return own.slice(0, MAX_SHOWN)
+  let bytes = 0
+  // Names may be long, and a character of theirs six in the answer.
+  const end = own.findIndex((refusal, i) => {
+    bytes += jsonText(refusal).length + 1
+    return i === MAX_SHOWN || bytes > MAX_BYTES
+  })
+  return end < 0 ? { refusals: own } : { refusals: own.slice(0, end), more: true }
 }

@@ -31,7 +31,7 @@ export interface PlannedRollback extends DocumentVersion {
   readonly differences?: readonly string[]
   /** Whether used units still count, for each limit that changes. Absent for documents above 16,000 characters together. */
   readonly carried?: readonly CarriedLimit[]
-  /** Why this process would not take the version. */
+  /** Why this process would not take the version. Hides the same as `differences`. */
   readonly error?: string
   /** Whether `rollback` can write it: `policies.from` was given `save`. */
   readonly canSave: boolean
@@ -104,7 +104,7 @@ export class PolicyVersions {
     const [differences] = await compareApart({ texts })
     const error = await this.#parts.check(found).then(
       () => undefined,
-      (problem: PoliciesError) => problem.message,
+      (problem: PoliciesError) => problem.messageWithoutClients,
     )
     return {
       ...shownOf(found),

@@ -19,12 +19,15 @@ export function consoleFor(options: ConsoleOptions<FastifyRequest>): (app: Fasti
     app.addContentTypeParser('*', (_request, _payload, done) => done(null))
     // Before open streams are waited for.
     app.addHook('preClose', async () => close())
-    const { prefix } = app
+    // Counted, as a prefix may end in a slash, and have parameters.
+    const depth = app.prefix.split('/').filter((part) => part !== '').length
     const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
       // The response is written as in other frameworks, whatever hooks have set.
       reply.hijack()
-      const target = pathOf(request.url)
-      const path = (target.startsWith(prefix) ? target.slice(prefix.length) : target) || '/'
+      const below = pathOf(request.url)
+        .split('/')
+        .slice(depth + 1)
+      const path = `/${below.join('/')}`
       await serve({ request, raw: request.raw, response: reply.raw, path, ip: request.ip, parsed: undefined })
     }
     for (const url of ['/', '/*']) app.route({ method: METHODS, url, exposeHeadRoute: false, handler })

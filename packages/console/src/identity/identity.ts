@@ -4,12 +4,13 @@ import {
   type IdentityByKind,
   ipRanges,
   type KeptState,
+  type KeyValue,
   type LimitReport,
   SluiceError,
   type Store,
   type Verdict,
 } from '@sluice/core'
-import { identityText, isKind, limiterOfIdentities, textValue } from '@sluice/core/internal'
+import { identityText, isKind, limiterOfIdentities, listedValue, textValue } from '@sluice/core/internal'
 import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
 import type { Schema } from '../schema.js'
@@ -141,19 +142,23 @@ function shown({ allowed, reason, retryAfterMs, block, ban, limits }: Verdict) {
   }
 }
 
-/** The blocks and bans of exactly this identity: from every policy, and from each limiter given. */
-export async function blocksOf({ store, limiters, documents }: Parts, identity: IdentityByKind): Promise<BlockEntry[]> {
-  const { blocks } = store
-  if (!blocks) return []
+/** The names of the limiters, and of the policies of documents. */
+export function namesOf({ limiters, documents }: Pick<Parts, 'limiters' | 'documents'>): string[] {
   // A policy of a document bans by its own name, and its tiers by the same.
   const ofDocuments = documents.flatMap(({ name, policies }) => [
     name,
     ...[...policies.byName.keys()].map((each) => each.split('.', 1)[0] as string),
   ])
-  const names = new Set([...limiters.map(({ name }) => name), ...ofDocuments])
+  return [...new Set([...limiters.map(({ name }) => name), ...ofDocuments])]
+}
+
+/** The blocks and bans of exactly this identity: from every policy, and from each limiter given. */
+export async function blocksOf(parts: Parts, identity: IdentityByKind): Promise<BlockEntry[]> {
+  const { blocks } = parts.store
+  if (!blocks) return []
   const found = await Promise.all([
     blocks.get(identity),
-    ...[...names].map((policy) => blocks.get(identity, { policy })),
+    ...namesOf(parts).map((policy) => blocks.get(identity, { policy })),
   ])
   return found.filter((entry) => entry !== undefined)
 }
@@ -163,16 +168,15 @@ export async function listsOf(
   { store, lists }: Pick<CheckedOptions<never>, 'store' | 'lists'>,
   identity: IdentityByKind,
 ) {
-  const { kind, value } = counted(identity)
+  const { kind } = counted(identity)
   if (kind.includes('+')) return []
-  // A group of addresses is on a list where its first address is.
-  const listed = kind === 'ip' ? (value.split('/', 1)[0] as string) : value
+  const value = listedValue(identity)
   const named = lists.flatMap((name) => store.list?.(name) ?? [])
   const own = [...(store.lists?.allow ?? []), ...(store.lists?.deny ?? [])].filter((item) => typeof item === 'object')
   const names = new Set<string>()
   for (const list of [...own, ...named]) {
     await list.ready().catch(() => {})
-    if (list.match({ kind, value: listed })) names.add(list.name)
+    if (list.match({ kind, value })) names.add(list.name)
   }
   return [...names]
 }
@@ -187,8 +191,11 @@ export function searchable(store: Store): Searchable {
   throw new Problem(501, 'search: this store cannot search its keys; it shows the limiters that the console was given')
 }
 
-/** Whether an identity is the address of the operator, or a network that contains it. */
+/** Whether an identity is the address of the operator, a network that contains it, or one of these beside other values. */
 export function containsAddress(identity: IdentityByKind, ip: string | undefined): boolean {
-  const { kind, value } = counted(identity)
-  return kind === 'ip' && ip !== undefined && ipRanges([value]).match({ kind, value: ip }) !== undefined
+  const [[kind, given] = ['', []]] = Object.entries(identity)
+  const at = kind.split('+').indexOf('ip')
+  if (at < 0 || ip === undefined) return false
+  const address = Array.isArray(given) ? (given[at] as KeyValue) : given
+  return ipRanges([counted({ ip: address }).value]).match({ kind: 'ip', value: ip }) !== undefined
 }

@@ -31,6 +31,9 @@ export interface PeekablePolicies {
   readonly overrides?: PolicyOverrides
   /** Undefined for documents in files and code, and in versions without it. */
   readonly versions?: PolicyVersions | undefined
-  readonly byName: ReadonlyMap<string, { readonly options: { readonly limits?: readonly Limit[] | undefined } }>
+  readonly byName: ReadonlyMap<
+    string,
+    { readonly options: { readonly limits?: readonly Limit[]; readonly deny?: unknown } }
+  >
   forIdentity(identity: IdentityByKind, request?: ShownRequest): Promise<readonly LimitsForIdentity[]>
 }

@@ -1,4 +1,5 @@
 import type { CheckedOptions } from '../options.js'
+import { messageOf } from '../problem.js'
 import { route } from './route.js'
 
 export const ABOUT = [
@@ -51,7 +52,7 @@ function documentOf({ name, policies }: CheckedOptions<never>['documents'][numbe
   return {
     limiter: name,
     version,
-    ...(error && { error: error.message }),
+    ...(error && { error: messageOf(error) }),
     policies: [...byName].map(([policy, { options }]) => ({
       name: policy,
       limits: (options.limits ?? []).map(shownLimit),

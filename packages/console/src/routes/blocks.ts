@@ -6,7 +6,8 @@ import { object, PAGE, type PageBody, POLICY, route } from './route.js'
 
 export const CONFIRMED = {
   type: 'boolean',
-  description: 'Needed where the identity is the address that the request comes from, or a network that contains it.',
+  description:
+    'Needed where the identity is the address that the request comes from, contains it, or is composed with it.',
 } as const
 
 interface BlockBody {

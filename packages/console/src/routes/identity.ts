@@ -10,6 +10,7 @@ import {
   limiterFor,
   limitsOf,
   listsOf,
+  namesOf,
   searchable,
   textOf,
 } from '../identity/identity.js'
@@ -67,7 +68,8 @@ export const IDENTITIES = [
     summary: 'Why an identity would be refused now, and its last refusals.',
     may: 'read',
     body: object(REQUEST, 'identity'),
-    answer: 'The limiters that would refuse it, and its refusals of the last 15 minutes, newest first.',
+    answer:
+      'The limiters that would refuse it, and its refusals of the last 15 minutes, newest first, as for all identities.',
     async run({ console: parts, body: { identity: given, ...request } }) {
       const identity = byKind(given)
       const { kind, value } = counted(identity)
@@ -76,7 +78,8 @@ export const IDENTITIES = [
         blocksOf(parts, identity),
         refusalsOf(parts.store, `${kind}=${value}`),
       ])
-      return { identity: { kind, value }, now: limits.filter(({ allowed }) => allowed === false), blocks, refusals }
+      const now = limits.filter(({ allowed }) => allowed === false)
+      return { identity: { kind, value }, now, blocks, ...refusals }
     },
   }),
   route<IdentityBody & { readonly limiter?: string; readonly search?: boolean }>({
@@ -96,6 +99,8 @@ export const IDENTITIES = [
     answer: 'The limiters, and policies of documents, that were reset.',
     async run({ console: parts, operator, body: { identity: given, limiter, search, ...request } }) {
       const identity = byKind(given)
+      if (search) searchable(parts.store)
+      if (limiter !== undefined) await checkName(parts, identity, limiter, search)
       const before = await limitsOf(parts, identity, request)
       const change = { by: operator.name, action: 'reset', identity: textOf(identity), before }
       return makeChange(parts.store, limiter === undefined ? change : { ...change, policy: limiter }, async () => ({
@@ -136,6 +141,24 @@ async function storedOf({ store }: CheckedOptions<never>, identity: IdentityByKi
   const kept = await searchable(store).kept(identity)
   const { strikes, blocks, lists } = kept
   return { ...(await usedLimits(store, kept)), strikes, blocks, lists }
+}
+
+/** Names in the text of a problem. */
+const MAX_SHOWN = 20
+
+/** A misspelt name would reset nothing, and leave an entry of a reset. @throws Problem */
+async function checkName(
+  parts: CheckedOptions<never>,
+  identity: IdentityByKind,
+  name: string,
+  search: boolean | undefined,
+): Promise<void> {
+  const known = namesOf(parts)
+  if (known.includes(name)) return
+  if (search && (await searchable(parts.store).kept(identity)).counts.some((count) => isCountOf(count, name))) return
+  const shown = known.length > MAX_SHOWN ? [...known.slice(0, MAX_SHOWN), 'others'] : known
+  const expected = shown.length === 0 ? 'the console was given none' : `expected ${shown.join(' or ')}`
+  throw new Problem(404, `limiter: no limiter or policy has the name ${JSON.stringify(name)}: ${expected}`)
 }
 
 async function resetGiven(

@@ -1,6 +1,8 @@
-import type { Store, StoreList } from '@sluice/core'
+import type { List, Store, StoreList } from '@sluice/core'
+import { denyListsOf } from '@sluice/core/internal'
 import { makeChange } from '../changes.js'
 import { byKind, containsAddress, type GivenIdentity, IDENTITY, textOf } from '../identity/identity.js'
+import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
 import { askFirst, CONFIRMED } from './blocks.js'
 import { object, PAGE, type PageBody, route } from './route.js'
@@ -49,10 +51,11 @@ export const LISTS = [
       'identity',
     ),
     answer: 'The entry.',
-    async run({ console: { store }, operator, ip, body: { list: name, identity: given, confirmed, ...details } }) {
+    async run({ console: parts, operator, ip, body: { list: name, identity: given, confirmed, ...details } }) {
+      const { store } = parts
       const identity = byKind(given)
       const list = listIn(store, name)
-      askFirst(denies(store, name) && containsAddress(identity, ip), confirmed)
+      askFirst(denies(parts, name) && containsAddress(identity, ip), confirmed)
       const before = await list.get(identity)
       const change = {
         by: operator.name,
@@ -100,7 +103,12 @@ function listIn(store: Store, name: string): StoreList {
   throw new Problem(501, 'this store has no lists')
 }
 
-/** Whether every policy of the store refuses identities on a list. */
-function denies({ lists }: Store, name: string): boolean {
-  return lists?.deny.some((item) => typeof item === 'object' && item.name === name) ?? false
+/** Whether the store, or a limiter or a policy of the console, refuses identities on a list. */
+function denies({ store, limiters, documents }: CheckedOptions<never>, name: string): boolean {
+  const isIn = (deny: unknown) => [deny].flat().some((item) => (item as Partial<List> | undefined)?.name === name)
+  return (
+    isIn(store.lists?.deny) ||
+    limiters.some((limiter) => denyListsOf(limiter).includes(name)) ||
+    documents.some(({ policies }) => [...policies.byName.values()].some(({ options }) => isIn(options.deny)))
+  )
 }

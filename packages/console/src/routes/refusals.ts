@@ -10,8 +10,8 @@ export const REFUSALS = [
     id: 'refusals',
     summary: 'The last refusals of every identity, up to 200 of each process, of the last 15 minutes.',
     may: 'read',
-    answer: 'Refusals, newest first, up to 1,000.',
-    run: async ({ console: { store } }) => ({ refusals: await refusalsOf(store) }),
+    answer: 'Refusals, newest first, up to 1,000, or as many as fit. more says that there are others.',
+    run: ({ console: { store } }) => refusalsOf(store),
   }),
   route<{ readonly policy: string; readonly in?: OffendersWindow; readonly top?: number }>({
     method: 'POST',

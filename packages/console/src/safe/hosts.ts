@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { TLSSocket } from 'node:tls'
+import { isIP } from 'node:net'
 import { Problem } from '../problem.js'
 
 /** The host of a request, as the client sends it; over HTTP/2 its authority. */
@@ -10,22 +10,25 @@ export function hostOf({ headers }: IncomingMessage): string {
 
 /**
  * Refuses requests to other hosts. A page may point a name of its own at this server (DNS rebinding): the browser then takes the
- * console for a part of that page, and only the host shows it.
+ * console for a part of that page, and only the host shows it. A cookie or an `Authorization` header shows nothing: the page can
+ * set both for its own name.
  *
  * @throws Problem
  */
 export function checkHost(raw: IncomingMessage, hosts: ReadonlySet<string> | undefined): void {
-  if (hosts ? hosts.has(hostOf(raw)) : hasCredential(raw)) return
+  const host = hostOf(raw)
+  if (hosts ? hosts.has(host) : isFixed(host)) return
   throw new Problem(
     403,
     hosts
       ? 'the console does not answer this host'
-      : 'expected a credential, or the option hosts: without both, any page that points its name here could ask',
+      : "without the option hosts, the console answers only an IP address and localhost: set hosts: ['admin.example.com'], with your own host",
   )
 }
 
-/** Whether a request has what a page of a stranger cannot make a browser send to another name. */
-function hasCredential({ headers, socket }: IncomingMessage): boolean {
-  if (headers.authorization !== undefined || headers.cookie !== undefined) return true
-  return (socket as Partial<TLSSocket> | undefined)?.authorized === true
+/** Whether nobody can point a host somewhere else: an IP address, or `localhost`. */
+function isFixed(host: string): boolean {
+  const name = host.replace(/:\d+$/, '')
+  if (name === 'localhost') return true
+  return name.startsWith('[') ? name.endsWith(']') && isIP(name.slice(1, -1)) === 6 : isIP(name) === 4
 }

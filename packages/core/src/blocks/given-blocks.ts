@@ -10,6 +10,7 @@ import {
   joined,
   LONGEST_VALUE,
   startOf,
+  textValue,
 } from '../store/identity.js'
 import { EVERY_POLICY, MAX_RUNGS } from '../store/store.js'
 import { secretValue } from '../util/credentials.js'
@@ -159,6 +160,17 @@ function countedText(where: string, identity: Identity): string {
   return value === undefined
     ? invalidKey(`${where}: ${kind}`, 'a value as it is counted', identity.value)
     : startOf(kind) + value
+}
+
+/**
+ * The value by which lists are asked for an identity that is given by hand. Of an address, itself: its group may be wider than a
+ * range of a list. Of a network, its first address.
+ */
+export function listedValue(identity: IdentityByKind): string {
+  const { kind, value } = textValue(identityText('identity', identity))
+  if (kind !== 'ip') return value
+  const given = isCounted(identity) ? identity.value : identity.ip
+  return String(given).trim().split('/', 1)[0] as string
 }
 
 function givenValue(where: string, kind: string, raw: unknown, addressOf: typeof clientOf): string {

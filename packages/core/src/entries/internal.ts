@@ -4,7 +4,7 @@
  */
 
 export { hasBegun } from '../blocks/block-events.js'
-export { identityText } from '../blocks/given-blocks.js'
+export { identityText, listedValue } from '../blocks/given-blocks.js'
 export { blockBy, unblockBy } from '../blocks/recorded-blocks.js'
 export { CONSOLE_LIMITER } from '../figures/counts.js'
 export { type Figures, figuresIn, type LiveProcess, startReporting } from '../figures/figures.js'
@@ -14,7 +14,7 @@ export { passThroughGuard } from '../http/guard/guard.js'
 export type { Outcome } from '../http/guard/outcome.js'
 export { guardByPolicies, type PassOne } from '../http/guard/policies-guard.js'
 export { PathTree } from '../http/identity/path-tree.js'
-export { limiterOfIdentities } from '../limiter/limiter.js'
+export { denyListsOf, limiterOfIdentities } from '../limiter/limiter.js'
 export { isAddressForgeable } from '../limiter/open-proxy.js'
 export { FileWatcher } from '../lists/files/file-watcher.js'
 export { stampOf } from '../lists/files/stamp.js'

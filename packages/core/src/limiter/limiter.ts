@@ -152,6 +152,11 @@ export class Limiter<Subject = string> {
     return own as unknown as Limiter<IdentityByKind>
   }
 
+  /** @internal The names of the lists that deny, those of the store included. */
+  get denyLists(): readonly string[] {
+    return this.#listed?.denying ?? []
+  }
+
   /** The names of its tiers; empty without tiers. */
   get tiers(): readonly string[] {
     return this.#engine.policy.all.flatMap(({ tier }) => tier ?? [])
@@ -459,6 +464,11 @@ export class Limiter<Subject = string> {
 function refusalOf(error: unknown): WaitExceeded {
   if (error instanceof WaitExceeded) return error
   throw error
+}
+
+/** See `denyLists`. For our own packages, as `limiterOfIdentities`. Of limiters of policies, none. */
+export function denyListsOf(limiter: Partial<Pick<Limiter<never>, 'denyLists'>>): readonly string[] {
+  return limiter.denyLists ?? []
 }
 
 /** See `forIdentities`. For our own packages: declarations of the limiter do not show it. */

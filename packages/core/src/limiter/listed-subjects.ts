@@ -76,6 +76,11 @@ export class ListedSubjects<Subject> {
   }
 
   /** See `ListStep`. */
+  get denying(): readonly string[] {
+    return this.#step.denying
+  }
+
+  /** See `ListStep`. */
   get pending(): Promise<unknown> | undefined {
     return this.#step.pending
   }

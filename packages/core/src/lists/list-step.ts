@@ -97,6 +97,11 @@ export class ListStep {
     this.#pending = this.#sources.map(({ list }) => list).filter(({ pending }) => pending)
   }
 
+  /** The names of the lists that deny, those of the store included. */
+  get denying(): readonly string[] {
+    return this.#sources.filter(({ effect }) => effect === 'deny').map(({ list }) => list.name)
+  }
+
   /** Set until all lists are loaded, and resolves then. Decisions wait for it. */
   get pending(): Promise<unknown> | undefined {
     if (this.#pending.length === 0) return undefined

@@ -1,9 +1,8 @@
 import { escapeControls, groupBy } from '@sluice/core/internal'
+import { HIDDEN_FIELDS } from '../problems/without-clients.js'
 import { readText } from './read.js'
 import type { ReadDocument } from './read-document.js'
 
-/** Fields whose values may be personal or secret: lists of clients, and the values that headers must have. */
-const HIDDEN = /^(allow|deny|match\.headers)\b/
 /** Most fields of one policy, or different limits of its overrides, that are shown. */
 const MAX_SHOWN = 20
 /** Characters of a text that are shown. */
@@ -92,7 +91,7 @@ function overridesByPolicy({ overrides = [] }: ReadDocument): Map<string, Overri
 /** The fields that differ, each by its path. The path in a policy's only limit is just the field. */
 function changesIn(before: unknown, after: unknown, path: string): Change[] {
   if (isEqual(before, after)) return []
-  if (HIDDEN.test(path)) return [{ path, before: before && 'not shown', after: after && 'not shown' } as Change]
+  if (HIDDEN_FIELDS.test(path)) return [{ path, before: before && 'not shown', after: after && 'not shown' } as Change]
   const isOnly = [before, after].every((side) => side === undefined || (Array.isArray(side) && side.length === 1))
   const [parts, newParts] = [partsOf(before, isOnly), partsOf(after, isOnly)]
   if (parts && newParts) {

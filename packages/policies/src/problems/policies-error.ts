@@ -1,5 +1,6 @@
 import { SluiceError } from '@sluice/core'
 import { type LocatedProblem, lineOf } from './problem.js'
+import { withoutClients } from './without-clients.js'
 
 /** A document that is not in use, with all its problems. */
 export class PoliciesError extends SluiceError {
@@ -8,5 +9,10 @@ export class PoliciesError extends SluiceError {
   constructor(problems: readonly LocatedProblem[]) {
     super('INVALID_POLICY', problems.map(lineOf).join('\n'))
     this.problems = problems
+  }
+
+  /** @internal The message without the clients that differences between documents hide: the console shows it to its readers. */
+  get messageWithoutClients(): string {
+    return this.problems.map((problem) => lineOf(withoutClients(problem))).join('\n')
   }
 }

@@ -1,7 +1,7 @@
-import type { CheckedQuery } from '../../blocks/given-blocks.js'
+import { type CheckedQuery, identityText, listedValue } from '../../blocks/given-blocks.js'
 import type { ListRow, ListsKeeper } from '../../blocks/kept-list.js'
 import { type NamedEntry, NamedLists } from '../../blocks/named-lists.js'
-import { startOf, textValue } from '../../store/identity.js'
+import { type IdentityByKind, startOf, textValue } from '../../store/identity.js'
 import { encodeReason } from '../scripts/decode.js'
 import { blockEntry, type IndexEntry } from './entry.js'
 import type { EntryMirror } from './index-copy.js'
@@ -74,8 +74,9 @@ export class RedisLists implements ListsKeeper {
   }
 
   /** The lists with an entry in force that contains an identity or its address. */
-  async namesFor(identity: string): Promise<readonly string[]> {
-    const { kind, value } = textValue(identity)
+  async namesFor(given: IdentityByKind): Promise<readonly string[]> {
+    const identity = identityText('lists', given)
+    const { kind } = textValue(identity)
     const found = new NamedLists(this.now)
     const names = new Set<string>()
     for await (const entry of this.#known.all()) {
@@ -83,9 +84,8 @@ export class RedisLists implements ListsKeeper {
       found.set(namedEntry(entry))
       names.add(entry.policy)
     }
-    // A group of addresses is listed if its first address is.
-    const counted = kind === 'ip' ? (value.split('/', 1)[0] as string) : value
-    return [...names].filter((name) => found.of(name).match({ kind, value: counted }))
+    const value = listedValue(given)
+    return [...names].filter((name) => found.of(name).match({ kind, value }))
   }
 
   async get(list: string, identity: string): Promise<ListRow | undefined> {

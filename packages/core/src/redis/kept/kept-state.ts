@@ -86,7 +86,7 @@ export async function kept(state: IdentityParts, given: IdentityByKind): Promise
     counts,
     strikes: strikes.flatMap((policy, i) => strikesIn(policy, records[i]) ?? []),
     blocks: await blocksFor(identity, now(), mirrored.all()),
-    lists: await lists.namesFor(identity),
+    lists: await lists.namesFor(given),
   }
 }
 
