@@ -54,7 +54,7 @@ for n, name in ipairs(names) do
   local at = 9 + (n - 1) * width
   local count = tonumber(ARGV[at + 1])
   local added = tonumber(earlier[n] or '') or (not last and tonumber(ARGV[at + 2] or '')) or 0
-  if count > added then more[name] = count - added end
+  if count > added then more[#more + 1] = { name, whole(count - added) } end
   if count >= added then
     counts[#counts + 1] = name
     counts[#counts + 1] = ARGV[at + 1]
@@ -67,13 +67,12 @@ call('HSET', sent, unpack(counts))
 call('PEXPIRE', sent, 3600000)
 
 local function add(key, life, isFirst)
-  local size = call('ZCARD', key)
-  for name, count in pairs(more) do
-    if size >= tonumber(ARGV[8]) and not call('ZSCORE', key, name) then name = othersOf(name) end
-    call('ZADD', key, 'INCR', whole(count), name)
-    size = size + 1
-  end
   if isFirst then call('ZADD', key, 'INCR', 1, '=p') end
+  for _, entry in ipairs(more) do
+    local name = entry[1]
+    if call('ZCARD', key) >= tonumber(ARGV[8]) and not call('ZSCORE', key, name) then name = othersOf(name) end
+    call('ZADD', key, 'INCR', entry[2], name)
+  end
   call('PEXPIRE', key, life)
 end
 -- As long as the names say: 7 days, and 90.

@@ -1,5 +1,5 @@
 import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
-import { createLimiter, memoryStore, redisStore, type Store } from '@sluice/core'
+import { createLimiter, memoryStore, redisStore, type Store, slidingLog } from '@sluice/core'
 import compression from 'compression'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, test, vi } from 'vitest'
@@ -132,6 +132,42 @@ test('an operator has ten streams at a time: the next one is told to poll, until
   expect((await openStream(port, 'bob')).response.statusCode).toBe(200)
   all[0]?.sent.destroy()
   await until('there is room', async () => (await openStream(port)).response.statusCode === 200)
+})
+
+test('calls of many policies that wait are all counted, and limits without a row of their own are together in one', async () => {
+  const store = memoryStore()
+  const { port } = await served(start, { store })
+  const limits = [1, 2].map((n) => slidingLog({ name: `l${n}`, limit: n, window: '2m' }))
+  const leaving = new AbortController()
+  closing.push(() => leaving.abort())
+  const failed = vi.fn()
+  const names = Array.from({ length: 90 }, (_, i) => `wait-${i}`)
+  for (const name of names) {
+    const limiter = createLimiter({ name, store, limits: limits as never })
+    await limiter.consume('ann')
+    limiter.acquire('ann', { maxWait: '5m', signal: leaving.signal }).catch(failed)
+  }
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(failed.mock.calls).toEqual([])
+  const figures = async () => (await ask(port, '/sluice/api/figures', { headers: asOperator(port) })).json
+  await until('they are reported', async () => (await figures()).sum.waiting >= 90, {
+    everyMs: 300,
+    withinMs: 10_000,
+  })
+  const { sum, processes, notes } = await figures()
+  expect(sum.waiting).toBe(90)
+  expect(processes[0].waiting).toBe(90)
+  expect(sum.gauges.filter(({ policy }: { policy: string }) => policy.startsWith('wait-'))).toHaveLength(90)
+  expect(sum.used).toHaveLength(128)
+  const decisions = sum.used.map(({ policy, decisions }: { policy: string; decisions: number }) => ({
+    policy,
+    decisions,
+  }))
+  expect(decisions.at(-1)).toEqual({ policy: 'other', decisions: expect.any(Number) })
+  const named = decisions.filter(({ policy }: { policy: string }) => policy.startsWith('wait-'))
+  const all = [...named, decisions.at(-1)].reduce((total: number, row) => total + row.decisions, 0)
+  expect(all % (2 * names.length)).toBe(0)
+  expect(notes).toEqual([expect.stringMatching(`Too many limits for a row each.* \\(pid ${process.pid}\\)`)])
 })
 
 test('all listeners share one reader, which reads once a second and stops with the last of them', async () => {

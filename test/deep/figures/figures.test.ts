@@ -4,6 +4,7 @@ import { PROCESSES } from '@sluice/core/internal'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { beforeAll, expect, test } from 'vitest'
+import { ProcessFigures } from '../../../packages/core/src/figures/process-figures.js'
 import { Reporter } from '../../../packages/core/src/figures/reporter.js'
 import { RedisFigures } from '../../../packages/core/src/redis/kept/redis-figures.js'
 import type { CountsReport, FiguresKeeper } from '../../../packages/core/src/store/figures.js'
@@ -206,5 +207,38 @@ test('however many names there are, a minute stays small, and nothing is lost', 
       await world.close()
     }),
     { numRuns: RUNS / 10 },
+  )
+})
+
+test('Redis and memory keep the same names where there is little room, however often known ones come again', async () => {
+  const names = fc.uniqueArray(fc.nat({ max: 130 }), { minLength: 60, maxLength: 110 })
+  const reports = fc.array(fc.tuple(names, fc.constantFrom('as', 'ls')), { minLength: 2, maxLength: 4 })
+  await fc.assert(
+    fc.asyncProperty(reports, async (given) => {
+      const world = new World()
+      const memory = new ProcessFigures(() => world.now)
+      const counts = new Map<string, number>()
+      for (const [i, [numbers, code]] of given.entries()) {
+        for (const n of numbers) counts.set(`p${n}|=|${code}`, (counts.get(`p${n}|=|${code}`) ?? 0) + 1)
+        const report = {
+          run: 'run',
+          number: i + 1,
+          ageMs: 0,
+          after: i === 0 ? undefined : i,
+          live: '',
+          counts: numbers.map((n) => [`p${n}|=|${code}`, counts.get(`p${n}|=|${code}`) ?? 0, 0] as const),
+        }
+        expect(await world.keeper.add(report)).toBe(true)
+        await memory.add(report)
+      }
+      const minute = START / 60_000
+      const [[inRedis], [inMemory]] = [
+        await world.keeper.sums('minute', minute, minute),
+        await memory.sums('minute', minute, minute),
+      ]
+      expect(Object.fromEntries(inRedis ?? [])).toEqual(Object.fromEntries(inMemory ?? []))
+      await world.close()
+    }),
+    { numRuns: RUNS },
   )
 })

@@ -39,6 +39,7 @@ export interface Totals {
 
 /** How much of a limit decisions needed; `bounds` are shares of the limit, and the last of `counts` needed more than all of it. */
 export interface UsedRow {
+  /** `other`: limits beyond the bound, together. */
   readonly policy: string
   readonly limit: string
   /** `counts[i]` needed up to `bounds[i]`, and more than the bound before. One more than `bounds`. */
@@ -105,7 +106,9 @@ export interface SumFigures {
   readonly perSecond: Totals
   /** At most 256, the largest first; the others are added up as policy `other`. */
   readonly rows: readonly DecisionRow[]
+  /** At most 256; the others are added up as policy `other`. */
   readonly gauges: readonly GaugeRow[]
+  /** At most 256; the others are added up as policy `other`. */
   readonly used: readonly UsedRow[]
   readonly roundTrip: RoundTrip
   /** Times until the store has decided, in ms. */

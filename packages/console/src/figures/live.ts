@@ -5,6 +5,8 @@ import { LiveSum } from './sum.js'
 
 /** Processes of one answer. */
 const MAX_PROCESSES = 200
+/** Processes that a note names. */
+const MAX_NAMED = 5
 /** An answer is given again for as long, in ms: however many ask, Redis is read once. */
 const KEPT_MS = 800
 
@@ -46,11 +48,11 @@ export class Live {
         .slice(0, MAX_PROCESSES),
       processCount: live.length,
       offenders: this.#store.noteRefusal ? { counted: true } : { counted: false, hint: OFFENDERS_HINT },
-      notes: this.#notes(live.length, unreadable, sum.unknown),
+      notes: this.#notes(live.length, unreadable, sum),
     }
   }
 
-  #notes(processes: number, unreadable: number, unknown: number): string[] {
+  #notes(processes: number, unreadable: number, { unknown, incomplete }: LiveSum): string[] {
     const { failure, from } = this.#figures
     const notes: string[] = []
     if (processes === 0 && from === 'processes') {
@@ -62,6 +64,13 @@ export class Live {
       notes.push(`Processes that report in the form of another version are left out: ${unreadable}.`)
     }
     if (unknown > 0) notes.push(`Counts that this version does not know are left out: ${unknown}.`)
+    if (incomplete.length > 0) {
+      const more = incomplete.length > MAX_NAMED ? ` and ${incomplete.length - MAX_NAMED} more` : ''
+      notes.push(
+        `Too many limits for a row each, in the processes ${incomplete.slice(0, MAX_NAMED).join(', ')}${more}: ` +
+          'their further limits are in the rows "other" of used, and other rows may lack decisions of these processes.',
+      )
+    }
     if (failure) notes.push(`The last report of this process failed: ${failure.message}.`)
     return notes
   }

@@ -1,9 +1,11 @@
 import {
   DURATION_SUM,
+  hasOthers,
   type LiveFigures,
   type LiveProcess,
   labelsIn,
   othersOf,
+  SummedRows,
   USED_BOUNDS,
 } from '@sluice/core/internal'
 import { DURATION_BOUNDS } from '@sluice/core/metrics'
@@ -22,13 +24,15 @@ export class LiveSum {
   readonly processes: ProcessFigures[] = []
   /** Names of counts that this version does not know. */
   unknown = 0
+  /** Processes that have more limits than rows. */
+  readonly incomplete: string[] = []
   readonly #totals = new Sum()
   readonly #perSecond = new Sum()
   readonly #rows = new Map<string, { count: number; perSecond: number }>()
   readonly #durations = emptyDurations()
   #durationMs = 0
-  readonly #gauges = new Map<string, { waiting: number; permits: number }>()
-  readonly #used = new Map<string, { policy: string; limit: string; counts: number[] }>()
+  readonly #gauges = new SummedRows(MAX_ROWS)
+  readonly #used = new SummedRows(MAX_ROWS)
 
   add(process: Pick<LiveProcess, 'run' | 'ageMs'>, figures: LiveFigures): void {
     const own = { totals: new Sum(), perSecond: new Sum(), durations: emptyDurations() }
@@ -36,8 +40,9 @@ export class LiveSum {
     this.#totals.addAll(own.totals)
     this.#perSecond.addAll(own.perSecond)
     for (const [i, count] of own.durations.entries()) (this.#durations[i] as number) += count
-    for (const gauge of figures.gauges) this.#addGauge(gauge)
-    for (const row of figures.used) this.#addUsed(row)
+    for (const [policy, waiting, permits] of figures.gauges) this.#gauges.add(policy, '', [waiting, permits])
+    for (const row of figures.used) this.#used.add(...row)
+    if (hasOthers(figures)) this.incomplete.push(`${figures.host} (pid ${figures.pid})`)
     const { host, pid, startedAt, gauges, stores } = figures
     this.processes.push({
       id: process.run,
@@ -60,13 +65,15 @@ export class LiveSum {
   }
 
   read(): SumFigures {
-    const gauges = [...this.#gauges].map(([policy, { waiting, permits }]): GaugeRow => ({ policy, waiting, permits }))
+    const gauges = this.#gauges
+      .read()
+      .map(([policy, , [waiting = 0, permits = 0]]): GaugeRow => ({ policy, waiting, permits }))
     return {
       totals: this.#totals.read(),
       perSecond: roundedSum(this.#perSecond),
       rows: this.#readRows(),
       gauges,
-      used: [...this.#used.values()].map(usedRow),
+      used: this.#used.read().map(usedRow),
       roundTrip: roundTripOf(this.#durations),
       durations: {
         bounds: DURATION_BOUNDS,
@@ -89,22 +96,6 @@ export class LiveSum {
     own.totals.add(labels, count)
     own.perSecond.add(labels, perSecond)
     addTo(this.#rows, name, count, perSecond)
-  }
-
-  #addGauge([policy, waiting, permits]: LiveFigures['gauges'][number]): void {
-    const gauge = this.#gauges.get(policy) ?? { waiting: 0, permits: 0 }
-    if (!this.#gauges.has(policy) && this.#gauges.size >= MAX_ROWS) return
-    this.#gauges.set(policy, gauge)
-    gauge.waiting += waiting
-    gauge.permits += permits
-  }
-
-  #addUsed([policy, limit, counts]: LiveFigures['used'][number]): void {
-    const key = `${policy}|${limit}`
-    const used = this.#used.get(key) ?? { policy, limit, counts: counts.map(() => 0) }
-    if (!this.#used.has(key) && this.#used.size >= MAX_ROWS) return
-    this.#used.set(key, used)
-    for (const [i, count] of counts.entries()) (used.counts[i] as number) += count
   }
 
   #readRows(): DecisionRow[] {
@@ -146,7 +137,7 @@ function roundedSum({ decisions, refused, alone }: Sum) {
   return { decisions: rounded(decisions), refused: rounded(refused), alone: rounded(alone) }
 }
 
-function usedRow({ policy, limit, counts }: { policy: string; limit: string; counts: readonly number[] }): UsedRow {
+function usedRow([policy, limit, counts]: LiveFigures['used'][number]): UsedRow {
   const decisions = counts.reduce((sum, count) => sum + count, 0)
   const upToHalf = counts.slice(0, HALF).reduce((sum, count) => sum + count, 0)
   const at = (share: number) => quantile(USED_BOUNDS, counts, share)

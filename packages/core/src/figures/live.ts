@@ -1,12 +1,16 @@
 import { hostname } from 'node:os'
+import { OTHER } from '../metrics/policy-counts.js'
 import { neededOf, SHARES } from '../metrics/policy-metrics.js'
 import type { Snapshot } from '../metrics/snapshot.js'
 import { CONSOLE_LIMITER } from './counts.js'
+import { SummedRows } from './summed-rows.js'
 
 /** The version of the form below. One that adds a field stays the same; another number is not read. */
 const FORM = 1
-/** Rows of each kind. */
-const MAX_ROWS = 64
+/** Rows of each kind: all policies and stores that a process counts. Further limits are one row. */
+const MAX_ROWS = 128
+/** As many limits of a policy, or twice as many policies, are counted by their names. */
+const MANY_ROWS = 50
 const MAX_COUNTS = 512
 /** Characters of the text of one process. */
 const MAX_TEXT = 131_072
@@ -22,7 +26,7 @@ export interface LiveFigures {
   /** Each by its name: since the start, and of late. */
   readonly counts: readonly (readonly [name: string, count: number, more: number])[]
   readonly gauges: readonly (readonly [policy: string, waiting: number, permits: number])[]
-  /** By `USED_BOUNDS`, and one more. */
+  /** By `USED_BOUNDS`, and one more. Limits beyond the bound are those of the policy `other`. */
   readonly used: readonly (readonly [policy: string, limit: string, counts: readonly number[]])[]
   readonly stores: readonly (readonly [store: string, isAvailable: 0 | 1, since: number, pending: number])[]
 }
@@ -37,10 +41,7 @@ export function liveText(snapshot: Snapshot, parts: Pick<LiveFigures, 'startedAt
     pid: process.pid,
     ...parts,
     gauges: gaugesOf(snapshot),
-    used: snapshot.used
-      .filter(({ policy }) => policy !== CONSOLE_LIMITER)
-      .slice(0, MAX_ROWS)
-      .map((row) => [row.policy, row.limit, neededOf(row).counts] as const),
+    used: usedOf(snapshot),
     stores: snapshot.stores
       .slice(0, MAX_ROWS)
       .map(({ store, state, since, pending }) => [store, state === 'available' ? 1 : 0, since, pending] as const),
@@ -49,15 +50,22 @@ export function liveText(snapshot: Snapshot, parts: Pick<LiveFigures, 'startedAt
 }
 
 function gaugesOf({ queues, permits }: Snapshot): LiveFigures['gauges'] {
-  const gauges = new Map<string, [string, number, number]>()
-  const of = (policy: string) => {
-    const gauge = gauges.get(policy) ?? ([policy, 0, 0] as [string, number, number])
-    if (gauges.size < MAX_ROWS) gauges.set(policy, gauge)
-    return gauge
-  }
-  for (const { policy, waiting } of queues) of(policy)[1] += waiting
-  for (const { policy, active } of permits) of(policy)[2] += active
-  return [...gauges.values()]
+  const gauges = new SummedRows(MAX_ROWS)
+  for (const { policy, waiting } of queues) gauges.add(policy, '', [waiting, 0])
+  for (const { policy, active } of permits) gauges.add(policy, '', [0, active])
+  return gauges.read().map(([policy, , [waiting = 0, held = 0]]) => [policy, waiting, held])
+}
+
+function usedOf({ used }: Snapshot): LiveFigures['used'] {
+  const rows = new SummedRows(MAX_ROWS)
+  for (const row of used) if (row.policy !== CONSOLE_LIMITER) rows.add(row.policy, row.limit, neededOf(row).counts)
+  return rows.read()
+}
+
+/** Whether a process has more policies or limits than it has rows, so that a row of their name lacks its decisions. */
+export function hasOthers({ used }: LiveFigures): boolean {
+  // Where there are fewer, one of the user's own is called so.
+  return used.length >= MANY_ROWS && used.some(([policy, limit]) => policy === OTHER || limit === OTHER)
 }
 
 /** Undefined for a text that is none of this version. */

@@ -9272,7 +9272,7 @@ return concat(pieces)
 
 export const figuresScript: LuaScript = {
   name: 'figures',
-  sha1: '283bfc359dfd47bbb664de3fa15bcc6797d2be06',
+  sha1: '19850e4526d16fa518c93c00866d596218de0912',
   source: `local call = redis.call
 local sent, live, processes = KEYS[1], KEYS[2], KEYS[3]
 local number, known, width = tonumber(ARGV[5]), tonumber(ARGV[6]), 2
@@ -9311,7 +9311,7 @@ for n, name in ipairs(names) do
 local at = 9 + (n - 1) * width
 local count = tonumber(ARGV[at + 1])
 local added = tonumber(earlier[n] or '') or (not last and tonumber(ARGV[at + 2] or '')) or 0
-if count > added then more[name] = count - added end
+if count > added then more[#more + 1] = { name, whole(count - added) } end
 if count >= added then
 counts[#counts + 1] = name
 counts[#counts + 1] = ARGV[at + 1]
@@ -9321,13 +9321,12 @@ call('PEXPIRE', sent, 3600000)
 call('HSET', sent, unpack(counts))
 call('PEXPIRE', sent, 3600000)
 local function add(key, life, isFirst)
-local size = call('ZCARD', key)
-for name, count in pairs(more) do
-if size >= tonumber(ARGV[8]) and not call('ZSCORE', key, name) then name = othersOf(name) end
-call('ZADD', key, 'INCR', whole(count), name)
-size = size + 1
-end
 if isFirst then call('ZADD', key, 'INCR', 1, '=p') end
+for _, entry in ipairs(more) do
+local name = entry[1]
+if call('ZCARD', key) >= tonumber(ARGV[8]) and not call('ZSCORE', key, name) then name = othersOf(name) end
+call('ZADD', key, 'INCR', entry[2], name)
+end
 call('PEXPIRE', key, life)
 end
 add(KEYS[4], 604800000, lastMinute ~= minute)
