@@ -313,7 +313,7 @@ for _ = 1, number(3) do
           open[kind](c)
           look[kind](key, 0)
           if op == REFUND then
-            refund[kind](key, cost, number(a), chargedAt, permitId, number(a + 1))
+            if cost > 0 then refund[kind](key, cost, number(a), chargedAt, permitId, number(a + 1)) end
             a = a + 2
 --- @when debit
           elseif op == DEBIT then

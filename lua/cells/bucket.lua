@@ -59,6 +59,12 @@ local function bucket_refund(debt, refunded, from, at, cost, receipt, before, ch
   return debt - owed, 0, at + 1
 end
 
+--- How much earlier a debt beyond the capacity counts as written after a refund of `owed`. It keeps its pace, as written
+-- again with less it would be paid off more slowly, and end later.
+local function bucket_leadFor(owed, pace, stepMs)
+  return floor(owed / (pace * stepMs)) * stepMs
+end
+
 --- @state
 --- A bucket under one key: debt (7 bytes), the instant it was written at (6), when the key expires (6); and if refunds
 -- must be distinguished, their sum (7) and the instant from which charges are included (6).
@@ -232,23 +238,31 @@ refund[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
   if not since then return end
   local refunded, from = 0, 0
   if refunds ~= '' then refunded, from = unpackBytes('>I7I6', refunds) end
-  local newRefunded, newFrom
-  debt, newRefunded, newFrom = bucket_refund(
+  local left, newRefunded, newFrom = bucket_refund(
     debt, refunded, from, instant, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs
   )
+  local owed = debt - left
+  -- Writing a debt again may slow down how it is paid off.
+  if owed == 0 then return end
   if newRefunded ~= refunded or newFrom ~= from then refunds = packBytes('>I7I6', newRefunded, newFrom) end
+  if beyond then
+    debt, instant = beyond, max(0, min(since, instant) - bucket_leadFor(owed, pace, stepMs))
+  else
+    debt = left
+  end
   since = instant
-  bucket_pace()
   bucket_rewrite(key)
+  bucket_bring()
 end
 
 --- @when debit
 debit[BUCKET] = function(key, cost)
   -- As far as numbers are exact.
   debt = min(9007199254740991, debt + cost * windowMs)
-  if not since then since, expires = instant, now end
-  -- A refund of nothing writes the state. Called by its table, as the build inlines other functions where they are few.
-  refund[BUCKET](key, 0, 0, 0, '', 0)
+  if not since then expires = now end
+  since = instant
+  bucket_pace()
+  bucket_rewrite(key)
 end
 --- @end
 

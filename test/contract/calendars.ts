@@ -1,4 +1,4 @@
-import { fixedWindow, type Limit, type Limiter, perMonth, type Store } from '@sluice/core'
+import { fixedWindow, type Limit, type Limiter, perMonth, type Store, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { withOtherTimeZones } from '../support/other-time-zones.js'
@@ -47,6 +47,33 @@ export function calendarContract(under: StoreUnderTest): void {
       expect(await limiter.consume(key)).toMatchObject({ retryAfterMs: 21 * 24 * HOUR_MS })
       clock.now = Date.parse('2026-07-01T00:00:00Z')
       expect(await limiter.consume(key)).toMatchObject({ allowed: true, resetAfterMs: 10 * 24 * HOUR_MS })
+    })
+
+    test('units beyond a charge count in the window of the settlement, however much later it comes', async () => {
+      const settlements = [
+        { window: 'day', at: '2026-03-19T12:00:00Z', ends: '2026-03-19T23:00:00Z' },
+        { window: 'week', at: '2026-05-19T12:00:00Z', ends: '2026-05-19T22:00:00Z', startsOn: 'wednesday' },
+        { window: 'month', at: '2026-10-20T12:00:00Z', ends: '2026-11-04T23:00:00Z', startsOn: () => 5 },
+      ] as const
+      for (const { window, at, ends, ...days } of settlements) {
+        const limits = [fixedWindow<string>({ unit: 'tokens', limit: 100, window, timeZone: 'Europe/Berlin', ...days })]
+        const name = `kept-${window}`
+        const make = () => createLimiter({ name, store, limits, charges: { keep: '366d' } })
+        const [web, worker] = [make(), make()]
+        const settle = [
+          (verdict: Verdict) => worker.settle(verdict.id as string, { tokens: 110 }),
+          (verdict: Verdict) => verdict.settle({ tokens: 110 }),
+        ]
+        for (const settled of settle) {
+          const key = freshKey()
+          clock.now = Date.parse('2026-03-10T12:00:00Z')
+          const verdict = await web.consume(key, { cost: { tokens: 10 } })
+          clock.now = Date.parse(at)
+          await settled(verdict)
+          const { retryAfterMs = 0 } = await web.consume(key, { cost: { tokens: 1 } })
+          expect(new Date(clock.now + retryAfterMs).toISOString(), window).toBe(new Date(ends).toISOString())
+        }
+      }
     })
 
     test('a state from an impossible future ends with the present period', async () => {

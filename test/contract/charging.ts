@@ -127,6 +127,52 @@ export function chargingContract(under: StoreUnderTest): void {
             return verdict
           })
         }))
+
+      test('a debt ends at its instant or sooner, whatever is settled and refunded meanwhile', () => {
+        const change = fc.record({
+          gap: fc.nat(),
+          which: fc.nat(),
+          actual: fc.oneof(
+            fc.constant(0),
+            fc.nat(),
+            fc.constant('as charged' as const),
+            fc.constant('others' as const),
+          ),
+        })
+        const input = fc.record({
+          case: cases,
+          debt: fc.oneof(fc.integer({ min: 1, max: 60 }), fc.constant(100_000)),
+          changes: fc.array(change, { minLength: 1, maxLength: 12 }),
+        })
+        return always(under, input, async ({ case: { spec, trace }, debt, changes }) => {
+          if (capacityOf(spec) === 0) return
+          const others = gcra<string>({ name: 'others', limit: 1_000_000, window: '1d' })
+          const limiter = createLimiter<string>({ store: uncached, limits: [tokens(spec), others] })
+          const key = freshKey()
+          const held: Verdict[] = []
+          await play(clock, trace, async (tokens) => {
+            const verdict = await limiter.consume(key, { cost: { tokens, requests: 1 } })
+            if (verdict.allowed) held.push(verdict)
+            return verdict
+          })
+          const one = held.pop()
+          if (!one) return
+          await one.settle({ tokens: (one.units.tokens?.cost ?? 0) + debt })
+          const { retryAfterMs = 0 } = await limiter.peek(key, { cost: { tokens: 1 } })
+          const end = clock.now + retryAfterMs
+          for (const { gap, which, actual } of changes) {
+            clock.now += gap % Math.ceil(spec.window / 3)
+            const [chosen] = held.splice(which % Math.max(1, held.length), 1)
+            const charged = chosen?.units.tokens?.cost ?? 0
+            if (actual === 'others') await chosen?.settle({ requests: 0 })
+            else await chosen?.settle({ tokens: actual === 'as charged' ? charged : actual % (charged + 1) })
+            const { retryAfterMs = 0 } = await limiter.peek(key, { cost: { tokens: 1 } })
+            expect(clock.now + retryAfterMs).toBeLessThanOrEqual(Math.max(clock.now, end))
+          }
+          clock.now = Math.max(clock.now, end)
+          expect((await limiter.consume(key, { cost: { tokens: 1 } })).allowed).toBe(true)
+        })
+      })
     })
 
     describe(`a reserve of ${algorithm.title} on ${under.name}`, () => {

@@ -44,7 +44,8 @@ export function refundsContract(under: StoreUnderTest): void {
               if (one) {
                 const back = given < 0 ? one.verdict.cost : 1 + (given % one.verdict.cost)
                 await one.verdict.settle(one.verdict.cost - back)
-                bucket.refund(one.charge, back)
+                const { resetAfterMs } = await limiter.peek(key)
+                bucket.refund(one.charge, back, resetAfterMs < paidOffAfterMs)
               } else {
                 const verdict = await limiter.consume(key, { cost })
                 if (verdict.cost > 0) held.push({ verdict, charge: bucket.charge(cost) })

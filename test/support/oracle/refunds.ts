@@ -52,10 +52,10 @@ export class RememberingBucket {
     this.#add(positive(this.#full - this.#paidOff(this.#at, this.#now + paidOffAfterMs)))
   }
 
-  /** Refunds, and returns the reduction of the debt in unit·ms. */
-  refund(charge: Kept, cost: number): bigint {
+  /** Refunds, and returns the reduction of the debt in unit·ms. `isChange`: not where a store refunded nothing. */
+  refund(charge: Kept, cost: number, isChange = true): bigint {
     const before = this.#debt(this.#at)
-    this.#changedAt = this.#at
+    if (isChange) this.#changedAt = this.#at
     charge.amount = positive(charge.amount - BigInt(cost) * this.#unit)
     return before - this.#debt(this.#at)
   }

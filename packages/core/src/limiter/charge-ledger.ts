@@ -1,4 +1,4 @@
-import { planNow } from '../policy/calendar/plan-now.js'
+import { keptPlanNow, planNow } from '../policy/calendar/plan-now.js'
 import { actualUnits, type Counting, takesNothing, type Units } from '../policy/costs.js'
 import { entriesIn } from '../policy/given-identities.js'
 import type { ReadablePlan } from '../policy/plan.js'
@@ -183,7 +183,9 @@ export class ChargeLedger {
     return outcomeOf(changes.map((change) => (change as PromiseFulfilledResult<ChargeOutcome | undefined>).value))
   }
 
-  async #change(store: Store, request: StoreRequest): Promise<ChargeOutcome | undefined> {
+  async #change(store: Store, kept: StoreRequest): Promise<ChargeOutcome | undefined> {
+    // Only more units open a window, which is of the present.
+    const request = kept.op === DEBIT ? { ...kept, plan: keptPlanNow(kept.plan, store) } : kept
     const { outcome } = await store.decide(request)
     if (outcome !== 'done') return outcome
     activeCounter()?.changedCharge(request)

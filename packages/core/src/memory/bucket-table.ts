@@ -93,6 +93,11 @@ export class BucketTable extends Table {
       this.#capacity,
       this.#stepMs,
     )
+    const owed = this.#debt - debt
+    // Writing a debt again may slow down how it is paid off.
+    if (owed === 0) return
+    const beyond = this.#pace === this.#limit ? undefined : (this.cells[this.at + DEBT] as number)
+    const since = Math.min(this.#storedAt, this.#at)
     if (refunded !== this.refunded || from !== this.#from) {
       this.#kind = COUNTED
       this.#until = Math.max(this.#until, this.#paidOffAt())
@@ -100,8 +105,13 @@ export class BucketTable extends Table {
       this.#from = from
     }
     this.#debt = debt
-    this.#pace = this.#paceOf(debt)
+    if (beyond === undefined) return this.#write()
+    this.#debt = beyond
+    this.#at = Math.max(0, since - bucket.leadFor(owed, this.#pace, this.#stepMs))
     this.#write()
+    const at = this.#at
+    this.#at = instant(at, this.now, this.#windowMs)
+    this.#debt = bucket.drain(beyond, at, this.#at, this.#pace, this.#stepMs)
   }
 
   heal(): void {
@@ -169,7 +179,7 @@ export class BucketTable extends Table {
   }
 
   #write(): void {
-    if (this.#kind === PLAIN && this.#wait(this.#capacity) === 0) return this.drop()
+    if (this.#kind === PLAIN && this.#wait(this.#capacity) <= 0) return this.drop()
     if (!this.hasState || this.kind !== this.#kind) this.keep(this.#kind, CELLS[this.#kind])
     this.cells[this.at + DEBT] = this.#debt
     this.cells[this.at + AT] = this.#at

@@ -462,7 +462,7 @@ class MemoryStore implements Store {
       table.look(identities[cell.identity] as string, now, 0)
       if (request.op === RENEW) {
         if (!table.renew(cost, request.permitId)) isHeld = false
-      } else if (request.op === REFUND || CELL_KINDS[cell.kernel].hasPermits) {
+      } else if (cost !== 0 && (request.op === REFUND || CELL_KINDS[cell.kernel].hasPermits)) {
         table.refund(cost, receipts[i] as number, charge.now, request.permitId, charge.refunded?.[i] ?? 0)
       }
       at = table.report(values, at, true)

@@ -1,6 +1,5 @@
-import { CELL_KINDS } from '../store/cell-kinds.js'
+import { type Calendar, CELL_KINDS } from '../store/cell-kinds.js'
 import type { Plan, QuotaUnit, ResolvedLimit } from '../store/store.js'
-import type { Calendar } from './calendar/periods.js'
 import type { KeyFunction, Limit } from './limits/limit.js'
 import type { ReserveStep } from './limits/reserve.js'
 

@@ -34,6 +34,14 @@ const KIND_OF: { readonly [Kind in KernelName as Algorithms[Kind]]: Kind } = {
 /** Windows that follow the calendar of a time zone. */
 export type CalendarWindow = 'day' | 'week' | 'month' | 'year'
 
+/** A calendar whose periods are windows. */
+export interface Calendar {
+  readonly window: CalendarWindow
+  readonly timeZone: string
+  /** The day of the week, from 0 for Monday, or of the month, from 1. */
+  readonly startsOn: number
+}
+
 /** Their largest lengths in ms, apart from changes of clocks. */
 export const CALENDAR_MS: Readonly<Record<CalendarWindow, number>> = {
   day: 86_400_000,

@@ -1,5 +1,5 @@
 import type { StoreBlocks } from './blocks.js'
-import type { CalendarWindow, KernelName } from './cell-kinds.js'
+import type { Calendar, CalendarWindow, KernelName } from './cell-kinds.js'
 import type { StoreChanges } from './changes.js'
 import type { StoreEvents } from './events.js'
 import type { StoreHealth, StoreStats } from './health.js'
@@ -86,6 +86,8 @@ export interface Cell {
    * state. Another plan may have charged more than this one admits. `CHARGE` never charges such a cell.
    */
   readonly isCarried?: boolean
+  /** Present for a window of the calendar whose `params` have bounds: the calendar that they are of. */
+  readonly calendar?: Calendar
   /**
    * Present if units are leased. `params` then allow for units that are spent after they are counted. Equal for all
    * cells of a plan.

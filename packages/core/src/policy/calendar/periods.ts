@@ -1,13 +1,5 @@
-import type { CalendarWindow } from '../../store/cell-kinds.js'
+import type { Calendar, CalendarWindow } from '../../store/cell-kinds.js'
 import { zoneOf } from './zone.js'
-
-/** A calendar whose periods are windows. */
-export interface Calendar {
-  readonly window: CalendarWindow
-  readonly timeZone: string
-  /** The day of the week, from 0 for Monday, or of the month, from 1. */
-  readonly startsOn: number
-}
 
 /** Periods before and after the present one, whose bounds a store gets. */
 const PERIODS_AROUND = 2

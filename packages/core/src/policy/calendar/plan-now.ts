@@ -1,16 +1,21 @@
 import { FIRST_BOUND } from '../../kernels/counter.js'
-import type { Cell, ResolvedLimit, Store } from '../../store/store.js'
+import type { Calendar } from '../../store/cell-kinds.js'
+import type { Cell, Plan, ResolvedLimit, Store } from '../../store/store.js'
 import { type ReadablePlan, readablePlan } from '../plan.js'
-import { boundsAt, type Calendar } from './periods.js'
+import { boundsAt } from './periods.js'
 
-/** A plan with bounds, and when its periods run. */
-interface PlanOfPeriod {
-  readonly plan: ReadablePlan
+/** When the periods run whose bounds a plan has. */
+interface Running {
   readonly from: number
   readonly until: number
 }
 
-const latest = new WeakMap<ReadablePlan, PlanOfPeriod>()
+interface PlanOfPeriod<Of> extends Running {
+  readonly plan: Of
+}
+
+const latest = new WeakMap<ReadablePlan, PlanOfPeriod<ReadablePlan>>()
+const latestKept = new WeakMap<Plan, PlanOfPeriod<Plan>>()
 
 /**
  * A plan whose windows of the calendar have the bounds of the periods around now, and the lengths of those that run. The same object
@@ -28,10 +33,41 @@ export function planNow(plan: ReadablePlan, { clock = Date.now }: Pick<Store, 'c
   return made.plan
 }
 
-function planOfPeriod(plan: ReadablePlan, calendars: readonly (Calendar | undefined)[], now: number): PlanOfPeriod {
+/** The same for the plan of a kept charge, whose bounds are of the periods around the charge. */
+export function keptPlanNow(plan: Plan, { clock = Date.now }: Pick<Store, 'clock'>): Plan {
+  if (plan.cells.every(({ calendar }) => calendar === undefined)) return plan
+  const now = clock()
+  const known = latestKept.get(plan)
+  if (known && now >= known.from && now < known.until) return known.plan
+  const { cells, ...running } = cellsAt(
+    plan.cells,
+    plan.cells.map(({ calendar }) => calendar),
+    now,
+  )
+  const made = { plan: Object.freeze({ ...plan, cells }), ...running }
+  latestKept.set(plan, made)
+  return made.plan
+}
+
+function planOfPeriod(
+  plan: ReadablePlan,
+  calendars: readonly (Calendar | undefined)[],
+  now: number,
+): PlanOfPeriod<ReadablePlan> {
+  const { cells, lengths, from, until } = cellsAt(plan.cells, calendars, now)
+  const resolved = plan.resolved.map((limit) => lengths.get(limit) ?? limit)
+  return { plan: readablePlan({ ...plan, cells, resolved }), from, until }
+}
+
+/** Cells with the bounds of the periods around now, and their limits with the lengths of those that run. */
+function cellsAt(
+  given: readonly Cell[],
+  calendars: readonly (Calendar | undefined)[],
+  now: number,
+): Running & { readonly cells: readonly Cell[]; readonly lengths: ReadonlyMap<ResolvedLimit, ResolvedLimit> } {
   let [from, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
-  const running = new Map<ResolvedLimit, ResolvedLimit>()
-  const cells = plan.cells.map((cell, c): Cell => {
+  const lengths = new Map<ResolvedLimit, ResolvedLimit>()
+  const cells = given.map((cell, c): Cell => {
     const calendar = calendars[c]
     if (!calendar) return cell
     const bounds = boundsAt(calendar, now)
@@ -40,13 +76,13 @@ function planOfPeriod(plan: ReadablePlan, calendars: readonly (Calendar | undefi
     from = Math.max(from, start)
     until = Math.min(until, end)
     const [limit] = cell.limits as [ResolvedLimit]
-    running.set(limit, Object.freeze({ ...limit, windowMs: end - start }))
+    lengths.set(limit, Object.freeze({ ...limit, windowMs: end - start }))
     return Object.freeze({
       ...cell,
       params: [...cell.params.slice(0, FIRST_BOUND), ...bounds],
-      limits: [running.get(limit) as ResolvedLimit],
+      limits: [lengths.get(limit) as ResolvedLimit],
+      calendar,
     })
   })
-  const resolved = plan.resolved.map((limit) => running.get(limit) ?? limit)
-  return { plan: readablePlan({ ...plan, cells, resolved }), from, until }
+  return { cells, lengths, from, until }
 }

@@ -1,9 +1,8 @@
 import type { HttpContext } from '../../request/context.js'
-import type { Algorithm, CalendarWindow, KernelName } from '../../store/cell-kinds.js'
+import type { Algorithm, Calendar, CalendarWindow, KernelName } from '../../store/cell-kinds.js'
 import type { KeyValue } from '../../store/identity.js'
 import type { LeaseTerms, QuotaUnit, ResolvedLimit } from '../../store/store.js'
 import type { Duration } from '../../util/duration.js'
-import type { Calendar } from '../calendar/periods.js'
 import type { Reserve } from './reserve.js'
 
 /** A value, or a function of the request that returns it, or a promise of it. */

@@ -1,4 +1,5 @@
 import calculateSlot from 'cluster-key-slot'
+import type { Calendar } from '../../store/cell-kinds.js'
 import type { Cell, Keep, KeptCharge, KernelName, Plan, ResolvedLimit, StoreRequest } from '../../store/store.js'
 import { CHARGE_ID_LENGTH } from '../../util/charge-id.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
@@ -54,6 +55,7 @@ type CellText = readonly [
   params: readonly number[],
   identity: number,
   limits: readonly (readonly [unit: string, windowMs: number, capacity: number])[],
+  calendar?: Calendar,
 ]
 
 const texts = new WeakMap<Plan, string>()
@@ -65,8 +67,10 @@ export function recordText({ plan, identities, costs, permitId, keep }: StoreReq
   return `${JSON.stringify(own)}\n${cells}\n`
 }
 
-function cellText({ kernel, id, joint = '', params, identity, limits }: Cell): CellText {
-  return [kernel, id, joint, params, identity, limits.map(({ unit, windowMs, capacity }) => [unit, windowMs, capacity])]
+function cellText({ kernel, id, joint = '', params, identity, limits, calendar }: Cell): CellText {
+  const reported = limits.map(({ unit, windowMs, capacity }) => [unit, windowMs, capacity] as const)
+  const text = [kernel, id, joint, params, identity, reported] as const
+  return calendar ? [...text, calendar] : text
 }
 
 /** Reads a record. @throws SluiceError `STORE_UNAVAILABLE` for a foreign value */
@@ -107,13 +111,14 @@ function planOf(policy: string, text: string, identities: number): Plan {
   return plan
 }
 
-function cellIn([kernel, id, joint, params, identity, limits]: CellText): Cell {
+function cellIn([kernel, id, joint, params, identity, limits, calendar]: CellText): Cell {
   return {
     kernel,
     id,
     ...(joint !== '' && { joint }),
     params,
     identity,
+    ...(calendar && { calendar }),
     limits: limits.map(([unit, windowMs, capacity]): ResolvedLimit => {
       return { name: '', algorithm: '', limit: capacity, windowMs, capacity, unit, queue: false }
     }),

@@ -64,8 +64,7 @@ export interface KindScript extends CutScript {
 
 export type Section = 'bans' | 'bucket' | 'calendar' | 'charges' | 'concurrency' | 'counter' | 'debit' | 'joint' | 'log' | 'segments' | 'several' | 'turns'
 
-const piece1: Piece = { sections: ['bucket', 'joint'], source: `end` }
-const piece2: Piece = { sections: ['bucket', 'joint'], source: `if joint > 0 then
+const piece1: Piece = { sections: ['bucket', 'joint'], source: `if joint > 0 then
 local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
@@ -87,39 +86,11 @@ if refunds ~= '' then
 tells = true
 end
 else` }
-const piece3: Piece = { sections: ['bucket'], source: `local life
-local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
-wait = 0
-else
-local steps = ceil(excess / (pace * stepMs))
-wait = (floor(instant / stepMs) + steps) * stepMs - instant
-end
-if wait > 0 then
-life = wait + instant - now
-else
-life = wait
-end
-if life <= 0 and refunds == '' then
-call('DEL', key)
-else
-local ends = now + life
-if ends <= expires then
-local state = packBytes('>I7I6', debt, instant)
-if refunds ~= '' then
-state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
-end
-call('SETRANGE', key, '0', state)
-else
-ends = ends + min(10000, ceil(capacity * windowMs / limit))
-call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
-end
-end` }
-const piece4: Piece = { sections: ['segments', 'joint'], source: `end` }
-const piece5: Piece = { sections: ['counter'], source: `end` }
-const piece6: Piece = { sections: ['counter', 'joint'], source: `end` }
-const piece7: Piece = { sections: ['counter', 'joint'], source: `if joint > 0 then
+const piece2: Piece = { sections: ['bucket', 'joint'], source: `end` }
+const piece3: Piece = { sections: ['segments', 'joint'], source: `end` }
+const piece4: Piece = { sections: ['counter'], source: `end` }
+const piece5: Piece = { sections: ['counter', 'joint'], source: `end` }
+const piece6: Piece = { sections: ['counter', 'joint'], source: `if joint > 0 then
 local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
 put[mine], putRefunds[mine] = state, ''
 puts, putLife = puts + 1, putLife > life and putLife or life
@@ -127,7 +98,7 @@ if '' ~= '' then
 tells = true
 end
 else` }
-const piece8: Piece = { sections: ['counter'], source: `if count == 0 then
+const piece7: Piece = { sections: ['counter'], source: `if count == 0 then
 call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
@@ -140,8 +111,8 @@ call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end` }
-const piece9: Piece = { sections: ['bans'], source: `local bans_begun` }
-const piece10: Piece = { sections: ['turns'], source: `local turns_turnsNow = now
+const piece8: Piece = { sections: ['bans'], source: `local bans_begun` }
+const piece9: Piece = { sections: ['turns'], source: `local turns_turnsNow = now
 if clock ~= '' then
 local turns_time = call('TIME')
 turns_turnsNow = turns_time[1] * 1000 + floor(turns_time[2] / 1000)
@@ -155,7 +126,7 @@ turns_anyRecord = true
 end
 end
 end` }
-const piece11: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
+const piece10: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
 if tryCall('GET', KEYS[1]) then
@@ -172,19 +143,19 @@ end
 for _ = 1, ARGV[3] + 0 do
 local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
 a = a + 2` }
-const piece12: Piece = { sections: ['turns'], source: `local turns_records = ARGV[a - 1] + 0` }
-const piece13: Piece = { sections: ['bans'], source: `local bans_terms = ARGV[a] + 0
+const piece11: Piece = { sections: ['turns'], source: `local turns_records = ARGV[a - 1] + 0` }
+const piece12: Piece = { sections: ['bans'], source: `local bans_terms = ARGV[a] + 0
 local bans_ban = a + 1
 a = bans_ban + bans_terms` }
-const piece14: Piece = { sections: [], source: `local runs = ARGV[a] + 0
+const piece13: Piece = { sections: [], source: `local runs = ARGV[a] + 0
 a = a + 1
 for __2 = 1, runs do
 local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0` }
-const piece15: Piece = { sections: ['bans'], source: `local bans_isStriking = op >= 32
+const piece14: Piece = { sections: ['bans'], source: `local bans_isStriking = op >= 32
 if bans_isStriking then
 op = op - 32
 end` }
-const piece16: Piece = { sections: [], source: `local equals = 1
+const piece15: Piece = { sections: [], source: `local equals = 1
 if op >= 16 then
 op, equals, decisions = op - 16, decisions, 1
 end
@@ -200,13 +171,13 @@ needs[c] = ARGV[a - 1 + c] + 0
 end
 a = a + cells
 end` }
-const piece17: Piece = { sections: ['turns'], source: `local turns_asked = op` }
-const piece18: Piece = { sections: [], source: `for __3 = 1, decisions do` }
-const piece19: Piece = { sections: ['bans'], source: `local bans_jitter = a
+const piece16: Piece = { sections: ['turns'], source: `local turns_asked = op` }
+const piece17: Piece = { sections: [], source: `for __3 = 1, decisions do` }
+const piece18: Piece = { sections: ['bans'], source: `local bans_jitter = a
 if bans_isStriking then
 a = a + 1
 end` }
-const piece20: Piece = { sections: ['turns'], source: `op = turns_asked
+const piece19: Piece = { sections: ['turns'], source: `op = turns_asked
 local turns_behindMs, turns_anyWaits, turns_isAdmitted = 0, false, false
 local turns_queue, turns_queueOthers, turns_queueLatest, turns_tellsAt = 0, '', 0, 0
 local turns_process, turns_ttlMs = '', 0
@@ -264,13 +235,13 @@ if turns_behindMs > 0 then
 op = 1
 end
 end` }
-const piece21: Piece = { sections: ['bans'], source: `if bans_begun and bans_terms > 0 and op <= 2 then
+const piece20: Piece = { sections: ['bans'], source: `if bans_begun and bans_terms > 0 and op <= 2 then
 local bans_base = string.sub(KEYS[cell + (ARGV[bans_ban] + 0)], 1, -1 - (ARGV[bans_ban + 1] + 0)) .. ARGV[bans_ban + 2]
 if bans_begun[bans_base] and bans_begun[bans_base][1] > ends then
 ends, reason = bans_begun[bans_base][1], bans_begun[bans_base][2]
 end
 end` }
-const piece22: Piece = { sections: ['joint'], source: `if joint > 0 and head[c + 1] ~= joint then
+const piece21: Piece = { sections: ['joint'], source: `if joint > 0 and head[c + 1] ~= joint then
 local stored = storedOf[joint]
 if puts > 0 and (stored or putLife > 0) then
 if puts < cellsOf[joint] then
@@ -312,12 +283,12 @@ call('SET', key, packBytes('>I6', ends_2) .. value, 'PX', ends_2 - now + slack)
 end
 end
 end` }
-const piece23: Piece = { sections: [], source: `end` }
-const piece24: Piece = { sections: ['turns'], source: `turns_isAdmitted = allowed and turns_behindMs == 0
+const piece22: Piece = { sections: [], source: `end` }
+const piece23: Piece = { sections: ['turns'], source: `turns_isAdmitted = allowed and turns_behindMs == 0
 if turns_behindMs > 0 then
 possible = false
 end` }
-const piece25: Piece = { sections: ['bans'], source: `local bans_banEnds, bans_banReason = 0, ''
+const piece24: Piece = { sections: ['bans'], source: `local bans_banEnds, bans_banReason = 0, ''
 if bans_isStriking and not allowed and possible then
 local bans_base = string.sub(KEYS[cell + (ARGV[bans_ban] + 0)], 1, -1 - (ARGV[bans_ban + 1] + 0)) .. ARGV[bans_ban + 2]
 local bans_marker, bans_jitter_2, bans_p, bans_to = ARGV[bans_ban + 3], ARGV[bans_jitter] + 0, bans_ban + 4, bans_ban + bans_terms - 1
@@ -439,11 +410,11 @@ bans_begun = bans_begun or {}
 bans_begun[bans_base] = { bans_banEnds, bans_banReason }
 end
 end` }
-const piece26: Piece = { sections: ['bans'], source: `if bans_banEnds == 0 then` }
-const piece27: Piece = { sections: ['bans'], source: `end` }
-const piece28: Piece = { sections: [], source: `end
+const piece25: Piece = { sections: ['bans'], source: `if bans_banEnds == 0 then` }
+const piece26: Piece = { sections: ['bans'], source: `end` }
+const piece27: Piece = { sections: [], source: `end
 end` }
-const piece29: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
+const piece28: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
 if tryCall('GET', KEYS[1]) then
@@ -460,7 +431,7 @@ end
 for _ = 1, ARGV[3] + 0 do
 local identities = ARGV[a] + 0
 a = a + 2` }
-const piece30: Piece = { sections: [], source: `local equals = 1
+const piece29: Piece = { sections: [], source: `local equals = 1
 if op >= 16 then
 op, equals, decisions = op - 16, decisions, 1
 end
@@ -472,7 +443,7 @@ op = op - 8
 needs = ARGV[a + 0] + 0
 a = a + 1
 end` }
-const piece31: Piece = { sections: [], source: `local ends, reason = 0, ''
+const piece30: Piece = { sections: [], source: `local ends, reason = 0, ''
 elsewhere = false
 if anyBlocked and op <= 2 then
 for b = block, block + identities - 1 do
@@ -491,7 +462,7 @@ end
 end
 end
 end` }
-const piece32: Piece = { sections: [], source: `if elsewhere then
+const piece31: Piece = { sections: [], source: `if elsewhere then
 local piece = packBytes('B', 3)
 if pieces == 0 then
 reply = reply .. piece
@@ -501,7 +472,7 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 else` }
-const piece33: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+const piece32: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local said = outcome_2
 if refunds ~= '' then
 said = outcome_2 + 4
@@ -526,7 +497,7 @@ end
 pieces = pieces + 1
 end
 end` }
-const piece34: Piece = { sections: ['bans'], source: `if bans_banEnds > 0 then
+const piece33: Piece = { sections: ['bans'], source: `if bans_banEnds > 0 then
 local bans_piece = packBytes('>BI7I2', 16, bans_banEnds - now, #bans_banReason) .. bans_banReason
 if pieces == 0 then
 reply = reply .. bans_piece
@@ -536,7 +507,7 @@ more[pieces] = bans_piece
 end
 pieces = pieces + 1
 end` }
-const piece35: Piece = { sections: ['turns'], source: `if turns_asked <= 2 then
+const piece34: Piece = { sections: ['turns'], source: `if turns_asked <= 2 then
 if turns_queue > 0 and turns_asked ~= 1 then
 if turns_isAdmitted then
 turns_tellsAt = turns_tellsAt + 1 + 2 * (ARGV[turns_tellsAt] + 0)
@@ -583,7 +554,7 @@ end
 pieces = pieces + 1
 turns_record = turns_record + turns_records
 end` }
-const piece36: Piece = { sections: [], source: `block = block + identities
+const piece35: Piece = { sections: [], source: `block = block + identities
 cell = cell + 1
 end
 end
@@ -592,7 +563,7 @@ if more then
 return reply .. concat(more)
 end
 return reply` }
-const piece37: Piece = { sections: [], source: `block = block + identities
+const piece36: Piece = { sections: [], source: `block = block + identities
 cell = cell + keys - cells
 cell = cell + cells
 end
@@ -602,7 +573,7 @@ if more then
 return reply .. concat(more)
 end
 return reply` }
-const piece38: Piece = { sections: [], source: `costs = ARGV[a + 2] + 0
+const piece37: Piece = { sections: [], source: `costs = ARGV[a + 2] + 0
 needs = costs
 a = a + 3
 if op >= 8 then
@@ -610,8 +581,8 @@ op = op - 8
 needs = ARGV[a + 0] + 0
 a = a + 1
 end` }
-const piece39: Piece = { sections: ['calendar'], source: `local firstBound, lastBound` }
-const piece40: Piece = { sections: ['calendar'], source: `if start ~= since and firstBound < lastBound then
+const piece38: Piece = { sections: ['calendar'], source: `local firstBound, lastBound` }
+const piece39: Piece = { sections: ['calendar'], source: `if start ~= since and firstBound < lastBound then
 local nearest = ARGV[lastBound]
 for i = lastBound, firstBound, -1 do
 if ARGV[i] > instant then
@@ -620,7 +591,7 @@ end
 end
 start = nearest + floor((instant - nearest) / windowMs) * windowMs
 end` }
-const piece41: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+const piece40: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local piece = packBytes('>BI7I6', outcome_2, count, start)
 if pieces == 0 then
 reply = reply .. piece
@@ -630,17 +601,17 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` }
-const piece42: Piece = { sections: ['calendar'], source: `firstBound, lastBound = p + 4, last[c]` }
-const piece43: Piece = { sections: ['turns'], source: `local turns_waiting = call('EXISTS', unpack(KEYS, 3))
+const piece41: Piece = { sections: ['calendar'], source: `firstBound, lastBound = p + 4, last[c]` }
+const piece42: Piece = { sections: ['turns'], source: `local turns_waiting = call('EXISTS', unpack(KEYS, 3))
 if turns_waiting == #KEYS - 2 then
 return ' '
 end` }
-const piece44: Piece = { sections: ['turns'], source: `if #KEYS == 3 then
+const piece43: Piece = { sections: ['turns'], source: `if #KEYS == 3 then
 turns_waiting = 1
 end
 local turns_piece = packBytes('>I2B', 0, turns_waiting)
 reply = reply .. turns_piece` }
-const piece45: Piece = { sections: [], source: `return reply` }
+const piece44: Piece = { sections: [], source: `return reply` }
 
 export const DECIDE: CutScript = { name: 'decide', pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -714,6 +685,39 @@ pace = max(limit, ceil(beyond / windowMs) - capacity + 1)
 end
 end
 end` },
+  { sections: ['bucket'], source: `local function bucket_rewrite(key)` },
+  piece1,
+  { sections: ['bucket'], source: `local life
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
+wait = 0
+else
+local steps = ceil(excess / (pace * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+life = wait + instant - now
+else
+life = wait
+end
+if life <= 0 and refunds == '' then
+call('DEL', key)
+else
+local ends = now + life
+if ends <= expires then
+local state = packBytes('>I7I6', debt, instant)
+if refunds ~= '' then
+state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
+end
+call('SETRANGE', key, '0', state)
+else
+ends = ends + min(10000, ceil(capacity * windowMs / limit))
+call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
+end
+end` },
+  piece2,
+  { sections: ['bucket'], source: `end` },
   { sections: ['bucket'], source: `look[1] = function(key, cost)` },
   { sections: ['bucket', 'joint'], source: `if joint > 0 then
 local stored = storedOf[joint]
@@ -803,7 +807,7 @@ end
 debt, instant, since, expires, refunds = 0, now, nil, nil, ''
 pace, beyond = limit, nil
 end` },
-  piece1,
+  piece2,
   { sections: ['bucket'], source: `if cost > capacity then
 return -1
 end
@@ -819,16 +823,14 @@ return floor((capacity * windowMs - debt) / windowMs)
 end
 take[1] = function(key, cost)
 if debt > capacity * windowMs then
-if since and since > now + windowMs then` },
-  piece2,
-  piece3,
-  piece1,
-  { sections: ['bucket'], source: `end
+if since and since > now + windowMs then
+bucket_rewrite(key)
+end
 return
 end
 debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
 pace, beyond = limit, nil` },
-  piece2,
+  piece1,
   { sections: ['bucket'], source: `if since then
 local life
 local wait
@@ -880,7 +882,7 @@ newLifeOf[own] = format('%d', life + slack)
 end
 call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 end` },
-  piece1,
+  piece2,
   { sections: ['bucket'], source: `end
 refund[1] = function(key, cost, receipt, chargedAt, _, before)
 if not since then
@@ -890,20 +892,20 @@ local refunded, from = 0, 0
 if refunds ~= '' then
 refunded, from = unpackBytes('>I7I6', refunds)
 end
-local newRefunded, newFrom
+local left, newRefunded, newFrom
 local since_2 = refunded - before
 if chargedAt < from then
 since_2 = capacity * windowMs
 end
 local own_2, paidFrom = cost * windowMs, chargedAt < instant and chargedAt or instant
-local left
+local left_2
 local elapsed
 if stepMs == 1 then
 elapsed = instant - paidFrom
 else
 elapsed = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
 end
-left = 0 > receipt - elapsed * limit and 0 or receipt - elapsed * limit
+left_2 = 0 > receipt - elapsed * limit and 0 or receipt - elapsed * limit
 local bucket_drain_result
 local elapsed_2
 if stepMs == 1 then
@@ -912,20 +914,35 @@ else
 elapsed_2 = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
 end
 bucket_drain_result = 0 > own_2 - elapsed_2 * limit and 0 or own_2 - elapsed_2 * limit
-local owed = min(debt, own_2, max(left - (0 > since_2 and 0 or since_2), bucket_drain_result))
-if owed == 0 or since_2 == 0 and debt == left then
-debt, newRefunded, newFrom = debt - owed, refunded, from
+local owed = min(debt, own_2, max(left_2 - (0 > since_2 and 0 or since_2), bucket_drain_result))
+if owed == 0 or since_2 == 0 and debt == left_2 then
+left, newRefunded, newFrom = debt - owed, refunded, from
 else
 if refunded + owed < 9007199254740991 then
-debt, newRefunded, newFrom = debt - owed, refunded + owed, from
+left, newRefunded, newFrom = debt - owed, refunded + owed, from
 else
-debt, newRefunded, newFrom = debt - owed, 0, instant + 1
+left, newRefunded, newFrom = debt - owed, 0, instant + 1
 end
+end
+local owed_2 = debt - left
+if owed_2 == 0 then
+return
 end
 if newRefunded ~= refunded or newFrom ~= from then
 refunds = packBytes('>I7I6', newRefunded, newFrom)
 end
+if beyond then
+debt, instant = beyond, max(0, (since < instant and since or instant) - floor(owed_2 / (pace * stepMs)) * stepMs)
+else
+debt = left
+end
 since = instant
+bucket_rewrite(key)
+if since > now and since <= now + windowMs then
+instant = since
+else
+instant = now
+end
 local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
@@ -935,56 +952,20 @@ end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
 beyond = debt
+end
+local since_3 = since < instant and since or instant
+local elapsed_3
+if stepMs == 1 then
+elapsed_3 = instant - since_3
+else
+elapsed_3 = floor(instant / stepMs) * stepMs - floor(since_3 / stepMs) * stepMs
+end
+debt = 0 > debt - elapsed_3 * pace and 0 or debt - elapsed_3 * pace
 end` },
-  piece2,
-  piece3,
-  piece1,
-  { sections: ['bucket'], source: `end` },
   { sections: ['bucket', 'debit'], source: `debit[1] = function(key, cost)
 debt = 9007199254740991 < debt + cost * windowMs and 9007199254740991 or debt + cost * windowMs
 if not since then
-since, expires = instant, now
-end
-if not since then
-else
-local refunded, from = 0, 0
-if refunds ~= '' then
-refunded, from = unpackBytes('>I7I6', refunds)
-end
-local newRefunded, newFrom
-local since_2 = refunded - 0
-if 0 < from then
-since_2 = capacity * windowMs
-end
-local own_2, paidFrom = 0 * windowMs, 0 < instant and 0 or instant
-local left
-local elapsed
-if stepMs == 1 then
-elapsed = instant - paidFrom
-else
-elapsed = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
-end
-left = 0 > 0 - elapsed * limit and 0 or 0 - elapsed * limit
-local bucket_drain_result
-local elapsed_2
-if stepMs == 1 then
-elapsed_2 = instant - paidFrom
-else
-elapsed_2 = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
-end
-bucket_drain_result = 0 > own_2 - elapsed_2 * limit and 0 or own_2 - elapsed_2 * limit
-local owed = min(debt, own_2, max(left - (0 > since_2 and 0 or since_2), bucket_drain_result))
-if owed == 0 or since_2 == 0 and debt == left then
-debt, newRefunded, newFrom = debt - owed, refunded, from
-else
-if refunded + owed < 9007199254740991 then
-debt, newRefunded, newFrom = debt - owed, refunded + owed, from
-else
-debt, newRefunded, newFrom = debt - owed, 0, instant + 1
-end
-end
-if newRefunded ~= refunded or newFrom ~= from then
-refunds = packBytes('>I7I6', newRefunded, newFrom)
+expires = now
 end
 since = instant
 local bucket_paceOf_result
@@ -996,67 +977,13 @@ end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
 beyond = debt
-end` },
-  { sections: ['bucket', 'debit', 'joint'], source: `if joint > 0 then
-local bucket_wait_result
-local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
-wait = 0
-else
-local steps = ceil(excess / (pace * stepMs))
-wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
-if wait > 0 then
-bucket_wait_result = wait + instant - now
-else
-bucket_wait_result = wait
-end
-local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
-put[mine], putRefunds[mine] = state, refunds
-puts, putLife = puts + 1, putLife > life and putLife or life
-if refunds ~= '' then
-tells = true
-end
-else` },
-  { sections: ['bucket', 'debit'], source: `local life
-local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
-wait = 0
-else
-local steps = ceil(excess / (pace * stepMs))
-wait = (floor(instant / stepMs) + steps) * stepMs - instant
-end
-if wait > 0 then
-life = wait + instant - now
-else
-life = wait
-end
-if life <= 0 and refunds == '' then
-call('DEL', key)
-else
-local ends = now + life
-if ends <= expires then
-local state = packBytes('>I7I6', debt, instant)
-if refunds ~= '' then
-state = packBytes('>I7I6I6', debt, instant, expires) .. refunds
-end
-call('SETRANGE', key, '0', state)
-else
-ends = ends + min(10000, ceil(capacity * windowMs / limit))
-call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
-end
-end` },
-  { sections: ['bucket', 'debit', 'joint'], source: `end` },
-  { sections: ['bucket', 'debit'], source: `end
+bucket_rewrite(key)
 end` },
   { sections: ['bucket'], source: `heal[1] = function(key)
-if since and since > now + windowMs then` },
-  piece2,
-  piece3,
-  piece1,
-  { sections: ['bucket'], source: `end
+if since and since > now + windowMs then
+bucket_rewrite(key)
+end
 end
 report[1] = function(key, cost, outcome)
 local said_2 = outcome
@@ -1906,7 +1833,7 @@ call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. count
 elseif newest then
 call('DEL', key)
 end` },
-  piece4,
+  piece3,
   { sections: ['segments'], source: `end
 look[3] = function(key, cost)
 local stored
@@ -1924,7 +1851,7 @@ elsewhere = true
 end
 stored = false
 end` },
-  piece4,
+  piece3,
   { sections: ['segments'], source: `newest, instant = nil, now
 if stored then
 newest = unpackBytes('>I6', stored, at)
@@ -2268,7 +2195,7 @@ if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
   { sections: ['counter', 'calendar'], source: `firstBound, lastBound = p + 4, last[c]` },
-  piece5,
+  piece4,
   { sections: ['counter', 'several'], source: `keep[4] = function(c)
 kept1[c], kept2[c], kept3[c] = count, start, since
 end
@@ -2301,7 +2228,7 @@ end
 elsewhere = true
 end
 end` },
-  piece6,
+  piece5,
   { sections: ['counter'], source: `if since then
 if since > now and since <= now + windowMs then
 instant = since
@@ -2345,19 +2272,19 @@ return limit - count
 end
 take[4] = function(key, cost)
 count = max(count, most < count + cost and most or count + cost)` },
-  piece7,
-  piece8,
   piece6,
+  piece7,
+  piece5,
   { sections: ['counter'], source: `end
 refund[4] = function(key, cost, receipt)
 if not since or start ~= receipt then
 return
 end
 count = 0 > count - cost and 0 or count - cost` },
-  piece7,
-  piece8,
   piece6,
+  piece7,
   piece5,
+  piece4,
   { sections: ['counter', 'debit'], source: `debit[4] = function(key, cost)
 local usual = most
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
@@ -2388,9 +2315,9 @@ end` },
 end` },
   { sections: ['counter'], source: `heal[4] = function(key)
 if since and since > now + windowMs then` },
-  piece7,
-  piece8,
   piece6,
+  piece7,
+  piece5,
   { sections: ['counter'], source: `end
 end
 report[4] = function(key, cost, outcome)
@@ -2542,11 +2469,11 @@ say(packBytes('>I7I7', wait + 1, room_2 + 1))
 end
 end
 end` },
-  piece9,
+  piece8,
   { sections: ['charges'], source: `local taken = {}` },
+  piece9,
   piece10,
   piece11,
-  piece12,
   { sections: [], source: `local takesPermits = false` },
   { sections: ['joint'], source: `local keys = 0` },
   { sections: [], source: `for c = 1, cells do
@@ -2585,24 +2512,24 @@ takesPermits = true
 end
 end` },
   { sections: ['joint'], source: `head[cells + 1] = 0` },
+  piece12,
   piece13,
-  piece14,
   { sections: ['charges'], source: `local isKeeping = op >= 64
 if isKeeping then
 op = op - 64
 end` },
+  piece14,
   piece15,
   piece16,
   piece17,
-  piece18,
   { sections: ['charges'], source: `said = ''` },
   { sections: [], source: `local permitId
 if takesPermits then
 permitId = ARGV[a]
 a = a + 1
 end` },
+  piece18,
   piece19,
-  piece20,
   { sections: ['charges'], source: `local chargeAt = a
 if isKeeping then
 a = a + (op < 3 and 5 or 3 + cells)
@@ -2626,7 +2553,7 @@ end
 end
 end
 end` },
-  piece21,
+  piece20,
   { sections: [], source: `if op >= 3 then
 local chargedAt = 0
 if op == 3 then
@@ -2746,7 +2673,9 @@ end` },
   { sections: [], source: `open[kind](c)
 look[kind](key, 0)
 if op == 3 then
+if cost > 0 then
 refund[kind](key, cost, ARGV[a] + 0, chargedAt, permitId, ARGV[a + 1] + 0)
+end
 a = a + 2` },
   { sections: ['debit'], source: `elseif op == 6 then
 if cost > 0 and kind ~= 5 then
@@ -2763,8 +2692,8 @@ end` },
   { sections: [], source: `end
 end
 report[kind](key, 0, 1)` },
+  piece21,
   piece22,
-  piece23,
   { sections: ['charges'], source: `if isKeeping then
 say(packBytes('B', outcome))
 end` },
@@ -2816,12 +2745,12 @@ end` },
   { sections: ['several'], source: `if cells > 1 then
 keep[kind](c)
 end` },
+  piece22,
   piece23,
-  piece24,
   { sections: [], source: `if elsewhere then
 say(packBytes('B', 3))
 else` },
-  piece25,
+  piece24,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]` },
@@ -2845,14 +2774,14 @@ end
 elseif op == 0 then
 heal[kind](key)
 end` },
-  piece22,
+  piece21,
   { sections: [], source: `local outcome = allowed and 1 or 0` },
-  piece26,
+  piece25,
   { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 report[kind](key, needs[c], outcome_2)
 end` },
-  piece27,
-  piece23,
+  piece26,
+  piece22,
   { sections: ['charges'], source: `if isKeeping and charged and allowed then
 local record, identities_2, forMs, fresh = ARGV[chargeAt] + 0, ARGV[chargeAt + 1] + 0, ARGV[chargeAt + 2] + 0, ARGV[chargeAt + 3]
 local epochs = ''
@@ -2885,7 +2814,7 @@ end` },
   { sections: ['bans'], source: `if bans_banEnds > 0 then
 say(packBytes('>BI7I2', 16, bans_banEnds - now, #bans_banReason) .. bans_banReason)
 end` },
-  piece28,
+  piece27,
   { sections: ['turns'], source: `if turns_asked <= 2 then
 if turns_queue > 0 and turns_asked ~= 1 then
 if turns_isAdmitted then
@@ -2967,10 +2896,10 @@ local newStateOf
 local newLifeOf
 local debt, instant, since, expires, refunds
 local pace, beyond` },
+  piece8,
   piece9,
-  piece10,
-  piece29,
-  piece12,
+  piece28,
+  piece11,
   { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
@@ -2980,16 +2909,16 @@ end
 newDebtOf = nil
 local p = first
 limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]` },
+  piece12,
   piece13,
   piece14,
-  piece15,
-  piece30,
+  piece29,
+  piece16,
   piece17,
   piece18,
   piece19,
+  piece30,
   piece20,
-  piece31,
-  piece21,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -3089,9 +3018,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
+  piece23,
+  piece31,
   piece24,
-  piece32,
-  piece25,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -3219,13 +3148,13 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
+  piece25,
+  piece32,
   piece26,
   piece33,
   piece27,
   piece34,
-  piece28,
   piece35,
-  piece36,
 ] },
 { name: 'decide-buckets', kind: 'bucket', isShared: false, isJoint: true, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -3259,10 +3188,10 @@ local own, limit, windowMs, capacity, stepMs
 local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
 local debt, instant, since, expires, refunds
 local pace, beyond` },
+  piece8,
   piece9,
   piece10,
   piece11,
-  piece12,
   { sections: [], source: `local keys = 0
 for c = 1, cells do
 a = a + 1
@@ -3296,6 +3225,7 @@ limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 
 end
 end
 head[cells + 1] = 0` },
+  piece12,
   piece13,
   piece14,
   piece15,
@@ -3303,9 +3233,8 @@ head[cells + 1] = 0` },
   piece17,
   piece18,
   piece19,
+  piece30,
   piece20,
-  piece31,
-  piece21,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -3477,9 +3406,9 @@ if cells > 1 then
 kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c] = debt, instant, since, expires, refunds, beyond
 end
 end` },
+  piece23,
+  piece31,
   piece24,
-  piece32,
-  piece25,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, cost = KEYS[cell + c], costs[c]
@@ -3741,14 +3670,14 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
+  piece25,
+  piece32,
   piece26,
+  piece22,
   piece33,
   piece27,
-  piece23,
   piece34,
-  piece28,
-  piece35,
-  piece37,
+  piece36,
 ] },
 { name: 'decide-concurrency', kind: 'concurrency', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -3774,10 +3703,10 @@ local needs
 local limit, ttlMs
 local held, isForeign
 local nowText = format('%.0f', now)` },
+  piece8,
   piece9,
-  piece10,
-  piece29,
-  piece12,
+  piece28,
+  piece11,
   { sections: [], source: `local takesPermits = false
 local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
@@ -3788,21 +3717,21 @@ end
 local p = first
 limit, ttlMs = ARGV[p], ARGV[p + 1]
 takesPermits = true` },
+  piece12,
   piece13,
   piece14,
-  piece15,
-  piece38,
-  piece17,
+  piece37,
+  piece16,
   { sections: [], source: `for __3 = 1, decisions do
 local permitId
 if takesPermits then
 permitId = ARGV[a]
 a = a + 1
 end` },
+  piece18,
   piece19,
+  piece30,
   piece20,
-  piece31,
-  piece21,
   { sections: [], source: `if ends > 0 then
 local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
@@ -3846,9 +3775,9 @@ end
 if wait < 0 then
 possible = false
 end` },
+  piece23,
+  piece31,
   piece24,
-  piece32,
-  piece25,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 if charged then
@@ -3881,7 +3810,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece26,
+  piece25,
   { sections: [], source: `local cost_3 = needs
 local ends_2 = now
 if held > 0 then
@@ -3941,11 +3870,11 @@ more[pieces] = piece_2
 end
 pieces = pieces + 1
 end` },
+  piece26,
+  piece33,
   piece27,
   piece34,
-  piece28,
   piece35,
-  piece36,
 ] },
 { name: 'decide-counter', kind: 'counter', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -3970,15 +3899,15 @@ local costs
 local needs` },
   { sections: [], source: `local limit, windowMs, byClock
 local most` },
-  piece39,
+  piece38,
   { sections: [], source: `local newCountOf
 local newStateOf
 local newLifeOf
 local count, start, since` },
+  piece8,
   piece9,
-  piece10,
-  piece29,
-  piece12,
+  piece28,
+  piece11,
   { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
@@ -3993,16 +3922,16 @@ if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
   { sections: ['calendar'], source: `firstBound, lastBound = p + 4, last` },
+  piece12,
   piece13,
   piece14,
-  piece15,
-  piece30,
+  piece29,
+  piece16,
   piece17,
   piece18,
   piece19,
+  piece30,
   piece20,
-  piece31,
-  piece21,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -4061,7 +3990,7 @@ else
 start = instant
 end
 end` },
-  piece40,
+  piece39,
   { sections: [], source: `local endsIn = start + windowMs - now
 if cost > limit then
 wait = -1
@@ -4093,9 +4022,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
+  piece23,
+  piece31,
   piece24,
-  piece32,
-  piece25,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -4134,13 +4063,13 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
+  piece25,
+  piece40,
   piece26,
-  piece41,
+  piece33,
   piece27,
   piece34,
-  piece28,
   piece35,
-  piece36,
 ] },
 { name: 'decide-counters', kind: 'counter', isShared: false, isJoint: true, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -4173,13 +4102,13 @@ local cellsOf, endOf, storedOf = {}, {}, {}
 local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil` },
   { sections: [], source: `local own, limit, windowMs, byClock
 local most` },
-  piece39,
+  piece38,
   { sections: [], source: `local newCountOf, newStateOf, newLifeOf = {}, {}, {}
 local count, start, since` },
+  piece8,
   piece9,
   piece10,
   piece11,
-  piece12,
   { sections: [], source: `local keys = 0
 for c = 1, cells do
 a = a + 1
@@ -4214,10 +4143,11 @@ most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
-  piece42,
+  piece41,
   { sections: [], source: `end
 end
 head[cells + 1] = 0` },
+  piece12,
   piece13,
   piece14,
   piece15,
@@ -4225,9 +4155,8 @@ head[cells + 1] = 0` },
   piece17,
   piece18,
   piece19,
+  piece30,
   piece20,
-  piece31,
-  piece21,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -4259,7 +4188,7 @@ most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
-  piece42,
+  piece41,
   { sections: [], source: `end
 local key = KEYS[cell + c]
 key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
@@ -4322,7 +4251,7 @@ else
 start = instant
 end
 end` },
-  piece40,
+  piece39,
   { sections: [], source: `local endsIn = start + windowMs - now
 if cost > limit then
 wait = -1
@@ -4358,9 +4287,9 @@ if cells > 1 then
 kept1[c], kept2[c], kept3[c] = count, start, since
 end
 end` },
+  piece23,
+  piece31,
   piece24,
-  piece32,
-  piece25,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, cost = KEYS[cell + c], costs[c]
@@ -4381,7 +4310,7 @@ most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
-  piece42,
+  piece41,
   { sections: [], source: `count, start, since = kept1[c], kept2[c], kept3[c]
 end
 if charged then
@@ -4479,14 +4408,14 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
+  piece25,
+  piece40,
   piece26,
-  piece41,
+  piece22,
+  piece33,
   piece27,
-  piece23,
   piece34,
-  piece28,
-  piece35,
-  piece37,
+  piece36,
 ] },
 { name: 'decide-log', kind: 'log', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -4524,10 +4453,10 @@ local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
 local stampedAt, stamp = nil, ''` },
+  piece8,
   piece9,
-  piece10,
-  piece29,
-  piece12,
+  piece28,
+  piece11,
   { sections: [], source: `local params_2 = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params_2
 a = a + 2 + params_2
@@ -4555,16 +4484,16 @@ modulus, limitFormat = 4294967296, '>I6BI4'
 else
 modulus, limitFormat = 281474976710656, '>I6BI6'
 end` },
+  piece12,
   piece13,
   piece14,
-  piece15,
-  piece30,
+  piece29,
+  piece16,
   piece17,
   piece18,
   piece19,
+  piece30,
   piece20,
-  piece31,
-  piece21,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -4793,9 +4722,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
+  piece23,
+  piece31,
   piece24,
-  piece32,
-  piece25,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -5117,7 +5046,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece26,
+  piece25,
   { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local cost_3 = needs
 local latest = newest and newest + 1 or 0
@@ -5235,11 +5164,11 @@ end
 pieces = pieces + 1
 end
 end` },
+  piece26,
+  piece33,
   piece27,
   piece34,
-  piece28,
   piece35,
-  piece36,
 ] },
 { name: 'decide-logs', kind: 'log', isShared: true, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -5275,10 +5204,10 @@ local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
 local stampedAt, stamp = nil, ''` },
+  piece8,
   piece9,
-  piece10,
-  piece29,
-  piece12,
+  piece28,
+  piece11,
   { sections: [], source: `local params_2 = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params_2
 a = a + 2 + params_2
@@ -5306,16 +5235,16 @@ modulus, limitFormat = 4294967296, '>I6BI4'
 else
 modulus, limitFormat = 281474976710656, '>I6BI6'
 end` },
+  piece12,
   piece13,
   piece14,
-  piece15,
-  piece30,
+  piece29,
+  piece16,
   piece17,
   piece18,
   piece19,
+  piece30,
   piece20,
-  piece31,
-  piece21,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -5554,9 +5483,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
+  piece23,
+  piece31,
   piece24,
-  piece32,
-  piece25,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -5940,7 +5869,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece26,
+  piece25,
   { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local cost_3 = needs
 local latest = newest and newest + 1 or 0
@@ -6073,11 +6002,11 @@ pieces = pieces + 1
 end
 end
 end` },
+  piece26,
+  piece33,
   piece27,
   piece34,
-  piece28,
   piece35,
-  piece36,
 ] },
 { name: 'decide-segments', kind: 'segments', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -6106,10 +6035,10 @@ local widthOf
 local counterOf
 local mostOf
 local counts, total, segment, offset, instant, newest` },
+  piece8,
   piece9,
-  piece10,
-  piece29,
-  piece12,
+  piece28,
+  piece11,
   { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
@@ -6140,16 +6069,16 @@ withRefusals = edge >= 4
 if withRefusals then
 edge = edge - 4
 end` },
+  piece12,
   piece13,
   piece14,
-  piece15,
-  piece38,
+  piece37,
+  piece16,
   piece17,
   piece18,
   piece19,
+  piece30,
   piece20,
-  piece31,
-  piece21,
   { sections: [], source: `if ends > 0 then
 local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
@@ -6264,9 +6193,9 @@ end
 if wait < 0 then
 possible = false
 end` },
+  piece23,
+  piece31,
   piece24,
-  piece32,
-  piece25,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 if charged then
@@ -6380,7 +6309,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece26,
+  piece25,
   { sections: [], source: `local cost_3 = needs
 local window_edgeUnits_result
 local count = (unpackBytes(counter, counts, segments * width + 1))
@@ -6536,11 +6465,11 @@ more[pieces] = piece_2
 end
 pieces = pieces + 1
 end` },
+  piece26,
+  piece33,
   piece27,
   piece34,
-  piece28,
   piece35,
-  piece36,
 ] },
 ]
 
@@ -6572,7 +6501,7 @@ local pace, beyond
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece43,
+  piece42,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 newDebtOf = nil
 limit, windowMs, capacity, stepMs = ARGV1, ARGV2, ARGV3, ARGV4
@@ -6763,8 +6692,8 @@ else
 local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
 reply = reply .. piece
 end` },
+  piece43,
   piece44,
-  piece45,
 ] },
 { name: 'one-concurrency', kind: 'concurrency', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -6789,7 +6718,7 @@ local nowText = format('%.0f', now)
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece43,
+  piece42,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 limit, ttlMs = ARGV1, ARGV2
 local outcome = 0
@@ -6891,8 +6820,8 @@ end
 local piece_2 = packBytes('>I7I7', wait + 1, room + 1)
 reply = reply .. piece_2
 end` },
+  piece43,
   piece44,
-  piece45,
 ] },
 { name: 'one-counter', kind: 'counter', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -6920,7 +6849,7 @@ local count, start, since
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece43,
+  piece42,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 newCountOf = nil
 limit, windowMs, byClock = ARGV1, ARGV2, ARGV4 == 1
@@ -7007,8 +6936,8 @@ end
 end
 local piece = packBytes('>BI7I6', outcome, count, start)
 reply = reply .. piece` },
+  piece43,
   piece44,
-  piece45,
 ] },
 { name: 'one-log', kind: 'log', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -7045,7 +6974,7 @@ local stampedAt, stamp = nil, ''
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece43,
+  piece42,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 if ARGV2 <= 4294967296 then
 widthOf, entryOf = 4, '>I4'
@@ -7656,8 +7585,8 @@ end
 local piece_2 = packBytes('>I4I7I7', total - (headOf or total), wait_2 + 1, fewer + 1)
 reply = reply .. piece_2
 end` },
+  piece43,
   piece44,
-  piece45,
 ] },
 { name: 'one-logs', kind: 'log', isShared: true, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -7883,7 +7812,7 @@ end
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece43,
+  piece42,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 if ARGV[2] <= 4294967296 then
 widthOf, entryOf = 4, '>I4'
@@ -8388,8 +8317,8 @@ local piece_2 = packBytes('>I4I7I7', total - (headOf[l] or total), wait + 1, few
 reply = reply .. piece_2
 end
 end` },
+  piece43,
   piece44,
-  piece45,
 ] },
 { name: 'one-segments', kind: 'segments', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -8417,7 +8346,7 @@ local counts, total, segment, offset, instant, newest
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece43,
+  piece42,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 local bytes, top, limit_2 = 1, 256, ARGV1
 if ARGV4 >= 8 then
@@ -8787,8 +8716,8 @@ end
 local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
 reply = reply .. piece_2
 end` },
+  piece43,
   piece44,
-  piece45,
 ] },
 ]
 
