@@ -67,6 +67,47 @@ test('wrong ids are unknown, and wrong bodies get 400 and change nothing', async
   expect(await left(decider)).toEqual([2, 600, 1, 4600])
 })
 
+const SPLIT = documentOf(`
+all: { key: user, cost: 5, limits: [{ algorithm: fixedWindow, limit: 100, window: 1d }] }
+chat:
+  key: user
+  cost: { tokens: 500 }
+  limits:
+    - { algorithm: fixedWindow, limit: 100, window: 1h }
+    - { algorithm: fixedWindow, unit: tokens, limit: 1000, window: 1d, name: tokens }`)
+
+/** Decides on another request, and returns the room that it leaves in `all`. */
+async function roomInAll(decider: Decider) {
+  const { json: decision } = await decide(decider, { path: '/', keys: { user: 'ann' } })
+  await change(decider, 'refund', { id: decision.id })
+  return decision.limits.find(({ name }: { name: string }) => name === 'all').remaining
+}
+
+test('a number settles the requests of all policies that charged, none above its charge', async () => {
+  const decider = await serving(json(SPLIT, '--key', 'user', '--charges', '1h'))
+  const { id } = (await decide(decider, { path: '/', keys: { user: 'ann' } })).json
+  expect(id).toContain('.')
+  expect(await roomInAll(decider)).toBe(90)
+  const { status, json: problem } = await change(decider, 'settle', { id, units: 6 })
+  expect([status, problem.detail]).toEqual([400, expect.stringContaining('from 0 to the 5 charged, got 6')])
+  expect(await roomInAll(decider)).toBe(90)
+  expect((await change(decider, 'settle', { id, units: 3 })).json).toEqual({ outcome: 'done' })
+  expect((await change(decider, 'settle', { id, units: 3 })).json).toEqual({ outcome: 'done before' })
+  expect(await roomInAll(decider)).toBe(92)
+})
+
+test('units that one of several policies charged are settled once', async () => {
+  const decider = await serving(json(SPLIT, '--key', 'user', '--charges', '1h'))
+  const { id } = (await decide(decider, { path: '/', keys: { user: 'ann' } })).json
+  const settlement = { id, units: { tokens: 0 } }
+  expect((await change(decider, 'settle', settlement)).json).toEqual({ outcome: 'done' })
+  expect((await change(decider, 'settle', settlement)).json).toEqual({ outcome: 'done before' })
+  const admitted = async () => (await decide(decider, { path: '/', keys: { user: 'ann' } })).json.allowed
+  expect([await admitted(), await admitted(), await admitted()]).toEqual([true, true, false])
+  expect((await change(decider, 'refund', { id })).json).toEqual({ outcome: 'done' })
+  expect((await change(decider, 'refund', { id })).json).toEqual({ outcome: 'done before' })
+})
+
 test('changes of charges need the token of the decider, POST and no browser', async () => {
   const token = 'a-token-of-the-decider'
   const decider = await serving(json(THREE, '--charges', '10m'), { SLUICE_TOKEN: token })

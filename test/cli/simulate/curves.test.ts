@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { LimitReport, PolicyReport } from '../../../packages/cli/src/simulate/report.js'
-import { simulated } from './support.js'
+import { randomFrom } from '../../contract/policies.js'
+import { filesOf, simulated } from './support.js'
 
 const FORMAT = ['--format', '$remote_addr $msec $request_time "$request" $status $body_bytes_sent']
 const FROM = Date.UTC(2026, 2, 1) / 1000
@@ -68,6 +69,88 @@ test('a window of the calendar refuses what exceeds it in each period of its tim
   const { candidates = [] } = (api.limits[0] as LimitReport).tradeOff ?? {}
   expect(candidates.length).toBeGreaterThanOrEqual(16)
   for (const each of candidates) expect(each.requestsRefused).toBeCloseTo(overAll(each.limit) / visits.length)
+})
+
+/** The most units of each client within a window that ends at one of its requests, highest first. */
+function worstWindows(visits: readonly Visit[], windowMs: number, unitsOf: (visit: Visit) => number): number[] {
+  const worst = new Map<string, number>()
+  for (const { ip, at } of visits) {
+    const inWindow = visits.filter((each) => each.ip === ip && each.at <= at && each.at > at - windowMs)
+    const units = inWindow.reduce((sum, each) => sum + unitsOf(each), 0)
+    worst.set(ip, Math.max(worst.get(ip) ?? 0, units))
+  }
+  return [...worst.values()].filter((units) => units > 0).sort((a, b) => b - a)
+}
+
+interface Visit {
+  readonly at: number
+  readonly ip: string
+  readonly status: number
+  readonly bytes: number
+  readonly requests: number
+  readonly tokens: number
+}
+
+const COSTS = '{ requests: (r) => +r.field(".requests"), tokens: (r) => +r.field(".tokens") }'
+const JSON_FORMAT = '{"time": ".at", "ip": ".ip", "status": ".status", "bytes": ".bytes"}'
+
+test.each<[string, object, number, (visit: Visit) => number]>([
+  [
+    'requests by a cost',
+    { cost: { requests: 'requests' }, limits: [{ limit: 12, window: '10s' }] },
+    10_000,
+    ({ requests }) => requests,
+  ],
+  [
+    'tokens',
+    { cost: { tokens: 'tokens' }, limits: [{ algorithm: 'tokenBucket', unit: 'tokens', refill: 70_000, every: '1m' }] },
+    60_000,
+    ({ tokens }) => tokens,
+  ],
+  [
+    'bytes of responses',
+    { limits: [{ algorithm: 'fixedWindow', unit: 'response-bytes', limit: 200_000, window: '30s' }] },
+    30_000,
+    ({ bytes }) => bytes,
+  ],
+  [
+    'failures',
+    { count: { only: 'failure' }, limits: [{ limit: 2, window: '10s' }] },
+    10_000,
+    ({ status }) => (status === 401 ? 1 : 0),
+  ],
+])('the rank and the headroom of a limit are of what it counts: %s', async (unit, policy, windowMs, unitsOf) => {
+  const random = randomFrom(unit.length)
+  let at = FROM * 1000
+  const visits = Array.from({ length: 200 }, (): Visit => {
+    at += random(3) === 0 ? 0 : random(4000)
+    const status = random(3) === 0 ? 401 : 200
+    const [requests, tokens, bytes] = [random(5), random(4) === 0 ? 0 : random(50_000), random(90_000)]
+    return { at, ip: `192.0.2.${1 + random(12)}`, status, requests, tokens, bytes }
+  })
+  const log = visits.map((visit) => `${JSON.stringify(visit)}\n`).join('')
+  const files = filesOf({ 'resolvers.mjs': `export const costs = ${COSTS}` })
+  const args = ['--format', JSON_FORMAT, '--resolvers', files['resolvers.mjs'], '--curve']
+  const { report } = await simulated(log, { version: 1, policies: { api: policy } }, args)
+  const [api] = report.policies as [PolicyReport]
+  const { limit, rank, headroom } = api.limits[0] as LimitReport
+  const worst = worstWindows(visits, windowMs, unitsOf)
+  expect(rank?.map(({ units }) => units)).toEqual(worst)
+  expect(headroom).toBeCloseTo(limit / (worst[0] as number))
+})
+
+test('estimates that are capped are capped at each limit that is tried', async () => {
+  const log = Array.from({ length: 4 }, (_, i) => timed(i, 1, 0, 200)).join('')
+  const limit = { algorithm: 'fixedWindow', unit: 'tokens', limit: 1000, window: '1m', estimate: 'cap' }
+  const document = { version: 1, policies: { api: { cost: { tokens: 1500 }, limits: [limit] } } }
+  const { report } = await simulated(log, document, [...FORMAT, '--curve'])
+  const [api] = report.policies as [PolicyReport]
+  const { candidates = [] } = (api.limits[0] as LimitReport).tradeOff ?? {}
+  expect(candidates.length).toBeGreaterThanOrEqual(16)
+  for (const { limit: tried, requestsRefused } of candidates) {
+    const admitted = Math.max(1, Math.min(4, Math.floor(tried / 1500)))
+    expect([tried, requestsRefused]).toEqual([tried, 1 - admitted / 4])
+  }
 })
 
 test('clients with an override keep its numbers, and the report says so', async () => {

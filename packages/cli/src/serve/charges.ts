@@ -1,6 +1,5 @@
 import { type ChargeOutcome, type Limiter, SluiceError } from '@sluice/core'
 import { BadInput } from './bad-input.js'
-import { idsIn } from './decision.js'
 
 /** The limiter of a decider, for changes of its charges. */
 export type RequestLimiter = Pick<Limiter<never>, 'settle' | 'refund' | 'release' | 'renew'>
@@ -37,8 +36,7 @@ export async function changeCharge(name: string, body: unknown, limiter: Request
   const { id } = given
   if (typeof id !== 'string' || id.length > MAX_ID) throw new BadInput(400, 'id: expected the id of a decision')
   try {
-    const outcomes = await Promise.all(idsIn(id).map((each) => change(limiter, each, given)))
-    return outcomes.find((each) => each === 'done') ?? outcomes.find((each) => each === 'done before') ?? 'unknown'
+    return await change(limiter, id, given)
   } catch (error) {
     if (!(error instanceof SluiceError)) throw error
     if (error.code === 'STORE_UNAVAILABLE') throw new BadInput(503, 'the store is away: send this request again later')

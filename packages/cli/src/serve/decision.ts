@@ -1,5 +1,6 @@
 import type { HeaderField, Verdict } from '@sluice/core'
 import type { Outcome } from '@sluice/core/http'
+import { joinedIds } from '@sluice/core/internal'
 
 /**
  * The source of a decision: the state in the store, this process alone as the store is away, or a list. `none` where no policy
@@ -37,15 +38,9 @@ export function decisionOf({ proceed, verdict, earlier = [], headers, reply }: O
   return { allowed: false, status: reply?.status ?? 500, decidedBy, verdict, headers: sent, body }
 }
 
-const BETWEEN = '.'
-
 /** Policies that are decided in turn charge in turn: the id of the decision has those of all. */
 function idOf(ids: readonly string[]): { readonly id?: string } {
-  return ids.length > 0 ? { id: ids.join(BETWEEN) } : {}
-}
-
-export function idsIn(id: string): readonly string[] {
-  return id.split(BETWEEN)
+  return ids.length > 0 ? { id: joinedIds(ids) } : {}
 }
 
 /** A refusal without a policy: the request could not be decided on. */

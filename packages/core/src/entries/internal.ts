@@ -11,6 +11,7 @@ export { type Figures, figuresIn, type LiveProcess, startReporting } from '../fi
 export { hasOthers, type LiveFigures, USED_BOUNDS } from '../figures/live.js'
 export { AWAY, DURATION, DURATION_SUM, labelsIn, othersOf, PROCESSES } from '../figures/names.js'
 export { SummedRows } from '../figures/summed-rows.js'
+export { COUNTS } from '../http/charging/counting.js'
 export { passThroughGuard } from '../http/guard/guard.js'
 export type { Outcome } from '../http/guard/outcome.js'
 export { guardByPolicies, type PassOne } from '../http/guard/policies-guard.js'
@@ -44,6 +45,7 @@ export {
   usedLimits,
 } from '../store/stored-counts.js'
 export { isBytes } from '../store/units.js'
+export { joinedIds } from '../util/charge-id.js'
 export { type Duration, durationMs, durationText } from '../util/duration.js'
 export { invalidPolicy } from '../util/errors.js'
 export { escapeControls } from '../util/escape.js'

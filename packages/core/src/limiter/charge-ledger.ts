@@ -39,6 +39,12 @@ type ChargeMore = (
   op: typeof CHARGE | typeof CONSUME,
 ) => MaybePromise<Verdict>
 
+/** A change of a kept charge, and the store that keeps it. */
+export interface ChangeOfKept {
+  readonly store: Store
+  readonly request: StoreRequest
+}
+
 /**
  * Changes the charges of a limiter after its decisions: refunds, settlements, releases and renewals. Each
  * charge is refunded once at most, and never after a reset.
@@ -176,8 +182,8 @@ export class ChargeLedger {
    *
    * @throws SluiceError `STORE_UNAVAILABLE`, once all others are made
    */
-  async changeKept(store: Store, requests: readonly StoreRequest[]): Promise<ChargeOutcome> {
-    const changes = await Promise.allSettled(requests.map(async (request) => this.#change(store, request)))
+  async changeKept(given: readonly ChangeOfKept[]): Promise<ChargeOutcome> {
+    const changes = await Promise.allSettled(given.map(async ({ store, request }) => this.#change(store, request)))
     const failure = changes.find((change) => change.status === 'rejected')
     if (failure) throw failure.reason
     return outcomeOf(changes.map((change) => (change as PromiseFulfilledResult<ChargeOutcome | undefined>).value))
@@ -196,7 +202,8 @@ export class ChargeLedger {
   /** Changes the kept charge of a verdict. Resolves to whether this call changed it; false while the store is away. */
   async #changeOwn({ by }: Decision, requests: readonly StoreRequest[]): Promise<boolean> {
     try {
-      return requests.length > 0 && (await this.changeKept(by.store as Store, requests)) === 'done'
+      const store = by.store as Store
+      return requests.length > 0 && (await this.changeKept(requests.map((request) => ({ store, request })))) === 'done'
     } catch (error) {
       if (isUnavailable(error)) return false
       throw error

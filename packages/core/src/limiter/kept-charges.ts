@@ -1,11 +1,12 @@
 import { actualUnits, type Counting, type Units } from '../policy/costs.js'
 import { entriesIn } from '../policy/given-identities.js'
 import type { ReadablePlan } from '../policy/plan.js'
-import type { ChargeOutcome, KeptCharge, Plan, QuotaUnit, Store } from '../store/store.js'
+import type { ChargeOutcome, KeptCharge, Plan, QuotaUnit, Store, StoreRequest } from '../store/store.js'
 import { isOwnUnit } from '../store/units.js'
+import { idsIn } from '../util/charge-id.js'
 import { checkActualCost } from '../verdict/decision.js'
 import { releasing, renewing, settling, unitOf } from './charge-changes.js'
-import type { ChargeLedger } from './charge-ledger.js'
+import type { ChangeOfKept, ChargeLedger } from './charge-ledger.js'
 
 /** The policy that counts kept charges. */
 type Keeping = Counting & { readonly name: string }
@@ -13,6 +14,8 @@ type Keeping = Counting & { readonly name: string }
 /**
  * Changes charges of any process by their ids. Stores keep what a charge took, a part for each slot of a cluster. The script that
  * changes the part also marks it, so that each cell is changed once, whoever asks for it, and a retry does what is missing.
+ *
+ * An id may name the charges of several policies of a request. They are changed as one charge: all are read and checked first.
  */
 export class KeptCharges {
   readonly #policy: Keeping
@@ -32,37 +35,52 @@ export class KeptCharges {
     const named = units && actualUnits(this.#policy, units)
     return this.#change(id, (parts) => {
       const settled = named ?? new Map([['requests', checkActualCost(this.#policy.where, actual, maxToSettle(parts))]])
-      return parts.map((part) => settling(part, (unit) => settled.get(unit), named !== undefined))
+      return (part) => settling(part, (unit) => settled.get(unit), named !== undefined)
     })
   }
 
   /** @throws SluiceError `STORE_UNAVAILABLE` */
   refund(id: string): Promise<ChargeOutcome> {
-    return this.#change(id, (parts) => parts.map((part) => settling(part, () => 0, false)))
+    return this.#change(id, () => (part) => settling(part, () => 0, false))
   }
 
   /** @throws SluiceError `STORE_UNAVAILABLE` */
   release(id: string): Promise<ChargeOutcome> {
-    return this.#change(id, (parts) => parts.map(releasing))
+    return this.#change(id, () => releasing)
   }
 
   /** @throws SluiceError `STORE_UNAVAILABLE` */
   renew(id: string): Promise<ChargeOutcome> {
-    return this.#change(id, (parts) => parts.map(renewing))
+    return this.#change(id, () => renewing)
   }
 
-  async #change(
-    id: string,
-    changes: (parts: readonly KeptCharge[]) => readonly ReturnType<typeof settling>[],
-  ): Promise<ChargeOutcome> {
+  /** `changeFor`: checks the change against all parts of the charges, before the first is made. */
+  async #change(id: string, changeFor: (parts: readonly KeptCharge[]) => ChangeOfPart): Promise<ChargeOutcome> {
+    const found = (await Promise.all(idsIn(id).map((each) => this.#find(each)))).flat()
+    if (found.length === 0) return 'unknown'
+    const change = changeFor(found.map(({ part }) => part))
+    return this.#ledger.changeKept(
+      found.flatMap(({ store, part }) => change(part).map((request): ChangeOfKept => ({ store, request }))),
+    )
+  }
+
+  async #find(id: string): Promise<readonly KeptPart[]> {
     for (const storeOf of this.#stores) {
       const store = storeOf()
       const parts = (await store?.keptCharge?.(this.#policy.name, id)) ?? []
-      if (store && parts.length > 0) return this.#ledger.changeKept(store, changes(parts.map(readable)).flat())
+      if (store && parts.length > 0) return parts.map((part) => ({ store, part: readable(part) }))
     }
-    return 'unknown'
+    return []
   }
 }
+
+/** A part of a charge, and the store that keeps it. */
+interface KeptPart {
+  readonly store: Store
+  readonly part: KeptCharge
+}
+
+type ChangeOfPart = (part: KeptCharge) => readonly StoreRequest[]
 
 /** The most requests that a number may settle: as of a verdict. */
 function maxToSettle(parts: readonly KeptCharge[]): number {

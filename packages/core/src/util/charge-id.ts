@@ -16,3 +16,15 @@ export function chargeId(): string {
 
 /** The length of such a text. */
 export const CHARGE_ID_LENGTH = 22
+
+const BETWEEN = '.'
+
+/** The id of a request whose policies have charged one after the other: those of all its charges. */
+export function joinedIds(ids: readonly string[]): string {
+  return ids.join(BETWEEN)
+}
+
+/** The ids of the charges that an id names, each once. */
+export function idsIn(id: string): readonly string[] {
+  return [...new Set(id.split(BETWEEN))]
+}

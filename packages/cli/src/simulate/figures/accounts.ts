@@ -1,6 +1,7 @@
 import type { Limit } from '@sluice/core'
-import { hasPermits } from '@sluice/core/internal'
+import { COUNTS, hasPermits } from '@sluice/core/internal'
 import type { Policies } from '@sluice/policies'
+import { LEFT } from '../replay/simulated-response.js'
 import type { ClientTable } from './client-table.js'
 import { Waits } from './waits.js'
 
@@ -37,10 +38,18 @@ export class PolicyAccount {
   readonly bans = { begun: 0, longestMs: 0 }
   /** Whether its refusals can begin bans. */
   hasBans = false
+  /** The statuses that count. Undefined where all do. */
+  countsStatus: ((status: number) => boolean) | undefined
 
   constructor(name: string, isReported: boolean) {
     this.name = name
     this.isReported = isReported
+  }
+
+  /** Whether a request counts by its response in the log. A client that left without one counts. */
+  counts({ status }: { readonly status: number | undefined }): boolean {
+    const isSent = status !== undefined && status !== LEFT
+    return !this.countsStatus || !isSent || this.countsStatus(status)
   }
 
   waited(ms: number): void {
@@ -76,6 +85,7 @@ export class Accounts {
       this.byName.set(name, account)
     }
     account.hasBans ||= options.ban !== undefined
+    account.countsStatus = statusesOf(options.count)
     const tier = variant === name ? undefined : variant.slice(name.length + 1)
     for (const [index, limit] of (options.limits ?? []).entries()) {
       const shown = tier === undefined ? String(limit.name) : `${limit.name} (${tier})`
@@ -122,6 +132,12 @@ export class Accounts {
   policyAt(kind: string, column: number): PolicyAccount {
     return this.byName.get(this.#columnsOf(kind)[column] as string) as PolicyAccount
   }
+}
+
+/** Documents have no functions for this. */
+function statusesOf(count: Matched['options']['count']): PolicyAccount['countsStatus'] {
+  const only = count?.only
+  return only === undefined || typeof only === 'function' ? undefined : COUNTS[only]
 }
 
 type Matched = Policies['byName'] extends ReadonlyMap<string, infer Value> ? Value : never

@@ -1,7 +1,8 @@
 import type { Verdict } from '@sluice/core'
-import { hasPermits } from '@sluice/core/internal'
+import { decisionIn, hasPermits, type ReadablePlan } from '@sluice/core/internal'
 import type { ReadDocument, Resolvers } from '@sluice/policies'
 import { type PlayedDocument, policiesOf } from '../documents.js'
+import type { RecordContext } from '../replay/record-context.js'
 import type { LimitReport, TradeOff } from '../report.js'
 import type { Accounts, LimitAccount, OfPolicy, PolicyAccount, Subject } from './accounts.js'
 import { ClientSample } from './client-sample.js'
@@ -118,17 +119,21 @@ export class Curves {
     rows: readonly number[],
     verdict: Verdict,
     now: number,
-    isGood: boolean,
+    context: RecordContext,
   ): void {
-    if (verdict.kind !== 'decided' || (!this.isWhole && !isGood)) return
+    if (verdict.kind !== 'decided' || (!this.isWhole && !context.isGood)) return
+    const { plan, costs } = decisionIn(verdict).request
+    const { cellOf } = plan as ReadablePlan
+    const counts = policy.counts(context)
     const client = clientAmong(subjects)
     const { table } = subjects[client] as Subject
     const sample = this.isWhole ? this.#sampleOf(policy, subjects.length === 1) : undefined
     const place = sample?.placeOf(rows[client] as number, (row) => table.nameOf(row)) ?? -1
-    for (const { account, subject } of limits) {
+    for (const { account, subject, at } of limits) {
       const curve = account && this.#byLimit.get(account)
       if (!curve) continue
-      curve.worst?.count(rows[subject] as number, now)
+      if (counts)
+        curve.worst?.count(rows[subject] as number, now, unitsOf(account, costs[cellOf[at] as number], context))
       if (place < 0) continue
       for (const candidate of curve.candidates) if (candidate.decide(verdict, now)) candidate.refused(place)
     }
@@ -156,6 +161,11 @@ export class Curves {
   }
 }
 
+/** The units that a request would take from a limit. Those of its response are known from the log alone. */
+function unitsOf({ limit: { unit } }: LimitAccount, charged = 0, { bytes }: RecordContext): number {
+  return unit === 'response-bytes' ? bytes : charged
+}
+
 /** The identity that a policy's clients are counted by: the first that tells them apart. */
 function clientAmong(subjects: readonly Subject[]): number {
   return Math.max(
@@ -164,12 +174,12 @@ function clientAmong(subjects: readonly Subject[]): number {
   )
 }
 
-/** Whether the decisions of a policy follow from its requests alone: not from responses, waits, bans or permits. */
+/** Whether the decisions of a policy follow from its charges alone: not from responses, waits, bans, permits or capped estimates. */
 function followsFromRequests(data: Data): boolean {
   return (
     data.count === undefined &&
     data.ban === undefined &&
-    !/"(delay|queue)"|"concurrency"|-bytes"/.test(JSON.stringify(data))
+    !/"(delay|queue)"|"concurrency"|-bytes"|"estimate":"cap"/.test(JSON.stringify(data))
   )
 }
 

@@ -88,7 +88,7 @@ export class Figures {
         if (context.isGood) table.mark(row, GOOD)
         if (isRefusing) this.#noteRefused(context, policy, subject, row, verdict, now)
       }
-      this.curves?.decided(of, rows, verdict, now, context.isGood)
+      this.curves?.decided(of, rows, verdict, now, context)
     }
   }
 

@@ -113,4 +113,4 @@ export class SimulatedResponse implements RawResponse {
 }
 
 /** As nginx writes it. */
-const LEFT = 499
+export const LEFT = 499
