@@ -467,8 +467,9 @@ function refusalOf(error: unknown): WaitExceeded {
 }
 
 /** See `denyLists`. For our own packages, as `limiterOfIdentities`. Of limiters of policies, none. */
-export function denyListsOf(limiter: Partial<Pick<Limiter<never>, 'denyLists'>>): readonly string[] {
-  return limiter.denyLists ?? []
+export function denyListsOf(limiter: Limiter<never>): readonly string[] {
+  const { denyLists = [] }: Partial<Pick<Limiter<never>, 'denyLists'>> = limiter
+  return denyLists
 }
 
 /** See `forIdentities`. For our own packages: declarations of the limiter do not show it. */
