@@ -143,7 +143,7 @@ function ofRecord(record: LogRecord, name: string): string | undefined {
 }
 
 /** Responses are played in pieces of 64 kB: the largest number of a log would take years. */
-const MAX_BYTES = 2 ** 40
+const MAX_BYTES = 2 ** 38
 
 /** The client of requests without an address. */
 const UNKNOWN = 'unknown'
