@@ -139,6 +139,14 @@ test.each<[string, object, number, (visit: Visit) => number]>([
   expect(headroom).toBeCloseTo(limit / (worst[0] as number))
 })
 
+test('a response of an absurd size ends, and uses up its limit', async () => {
+  const log = [1e18, 1].map((bytes, i) => JSON.stringify({ at: FROM * 1000 + i, ip: '192.0.2.1', status: 200, bytes }))
+  const limit = { algorithm: 'fixedWindow', unit: 'response-bytes', limit: 1000, window: '1m' }
+  const document = { version: 1, policies: { api: { limits: [limit] } } }
+  const { report } = await simulated(`${log.join('\n')}\n`, document, ['--format', JSON_FORMAT])
+  expect(report.requests).toMatchObject({ total: 2, refused: { max: 1 } })
+})
+
 test('estimates that are capped are capped at each limit that is tried', async () => {
   const log = Array.from({ length: 4 }, (_, i) => timed(i, 1, 0, 200)).join('')
   const limit = { algorithm: 'fixedWindow', unit: 'tokens', limit: 1000, window: '1m', estimate: 'cap' }

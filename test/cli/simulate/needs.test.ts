@@ -104,6 +104,7 @@ test('one address with most of the traffic is named', async () => {
 test.each([
   [['--assume', 'hots=x'], '--assume: expected host, route, user, status, bytes, duration or header:NAME, got "hots"'],
   [['--assume', 'duration=soon'], '--assume: duration: expected'],
+  [['--assume', 'duration=367d'], '--assume: duration: expected at most 366 days, got "367d"'],
   [['--field', 'user'], '--field: expected NAME=…, got "user"'],
   [['--trust-proxy', '0.0.0.0/0'], '--trust-proxy: expected no 0.0.0.0/0'],
   [['--good', 'nowhere.txt'], '--good: cannot read "nowhere.txt" (ENOENT)'],

@@ -64,6 +64,7 @@ test.each([
   ['/cb/eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI0MiJ9.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk', '/cb/:token'],
   ['/1/2/3/4/5/6/7/8/9/10', `${'/:number'.repeat(8)}/…`],
   ['/%E4%zz/%c3%28', '/%E4%zz/%c3%28'],
+  ['/users/ann%2540example.com', '/users/:email'],
 ])('the path of %j is shown as %j', (target, shown) => {
   expect(foldedPath(target)).toBe(shown)
 })
@@ -98,6 +99,15 @@ test('of ten thousand random tokens of each form, fewer than three in a thousand
     )
     expect(shown.length, `${form}: ${shown.slice(0, 5).join(' ')}`).toBeLessThan(30)
   }
+})
+
+test.each([
+  ['bot/1.0 (+mailto:ops@example.com)', 'bot/1.0 (+mailto::email)'],
+  ['curl/8.9 ann%40example.co.uk', 'curl/8.9 :email'],
+  ['probe 192.0.2.7; via http://198.51.100.4:80/x', 'probe :address; via http://:address:80/x'],
+  ['Mozilla/5.0 Chrome/120.0.0.0 Safari/537.36', 'Mozilla/5.0 Chrome/120.0.0.0 Safari/537.36'],
+])('the agent %j is shown as %j', (agent, shown) => {
+  expect(agentText(agent)).toBe(shown)
 })
 
 test('agents stay text, cut at 200 characters, never within a character', () => {

@@ -325,11 +325,49 @@ test.each([
   ['01/Mai/2023:00:00:00 +0000', undefined],
   ['01/Jan/2023:24:00:00 +0000', undefined],
   ['01/Jan/2023:00:00:00', undefined],
+  ['01/Jan/2023:00:00:61 +0000', undefined],
+  ['01/Jan/0000:00:00:00 +0000', undefined],
+  ['01/Jan/9999:00:00:00 +0000', undefined],
 ])('the date %s is %s', async (date, instant) => {
   const line = lineAt(0).replace(clfDate(FROM_MS), date)
   const { records } = await read([fileOf(lineAt(0), lineAt(0), line)], { isLenient: true })
   const others = records.map(({ startMs }) => startMs).filter((startMs) => startMs !== FROM_MS)
   expect(others).toEqual(instant === undefined ? [] : [Date.parse(instant)])
+})
+
+const JSON_TIMES = '{"time": ".at", "start": ".from", "durationMs": ".took", "ip": ".ip"}'
+
+test.each([
+  ['2024-02-29T23:59:59Z', '2024-02-29T23:59:59Z'],
+  ['2026-03-01T00:30:00+01:00', '2026-02-28T23:30:00Z'],
+  ['2026-02-29T00:00:00Z', undefined],
+  ['2026-02-30T00:00:00Z', undefined],
+  ['2026-04-31T00:00:00Z', undefined],
+  ['2026-01-00T00:00:00Z', undefined],
+  ['0000-01-01T00:00:00Z', undefined],
+  ['0026-03-01T00:00:00Z', undefined],
+  ['9999-12-31T23:59:59Z', undefined],
+])('the instant %s of a line of JSON is %s', async (at, instant) => {
+  const other = JSON.stringify({ at: '2026-03-01T00:00:00Z', ip: '192.0.2.1' })
+  const file = fileOf(`${other}\n${other}\n`, `${JSON.stringify({ at, ip: '192.0.2.2' })}\n`)
+  const { records, counts } = await read([file], { format: formatOf(JSON_TIMES), isLenient: true })
+  const others = records.filter(({ ip }) => ip === '192.0.2.2').map(({ startMs }) => startMs)
+  expect(others).toEqual(instant === undefined ? [] : [Date.parse(instant)])
+  expect(counts.unread).toBe(instant === undefined ? 1 : 0)
+})
+
+test.each([
+  ['JSON with the end', JSON_TIMES, (s: string) => `{"at":"2026-03-01T00:00:00Z","took":${s}000,"ip":"192.0.2.1"}`],
+  ['JSON with the start', JSON_TIMES, (s: string) => `{"from":"2026-03-01T00:00:00Z","took":${s}000,"ip":"192.0.2.1"}`],
+  ['nginx', '$remote_addr $msec $request_time', (s: string) => `192.0.2.1 1772323200.000 ${s}`],
+])('a line whose request took more than 366 days is one that does not parse: %s', async (_, format, lineOf) => {
+  const longest = 366 * 86_400
+  const absurd = [`${longest + 1}`, `1${'0'.repeat(12)}`, `1${'0'.repeat(15)}`, `1${'0'.repeat(400)}`]
+  const all = [...Array.from({ length: 10 }, () => lineOf('1')), ...absurd.map(lineOf), lineOf(`${longest}`)]
+  const { records, counts } = await read([fileOf(`${all.join('\n')}\n`)], { format: formatOf(format), isLenient: true })
+  expect(records.map(({ durationMs }) => durationMs).toSorted()).toEqual([...Array(10).fill(1000), longest * 1000])
+  expect(counts).toMatchObject({ unread: absurd.length })
+  expect(counts.examples[0]).toMatch(/\.log", line 11: /)
 })
 
 test('lines that end in CR LF have no CR in their last part', async () => {

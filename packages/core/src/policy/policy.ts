@@ -22,6 +22,7 @@ import { type Ban, type BanOptions, banFor } from './ban.js'
 import { carriedForm } from './carry.js'
 import { cellsFor, type LimitOfCell } from './cells.js'
 import { type ChargesOptions, keepTerms } from './charges.js'
+import { freeName, takenNames } from './free-name.js'
 import { checkedKey } from './key.js'
 import { bitsOf, isSameKey, kindOf } from './keyed.js'
 import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
@@ -492,16 +493,12 @@ function refuseEqualNames(where: string, limits: readonly Limit[]): void {
 
 /** A name for each limit: its own; the policy's, if it is the only one; or the policy's with its window. */
 function namesFor(policy: string, limits: readonly Limit[], resolutions: readonly Resolution[]): string[] {
-  const taken = new Set(limits.flatMap(({ name }) => (name === undefined ? [] : [name.toLowerCase()])))
+  const taken = takenNames(limits.map(({ name }) => name))
   return limits.map(({ name }, i) => {
     if (name !== undefined) return name
     const { report } = resolutions[i] as Resolution
     const window = report.calendar ?? durationText(report.windowMs)
     const kind = hasPermits(report.algorithm) ? report.algorithm : window
-    const base = limits.length === 1 ? policy : `${policy}-${kind}`
-    let free = base
-    for (let n = 2; taken.has(free.toLowerCase()); n++) free = `${base}-${n}`
-    taken.add(free.toLowerCase())
-    return free
+    return freeName(limits.length === 1 ? policy : `${policy}-${kind}`, taken)
   })
 }

@@ -9,7 +9,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@sluice/core'
-import { hasPermits } from '@sluice/core/internal'
+import { freeName, hasPermits, takenNames } from '@sluice/core/internal'
 import type { Carry, LimitData } from '../document/document.js'
 import type { Path, Problem } from '../problems/problem.js'
 import { shown } from '../problems/problem.js'
@@ -57,8 +57,8 @@ export function makeLimits(
   const seen = new Set<string>()
   names.forEach((name, i) => {
     if (seen.has(name.toLowerCase())) {
-      const message = `expected limits whose names differ by more than case, got ${shown(data[i]?.name ?? name)} twice`
-      problems.push({ path: data[i]?.name === undefined ? [...path, i] : [...path, i, 'name'], message })
+      const message = `expected limits whose names differ by more than case, got ${shown(data[i]?.name)} twice`
+      problems.push({ path: [...path, i, 'name'], message })
     }
     seen.add(name.toLowerCase())
   })
@@ -96,12 +96,17 @@ function carryOf({ kind = 'key' }: LimitsOf['key'], policys: LimitsOf['key']): s
   return kind === (policys.kind ?? 'key') ? '' : `@${kind.replace(/[^\w-]/g, '_')}`
 }
 
-/** Their names in headers: the policy's name, with the limit's own, or its window where there are several. */
+/** Their names in headers: the policy's name, with the limit's own, or its window where there are several, as in code. */
 function namesOf(data: readonly LimitData[], policy: string): string[] {
-  return data.map(({ name, algorithm, window, every }) => {
-    if (name !== undefined) return name === policy ? name : `${policy}-${name}`.slice(0, 64)
+  const own = data.map(({ name }) => {
+    return name === undefined || name === policy ? name : `${policy}-${name}`.slice(0, 64)
+  })
+  const taken = takenNames(own)
+  return data.map(({ algorithm, window, every }, i) => {
+    const given = own[i]
+    if (given !== undefined) return given
     if (data.length === 1) return policy
     const kind = String(hasPermits(algorithm) ? algorithm : (window ?? every ?? algorithm))
-    return `${policy}-${kind.replace('.', '_')}`.slice(0, 64)
+    return freeName(`${policy}-${kind.replace('.', '_')}`.slice(0, 64), taken)
   })
 }

@@ -1,6 +1,6 @@
 import { type LogFormat, mostParse } from './format.js'
 import { LinePattern, type PatternPart } from './line-pattern.js'
-import { type LineReader, ParsedLine, startOf } from './parsed-line.js'
+import { begunAt, type LineReader, type ParsedLine } from './parsed-line.js'
 import { unescaped } from './texts.js'
 import { isoTime } from './times.js'
 
@@ -43,7 +43,8 @@ class AlbLines implements LineReader {
     const ended = isoTime(this.#part(line, 'time') ?? '')
     if (!created || !ended) return undefined
     const durationMs = Math.max(0, ended.ms - created.ms)
-    const record = new ParsedLine(startOf(created.ms, 0), created.resolutionMs, durationMs, line, this)
+    const record = begunAt(created, durationMs, line, this)
+    if (!record) return undefined
     record.ip = this.#part(line, 'client')
       ?.replace(/:\d+$/, '')
       .replace(/^\[|\]$/g, '')

@@ -1,5 +1,5 @@
 import { type LogFormat, mostParse, type ParseLine } from './format.js'
-import { type LineReader, ParsedLine, startOf } from './parsed-line.js'
+import { endedAt, type LineReader } from './parsed-line.js'
 import { epochTime, type Instant, isoTime } from './times.js'
 
 /**
@@ -39,7 +39,8 @@ class CloudFrontLines implements LineReader {
     if (!instant) return undefined
     const taken = Number(this.#value(values, 'time-taken') ?? Number.NaN) * 1000
     const durationMs = taken >= 0 ? taken : undefined
-    const record = new ParsedLine(startOf(instant.ms, durationMs), instant.resolutionMs, durationMs, line, this)
+    const record = endedAt(instant, durationMs, line, this)
+    if (!record) return undefined
     record.ip = this.#value(values, 'c-ip')
     record.method = this.#value(values, 'cs-method')
     // 000 for a client that left.

@@ -1,6 +1,6 @@
 import type { LogFormat } from './format.js'
 import { mostParse } from './format.js'
-import { type LineReader, ParsedLine, startOf } from './parsed-line.js'
+import { begunAt, endedAt, type LineReader, type ParsedLine } from './parsed-line.js'
 import { epochTime, type Instant, instantOf } from './times.js'
 
 /** Where a form of JSON has what a record is made of, by paths such as `.request.method`. */
@@ -60,8 +60,9 @@ class JsonLines implements LineReader {
     if (at === undefined) return undefined
     this.#resolutionMs = Math.min(this.#resolutionMs, at.resolutionMs)
     const durationMs = durationOf(duration === undefined ? undefined : valueAt(json, duration), durationUnitMs)
-    const startMs = startOf(at.ms, instant ? 0 : durationMs)
-    const record = new ParsedLine(startMs, this.#resolutionMs, durationMs, line, this)
+    const begunOrEnded = { ms: at.ms, resolutionMs: this.#resolutionMs }
+    const record = (instant ? begunAt : endedAt)(begunOrEnded, durationMs, line, this)
+    if (!record) return undefined
     this.#fill(record, json)
     return record
   }
@@ -175,7 +176,7 @@ const UNITS_MS: Readonly<Record<string, number>> = {
 function durationOf(value: unknown, unitMs: number): number | undefined {
   const number = typeof value === 'string' && value !== '' ? Number(value) : value
   const ms = typeof number === 'number' && !Number.isNaN(number) ? number * unitMs : durationIn(value)
-  return ms !== undefined && ms >= 0 && Number.isFinite(ms) ? ms : undefined
+  return ms !== undefined && ms >= 0 ? ms : undefined
 }
 
 function durationIn(value: unknown): number | undefined {

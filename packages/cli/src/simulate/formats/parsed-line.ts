@@ -1,4 +1,5 @@
 import type { LogRecord } from '../record.js'
+import { type Instant, isPlausibleDuration } from './times.js'
 
 /** Finds in a line what few policies need. */
 export interface LineReader {
@@ -47,8 +48,24 @@ export class ParsedLine implements LogRecord {
   }
 }
 
-/** The start of a request that ended then, in whole ms. */
-export function startOf(endMs: number, durationMs: number | undefined): number {
+/** The record of a request that began then. Undefined where it has lasted longer than any does. */
+export function begunAt(
+  { ms, resolutionMs }: Instant,
+  durationMs: number | undefined,
+  line: string,
+  reader: LineReader,
+): ParsedLine | undefined {
+  if (durationMs !== undefined && !isPlausibleDuration(durationMs)) return undefined
   // 1094598332.363 seconds in binary are a little less than 1094598332363 ms.
-  return Math.floor(endMs - (durationMs ?? 0) + 0.001)
+  return new ParsedLine(Math.floor(ms + 0.001), resolutionMs, durationMs, line, reader)
+}
+
+/** The record of a request that ended then, as far as its duration is known. */
+export function endedAt(
+  { ms, resolutionMs }: Instant,
+  durationMs: number | undefined,
+  line: string,
+  reader: LineReader,
+): ParsedLine | undefined {
+  return begunAt({ ms: ms - (durationMs ?? 0), resolutionMs }, durationMs, line, reader)
 }

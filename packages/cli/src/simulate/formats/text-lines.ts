@@ -1,5 +1,5 @@
 import type { LinePattern } from './line-pattern.js'
-import { type LineReader, ParsedLine, startOf } from './parsed-line.js'
+import { endedAt, type LineReader, type ParsedLine } from './parsed-line.js'
 import { copied, unescaped, wholeNumber } from './texts.js'
 import { ClfClock, isoTime, secondsText } from './times.js'
 
@@ -60,10 +60,10 @@ export class TextLines implements LineReader {
     const durationMs = duration < 0 ? undefined : secondsIn(this.#text(line, duration))
     if (epoch < 0 && iso < 0) {
       const endMs = this.#clock.at(line, this.#start(clf), this.#end(clf))
-      return Number.isNaN(endMs) ? undefined : new ParsedLine(startOf(endMs, durationMs), 1000, durationMs, line, this)
+      return Number.isNaN(endMs) ? undefined : endedAt({ ms: endMs, resolutionMs: 1000 }, durationMs, line, this)
     }
     const instant = epoch >= 0 ? secondsText(this.#text(line, epoch) ?? '') : isoTime(this.#text(line, iso) ?? '')
-    return instant && new ParsedLine(startOf(instant.ms, durationMs), instant.resolutionMs, durationMs, line, this)
+    return instant && endedAt(instant, durationMs, line, this)
   }
 
   #start(place: number): number {
@@ -140,7 +140,7 @@ function readRequest(
 
 function secondsIn(text: string | undefined): number | undefined {
   const ms = Number(text ?? Number.NaN) * 1000
-  return ms >= 0 && Number.isFinite(ms) ? ms : undefined
+  return ms >= 0 ? ms : undefined
 }
 
 function joined(path: string | undefined, query: string | undefined): string | undefined {

@@ -4,17 +4,37 @@ const CLF = /^(\d\d)\/([A-Z][a-z]{2})\/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)
 /** The length of `10/Oct/2000:13:55:36 -0700`. */
 export const CLF_LENGTH = 26
 
+/** From 1973 to 5138: no log is from another year. The numbers of seconds, ms, µs and ns of this time do not overlap. */
+const FROM_MS = 1e11
+const TO_MS = 1e14
+/** No request lasts longer. */
+const MAX_DURATION_MS = 366 * 86_400_000
+
+export function isPlausibleDuration(ms: number): boolean {
+  return ms >= 0 && ms <= MAX_DURATION_MS
+}
+
+function isPlausible(ms: number): boolean {
+  return ms > FROM_MS && ms < TO_MS
+}
+
+/** Whether the calendar has a day. `month`: from 1. */
+function isDay(year: string | undefined, month: number, day: string | undefined): boolean {
+  return new Date(Date.UTC(Number(year), month - 1, Number(day))).getUTCMonth() === month - 1
+}
+
 /** An instant of `10/Oct/2000:13:55:36 -0700`, in ms since the epoch. NaN for another text. */
 function clfTime(text: string): number {
   const [, day, month, year, hour, minute, second, sign, offsetHours, offsetMinutes] = CLF.exec(text) ?? []
   const index = MONTHS.indexOf(String(month))
-  if (index < 0 || Number(hour) > 23 || Number(minute) > 59) return Number.NaN
+  // A leap second is the second 60.
+  if (index < 0 || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return Number.NaN
+  if (!isDay(year, index + 1, day)) return Number.NaN
   const days = Date.UTC(Number(year), index, Number(day))
-  // 31 February.
-  if (new Date(days).getUTCMonth() !== index) return Number.NaN
   const offset = Number(offsetHours) * 60 + Number(offsetMinutes)
   const minutes = Number(hour) * 60 + Number(minute) - (sign === '-' ? -offset : offset)
-  return days + minutes * 60_000 + Number(second) * 1000
+  const ms = days + minutes * 60_000 + Number(second) * 1000
+  return isPlausible(ms) ? ms : Number.NaN
 }
 
 /** Dates of a log: lines of one second have the same text, which is read once. */
@@ -45,7 +65,8 @@ const ISO = /^(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(
 export function isoTime(text: string): Instant | undefined {
   const [, year, month, day, time, fraction, zone = 'Z'] = ISO.exec(text) ?? []
   const ms = Date.parse(`${year}-${month}-${day}T${time}${zone.replace(/(\d\d)(\d\d)$/, '$1:$2')}`)
-  if (Number.isNaN(ms)) return undefined
+  // `Date.parse` takes 30 February for 2 March.
+  if (!isPlausible(ms) || !isDay(year, Number(month), day)) return undefined
   if (fraction === undefined) return { ms, resolutionMs: 1000 }
   return { ms: ms + Number(`0.${fraction}`) * 1000, resolutionMs: resolutionOf(fraction.length) }
 }
@@ -69,10 +90,10 @@ function resolutionOf(decimals: number): number {
   return 10 ** Math.max(0, 3 - decimals)
 }
 
-/** An instant of a number of seconds, ms, µs or ns since the epoch: no log is from the years that the others would mean. */
+/** An instant of a number of seconds, ms, µs or ns since the epoch. */
 export function epochTime(number: number): Instant | undefined {
-  if (!(number > 1e8 && number < 1e20)) return undefined
-  if (number < 1e11) return { ms: number * 1000, resolutionMs: Number.isInteger(number) ? 1000 : 1 }
-  const ms = number < 1e14 ? number : number < 1e17 ? number / 1000 : number / 1e6
+  if (!(number > FROM_MS / 1000 && number < TO_MS * 1e6)) return undefined
+  if (number < TO_MS / 1000) return { ms: number * 1000, resolutionMs: Number.isInteger(number) ? 1000 : 1 }
+  const ms = number < TO_MS ? number : number < TO_MS * 1000 ? number / 1000 : number / 1e6
   return { ms, resolutionMs: 1 }
 }

@@ -2,6 +2,7 @@ import { durationMs } from '@sluice/core/internal'
 import type { Resolvers } from '@sluice/policies'
 import { UsageError } from '../../program/usage-error.js'
 import { addressIn, clientIn, TrustedProxies } from '../../serve/addresses.js'
+import { isPlausibleDuration } from '../formats/times.js'
 import type { LogRecord } from '../record.js'
 import type { Reading } from './record-context.js'
 
@@ -41,11 +42,14 @@ function numberOf(name: string, value: string): number {
 }
 
 function msOf(value: string): number {
+  let ms: number
   try {
-    return durationMs('--assume', 'duration', value as `${number}s`)
+    ms = durationMs('--assume', 'duration', value as `${number}s`)
   } catch (error) {
     throw new UsageError((error as Error).message)
   }
+  if (isPlausibleDuration(ms)) return ms
+  throw new UsageError(`--assume: duration: expected at most 366 days, got ${JSON.stringify(value)}`)
 }
 
 function addresses(client: string | undefined, trustProxy: readonly string[] | undefined): Reading['addressOf'] {

@@ -100,7 +100,7 @@ export class RecordContext implements HttpContext<LogRecord> {
   }
 
   get bytes(): number {
-    return this.request.bytes ?? this.reading.assumed.bytes ?? 0
+    return Math.min(Math.floor(this.request.bytes ?? this.reading.assumed.bytes ?? 0), MAX_BYTES)
   }
 
   get #bodyBytes(): number | undefined {
@@ -141,6 +141,9 @@ export class RecordContext implements HttpContext<LogRecord> {
 function ofRecord(record: LogRecord, name: string): string | undefined {
   return record.header(name) ?? (name === 'host' ? record.host : undefined)
 }
+
+/** Responses are played in pieces of 64 kB: the largest number of a log would take years. */
+const MAX_BYTES = 2 ** 38
 
 /** The client of requests without an address. */
 const UNKNOWN = 'unknown'

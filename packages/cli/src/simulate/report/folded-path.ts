@@ -31,14 +31,20 @@ export function foldedPath(target: string): string {
   return `/${shown.join('/')}${segments.length > MAX_SEGMENTS ? '/…' : ''}`
 }
 
-/** The agent as the client sent it, bounded. */
+const EMAIL = /[^\s<>()"',;:/=@]+(?:@|%(?:25)*40)[^\s<>()"',;:/=@]+\.[^\s<>()"',;:/=@]+/gi
+/** Not the version in `Chrome/120.0.0.0`. */
+const IPV4 = /(?<![\w.]|(?<!:\/)\/)\d{1,3}(?:\.\d{1,3}){3}(?![\w.])/g
+
+/** The agent, bounded, with a placeholder for each IPv4 address and e-mail address. What else a client writes there stays. */
 export function agentText(agent: string): string {
-  return bounded(agent, MAX_AGENT)
+  // The texts that are replaced are not cut in two.
+  const start = agent.slice(0, 2 * MAX_AGENT)
+  return bounded(start.replace(EMAIL, ':email').replace(IPV4, ':address'), MAX_AGENT)
 }
 
 function foldedSegment(segment: string): string {
   const raw = segment.replace(/;.*$/s, '')
-  const text = decoded(raw)
+  const text = decoded(decoded(decoded(raw)))
   if (text.includes('@')) return ':email'
   if (text.includes('://')) return ':url'
   if (UUID.test(text)) return ':uuid'
