@@ -11,9 +11,9 @@ function make(max: number, limit = 5) {
     ledger,
     pass: (ms: number) => (now += ms),
     used: async (key: string) => limit - (await limiter.peek(key)).remaining,
-    async hit(key: string, cost = 1) {
+    async hit(key: string, cost = 1, windowMs = 1000) {
       const verdict = await limiter.consume(key, { cost })
-      ledger.note(key, { allowed: verdict.allowed, used: 0, waitMs: 0, verdict }, 1000)
+      ledger.note(key, { allowed: verdict.allowed, used: 0, waitMs: 0, verdict }, windowMs)
       return verdict.allowed
     },
   }
@@ -108,5 +108,27 @@ describe('hits that are taken back', () => {
     expect(await used('ann')).toBe(1)
     await ledger.refund('ann', 2)
     expect(await used('ann')).toBe(1)
+  })
+
+  test('a key with a long window does not keep the room of those whose window has passed', async () => {
+    const { ledger, hit, pass, used } = make(10)
+    await hit('slow', 1, 86_400_000)
+    for (let i = 0; i < 10; i++) await hit(`key-${i}`)
+    pass(1000)
+    await hit('ann', 3)
+    await ledger.refund('ann', 3)
+    expect(await used('ann')).toBe(0)
+  })
+
+  test('of keys with windows of any length none is held for much longer than its own', async () => {
+    const { ledger, hit, pass } = make(1000)
+    const windows = [1, 3, 70, 1000, 60_000, 1000, 3, 86_400_000, 70, 1]
+    for (const [i, windowMs] of windows.entries()) {
+      await hit(`key-${i % 4}`, 1, windowMs)
+      pass(1)
+    }
+    pass(2 * 86_400_000)
+    await hit('last')
+    expect(ledger.size).toBe(2)
   })
 })

@@ -162,7 +162,7 @@ describe('rate-limiter-flexible with the bridge', () => {
     )
     expect(() => make({ duration: '5' as never })).toThrow('duration: expected seconds')
     expect(() => make({ blockDuration: -1 })).toThrow('blockDuration: expected seconds of at least 0')
-    expect(() => make({ keyPrefix: 'a b' })).toThrow('name: expected 1 to 64 letters')
+    expect(() => make({ keyPrefix: 'a b' })).toThrow('keyPrefix: expected 1 to 64 letters')
     expect(make({ duration: 2.3 }).msDuration).toBe(2300)
   })
 

@@ -87,6 +87,7 @@ export class FlexibleLimiter {
       maxHits = 10_000,
       ...shared
     } = options
+    checkKeyPrefix(where, keyPrefix)
     this.#hits = new Hits(keyPrefix, { ...shared, name: keyPrefix })
     this.points = wholeNumber(where, 'points', points, Number.MIN_SAFE_INTEGER)
     this.msDuration = wholeMs(where, 'duration', duration, 1)
@@ -126,33 +127,36 @@ export class FlexibleLimiter {
   /** Charges points, or rejects with a `FlexibleResult`, which is no `Error`. */
   async consume(key: string | number, points = 1, options: ConsumeOptions = {}): Promise<FlexibleResult> {
     const terms = this.#terms(options)
-    const hit = await this.#hits.take(terms, String(key), points)
+    const text = this.#hits.keyOf(key)
+    const hit = await this.#hits.take(terms, text, points)
     if (!hit.allowed) throw this.#result(hit, terms)
-    this.#ledger.note(String(key), hit, terms.windowMs)
+    this.#ledger.note(text, hit, terms.windowMs)
     return this.#result(hit, terms, points)
   }
 
   /** Charges points, or those for which there is room. Never rejects for a refusal, and blocks nothing. */
   async penalty(key: string | number, points = 1, options: ConsumeOptions = {}): Promise<FlexibleResult> {
     const terms = { ...this.#terms(options), block: undefined }
-    const first = await this.#hits.take(terms, String(key), points)
+    const text = this.#hits.keyOf(key)
+    const first = await this.#hits.take(terms, text, points)
     const room = first.verdict?.remaining ?? 0
-    const hit = first.allowed || room === 0 ? first : await this.#hits.take(terms, String(key), room)
-    if (hit.allowed) this.#ledger.note(String(key), hit, terms.windowMs)
+    const hit = first.allowed || room === 0 ? first : await this.#hits.take(terms, text, room)
+    if (hit.allowed) this.#ledger.note(text, hit, terms.windowMs)
     return this.#result(hit, terms, points)
   }
 
   /** Refunds points of the oldest hits of this process, as far as they still count. */
   async reward(key: string | number, points = 1, options: ConsumeOptions = {}): Promise<FlexibleResult> {
-    await this.#ledger.refund(String(key), wholeNumber(this.#hits.where, 'points', points, 0))
+    const text = this.#hits.keyOf(key)
+    await this.#ledger.refund(text, wholeNumber(this.#hits.where, 'points', points, 0))
     const terms = this.#terms(options)
-    return this.#result(await this.#hits.look(terms, String(key)), terms)
+    return this.#result(await this.#hits.look(terms, text), terms)
   }
 
   /** The points of a key. Null where it has none. */
   async get(key: string | number, options: ConsumeOptions = {}): Promise<FlexibleResult | null> {
     const terms = this.#terms(options)
-    const hit = await this.#hits.look(terms, String(key))
+    const hit = await this.#hits.look(terms, this.#hits.keyOf(key))
     return hit.used === 0 ? null : this.#result(hit, terms)
   }
 
@@ -165,9 +169,9 @@ export class FlexibleLimiter {
     }
     await this.delete(key)
     const terms = this.#terms()
-    const hit =
-      points === 0 ? await this.#hits.look(terms, String(key)) : await this.#hits.take(terms, String(key), points)
-    if (hit.allowed && points > 0) this.#ledger.note(String(key), hit, terms.windowMs)
+    const text = this.#hits.keyOf(key)
+    const hit = points === 0 ? await this.#hits.look(terms, text) : await this.#hits.take(terms, text, points)
+    if (hit.allowed && points > 0) this.#ledger.note(text, hit, terms.windowMs)
     return this.#result(hit, terms, points)
   }
 
@@ -176,14 +180,16 @@ export class FlexibleLimiter {
     return this.#block(key, secDuration, this.points + 1)
   }
 
-  /** Forgets a key, and ends its block. Resolves to whether it had points or a block. */
+  /**
+   * Forgets a key, with each `customDuration` that this process has met, and ends its block. Resolves to whether it had points of
+   * `duration`, or a block.
+   */
   async delete(key: string | number): Promise<boolean> {
     const terms = this.#terms()
-    const text = String(key)
+    const text = this.#hits.keyOf(key)
     const { used } = await this.#hits.look(terms, text)
     this.#ledger.forget(text)
-    const limiter = this.#hits.limiterFor(terms)
-    await Promise.all([limiter.reset(text), limiter.unblock(text)])
+    await Promise.all([this.#hits.forget(text), this.#hits.limiterFor(terms).unblock(text)])
     return used > 0
   }
 
@@ -199,7 +205,7 @@ export class FlexibleLimiter {
     const forMs = wholeMs(this.#hits.where, 'secDuration', secDuration, 0)
     await this.#hits
       .limiterFor(this.#terms())
-      .block(String(key), { for: forMs === 0 ? Number.POSITIVE_INFINITY : forMs })
+      .block(this.#hits.keyOf(key), { for: forMs === 0 ? Number.POSITIVE_INFINITY : forMs })
     return new this.#Result(0, forMs === 0 ? -1 : forMs, points, false)
   }
 
@@ -224,6 +230,11 @@ export class FlexibleLimiter {
 /** The wait for which there is no time: a block for ever is -1, as in the peer; points above the limit never fit. */
 function foreverMs(verdict: Verdict | undefined, windowMs: number): number {
   return verdict?.reason === 'blocked' ? -1 : windowMs
+}
+
+function checkKeyPrefix(where: string, keyPrefix: unknown): void {
+  if (typeof keyPrefix === 'string' && /^[\w-]{1,64}$/.test(keyPrefix)) return
+  invalidPolicy(where, 'keyPrefix', '1 to 64 letters, digits, "_" or "-"', keyPrefix)
 }
 
 /** Milliseconds of some seconds. */

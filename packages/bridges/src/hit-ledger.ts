@@ -1,3 +1,4 @@
+import { getOrInsert } from '@sluice/core/internal'
 import type { Hit } from './hits.js'
 
 /** A charged hit, as long as it counts. */
@@ -20,6 +21,8 @@ interface KeyHits {
   until: number
   /** Until when earlier hits of the key may be missing. */
   readonly partialUntil: number
+  /** The queue that the key is in. */
+  queue: Set<string> | undefined
 }
 
 /**
@@ -34,8 +37,12 @@ interface KeyHits {
 export class HitLedger {
   readonly #max: number
   readonly #now: () => number
-  /** In the order of their last hits, which is the order in which they expire. */
   readonly #keys = new Map<string, KeyHits>()
+  /**
+   * By the length of the window in powers of 2: keys in the order in which they expire, up to that length. A long window of one key
+   * does not hold up keys with short ones.
+   */
+  readonly #queues = new Map<number, Set<string>>()
   #size = 0
   #partialUntil = Number.NEGATIVE_INFINITY
 
@@ -60,11 +67,14 @@ export class HitLedger {
       this.#size++
     } else {
       hits.uncharged = hits.unchargedUntil > now ? hits.uncharged + 1 : 1
-      hits.unchargedUntil = until
+      hits.unchargedUntil = Math.max(hits.unchargedUntil, until)
     }
-    hits.until = Math.max(hits.until, until)
-    this.#keys.delete(key)
     this.#keys.set(key, hits)
+    if (hits.queue && hits.until > until) return
+    hits.until = until
+    hits.queue?.delete(key)
+    hits.queue = getOrInsert(this.#queues, Math.ceil(Math.log2(windowMs)), () => new Set<string>())
+    hits.queue.add(key)
   }
 
   /** Takes back one hit, whichever it was. Resolves when its charge is refunded, if it had one. */
@@ -106,18 +116,22 @@ export class HitLedger {
   /** Undefined where there is no room. */
   #newKey(until: number): KeyHits | undefined {
     if (this.#size >= this.#max) {
-      this.#partialUntil = until
+      this.#partialUntil = Math.max(this.#partialUntil, until)
       return undefined
     }
     this.#size++
-    return { charged: [], uncharged: 0, unchargedUntil: 0, until, partialUntil: this.#partialUntil }
+    return { charged: [], uncharged: 0, unchargedUntil: 0, until, partialUntil: this.#partialUntil, queue: undefined }
   }
 
   #sweep(now: number): void {
-    for (const [key, hits] of this.#keys) {
-      if (hits.until > now) return
-      this.#keys.delete(key)
-      this.#size -= hits.charged.length + 1
+    for (const queue of this.#queues.values()) {
+      for (const key of queue) {
+        const { until, charged } = this.#keys.get(key) as KeyHits
+        if (until > now) break
+        queue.delete(key)
+        this.#keys.delete(key)
+        this.#size -= charged.length + 1
+      }
     }
   }
 }

@@ -1,5 +1,14 @@
-import { type BanOptions, createLimiter, type Limiter, memoryStore, type Store, type Verdict } from '@sluice/core'
-import { getOrInsert, invalidPolicy, wholeNumber } from '@sluice/core/internal'
+import {
+  type BanOptions,
+  createLimiter,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  SluiceError,
+  type Store,
+  type Verdict,
+} from '@sluice/core'
+import { checkedKey, defaultLimit, getOrInsert, invalidPolicy, wholeNumber } from '@sluice/core/internal'
 import type { BridgeOptions } from './options.js'
 
 /** The numbers by which a hit is decided. */
@@ -34,6 +43,8 @@ export interface Hit {
 
 /** Limiters per bridge, where the numbers come with each hit. */
 const MAX_LIMITERS = 1000
+/** Up to this limit hits are counted by a log, and beyond it by segments, in a count of its own. */
+const LARGEST_LOG = 1000
 
 /** Decides the hits of one bridge. All numbers are given with the hit, so limiters are made as they are met, and bounded. */
 export class Hits {
@@ -42,6 +53,8 @@ export class Hits {
   readonly #options: BridgeOptions
   readonly #store: Store
   readonly #limiters = new Map<string, Limiter>()
+  /** A limiter of each count: those of several limits share one. */
+  readonly #counts = new Map<string, Limiter>()
 
   /** @throws SluiceError `INVALID_POLICY` */
   constructor(name: string, options: BridgeOptions) {
@@ -50,7 +63,7 @@ export class Hits {
     this.#options = options
     this.#store = options.store ?? memoryStore()
     // Checks the name, the store and what to do without it, while the server starts.
-    this.limiterFor({ limit: 1, windowMs: 60_000 })
+    this.#makeLimiter({ limit: 1, windowMs: 60_000 })
   }
 
   /**
@@ -71,6 +84,20 @@ export class Hits {
     return hitOf(await this.#decide(terms, key, 1, 'peek'), terms, 0)
   }
 
+  /**
+   * A key as it is counted. Checked before anything stands before it, as all keys that are missing would share a count.
+   *
+   * @throws SluiceError `INVALID_KEY`
+   */
+  keyOf(key: unknown): string {
+    return checkedKey(this.where, key)
+  }
+
+  /** Forgets the hits of a key, in all windows that this process has met. Blocks stay. */
+  async forget(key: string): Promise<void> {
+    await Promise.all([...this.#counts.values()].map((limiter) => limiter.reset(key)))
+  }
+
   /** The limiter of these numbers. */
   limiterFor(terms: Terms): Limiter {
     const { limit, windowMs, chargesRefusals = false, block } = terms
@@ -80,6 +107,8 @@ export class Hits {
     const limiter = this.#makeLimiter(terms)
     if (this.#limiters.size >= MAX_LIMITERS) this.#limiters.clear()
     this.#limiters.set(id, limiter)
+    const count = `${chargesRefusals ? limit : limit > LARGEST_LOG} ${windowMs}`
+    if (this.#counts.size < MAX_LIMITERS) this.#counts.set(count, limiter)
     return limiter
   }
 
@@ -98,9 +127,21 @@ export class Hits {
       ...(unavailable && { unavailable }),
       ...(warnings && { warnings }),
     }
-    // With its unit, as a small number would be taken for seconds, and warned of.
-    if (!algorithm) return createLimiter({ ...shared, limit, window: `${windowMs}ms` })
-    return createLimiter({ ...shared, limits: [algorithm({ limit, window: windowMs })] })
+    const made = algorithm ? algorithm({ limit, window: windowMs }) : this.#defaultLimit(limit, windowMs)
+    // One count for a client, whatever limit comes with a hit. Charged refusals are counted by their limit.
+    const counted = chargesRefusals ? made : Object.freeze({ ...made, carry: '' })
+    return createLimiter({ ...shared, limits: [counted] })
+  }
+
+  #defaultLimit(limit: number, windowMs: number): Limit<string> {
+    try {
+      // With its unit, as a small number would be taken for seconds, and warned of.
+      return defaultLimit<string>({ limit, window: `${windowMs}ms` })
+    } catch (error) {
+      // The limit of a bridge is known by the bridge's name, not by the algorithm it became.
+      if (!(error instanceof SluiceError)) throw error
+      throw new SluiceError(error.code, error.message.replace(/^\w+(?=:)/, this.where), { cause: error })
+    }
   }
 }
 

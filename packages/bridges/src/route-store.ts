@@ -35,14 +35,21 @@ export interface RouteStore {
 export type RouteStoreClass = new (options: object) => RouteStore
 
 const WHERE = 'fastify-rate-limit: store'
+/** After the name, in the counts of routes. */
+const ROUTES = '-routes'
+const LONGEST_NAME = 64 - ROUTES.length
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function routeStores(options: BridgeOptions): RouteStoreClass {
   checkOptions(WHERE, options)
   const { name = 'fastify-rate-limit', store = memoryStore() } = options
+  if (name.length > LONGEST_NAME) {
+    const remedy = `its routes count as name${ROUTES}, which has at most 64`
+    invalidPolicy(WHERE, 'name', `1 to ${LONGEST_NAME} letters, digits, "_" or "-"`, name, remedy)
+  }
   const ofPlugin = new Hits(name, { ...options, name, store })
   // Another name, so that no key of a client equals a route with the key of another.
-  const ofRoutes = new Hits(name, { ...options, name: `${name}-routes`, store })
+  const ofRoutes = new Hits(name, { ...options, name: name + ROUTES, store })
   return class SluiceStore extends RouteCounts {
     constructor(settings: object) {
       super(settings, ofPlugin, ofRoutes)
@@ -66,21 +73,11 @@ class RouteCounts implements RouteStore {
   }
 
   incr(key: string, callback: Callback, timeWindow: number, max: number): void {
-    const terms = this.#termsFor(max, timeWindow)
-    this.#hits.take(terms, this.#route + key).then((hit) => {
-      // The peer bans by the number of refused requests, which a log does not count.
-      const isBanned = hit.verdict?.reason === 'banned' && terms.block
-      callback(null, { current: isBanned ? max + isBanned.after : hit.used, ttl: hit.waitMs ?? timeWindow })
-    }, callback)
+    this.#incr(key, timeWindow, max).then((hits) => callback(null, hits), callback)
   }
 
   read(key: string, callback: Callback, timeWindow: number, max: number): void {
-    this.#hits
-      .look(this.#termsFor(max, timeWindow), this.#route + key)
-      .then(
-        ({ used, waitMs = timeWindow }) => callback(null, { current: used, ttl: used === 0 ? 0 : waitMs }),
-        callback,
-      )
+    this.#read(key, timeWindow, max).then((hits) => callback(null, hits), callback)
   }
 
   child(routeOptions: object): RouteStore {
@@ -90,6 +87,19 @@ class RouteCounts implements RouteStore {
         invalidPolicy(WHERE, field, 'none in a route, as the store of the plugin counts it', value)
     }
     return new RouteCounts(routeOptions, this.#ofRoutes, this.#ofRoutes, routeOf(routeOptions))
+  }
+
+  async #incr(key: string, timeWindow: number, max: number): Promise<RouteHits> {
+    const terms = this.#termsFor(max, timeWindow)
+    const { used, waitMs, verdict } = await this.#hits.take(terms, this.#route + this.#hits.keyOf(key))
+    // The peer bans by the number of refused requests, which a log does not count.
+    const isBanned = verdict?.reason === 'banned' && terms.block
+    return { current: isBanned ? max + isBanned.after : used, ttl: waitMs ?? timeWindow }
+  }
+
+  async #read(key: string, timeWindow: number, max: number): Promise<RouteHits> {
+    const hit = await this.#hits.look(this.#termsFor(max, timeWindow), this.#route + this.#hits.keyOf(key))
+    return { current: hit.used, ttl: hit.used === 0 ? 0 : (hit.waitMs ?? timeWindow) }
   }
 
   #check(): void {

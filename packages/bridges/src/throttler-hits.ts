@@ -38,7 +38,11 @@ export class ThrottlerHits {
       block: blockDuration > 0 ? { after: 1, forMs: blockDuration } : undefined,
     }
     // No name with a key equals another one, as JSON ends by itself.
-    const { allowed, used, waitMs = ttl } = await this.#hits.take(terms, JSON.stringify([throttlerName]) + key)
+    const {
+      allowed,
+      used,
+      waitMs = ttl,
+    } = await this.#hits.take(terms, JSON.stringify([throttlerName]) + this.#hits.keyOf(key))
     const seconds = Math.ceil(waitMs / 1000)
     return {
       totalHits: used,

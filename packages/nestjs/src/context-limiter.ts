@@ -1,6 +1,6 @@
 import type { ExecutionContext } from '@nestjs/common'
 import { type HttpContext, SluiceError } from '@sluice/core'
-import { createGuard } from '@sluice/core/http'
+import { createGuard, setKeyRemedy } from '@sluice/core/http'
 import { asException } from './exceptions.js'
 import { checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
 import { enforcerFor, type NestGuard, type PlatformContext, platformContext, setHeader, setVerdict } from './http.js'
@@ -11,6 +11,8 @@ import { messageContext, SocketContext } from './socket-context.js'
 type Decision = boolean | Promise<boolean>
 
 const EXECUTION = Symbol('execution')
+/** The key under which Nest keeps the guards of a handler or a class. */
+const GUARDS = '__guards__'
 
 /**
  * The execution context of Nest of a call that a limiter decides on, for functions that need more of it than the request:
@@ -27,6 +29,8 @@ export class ContextLimiter {
   readonly #enforce: (context: PlatformContext, next: (...failure: unknown[]) => void) => void
   /** Requests, fields and messages that it has decided on: a guard may be global and on the route. */
   readonly #decided = new WeakSet<object>()
+  /** Whether it decides in a global guard, before the guards of handlers. */
+  #isGlobal = false
 
   /** @throws SluiceError `INVALID_POLICY` */
   constructor({ socketAddress, ...options }: NestRateLimitOptions & SocketOptions) {
@@ -76,7 +80,13 @@ export class ContextLimiter {
     else if (type !== 'http') throw unknownContext(type)
   }
 
+  /** Called where a global guard decides by it. */
+  decidesGlobally(): void {
+    this.#isGlobal = true
+  }
+
   #decideHttp(context: PlatformContext): Decision {
+    if (this.#isGlobal) setKeyRemedy(context as HttpContext, remedyOfGuards)
     return untilNext(
       (next) => this.#enforce(context, next),
       (error) => {
@@ -105,6 +115,19 @@ export class ContextLimiter {
     const goOn = (known: Awaited<typeof outcome>) => known.proceed || refuseMessage(known)
     return outcome instanceof Promise ? outcome.then(goOn) : goOn(outcome)
   }
+}
+
+/** The remedy where a key may depend on a guard that comes later. */
+function remedyOfGuards(context: HttpContext): string | undefined {
+  const execution = executionContextOf(context)
+  const guards = [execution?.getHandler(), execution?.getClass()].flatMap((at): unknown[] =>
+    at ? (Reflect.getMetadata(GUARDS, at) ?? []) : [],
+  )
+  if (guards.every((guard) => (guard as { name?: string }).name === 'SluiceGuard')) return undefined
+  return (
+    'SluiceGuard is global and decides before the guards of the handler: for a key that depends on them, use @SkipRateLimit() ' +
+    'and @UseGuards(TheirGuard, rateLimitGuard({ … }))'
+  )
 }
 
 function withExecution<Context extends object>(context: Context, execution: ExecutionContext): Context {

@@ -45,7 +45,10 @@ export class SluiceLimiters {
    */
   checkAll(): void {
     for (const { handler, owner, type } of handlersIn(this.modules)) {
-      if (type !== 'rpc') this.of(handler, owner)?.checkFor(type)
+      if (type === 'rpc') continue
+      const limiter = this.of(handler, owner)
+      limiter?.checkFor(type)
+      limiter?.decidesGlobally()
     }
   }
 

@@ -1,4 +1,14 @@
-import { Controller, HttpException, Inject, Injectable, Module, Scope, UseGuards, VersioningType } from '@nestjs/common'
+import {
+  Controller,
+  type ExecutionContext,
+  HttpException,
+  Inject,
+  Injectable,
+  Module,
+  Scope,
+  UseGuards,
+  VersioningType,
+} from '@nestjs/common'
 import {
   byHeader,
   byRoute,
@@ -9,6 +19,7 @@ import {
   pass,
   RateLimit,
   RateLimitException,
+  rateLimitGuard,
   SkipRateLimit,
   SluiceGuard,
   SluiceLimiters,
@@ -16,6 +27,7 @@ import {
   slidingLog,
 } from '@sluice/nestjs'
 import { describe, expect, test } from 'vitest'
+import { warningsDuring } from '../../support/process-events.js'
 import { classOf, get, guarded, PLATFORMS } from '../support/nest.js'
 import { serve } from './apps.js'
 
@@ -24,6 +36,34 @@ const minute = { window: '1m' } as const
 describe.each(PLATFORMS)('Nest on %s', (platform) => {
   const app = (options: Parameters<typeof SluiceModule.forRoot>[0], ...controllers: ReturnType<typeof classOf>[]) =>
     guarded({ limits: SluiceModule.forRoot(options), controllers })
+
+  test('a key that depends on a guard of the handler is missing before a global guard: the warning says what to change', async () => {
+    class Auth {
+      canActivate(context: ExecutionContext): boolean {
+        const request = context.switchToHttp().getRequest()
+        request.user = { id: request.headers['x-user'] }
+        return true
+      }
+    }
+    const key = byUser((request: { user?: { id: string } }) => request.user?.id)
+    const options = { limit: 1, ...minute, key }
+    const Users = classOf(
+      'Users',
+      {
+        early: get('early', RateLimit(options), UseGuards(Auth)),
+        late: get('late', SkipRateLimit(), UseGuards(Auth, rateLimitGuard({ name: 'late', ...options }))),
+      },
+      Controller(),
+    )
+    const { request } = await serve(platform, app({ limit: 100, ...minute }, Users))
+    const statusOf = async (path: string, user: string) => (await request(path, { headers: { 'x-user': user } })).status
+    const warnings = await warningsDuring(async () => expect(await statusOf('/early', 'ann')).toBe(400))
+    expect(warnings.map(({ message }) => message)).toContainEqual(
+      expect.stringMatching(/"Users-early": key: .* SluiceGuard is global .* rateLimitGuard\(/),
+    )
+    expect([await statusOf('/late', 'ann'), await statusOf('/late', 'ann')]).toEqual([200, 429])
+    expect(await statusOf('/late', 'bob')).toBe(200)
+  })
 
   test('three named limits of which the last refuses leave the first two uncharged', async () => {
     const limits = [

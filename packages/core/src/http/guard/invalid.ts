@@ -34,6 +34,21 @@ class InvalidRequest extends SluiceError {
   }
 }
 
+const KEY_REMEDY = Symbol('key remedy')
+
+/** A remedy for a request without a key, where an adapter knows one. It is asked for a warning alone. */
+export type KeyRemedy = (context: HttpContext) => string | undefined
+
+/** Adds a remedy to the warning of a request without a key. */
+export function setKeyRemedy(context: HttpContext, remedy: KeyRemedy): void {
+  ;(context as { [KEY_REMEDY]?: KeyRemedy })[KEY_REMEDY] = remedy
+}
+
+function keyRemedyOf(context: HttpContext): string {
+  const remedy = (context as { [KEY_REMEDY]?: KeyRemedy })[KEY_REMEDY]?.(context)
+  return remedy === undefined ? '' : `; ${remedy}`
+}
+
 /** Returns the outcome of a request that could not be counted, given the thrown error. */
 export type HandleInvalid<Request> = (thrown: unknown, units: unknown, context: HttpContext<Request>) => Outcome
 
@@ -68,7 +83,7 @@ export function invalidRequests<Request>(
       void releasePermits(context.response)
       return ENDED
     }
-    warn(fault, thrown as SluiceError)
+    warn(fault, thrown as SluiceError, context)
     if (reports) return SKIPPED
     const challenge = fault === 'missing key' ? ofKeys : undefined
     const status = challenge === undefined ? 400 : 401
@@ -103,14 +118,14 @@ function namedMessage({ message }: SluiceError, where: string): string {
 function warnEachMinute(where: string, warnings: Warnings<LimiterWarning>, what: string) {
   /** By a monotonic clock. */
   const warnedAt = new Map<Fault, number>()
-  return (fault: Fault, error: SluiceError): void => {
+  return (fault: Fault, error: SluiceError, context: HttpContext): void => {
     const now = performance.now()
     const last = warnedAt.get(fault)
     if (last !== undefined && now - last < WARN_AGAIN_MS) return
     warnedAt.set(fault, now)
     warnings.emit(
       'SLUICE_INVALID_REQUEST',
-      `${namedMessage(error, where)}; the request ${what}, as others may be for a minute without a warning`,
+      `${namedMessage(error, where)}${fault === 'missing key' ? keyRemedyOf(context) : ''}; the request ${what}, as others may be for a minute without a warning`,
     )
   }
 }
