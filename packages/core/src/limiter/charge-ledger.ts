@@ -3,7 +3,7 @@ import { actualUnits, type Counting, takesNothing, type Units } from '../policy/
 import { entriesIn } from '../policy/given-identities.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
-import { outcomeOf } from '../store/kept-charge.js'
+import { outcomeOf, type PartOutcome, takesNone } from '../store/kept-charge.js'
 import {
   type Cell,
   CHARGE,
@@ -147,10 +147,10 @@ export class ChargeLedger {
 
   async renew(decision: Decision): Promise<void> {
     const { request } = decision
-    if (!isHeld(decision) || !request.permitId) return
+    if (!isHeld(decision)) return
     const own = keptBy(decision)
     if (own) await this.#changeOwn(decision, renewing(own))
-    else await this.#send(decision, { ...request, op: RENEW })
+    else if (request.permitId) await this.#send(decision, { ...request, op: RENEW })
   }
 
   /** Replaces the charge of each unit that is not settled yet. `isFree`: whether more than was charged counts. */
@@ -177,10 +177,15 @@ export class ChargeLedger {
    * @throws SluiceError `STORE_UNAVAILABLE`, once all others are made
    */
   async changeKept(store: Store, requests: readonly StoreRequest[]): Promise<ChargeOutcome> {
-    const changes = await Promise.allSettled(requests.map(async (request) => this.#change(store, request)))
+    const needed = requests.filter(isNeeded)
+    const changes = await Promise.allSettled(
+      (needed.length > 0 ? needed : requests).map(async (request) => {
+        return { takesNone: takesNone(request), outcome: await this.#change(store, request) }
+      }),
+    )
     const failure = changes.find((change) => change.status === 'rejected')
     if (failure) throw failure.reason
-    return outcomeOf(changes.map((change) => (change as PromiseFulfilledResult<ChargeOutcome | undefined>).value))
+    return outcomeOf(changes.map((change) => (change as PromiseFulfilledResult<PartOutcome>).value))
   }
 
   async #change(store: Store, kept: StoreRequest): Promise<ChargeOutcome | undefined> {
@@ -196,7 +201,7 @@ export class ChargeLedger {
   /** Changes the kept charge of a verdict. Resolves to whether this call changed it; false while the store is away. */
   async #changeOwn({ by }: Decision, requests: readonly StoreRequest[]): Promise<boolean> {
     try {
-      return requests.length > 0 && (await this.changeKept(by.store as Store, requests)) === 'done'
+      return requests.some(isNeeded) && (await this.changeKept(by.store as Store, requests)) === 'done'
     } catch (error) {
       if (isUnavailable(error)) return false
       throw error
@@ -256,6 +261,11 @@ export class ChargeLedger {
       throw error
     }
   }
+}
+
+/** Whether a change does anything where its id is known. A renewal is of the id, too. */
+function isNeeded(request: StoreRequest): boolean {
+  return request.op === RENEW || !takesNone(request)
 }
 
 /** The kept charge of a verdict. Undefined where no store keeps it. */
