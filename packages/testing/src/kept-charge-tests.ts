@@ -176,6 +176,26 @@ function settleTests(on: On): void {
       assert.equal((await web.peek(key)).units.tokens?.remaining, before + 10 - used)
     }
   })
+
+  on('a settlement by an id counts, and a meter that ends later settles nothing again', async (store) => {
+    const [web, worker] = twoLimiters(store, ofUnits())
+    const laters = [
+      async (_verdict: Verdict, end: () => Promise<void>) => end(),
+      async (verdict: Verdict) => assert.equal(await verdict.settle({ tokens: 60 }), false),
+      async (verdict: Verdict) => assert.equal(await verdict.settle({ tokens: 1 }), false),
+    ]
+    for (const later of laters) {
+      const key = freshKey()
+      const { verdict, id } = await consume(web, key, { tokens: 10 })
+      const meter = verdict.meter('tokens', { step: 5 })
+      await meter.add(17)
+      await meter.add(3)
+      assert.equal(await worker.settle(id, { tokens: 30 }), 'done')
+      await later(verdict, () => meter.end())
+      // The steps are charges of their own: 7 units of one.
+      assert.equal((await web.peek(key)).units.tokens?.remaining, 63)
+    }
+  })
 }
 
 function unknownTests(on: On): void {

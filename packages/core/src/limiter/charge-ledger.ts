@@ -122,7 +122,8 @@ export class ChargeLedger {
         charge: (more, isRest) => this.#chargeMore(decision, unit, more, isRest ? CHARGE : CONSUME),
         exhausted: this.#exhausted,
         charged: ({ request }) => activeCounter()?.changedCharge(request),
-        refund: (charge, back) => this.#reduce(charge, (each, charged) => (each === unit ? charged - back : undefined)),
+        settleOwn: (back) => this.#settleOwn(decision, lessOf(unit, back)),
+        refund: (step, back) => this.#reduce(step, lessOf(unit, back)),
         debit: (more) => this.#debit(decision, (each) => (each === unit ? more : 0)),
         closed: () => {
           if (decision.settled !== REFUNDED) decision.settled = new Set([...(decision.settled ?? []), unit])
@@ -198,12 +199,25 @@ export class ChargeLedger {
     return outcome
   }
 
+  /** Refunds units of the charge of a verdict. `done before` where the charge is kept, and was settled before. */
+  async #settleOwn(decision: Decision, actual: ActualUnits): Promise<boolean | 'done before'> {
+    const own = keptBy(decision)
+    if (!own) return this.#reduce(decision, actual)
+    const outcome = await this.#outcomeOfOwn(decision, settling(own, actual, false))
+    return outcome === 'done before' ? outcome : outcome === 'done'
+  }
+
   /** Changes the kept charge of a verdict. Resolves to whether this call changed it; false while the store is away. */
-  async #changeOwn({ by }: Decision, requests: readonly StoreRequest[]): Promise<boolean> {
+  async #changeOwn(decision: Decision, requests: readonly StoreRequest[]): Promise<boolean> {
+    return requests.some(isNeeded) && (await this.#outcomeOfOwn(decision, requests)) === 'done'
+  }
+
+  /** Undefined while the store is away. */
+  async #outcomeOfOwn({ by }: Decision, requests: readonly StoreRequest[]): Promise<ChargeOutcome | undefined> {
     try {
-      return requests.some(isNeeded) && (await this.changeKept(by.store as Store, requests)) === 'done'
+      return await this.changeKept(by.store as Store, requests)
     } catch (error) {
-      if (isUnavailable(error)) return false
+      if (isUnavailable(error)) return undefined
       throw error
     }
   }
@@ -261,6 +275,11 @@ export class ChargeLedger {
       throw error
     }
   }
+}
+
+/** The actual units of a charge of which so many of one unit are refunded. */
+function lessOf(unit: QuotaUnit, back: number): ActualUnits {
+  return (each, charged) => (each === unit ? charged - back : undefined)
 }
 
 /** Whether a change does anything where its id is known. A renewal is of the id, too. */
