@@ -5,7 +5,8 @@
 -- at least as long as each record of it. A reset deletes the key, so that earlier records count for nothing.
 -- In ARGV, from `at` on: the index in KEYS of the record, which the keys of epochs follow; their number; for how many ms the
 -- charge is kept. Then for a charge the name of a new epoch, and the text; for a change for each cell the number of its identity, from
--- 1, or 0 if it is left alone.
+-- 1, or 0 if it is left alone; less than 0 if it is, and the change is a renewal or takes no cell, so that it matters whether the
+-- id is known.
 local UNKNOWN, BEFORE, DONE, RENEW = 0, 1, 2, 5
 local EPOCH_AT, HEAD, EPOCH = 6, 8, 12
 -- Whether each cell of the current charge is changed now.
@@ -49,14 +50,20 @@ local function charges_take(at, cells, op)
   if type(value) ~= 'string' or #value < HEAD then return UNKNOWN end
   local _, _, ends = unpackBytes('>BBI6', value)
   if ends <= now then return UNKNOWN end
-  local outcome, marks = UNKNOWN, ''
+  local outcome, marks, isKnown, takesNone = UNKNOWN, '', false, true
   for c = 1, cells do
     local mark, i = sub(value, HEAD + c, HEAD + c), number(at + 2 + c)
-    if i > 0 then
+    if i > 0 then takesNone = false end
+    if i ~= 0 then
+      local isTaken = i > 0
+      i = max(i, -i)
       local from = HEAD + cells + (i - 1) * EPOCH
       local epoch = charges_epoch(KEYS[record + i])
       if epoch ~= '' and sub(epoch, EPOCH_AT + 1) == sub(value, from + 1, from + EPOCH) then
-        if mark == '\0' then
+        isKnown = true
+        if not isTaken then
+          -- Stays as it is.
+        elseif mark == '\0' then
           outcome = DONE
           taken[c] = true
           if op ~= RENEW then mark = '\1' end
@@ -69,7 +76,8 @@ local function charges_take(at, cells, op)
   end
   -- Before the change: a charge that is marked and not changed stays, while one that is changed twice would give units away.
   if outcome == DONE and op ~= RENEW then call('SETRANGE', KEYS[record], HEAD, marks) end
-  if outcome == DONE and op == RENEW and ends < now + forMs then
+  if isKnown and takesNone then outcome = op == RENEW and DONE or BEFORE end
+  if isKnown and op == RENEW and ends < now + forMs then
     call('SET', KEYS[record], packBytes('>BBI6', cells, identities, now + forMs) .. sub(value, HEAD + 1), 'PX', forMs + slack)
     for i = record + 1, record + identities do
       local epoch = charges_epoch(KEYS[i])

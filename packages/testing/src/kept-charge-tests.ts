@@ -47,6 +47,8 @@ export function keptChargeTests(given: On, oneOfEach: Readonly<Record<string, Li
     })
   refundTests(on, oneOfEach)
   settleTests(on)
+  meterTests(on)
+  lifeTests(on)
   unknownTests(on)
   permitTests(on)
 }
@@ -162,7 +164,9 @@ function settleTests(on: On): void {
       assert.equal(await web.settle(id, { tokens: 1 }), 'done')
     },
   )
+}
 
+function meterTests(on: On): void {
   on('a meter settles its unit of a charge when it ends', async (store) => {
     const [web, worker] = twoLimiters(store, ofUnits())
     const key = freshKey()
@@ -174,6 +178,26 @@ function settleTests(on: On): void {
       await meter.end()
       assert.equal(await worker.settle(id, { tokens: 0 }), 'done before')
       assert.equal((await web.peek(key)).units.tokens?.remaining, before + 10 - used)
+    }
+  })
+
+  on('a settlement by an id counts, and a meter that ends later settles nothing again', async (store) => {
+    const [web, worker] = twoLimiters(store, ofUnits())
+    const laters = [
+      async (_verdict: Verdict, end: () => Promise<void>) => end(),
+      async (verdict: Verdict) => assert.equal(await verdict.settle({ tokens: 60 }), false),
+      async (verdict: Verdict) => assert.equal(await verdict.settle({ tokens: 1 }), false),
+    ]
+    for (const later of laters) {
+      const key = freshKey()
+      const { verdict, id } = await consume(web, key, { tokens: 10 })
+      const meter = verdict.meter('tokens', { step: 5 })
+      await meter.add(17)
+      await meter.add(3)
+      assert.equal(await worker.settle(id, { tokens: 30 }), 'done')
+      await later(verdict, () => meter.end())
+      // The steps are charges of their own: 7 units of one.
+      assert.equal((await web.peek(key)).units.tokens?.remaining, 63)
     }
   })
 }
@@ -234,6 +258,40 @@ function unknownTests(on: On): void {
     await consume(web, key)
     assert.equal(await web.refund(id), 'unknown')
     assert.equal((await web.peek(key)).remaining, 9)
+  })
+}
+
+function lifeTests(on: On): void {
+  on('a change that has nothing to change says whether the id is known', async (store, clock) => {
+    const [web, worker] = twoLimiters(store, [perMinute(10)])
+    const key = freshKey()
+    const { id } = await consume(web, key, 3)
+    const all = async () => [await worker.release(id), await worker.settle(id, {}), await worker.renew(id)]
+    assert.deepEqual(await all(), ['done before', 'done before', 'done'])
+    const { id: other } = await consume(web, freshKey())
+    clock.advance('1h')
+    assert.deepEqual(await all(), ['unknown', 'unknown', 'unknown'])
+    assert.equal(await worker.release(other), 'unknown')
+    const { id: later } = await consume(web, key)
+    await worker.reset(key)
+    assert.equal(await worker.release(later), 'unknown')
+    assert.equal(await worker.settle(later, {}), 'unknown')
+    assert.equal(await worker.renew(later), 'unknown')
+  })
+
+  on('a renewal makes an id valid for another `keep`, also where no permit is held', async (store, clock) => {
+    const tokens = fixedWindow({ unit: 'tokens', limit: 100, window: '1d' })
+    for (const limits of [[tokens], [tokens, concurrency({ limit: 2, ttl: '2h' })]]) {
+      const [web, worker] = twoLimiters(store, limits)
+      const key = freshKey()
+      const { id } = await consume(web, key, { tokens: 50 })
+      await worker.release(id)
+      clock.advance('50m')
+      assert.equal(await worker.renew(id), limits.length === 1 ? 'done' : 'done before')
+      clock.advance('50m')
+      assert.equal(await worker.settle(id, { tokens: 1 }), 'done')
+      assert.equal((await web.peek(key)).units.tokens?.remaining, 99)
+    }
   })
 }
 

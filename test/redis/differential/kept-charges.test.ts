@@ -61,6 +61,7 @@ const step = fc.record({
     'consume',
     'settle',
     'settleTokens',
+    'settleNothing',
     'refund',
     'refundVerdict',
     'settleVerdict',
@@ -135,6 +136,8 @@ function change(
       return limiter.settle(id, which % (verdict.cost + 1))
     case 'settleTokens':
       return limiter.settle(id, { tokens: which % 61 })
+    case 'settleNothing':
+      return limiter.settle(id, {})
     case 'settleVerdict':
       return verdict.settle({ tokens: which % 61 })
     case 'refundVerdict':

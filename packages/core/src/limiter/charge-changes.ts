@@ -1,4 +1,5 @@
 import { CELL_KINDS } from '../store/cell-kinds.js'
+import { takesNone } from '../store/kept-charge.js'
 import {
   type Cell,
   DEBIT,
@@ -18,7 +19,7 @@ export type ActualUnits = (unit: QuotaUnit, charged: number) => number | undefin
 
 /**
  * The requests that replace the charge of each cell with the actual units: one that refunds, one that charges more. Each takes its
- * own cells. `isFree`: whether more than was charged counts.
+ * own cells. Where there are none, one that takes none, so that the record says whether the id is known. `isFree`: whether more than was charged counts.
  */
 export function settling(part: KeptCharge, actual: ActualUnits, isFree: boolean): StoreRequest[] {
   const { plan, costs } = part.request
@@ -32,23 +33,23 @@ export function settling(part: KeptCharge, actual: ActualUnits, isFree: boolean)
     // A limit of 0 refuses everything as it is.
     more.push(isMore ? (isOpen(cell) ? total - charged : 0) : undefined)
   }
-  return [...changing(part, REFUND, less), ...changing(part, DEBIT, more)]
+  const refund = changing(part, REFUND, less)
+  const debit = changing(part, DEBIT, more)
+  return takesNone(debit) ? [refund] : takesNone(refund) ? [debit] : [refund, debit]
 }
 
 export function releasing(part: KeptCharge): StoreRequest[] {
-  return changing(part, RELEASE, permitsIn(part))
+  return [changing(part, RELEASE, permitsIn(part))]
 }
 
 export function renewing(part: KeptCharge): StoreRequest[] {
-  return changing(part, RENEW, permitsIn(part))
+  return [changing(part, RENEW, permitsIn(part))]
 }
 
 /** A change of some cells, with the units of each; undefined for cells that stay as they are. */
-function changing({ request, result }: KeptCharge, op: Op, units: readonly (number | undefined)[]): StoreRequest[] {
-  const takes = units.map((each) => each !== undefined)
-  if (!takes.includes(true)) return []
-  const keep: Keep = { ...(request.keep as Keep), takes }
-  return [{ ...request, op, costs: units.map((each) => each ?? 0), charge: result, keep }]
+function changing({ request, result }: KeptCharge, op: Op, units: readonly (number | undefined)[]): StoreRequest {
+  const keep: Keep = { ...(request.keep as Keep), takes: units.map((each) => each !== undefined) }
+  return { ...request, op, costs: units.map((each) => each ?? 0), charge: result, keep }
 }
 
 function permitsIn({ request: { plan, costs } }: KeptCharge): (number | undefined)[] {

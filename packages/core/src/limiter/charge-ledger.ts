@@ -3,7 +3,7 @@ import { actualUnits, type Counting, takesNothing, type Units } from '../policy/
 import { entriesIn } from '../policy/given-identities.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
-import { outcomeOf } from '../store/kept-charge.js'
+import { outcomeOf, type PartOutcome, takesNone } from '../store/kept-charge.js'
 import {
   type Cell,
   CHARGE,
@@ -128,7 +128,8 @@ export class ChargeLedger {
         charge: (more, isRest) => this.#chargeMore(decision, unit, more, isRest ? CHARGE : CONSUME),
         exhausted: this.#exhausted,
         charged: ({ request }) => activeCounter()?.changedCharge(request),
-        refund: (charge, back) => this.#reduce(charge, (each, charged) => (each === unit ? charged - back : undefined)),
+        settleOwn: (back) => this.#settleOwn(decision, lessOf(unit, back)),
+        refund: (step, back) => this.#reduce(step, lessOf(unit, back)),
         debit: (more) => this.#debit(decision, (each) => (each === unit ? more : 0)),
         closed: () => {
           if (decision.settled !== REFUNDED) decision.settled = new Set([...(decision.settled ?? []), unit])
@@ -153,10 +154,10 @@ export class ChargeLedger {
 
   async renew(decision: Decision): Promise<void> {
     const { request } = decision
-    if (!isHeld(decision) || !request.permitId) return
+    if (!isHeld(decision)) return
     const own = keptBy(decision)
     if (own) await this.#changeOwn(decision, renewing(own))
-    else await this.#send(decision, { ...request, op: RENEW })
+    else if (request.permitId) await this.#send(decision, { ...request, op: RENEW })
   }
 
   /** Replaces the charge of each unit that is not settled yet. `isFree`: whether more than was charged counts. */
@@ -183,10 +184,15 @@ export class ChargeLedger {
    * @throws SluiceError `STORE_UNAVAILABLE`, once all others are made
    */
   async changeKept(given: readonly ChangeOfKept[]): Promise<ChargeOutcome> {
-    const changes = await Promise.allSettled(given.map(async ({ store, request }) => this.#change(store, request)))
+    const needed = given.filter(({ request }) => isNeeded(request))
+    const changes = await Promise.allSettled(
+      (needed.length > 0 ? needed : given).map(async ({ store, request }) => {
+        return { takesNone: takesNone(request), outcome: await this.#change(store, request) }
+      }),
+    )
     const failure = changes.find((change) => change.status === 'rejected')
     if (failure) throw failure.reason
-    return outcomeOf(changes.map((change) => (change as PromiseFulfilledResult<ChargeOutcome | undefined>).value))
+    return outcomeOf(changes.map((change) => (change as PromiseFulfilledResult<PartOutcome>).value))
   }
 
   async #change(store: Store, kept: StoreRequest): Promise<ChargeOutcome | undefined> {
@@ -199,13 +205,26 @@ export class ChargeLedger {
     return outcome
   }
 
+  /** Refunds units of the charge of a verdict. `done before` where the charge is kept, and was settled before. */
+  async #settleOwn(decision: Decision, actual: ActualUnits): Promise<boolean | 'done before'> {
+    const own = keptBy(decision)
+    if (!own) return this.#reduce(decision, actual)
+    const outcome = await this.#outcomeOfOwn(decision, settling(own, actual, false))
+    return outcome === 'done before' ? outcome : outcome === 'done'
+  }
+
   /** Changes the kept charge of a verdict. Resolves to whether this call changed it; false while the store is away. */
-  async #changeOwn({ by }: Decision, requests: readonly StoreRequest[]): Promise<boolean> {
+  async #changeOwn(decision: Decision, requests: readonly StoreRequest[]): Promise<boolean> {
+    return requests.some(isNeeded) && (await this.#outcomeOfOwn(decision, requests)) === 'done'
+  }
+
+  /** Undefined while the store is away. */
+  async #outcomeOfOwn({ by }: Decision, requests: readonly StoreRequest[]): Promise<ChargeOutcome | undefined> {
     try {
       const store = by.store as Store
-      return requests.length > 0 && (await this.changeKept(requests.map((request) => ({ store, request })))) === 'done'
+      return await this.changeKept(requests.map((request) => ({ store, request })))
     } catch (error) {
-      if (isUnavailable(error)) return false
+      if (isUnavailable(error)) return undefined
       throw error
     }
   }
@@ -263,6 +282,16 @@ export class ChargeLedger {
       throw error
     }
   }
+}
+
+/** The actual units of a charge of which so many of one unit are refunded. */
+function lessOf(unit: QuotaUnit, back: number): ActualUnits {
+  return (each, charged) => (each === unit ? charged - back : undefined)
+}
+
+/** Whether a change does anything where its id is known. A renewal is of the id, too. */
+function isNeeded(request: StoreRequest): boolean {
+  return request.op === RENEW || !takesNone(request)
 }
 
 /** The kept charge of a verdict. Undefined where no store keeps it. */

@@ -13,7 +13,7 @@ import type { IdentityByKind, KeyValue } from '../store/identity.js'
 import { type ChargeOutcome, type Op, PEEK } from '../store/store.js'
 import { refuseOfOther } from '../util/copies.js'
 import { spanOrForEver } from '../util/duration.js'
-import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { invalidPolicy, SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
 import { knownOptions, optionalFunction } from '../util/validate.js'
 import { warnOnRejection } from '../util/warn-on-rejection.js'
@@ -208,7 +208,10 @@ export class Limiter<Subject = string> {
     if (verdict === undefined && (subject as unknown) instanceof Verdict) {
       throw new SluiceError('INVALID_KEY', `${this.#where}: refund: expected refund(key, verdict): the key is missing`)
     }
-    const decision = this.#decisionOf(verdict)
+    if (verdict === undefined) {
+      wrongPolicy(`${this.#where}: refund: expected refund(key, verdict) or refund(id), got ${show(subject)} alone`)
+    }
+    const decision = this.#decisionOf(verdict, false)
     if (!isHeld(decision)) return false
     const isCounted = this.#subjects.isCountedOn(subject, verdict.tier, decision.request.identities)
     // Called synchronously: a later reset must not overtake it.
@@ -397,8 +400,8 @@ export class Limiter<Subject = string> {
    *
    * @throws SluiceError `INVALID_POLICY` for a value that is no verdict of this limiter
    */
-  #decisionOf(verdict: Verdict): Decision {
-    const expected = 'a verdict of this limiter'
+  #decisionOf(verdict: Verdict, canBeId = true): Decision {
+    const expected = canBeId && this.#engine.kept ? OR_ID : 'a verdict of this limiter'
     if (!(verdict instanceof Verdict)) {
       refuseOfOther(`${this.#where}: verdict`, verdict)
       invalidPolicy(this.#where, 'verdict', expected, verdict)
@@ -460,6 +463,8 @@ export class Limiter<Subject = string> {
       : this.#engine.decide(resolved, units, options, op)
   }
 }
+
+const OR_ID = 'a verdict of this limiter, or the id of a charge'
 
 function refusalOf(error: unknown): WaitExceeded {
   if (error instanceof WaitExceeded) return error

@@ -17,8 +17,10 @@ export interface MeterParts {
   readonly charge: (units: number, isRest: boolean) => MaybePromise<Verdict>
   /** Called with each step that is charged. */
   readonly charged: (step: Decision) => void
-  /** Refunds units of the request's own charge, or of a step. */
-  readonly refund: (decision: Decision, units: number) => Promise<boolean>
+  /** Refunds units of the request's own charge, which settles it. `done before` where another process has settled it. */
+  readonly settleOwn: (units: number) => Promise<boolean | 'done before'>
+  /** Refunds units of a step. */
+  readonly refund: (step: Decision, units: number) => Promise<boolean>
   /** Charges units whatever room there is. */
   readonly debit: (units: number) => Promise<boolean>
   /** Called with the first refusal. `isCut`: whether the stream ends there. */
@@ -47,6 +49,7 @@ const CHARGES_NOTHING: Omit<MeterParts, 'charge'> = {
   where: 'meter',
   isKept: false,
   charged: () => {},
+  settleOwn: async () => false,
   refund: async () => false,
   debit: async () => false,
   exhausted: () => {},
@@ -164,8 +167,16 @@ export class UnitMeter implements Meter {
     if (total !== undefined) charges.open = 0
     while (charges.charging > 0) await this.#nextCharge()
     const more = (total ?? this.used) - this.#estimate - this.#stepped
-    if (more >= 0 && this.#by.isKept) await this.#by.refund(this.#decision, 0)
-    if (more <= 0) return more < 0 && this.#refund(-more, wasHeld)
+    const ofSteps = Math.min(
+      Math.max(0, -more),
+      this.#steps.reduce((sum, { units }) => sum + units, 0),
+    )
+    const ofOwn = Math.min(Math.max(0, -more) - ofSteps, this.#estimate)
+    const own = wasHeld && (ofOwn > 0 || this.#by.isKept) ? this.#by.settleOwn(ofOwn) : undefined
+    // The first settlement counts.
+    if (this.#by.isKept && (await own) === 'done before') return false
+    if (more < 0) return (await Promise.all([own, ...this.#refundSteps(ofSteps)])).includes(true)
+    if (more === 0) return false
     if (total !== undefined) return this.#by.debit(more)
     charges.open = more - this.#forgiven
     charges.end()
@@ -174,7 +185,7 @@ export class UnitMeter implements Meter {
   }
 
   /** Refunds units, of the newest steps first. */
-  async #refund(units: number, isHeldYet: boolean): Promise<boolean> {
+  #refundSteps(units: number): Promise<boolean>[] {
     const refunds: Promise<boolean>[] = []
     let left = units
     for (let step = this.#steps.pop(); step && left > 0; step = this.#steps.pop()) {
@@ -182,9 +193,7 @@ export class UnitMeter implements Meter {
       left -= part
       refunds.push(this.#by.refund(step.decision, part))
     }
-    if ((left > 0 || this.#by.isKept) && isHeldYet)
-      refunds.push(this.#by.refund(this.#decision, Math.min(left, this.#estimate)))
-    return (await Promise.all(refunds)).includes(true)
+    return refunds
   }
 
   #charged(units: number, verdict: Verdict | undefined): void {

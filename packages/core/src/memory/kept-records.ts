@@ -1,3 +1,4 @@
+import { takesNone } from '../store/kept-charge.js'
 import {
   type ChargeOutcome,
   type Keep,
@@ -67,32 +68,41 @@ export class KeptRecords extends ExpiringValues<KeptRecord> implements Swept {
     return id
   }
 
-  find(policy: string, id: string): KeptCharge | undefined {
-    return this.byKey.get(keyOf(policy, id))?.charge
+  find(policy: string, id: string, now: number): KeptCharge | undefined {
+    const record = this.byKey.get(keyOf(policy, id))
+    return record && record.until > now ? record.charge : undefined
   }
 
-  /** Takes the cells that a change names. Returns those that were not taken before, which are to be changed. */
+  /**
+   * Takes the cells that a change names. Returns those that were not taken before, which are to be changed. A renewal lets the id
+   * live on, whichever cells it names.
+   */
   take(
     { op, plan, identities, keep }: StoreRequest,
     now: number,
   ): { outcome: ChargeOutcome; taken: readonly boolean[] } {
     const { id = '', takes, forMs } = keep as Keep
+    const isRenewal = op === RENEW
+    const namesNone = takesNone({ keep })
     const taken = plan.cells.map(() => false)
     const record = this.byKey.get(keyOf(plan.policy, id))
     if (!record || record.until <= now) return { outcome: 'unknown', taken }
     let outcome: ChargeOutcome = 'unknown'
+    let isKnown = false
     for (const [c, { identity }] of plan.cells.entries()) {
-      const isNamed = takes?.[c] ?? true
-      if (!isNamed || this.#isReset(record, plan.policy, identities[identity] as string)) continue
+      if (this.#isReset(record, plan.policy, identities[identity] as string)) continue
+      isKnown = true
+      if (!(takes?.[c] ?? true)) continue
       if (record.taken[c]) {
         if (outcome === 'unknown') outcome = 'done before'
         continue
       }
       outcome = 'done'
       taken[c] = true
-      if (op !== RENEW) record.taken[c] = true
+      if (!isRenewal) record.taken[c] = true
     }
-    if (op === RENEW && outcome === 'done') record.until = Math.max(record.until, now + forMs)
+    if (isKnown && namesNone) outcome = isRenewal ? 'done' : 'done before'
+    if (isKnown && isRenewal) record.until = Math.max(record.until, now + forMs)
     return { outcome, taken }
   }
 

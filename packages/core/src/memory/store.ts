@@ -250,7 +250,7 @@ class MemoryStore implements Store {
   }
 
   keptCharge(policy: string, id: string): readonly KeptCharge[] {
-    const charge = this.#kept.find(policy, id)
+    const charge = this.#kept.find(policy, id, this.#clock())
     return charge ? [charge] : []
   }
 

@@ -1,4 +1,5 @@
 import { CELL_KINDS } from '../../store/cell-kinds.js'
+import { takesNone } from '../../store/kept-charge.js'
 import {
   type BanTerms,
   type Cell,
@@ -8,6 +9,7 @@ import {
   type KernelName,
   type Plan,
   REFUND,
+  RENEW,
   receiptsOf,
   type StoreRequest,
   type StoreResult,
@@ -315,7 +317,13 @@ function pushCharge({ args, prefix, chargeKeys, chargesAt }: Encoding, request: 
   chargesAt.push({ at: args.length, key: chargeKeys.length })
   args.push('', String(identities.length), String(forMs))
   if (op < REFUND) args.push(id.slice(0, EPOCH), recordText(request))
-  else for (const [c, { identity }] of plan.cells.entries()) args.push(String((takes?.[c] ?? true) ? identity + 1 : 0))
+  else {
+    const isOfId = op === RENEW || takesNone(request)
+    for (const [c, { identity }] of plan.cells.entries()) {
+      const isTaken = takes?.[c] ?? true
+      args.push(String(isTaken ? identity + 1 : isOfId ? -identity - 1 : 0))
+    }
+  }
   for (const key of keysOfCharge(prefix, request)) chargeKeys.push(key)
 }
 

@@ -2580,10 +2580,15 @@ local __4, __5, ends_2 = unpackBytes('>BBI6', value)
 if ends_2 <= now then
 outcome = 0
 else
-local outcome_2, marks = 0, ''
+local outcome_2, marks, isKnown, takesNone = 0, '', false, true
 for c = 1, cells do
 local mark, i = sub(value, 8 + c, 8 + c), ARGV[chargeAt + 2 + c] + 0
 if i > 0 then
+takesNone = false
+end
+if i ~= 0 then
+local isTaken = i > 0
+i = i > -i and i or -i
 local from = 8 + cells + (i - 1) * 12
 local epoch
 local key = KEYS[record + i]
@@ -2599,7 +2604,9 @@ epoch_2 = ''
 end
 epoch = epoch_2
 if epoch ~= '' and sub(epoch, 7) == sub(value, from + 1, from + 12) then
-if mark == '\\0' then
+isKnown = true
+if not isTaken then
+elseif mark == '\\0' then
 outcome_2 = 2
 taken[c] = true
 if op ~= 5 then
@@ -2615,7 +2622,10 @@ end
 if outcome_2 == 2 and op ~= 5 then
 call('SETRANGE', KEYS[record], 8, marks)
 end
-if outcome_2 == 2 and op == 5 and ends_2 < now + forMs then
+if isKnown and takesNone then
+outcome_2 = op == 5 and 2 or 1
+end
+if isKnown and op == 5 and ends_2 < now + forMs then
 call('SET', KEYS[record], packBytes('>BBI6', cells, identities_2, now + forMs) .. sub(value, 9), 'PX', forMs + slack)
 for i = record + 1, record + identities_2 do
 local epoch

@@ -1,10 +1,12 @@
 import { CELL_KINDS } from '../../store/cell-kinds.js'
-import { outcomeOf } from '../../store/kept-charge.js'
+import { outcomeOf, type PartOutcome, takesNone } from '../../store/kept-charge.js'
 import {
   type Cell,
   CHARGE,
+  type ChargeOutcome,
   CONSUME,
   isImpossible,
+  type Keep,
   PEEK,
   type Plan,
   REFUND,
@@ -178,7 +180,7 @@ function partRequests(request: StoreRequest, parts: readonly Part[]): StoreReque
       fresh: true,
       ...(turn && { turn: { ...turn, cell: cells.indexOf(turn.cell) } }),
       ...(own && { charge: own }),
-      ...(keep && { keep: { ...keep, ...(keep.takes && { takes: cells.map((i) => keep.takes?.[i] === true) }) } }),
+      ...(keep && { keep: { ...keep, ...(keep.takes && { takes: takesOf(keep, cells) }) } }),
     }
   })
 }
@@ -193,6 +195,14 @@ function partResult({ cells, positions }: Part, { now, allowed, values, offset, 
     offset: 0,
     ...(refunded && { refunded: cells.map((c) => refunded[c] as number) }),
   }
+}
+
+function partOutcome(keep: Keep, { cells }: Part, outcome: ChargeOutcome | undefined): PartOutcome {
+  return { takesNone: takesNone({ keep: { ...keep, takes: takesOf(keep, cells) } }), outcome }
+}
+
+function takesOf({ takes }: Keep, cells: readonly number[]): boolean[] | undefined {
+  return takes && cells.map((c) => takes[c] === true)
 }
 
 function whole(
@@ -230,6 +240,9 @@ function whole(
     ...(refunded && { refunded }),
     ...(behindMs > 0 && { behindMs }),
     ...(allowed && id !== undefined && { id }),
-    ...(keep && op > CHARGE && { outcome: outcomeOf(results.map(({ outcome }) => outcome)) }),
+    ...(keep &&
+      op > CHARGE && {
+        outcome: outcomeOf(results.map(({ outcome }, i) => partOutcome(keep, parts[i] as Part, outcome))),
+      }),
   }
 }
