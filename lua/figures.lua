@@ -39,7 +39,10 @@ if minute ~= tonumber(ARGV[3]) then return { whole(now), 'minute' } end
 
 dropForeign(sent, redis.pcall('HMGET', sent, '#'))
 dropForeign(processes, redis.pcall('ZREMRANGEBYSCORE', processes, '-inf', whole(now - 10000)))
-for k = 4, 5 do dropForeign(KEYS[k], redis.pcall('ZSCORE', KEYS[k], '=p')) end
+for k = 4, 5 do
+  dropForeign(KEYS[k], redis.pcall('ZSCORE', KEYS[k], '=p'))
+  dropForeign(KEYS[k], redis.pcall('ZCARD', KEYS[k]))
+end
 local before = call('HMGET', sent, '#', '@')
 local last, lastMinute = tonumber(before[1]), tonumber(before[2]) or -1
 if known and (not last or last < known) then return { whole(now), 'all' } end

@@ -59,10 +59,10 @@ local function bucket_refund(debt, refunded, from, at, cost, receipt, before, ch
   return debt - owed, 0, at + 1
 end
 
---- How much earlier a debt beyond the capacity counts as written after a refund of `owed`. It keeps its pace, as written
--- again with less it would be paid off more slowly, and end later.
-local function bucket_leadFor(owed, pace, stepMs)
-  return floor(owed / (pace * stepMs)) * stepMs
+--- Whether a debt of which `left` is left, written anew, has room for a unit later than at its present pace.
+local function bucket_isLater(left, debt, at, pace, limit, windowMs, capacity, stepMs)
+  local later = bucket_waitFor(left, at, 1, bucket_paceOf(left, limit, windowMs, capacity), windowMs, capacity, stepMs)
+  return later > bucket_waitFor(debt, at, 1, pace, windowMs, capacity, stepMs)
 end
 
 --- @state
@@ -241,18 +241,13 @@ refund[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
   local left, newRefunded, newFrom = bucket_refund(
     debt, refunded, from, instant, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs
   )
-  local owed = debt - left
-  -- Writing a debt again may slow down how it is paid off.
-  if owed == 0 then return end
+  if left == debt then return end
+  -- Less of a debt beyond the capacity is paid off more slowly.
+  if beyond and bucket_isLater(left, debt, instant, pace, limit, windowMs, capacity, stepMs) then return end
   if newRefunded ~= refunded or newFrom ~= from then refunds = packBytes('>I7I6', newRefunded, newFrom) end
-  if beyond then
-    debt, instant = beyond, max(0, min(since, instant) - bucket_leadFor(owed, pace, stepMs))
-  else
-    debt = left
-  end
-  since = instant
+  debt, since = left, instant
+  bucket_pace()
   bucket_rewrite(key)
-  bucket_bring()
 end
 
 --- @when debit

@@ -96,14 +96,6 @@ export function refund(
   return { debt: debt - owed, refunded: 0, from: at + 1 }
 }
 
-/**
- * How much earlier a debt beyond the capacity counts as written after a refund of `owed` (unit·ms). It keeps its pace, as written
- * again with less it would be paid off more slowly, and end later.
- */
-export function leadFor(owed: number, pace: number, stepMs: number): number {
-  return Math.floor(owed / (pace * stepMs)) * stepMs
-}
-
 export const readReport: ReadReport = (reply, values, params, now, need, later) => {
   const [limit, windowMs, capacity, stepMs] = params as [number, number, number, number]
   let debt = atLeastNone(reply, reply.uint56() - later * windowMs)

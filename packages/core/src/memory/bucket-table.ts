@@ -93,11 +93,11 @@ export class BucketTable extends Table {
       this.#capacity,
       this.#stepMs,
     )
-    const owed = this.#debt - debt
-    // Writing a debt again may slow down how it is paid off.
-    if (owed === 0) return
-    const beyond = this.#pace === this.#limit ? undefined : (this.cells[this.at + DEBT] as number)
-    const since = Math.min(this.#storedAt, this.#at)
+    if (debt === this.#debt) return
+    const pace = this.#paceOf(debt)
+    // Less of a debt beyond the capacity is paid off more slowly. It stays as it is where a unit would have room later.
+    const isBeyond = this.#pace !== this.#limit
+    if (isBeyond && this.#waitAt(debt, this.#at, 1, pace) > this.#waitAt(this.#debt, this.#at, 1, this.#pace)) return
     if (refunded !== this.refunded || from !== this.#from) {
       this.#kind = COUNTED
       this.#until = Math.max(this.#until, this.#paidOffAt())
@@ -105,13 +105,8 @@ export class BucketTable extends Table {
       this.#from = from
     }
     this.#debt = debt
-    if (beyond === undefined) return this.#write()
-    this.#debt = beyond
-    this.#at = Math.max(0, since - bucket.leadFor(owed, this.#pace, this.#stepMs))
+    this.#pace = pace
     this.#write()
-    const at = this.#at
-    this.#at = instant(at, this.now, this.#windowMs)
-    this.#debt = bucket.drain(beyond, at, this.#at, this.#pace, this.#stepMs)
   }
 
   heal(): void {

@@ -656,6 +656,39 @@ local after, bytes = {}, {}
 local cellsOf, endOf, storedOf = {}, {}, {}
 local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil` },
   { sections: ['bucket'], source: `do
+local function bucket_isLater(left, debt, at, pace, limit, windowMs, capacity, stepMs)
+local later
+local limit_2
+if left <= capacity * windowMs then
+limit_2 = limit
+else
+limit_2 = max(limit, ceil(left / windowMs) - capacity + 1)
+end
+if 1 > capacity then
+later = -1
+else
+local excess = left + 1 * windowMs - capacity * windowMs
+if excess <= 0 or 1 < (1 < capacity and 1 or capacity) then
+later = 0
+else
+local steps = ceil(excess / (limit_2 * stepMs))
+later = (floor(at / stepMs) + steps) * stepMs - at
+end
+end
+local bucket_waitFor_result
+if 1 > capacity then
+bucket_waitFor_result = -1
+else
+local excess = debt + 1 * windowMs - capacity * windowMs
+if excess <= 0 or 1 < (1 < capacity and 1 or capacity) then
+bucket_waitFor_result = 0
+else
+local steps = ceil(excess / (pace * stepMs))
+bucket_waitFor_result = (floor(at / stepMs) + steps) * stepMs - at
+end
+end
+return later > bucket_waitFor_result
+end
 local own, limit, windowMs, capacity, stepMs
 local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
 local debt, instant, since, expires, refunds
@@ -924,25 +957,16 @@ else
 left, newRefunded, newFrom = debt - owed, 0, instant + 1
 end
 end
-local owed_2 = debt - left
-if owed_2 == 0 then
+if left == debt then
+return
+end
+if beyond and bucket_isLater(left, debt, instant, pace, limit, windowMs, capacity, stepMs) then
 return
 end
 if newRefunded ~= refunded or newFrom ~= from then
 refunds = packBytes('>I7I6', newRefunded, newFrom)
 end
-if beyond then
-debt, instant = beyond, max(0, (since < instant and since or instant) - floor(owed_2 / (pace * stepMs)) * stepMs)
-else
-debt = left
-end
-since = instant
-bucket_rewrite(key)
-if since > now and since <= now + windowMs then
-instant = since
-else
-instant = now
-end
+debt, since = left, instant
 local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
@@ -953,14 +977,7 @@ pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
 beyond = debt
 end
-local since_3 = since < instant and since or instant
-local elapsed_3
-if stepMs == 1 then
-elapsed_3 = instant - since_3
-else
-elapsed_3 = floor(instant / stepMs) * stepMs - floor(since_3 / stepMs) * stepMs
-end
-debt = 0 > debt - elapsed_3 * pace and 0 or debt - elapsed_3 * pace
+bucket_rewrite(key)
 end` },
   { sections: ['bucket', 'debit'], source: `debit[1] = function(key, cost)
 debt = 9007199254740991 < debt + cost * windowMs and 9007199254740991 or debt + cost * windowMs
@@ -9211,7 +9228,7 @@ return concat(pieces)
 
 export const figuresScript: LuaScript = {
   name: 'figures',
-  sha1: '19850e4526d16fa518c93c00866d596218de0912',
+  sha1: '2898d625540ce3e321dc51573d7d1908947b07c6',
   source: `local call = redis.call
 local sent, live, processes = KEYS[1], KEYS[2], KEYS[3]
 local number, known, width = tonumber(ARGV[5]), tonumber(ARGV[6]), 2
@@ -9237,7 +9254,10 @@ local minute = math.floor((now - ARGV[2]) / 60000)
 if minute ~= tonumber(ARGV[3]) then return { whole(now), 'minute' } end
 dropForeign(sent, redis.pcall('HMGET', sent, '#'))
 dropForeign(processes, redis.pcall('ZREMRANGEBYSCORE', processes, '-inf', whole(now - 10000)))
-for k = 4, 5 do dropForeign(KEYS[k], redis.pcall('ZSCORE', KEYS[k], '=p')) end
+for k = 4, 5 do
+dropForeign(KEYS[k], redis.pcall('ZSCORE', KEYS[k], '=p'))
+dropForeign(KEYS[k], redis.pcall('ZCARD', KEYS[k]))
+end
 local before = call('HMGET', sent, '#', '@')
 local last, lastMinute = tonumber(before[1]), tonumber(before[2]) or -1
 if known and (not last or last < known) then return { whole(now), 'all' } end
