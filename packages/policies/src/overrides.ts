@@ -160,7 +160,13 @@ export class PolicyOverrides {
     if (!before) return false
     const identity = changedIdentity(place)
     const change = { by, action: 'override-remove', policy: place.policy, identity, before: stateOf(before) }
-    await changes.record(change, () => to.remove(place, before.version))
+    try {
+      await changes.record(change, () => to.remove(place, before.version))
+    } catch (error) {
+      // It has ended since it was read, or another process has ended it.
+      if (expected === undefined && error instanceof OverrideConflict && !error.found) return false
+      throw error
+    }
     await this.#refresh()
     return true
   }
