@@ -83,7 +83,10 @@ type Parts = Pick<CheckedOptions<never>, 'store' | 'limiters' | 'documents'>
 
 /** By a peek of each limiter and document: charges nothing. */
 export async function limitsOf(parts: Parts, identity: IdentityByKind, request: ShownRequest): Promise<ShownLimits[]> {
-  const own = parts.limiters.flatMap((limiter) => limitsByLimiter(limiter, identity, request.tier))
+  const { kind } = counted(identity)
+  const own = parts.limiters
+    .filter(({ kinds }) => kinds.includes(kind))
+    .flatMap((limiter) => limitsByLimiter(limiter, identity, request.tier))
   const ofDocuments = parts.documents.map(async ({ name, policies }) => {
     const all = await policies.forIdentity(identity, request)
     return Promise.all(all.map((each) => limitsByDocument(parts.store, name, each)))
@@ -96,8 +99,7 @@ function limitsByLimiter(
   identity: IdentityByKind,
   tier: string | undefined,
 ): Promise<ShownLimits>[] {
-  const { name, kinds, tiers } = limiter
-  if (!kinds.includes(counted(identity).kind)) return []
+  const { name, tiers } = limiter
   const names = tiers.length === 0 ? [undefined] : tiers.filter((each) => tier === undefined || each === tier)
   return names.map(async (each) => {
     const of = { limiter: name, ...(each !== undefined && { tier: each }) }

@@ -167,9 +167,8 @@ async function resetGiven(
   request: ShownRequest,
   only: string | undefined,
 ) {
-  const own = limiters.filter(
-    ({ name, kinds }) => (only === undefined || only === name) && kinds.includes(counted(identity).kind),
-  )
+  const { kind } = counted(identity)
+  const own = limiters.filter(({ name, kinds }) => (only === undefined || only === name) && kinds.includes(kind))
   await Promise.all(own.map((limiter) => limiterOfIdentities(limiter).reset(identity)))
   const done: object[] = own.map(({ name }) => ({ limiter: name }))
   for (const { name, policies } of documents) {
