@@ -5,10 +5,8 @@ const CHARACTERS = [
   '(?:e0%[ab]|e[1-9a-cef]%[89ab]|ed%[89])[\\da-f]%[89ab][\\da-f]',
   '(?:f0%[9ab]|f[1-3]%[89ab]|f4%8)[\\da-f](?:%[89ab][\\da-f]){2}',
 ]
-/** A byte that belongs to a character before it. */
-const LATER_BYTE = '[89ab][\\da-f](?<=%(?:[c-f].|[ef].%..|f.%..%..)%..)'
-/** A `%` with no meaning. */
-const STRAY = new RegExp(`%(?!${[...CHARACTERS, LATER_BYTE].join('|')})`, 'is')
+/** A text whose every `%` begins a character. Each way to continue has another first digit, so it never goes back. */
+const WHOLE = new RegExp(`^[^%]*(?:%(?:${CHARACTERS.join('|')})[^%]*)*$`, 'i')
 
 /**
  * The result of `decodeURIComponent`, or undefined where that throws. An exception costs some microseconds, and a client could
@@ -16,5 +14,5 @@ const STRAY = new RegExp(`%(?!${[...CHARACTERS, LATER_BYTE].join('|')})`, 'is')
  */
 export function percentDecoded(text: string): string | undefined {
   if (!text.includes('%')) return text
-  return STRAY.test(text) ? undefined : decodeURIComponent(text)
+  return WHOLE.test(text) ? decodeURIComponent(text) : undefined
 }

@@ -12,14 +12,14 @@ export interface PathPiece {
 }
 
 /** Maximum of pieces of a path: each may be read in several ways. */
-export const MAX_PIECES = 256
+export const MAX_PIECES = 128
 const SEPARATOR = /[/\\;]|%2f|%5c|%3b/gi
 const NO_BREAK_SPACE = 160
 
 /**
  * The pieces of a path that can be read in several ways.
  *
- * @throws RequestFault where there are more than 256, or where frameworks derive different paths from the target
+ * @throws RequestFault where there are more than 128, or where frameworks derive different paths from the target
  */
 export function pathPieces(path: string): readonly PathPiece[] {
   // Fastify turns `*`, which `OPTIONS` may request, into the root. Express takes `//user@host` for a host in some targets.
