@@ -1,4 +1,4 @@
-import { isSecretKind } from '@sluice/core/internal'
+import { isSecretKind, writtenHash } from '@sluice/core/internal'
 import { byKind, type GivenIdentity, IDENTITY } from '../identity/identity.js'
 import type { CheckedOptions } from '../options.js'
 import type { OverrideBody, PolicyOverrides } from '../overrides.js'
@@ -116,8 +116,6 @@ function overrideIn({ limiter: _, identity, ...rest }: OverrideFields): Override
 
 function keyOf({ kind, value, counted }: GivenIdentity): Readonly<Record<string, string>> {
   if (typeof value !== 'string') throw new Problem(400, 'identity: overrides are for one value of a kind')
-  // Documents have the hash of a secret in this form.
-  const isHash = counted && isSecretKind(kind)
-  const written = isHash ? `sha256:${Buffer.from(value, 'base64url').toString('hex')}` : value
+  const written = counted && isSecretKind(kind) ? writtenHash(value) : value
   return byKind({ kind, value: written }) as Readonly<Record<string, string>>
 }

@@ -36,7 +36,7 @@ export { KEY_LAYOUT } from '../redis/scripts/keys.js'
 export { pathOf } from '../request/context.js'
 export { CELL_KINDS, hasPermits, kindOf } from '../store/cell-kinds.js'
 export { type FigureStep, STEP_MS } from '../store/figures.js'
-export { isKind, isSecretKind, textValue } from '../store/identity.js'
+export { countedHash, isKind, isSecretKind, textValue, writtenHash } from '../store/identity.js'
 export type { LastRefusal, LastRefusals } from '../store/last-refusals.js'
 export { lastRefusalsOf } from '../store/store.js'
 export {

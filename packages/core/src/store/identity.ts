@@ -50,6 +50,17 @@ export function isSecretKind(kind: string): boolean {
   return /(^|\+)(credentials($|\+)|header:|cookie:)/.test(kind)
 }
 
+/** The hash of a secret as documents have it, for a value as keys count it, in base64url. */
+export function writtenHash(counted: string): string {
+  return `sha256:${Buffer.from(counted, 'base64url').toString('hex')}`
+}
+
+/** The hash of a secret as keys count it. Undefined for a text that documents may not have. */
+export function countedHash(written: string): string | undefined {
+  const hex = /^sha256:([0-9a-f]{64})$/.exec(written)?.[1]
+  return hex === undefined ? undefined : Buffer.from(hex, 'hex').toString('base64url')
+}
+
 /** Whether an identity given by hand has its value as it is counted. */
 export function isCounted(identity: unknown): identity is Identity {
   if (typeof identity !== 'object' || identity === null) return false

@@ -1,5 +1,5 @@
 import type { Limit } from '@sluice/core'
-import { getOrInsert, ipRange, isSecretKind, RANGE_FORMS } from '@sluice/core/internal'
+import { countedHash, getOrInsert, ipRange, isSecretKind, RANGE_FORMS } from '@sluice/core/internal'
 import type { LimitData, OverrideData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 import { checkLimit, fieldsOfLimit } from '../schema/check.js'
@@ -79,14 +79,13 @@ function add(
   const of = overrides.ofKind(kind, made)
   const override = ranked(own, key ? RANK.exact : RANK.prefix)
   if (isSecretKind(kind)) {
-    const hash = /^sha256:([0-9a-f]{64})$/.exec(String(value))?.[1]
-    if (!key || hash === undefined) {
+    const counted = countedHash(String(value))
+    if (!key || counted === undefined) {
       const remedy = 'as `printf %s VALUE | sha256sum` prints it'
       problems.push({ path: [...path, field, kind], message: `expected sha256: and 64 hexadecimal digits, ${remedy}` })
       return
     }
-    // The value as the key counts it.
-    const counted = Buffer.from(hash, 'hex').toString('base64url')
+
     if (of.exact.has(counted)) fail('key', TWICE)
     of.exact.set(counted, override)
   } else if (key) {

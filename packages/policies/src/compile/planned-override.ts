@@ -1,5 +1,5 @@
 import type { Limit } from '@sluice/core'
-import { ipAddress, ipRange, isSecretKind, stateNamesOf } from '@sluice/core/internal'
+import { countedHash, ipAddress, ipRange, isSecretKind, stateNamesOf } from '@sluice/core/internal'
 import type { LimitData, OverrideData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 import { checkChanges } from '../schema/check.js'
@@ -63,9 +63,10 @@ export function clientOfKey(key: unknown, problems: Problem[]): ClientOfOverride
   }
   if (kind === 'ip') return clientOfAddress(value.trim(), fail)
   if (!isSecretKind(kind)) return { kind, value, identity: value, counted: value }
-  const hex = /^sha256:([0-9a-f]{64})$/.exec(value)?.[1]
-  if (hex === undefined) return fail([given], 'expected sha256: and 64 hexadecimal digits, as secrets are not stored')
-  return { kind, value, identity: value, counted: Buffer.from(hex, 'hex').toString('base64url') }
+  const counted = countedHash(value)
+  if (counted === undefined)
+    return fail([given], 'expected sha256: and 64 hexadecimal digits, as secrets are not stored')
+  return { kind, value, identity: value, counted }
 }
 
 function clientOfAddress(

@@ -1,5 +1,13 @@
 import type { HttpContext, KeyFunction } from '@sluice/core'
-import { emitWarning, ipAddress, isSecretKind, type MaybePromise, whenAllKnown, whenKnown } from '@sluice/core/internal'
+import {
+  emitWarning,
+  ipAddress,
+  isSecretKind,
+  type MaybePromise,
+  whenAllKnown,
+  whenKnown,
+  writtenHash,
+} from '@sluice/core/internal'
 import type { LimitData } from '../document/document.js'
 import { type Problem, shown, textOfPath } from '../problems/problem.js'
 import { checkChanges } from '../schema/check.js'
@@ -105,9 +113,7 @@ export class TableOverrides {
     if (value === undefined || value === null) return undefined
     const text = String(value)
     if (text.length > MAX_VALUE) return undefined
-    // Keys count secrets by their hash, in base64url; people write it in hexadecimal digits.
-    const identity = isSecretKind(kind) ? `sha256:${Buffer.from(text, 'base64url').toString('hex')}` : text
-    return this.#table.find(this.#policy.name, kind, identity)
+    return this.#table.find(this.#policy.name, kind, isSecretKind(kind) ? writtenHash(text) : text)
   }
 
   #makeKey(kind: string): Key | undefined {

@@ -1,4 +1,4 @@
-import { isKind, isSecretKind } from '@sluice/core/internal'
+import { countedHash, isKind, isSecretKind } from '@sluice/core/internal'
 import { OverrideConflict, type OverrideToSet, PoliciesError } from '@sluice/policies'
 import { agreed } from '../../program/agreed.js'
 import { authorOf, BY_OPTION } from '../../program/author.js'
@@ -138,7 +138,7 @@ function keyOf(action: string, text: string | undefined): Readonly<Record<string
   if (equals < 1 || value === '' || !isKind(kind)) {
     throw new UsageError(`override ${action}: expected KIND=VALUE, such as user=42, got ${quoted(text ?? '')}`)
   }
-  if (isSecretKind(kind) && !/^sha256:[0-9a-f]{64}$/.test(value)) {
+  if (isSecretKind(kind) && countedHash(value) === undefined) {
     throw new UsageError(`${kind}: arguments show in process lists: expected sha256: and 64 hexadecimal digits`)
   }
   return { [kind]: value }
