@@ -389,6 +389,7 @@ test('a store that cannot list, and policies that are not there, are problems wi
     ['changes', {}, 501, /keeps no log of changes/],
     ['forget', { identity: IP, confirmed: true }, 501, /cannot forget/],
     ['identity', { identity: IP, search: true }, 501, /cannot search its keys/],
+    ['reset', { identity: IP }, 404, /counts such an identity/],
     ['overrides', { policy: 'gone' }, 404, /no such document/],
     ['versions', {}, 404, /no such document/],
   ]

@@ -102,6 +102,7 @@ export const IDENTITIES = [
       if (search) searchable(parts.store)
       if (limiter !== undefined) await checkName(parts, identity, limiter, search)
       const before = await limitsOf(parts, identity, request)
+      if (before.length === 0 && !search) throw new Problem(404, NOTHING)
       const change = { by: operator.name, action: 'reset', identity: textOf(identity), before }
       return makeChange(parts.store, limiter === undefined ? change : { ...change, policy: limiter }, async () => ({
         reset: [
@@ -142,6 +143,8 @@ async function storedOf({ store }: CheckedOptions<never>, identity: IdentityByKi
   const { strikes, blocks, lists } = kept
   return { ...(await usedLimits(store, kept)), strikes, blocks, lists }
 }
+
+const NOTHING = 'nothing that the console was given counts such an identity: search: true finds what Redis has of it'
 
 /** Names in the text of a problem. */
 const MAX_SHOWN = 20
