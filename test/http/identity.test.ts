@@ -317,6 +317,7 @@ describe('other key functions', () => {
     ['a query that some take for a path', 'http://a?b/c'],
     ['another scheme', 'ftp://a/b'],
     ['a user before a host', '//ann@a/b'],
+    ['a user before a host below a mount path', '/a//ann@b/c'],
     ['no slash', 'a/b'],
     ['more than 128 segments', '/A'.repeat(129)],
   ])('byPath rejects a path that routers read differently: %s', (_, target) => {

@@ -22,8 +22,9 @@ const NO_BREAK_SPACE = 160
  * @throws RequestFault where there are more than 128, or where frameworks derive different paths from the target
  */
 export function pathPieces(path: string): readonly PathPiece[] {
-  // Fastify turns `*`, which `OPTIONS` may request, into the root. Express takes `//user@host` for a host in some targets.
-  const isPath = path === '*' || (path.charCodeAt(0) === SLASH && !/^[/\\]{2}[^/\\]*@/.test(path))
+  // Fastify turns `*`, which `OPTIONS` may request, into the root. Express takes `//user@host` for a host in some targets, also
+  // where it follows the path that a router is mounted on.
+  const isPath = path === '*' || (path.charCodeAt(0) === SLASH && !/[/\\]{2}[^/\\]*@/.test(path))
   if (!isPath) throw new RequestFault('unreadable path', 'expected a path that every framework takes for the same one')
   const text = path.slice(0, lengthOf(path))
   const pieces: PathPiece[] = []
