@@ -117,17 +117,21 @@ export function unitsIn(decision: Decision, isCharging: boolean): Readonly<Recor
   return Object.fromEntries(units)
 }
 
-/** The number of the limit that stands for all: of requests with the fewest left, else the one with the smallest share left. */
+/**
+ * The number of the limit that stands for all: of requests with the fewest left, else the one with the smallest share left, and of
+ * equal shares with the fewest units.
+ */
 export function shownLimit({ request, result: { values, offset }, by: { reserved } }: Decision): number {
   const { resolved, positions, cellOf, units } = request.plan as ReadablePlan
   const countsRequests = units.includes('requests')
-  let [shown, least] = [0, Number.POSITIVE_INFINITY]
+  let [shown, least, fewest] = [0, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
   for (let i = 0; i < resolved.length; i++) {
     const { unit, capacity } = resolved[i] as ResolvedLimit
     if (countsRequests && unit !== 'requests') continue
     const left = leftOf(values[offset + (positions[i] as number) * STRIDE] as number, cellOf[i] as number, reserved)
     const rank = countsRequests ? left : left / Math.max(1, capacity)
-    if (rank < least) [shown, least] = [i, rank]
+    // The order of limits with equal shares must not matter.
+    if (rank < least || (rank === least && left < fewest)) [shown, least, fewest] = [i, rank, left]
   }
   return shown
 }

@@ -72,12 +72,13 @@ export function tightestOf(verdict: Verdict, limits: readonly LimitReport[]): Li
   const refusing = limits.find((limit) => !limit.allowed)
   if (refusing) return refusing
   const ofRequests = limits.filter(({ unit }) => unit === 'requests')
-  const left = ({ remaining, capacity }: LimitReport) =>
+  const share = ({ remaining, capacity }: LimitReport) =>
     ofRequests.length > 0 ? remaining : remaining / Math.max(1, capacity)
+  // Equal ones by the fewest units, and then by the longest wait for all of them.
+  const slack = (a: LimitReport, b: LimitReport) =>
+    share(a) - share(b) || a.remaining - b.remaining || b.resetAfterMs - a.resetAfterMs
   return (ofRequests.length > 0 ? ofRequests : limits).reduce((least, limit) =>
-    left(limit) < left(least) || (left(limit) === left(least) && limit.resetAfterMs > least.resetAfterMs)
-      ? limit
-      : least,
+    slack(limit, least) < 0 ? limit : least,
   )
 }
 
