@@ -76,14 +76,15 @@ export class Oracle {
     })
   }
 
-  /** The limit that stands for all: of requests with the fewest left, else the one with the smallest share left. */
+  /** The units left of requests, else of the smallest share left, else of equal shares: the fewest. */
   #remaining(limits: readonly { remaining: number }[]): number {
     const ofRequests = limits.filter((_, i) => this.#units[i] === REQUESTS)
     if (ofRequests.length > 0) return Math.min(...ofRequests.map(({ remaining }) => remaining))
     const shares = limits.map(
       ({ remaining }, i) => remaining / Math.max(1, capacityOf(this.#limits[i]?.spec as LimitSpec)),
     )
-    return limits[shares.indexOf(Math.min(...shares))]?.remaining as number
+    const smallest = Math.min(...shares)
+    return Math.min(...limits.filter((_, i) => shares[i] === smallest).map(({ remaining }) => remaining))
   }
 
   /**
