@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 
 /** Patterns of policies, and of routes. */
-export const PATHS = ['/api/search', '/files/**', '/wild/**', '/users/:id', '/users/:id/x']
+export const PATHS = ['/api/search', '/api/in/:id', '/files/**', '/wild/**', '/users/:id', '/users/:id/x']
 
 const PIECES =
   '/ // /./ /../ %2f %2F \\ %5c ; ;a=b ; ;7 %3B /; /.; /..; ;/ ? ?a=b # %23 %3b %3f %00 %20 . .. %2e %2e%2e .%2E'
     .concat(
-      ' api API %61pi %41pi search SEARCH se%61rch sear%63h files f%69les wild users x 1 %31 %c3%a9 \xc3\xa9 %ff % %u0061 %25',
+      ' api API %61pi %41pi in search SEARCH se%61rch sear%63h files f%69les wild users x 1 %31 %c3%a9 \xc3\xa9 %ff % %u0061 %25',
     )
     .concat(
       " http://h http://h; http://h? HTTP://h ftp://h //a@h //h * %c5%bf %e2%84%aa \xa0 %a0 ' %27 @ %40 { %7b + %2b /x/.. /x;/../ x\\..\\",
@@ -16,7 +16,7 @@ const PIECES =
 export const WHOLE =
   '/api/search /files/a /users/1/x /users/1 http://h/api/search /API/search/ //api//search /api/%73earch'
     .concat(
-      ' /files /files/ /Files/../x /users/a%2fb/x /users//x /users/ /wild/a/b /wild/a%2fb /users/a;b/x /users/a%3bb /api//a@h/search#',
+      ' /files /files/ /Files/../x /users/a%2fb/x /users//x /users/ /wild/a/b /wild/a%2fb /users/a;b/x /users/a%3bb /api//a@h/search# /api/in/1',
     )
     .concat(' http://h/users/1\\x /x/..;/api/search /;x/api/search /.;/api/search /api;x/search /users;a/1/x')
     .split(' ')
