@@ -29,7 +29,7 @@ describe.each([1, 3])('a kept charge on %i slots', (slots) => {
   })
 
   test('an id that ends at any moment changes nothing more', async () => {
-    await exploreKept({ ...base, processes: [['refund'], [{ settle: 9 }]], ends: true }, moreThan(25, 2000))
+    await exploreKept({ ...base, processes: [['refund'], [{ settle: 9 }]], ends: true }, moreThan(20, 2000))
   })
 })
 
