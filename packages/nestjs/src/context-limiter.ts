@@ -3,6 +3,7 @@ import { type HttpContext, SluiceError } from '@sluice/core'
 import { createGuard, setKeyRemedy } from '@sluice/core/http'
 import { asException } from './exceptions.js'
 import { checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
+import type { HandlerType } from './handlers.js'
 import { enforcerFor, type NestGuard, type PlatformContext, platformContext, setHeader, setVerdict } from './http.js'
 import { checkForMessages, refuseMessage } from './messages.js'
 import type { NestLimiter, NestRateLimitOptions, SocketOptions } from './options.js'
@@ -74,10 +75,9 @@ export class ContextLimiter {
    *
    * @throws SluiceError `INVALID_POLICY`
    */
-  checkFor(type: string): void {
-    if (type === 'graphql') checkForFields(this.#options, this.#guard)
+  checkFor(type: HandlerType): void {
+    if (type === 'graphql' || type === 'field') checkForFields(this.#options, this.#guard)
     else if (type === 'ws') checkForMessages(this.#options, this.#guard)
-    else if (type !== 'http') throw unknownContext(type)
   }
 
   /** Called where a global guard decides by it. */

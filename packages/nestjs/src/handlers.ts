@@ -1,22 +1,29 @@
 import { type ModulesContainer, Reflector } from '@nestjs/core'
 
+/** Calls that a handler gets. A `field` is resolved beside the query's own fields, and guards run for it only by a setting. */
+export type HandlerType = 'http' | 'ws' | 'graphql' | 'subscription' | 'field' | 'rpc'
+
 /** A method that may handle calls, of a class that an app has. */
-interface Handler {
+export interface Handler {
   readonly handler: object
   readonly owner: object
-  /** The type of the calls that it handles. */
-  readonly type: string
+  /** The class and the method, as its limiter is called that has no name. */
+  readonly place: string
+  readonly type: HandlerType
 }
 
 const reflector = new Reflector()
 
-/** The keys under which Nest and its packages mark handlers of a type. */
-const MARKS = {
-  http: 'path',
-  ws: 'websockets:message_mapping',
-  graphql: 'graphql:resolver_type',
-  rpc: 'microservices:handler_type',
-} as const
+const RESOLVER = 'graphql:resolver_type'
+/** The keys under which Nest and its packages mark handlers. */
+const MARKS: readonly (readonly [key: string, type: HandlerType])[] = [
+  ['path', 'http'],
+  ['websockets:message_mapping', 'ws'],
+  [RESOLVER, 'graphql'],
+  ['graphql:resolve_property', 'graphql'],
+  ['graphql:resolve_reference', 'graphql'],
+  ['microservices:handler_type', 'rpc'],
+]
 
 /** The handlers of an app, in the order of its modules and of their definition, which is the same in every process. */
 export function* handlersIn(modules: ModulesContainer): Generator<Handler> {
@@ -31,13 +38,31 @@ export function* handlersIn(modules: ModulesContainer): Generator<Handler> {
   }
 }
 
-function* handlersOf(owner: object & { readonly prototype: object }): Generator<Handler> {
+function* handlersOf(owner: object & { readonly name: string; readonly prototype: object }): Generator<Handler> {
+  // Of the class itself, which has keys of the same names.
+  const seen = new Set(['constructor'])
   for (let at: object = owner.prototype; at && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
-    for (const { value: handler } of Object.values(Object.getOwnPropertyDescriptors(at))) {
+    for (const [name, { value: handler }] of Object.entries(Object.getOwnPropertyDescriptors(at))) {
+      // A subclass overrides it.
+      if (seen.has(name)) continue
+      seen.add(name)
       if (typeof handler !== 'function') continue
-      for (const [type, mark] of Object.entries(MARKS)) {
-        if (reflector.get(mark, handler) !== undefined) yield { handler, owner, type }
+      for (const [key, type] of MARKS) {
+        if (reflector.get(key, handler) === undefined) continue
+        yield {
+          handler,
+          owner,
+          place: `${owner.name}-${name}`,
+          type: type === 'graphql' ? typeOfField(handler, owner) : type,
+        }
       }
     }
   }
+}
+
+/** As `@nestjs/graphql` decides it. */
+function typeOfField(handler: object, owner: object): HandlerType {
+  const root = reflector.getAllAndOverride<unknown>(RESOLVER, [handler, owner] as never)
+  if (root === 'Subscription') return 'subscription'
+  return root === 'Query' || root === 'Mutation' ? 'graphql' : 'field'
 }

@@ -1,4 +1,5 @@
 import type { INestApplication } from '@nestjs/common'
+import { ExternalContextCreator } from '@nestjs/core'
 import { WsAdapter } from '@nestjs/platform-ws'
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets'
 import { leakyBucket, RateLimit, SluiceLimiters, SluiceModule, type SluiceModuleOptions } from '@sluice/nestjs'
@@ -150,4 +151,17 @@ test('an address of the handshake that the application trusts identifies the cli
     clients.push(client)
     expect([await client.ask('say'), await client.ask('say')]).toEqual([SAID, REFUSED])
   }
+})
+
+test('a message of a microservice passes a global guard, without a limit', async () => {
+  const Jobs = classOf('Jobs', { run: [() => 'done'] })
+  const limits = SluiceModule.forRoot({ limit: 1, window: '1m' })
+  const { app } = await serve('express', guarded({ limits, providers: [Jobs] }))
+  const jobs = app.get(Jobs)
+  const guards = { guards: true, interceptors: false, filters: false }
+  // As Nest calls handlers of microservices: the context alone differs.
+  const run = app
+    .get(ExternalContextCreator)
+    .create(jobs, jobs.run, 'run', undefined, undefined, undefined, undefined, guards, 'rpc')
+  expect([await run({}, {}), await run({}, {})]).toEqual(['done', 'done'])
 })
