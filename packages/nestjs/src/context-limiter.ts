@@ -2,10 +2,10 @@ import type { ExecutionContext } from '@nestjs/common'
 import { type HttpContext, SluiceError } from '@sluice/core'
 import { createGuard, setKeyRemedy } from '@sluice/core/http'
 import { asException } from './exceptions.js'
-import { checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
+import { asFieldError, checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
 import type { HandlerType } from './handlers.js'
 import { enforcerFor, type NestGuard, type PlatformContext, platformContext, setHeader, setVerdict } from './http.js'
-import { checkForMessages, refuseMessage } from './messages.js'
+import { checkForMessages, checkForSubscriptions, refuseMessage } from './messages.js'
 import type { NestLimiter, NestRateLimitOptions, SocketOptions } from './options.js'
 import { messageContext, SocketContext } from './socket-context.js'
 
@@ -56,7 +56,7 @@ export class ContextLimiter {
     if (this.#decided.has(call)) return true
     this.#decided.add(call)
     if (type === 'http') return this.#decideHttp(withExecution(platformContext(args[0], args[1]), execution))
-    if (type === 'graphql') return this.#decideField(withExecution(fieldContext(args[2], this.#options), execution))
+    if (type === 'graphql') return this.#decideField(execution)
     if (type === 'ws') return this.#decideMessage(execution)
     throw unknownContext(type)
   }
@@ -77,6 +77,7 @@ export class ContextLimiter {
    */
   checkFor(type: HandlerType): void {
     if (type === 'graphql' || type === 'field') checkForFields(this.#options, this.#guard)
+    else if (type === 'subscription') checkForSubscriptions(this.#options, this.#guard)
     else if (type === 'ws') checkForMessages(this.#options, this.#guard)
   }
 
@@ -98,14 +99,18 @@ export class ContextLimiter {
     )
   }
 
-  #decideField(context: HttpContext): Decision {
-    this.checkFor(context instanceof SocketContext ? 'ws' : 'graphql')
-    const outcome = this.#guard(context)
-    const goOn = (known: Awaited<typeof outcome>) => {
-      setVerdict(context, this.#guard.requestProperty, known.verdict)
-      return proceedOrThrow(known)
+  async #decideField(execution: ExecutionContext): Promise<boolean> {
+    try {
+      const args = execution.getArgs()
+      // Those of a reference resolver lack the arguments of a field.
+      const context = withExecution(fieldContext(args[args.length === 3 ? 1 : 2], this.#options), execution)
+      this.checkFor(context instanceof SocketContext ? 'subscription' : 'graphql')
+      const outcome = await this.#guard(context)
+      setVerdict(context, this.#guard.requestProperty, outcome.verdict)
+      return await proceedOrThrow(outcome)
+    } catch (error) {
+      throw asFieldError(error)
     }
-    return outcome instanceof Promise ? outcome.then(goOn) : goOn(outcome)
   }
 
   #decideMessage(execution: ExecutionContext): Decision {

@@ -66,3 +66,23 @@ function typeOfField(handler: object, owner: object): HandlerType {
   if (root === 'Subscription') return 'subscription'
   return root === 'Query' || root === 'Mutation' ? 'graphql' : 'field'
 }
+
+/** The options of a GraphQLModule that say for which field resolvers Nest runs guards. */
+interface GraphqlOptions {
+  /** The modules whose resolvers it has. Empty or missing for all. */
+  readonly include?: readonly unknown[]
+  readonly fieldResolverEnhancers?: readonly string[]
+}
+
+/** Whether guards run for the field resolvers of a class, in each GraphQLModule that has it. */
+export function runsGuardsOfFields(modules: ModulesContainer, owner: object): boolean {
+  const all = [...modules.values()]
+  const homes = all.filter(({ providers }) => [...providers.values()].some(({ metatype }) => metatype === owner))
+  return all.every(({ providers }) => {
+    const options = providers.get('GqlModuleOptions')?.instance as GraphqlOptions | undefined
+    if (!options) return true
+    const { include = [], fieldResolverEnhancers = [] } = options
+    const hasOwner = include.length === 0 || homes.some(({ metatype }) => include.includes(metatype))
+    return !hasOwner || fieldResolverEnhancers.includes('guards')
+  })
+}

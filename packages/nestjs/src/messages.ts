@@ -7,13 +7,32 @@ import type { NestGuard } from './http.js'
 import type { NestRateLimitOptions } from './options.js'
 
 /**
- * A message has no status, and no end that a guard sees.
+ * A message has no status, no end that a guard sees, and no object for a verdict, as its socket is that of others.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function checkForMessages(options: NestRateLimitOptions, { limiter, holdsPermits }: NestGuard): void {
-  const of = 'messages, whose end no guard sees'
-  refuseOptions(limiter.name, of, options, limiter)
+export function checkForMessages(options: NestRateLimitOptions, guard: NestGuard): void {
+  checkForSocket('messages, whose end no guard sees', options, guard)
+  if (!guard.responders?.degrades) return
+  throw new SluiceError(
+    'INVALID_POLICY',
+    `policy "${guard.limiter.name}": respond: expected no degrade() for messages, whose handlers see no verdict: use reject(), in ` +
+      'a @RateLimit where degrade() is of the module',
+  )
+}
+
+/**
+ * The same for a GraphQL operation over a WebSocket, which has a request for the verdict.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function checkForSubscriptions(options: NestRateLimitOptions, guard: NestGuard): void {
+  checkForSocket('operations over a WebSocket, whose end no guard sees', options, guard)
+}
+
+function checkForSocket(of: string, options: NestRateLimitOptions, guard: NestGuard): void {
+  const { limiter, holdsPermits } = guard
+  refuseOptions(of, options, guard)
   const option = options.policies ? 'policies' : holdsPermits ? 'concurrency' : undefined
   if (option) throw new SluiceError('INVALID_POLICY', `policy "${limiter.name}": ${option}: expected none for ${of}`)
 }

@@ -80,6 +80,7 @@ export class SluiceModule implements OnModuleInit {
     }
     const isGlobal =
       config.getGlobalGuards().some(isSluiceGuard) || config.getGlobalRequestGuards().some(makesSluiceGuard)
+    limiters.checkFieldResolvers()
     if (isGlobal) limiters.checkAll()
     const adapter = host.httpAdapter
     // A microservice has none, or one without a type.

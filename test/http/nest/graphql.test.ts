@@ -12,7 +12,7 @@ import {
   type SluiceModuleOptions,
 } from '@sluice/nestjs'
 import { describe, expect, test } from 'vitest'
-import { classOf, guarded, PLATFORMS, type Platform } from '../support/nest.js'
+import { classOf, guarded, loggedDuring, PLATFORMS, type Platform } from '../support/nest.js'
 import { serve } from './apps.js'
 
 type Field = (root: unknown, args: object, context: unknown, info: object) => Promise<unknown>
@@ -122,10 +122,12 @@ describe.each(PLATFORMS)('GraphQL on %s', (platform) => {
     expect((await ask('ann', 'ann')).results).toEqual(['welcome', REFUSED])
   })
 
-  test('a context without the request is an error', async () => {
+  test('a context without the request is an error, whose remedy is in the log and not in the response', async () => {
     const ask = await graphql(platform, { limit: 1, window: '1m' }, undefined, () => ({}))
-    expect((await ask('ann')).results).toEqual([
-      expect.stringMatching(/^SluiceGuard: expected a GraphQL context with the request of Express as req/),
+    const { result, logged } = await loggedDuring(async () => (await ask('ann')).results)
+    expect(result).toEqual(['Internal Server Error'])
+    expect(logged).toEqual([
+      expect.stringMatching(/SluiceGuard: expected a GraphQL context with the request of Express as req/),
     ])
   })
 })

@@ -2,13 +2,18 @@ import { Controller, Get, Injectable, Module, Scope, SetMetadata, type Type } fr
 import { APP_GUARD, HttpAdapterHost } from '@nestjs/core'
 import {
   concurrency,
+  degrade,
+  escalate,
   memoryStore,
+  queue,
   RateLimit,
   rateLimitGuard,
+  reject,
   SkipRateLimit,
   SluiceGuard,
   SluiceModule,
   type SluiceModuleOptions,
+  shadow,
 } from '@sluice/nestjs'
 import { expect, test } from 'vitest'
 import { classOf, createNest, get, guarded } from '../support/nest.js'
@@ -174,4 +179,29 @@ test('requests in flight and bytes are errors for messages', async () => {
   )
   const bytes = { ...minute, store: memoryStore(), ban: { by: 'ip', after: 3, within: '1h', for: ['1h'], count: 401 } }
   expect(await mistakeOf({}, of(bytes))).toMatch('ban: count: expected none for messages')
+})
+
+test('an apparent success is an error for GraphQL fields and messages, as no reply of theirs could look like one', async () => {
+  const ban = { by: 'ip', after: 3, within: '1h', for: ['1h'], respond: escalate([reject(), shadow()]) } as const
+  for (const own of [
+    { respond: shadow() },
+    { respond: queue({ otherwise: shadow() }) },
+    { store: memoryStore(), ban },
+  ]) {
+    for (const [mark, of] of [
+      [field, 'a GraphQL field'],
+      [message, 'messages'],
+    ] as const) {
+      const limited = classOf('Login', { login: [() => 'done', mark, RateLimit({ ...minute, ...own })] }, Controller())
+      expect(await mistakeOf({}, limited)).toMatch(`policy "Login-login": respond: expected no shadow() for ${of}`)
+    }
+  }
+})
+
+test('degrade() is an error for messages, whose handlers see no verdict', async () => {
+  const options = { ...minute, respond: degrade() }
+  const Chat = classOf('Chat', { say: [() => 'done', message] }, Controller())
+  expect(await mistakeOf(options, Chat)).toMatch('policy "default": respond: expected no degrade() for messages')
+  // The request of a GraphQL field has the verdict.
+  expect(await mistakeOf(options, classOf('Login', { login: [() => 'done', field] }, Controller()))).toBe('none')
 })
