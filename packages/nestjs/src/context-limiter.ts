@@ -3,7 +3,7 @@ import { type HttpContext, SluiceError } from '@sluice/core'
 import { createGuard, setKeyRemedy } from '@sluice/core/http'
 import { asException } from './exceptions.js'
 import { asFieldError, checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
-import type { HandlerType } from './handlers.js'
+import { guardsOf, type HandlerType } from './handlers.js'
 import { enforcerFor, type NestGuard, type PlatformContext, platformContext, setHeader, setVerdict } from './http.js'
 import { checkForMessages, checkForSubscriptions, refuseMessage } from './messages.js'
 import type { NestLimiter, NestRateLimitOptions, SocketOptions } from './options.js'
@@ -12,8 +12,6 @@ import { messageContext, SocketContext } from './socket-context.js'
 type Decision = boolean | Promise<boolean>
 
 const EXECUTION = Symbol('execution')
-/** The key under which Nest keeps the guards of a handler or a class. */
-const GUARDS = '__guards__'
 
 /**
  * The execution context of Nest of a call that a limiter decides on, for functions that need more of it than the request:
@@ -125,9 +123,7 @@ export class ContextLimiter {
 /** The remedy where a key may depend on a guard that comes later. */
 function remedyOfGuards(context: HttpContext): string | undefined {
   const execution = executionContextOf(context)
-  const guards = [execution?.getHandler(), execution?.getClass()].flatMap((at): unknown[] =>
-    at ? (Reflect.getMetadata(GUARDS, at) ?? []) : [],
-  )
+  const guards = [execution?.getHandler(), execution?.getClass()].flatMap((at) => (at ? guardsOf(at) : []))
   if (guards.every((guard) => (guard as { name?: string }).name === 'SluiceGuard')) return undefined
   return (
     'SluiceGuard is global and decides before the guards of the handler: for a key that depends on them, use @SkipRateLimit() ' +

@@ -14,6 +14,9 @@ export interface Handler {
 
 const reflector = new Reflector()
 
+/** The key under which Nest keeps the guards of a handler or a class. */
+const GUARDS = '__guards__'
+
 const RESOLVER = 'graphql:resolver_type'
 /** The keys under which Nest and its packages mark handlers. */
 const MARKS: readonly (readonly [key: string, type: HandlerType])[] = [
@@ -65,6 +68,11 @@ function typeOfField(handler: object, owner: object): HandlerType {
   const root = reflector.getAllAndOverride<unknown>(RESOLVER, [handler, owner] as never)
   if (root === 'Subscription') return 'subscription'
   return root === 'Query' || root === 'Mutation' ? 'graphql' : 'field'
+}
+
+/** The guards of a handler or a class: classes, and objects. */
+export function guardsOf(at: object): readonly unknown[] {
+  return reflector.get<unknown[] | undefined>(GUARDS, at as never) ?? []
 }
 
 /** The options of a GraphQLModule that say for which field resolvers Nest runs guards. */

@@ -5,7 +5,7 @@ import { freeName, inheritOptions, knownOptions, RATE_LIMIT_OPTIONS } from '@slu
 import { ContextLimiter } from './context-limiter.js'
 import { handlersIn, runsGuardsOfFields } from './handlers.js'
 import { checkOptions, type NestLimiter, type OwnOptions, type SluiceModuleOptions } from './options.js'
-import { hasSettings, type RouteSettings, settingsOf } from './route-settings.js'
+import { type RouteSettings, settingsOf } from './route-settings.js'
 
 /** The token of the module's options. */
 export const SLUICE_OPTIONS = Symbol('SluiceModule.forRoot')
@@ -58,25 +58,6 @@ export class SluiceLimiters {
       const limiter = this.of(handler, owner)
       limiter?.checkFor(type)
       limiter?.decidesGlobally()
-    }
-  }
-
-  /**
-   * @internal Checks that guards run for the field resolvers that have limits of their own. Once all providers are made, as the
-   * options of GraphQL may be made last.
-   * @throws SluiceError `INVALID_POLICY`
-   */
-  checkFieldResolvers(): void {
-    const handlers = [...handlersIn(this.modules)]
-    for (const { handler, owner, place, type } of handlers) {
-      if (type !== 'field' || !settingsOf(handler, owner) || runsGuardsOfFields(this.modules, owner)) continue
-      // A limiter of the class has other calls to limit.
-      if (!hasSettings(handler) && handlers.some((other) => other.owner === owner && other.type !== 'field')) continue
-      throw new SluiceError(
-        'INVALID_POLICY',
-        `RateLimit of ${place}: expected fieldResolverEnhancers: ['guards'] among the options of GraphQLModule, as Nest runs no ` +
-          'guard for a field resolver without',
-      )
     }
   }
 

@@ -1,6 +1,7 @@
 import { type DynamicModule, Inject, Module, type ModuleMetadata, type OnModuleInit, Scope } from '@nestjs/common'
 import { ApplicationConfig, HttpAdapterHost, ModuleRef, ModulesContainer } from '@nestjs/core'
 import { Limiter, SluiceError } from '@sluice/core'
+import { checkFieldResolvers } from './field-resolvers.js'
 import { SluiceGuard } from './guard.js'
 import { SLUICE_OPTIONS, SluiceLimiters } from './limiters.js'
 import type { SluiceModuleOptions } from './options.js'
@@ -80,7 +81,7 @@ export class SluiceModule implements OnModuleInit {
     }
     const isGlobal =
       config.getGlobalGuards().some(isSluiceGuard) || config.getGlobalRequestGuards().some(makesSluiceGuard)
-    limiters.checkFieldResolvers()
+    checkFieldResolvers(modules)
     if (isGlobal) limiters.checkAll()
     const adapter = host.httpAdapter
     // A microservice has none, or one without a type.

@@ -20,11 +20,6 @@ export function setSettings(settings: RouteSettings, name: string, target: objec
   SetMetadata(KEY, settings)(target as never)
 }
 
-/** Whether a handler has settings of its own. */
-export function hasSettings(handler: object): boolean {
-  return reflector.get(KEY, handler as never) !== undefined
-}
-
 /** The settings of a handler, else of its class. Those of a parent class count for its children. */
 export function settingsOf(handler: object, owner: object): RouteSettings | undefined {
   return reflector.getAllAndOverride<RouteSettings | undefined>(KEY, [handler, owner] as never)

@@ -1,4 +1,4 @@
-import type { Type } from '@nestjs/common'
+import { type Type, UseGuards } from '@nestjs/common'
 import { GraphQLModule, Mutation, Query, ResolveField, ResolveReference, Resolver, Subscription } from '@nestjs/graphql'
 import { MercuriusDriver } from '@nestjs/mercurius'
 import {
@@ -6,7 +6,9 @@ import {
   concurrency,
   memoryStore,
   RateLimit,
+  rateLimitGuard,
   SkipRateLimit,
+  SluiceGuard,
   SluiceModule,
   type SluiceModuleOptions,
 } from '@sluice/nestjs'
@@ -166,10 +168,13 @@ test('the error of a key function stays in the log', async () => {
 })
 
 test('a limit of a field resolver is an error unless guards run for these', async () => {
-  const expected = /^RateLimit of Books-pages: expected fieldResolverEnhancers: \['guards'\] .* GraphQLModule/
+  const expected = /^GraphQL field Books-pages: expected fieldResolverEnhancers: \['guards'\] .* GraphQLModule/
   const own = { pages: [RateLimit(minute)] }
   expect(await mistakeOf(library({}, own))).toMatch(expected)
   expect(await mistakeOf(library({}, { ...own, graph: { fieldResolverEnhancers: ['filters'] } }))).toMatch(expected)
+  for (const guard of [SluiceGuard, rateLimitGuard({ name: 'pages', ...minute })]) {
+    expect(await mistakeOf(library(minute, { pages: [UseGuards(guard)] }))).toMatch(expected)
+  }
   const graph = { fieldResolverEnhancers: ['guards'] }
   expect(await mistakeOf(library({}, { ...own, graph }))).toBe('none')
   // Its options are checked as those of a query.
@@ -180,7 +185,7 @@ test('a limit of a field resolver is an error unless guards run for these', asyn
 })
 
 test('a limit of a class that has field resolvers alone, or of a reference resolver, is an error unless guards run', async () => {
-  const expected = /^RateLimit of Books-\w+: expected fieldResolverEnhancers: \['guards'\]/
+  const expected = /^GraphQL field Books-\w+: expected fieldResolverEnhancers: \['guards'\]/
   const of = (...resolvers: ReturnType<typeof classOf>[]) => {
     const graphql = GraphQLModule.forRoot({ driver: MercuriusDriver, typeDefs: TYPES })
     return guarded({ limits: SluiceModule.forRoot(), imports: [graphql], providers: resolvers })
