@@ -5,7 +5,7 @@ import { asException } from './exceptions.js'
 import { asFieldError, checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
 import { guardsOf, type HandlerType } from './handlers.js'
 import { enforcerFor, type NestGuard, type PlatformContext, platformContext, setHeader, setVerdict } from './http.js'
-import { checkForMessages, checkForSubscriptions, refuseMessage } from './messages.js'
+import { asMessageError, checkForMessages, checkForSubscriptions } from './messages.js'
 import type { NestLimiter, NestRateLimitOptions, SocketOptions } from './options.js'
 import { messageContext, SocketContext } from './socket-context.js'
 
@@ -111,12 +111,14 @@ export class ContextLimiter {
     }
   }
 
-  #decideMessage(execution: ExecutionContext): Decision {
-    this.checkFor('ws')
-    const context = withExecution(messageContext(execution, this.#options), execution)
-    const outcome = this.#guard(context)
-    const goOn = (known: Awaited<typeof outcome>) => known.proceed || refuseMessage(known)
-    return outcome instanceof Promise ? outcome.then(goOn) : goOn(outcome)
+  async #decideMessage(execution: ExecutionContext): Promise<boolean> {
+    try {
+      this.checkFor('ws')
+      const context = withExecution(messageContext(execution, this.#options), execution)
+      return await proceedOrThrow(await this.#guard(context))
+    } catch (error) {
+      throw asMessageError(error)
+    }
   }
 }
 

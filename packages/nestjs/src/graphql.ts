@@ -86,6 +86,9 @@ const logger = new Logger('SluiceGuard')
  */
 export function asFieldError(error: unknown): unknown {
   const known = asException(error)
+  if (known instanceof RateLimitException) {
+    return Object.assign(known, { extensions: { code: codeOf(known.getStatus()), ...waitOf(known.verdict) } })
+  }
   if (known instanceof HttpException || (known as Error | undefined)?.name === 'GraphQLError') return known
   logger.error(error)
   return Object.assign(new HttpException(reasonPhrase(500), 500, { cause: error }), {
@@ -93,22 +96,20 @@ export function asFieldError(error: unknown): unknown {
   })
 }
 
-/** @throws RateLimitException where the call is refused, with `extensions` for the GraphQL response */
+/** @throws RateLimitException where a field or a message is refused */
 export function proceedOrThrow(outcome: Outcome): true | Promise<never> {
   const { status, verdict } = refusalOf(outcome) ?? {}
   if (outcome.proceed) return true
   // The client has left.
   if (status === undefined) return new Promise(() => {})
-  throw Object.assign(new RateLimitException(status, verdict, waitOf(verdict), outcome.error), {
-    extensions: { code: codeOf(status), ...waitOf(verdict) },
-  })
+  throw new RateLimitException(status, verdict, waitOf(verdict), outcome.error)
 }
 
 /**
  * The status of a refused call that has no response of its own: a body of a responder is not sent. Undefined where the
  * client has left.
  */
-export function refusalOf({ error, reply, handler, verdict }: Outcome) {
+function refusalOf({ error, reply, handler, verdict }: Outcome) {
   if (handler) {
     throw new SluiceError('INVALID_POLICY', 'respond: expected no handler for GraphQL fields and messages, use pass()')
   }

@@ -1,8 +1,7 @@
 import { createRequire } from 'node:module'
 import { SluiceError } from '@sluice/core'
-import type { Outcome } from '@sluice/core/http'
-import { reasonPhrase, waitOf } from './exceptions.js'
-import { refusalOf, refuseOptions } from './graphql.js'
+import { asException, RateLimitException, reasonPhrase, waitOf } from './exceptions.js'
+import { refuseOptions } from './graphql.js'
 import type { NestGuard } from './http.js'
 import type { NestRateLimitOptions } from './options.js'
 
@@ -37,18 +36,13 @@ function checkForSocket(of: string, options: NestRateLimitOptions, guard: NestGu
   if (option) throw new SluiceError('INVALID_POLICY', `policy "${limiter.name}": ${option}: expected none for ${of}`)
 }
 
-/** @throws WsException, which Nest sends as the event `exception` */
-export function refuseMessage(outcome: Outcome): Promise<never> {
-  const { status, verdict } = refusalOf(outcome) ?? {}
-  // The client has left.
-  if (status === undefined) return new Promise(() => {})
+/** An error of a limiter for a message: a refusal is a `WsException`, which Nest sends as the event `exception`. */
+export function asMessageError(error: unknown): unknown {
+  const known = asException(error)
+  if (!(known instanceof RateLimitException)) return error
   const { WsException } = load('@nestjs/websockets') as typeof import('@nestjs/websockets')
-  throw new WsException({
-    status: 'error',
-    message: reasonPhrase(status),
-    statusCode: status,
-    ...waitOf(verdict),
-  })
+  const statusCode = known.getStatus()
+  return new WsException({ status: 'error', message: reasonPhrase(statusCode), statusCode, ...waitOf(known.verdict) })
 }
 
 declare const __filename: string

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import { type ExecutionContext, type INestApplication, SetMetadata } from '@nestjs/common'
 import { ExternalContextCreator } from '@nestjs/core'
 import {
+  byUser,
   executionContextOf,
   keyed,
   perMinute,
@@ -94,6 +95,20 @@ describe.each(PLATFORMS)('GraphQL on %s', (platform) => {
     const { results, headers } = await ask('ann', 'ann', 'ann', 'ann', 'ann')
     expect(results).toEqual(['welcome', 'welcome', 'welcome', REFUSED, REFUSED])
     expect([...headers.keys()].filter((name) => /ratelimit|retry-after/.test(name))).toEqual([])
+  })
+
+  test.each(['reject', 'pass'] as const)(
+    'with onInvalid %s, a field without a key is a bad request',
+    async (onInvalid) => {
+      const options = { limit: 1, window: '1m', key: byUser(() => undefined), onInvalid } as const
+      expect((await (await graphql(platform, options))('ann')).results).toEqual([{ code: 'BAD_REQUEST' }])
+    },
+  )
+
+  test('a refusal is one, even if a responder of your own replies with a success', async () => {
+    const respond = () => ({ status: 200, headers: [], body: 'welcome', showsQuota: false })
+    const ask = await graphql(platform, { limit: 1, window: '1m', respond })
+    expect((await ask('ann', 'ann')).results).toEqual(['welcome', REFUSED])
   })
 
   test('fields of one query cause no warning about a limiter that runs twice', async () => {

@@ -2,12 +2,12 @@ import type { INestApplication } from '@nestjs/common'
 import { ExternalContextCreator } from '@nestjs/core'
 import { WsAdapter } from '@nestjs/platform-ws'
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets'
-import { leakyBucket, RateLimit, SluiceLimiters, SluiceModule, type SluiceModuleOptions } from '@sluice/nestjs'
+import { byUser, leakyBucket, RateLimit, SluiceLimiters, SluiceModule, type SluiceModuleOptions } from '@sluice/nestjs'
 import { io } from 'socket.io-client'
 import { WebSocket } from 'undici'
 import { afterEach, describe, expect, test } from 'vitest'
 import { until } from '../../support/until.js'
-import { classOf, guarded } from '../support/nest.js'
+import { classOf, guarded, loggedDuring } from '../support/nest.js'
 import { serve } from './apps.js'
 
 interface Client {
@@ -101,6 +101,17 @@ describe.each(LIBRARIES)('messages over %s', (_name, connect, setUp) => {
     expect(await ann.ask('hum')).toEqual(['hummed', 'hm'])
     expect(said()).toBe(2)
   })
+
+  test.each(['reject', 'pass'] as const)(
+    'with onInvalid %s, a message without a key is a bad request, and no error in the log',
+    async (onInvalid) => {
+      const { client } = await chat({ limit: 1, window: '1m', key: byUser(() => undefined), onInvalid })
+      const ann = await client()
+      const { result, logged } = await loggedDuring(() => ann.ask('say'))
+      expect(result).toEqual(['exception', { status: 'error', message: 'Bad Request', statusCode: 400 }])
+      expect(logged).toEqual([])
+    },
+  )
 
   test('all sockets of an address share its limit', async () => {
     const { client } = await chat({ limit: 2, window: '1m' })
