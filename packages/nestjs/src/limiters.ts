@@ -48,8 +48,8 @@ export class SluiceLimiters {
   }
 
   /**
-   * @internal Checks that the limiters can decide on the calls of every handler, for a guard that is global. Microservices
-   * have guards of their own.
+   * @internal Checks that the limiters can decide on the calls of every handler, for a guard that is global. Messages of
+   * microservices are not limited.
    * @throws SluiceError `INVALID_POLICY`
    */
   checkAll(): void {
