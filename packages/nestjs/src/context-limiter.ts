@@ -2,17 +2,16 @@ import type { ExecutionContext } from '@nestjs/common'
 import { type HttpContext, SluiceError } from '@sluice/core'
 import { createGuard, setKeyRemedy } from '@sluice/core/http'
 import { asException } from './exceptions.js'
-import { checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
+import { asFieldError, checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
+import { guardsOf, type HandlerType } from './handlers.js'
 import { enforcerFor, type NestGuard, type PlatformContext, platformContext, setHeader, setVerdict } from './http.js'
-import { checkForMessages, refuseMessage } from './messages.js'
+import { asMessageError, checkForMessages, checkForSubscriptions } from './messages.js'
 import type { NestLimiter, NestRateLimitOptions, SocketOptions } from './options.js'
 import { messageContext, SocketContext } from './socket-context.js'
 
 type Decision = boolean | Promise<boolean>
 
 const EXECUTION = Symbol('execution')
-/** The key under which Nest keeps the guards of a handler or a class. */
-const GUARDS = '__guards__'
 
 /**
  * The execution context of Nest of a call that a limiter decides on, for functions that need more of it than the request:
@@ -55,7 +54,7 @@ export class ContextLimiter {
     if (this.#decided.has(call)) return true
     this.#decided.add(call)
     if (type === 'http') return this.#decideHttp(withExecution(platformContext(args[0], args[1]), execution))
-    if (type === 'graphql') return this.#decideField(withExecution(fieldContext(args[2], this.#options), execution))
+    if (type === 'graphql') return this.#decideField(execution)
     if (type === 'ws') return this.#decideMessage(execution)
     throw unknownContext(type)
   }
@@ -74,10 +73,10 @@ export class ContextLimiter {
    *
    * @throws SluiceError `INVALID_POLICY`
    */
-  checkFor(type: string): void {
-    if (type === 'graphql') checkForFields(this.#options, this.#guard)
+  checkFor(type: HandlerType): void {
+    if (type === 'graphql' || type === 'field') checkForFields(this.#options, this.#guard)
+    else if (type === 'subscription') checkForSubscriptions(this.#options, this.#guard)
     else if (type === 'ws') checkForMessages(this.#options, this.#guard)
-    else if (type !== 'http') throw unknownContext(type)
   }
 
   /** Called where a global guard decides by it. */
@@ -98,31 +97,35 @@ export class ContextLimiter {
     )
   }
 
-  #decideField(context: HttpContext): Decision {
-    this.checkFor(context instanceof SocketContext ? 'ws' : 'graphql')
-    const outcome = this.#guard(context)
-    const goOn = (known: Awaited<typeof outcome>) => {
-      setVerdict(context, this.#guard.requestProperty, known.verdict)
-      return proceedOrThrow(known)
+  async #decideField(execution: ExecutionContext): Promise<boolean> {
+    try {
+      const args = execution.getArgs()
+      // Those of a reference resolver lack the arguments of a field.
+      const context = withExecution(fieldContext(args[args.length === 3 ? 1 : 2], this.#options), execution)
+      this.checkFor(context instanceof SocketContext ? 'subscription' : 'graphql')
+      const outcome = await this.#guard(context)
+      setVerdict(context, this.#guard.requestProperty, outcome.verdict)
+      return await proceedOrThrow(outcome)
+    } catch (error) {
+      throw asFieldError(error)
     }
-    return outcome instanceof Promise ? outcome.then(goOn) : goOn(outcome)
   }
 
-  #decideMessage(execution: ExecutionContext): Decision {
-    this.checkFor('ws')
-    const context = withExecution(messageContext(execution, this.#options), execution)
-    const outcome = this.#guard(context)
-    const goOn = (known: Awaited<typeof outcome>) => known.proceed || refuseMessage(known)
-    return outcome instanceof Promise ? outcome.then(goOn) : goOn(outcome)
+  async #decideMessage(execution: ExecutionContext): Promise<boolean> {
+    try {
+      this.checkFor('ws')
+      const context = withExecution(messageContext(execution, this.#options), execution)
+      return await proceedOrThrow(await this.#guard(context))
+    } catch (error) {
+      throw asMessageError(error)
+    }
   }
 }
 
 /** The remedy where a key may depend on a guard that comes later. */
 function remedyOfGuards(context: HttpContext): string | undefined {
   const execution = executionContextOf(context)
-  const guards = [execution?.getHandler(), execution?.getClass()].flatMap((at): unknown[] =>
-    at ? (Reflect.getMetadata(GUARDS, at) ?? []) : [],
-  )
+  const guards = [execution?.getHandler(), execution?.getClass()].flatMap((at) => (at ? guardsOf(at) : []))
   if (guards.every((guard) => (guard as { name?: string }).name === 'SluiceGuard')) return undefined
   return (
     'SluiceGuard is global and decides before the guards of the handler: for a key that depends on them, use @SkipRateLimit() ' +

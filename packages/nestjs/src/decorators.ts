@@ -1,7 +1,7 @@
 import { UseGuards } from '@nestjs/common'
 import { SluiceError } from '@sluice/core'
 import { SluiceGuard } from './guard.js'
-import type { RouteRateLimitOptions } from './options.js'
+import { checkOptions, type RouteRateLimitOptions } from './options.js'
 import { type RouteSettings, setSettings } from './route-settings.js'
 
 type HandlerOrClassDecorator = ClassDecorator & MethodDecorator
@@ -18,12 +18,7 @@ type HandlerOrClassDecorator = ClassDecorator & MethodDecorator
  * @throws SluiceError `INVALID_POLICY` where the class is defined, or when the app is created
  */
 export function RateLimit(options: RouteRateLimitOptions): HandlerOrClassDecorator {
-  if (Object.prototype.toString.call(options) !== '[object Object]') {
-    throw new SluiceError(
-      'INVALID_POLICY',
-      'RateLimit: expected an object of options, as in @RateLimit({ limit: 5, window: "1m" })',
-    )
-  }
+  checkOptions('RateLimit', '@RateLimit({ limit: 5, window: "1m" })', options)
   return decorator((name) => ({ options, name }), UseGuards(SluiceGuard))
 }
 

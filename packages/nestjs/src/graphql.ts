@@ -1,13 +1,17 @@
+import type { IncomingMessage } from 'node:http'
+import { HttpException, Logger } from '@nestjs/common'
 import { SluiceError } from '@sluice/core'
 import type { HttpContext, Outcome } from '@sluice/core/http'
-import { RateLimitException, reasonPhrase, waitOf } from './exceptions.js'
+import { asException, RateLimitException, reasonPhrase, waitOf } from './exceptions.js'
 import { isOfExpress, isReply, type NestGuard, platformContext } from './http.js'
-import type { NestLimiter, NestRateLimitOptions, SocketOptions } from './options.js'
+import type { NestRateLimitOptions, SocketOptions } from './options.js'
 import { type Subscriber, subscriptionContext } from './socket-context.js'
 
 interface GraphqlContext {
   /** Of Express; for an operation over a WebSocket, the context of graphql-ws. */
   readonly req?: { readonly res?: unknown; readonly extra?: Subscriber }
+  /** Of Mercurius, for an operation over a WebSocket: the request of the handshake. */
+  readonly request?: { readonly ws?: boolean; readonly raw: IncomingMessage }
   readonly res?: unknown
   readonly reply?: unknown
   readonly extra?: Subscriber
@@ -19,15 +23,17 @@ interface GraphqlContext {
  * @throws SluiceError `INVALID_POLICY` where the context of GraphQL lacks it
  */
 export function fieldContext(given: unknown, options: SocketOptions): HttpContext {
-  const { req, res, reply, extra = req?.extra } = (given ?? {}) as GraphqlContext
+  const { req, res, reply, request, extra = req?.extra } = (given ?? {}) as GraphqlContext
   if (extra?.request && extra.socket) return subscriptionContext(extra, options)
+  if (request?.ws === true) return subscriptionContext({ request: request.raw, socket: request.raw.socket }, options)
   // Mercurius has the reply alone, Apollo on Fastify calls it `res`.
   const fastify = [reply, res].find(isReply) as { request: unknown } | undefined
   if (!fastify && !isOfExpress(req)) {
     throw new SluiceError(
       'INVALID_POLICY',
       'SluiceGuard: expected a GraphQL context with the request of Express as req, or the reply of Fastify as reply (for Apollo ' +
-        'on Fastify, context: (request, reply) => ({ request, reply }) of GraphQLModule)',
+        'on Fastify, context: (request, reply) => ({ request, reply }) of GraphQLModule; for operations over a WebSocket of your ' +
+        'own, extra: { request, socket } with the request of the handshake)',
     )
   }
   const context = fastify ? platformContext(fastify.request, fastify) : platformContext(req, res ?? req?.res)
@@ -43,12 +49,17 @@ export function fieldContext(given: unknown, options: SocketOptions): HttpContex
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function checkForFields(options: NestRateLimitOptions, { limiter }: NestGuard): void {
-  refuseOptions(limiter.name, 'a GraphQL field, whose outcome no status shows', options, limiter)
+export function checkForFields(options: NestRateLimitOptions, guard: NestGuard): void {
+  refuseOptions('a GraphQL field, whose outcome no status shows', options, guard)
 }
 
 /** Refuses what needs a response of the call's own. */
-export function refuseOptions(name: string, of: string, options: NestRateLimitOptions, { limits }: NestLimiter): void {
+export function refuseOptions(of: string, options: NestRateLimitOptions, { limiter, responders }: NestGuard): void {
+  const { name, limits } = limiter
+  if (responders?.deceives) {
+    const instead = 'use reject(), in a @RateLimit where shadow() is of the module'
+    throw new SluiceError('INVALID_POLICY', `policy "${name}": respond: expected no shadow() for ${of}: ${instead}`)
+  }
   const given = {
     count: options.count,
     body: options.body,
@@ -67,26 +78,44 @@ function codeOf(status: number): string {
   return reasonPhrase(status).toUpperCase().replaceAll(' ', '_')
 }
 
-/** @throws RateLimitException where the call is refused, with `extensions` for the GraphQL response */
+const logger = new Logger('SluiceGuard')
+
+/**
+ * An error of a limiter for a GraphQL response, which has the message of any error. That of one that is not for clients goes
+ * to the log alone.
+ */
+export function asFieldError(error: unknown): unknown {
+  const known = asException(error)
+  if (known instanceof RateLimitException) {
+    return Object.assign(known, { extensions: { code: codeOf(known.getStatus()), ...waitOf(known.verdict) } })
+  }
+  if (known instanceof HttpException || (known as Error | undefined)?.name === 'GraphQLError') return known
+  logger.error(error)
+  return Object.assign(new HttpException(reasonPhrase(500), 500, { cause: error }), {
+    extensions: { code: codeOf(500) },
+  })
+}
+
+/** @throws RateLimitException where a field or a message is refused */
 export function proceedOrThrow(outcome: Outcome): true | Promise<never> {
   const { status, verdict } = refusalOf(outcome) ?? {}
   if (outcome.proceed) return true
   // The client has left.
   if (status === undefined) return new Promise(() => {})
-  throw Object.assign(new RateLimitException(status, verdict, waitOf(verdict), outcome.error), {
-    extensions: { code: codeOf(status), ...waitOf(verdict) },
-  })
+  throw new RateLimitException(status, verdict, waitOf(verdict), outcome.error)
 }
 
 /**
  * The status of a refused call that has no response of its own: a body of a responder is not sent. Undefined where the
  * client has left.
  */
-export function refusalOf({ error, reply, handler, verdict }: Outcome) {
+function refusalOf({ error, reply, handler, verdict }: Outcome) {
   if (handler) {
     throw new SluiceError('INVALID_POLICY', 'respond: expected no handler for GraphQL fields and messages, use pass()')
   }
   if (reply && typeof reply.body === 'object' && 'destroy' in reply.body) reply.body.destroy()
   const status = error?.status ?? reply?.status
-  return status === undefined ? undefined : { status, verdict }
+  if (status === undefined) return undefined
+  // A responder of a policy that is data, or your own, may reply with a success, which is none here.
+  return { status: status < 400 ? 429 : status, verdict }
 }

@@ -47,5 +47,14 @@ export function rateLimitGuard(
 ): RateLimitGuard {
   refuseUncalled('rateLimitGuard({ limit: 100, window: "1m" })', uncalled)
   const by = new ContextLimiter(options)
-  return { canActivate: (context) => by.decide(context), limiter: by.limiter }
+  const guard: RateLimitGuard = { canActivate: (context) => by.decide(context), limiter: by.limiter }
+  made.add(guard)
+  return guard
+}
+
+const made = new WeakSet<object>()
+
+/** Whether a guard, or its class, is one of this package. */
+export function isOfSluice(guard: unknown): boolean {
+  return guard === SluiceGuard || guard instanceof SluiceGuard || made.has(guard as object)
 }

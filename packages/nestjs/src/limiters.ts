@@ -3,8 +3,8 @@ import { ModulesContainer } from '@nestjs/core'
 import { SluiceError } from '@sluice/core'
 import { freeName, inheritOptions, knownOptions, RATE_LIMIT_OPTIONS } from '@sluice/core/http'
 import { ContextLimiter } from './context-limiter.js'
-import { handlersIn } from './handlers.js'
-import type { NestLimiter, OwnOptions, SluiceModuleOptions } from './options.js'
+import { handlersIn, runsGuardsOfFields } from './handlers.js'
+import { checkOptions, type NestLimiter, type OwnOptions, type SluiceModuleOptions } from './options.js'
 import { type RouteSettings, settingsOf } from './route-settings.js'
 
 /** The token of the module's options. */
@@ -25,6 +25,7 @@ export class SluiceLimiters {
    * @throws SluiceError `INVALID_POLICY`
    */
   constructor(given: SluiceModuleOptions, modules: ModulesContainer) {
+    checkOptions('SluiceModule', 'forRoot({ limit: 100, window: "1m" })', given)
     const { unknownPaths: _, ...options } = given
     this.options = options
     knownOptions('SluiceModule', options, [...RATE_LIMIT_OPTIONS, 'socketAddress'])
@@ -33,19 +34,27 @@ export class SluiceLimiters {
       this.byName.set(this.own.limiter.name, this.own)
     }
     this.modules = modules
-    for (const { handler, owner, type } of handlersIn(modules)) {
-      if (settingsOf(handler, owner)) this.of(handler, owner)?.checkFor(type)
+    for (const { handler, owner, place, type } of handlersIn(modules)) {
+      if (!settingsOf(handler, owner)) continue
+      if (type === 'rpc') {
+        throw new SluiceError(
+          'INVALID_POLICY',
+          `RateLimit of ${place}: expected a handler of HTTP, GraphQL or WebSockets, got one of microservices ` +
+            '(a @RateLimit of the class applies to it too: @SkipRateLimit() exempts it)',
+        )
+      }
+      this.of(handler, owner)?.checkFor(type)
     }
   }
 
   /**
-   * @internal Checks that the limiters can decide on the calls of every handler, for a guard that is global. Microservices
-   * have guards of their own.
+   * @internal Checks that the limiters can decide on the calls of every handler, for a guard that is global. Messages of
+   * microservices are not limited.
    * @throws SluiceError `INVALID_POLICY`
    */
   checkAll(): void {
     for (const { handler, owner, type } of handlersIn(this.modules)) {
-      if (type === 'rpc') continue
+      if (type === 'rpc' || (type === 'field' && !runsGuardsOfFields(this.modules, owner))) continue
       const limiter = this.of(handler, owner)
       limiter?.checkFor(type)
       limiter?.decidesGlobally()
@@ -71,6 +80,8 @@ export class SluiceLimiters {
 
   /** @internal */
   decide(execution: ExecutionContext): boolean | Promise<boolean> {
+    // Messages of microservices are not limited. An error instead would lose events.
+    if (execution.getType<string>() === 'rpc') return true
     return this.of(execution.getHandler(), execution.getClass())?.decide(execution) ?? true
   }
 

@@ -1,35 +1,48 @@
 import { createRequire } from 'node:module'
 import { SluiceError } from '@sluice/core'
-import type { Outcome } from '@sluice/core/http'
-import { reasonPhrase, waitOf } from './exceptions.js'
-import { refusalOf, refuseOptions } from './graphql.js'
+import { asException, RateLimitException, reasonPhrase, waitOf } from './exceptions.js'
+import { refuseOptions } from './graphql.js'
 import type { NestGuard } from './http.js'
 import type { NestRateLimitOptions } from './options.js'
 
 /**
- * A message has no status, and no end that a guard sees.
+ * A message has no status, no end that a guard sees, and no object for a verdict, as its socket is that of others.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function checkForMessages(options: NestRateLimitOptions, { limiter, holdsPermits }: NestGuard): void {
-  const of = 'messages, whose end no guard sees'
-  refuseOptions(limiter.name, of, options, limiter)
+export function checkForMessages(options: NestRateLimitOptions, guard: NestGuard): void {
+  checkForSocket('messages, whose end no guard sees', options, guard)
+  if (!guard.responders?.degrades) return
+  throw new SluiceError(
+    'INVALID_POLICY',
+    `policy "${guard.limiter.name}": respond: expected no degrade() for messages, whose handlers see no verdict: use reject(), in ` +
+      'a @RateLimit where degrade() is of the module',
+  )
+}
+
+/**
+ * The same for a GraphQL operation over a WebSocket, which has a request for the verdict.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function checkForSubscriptions(options: NestRateLimitOptions, guard: NestGuard): void {
+  checkForSocket('operations over a WebSocket, whose end no guard sees', options, guard)
+}
+
+function checkForSocket(of: string, options: NestRateLimitOptions, guard: NestGuard): void {
+  const { limiter, holdsPermits } = guard
+  refuseOptions(of, options, guard)
   const option = options.policies ? 'policies' : holdsPermits ? 'concurrency' : undefined
   if (option) throw new SluiceError('INVALID_POLICY', `policy "${limiter.name}": ${option}: expected none for ${of}`)
 }
 
-/** @throws WsException, which Nest sends as the event `exception` */
-export function refuseMessage(outcome: Outcome): Promise<never> {
-  const { status, verdict } = refusalOf(outcome) ?? {}
-  // The client has left.
-  if (status === undefined) return new Promise(() => {})
+/** An error of a limiter for a message: a refusal is a `WsException`, which Nest sends as the event `exception`. */
+export function asMessageError(error: unknown): unknown {
+  const known = asException(error)
+  if (!(known instanceof RateLimitException)) return error
   const { WsException } = load('@nestjs/websockets') as typeof import('@nestjs/websockets')
-  throw new WsException({
-    status: 'error',
-    message: reasonPhrase(status),
-    statusCode: status,
-    ...waitOf(verdict),
-  })
+  const statusCode = known.getStatus()
+  return new WsException({ status: 'error', message: reasonPhrase(statusCode), statusCode, ...waitOf(known.verdict) })
 }
 
 declare const __filename: string

@@ -1,6 +1,7 @@
-import { type DynamicModule, Inject, Module, type ModuleMetadata, type OnModuleInit } from '@nestjs/common'
-import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core'
+import { type DynamicModule, Inject, Module, type ModuleMetadata, type OnModuleInit, Scope } from '@nestjs/common'
+import { ApplicationConfig, HttpAdapterHost, ModuleRef, ModulesContainer } from '@nestjs/core'
 import { Limiter, SluiceError } from '@sluice/core'
+import { checkFieldResolvers } from './field-resolvers.js'
 import { SluiceGuard } from './guard.js'
 import { SLUICE_OPTIONS, SluiceLimiters } from './limiters.js'
 import type { SluiceModuleOptions } from './options.js'
@@ -20,25 +21,17 @@ export interface SluiceModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'
  * `Limiter`, `SluiceLimiters` and `SluiceGuard` can be injected by these tokens.
  */
 export class SluiceModule implements OnModuleInit {
-  private readonly options: SluiceModuleOptions
-  private readonly limiters: SluiceLimiters
   private readonly app: {
+    readonly own: ModuleRef
     readonly modules: ModulesContainer
     readonly config: ApplicationConfig
     readonly host: HttpAdapterHost
   }
 
+  // Not the limiters: where these are made for each request, so would be this, and Nest would not call `onModuleInit`.
   /** @internal */
-  constructor(
-    options: SluiceModuleOptions,
-    limiters: SluiceLimiters,
-    modules: ModulesContainer,
-    config: ApplicationConfig,
-    host: HttpAdapterHost,
-  ) {
-    this.options = options
-    this.limiters = limiters
-    this.app = { modules, config, host }
+  constructor(own: ModuleRef, modules: ModulesContainer, config: ApplicationConfig, host: HttpAdapterHost) {
+    this.app = { own, modules, config, host }
   }
 
   /**
@@ -70,16 +63,26 @@ export class SluiceModule implements OnModuleInit {
    * @throws SluiceError `INVALID_POLICY`
    */
   onModuleInit(): void {
-    const { modules, config, host } = this.app
+    const { own, modules, config, host } = this.app
     if ([...modules.values()].filter(({ metatype }) => metatype === SluiceModule).length > 1) {
       throw new SluiceError('INVALID_POLICY', 'SluiceModule: expected it in the imports of one module of the app')
     }
-    const { unknownPaths = true } = this.options
+    if (own.introspect(SluiceLimiters).scope !== Scope.DEFAULT) {
+      throw new SluiceError(
+        'INVALID_POLICY',
+        'SluiceModule.forRootAsync: inject: expected providers that live as long as the app, got one that Nest makes for each ' +
+          'request, which would have limiters of its own (for values of a request, limit and key may be functions)',
+      )
+    }
+    const limiters = own.get(SluiceLimiters)
+    const { unknownPaths = true } = own.get<SluiceModuleOptions>(SLUICE_OPTIONS)
     if (typeof unknownPaths !== 'boolean') {
       throw new SluiceError('INVALID_POLICY', 'SluiceModule: unknownPaths: expected true or false')
     }
-    const isGlobal = config.getGlobalGuards().some((guard) => guard instanceof SluiceGuard)
-    if (isGlobal) this.limiters.checkAll()
+    const isGlobal =
+      config.getGlobalGuards().some(isSluiceGuard) || config.getGlobalRequestGuards().some(makesSluiceGuard)
+    checkFieldResolvers(modules)
+    if (isGlobal) limiters.checkAll()
     const adapter = host.httpAdapter
     // A microservice has none, or one without a type.
     const platform = adapter?.getType?.()
@@ -90,19 +93,25 @@ export class SluiceModule implements OnModuleInit {
         `SluiceModule: expected the platform express or fastify, got "${platform}", which tells no addresses of clients`,
       )
     }
-    if (isGlobal && unknownPaths) countUnknownPaths(adapter, this.limiters)
+    if (isGlobal && unknownPaths) countUnknownPaths(adapter, limiters)
   }
 }
 
 Module({})(SluiceModule)
-for (const [index, token] of [
-  SLUICE_OPTIONS,
-  SluiceLimiters,
-  ModulesContainer,
-  ApplicationConfig,
-  HttpAdapterHost,
-].entries()) {
+for (const [index, token] of [ModuleRef, ModulesContainer, ApplicationConfig, HttpAdapterHost].entries()) {
   Inject(token)(SluiceModule, undefined, index)
+}
+
+function isSluiceGuard(guard: unknown): boolean {
+  return guard instanceof SluiceGuard
+}
+
+/** Whether a provider makes the guard for each request: by its class, or of the guard that can be injected. */
+function makesSluiceGuard({
+  metatype,
+  inject,
+}: ReturnType<ApplicationConfig['getGlobalRequestGuards']>[number]): boolean {
+  return metatype === SluiceGuard || isSluiceGuard(metatype?.prototype) || inject?.includes(SluiceGuard) === true
 }
 
 function dynamicModule({ imports = [], inject = [], useFactory }: SluiceModuleAsyncOptions): DynamicModule {

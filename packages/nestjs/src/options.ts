@@ -1,4 +1,4 @@
-import type { BodyOptions, CountOptions, Limiter, RateLimitOptions } from '@sluice/core'
+import { type BodyOptions, type CountOptions, type Limiter, type RateLimitOptions, SluiceError } from '@sluice/core'
 
 // Of the main entry alone: many projects on Nest 11 compile with a resolution of modules that finds no other.
 
@@ -42,4 +42,10 @@ export interface SocketOptions {
 export interface SluiceModuleOptions extends NestRateLimitOptions, SocketOptions {
   /** Whether requests for paths without a route count, where the guard is global. @default true */
   readonly unknownPaths?: boolean
+}
+
+/** @throws SluiceError `INVALID_POLICY` for a value that is no object of options */
+export function checkOptions(where: string, example: string, options: unknown): void {
+  if (Object.prototype.toString.call(options) === '[object Object]') return
+  throw new SluiceError('INVALID_POLICY', `${where}: expected an object of options, as in ${example}`)
 }

@@ -13,9 +13,11 @@ interface Emitter {
 interface Client extends Emitter {
   readonly handshake?: { readonly address?: string; readonly headers?: IncomingMessage['headers'] }
   readonly disconnected?: boolean
+  /** Of a socket of Node. */
+  readonly destroyed?: boolean
   readonly _socket?: { readonly remoteAddress?: string } | null
   /** 2 and 3: closing and closed. */
-  readonly readyState?: number
+  readonly readyState?: number | string
 }
 
 /** `extra` of a context of graphql-ws. */
@@ -111,7 +113,7 @@ function endOf(client: Client): RawResponse {
     const closing = client.handshake ? 'disconnect' : 'close'
     end = {
       get destroyed() {
-        return client.disconnected === true || (client.readyState ?? 1) > 1
+        return client.disconnected === true || client.destroyed === true || Number(client.readyState ?? 1) > 1
       },
       on: (event, listener) => event === 'close' && client.on(closing, listener),
       removeListener: (event, listener) => event === 'close' && client.removeListener(closing, listener),

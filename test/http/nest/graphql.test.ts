@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import { type ExecutionContext, type INestApplication, SetMetadata } from '@nestjs/common'
 import { ExternalContextCreator } from '@nestjs/core'
 import {
+  byUser,
   executionContextOf,
   keyed,
   perMinute,
@@ -12,7 +13,7 @@ import {
   type SluiceModuleOptions,
 } from '@sluice/nestjs'
 import { describe, expect, test } from 'vitest'
-import { classOf, guarded, PLATFORMS, type Platform } from '../support/nest.js'
+import { classOf, guarded, loggedDuring, PLATFORMS, type Platform } from '../support/nest.js'
 import { serve } from './apps.js'
 
 type Field = (root: unknown, args: object, context: unknown, info: object) => Promise<unknown>
@@ -96,6 +97,20 @@ describe.each(PLATFORMS)('GraphQL on %s', (platform) => {
     expect([...headers.keys()].filter((name) => /ratelimit|retry-after/.test(name))).toEqual([])
   })
 
+  test.each(['reject', 'pass'] as const)(
+    'with onInvalid %s, a field without a key is a bad request',
+    async (onInvalid) => {
+      const options = { limit: 1, window: '1m', key: byUser(() => undefined), onInvalid } as const
+      expect((await (await graphql(platform, options))('ann')).results).toEqual([{ code: 'BAD_REQUEST' }])
+    },
+  )
+
+  test('a refusal is one, even if a responder of your own replies with a success', async () => {
+    const respond = () => ({ status: 200, headers: [], body: 'welcome', showsQuota: false })
+    const ask = await graphql(platform, { limit: 1, window: '1m', respond })
+    expect((await ask('ann', 'ann')).results).toEqual(['welcome', REFUSED])
+  })
+
   test('fields of one query cause no warning about a limiter that runs twice', async () => {
     const codes: unknown[] = []
     const note = (warning: Error & { code?: string }) => void codes.push(warning.code)
@@ -122,10 +137,12 @@ describe.each(PLATFORMS)('GraphQL on %s', (platform) => {
     expect((await ask('ann', 'ann')).results).toEqual(['welcome', REFUSED])
   })
 
-  test('a context without the request is an error', async () => {
+  test('a context without the request is an error, whose remedy is in the log and not in the response', async () => {
     const ask = await graphql(platform, { limit: 1, window: '1m' }, undefined, () => ({}))
-    expect((await ask('ann')).results).toEqual([
-      expect.stringMatching(/^SluiceGuard: expected a GraphQL context with the request of Express as req/),
+    const { result, logged } = await loggedDuring(async () => (await ask('ann')).results)
+    expect(result).toEqual(['Internal Server Error'])
+    expect(logged).toEqual([
+      expect.stringMatching(/SluiceGuard: expected a GraphQL context with the request of Express as req/),
     ])
   })
 })

@@ -1,12 +1,13 @@
 import type { INestApplication } from '@nestjs/common'
+import { ExternalContextCreator } from '@nestjs/core'
 import { WsAdapter } from '@nestjs/platform-ws'
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets'
-import { leakyBucket, RateLimit, SluiceLimiters, SluiceModule, type SluiceModuleOptions } from '@sluice/nestjs'
+import { byUser, leakyBucket, RateLimit, SluiceLimiters, SluiceModule, type SluiceModuleOptions } from '@sluice/nestjs'
 import { io } from 'socket.io-client'
 import { WebSocket } from 'undici'
 import { afterEach, describe, expect, test } from 'vitest'
 import { until } from '../../support/until.js'
-import { classOf, guarded } from '../support/nest.js'
+import { classOf, guarded, loggedDuring } from '../support/nest.js'
 import { serve } from './apps.js'
 
 interface Client {
@@ -101,6 +102,17 @@ describe.each(LIBRARIES)('messages over %s', (_name, connect, setUp) => {
     expect(said()).toBe(2)
   })
 
+  test.each(['reject', 'pass'] as const)(
+    'with onInvalid %s, a message without a key is a bad request, and no error in the log',
+    async (onInvalid) => {
+      const { client } = await chat({ limit: 1, window: '1m', key: byUser(() => undefined), onInvalid })
+      const ann = await client()
+      const { result, logged } = await loggedDuring(() => ann.ask('say'))
+      expect(result).toEqual(['exception', { status: 'error', message: 'Bad Request', statusCode: 400 }])
+      expect(logged).toEqual([])
+    },
+  )
+
   test('all sockets of an address share its limit', async () => {
     const { client } = await chat({ limit: 2, window: '1m' })
     const [ann, bob] = [await client(), await client()]
@@ -150,4 +162,17 @@ test('an address of the handshake that the application trusts identifies the cli
     clients.push(client)
     expect([await client.ask('say'), await client.ask('say')]).toEqual([SAID, REFUSED])
   }
+})
+
+test('a message of a microservice passes a global guard, without a limit', async () => {
+  const Jobs = classOf('Jobs', { run: [() => 'done'] })
+  const limits = SluiceModule.forRoot({ limit: 1, window: '1m' })
+  const { app } = await serve('express', guarded({ limits, providers: [Jobs] }))
+  const jobs = app.get(Jobs)
+  const guards = { guards: true, interceptors: false, filters: false }
+  // As Nest calls handlers of microservices: the context alone differs.
+  const run = app
+    .get(ExternalContextCreator)
+    .create(jobs, jobs.run, 'run', undefined, undefined, undefined, undefined, guards, 'rpc')
+  expect([await run({}, {}), await run({}, {})]).toEqual(['done', 'done'])
 })

@@ -1,13 +1,19 @@
-import { Controller, Module, SetMetadata } from '@nestjs/common'
-import { HttpAdapterHost } from '@nestjs/core'
+import { Controller, Get, Injectable, Module, Scope, SetMetadata, type Type } from '@nestjs/common'
+import { APP_GUARD, HttpAdapterHost } from '@nestjs/core'
 import {
   concurrency,
+  degrade,
+  escalate,
   memoryStore,
+  queue,
   RateLimit,
   rateLimitGuard,
+  reject,
   SkipRateLimit,
+  SluiceGuard,
   SluiceModule,
   type SluiceModuleOptions,
+  shadow,
 } from '@sluice/nestjs'
 import { expect, test } from 'vitest'
 import { classOf, createNest, get, guarded } from '../support/nest.js'
@@ -15,9 +21,9 @@ import { classOf, createNest, get, guarded } from '../support/nest.js'
 const minute = { limit: 1, window: '1m' } as const
 
 /** Creates and initialises an app, and returns the message of the error. */
-async function mistakeOf(options: SluiceModuleOptions, ...controllers: ReturnType<typeof classOf>[]): Promise<string> {
+async function mistakeIn(makeModule: () => Type): Promise<string> {
   try {
-    const app = await createNest('express', guarded({ limits: SluiceModule.forRoot(options), controllers }))
+    const app = await createNest('express', makeModule())
     await app.init()
     await app.close()
   } catch (error) {
@@ -25,6 +31,9 @@ async function mistakeOf(options: SluiceModuleOptions, ...controllers: ReturnTyp
   }
   return 'none'
 }
+
+const mistakeOf = (options: SluiceModuleOptions, ...controllers: Type[]) =>
+  mistakeIn(() => guarded({ limits: SluiceModule.forRoot(options), controllers }))
 
 const handler = (...decorators: unknown[]) => classOf('Items', { list: get('', ...decorators) }, Controller())
 
@@ -40,6 +49,56 @@ test('options of the module that do not exist, or that do not fit, are errors wh
   expect(await mistakeOf({ ...minute, unknownPaths: 'no' as never })).toMatch('unknownPaths: expected true or false')
   expect(await mistakeOf({ ...minute, socketAddress: 'ip' as never })).toMatch('socketAddress: expected a function')
   expect(() => SluiceModule.forRootAsync({} as never)).toThrow('forRootAsync: useFactory: expected a function')
+})
+
+test.each([[5], [[]], [() => minute], [null]])(
+  'options of the module that are no object, such as %o, are an error',
+  async (value) => {
+    const expected = /^SluiceModule: expected an object of options/
+    expect(await mistakeOf(value as never)).toMatch(expected)
+    const limits = () => SluiceModule.forRootAsync({ useFactory: async () => value as never })
+    expect(await mistakeIn(() => guarded({ limits: limits() }))).toMatch(expected)
+  },
+)
+
+test('a factory of options that forgets its return is an error', async () => {
+  const limits = SluiceModule.forRootAsync({ useFactory: () => undefined as never })
+  expect(await mistakeIn(() => guarded({ limits }))).toMatch(/^SluiceModule: expected an object of options/)
+})
+
+test.each(['of the app', 'of a decorator'])(
+  'options that are made for each request are an error, with a guard %s',
+  async (guard) => {
+    class Tenant {}
+    Injectable({ scope: Scope.REQUEST })(Tenant)
+    class Tenants {}
+    Module({ providers: [Tenant], exports: [Tenant] })(Tenants)
+    const limits = SluiceModule.forRootAsync({ imports: [Tenants], inject: [Tenant], useFactory: () => minute })
+    const ofApp = { provide: APP_GUARD, scope: Scope.REQUEST, useClass: SluiceGuard }
+    class App {}
+    Module({
+      imports: [limits],
+      controllers: [handler(RateLimit(minute))],
+      providers: guard === 'of the app' ? [ofApp] : [],
+    })(App)
+    expect(await mistakeIn(() => App)).toMatch(
+      /^SluiceModule\.forRootAsync: inject: expected providers that live as long as the app, .* limit and key may be functions/,
+    )
+  },
+)
+
+test('a method that a subclass overrides is no handler, and its decorators do not count', async () => {
+  const Base = classOf('Base', { list: get('items', RateLimit({ name: 'list', limit: 5 })) })
+  class Items extends Base {
+    list() {
+      return 'mine'
+    }
+  }
+  const list = Object.getOwnPropertyDescriptor(Items.prototype, 'list') as PropertyDescriptor
+  Get('items')(Items.prototype, 'list', list)
+  RateLimit({ name: 'list', ...minute })(Items.prototype, 'list', list)
+  Controller()(Items)
+  expect(await mistakeOf({}, Items)).toBe('none')
 })
 
 test('options of a decorator that do not exist, or that do not fit, are errors when the app is created', async () => {
@@ -84,7 +143,10 @@ test('a platform that tells no addresses is an error', async () => {
 
 test('a limit of a microservice is an error', async () => {
   const Jobs = classOf('Jobs', { run: [() => 'done', event, RateLimit(minute)] }, Controller())
-  expect(await mistakeOf({}, Jobs)).toMatch('expected a context of HTTP, GraphQL or WebSockets, got one of "rpc"')
+  const expected = /^RateLimit of Jobs-run: expected a handler of HTTP, GraphQL or WebSockets, got one of microservices/
+  expect(await mistakeOf({}, Jobs)).toMatch(expected)
+  const Mixed = classOf('Jobs', { list: get(''), run: [() => 'done', event] }, Controller(), RateLimit(minute))
+  expect(await mistakeOf({}, Mixed)).toMatch(expected)
   // Not where the decorator is missing: guards of the app are none of microservices.
   expect(await mistakeOf(minute, classOf('Jobs', { run: [() => 'done', event] }, Controller()))).toBe('none')
 })
@@ -117,4 +179,29 @@ test('requests in flight and bytes are errors for messages', async () => {
   )
   const bytes = { ...minute, store: memoryStore(), ban: { by: 'ip', after: 3, within: '1h', for: ['1h'], count: 401 } }
   expect(await mistakeOf({}, of(bytes))).toMatch('ban: count: expected none for messages')
+})
+
+test('an apparent success is an error for GraphQL fields and messages, as no reply of theirs could look like one', async () => {
+  const ban = { by: 'ip', after: 3, within: '1h', for: ['1h'], respond: escalate([reject(), shadow()]) } as const
+  for (const own of [
+    { respond: shadow() },
+    { respond: queue({ otherwise: shadow() }) },
+    { store: memoryStore(), ban },
+  ]) {
+    for (const [mark, of] of [
+      [field, 'a GraphQL field'],
+      [message, 'messages'],
+    ] as const) {
+      const limited = classOf('Login', { login: [() => 'done', mark, RateLimit({ ...minute, ...own })] }, Controller())
+      expect(await mistakeOf({}, limited)).toMatch(`policy "Login-login": respond: expected no shadow() for ${of}`)
+    }
+  }
+})
+
+test('degrade() is an error for messages, whose handlers see no verdict', async () => {
+  const options = { ...minute, respond: degrade() }
+  const Chat = classOf('Chat', { say: [() => 'done', message] }, Controller())
+  expect(await mistakeOf(options, Chat)).toMatch('policy "default": respond: expected no degrade() for messages')
+  // The request of a GraphQL field has the verdict.
+  expect(await mistakeOf(options, classOf('Login', { login: [() => 'done', field] }, Controller()))).toBe('none')
 })

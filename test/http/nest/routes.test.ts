@@ -9,6 +9,7 @@ import {
   UseGuards,
   VersioningType,
 } from '@nestjs/common'
+import { APP_GUARD } from '@nestjs/core'
 import {
   byHeader,
   byRoute,
@@ -302,6 +303,20 @@ describe.each(PLATFORMS)('Nest on %s', (platform) => {
     expect([await status('/items'), await status('/items'), await status('/items', { method: 'HEAD' })]).toEqual([
       200, 429, 429,
     ])
+  })
+
+  test.each([
+    ['its class', { useClass: SluiceGuard }],
+    ['a factory', { inject: [SluiceGuard], useFactory: (guard: SluiceGuard) => guard }],
+  ])('a global guard that is made for each request, by %s, is global: unknown paths count', async (_by, made) => {
+    class App {}
+    Module({
+      imports: [SluiceModule.forRoot({ limit: 2, ...minute })],
+      controllers: [classOf('Items', { list: get('items') }, Controller())],
+      providers: [{ provide: APP_GUARD, scope: Scope.REQUEST, ...made }],
+    })(App)
+    const { status, statuses } = await serve(platform, App)
+    expect([await status('/items'), ...(await statuses('/nowhere', 2))]).toEqual([200, 404, 429])
   })
 
   test('a controller of its own for each request has one limiter', async () => {

@@ -8,6 +8,7 @@ import {
   Get,
   Header,
   type INestApplication,
+  Logger,
   Module,
   type ModuleMetadata,
   Req,
@@ -83,6 +84,15 @@ export async function createNest(
   const app = await NestFactory.create(module, options)
   app.getHttpAdapter().getInstance().set('trust proxy', trusted)
   return app
+}
+
+/** The errors in Nest's log while something ran. */
+export async function loggedDuring<Result>(run: () => Promise<Result>): Promise<{ result: Result; logged: string[] }> {
+  const logged: string[] = []
+  const note = (error: unknown) => void logged.push(String(error))
+  Logger.overrideLogger({ log() {}, warn() {}, error: note })
+  const result = await run().finally(() => Logger.overrideLogger(false))
+  return { result, logged }
 }
 
 export interface RunningNest {

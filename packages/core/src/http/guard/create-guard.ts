@@ -19,6 +19,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
     limiter: parts.limiter as Limiter<Request | string | IdentityByKind>,
     requestProperty: parts.requestProperty,
     holdsPermits: parts.permits !== undefined,
+    responders: parts.responders,
   })
 }
 

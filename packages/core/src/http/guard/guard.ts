@@ -4,6 +4,7 @@ import type { HttpContext } from '../../request/context.js'
 import type { IdentityByKind } from '../../store/identity.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { marked, type Verdict } from '../../verdict/verdict.js'
+import type { ResponderTraits } from '../responders/responder.js'
 import { ensureCloseEvent } from '../response/close-event.js'
 import { isDisabled } from '../response/disabled-response.js'
 import { end, finish } from './finish.js'
@@ -24,6 +25,8 @@ export interface Guard<Request> {
   readonly requestProperty: string
   /** Whether its verdicts take permits of `concurrency` limits, which are held until the handler is done. */
   readonly holdsPermits: boolean
+  /** Traits of any of its responders. Undefined where policies choose these at each request. */
+  readonly responders?: Pick<ResponderTraits, 'deceives' | 'degrades'>
 }
 
 /** A step of the guard. One that returns an outcome is the last. */

@@ -20,6 +20,8 @@ export class Responders<Request> {
   readonly queues: boolean
   /** Whether admitted requests get no quota headers: a reply without them would differ from the others. */
   readonly hidesQuota: boolean
+  readonly deceives: boolean
+  readonly degrades: boolean
   /** Whether each of them refuses at once: `reject` and `pass`, which alone need no other while the store is away. */
   readonly onlyRefuse: boolean
   readonly #slows: boolean
@@ -48,6 +50,8 @@ export class Responders<Request> {
     this.onlyRefuse = this.#all.every((each) => each.whenUnavailable === each)
     this.#slows = this.#all.some(({ slowness }) => slowness !== undefined)
     this.hidesQuota = this.#all.some(({ hidesQuota }) => hidesQuota === true)
+    this.deceives = this.#all.some(({ deceives }) => deceives === true)
+    this.degrades = this.#all.some(({ degrades }) => degrades === true)
   }
 
   for(verdict: Verdict): Responder<Request> {

@@ -25,7 +25,7 @@ export function degrade<Request>(options: DegradeOptions<Request> = {}): Respond
     },
     otherwise,
     // The handler has begun, and does not know of the limit.
-    { whenExhausted: () => true },
+    { degrades: true, whenExhausted: () => true },
   )
 }
 

@@ -23,5 +23,7 @@ export function escalate<Request>(responders: readonly Responder<Request>[]): Re
   return Object.assign(escalated, {
     whenUnavailable: all[0]?.whenUnavailable ?? reject<Request>(),
     hidesQuota: all.some(({ hidesQuota }) => hidesQuota === true),
+    deceives: all.some(({ deceives }) => deceives === true),
+    degrades: all.some(({ degrades }) => degrades === true),
   })
 }

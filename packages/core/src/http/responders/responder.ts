@@ -100,6 +100,10 @@ export interface ResponderTraits<Request = unknown> {
   readonly queues?: boolean
   /** Responses of admitted requests have no quota headers, since its own replies have none. */
   readonly hidesQuota?: boolean
+  /** Its replies look like successes of the handler: it is none for calls whose refusal has no reply of its own. */
+  readonly deceives?: boolean
+  /** It passes refused requests to handlers that read the verdict: it is none for calls that have no request of their own. */
+  readonly degrades?: boolean
   /**
    * Responds instead when a request is refused because the store is away (`unavailable: { decide: 'deny' }`). An outage
    * is no reason to deceive, hold or admit a client. @default reject()
@@ -122,8 +126,8 @@ export function withTraits<Request>(
   fallback: Responder<Request>,
   traits: ResponderTraits<Request> = {},
 ): Responder<Request> {
-  const { queues, hidesQuota, whenUnavailable, whenExhausted, slowness, clientOf } = fallback
-  const own = { queues, hidesQuota, whenUnavailable, whenExhausted, slowness, clientOf }
+  const { queues, hidesQuota, deceives, degrades, whenUnavailable, whenExhausted, slowness, clientOf } = fallback
+  const own = { queues, hidesQuota, deceives, degrades, whenUnavailable, whenExhausted, slowness, clientOf }
   return Object.assign(responder, { ...own, ...traits })
 }
 

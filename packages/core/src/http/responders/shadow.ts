@@ -50,7 +50,7 @@ export function shadow<Request>(options: ShadowOptions<Request> = {}): Responder
     return { status, headers: fields, body: bytesOf(content), showsQuota: false, likeHandler: true }
   }
 
-  return Object.assign(shadow, { hidesQuota: true })
+  return Object.assign(shadow, { hidesQuota: true, deceives: true })
 }
 
 function put(fields: HeaderField[], name: string, value: string): void {

@@ -1,0 +1,225 @@
+import { type Type, UseGuards } from '@nestjs/common'
+import { GraphQLModule, Mutation, Query, ResolveField, ResolveReference, Resolver, Subscription } from '@nestjs/graphql'
+import { MercuriusDriver } from '@nestjs/mercurius'
+import {
+  byIp,
+  concurrency,
+  memoryStore,
+  RateLimit,
+  rateLimitGuard,
+  SkipRateLimit,
+  SluiceGuard,
+  SluiceModule,
+  type SluiceModuleOptions,
+} from '@sluice/nestjs'
+import { WebSocket } from 'undici'
+import { afterEach, expect, test } from 'vitest'
+import { classOf, createNest, guarded, loggedDuring } from '../support/nest.js'
+import { serve } from './apps.js'
+
+const minute = { limit: 1, window: '1m' } as const
+
+const TYPES = `
+  type Book { title: String pages: Int }
+  type Query { login: String books: [Book!] }
+  type Mutation { buy: String }
+  type Subscription { added: String }
+`
+
+interface Decorators {
+  readonly login?: readonly unknown[]
+  readonly pages?: readonly unknown[]
+  readonly added?: readonly unknown[]
+  readonly ofClass?: readonly unknown[]
+}
+
+async function* twoBooks() {
+  yield { added: 'Emma' }
+  yield { added: 'Ulysses' }
+}
+
+/** An app with GraphQL by Mercurius. `graph`: options of GraphQLModule. */
+function library(
+  options: SluiceModuleOptions,
+  { graph = {}, ...own }: Decorators & { readonly graph?: object } = {},
+): Type {
+  const Books = classOf(
+    'Books',
+    {
+      login: [() => 'welcome', Query('login'), ...(own.login ?? [])],
+      books: [() => [{ title: 'Emma' }, { title: 'Ulysses' }], Query('books')],
+      buy: [() => 'bought', Mutation('buy')],
+      pages: [() => 400, ResolveField('pages'), ...(own.pages ?? [])],
+      added: [() => twoBooks(), Subscription('added'), ...(own.added ?? [])],
+    },
+    Resolver('Book'),
+    ...(own.ofClass ?? []),
+  )
+  const graphql = GraphQLModule.forRoot({ driver: MercuriusDriver, typeDefs: TYPES, subscription: true, ...graph })
+  return guarded({ limits: SluiceModule.forRoot(options), imports: [graphql], providers: [Books] })
+}
+
+/** Initialises an app, and returns the message of the error. */
+async function mistakeOf(module: Type): Promise<string> {
+  try {
+    const app = await createNest('fastify', module)
+    await app.init()
+    await app.close()
+  } catch (error) {
+    return (error as Error).message
+  }
+  return 'none'
+}
+
+const sockets: WebSocket[] = []
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.close()
+})
+
+/** A client of GraphQL over a WebSocket: runs operations, and resolves to what the server sends for each. */
+async function connect(url: string, headers: Record<string, string> = {}) {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/graphql`, { protocols: ['graphql-transport-ws'], headers })
+  sockets.push(socket)
+  const seen = new Map<string, unknown[]>()
+  const ends = new Map<string, () => void>()
+  socket.addEventListener('message', ({ data }) => {
+    const { id = '', type, payload } = JSON.parse(String(data))
+    if (type === 'next' || type === 'error') seen.get(id)?.push(payload)
+    if (type !== 'next') ends.get(id)?.()
+  })
+  await new Promise((resolve) => socket.addEventListener('open', resolve, { once: true }))
+  await new Promise<void>((resolve) => {
+    ends.set('', resolve)
+    socket.send(JSON.stringify({ type: 'connection_init' }))
+  })
+  return async (query: string): Promise<unknown[]> => {
+    const id = String(seen.size + 1)
+    seen.set(id, [])
+    await new Promise<void>((resolve) => {
+      ends.set(id, resolve)
+      socket.send(JSON.stringify({ id, type: 'subscribe', payload: { query } }))
+    })
+    return seen.get(id) as unknown[]
+  }
+}
+
+const post = (request: (path: string, init: RequestInit) => Promise<Response>, query: string) =>
+  request('/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query }),
+  })
+
+const NEWS = [{ data: { added: 'Emma' } }, { data: { added: 'Ulysses' } }]
+const REFUSED = [[expect.objectContaining({ message: 'Too Many Requests' })]]
+
+test('subscriptions of Mercurius are charged to the address of the handshake, with no context of their own', async () => {
+  const { url } = await serve('fastify', library(minute))
+  const run = await connect(url)
+  expect([await run('subscription { added }'), await run('subscription { added }')]).toEqual([NEWS, REFUSED])
+  // A new socket of the same client.
+  expect(await (await connect(url))('subscription { added }')).toEqual(REFUSED)
+})
+
+test('the context that graphql-ws has works for Mercurius, and socketAddress gets its request', async () => {
+  const context = (socket: unknown, request: { raw: unknown }) => ({ extra: { request: request.raw, socket } })
+  const socketAddress = (request: { headers: Record<string, string> }) => request.headers['x-real-ip']
+  const { url } = await serve(
+    'fastify',
+    library({ ...minute, socketAddress }, { graph: { subscription: { context } } }),
+  )
+  const [ann, bob] = [
+    await connect(url, { 'x-real-ip': '192.0.2.1' }),
+    await connect(url, { 'x-real-ip': '192.0.2.2' }),
+  ]
+  expect([await ann('subscription { added }'), await ann('subscription { added }')]).toEqual([NEWS, REFUSED])
+  expect(await bob('subscription { added }')).toEqual(NEWS)
+})
+
+test('queries over a socket of Mercurius are charged like subscriptions', async () => {
+  const { url } = await serve('fastify', library(minute, { graph: { subscription: { fullWsTransport: true } } }))
+  const run = await connect(url)
+  expect(await run('{ login }')).toEqual([{ data: { login: 'welcome' } }])
+  expect(await run('{ login }')).toEqual([expect.objectContaining({ data: { login: null } })])
+})
+
+test('requests in flight are refused over a socket and hold over HTTP; the reason is in the log alone', async () => {
+  const inFlight = { limits: [concurrency({ limit: 1 })] }
+  const graph = { subscription: { fullWsTransport: true } }
+  const { url, request } = await serve('fastify', library({}, { graph, login: [RateLimit(inFlight)] }))
+  const run = await connect(url)
+  const { result, logged } = await loggedDuring(() => run('{ login }'))
+  const errors = [expect.objectContaining({ message: 'Internal Server Error' })]
+  expect(result).toEqual([{ data: { login: null }, errors }])
+  expect(logged).toEqual([expect.stringMatching(/concurrency: expected none for operations over a WebSocket/)])
+  expect(await (await post(request, '{ login }')).json()).toEqual({ data: { login: 'welcome' } })
+})
+
+test('the error of a key function stays in the log', async () => {
+  const key = () => {
+    throw new Error('no tenant in database db-7')
+  }
+  const { request } = await serve('fastify', library({ ...minute, key }))
+  const { result, logged } = await loggedDuring(async () => (await post(request, '{ login }')).json())
+  const extensions = { code: 'INTERNAL_SERVER_ERROR' }
+  expect(result).toMatchObject({ errors: [{ message: 'Internal Server Error', extensions }] })
+  expect(JSON.stringify(result)).not.toMatch('db-7')
+  expect(logged).toEqual(['Error: no tenant in database db-7'])
+})
+
+test('a limit of a field resolver is an error unless guards run for these', async () => {
+  const expected = /^GraphQL field Books-pages: expected fieldResolverEnhancers: \['guards'\] .* GraphQLModule/
+  const own = { pages: [RateLimit(minute)] }
+  expect(await mistakeOf(library({}, own))).toMatch(expected)
+  expect(await mistakeOf(library({}, { ...own, graph: { fieldResolverEnhancers: ['filters'] } }))).toMatch(expected)
+  for (const guard of [SluiceGuard, rateLimitGuard({ name: 'pages', ...minute })]) {
+    expect(await mistakeOf(library(minute, { pages: [UseGuards(guard)] }))).toMatch(expected)
+  }
+  const graph = { fieldResolverEnhancers: ['guards'] }
+  expect(await mistakeOf(library({}, { ...own, graph }))).toBe('none')
+  // Its options are checked as those of a query.
+  const counting = { pages: [RateLimit({ ...minute, count: { only: 'failure' } })], graph }
+  expect(await mistakeOf(library({}, counting))).toMatch('"Books-pages": count: expected none for a GraphQL field')
+  // A limit of the class limits its queries, and is none of fields unless guards run for them.
+  expect(await mistakeOf(library({}, { ofClass: [RateLimit(minute)] }))).toBe('none')
+})
+
+test('a limit of a class that has field resolvers alone, or of a reference resolver, is an error unless guards run', async () => {
+  const expected = /^GraphQL field Books-\w+: expected fieldResolverEnhancers: \['guards'\]/
+  const of = (...resolvers: ReturnType<typeof classOf>[]) => {
+    const graphql = GraphQLModule.forRoot({ driver: MercuriusDriver, typeDefs: TYPES })
+    return guarded({ limits: SluiceModule.forRoot(), imports: [graphql], providers: resolvers })
+  }
+  const pages = () => 400
+  expect(
+    await mistakeOf(
+      of(classOf('Books', { pages: [pages, ResolveField('pages')] }, Resolver('Book'), RateLimit(minute))),
+    ),
+  ).toMatch(expected)
+  expect(
+    await mistakeOf(of(classOf('Books', { find: [pages, ResolveReference(), RateLimit(minute)] }, Resolver('Book')))),
+  ).toMatch(expected)
+})
+
+test('a limited field resolver is charged for each object', async () => {
+  const graph = { fieldResolverEnhancers: ['guards'] }
+  const { request } = await serve('fastify', library({}, { graph, pages: [RateLimit(minute)] }))
+  const response = await post(request, '{ books { title pages } }')
+  expect(await response.json()).toMatchObject({
+    data: {
+      books: [
+        { title: 'Emma', pages: 400 },
+        { title: 'Ulysses', pages: null },
+      ],
+    },
+    errors: [{ message: 'Too Many Requests', path: ['books', '1', 'pages'] }],
+  })
+})
+
+test('requests in flight are an error for subscriptions, of a decorator and of the module', async () => {
+  const inFlight = { limits: [concurrency({ limit: 1 })], key: byIp(), store: memoryStore() }
+  const expected = /concurrency: expected none for operations over a WebSocket/
+  expect(await mistakeOf(library({}, { added: [RateLimit(inFlight)] }))).toMatch(expected)
+  expect(await mistakeOf(library(inFlight))).toMatch(expected)
+  expect(await mistakeOf(library(inFlight, { added: [SkipRateLimit()] }))).toBe('none')
+})
