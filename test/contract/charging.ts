@@ -1,8 +1,9 @@
-import { gcra, type Limit, type Store, type Verdict } from '@sluice/core'
+import { gcra, type Limit, type Limiter, type Store, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { capacityOf, Oracle } from '../support/oracle/oracle.js'
 import type { LimitSpec } from '../support/oracle/spec.js'
+import { CARRIED, versionsOn } from './carried.js'
 import { createLimiter } from './create-limiter.js'
 import { limitOf } from './limit-of.js'
 import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
@@ -210,6 +211,27 @@ export function chargingContract(under: StoreUnderTest): void {
         }))
     })
   }
+
+  const counting = Object.entries(CARRIED).filter(([name]) => name !== 'requests in flight')
+  test.each(counting)(
+    `charging more by a verdict of an earlier, smaller limit gives no room in %s on ${under.name}`,
+    async (_, limitsOf) => {
+      clock.now = MIDNIGHT
+      const [small, large] = versionsOn(uncached, limitsOf, [4, 64]) as [Limiter, Limiter]
+      const key = freshKey()
+      const held: Verdict[] = []
+      for (let n = 0; n < 4; n++) held.push(await small.consume(key))
+      for (const cost of [16, 1]) while ((await large.consume(key, { cost })).allowed);
+      const left = async () =>
+        (await large.peek(key)).limits.filter(({ unit }) => unit === 'requests').map(({ remaining }) => remaining)
+      const before = await left()
+      for (const verdict of held) {
+        await verdict.settle({ requests: 3 })
+        for (const [i, remaining] of (await left()).entries())
+          expect(remaining).toBeLessThanOrEqual(before[i] as number)
+      }
+    },
+  )
 
   describe(`charging on ${under.name}`, () => {
     const limits = [limitOf<string>({ algorithm: 'gcra', limit: 10, window: 10_000, capacity: 10 })]
