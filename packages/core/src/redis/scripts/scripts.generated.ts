@@ -1741,17 +1741,16 @@ local widthOf, counterOf, mostOf = {}, {}, {}
 local counts, total, segment, offset, instant, newest
 prepare[3] = function(c)
 local p = first[c]
-local bytes_2, top, limit_2 = 1, 256, ARGV[p]
-if ARGV[p + 3] >= 8 then
+local bytes_2, top, limit_2, isWide = 1, 256, ARGV[p], ARGV[p + 3] >= 8
+if isWide then
 bytes_2 = limit_2 > 2147483647 and 7 or 4
-else
+end
 if ARGV[p + 3] >= 4 then
 limit_2 = max(limit_2, min(2147483647, floor(9007199254740991 / ARGV[p + 1])))
 end
-while top <= limit_2 do
+while not isWide and top <= limit_2 do
 bytes_2 = bytes_2 + 1
 top = top * 256
-end
 end
 widthOf[c], counterOf[c], mostOf[c] = bytes_2, '>I' .. bytes_2, limit_2
 end
@@ -2006,12 +2005,9 @@ total = total + units
 end
 segments_write(key)
 end` },
-  { sections: ['segments', 'debit'], source: `debit[3] = function(key, cost, c)
-local usual, counting = most, withRefusals
+  { sections: ['segments', 'debit'], source: `debit[3] = function(key, cost)
+local usual = withRefusals
 withRefusals = true
-if ARGV[first[c] + 3] >= 8 then
-most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
-end
 local room_2
 if withRefusals then
 room_2 = 0 > most - total and 0 or most - total
@@ -2047,7 +2043,7 @@ call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
 else
 segments_write(key)
 end
-most, withRefusals = usual, counting
+withRefusals = usual
 end` },
   { sections: ['segments'], source: `heal[3] = function(key)
 if newest and newest * segmentMs > now + windowMs then
@@ -2709,7 +2705,7 @@ end
 a = a + 2` },
   { sections: ['debit'], source: `elseif op == 6 then
 if cost > 0 and kind ~= 5 then
-debit[kind](key, cost, c)
+debit[kind](key, cost)
 end` },
   { sections: [], source: `elseif kind == 5 then
 if op == 4 then
@@ -6066,17 +6062,16 @@ for p = first, last do
 ARGV[p] = ARGV[p] + 0
 end
 local p = first
-local bytes, top, limit_2 = 1, 256, ARGV[p]
-if ARGV[p + 3] >= 8 then
+local bytes, top, limit_2, isWide = 1, 256, ARGV[p], ARGV[p + 3] >= 8
+if isWide then
 bytes = limit_2 > 2147483647 and 7 or 4
-else
+end
 if ARGV[p + 3] >= 4 then
 limit_2 = max(limit_2, min(2147483647, floor(9007199254740991 / ARGV[p + 1])))
 end
-while top <= limit_2 do
+while not isWide and top <= limit_2 do
 bytes = bytes + 1
 top = top * 256
-end
 end
 widthOf, counterOf, mostOf = bytes, '>I' .. bytes, limit_2
 local p_2 = first
@@ -8358,17 +8353,16 @@ return ''
 end` },
   piece42,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
-local bytes, top, limit_2 = 1, 256, ARGV1
-if ARGV4 >= 8 then
+local bytes, top, limit_2, isWide = 1, 256, ARGV1, ARGV4 >= 8
+if isWide then
 bytes = limit_2 > 2147483647 and 7 or 4
-else
+end
 if ARGV4 >= 4 then
 limit_2 = max(limit_2, min(2147483647, floor(9007199254740991 / ARGV2)))
 end
-while top <= limit_2 do
+while not isWide and top <= limit_2 do
 bytes = bytes + 1
 top = top * 256
-end
 end
 widthOf, counterOf, mostOf = bytes, '>I' .. bytes, limit_2
 limit, windowMs, segments, edge = ARGV1, ARGV2, ARGV3, ARGV4
@@ -8832,7 +8826,7 @@ return 1
 
 export const exchangeScript: LuaScript = {
   name: 'exchange',
-  sha1: '14df63cd50760631e0512343e17ce45396f440ba',
+  sha1: '75733690657000e8abe55f36560a73d418788086',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8939,15 +8933,12 @@ local widthOf, counterOf, mostOf = {}, {}, {}
 local counts, total, segment, offset, instant, newest
 prepare[SEGMENTS] = function(c)
 local p = first[c]
-local bytes, top, limit = 1, 256, ARGV[p]
-if ARGV[p + 3] >= WIDE then
-bytes = limit > LARGEST_NARROW and 7 or 4
-else
+local bytes, top, limit, isWide = 1, 256, ARGV[p], ARGV[p + 3] >= WIDE
+if isWide then bytes = limit > LARGEST_NARROW and 7 or 4 end
 if ARGV[p + 3] >= WITH_REFUSALS then limit = ceiling_of(limit, ARGV[p + 1]) end
-while top <= limit do
+while not isWide and top <= limit do
 bytes = bytes + 1
 top = top * 256
-end
 end
 widthOf[c], counterOf[c], mostOf[c] = bytes, '>I' .. bytes, limit
 end
