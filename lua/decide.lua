@@ -317,7 +317,7 @@ for _ = 1, number(3) do
             a = a + 2
 --- @when debit
           elseif op == DEBIT then
-            if cost > 0 and not hasPermits(kind) then debit[kind](key, cost, c) end
+            if cost > 0 and not hasPermits(kind) then debit[kind](key, cost) end
 --- @end
           elseif hasPermits(kind) then
             if op == RELEASE then

@@ -26,7 +26,8 @@ end
 --- Milliseconds from `at` until `cost` units have room, `live` entries counting: 0 now, -1 never.
 local function log_waitFor(entry, total, live, at, cost, limit, windowMs)
   if cost > limit then return -1 end
-  if live + cost <= limit then return 0 end
+  -- A cost of 0 has room even if the entries exceed the limit.
+  if live + cost <= limit or cost == 0 then return 0 end
   -- With `cost` more units, the first entry beyond the limit is this far from the newest.
   return entry(total - (limit - cost + 1)) + windowMs - at
 end
@@ -165,13 +166,12 @@ local function log_move(l, head, known)
   headOf[limitsAt + l], knownOf[limitsAt + l], moved = head, known, max(moved, l)
 end
 
---- Moves a limit to the first entry that counts at `at`, and for a decision no more than `limit` from the newest.
-local function log_advance(key, l, from, at, isDecision)
+--- Moves a limit to the first entry in its window at `at`. A larger limit of the same state may have admitted more than this one.
+local function log_advance(key, l, from, at)
   log_begin(key, l)
   local head = total
   if total > oldest and newest > at - log_window(l) then
     head = log_firstLive(log_entry, from, total, at, log_window(l))
-    if isDecision then head = max(head, total - log_limit(l)) end
   end
   -- The last chunk begins no later than there.
   local skip = (head - chunkFrom) * width
@@ -213,15 +213,15 @@ local function log_rewrite(key, entries, longer)
 end
 
 --- Moves all limits of a log that was read whole to the entries that count at `at`.
-local function log_advanceAll(key, at, isDecision)
-  for l = 1, limits do log_advance(key, l, oldest, at, isDecision) end
+local function log_advanceAll(key, at)
+  for l = 1, limits do log_advance(key, l, oldest, at) end
 end
 
 --- Replaces the stored log by `entries`.
 local function log_replace(key, entries)
   whole, oldest, total = entries, 0, #entries / width
   newest = total > 0 and log_instant(entries, total - 1) or nil
-  log_advanceAll(key, instant, true)
+  log_advanceAll(key, instant)
 end
 
 --- Writes the entries of `log_replace`: all that counted at the newest entry's instant, in case the clock steps back.
@@ -231,9 +231,9 @@ local function log_rewriteReplaced(key)
     call('DEL', key)
     return
   end
-  log_advanceAll(key, newest, false)
+  log_advanceAll(key, newest)
   log_rewrite(key, whole, 0)
-  log_advanceAll(key, instant, true)
+  log_advanceAll(key, instant)
 end
 
 look[LOG] = function(key, cost)
@@ -261,10 +261,8 @@ look[LOG] = function(key, cost)
       headOf[limitsAt + l], knownOf[limitsAt + l], knownCountOf[limitsAt + l] = head, nil, known
       at = at + stride
       oldest = min(oldest, head)
-      -- Another plan with a larger limit may have charged more than counts here.
-      local isMore = total - head > log_limit(l)
-      if isMore or known == 0 or newest - (newest - low) % modulus <= instant - log_window(l) then
-        log_advance(key, l, head, instant, true)
+      if known == 0 or newest - (newest - low) % modulus <= instant - log_window(l) then
+        log_advance(key, l, head, instant)
       end
     end
     if clock_isAhead(newest, now, longestMs) then
@@ -276,7 +274,7 @@ look[LOG] = function(key, cost)
   local wait = 0
   for l = 1, limits do
     if cost > log_limit(l) then wait = -1 end
-    if wait == 0 and total - headOf[limitsAt + l] + cost > log_limit(l) then wait = 1 end
+    if wait == 0 and cost > 0 and total - headOf[limitsAt + l] + cost > log_limit(l) then wait = 1 end
   end
   return wait
 end
@@ -338,12 +336,18 @@ take[LOG] = function(key, cost)
   end
   local added = stamp
   if cost > 1 then added = rep(added, cost) end
-  local kept = total
+  local kept, least = total, 0
+  -- A charge that does not fit replaces the oldest entries, never more than it adds: a larger limit of the same state may
+  -- have admitted them.
+  if total + cost - oldest > most then
+    for l = 1, limits do kept = min(kept, headOf[limitsAt + l]) end
+    least = min(kept, total - most) + cost
+    kept = total
+  end
   for l = 1, limits do
     local was, known = headOf[limitsAt + l], knownCountOf[limitsAt + l]
     if knownOf[limitsAt + l] then known = #knownOf[limitsAt + l] / width end
-    local head = total + cost - log_limit(l)
-    if head < was then head = was end
+    local head = max(was, least)
     if head > was or known < NEAR then
       local ahead = sub(log_known(l), (head - was) * width + 1)
       if head + #ahead / width == total then ahead = sub(ahead .. added, 1, near) end
@@ -378,7 +382,6 @@ refund[LOG] = function(key, cost, receipt)
 end
 
 --- @when debit
---- No more than the newest entries can ever count.
 debit[LOG] = function(key, cost)
   take[LOG](key, min(cost, most))
 end
@@ -405,7 +408,9 @@ report[LOG] = function(key, cost, outcome)
   for l = 1, limits do
     log_begin(key, l)
     local fewer = -1
-    if headOf[limitsAt + l] < total then fewer = log_entry(headOf[limitsAt + l]) + log_window(l) - now end
+    -- While more count than the limit admits, one less makes no difference.
+    local head = max(headOf[limitsAt + l], total - log_limit(l))
+    if head < total then fewer = log_entry(head) + log_window(l) - now end
     local wait = log_waitFor(log_entry, total, total - headOf[limitsAt + l], instant, cost, log_limit(l), log_window(l))
     if wait > 0 then wait = wait + instant - now end
     say(packBytes('>I4I7I7', log_count(l), wait + 1, fewer + 1))

@@ -94,15 +94,13 @@ local counts, total, segment, offset, instant, newest
 
 prepare[SEGMENTS] = function(c)
   local p = first[c]
-  local bytes, top, limit = 1, 256, ARGV[p]
-  if ARGV[p + 3] >= WIDE then
-    bytes = limit > LARGEST_NARROW and 7 or 4
-  else
-    if ARGV[p + 3] >= WITH_REFUSALS then limit = ceiling_of(limit, ARGV[p + 1]) end
-    while top <= limit do
-      bytes = bytes + 1
-      top = top * 256
-    end
+  local bytes, top, limit, isWide = 1, 256, ARGV[p], ARGV[p + 3] >= WIDE
+  if isWide then bytes = limit > LARGEST_NARROW and 7 or 4 end
+  -- Debts, refusals and larger limits on the same state count beyond the limit.
+  if ARGV[p + 3] >= WITH_REFUSALS then limit = ceiling_of(limit, ARGV[p + 1]) end
+  while not isWide and top <= limit do
+    bytes = bytes + 1
+    top = top * 256
   end
   widthOf[c], counterOf[c], mostOf[c] = bytes, '>I' .. bytes, limit
 end
@@ -252,13 +250,11 @@ refund[SEGMENTS] = function(key, cost, receipt)
 end
 
 --- @when debit
-debit[SEGMENTS] = function(key, cost, c)
-  local usual, counting = most, withRefusals
+debit[SEGMENTS] = function(key, cost)
+  local usual = withRefusals
   withRefusals = true
-  -- Only wide counters hold more than the limit.
-  if ARGV[first[c] + 3] >= WIDE then most = ceiling_of(limit, windowMs) end
   take[SEGMENTS](key, cost)
-  most, withRefusals = usual, counting
+  withRefusals = usual
 end
 --- @end
 

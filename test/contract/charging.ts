@@ -1,8 +1,9 @@
-import { gcra, type Limit, type Store, type Verdict } from '@sluice/core'
+import { gcra, type Limit, type Limiter, type Store, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { capacityOf, Oracle } from '../support/oracle/oracle.js'
 import type { LimitSpec } from '../support/oracle/spec.js'
+import { CARRIED, type LimitsOf, versionsOn } from './carried.js'
 import { createLimiter } from './create-limiter.js'
 import { limitOf } from './limit-of.js'
 import { Clock, freshKey, MIDNIGHT, type StoreUnderTest } from './store-under-test.js'
@@ -210,6 +211,46 @@ export function chargingContract(under: StoreUnderTest): void {
         }))
     })
   }
+
+  const counting = Object.entries(CARRIED).filter(([name]) => name !== 'requests in flight')
+  const changed = [
+    ...counting.map(([name, limitsOf]) => ({ name, limitsOf, limit: 64 })),
+    // Above the largest count of a smaller limit.
+    ...counting.filter(([name]) => /window/.test(name)).map(([name, limitsOf]) => ({ name, limitsOf, limit: 3e9 })),
+  ]
+  test.each(changed)(
+    `charging more by a verdict of an earlier, smaller limit gives no room in $name of $limit on ${under.name}`,
+    async ({ limitsOf, limit }) => {
+      clock.now = MIDNIGHT
+      const [small, large] = versionsOn(uncached, limitsOf, [4, limit]) as [Limiter, Limiter]
+      const key = freshKey()
+      const held: Verdict[] = []
+      for (let n = 0; n < 4; n++) held.push(await small.consume(key))
+      await large.consume(key, { cost: { requests: (await large.peek(key)).remaining } })
+      const left = async () =>
+        (await large.peek(key)).limits.filter(({ unit }) => unit === 'requests').map(({ remaining }) => remaining)
+      const before = await left()
+      expect(before).toContain(0)
+      for (const verdict of held) {
+        await verdict.settle({ requests: 3 })
+        for (const [i, remaining] of (await left()).entries())
+          expect(remaining).toBeLessThanOrEqual(before[i] as number)
+      }
+    },
+  )
+
+  test(`a clock that steps back takes nothing from a window by a decision of a smaller limit on ${under.name}`, async () => {
+    clock.now = MIDNIGHT
+    const limitsOf = CARRIED['a weighted window'] as LimitsOf
+    const [small, large] = versionsOn(uncached, limitsOf, [4, 64]) as [Limiter, Limiter]
+    const key = freshKey()
+    await large.consume(key, { cost: 60 })
+    clock.now += 10_000
+    await large.consume(key)
+    clock.now -= 30_000
+    expect((await small.consume(key)).allowed).toBe(false)
+    expect((await large.peek(key)).remaining).toBe(3)
+  })
 
   describe(`charging on ${under.name}`, () => {
     const limits = [limitOf<string>({ algorithm: 'gcra', limit: 10, window: 10_000, capacity: 10 })]

@@ -15,6 +15,7 @@ async function walked(name: string, seed: number, scale = 1): Promise<Scenario> 
   const recorder = new Recorder(
     AMOUNTS.map((amount) => ({ name: 'carried', limits: carried(limitsOf(scale * amount)) })),
   )
+  const counts = name !== 'requests in flight'
   const below = randomFrom(seed)
   const upTo = (most: number) => below(most + 1)
   const charged: { readonly result: number; readonly version: number }[] = []
@@ -26,7 +27,10 @@ async function walked(name: string, seed: number, scale = 1): Promise<Scenario> 
     const cost = scale * (below(100) < 70 ? upTo(4) : upTo(40))
     const earlier = charged[upTo(charged.length)]
     const what = below(100)
-    if (what < 15 && earlier) {
+    if (what < 8 && earlier && counts) {
+      const actual = { requests: (recorder.results[earlier.result] as Verdict).cost + scale * upTo(6) }
+      await recorder.ask((_, verdict) => (verdict as Verdict).settle(actual), earlier.result)
+    } else if (what < 15 && earlier) {
       const { version: of, result } = earlier
       await recorder.ask((limiters, verdict) => (limiters[of] as Limiter).refund('k', verdict as Verdict), result)
     } else if (what < 25) await recorder.ask((limiters) => (limiters[version] as Limiter).peek('k', { cost }))

@@ -22,7 +22,7 @@ const step = fc.record({
   ),
   version: fc.nat({ max: AMOUNTS.length - 1 }),
   cost: fc.oneof(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 5, max: 40 })),
-  what: fc.constantFrom('consume', 'consume', 'consume', 'peek', 'refund', 'part', 'release', 'together'),
+  what: fc.constantFrom('consume', 'consume', 'consume', 'peek', 'refund', 'part', 'more', 'release', 'together'),
   which: fc.nat(),
 })
 
@@ -51,6 +51,8 @@ for (const [name, limitsOf] of Object.entries(CARRIED)) {
               if (what === 'peek') return limiter?.peek(key, { cost })
               if (what === 'consume' || !verdict || !charged) return limiter?.consume(key, { cost })
               if (what === 'refund') return charged.refund(key, verdict)
+              const isCounted = charged.limits.some(({ unit }) => unit === 'requests')
+              if (what === 'more') return isCounted && verdict.settle({ requests: verdict.cost + cost })
               if (what === 'part') return verdict.settle(which % (verdict.cost + 1))
               return charged.release(verdict)
             }),

@@ -39,7 +39,8 @@ export function waitFor(
   windowMs: number,
 ): number {
   if (cost > limit) return -1
-  if (live + cost <= limit) return 0
+  // A cost of 0 has room even if the entries exceed the limit.
+  if (live + cost <= limit || cost === 0) return 0
   // With `cost` more units, the first entry beyond the limit is this far from the newest.
   return (entries[total - (limit - cost + 1)] as number) + windowMs - at
 }
@@ -50,7 +51,7 @@ export const readReport: ReadReport = (reply, values, params, now, need, later) 
   // The first two parameters are the largest limit and the longest window; then come each limit and its window.
   for (let i = 2; i < params.length; i += 2) {
     const count = atLeastNone(reply, reply.uint32() - later)
-    const remaining = atLeastNone(reply, (params[i] as number) - count)
+    const remaining = Math.max(0, (params[i] as number) - count)
     const windowMs = params[i + 1] as number
     const reset = newest < 0 ? 0 : Math.max(0, newest + windowMs - now)
     if (need === undefined) values.push(remaining, 0, reset, at)

@@ -64,13 +64,16 @@ export class CounterTable extends Table {
   }
 
   charge(cost: number): void {
-    // Never less than before: it may exceed the limit by a debt.
-    this.#count = Math.max(this.#count, Math.min(this.#max, this.#count + cost))
-    this.#write()
+    this.#add(cost, this.#max)
   }
 
   override debit(cost: number): void {
-    this.#count = Math.min(ceilingOf(this.#limit, this.#windowMs), this.#count + cost)
+    this.#add(cost, ceilingOf(this.#limit, this.#windowMs))
+  }
+
+  #add(cost: number, max: number): void {
+    // Never less than before: it may exceed the limit by a debt, or by charges of a larger limit.
+    this.#count = Math.max(this.#count, Math.min(max, this.#count + cost))
     this.#write()
   }
 

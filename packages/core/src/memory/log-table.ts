@@ -9,12 +9,15 @@ const ENTRIES = 1
 /** A bound that no log reaches. */
 const MAX_ENTRIES = 2 ** 20
 
+/** In place of an entry that a later one has replaced: an instant that no window contains. */
+const REPLACED = Number.NEGATIVE_INFINITY
+
 const NO_ENTRIES = new Float64Array(0)
 
 interface LimitOfLog {
   readonly limit: number
   readonly windowMs: number
-  /** The entries that count for it at the decision's instant. Beyond the limit they make no difference. */
+  /** The entries in its window at the decision's instant. A larger limit of the same state may have admitted more than this one. */
   live: number
 }
 
@@ -25,15 +28,13 @@ interface LimitOfLog {
  * eighth of the room free. Moving entries therefore costs next to nothing per decision.
  */
 export class LogTable extends Table {
-  /** Maximum of entries that can count. */
+  /** The largest limit: charges that do not fit count up to it. */
   readonly #max: number
   /** The longest window of any limit of this log. */
   readonly #longestMs: number
   readonly #limits: readonly LimitOfLog[]
   /** The room of each kind, in entries. */
   readonly #rooms: readonly number[]
-  /** Whether more may count than this table's limits admit, as another table has the same states. */
-  readonly #isCarried: boolean
 
   /** The log at the decision's instant: `#entries` from `#first` up to `#last`, including those that do not count. */
   #entries: Float64Array = NO_ENTRIES
@@ -50,8 +51,8 @@ export class LogTable extends Table {
     this.#limits = pairs.flatMap((limit, i) =>
       i % 2 === 0 ? { limit, windowMs: pairs[i + 1] as number, live: 0 } : [],
     )
-    this.#isCarried = terms.isCarried ?? false
-    this.#rooms = roomsFor(this.#isCarried ? MAX_ENTRIES : this.#max)
+    // More may count than this table's limits admit where another table has the same states.
+    this.#rooms = roomsFor(terms.isCarried ? MAX_ENTRIES : this.#max)
   }
 
   look(identity: string, now: number, need: number): number {
@@ -73,19 +74,21 @@ export class LogTable extends Table {
 
   charge(cost: number): void {
     const added = Math.min(cost, this.#max)
-    let max = 0
-    for (const limit of this.#limits) {
-      limit.live = Math.min(limit.live + added, limit.limit)
-      if (limit.live > max) max = limit.live
-    }
+    let live = 0
+    for (const limit of this.#limits) live = Math.max(live, limit.live)
+    // A charge that does not fit replaces the oldest entries, never more than it adds: a larger limit may have admitted them.
+    const stay = Math.min(live, Math.max(live, this.#max) - added)
+    for (const limit of this.#limits) limit.live = Math.min(limit.live, stay) + added
     const fits = this.hasState && !this.#isAmended && this.#last - this.#first + added <= this.#roomOf(this.kind)
-    if (!fits) this.#write(this.#entries.slice(this.#last - (max - added), this.#last), added)
-    else for (let n = 0; n < added; n++) this.#entries[this.#last++] = this.#at
+    if (!fits) this.#write(this.#entries.slice(this.#last - stay, this.#last), added)
+    else {
+      this.#entries.fill(REPLACED, this.#last - live, this.#last - stay)
+      for (let n = 0; n < added; n++) this.#entries[this.#last++] = this.#at
+    }
     this.cells[this.at + COUNT] = this.#last - this.#first
   }
 
   override debit(cost: number): void {
-    // No more than the newest entries can ever count.
     this.charge(cost)
   }
 
@@ -108,7 +111,7 @@ export class LogTable extends Table {
 
   report(values: number[], from: number, admitted: boolean): number {
     for (const limit of this.#limits) {
-      values[from++] = limit.limit - limit.live
+      values[from++] = Math.max(0, limit.limit - limit.live)
       values[from++] = admitted ? 0 : this.#wait(this.need, limit)
       values[from++] = this.#last === this.#first ? 0 : Math.max(0, this.#newest(0) + limit.windowMs - this.now)
       values[from++] = this.#at
@@ -141,7 +144,7 @@ export class LogTable extends Table {
   }
 
   #count(): void {
-    for (const limit of this.#limits) limit.live = Math.min(this.#countAt(this.#at, limit), limit.limit)
+    for (const limit of this.#limits) limit.live = this.#countAt(this.#at, limit)
   }
 
   #countAt(at: number, { windowMs }: LimitOfLog): number {
@@ -151,10 +154,7 @@ export class LogTable extends Table {
   /** A copy of the entries that counted when the newest came: no more can ever count again, even if the clock steps back. */
   #retained(newest: number): Float64Array {
     let max = 0
-    for (const limit of this.#limits) {
-      const count = this.#countAt(newest, limit)
-      max = Math.max(max, this.#isCarried ? count : Math.min(count, limit.limit))
-    }
+    for (const limit of this.#limits) max = Math.max(max, this.#countAt(newest, limit))
     return this.#entries.slice(this.#last - max, this.#last)
   }
 

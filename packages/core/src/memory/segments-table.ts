@@ -15,7 +15,6 @@ export class SegmentsTable extends Table {
   readonly #segmentMs: number
   readonly #edge: number
   readonly #withRefusals: boolean
-  readonly #isWide: boolean
   /** The maximum that the counters hold. */
   readonly #max: number
   readonly #fitsInts: boolean
@@ -36,9 +35,9 @@ export class SegmentsTable extends Table {
     this.#segments = segments as number
     this.#segmentMs = this.#windowMs / this.#segments
     this.#withRefusals = ((edge as number) & window.WITH_REFUSALS) !== 0
-    this.#isWide = (edge as number) >= window.WIDE
     this.#edge = (edge as number) % window.WITH_REFUSALS
-    this.#max = this.#withRefusals ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
+    // Debts, refusals and larger limits on the same state count beyond the limit.
+    this.#max = (edge as number) >= window.WITH_REFUSALS ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
     this.#counts = new Float64Array(this.#segments + 1)
     this.#fitsInts = this.#max <= LARGEST_INT
     const numbers = this.#counts.length + 1
@@ -61,9 +60,7 @@ export class SegmentsTable extends Table {
   }
 
   override debit(cost: number): void {
-    // Only wide counters hold more than the limit.
-    const top = this.#isWide ? ceilingOf(this.#limit, this.#windowMs) : this.#max
-    this.#add(Math.max(0, Math.min(cost, top - this.#total)))
+    this.#add(Math.max(0, Math.min(cost, this.#max - this.#total)))
   }
 
   #add(units: number): void {

@@ -1131,7 +1131,7 @@ else
 call('SET', key, value, 'KEEPTTL')
 end
 end
-local function log_advanceAll(key, at, isDecision)
+local function log_advanceAll(key, at)
 for l = 1, limits do
 source = key
 if whole then
@@ -1189,9 +1189,6 @@ low, step = probe + 1, step * 2
 end
 end
 head_2 = low
-if isDecision then
-head_2 = head_2 > total - ARGV[params + 2 * l] and head_2 or total - ARGV[params + 2 * l]
-end
 end
 local skip = (head_2 - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
@@ -1235,8 +1232,7 @@ local head_2, known, low = unpackBytes(limitFormat, header, at)
 headOf[limitsAt + l], knownOf[limitsAt + l], knownCountOf[limitsAt + l] = head_2, nil, known
 at = at + stride
 oldest = oldest < head_2 and oldest or head_2
-local isMore = total - head_2 > ARGV[params + 2 * l]
-if isMore or known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
+if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
 source = key
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -1293,7 +1289,6 @@ low_2, step = probe + 1, step * 2
 end
 end
 head_3 = low_2
-head_3 = head_3 > total - ARGV[params + 2 * l] and head_3 or total - ARGV[params + 2 * l]
 end
 local skip = (head_3 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
@@ -1305,7 +1300,7 @@ newest = now
 local entries = rep(packBytes(entry, now % modulus), total - oldest)
 whole, oldest, total = entries, 0, #entries / width
 newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
-log_advanceAll(key, instant, true)
+log_advanceAll(key, instant)
 end
 end
 local wait = 0
@@ -1313,7 +1308,7 @@ for l = 1, limits do
 if cost > ARGV[params + 2 * l] then
 wait = -1
 end
-if wait == 0 and total - headOf[limitsAt + l] + cost > ARGV[params + 2 * l] then
+if wait == 0 and cost > 0 and total - headOf[limitsAt + l] + cost > ARGV[params + 2 * l] then
 wait = 1
 end
 end
@@ -1352,16 +1347,20 @@ local added = stamp
 if cost > 1 then
 added = rep(added, cost)
 end
-local kept = total
+local kept, least = total, 0
+if total + cost - oldest > most then
+for l = 1, limits do
+kept = kept < headOf[limitsAt + l] and kept or headOf[limitsAt + l]
+end
+least = (kept < total - most and kept or total - most) + cost
+kept = total
+end
 for l = 1, limits do
 local was, known = headOf[limitsAt + l], knownCountOf[limitsAt + l]
 if knownOf[limitsAt + l] then
 known = #knownOf[limitsAt + l] / width
 end
-local head_2 = total + cost - ARGV[params + 2 * l]
-if head_2 < was then
-head_2 = was
-end
+local head_2 = was > least and was or least
 if head_2 > was or known < 4 then
 local log_known_result
 local known_2 = knownOf[limitsAt + l]
@@ -1474,13 +1473,13 @@ end
 local entries_2 = sub(entries, 1, from * width) .. sub(entries, after_2 * width + 1)
 whole, oldest, total = entries_2, 0, #entries_2 / width
 newest = total > 0 and newest - (newest - unpackBytes(entry, entries_2, (total - 1) * width + 1)) % modulus or nil
-log_advanceAll(key, instant, true)
+log_advanceAll(key, instant)
 if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key)
 else
-log_advanceAll(key, newest, false)
+log_advanceAll(key, newest)
 log_rewrite(key, whole, 0)
-log_advanceAll(key, instant, true)
+log_advanceAll(key, instant)
 end
 end` },
   { sections: ['log', 'debit'], source: `debit[2] = function(key, cost)
@@ -1508,16 +1507,20 @@ local added = stamp
 if cost_2 > 1 then
 added = rep(added, cost_2)
 end
-local kept = total
+local kept, least = total, 0
+if total + cost_2 - oldest > most then
+for l = 1, limits do
+kept = kept < headOf[limitsAt + l] and kept or headOf[limitsAt + l]
+end
+least = (kept < total - most and kept or total - most) + cost_2
+kept = total
+end
 for l = 1, limits do
 local was, known = headOf[limitsAt + l], knownCountOf[limitsAt + l]
 if knownOf[limitsAt + l] then
 known = #knownOf[limitsAt + l] / width
 end
-local head_2 = total + cost_2 - ARGV[params + 2 * l]
-if head_2 < was then
-head_2 = was
-end
+local head_2 = was > least and was or least
 if head_2 > was or known < 4 then
 local log_known_result
 local known_2 = knownOf[limitsAt + l]
@@ -1620,9 +1623,9 @@ if whole then
 if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key)
 else
-log_advanceAll(key, newest, false)
+log_advanceAll(key, newest)
 log_rewrite(key, whole, 0)
-log_advanceAll(key, instant, true)
+log_advanceAll(key, instant)
 end
 end
 end
@@ -1656,16 +1659,16 @@ log_known_result = known
 chunk, chunkFrom = log_known_result, headOf[limitsAt + l]
 end
 local fewer = -1
-if headOf[limitsAt + l] < total then
+local head_2 = headOf[limitsAt + l] > total - ARGV[params + 2 * l] and headOf[limitsAt + l] or total - ARGV[params + 2 * l]
+if head_2 < total then
 local log_entry_result
-local i = headOf[limitsAt + l]
-local beyond = i - chunkFrom - #chunk / width
-if i < chunkFrom or beyond >= 16 then
-chunk, chunkFrom, beyond = '', i, 0
+local beyond = head_2 - chunkFrom - #chunk / width
+if head_2 < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', head_2, 0
 end
 if beyond >= 0 then
 local log_read_result
-local from, to = i - beyond, total < i + 16 and total or i + 16
+local from, to = head_2 - beyond, total < head_2 + 16 and total or head_2 + 16
 local inRing = total - #tail / width
 local entries
 local count = (to < inRing and to or inRing) - from
@@ -1683,7 +1686,7 @@ end
 log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
 chunk = chunk .. log_read_result
 end
-log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (head_2 - chunkFrom) * width + 1)) % modulus
 fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
 end
 local wait
@@ -1691,7 +1694,7 @@ local total_2, live, at, limit, windowMs = total, total - headOf[limitsAt + l], 
 if cost > limit then
 wait = -1
 else
-if live + cost <= limit then
+if live + cost <= limit or cost == 0 then
 wait = 0
 else
 local log_entry_result
@@ -1738,17 +1741,16 @@ local widthOf, counterOf, mostOf = {}, {}, {}
 local counts, total, segment, offset, instant, newest
 prepare[3] = function(c)
 local p = first[c]
-local bytes_2, top, limit_2 = 1, 256, ARGV[p]
-if ARGV[p + 3] >= 8 then
+local bytes_2, top, limit_2, isWide = 1, 256, ARGV[p], ARGV[p + 3] >= 8
+if isWide then
 bytes_2 = limit_2 > 2147483647 and 7 or 4
-else
+end
 if ARGV[p + 3] >= 4 then
 limit_2 = max(limit_2, min(2147483647, floor(9007199254740991 / ARGV[p + 1])))
 end
-while top <= limit_2 do
+while not isWide and top <= limit_2 do
 bytes_2 = bytes_2 + 1
 top = top * 256
-end
 end
 widthOf[c], counterOf[c], mostOf[c] = bytes_2, '>I' .. bytes_2, limit_2
 end
@@ -2003,12 +2005,9 @@ total = total + units
 end
 segments_write(key)
 end` },
-  { sections: ['segments', 'debit'], source: `debit[3] = function(key, cost, c)
-local usual, counting = most, withRefusals
+  { sections: ['segments', 'debit'], source: `debit[3] = function(key, cost)
+local usual = withRefusals
 withRefusals = true
-if ARGV[first[c] + 3] >= 8 then
-most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
-end
 local room_2
 if withRefusals then
 room_2 = 0 > most - total and 0 or most - total
@@ -2044,7 +2043,7 @@ call('SETRANGE', key, '6', packBytes(counter, total) .. sub(counts, 1, width))
 else
 segments_write(key)
 end
-most, withRefusals = usual, counting
+withRefusals = usual
 end` },
   { sections: ['segments'], source: `heal[3] = function(key)
 if newest and newest * segmentMs > now + windowMs then
@@ -2706,7 +2705,7 @@ end
 a = a + 2` },
   { sections: ['debit'], source: `elseif op == 6 then
 if cost > 0 and kind ~= 5 then
-debit[kind](key, cost, c)
+debit[kind](key, cost)
 end` },
   { sections: [], source: `elseif kind == 5 then
 if op == 4 then
@@ -4579,8 +4578,7 @@ local head, known, low = unpackBytes(limitFormat, header, at)
 headOf, knownOf, knownCountOf = head, nil, known
 at = at + stride
 oldest = oldest < head and oldest or head
-local isMore = total - head > ARGV[params + 2]
-if isMore or known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 3] then
+if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 3] then
 source = key
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -4637,7 +4635,6 @@ low_2, step = probe + 1, step * 2
 end
 end
 head_2 = low_2
-head_2 = head_2 > total - ARGV[params + 2] and head_2 or total - ARGV[params + 2]
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
@@ -4648,7 +4645,7 @@ newest = now
 local entries = rep(packBytes(entry, now % modulus), total - oldest)
 whole, oldest, total = entries, 0, #entries / width
 newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
-local function log_advanceAll(key_2, at_2, isDecision)
+local function log_advanceAll(key_2, at_2)
 source = key_2
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -4705,22 +4702,19 @@ low_2, step = probe + 1, step * 2
 end
 end
 head_2 = low_2
-if isDecision then
-head_2 = head_2 > total - ARGV[params + 2] and head_2 or total - ARGV[params + 2]
-end
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
 headOf, knownOf, moved = head_2, known_2, moved > 1 and moved or 1
 end
-log_advanceAll(key, instant, true)
+log_advanceAll(key, instant)
 end
 end
 local wait_2 = 0
 if cost > ARGV[params + 2] then
 wait_2 = -1
 end
-if wait_2 == 0 and total - headOf + cost > ARGV[params + 2] then
+if wait_2 == 0 and cost > 0 and total - headOf + cost > ARGV[params + 2] then
 wait_2 = 1
 end
 wait = wait_2
@@ -4777,15 +4771,17 @@ local added = stamp
 if cost_3 > 1 then
 added = rep(added, cost_3)
 end
-local kept = total
+local kept, least = total, 0
+if total + cost_3 - oldest > most then
+kept = kept < headOf and kept or headOf
+least = (kept < total - most and kept or total - most) + cost_3
+kept = total
+end
 local was, known = headOf, knownCountOf
 if knownOf then
 known = #knownOf / width
 end
-local head = total + cost_3 - ARGV[params + 2]
-if head < was then
-head = was
-end
+local head = was > least and was or least
 if head > was or known < 4 then
 local log_known_result
 local known_2 = knownOf
@@ -4959,7 +4955,7 @@ if whole then
 if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key_2)
 else
-local function log_advanceAll(key_3, at, isDecision)
+local function log_advanceAll(key_3, at)
 source = key_3
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -5016,15 +5012,12 @@ low, step = probe + 1, step * 2
 end
 end
 head = low
-if isDecision then
-head = head > total - ARGV[params + 2] and head or total - ARGV[params + 2]
-end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
 headOf, knownOf, moved = head, known, moved > 1 and moved or 1
 end
-log_advanceAll(key_2, newest, false)
+log_advanceAll(key_2, newest)
 local function log_rewrite(key_3, entries, longer)
 local known
 local known_2 = knownOf
@@ -5068,7 +5061,7 @@ call('SET', key_3, value, 'KEEPTTL')
 end
 end
 log_rewrite(key_2, whole, 0)
-log_advanceAll(key_2, instant, true)
+log_advanceAll(key_2, instant)
 end
 end
 end
@@ -5110,16 +5103,16 @@ log_known_result = known
 chunk, chunkFrom = log_known_result, headOf
 end
 local fewer = -1
-if headOf < total then
+local head = headOf > total - ARGV[params + 2] and headOf or total - ARGV[params + 2]
+if head < total then
 local log_entry_result
-local i = headOf
-local beyond = i - chunkFrom - #chunk / width
-if i < chunkFrom or beyond >= 16 then
-chunk, chunkFrom, beyond = '', i, 0
+local beyond = head - chunkFrom - #chunk / width
+if head < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', head, 0
 end
 if beyond >= 0 then
 local log_read_result
-local from, to = i - beyond, total < i + 16 and total or i + 16
+local from, to = head - beyond, total < head + 16 and total or head + 16
 local inRing = total - #tail / width
 local entries
 local count = (to < inRing and to or inRing) - from
@@ -5137,7 +5130,7 @@ end
 log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
 chunk = chunk .. log_read_result
 end
-log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (head - chunkFrom) * width + 1)) % modulus
 fewer = log_entry_result + ARGV[params + 3] - now
 end
 local wait_3
@@ -5145,7 +5138,7 @@ local total_2, live, at, limit, windowMs = total, total - headOf, instant, ARGV[
 if cost_3 > limit then
 wait_3 = -1
 else
-if live + cost_3 <= limit then
+if live + cost_3 <= limit or cost_3 == 0 then
 wait_3 = 0
 else
 local log_entry_result
@@ -5333,8 +5326,7 @@ local head, known, low = unpackBytes(limitFormat, header, at)
 headOf[l], knownOf[l], knownCountOf[l] = head, nil, known
 at = at + stride
 oldest = oldest < head and oldest or head
-local isMore = total - head > ARGV[params + 2 * l]
-if isMore or known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
+if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[params + 2 * l + 1] then
 source = key
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -5391,7 +5383,6 @@ low_2, step = probe + 1, step * 2
 end
 end
 head_2 = low_2
-head_2 = head_2 > total - ARGV[params + 2 * l] and head_2 or total - ARGV[params + 2 * l]
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
@@ -5403,7 +5394,7 @@ newest = now
 local entries = rep(packBytes(entry, now % modulus), total - oldest)
 whole, oldest, total = entries, 0, #entries / width
 newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
-local function log_advanceAll(key_2, at_2, isDecision)
+local function log_advanceAll(key_2, at_2)
 for l = 1, limits do
 source = key_2
 if whole then
@@ -5461,16 +5452,13 @@ low, step = probe + 1, step * 2
 end
 end
 head = low
-if isDecision then
-head = head > total - ARGV[params + 2 * l] and head or total - ARGV[params + 2 * l]
-end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
 headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 end
-log_advanceAll(key, instant, true)
+log_advanceAll(key, instant)
 end
 end
 local wait_2 = 0
@@ -5478,7 +5466,7 @@ for l = 1, limits do
 if cost > ARGV[params + 2 * l] then
 wait_2 = -1
 end
-if wait_2 == 0 and total - headOf[l] + cost > ARGV[params + 2 * l] then
+if wait_2 == 0 and cost > 0 and total - headOf[l] + cost > ARGV[params + 2 * l] then
 wait_2 = 1
 end
 end
@@ -5542,16 +5530,20 @@ local added = stamp
 if cost_3 > 1 then
 added = rep(added, cost_3)
 end
-local kept = total
+local kept, least = total, 0
+if total + cost_3 - oldest > most then
+for l = 1, limits do
+kept = kept < headOf[l] and kept or headOf[l]
+end
+least = (kept < total - most and kept or total - most) + cost_3
+kept = total
+end
 for l = 1, limits do
 local was, known = headOf[l], knownCountOf[l]
 if knownOf[l] then
 known = #knownOf[l] / width
 end
-local head = total + cost_3 - ARGV[params + 2 * l]
-if head < was then
-head = was
-end
+local head = was > least and was or least
 if head > was or known < 4 then
 local log_known_result
 local known_2 = knownOf[l]
@@ -5766,7 +5758,7 @@ if whole then
 if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key_2)
 else
-local function log_advanceAll(key_3, at, isDecision)
+local function log_advanceAll(key_3, at)
 for l = 1, limits do
 source = key_3
 if whole then
@@ -5824,16 +5816,13 @@ low, step = probe + 1, step * 2
 end
 end
 head = low
-if isDecision then
-head = head > total - ARGV[params + 2 * l] and head or total - ARGV[params + 2 * l]
-end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
 headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 end
-log_advanceAll(key_2, newest, false)
+log_advanceAll(key_2, newest)
 local function log_rewrite(key_3, entries, longer)
 for l = 1, limits do
 local known
@@ -5891,7 +5880,7 @@ call('SET', key_3, value, 'KEEPTTL')
 end
 end
 log_rewrite(key_2, whole, 0)
-log_advanceAll(key_2, instant, true)
+log_advanceAll(key_2, instant)
 end
 end
 end
@@ -5947,16 +5936,16 @@ log_known_result = known
 chunk, chunkFrom = log_known_result, headOf[l]
 end
 local fewer = -1
-if headOf[l] < total then
+local head = headOf[l] > total - ARGV[params + 2 * l] and headOf[l] or total - ARGV[params + 2 * l]
+if head < total then
 local log_entry_result
-local i = headOf[l]
-local beyond = i - chunkFrom - #chunk / width
-if i < chunkFrom or beyond >= 16 then
-chunk, chunkFrom, beyond = '', i, 0
+local beyond = head - chunkFrom - #chunk / width
+if head < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', head, 0
 end
 if beyond >= 0 then
 local log_read_result
-local from, to = i - beyond, total < i + 16 and total or i + 16
+local from, to = head - beyond, total < head + 16 and total or head + 16
 local inRing = total - #tail / width
 local entries
 local count = (to < inRing and to or inRing) - from
@@ -5974,7 +5963,7 @@ end
 log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
 chunk = chunk .. log_read_result
 end
-log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (head - chunkFrom) * width + 1)) % modulus
 fewer = log_entry_result + ARGV[params + 2 * l + 1] - now
 end
 local wait_3
@@ -5982,7 +5971,7 @@ local total_2, live, at, limit, windowMs = total, total - headOf[l], instant, AR
 if cost_3 > limit then
 wait_3 = -1
 else
-if live + cost_3 <= limit then
+if live + cost_3 <= limit or cost_3 == 0 then
 wait_3 = 0
 else
 local log_entry_result
@@ -6073,17 +6062,16 @@ for p = first, last do
 ARGV[p] = ARGV[p] + 0
 end
 local p = first
-local bytes, top, limit_2 = 1, 256, ARGV[p]
-if ARGV[p + 3] >= 8 then
+local bytes, top, limit_2, isWide = 1, 256, ARGV[p], ARGV[p + 3] >= 8
+if isWide then
 bytes = limit_2 > 2147483647 and 7 or 4
-else
+end
 if ARGV[p + 3] >= 4 then
 limit_2 = max(limit_2, min(2147483647, floor(9007199254740991 / ARGV[p + 1])))
 end
-while top <= limit_2 do
+while not isWide and top <= limit_2 do
 bytes = bytes + 1
 top = top * 256
-end
 end
 widthOf, counterOf, mostOf = bytes, '>I' .. bytes, limit_2
 local p_2 = first
@@ -7056,8 +7044,7 @@ local head, known, low = unpackBytes(limitFormat, header, at)
 headOf, knownOf, knownCountOf = head, nil, known
 at = at + stride
 oldest = oldest < head and oldest or head
-local isMore = total - head > ARGV3
-if isMore or known == 0 or newest - (newest - low) % modulus <= instant - ARGV4 then
+if known == 0 or newest - (newest - low) % modulus <= instant - ARGV4 then
 source = key
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -7114,7 +7101,6 @@ low_2, step = probe + 1, step * 2
 end
 end
 head_2 = low_2
-head_2 = head_2 > total - ARGV3 and head_2 or total - ARGV3
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
@@ -7125,7 +7111,7 @@ newest = now
 local entries = rep(packBytes(entry, now % modulus), total - oldest)
 whole, oldest, total = entries, 0, #entries / width
 newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
-local function log_advanceAll(key_2, at_2, isDecision)
+local function log_advanceAll(key_2, at_2)
 source = key_2
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -7182,22 +7168,19 @@ low_2, step = probe + 1, step * 2
 end
 end
 head_2 = low_2
-if isDecision then
-head_2 = head_2 > total - ARGV3 and head_2 or total - ARGV3
-end
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
 headOf, knownOf, moved = head_2, known_2, moved > 1 and moved or 1
 end
-log_advanceAll(key, instant, true)
+log_advanceAll(key, instant)
 end
 end
 local wait = 0
 if cost > ARGV3 then
 wait = -1
 end
-if wait == 0 and total - headOf + cost > ARGV3 then
+if wait == 0 and cost > 0 and total - headOf + cost > ARGV3 then
 wait = 1
 end
 look_result = wait
@@ -7222,15 +7205,17 @@ local added = stamp
 if cost > 1 then
 added = rep(added, cost)
 end
-local kept = total
+local kept, least = total, 0
+if total + cost - oldest > most then
+kept = kept < headOf and kept or headOf
+least = (kept < total - most and kept or total - most) + cost
+kept = total
+end
 local was, known = headOf, knownCountOf
 if knownOf then
 known = #knownOf / width
 end
-local head = total + cost - ARGV3
-if head < was then
-head = was
-end
+local head = was > least and was or least
 if head > was or known < 4 then
 local log_known_result
 local known_2 = knownOf
@@ -7403,7 +7388,7 @@ if whole then
 if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key)
 else
-local function log_advanceAll(key_2, at, isDecision)
+local function log_advanceAll(key_2, at)
 source = key_2
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -7460,15 +7445,12 @@ low, step = probe + 1, step * 2
 end
 end
 head = low
-if isDecision then
-head = head > total - ARGV3 and head or total - ARGV3
-end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
 headOf, knownOf, moved = head, known, moved > 1 and moved or 1
 end
-log_advanceAll(key, newest, false)
+log_advanceAll(key, newest)
 local function log_rewrite(key_2, entries, longer)
 local known
 local known_2 = knownOf
@@ -7512,7 +7494,7 @@ call('SET', key_2, value, 'KEEPTTL')
 end
 end
 log_rewrite(key, whole, 0)
-log_advanceAll(key, instant, true)
+log_advanceAll(key, instant)
 end
 end
 end
@@ -7538,16 +7520,16 @@ log_known_result = known
 chunk, chunkFrom = log_known_result, headOf
 end
 local fewer = -1
-if headOf < total then
+local head = headOf > total - ARGV3 and headOf or total - ARGV3
+if head < total then
 local log_entry_result
-local i = headOf
-local beyond = i - chunkFrom - #chunk / width
-if i < chunkFrom or beyond >= 16 then
-chunk, chunkFrom, beyond = '', i, 0
+local beyond = head - chunkFrom - #chunk / width
+if head < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', head, 0
 end
 if beyond >= 0 then
 local log_read_result
-local from, to = i - beyond, total < i + 16 and total or i + 16
+local from, to = head - beyond, total < head + 16 and total or head + 16
 local inRing = total - #tail / width
 local entries
 local count = (to < inRing and to or inRing) - from
@@ -7565,7 +7547,7 @@ end
 log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
 chunk = chunk .. log_read_result
 end
-log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (head - chunkFrom) * width + 1)) % modulus
 fewer = log_entry_result + ARGV4 - now
 end
 local wait_2
@@ -7573,7 +7555,7 @@ local total_2, live, at = total, total - headOf, instant
 if cost > ARGV3 then
 wait_2 = -1
 else
-if live + cost <= ARGV3 then
+if live + cost <= ARGV3 or cost == 0 then
 wait_2 = 0
 else
 local log_entry_result
@@ -7685,8 +7667,7 @@ local head, known, low = unpackBytes(limitFormat, header, at)
 headOf[l], knownOf[l], knownCountOf[l] = head, nil, known
 at = at + stride
 oldest = oldest < head and oldest or head
-local isMore = total - head > ARGV[1 + 2 * l]
-if isMore or known == 0 or newest - (newest - low) % modulus <= instant - ARGV[1 + 2 * l + 1] then
+if known == 0 or newest - (newest - low) % modulus <= instant - ARGV[1 + 2 * l + 1] then
 source = key
 if whole then
 chunk, chunkFrom = whole, oldest
@@ -7743,7 +7724,6 @@ low_2, step = probe + 1, step * 2
 end
 end
 head_2 = low_2
-head_2 = head_2 > total - ARGV[1 + 2 * l] and head_2 or total - ARGV[1 + 2 * l]
 end
 local skip = (head_2 - chunkFrom) * width
 local known_2 = sub(chunk, skip + 1, skip + near)
@@ -7755,7 +7735,7 @@ newest = now
 local entries = rep(packBytes(entry, now % modulus), total - oldest)
 whole, oldest, total = entries, 0, #entries / width
 newest = total > 0 and newest - (newest - unpackBytes(entry, entries, (total - 1) * width + 1)) % modulus or nil
-local function log_advanceAll(key_2, at_2, isDecision)
+local function log_advanceAll(key_2, at_2)
 for l = 1, limits do
 source = key_2
 if whole then
@@ -7813,16 +7793,13 @@ low, step = probe + 1, step * 2
 end
 end
 head = low
-if isDecision then
-head = head > total - ARGV[1 + 2 * l] and head or total - ARGV[1 + 2 * l]
-end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
 headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 end
-log_advanceAll(key, instant, true)
+log_advanceAll(key, instant)
 end
 end
 local wait = 0
@@ -7830,7 +7807,7 @@ for l = 1, limits do
 if cost > ARGV[1 + 2 * l] then
 wait = -1
 end
-if wait == 0 and total - headOf[l] + cost > ARGV[1 + 2 * l] then
+if wait == 0 and cost > 0 and total - headOf[l] + cost > ARGV[1 + 2 * l] then
 wait = 1
 end
 end
@@ -7887,16 +7864,20 @@ local added = stamp
 if cost > 1 then
 added = rep(added, cost)
 end
-local kept = total
+local kept, least = total, 0
+if total + cost - oldest > most then
+for l = 1, limits do
+kept = kept < headOf[l] and kept or headOf[l]
+end
+least = (kept < total - most and kept or total - most) + cost
+kept = total
+end
 for l = 1, limits do
 local was, known = headOf[l], knownCountOf[l]
 if knownOf[l] then
 known = #knownOf[l] / width
 end
-local head = total + cost - ARGV[1 + 2 * l]
-if head < was then
-head = was
-end
+local head = was > least and was or least
 if head > was or known < 4 then
 local log_known_result
 local known_2 = knownOf[l]
@@ -8110,7 +8091,7 @@ if whole then
 if total == 0 or newest + longestMs + slack <= now then
 call('DEL', key)
 else
-local function log_advanceAll(key_2, at, isDecision)
+local function log_advanceAll(key_2, at)
 for l = 1, limits do
 source = key_2
 if whole then
@@ -8168,16 +8149,13 @@ low, step = probe + 1, step * 2
 end
 end
 head = low
-if isDecision then
-head = head > total - ARGV[1 + 2 * l] and head or total - ARGV[1 + 2 * l]
-end
 end
 local skip = (head - chunkFrom) * width
 local known = sub(chunk, skip + 1, skip + near)
 headOf[l], knownOf[l], moved = head, known, moved > l and moved or l
 end
 end
-log_advanceAll(key, newest, false)
+log_advanceAll(key, newest)
 local function log_rewrite(key_2, entries, longer)
 for l = 1, limits do
 local known
@@ -8235,7 +8213,7 @@ call('SET', key_2, value, 'KEEPTTL')
 end
 end
 log_rewrite(key, whole, 0)
-log_advanceAll(key, instant, true)
+log_advanceAll(key, instant)
 end
 end
 end
@@ -8269,16 +8247,16 @@ log_known_result = known
 chunk, chunkFrom = log_known_result, headOf[l]
 end
 local fewer = -1
-if headOf[l] < total then
+local head = headOf[l] > total - ARGV[1 + 2 * l] and headOf[l] or total - ARGV[1 + 2 * l]
+if head < total then
 local log_entry_result
-local i = headOf[l]
-local beyond = i - chunkFrom - #chunk / width
-if i < chunkFrom or beyond >= 16 then
-chunk, chunkFrom, beyond = '', i, 0
+local beyond = head - chunkFrom - #chunk / width
+if head < chunkFrom or beyond >= 16 then
+chunk, chunkFrom, beyond = '', head, 0
 end
 if beyond >= 0 then
 local log_read_result
-local from, to = i - beyond, total < i + 16 and total or i + 16
+local from, to = head - beyond, total < head + 16 and total or head + 16
 local inRing = total - #tail / width
 local entries
 local count = (to < inRing and to or inRing) - from
@@ -8296,7 +8274,7 @@ end
 log_read_result = entries .. sub(tail, (0 > from - inRing and 0 or from - inRing) * width + 1, (0 > to - inRing and 0 or to - inRing) * width)
 chunk = chunk .. log_read_result
 end
-log_entry_result = newest - (newest - unpackBytes(entry, chunk, (i - chunkFrom) * width + 1)) % modulus
+log_entry_result = newest - (newest - unpackBytes(entry, chunk, (head - chunkFrom) * width + 1)) % modulus
 fewer = log_entry_result + ARGV[1 + 2 * l + 1] - now
 end
 local wait
@@ -8304,7 +8282,7 @@ local total_2, live, at, limit, windowMs = total, total - headOf[l], instant, AR
 if cost > limit then
 wait = -1
 else
-if live + cost <= limit then
+if live + cost <= limit or cost == 0 then
 wait = 0
 else
 local log_entry_result
@@ -8375,17 +8353,16 @@ return ''
 end` },
   piece42,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
-local bytes, top, limit_2 = 1, 256, ARGV1
-if ARGV4 >= 8 then
+local bytes, top, limit_2, isWide = 1, 256, ARGV1, ARGV4 >= 8
+if isWide then
 bytes = limit_2 > 2147483647 and 7 or 4
-else
+end
 if ARGV4 >= 4 then
 limit_2 = max(limit_2, min(2147483647, floor(9007199254740991 / ARGV2)))
 end
-while top <= limit_2 do
+while not isWide and top <= limit_2 do
 bytes = bytes + 1
 top = top * 256
-end
 end
 widthOf, counterOf, mostOf = bytes, '>I' .. bytes, limit_2
 limit, windowMs, segments, edge = ARGV1, ARGV2, ARGV3, ARGV4
@@ -8849,7 +8826,7 @@ return 1
 
 export const exchangeScript: LuaScript = {
   name: 'exchange',
-  sha1: '14df63cd50760631e0512343e17ce45396f440ba',
+  sha1: '75733690657000e8abe55f36560a73d418788086',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8956,15 +8933,12 @@ local widthOf, counterOf, mostOf = {}, {}, {}
 local counts, total, segment, offset, instant, newest
 prepare[SEGMENTS] = function(c)
 local p = first[c]
-local bytes, top, limit = 1, 256, ARGV[p]
-if ARGV[p + 3] >= WIDE then
-bytes = limit > LARGEST_NARROW and 7 or 4
-else
+local bytes, top, limit, isWide = 1, 256, ARGV[p], ARGV[p + 3] >= WIDE
+if isWide then bytes = limit > LARGEST_NARROW and 7 or 4 end
 if ARGV[p + 3] >= WITH_REFUSALS then limit = ceiling_of(limit, ARGV[p + 1]) end
-while top <= limit do
+while not isWide and top <= limit do
 bytes = bytes + 1
 top = top * 256
-end
 end
 widthOf[c], counterOf[c], mostOf[c] = bytes, '>I' .. bytes, limit
 end
