@@ -2,6 +2,7 @@ import { Controller, Module, SetMetadata } from '@nestjs/common'
 import { HttpAdapterHost } from '@nestjs/core'
 import {
   concurrency,
+  createLimiter,
   memoryStore,
   RateLimit,
   rateLimitGuard,
@@ -10,6 +11,7 @@ import {
   type SluiceModuleOptions,
 } from '@sluice/nestjs'
 import { expect, test } from 'vitest'
+import { allWarningsDuring } from '../../support/process-events.js'
 import { classOf, createNest, get, guarded } from '../support/nest.js'
 
 const minute = { limit: 1, window: '1m' } as const
@@ -40,6 +42,15 @@ test('options of the module that do not exist, or that do not fit, are errors wh
   expect(await mistakeOf({ ...minute, unknownPaths: 'no' as never })).toMatch('unknownPaths: expected true or false')
   expect(await mistakeOf({ ...minute, socketAddress: 'ip' as never })).toMatch('socketAddress: expected a function')
   expect(() => SluiceModule.forRootAsync({} as never)).toThrow('forRootAsync: useFactory: expected a function')
+})
+
+test('apps that are made in turn, as by tests, cause no warning about limiters for each request', async () => {
+  const list = () => handler(RateLimit({ limit: 7001, window: '1m' }))
+  const warnings = await allWarningsDuring(async () => {
+    await createLimiter(minute).consume('ann')
+    for (let n = 0; n < 4; n++) expect(await mistakeOf({ limit: 7000, window: '1m' }, list())).toBe('none')
+  })
+  expect(warnings).toEqual([])
 })
 
 test('options of a decorator that do not exist, or that do not fit, are errors when the app is created', async () => {
