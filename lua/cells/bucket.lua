@@ -8,11 +8,21 @@
 -- state { debt (unit*ms), at (ms) }   params { limit, windowMs, capacity, stepMs }
 -- Invariant: 0 <= debt <= capacity * windowMs < 2^53, of the limit by which it was charged, so no step below can round.
 
+-- As far as numbers are exact.
+local MOST_DEBT = 9007199254740991
+
 --- Units·ms of a stored `debt` that each ms pays off, usually `limit`. A debt beyond the capacity was charged by a
 -- larger limit on the same state. It is paid off fast enough that a unit has room within one window.
 local function bucket_paceOf(debt, limit, windowMs, capacity)
   if debt <= capacity * windowMs then return limit end
   return max(limit, ceil(debt / windowMs) - capacity + 1)
+end
+
+--- The debt that drains at `pace`: a stored `debt` beyond the capacity in whole units, so that any such debt has room
+-- for a unit one window after it was written. A smaller one would have room later otherwise.
+local function bucket_atPace(debt, pace, limit, windowMs)
+  if pace == limit then return debt end
+  return ceil(debt / windowMs) * windowMs
 end
 
 --- The part of a `debt`, written at `since`, that is left at the instant `at`.
@@ -46,23 +56,19 @@ local function bucket_remaining(debt, windowMs, capacity)
   return floor((capacity * windowMs - debt) / windowMs)
 end
 
---- The debt, the count of refunds and the instant from which charges are included, after a refund of `cost` units. The
--- charge left the debt `receipt` at `chargedAt`, when the count was `before`.
-local function bucket_refund(debt, refunded, from, at, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs)
-  local since = refunded - before
-  if chargedAt < from then since = capacity * windowMs end
+--- A state's debt as it was `written`, of which `debt` is left, the count of refunds and the instant from which charges
+-- are included, after a refund of `cost` units. The charge left the debt `receipt` at `chargedAt`, when the count was
+-- `before`.
+local function bucket_refund(written, debt, refunded, from, at, cost, receipt, before, chargedAt, pace, windowMs, capacity, stepMs)
+  local others = max(0, refunded - before)
+  if chargedAt < from then others = capacity * windowMs end
   local own, paidFrom = cost * windowMs, min(chargedAt, at)
-  local left = bucket_drain(receipt, paidFrom, at, limit, stepMs)
-  local owed = min(debt, own, max(left - max(0, since), bucket_drain(own, paidFrom, at, limit, stepMs)))
-  if owed == 0 or (since == 0 and debt == left) then return debt - owed, refunded, from end
-  if refunded + owed < 9007199254740991 then return debt - owed, refunded + owed, from end
-  return debt - owed, 0, at + 1
-end
-
---- Whether a debt of which `left` is left, written anew, has room for a unit later than at its present pace.
-local function bucket_isLater(left, debt, at, pace, limit, windowMs, capacity, stepMs)
-  local later = bucket_waitFor(left, at, 1, bucket_paceOf(left, limit, windowMs, capacity), windowMs, capacity, stepMs)
-  return later > bucket_waitFor(debt, at, 1, pace, windowMs, capacity, stepMs)
+  local left = bucket_drain(receipt, paidFrom, at, pace, stepMs)
+  local owed = min(written, debt, own, max(left - others, bucket_drain(own, paidFrom, at, pace, stepMs)))
+  if owed == 0 then return written, refunded, from end
+  if others == 0 and debt == left then return max(0, written - own), refunded, from end
+  if refunded + owed < MOST_DEBT then return written - owed, refunded + owed, from end
+  return written - owed, 0, at + 1
 end
 
 --- @state
@@ -125,13 +131,12 @@ end
 
 --- Writes the state of a key that had one.
 local function bucket_write(key)
-  local life = bucket_wait(capacity)
   -- Refunds must be stored for as long as their charges would count.
-  if life <= 0 and refunds == '' then
+  if debt == 0 and refunds == '' then
     call('DEL', key)
     return
   end
-  local ends = now + life
+  local ends = now + max(1, bucket_wait(capacity))
   if ends <= expires then
     local state = packBytes('>I7I6', debt, instant)
     if refunds ~= '' then state = packBytes('>I7I6I6', debt, instant, expires) .. refunds end
@@ -147,7 +152,9 @@ end
 local function bucket_rewrite(key)
 --- @when joint
   if joint > 0 then
-    joint_put(packBytes('>I7I6', debt, instant), refunds, bucket_wait(capacity))
+    local life = 0
+    if debt > 0 then life = max(1, bucket_wait(capacity)) end
+    joint_put(packBytes('>I7I6', debt, instant), refunds, life)
   else
 --- @end
   bucket_write(key)
@@ -166,7 +173,7 @@ end
 local function bucket_bring()
   instant = clock_instant(since, now, windowMs)
   bucket_pace()
-  debt = bucket_drain(debt, min(since, instant), instant, pace, stepMs)
+  debt = bucket_drain(bucket_atPace(debt, pace, limit, windowMs), min(since, instant), instant, pace, stepMs)
 end
 
 --- @when joint
@@ -235,25 +242,29 @@ take[BUCKET] = function(key, cost)
 end
 
 refund[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
-  if not since then return end
+  if not since or debt == 0 then return end
   local refunded, from = 0, 0
   if refunds ~= '' then refunded, from = unpackBytes('>I7I6', refunds) end
+  local at, writtenAt = instant, min(since, instant)
+  local written = beyond or debt + (MOST_DEBT - bucket_drain(MOST_DEBT, writtenAt, at, limit, stepMs))
   local left, newRefunded, newFrom = bucket_refund(
-    debt, refunded, from, instant, cost, receipt, before, chargedAt, limit, windowMs, capacity, stepMs
+    written, debt, refunded, from, at, cost, receipt, before, chargedAt, pace, windowMs, capacity, stepMs
   )
-  if left == debt then return end
-  -- Less of a debt beyond the capacity is paid off more slowly.
-  if beyond and bucket_isLater(left, debt, instant, pace, limit, windowMs, capacity, stepMs) then return end
+  if left == written then return end
+  local newPace = bucket_paceOf(left, limit, windowMs, capacity)
+  local newDebt = bucket_drain(bucket_atPace(left, newPace, limit, windowMs), writtenAt, at, newPace, stepMs)
+  -- Less of a debt beyond the capacity is paid off more slowly. It stays as it is where more of it would be left.
+  if newDebt >= debt then return end
   if newRefunded ~= refunded or newFrom ~= from then refunds = packBytes('>I7I6', newRefunded, newFrom) end
-  debt, since = left, instant
+  debt, instant, since = left, writtenAt, writtenAt
   bucket_pace()
   bucket_rewrite(key)
+  debt, instant = newDebt, at
 end
 
 --- @when debit
 debit[BUCKET] = function(key, cost)
-  -- As far as numbers are exact.
-  debt = min(9007199254740991, debt + cost * windowMs)
+  debt = min(MOST_DEBT, debt + cost * windowMs)
   if not since then expires = now end
   since = instant
   bucket_pace()

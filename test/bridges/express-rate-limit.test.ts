@@ -76,8 +76,12 @@ describe.each(VERSIONS)('%s with the bridge', (_name, rateLimit, newStore) => {
     expect(() => init({ maxLimit: 5 }, 5)).toThrow('maxLimit: expected none beside a limit that is a number')
     expect(() => init({}, -1)).toThrow('limit: expected a whole number of at least 0, got -1')
     expect(() => init({}, 1.5)).toThrow('limit: expected a whole number')
-    expect(() => init({}, 5, 0.5)).toThrow('window: expected')
-    expect(() => init({}, 0, 0)).toThrow('window: expected')
+    expect(() => init({}, 5, 0.5)).toThrow('windowMs: expected whole milliseconds')
+    expect(() => init({}, 0, 0)).toThrow('windowMs: expected whole milliseconds')
+    expect(() => init({}, 5, '1m' as never)).toThrow(
+      'windowMs: expected whole milliseconds, from 1 to 3153600000000 (100 years), got "1m"',
+    )
+    expect(() => init({}, 2_000_000_000, 86_400_000)).toThrow(/^bridge "[^"]+": limit: expected units times window/)
     expect(() => sluiceStore({ prefix: 'api' } as never)).toThrow('prefix: unknown option')
     expect(() => sluiceStore({ name: 'a b' })).toThrow('name: expected 1 to 64 letters')
     expect(() => sluiceStore({ maxHits: 0 })).toThrow('maxHits: expected a whole number of at least 1')

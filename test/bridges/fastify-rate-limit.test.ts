@@ -252,8 +252,10 @@ describe('@fastify/rate-limit with the bridge', () => {
   test('options that the peer would ignore, or that no log has, are refused at the start', async () => {
     const store = sluiceStore({ name: freshName() })
     await expect(serve(store, { exponentialBackoff: true })).rejects.toThrow('exponentialBackoff: expected false')
-    await expect(serve(store, { max: 2_000_000_000, timeWindow: '1y' })).rejects.toThrow('units times window')
-    await expect(serve(store, { timeWindow: 0 })).rejects.toThrow('timeWindow: expected a whole number of at least 1')
+    await expect(serve(store, { max: 2_000_000_000, timeWindow: '1y' })).rejects.toThrow(
+      'max: expected units times window',
+    )
+    await expect(serve(store, { timeWindow: 0 })).rejects.toThrow('timeWindow: expected whole milliseconds')
     for (const field of ['cache', 'redis', 'nameSpace', 'store']) {
       const routes = { '/': { [field]: 5 } as RateLimitOptions }
       await expect(serve(store, {}, routes)).rejects.toThrow(`${field}: expected none in a route`)

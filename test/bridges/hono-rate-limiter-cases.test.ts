@@ -92,7 +92,7 @@ describe.each(STORES)('hono-rate-limiter %s', (_name, newStore) => {
     })
 
     test('can run in electron, with a window of -1 ms [a window is at least 1 ms]', async () => {
-      await expect(make({ options: { windowMs: -1 } })).rejects.toThrow('window: expected')
+      await expect(make({ options: { windowMs: -1 } })).rejects.toThrow('windowMs: expected whole milliseconds')
     })
   })
 

@@ -164,7 +164,7 @@ describe.each(STORES)('RateLimiterMemory and RateLimiterRedis, %s', (_name, newS
   })
 
   test('when points are passed as decimal numbers, throws error', async () => {
-    await expect((await make({})).consume('a', 1.1)).rejects.toThrow('cost: expected')
+    await expect((await make({})).consume('a', 1.1)).rejects.toThrow('points: expected')
   })
 
   test('when passing points as float without decimal values, does not throw an error', async () => {
@@ -172,11 +172,11 @@ describe.each(STORES)('RateLimiterMemory and RateLimiterRedis, %s', (_name, newS
   })
 
   test('when passing points as string with decimal values, throws error', async () => {
-    await expect((await make({})).consume('a', '2.0' as never)).rejects.toThrow('cost: expected')
+    await expect((await make({})).consume('a', '2.0' as never)).rejects.toThrow('points: expected')
   })
 
   test('when passing points as string without decimal values, does not throw an error [points are numbers]', async () => {
-    await expect((await make({})).consume('a', '2' as never)).rejects.toThrow('cost: expected')
+    await expect((await make({})).consume('a', '2' as never)).rejects.toThrow('points: expected')
   })
 
   test('makes penalty', async () => {

@@ -156,14 +156,27 @@ describe('rate-limiter-flexible with the bridge', () => {
     expect(() => make({ execEvenly: true } as never)).toThrow(
       'execEvenly: expected false, got true: use delay() or queue()',
     )
-    expect(() => make({ points: 1.5 })).toThrow('points: expected a whole number')
-    expect(() => make({ duration: 0 })).toThrow(
-      'duration: expected seconds of at least 0.001, in whole milliseconds, got 0',
-    )
+    for (const points of [1.5, undefined]) {
+      const expected = `points: expected a whole number, of which 0 or less refuses everything, got ${points}`
+      expect(() => make({ points: points as number })).toThrow(expected)
+    }
+    for (const duration of [0, 4_000_000_000]) {
+      const expected = 'duration: expected seconds of at least 0.001 and at most 3153600000, in whole milliseconds'
+      expect(() => make({ duration })).toThrow(`${expected}, got ${duration}`)
+    }
     expect(() => make({ duration: '5' as never })).toThrow('duration: expected seconds')
     expect(() => make({ blockDuration: -1 })).toThrow('blockDuration: expected seconds of at least 0')
     expect(() => make({ keyPrefix: 'a b' })).toThrow('keyPrefix: expected 1 to 64 letters')
     expect(make({ duration: 2.3 }).msDuration).toBe(2300)
+  })
+
+  test('refuses points and options of a call that it cannot have, by their names', async () => {
+    const limiter = make({})
+    for (const method of ['consume', 'penalty', 'reward'] as const) {
+      await expect(limiter[method]('a', -1)).rejects.toThrow('points: expected a whole number of at least 0, got -1')
+      await expect(limiter[method]('a', 1, null as never)).rejects.toThrow('options: expected an object, got null')
+    }
+    await expect(limiter.set('a', -1)).rejects.toThrow('points: expected a whole number of at least 0, got -1')
   })
 
   test('refuses two limiters of one name with different numbers, and evenly executed calls of wrappers', async () => {

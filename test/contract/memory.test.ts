@@ -13,6 +13,7 @@ import { listsContract } from './lists.js'
 import { offendersContract } from './offenders.js'
 import { propertiesContract } from './properties.js'
 import { refundsContract } from './refunds.js'
+import { refundsAfterChangesContract } from './refunds-after-changes.js'
 import type { StoreUnderTest } from './store-under-test.js'
 
 const memory: StoreUnderTest = {
@@ -28,6 +29,7 @@ agreementContract(memory)
 propertiesContract(memory)
 guaranteesContract(memory)
 refundsContract(memory)
+refundsAfterChangesContract(memory)
 chargingContract(memory)
 calendarContract(memory)
 bansContract(memory)

@@ -1,5 +1,5 @@
 import type { Verdict } from '@sluice/core'
-import { invalidPolicy, wholeNumber } from '@sluice/core/internal'
+import { checkCost, invalidPolicy, MAX_DURATION_MS, wholeNumber } from '@sluice/core/internal'
 import { FlexibleResult } from './flexible-result.js'
 import { HitLedger } from './hit-ledger.js'
 import { checkTerms, claimName, type Hit, Hits, type Terms } from './hits.js'
@@ -47,6 +47,8 @@ export interface ConsumeOptions {
 
 const OWN_OPTIONS = ['points', 'duration', 'blockDuration', 'execEvenly', 'keyPrefix', 'peer', 'maxHits']
 
+const NAMES = { limit: 'points', windowMs: 'duration', forMs: 'blockDuration' }
+
 /** Why options of the peer are none here. */
 const ABSENT = {
   name: 'keyPrefix, as in rate-limiter-flexible',
@@ -88,8 +90,11 @@ export class FlexibleLimiter {
       ...shared
     } = options
     checkKeyPrefix(where, keyPrefix)
-    this.#hits = new Hits(keyPrefix, { ...shared, name: keyPrefix })
-    this.points = wholeNumber(where, 'points', points, Number.MIN_SAFE_INTEGER)
+    this.#hits = new Hits(keyPrefix, NAMES, { ...shared, name: keyPrefix })
+    if (!Number.isSafeInteger(points)) {
+      invalidPolicy(where, 'points', 'a whole number, of which 0 or less refuses everything', points)
+    }
+    this.points = points + 0
     this.msDuration = wholeMs(where, 'duration', duration, 1)
     this.duration = duration
     this.blockDuration = blockDuration
@@ -128,7 +133,7 @@ export class FlexibleLimiter {
   async consume(key: string | number, points = 1, options: ConsumeOptions = {}): Promise<FlexibleResult> {
     const terms = this.#terms(options)
     const text = this.#hits.keyOf(key)
-    const hit = await this.#hits.take(terms, text, points)
+    const hit = await this.#hits.take(terms, text, this.#checked(points))
     if (!hit.allowed) throw this.#result(hit, terms)
     this.#ledger.note(text, hit, terms.windowMs)
     return this.#result(hit, terms, points)
@@ -138,7 +143,7 @@ export class FlexibleLimiter {
   async penalty(key: string | number, points = 1, options: ConsumeOptions = {}): Promise<FlexibleResult> {
     const terms = { ...this.#terms(options), block: undefined }
     const text = this.#hits.keyOf(key)
-    const first = await this.#hits.take(terms, text, points)
+    const first = await this.#hits.take(terms, text, this.#checked(points))
     const room = first.verdict?.remaining ?? 0
     const hit = first.allowed || room === 0 ? first : await this.#hits.take(terms, text, room)
     if (hit.allowed) this.#ledger.note(text, hit, terms.windowMs)
@@ -148,7 +153,7 @@ export class FlexibleLimiter {
   /** Refunds points of the oldest hits of this process, as far as they still count. */
   async reward(key: string | number, points = 1, options: ConsumeOptions = {}): Promise<FlexibleResult> {
     const text = this.#hits.keyOf(key)
-    await this.#ledger.refund(text, wholeNumber(this.#hits.where, 'points', points, 0))
+    await this.#ledger.refund(text, this.#checked(points))
     const terms = this.#terms(options)
     return this.#result(await this.#hits.look(terms, text), terms)
   }
@@ -162,7 +167,7 @@ export class FlexibleLimiter {
 
   /** Sets the points of a key, by a reset and a charge; more than `points` block it. Others may come in between. */
   async set(key: string | number, points: number, secDuration = this.duration): Promise<FlexibleResult> {
-    wholeNumber(this.#hits.where, 'points', points, 0)
+    this.#checked(points)
     if (points > this.points) return this.#block(key, secDuration, points)
     if (secDuration !== this.duration) {
       invalidPolicy(this.#hits.where, 'secDuration', `${this.duration}, the duration of the limiter`, secDuration)
@@ -209,7 +214,14 @@ export class FlexibleLimiter {
     return new this.#Result(0, forMs === 0 ? -1 : forMs, points, false)
   }
 
-  #terms({ customDuration }: ConsumeOptions = {}): Terms {
+  #checked(points: number): number {
+    return checkCost(this.#hits.where, 'points', points)
+  }
+
+  #terms(options: ConsumeOptions = {}): Terms {
+    if (options === null || typeof options !== 'object')
+      invalidPolicy(this.#hits.where, 'options', 'an object', options)
+    const { customDuration } = options
     const windowMs =
       customDuration === undefined ? this.msDuration : wholeMs(this.#hits.where, 'customDuration', customDuration, 1)
     const block = this.msBlockDuration > 0 ? { after: 1, forMs: this.msBlockDuration } : undefined
@@ -241,8 +253,9 @@ function checkKeyPrefix(where: string, keyPrefix: unknown): void {
 function wholeMs(where: string, field: string, seconds: number, minMs: number): number {
   // 2.3 * 1000 is 2299.9999999999995.
   const ms = typeof seconds === 'number' ? Math.round(seconds * 1000) : Number.NaN
-  if (!Number.isSafeInteger(ms) || ms < minMs || Math.abs(ms / 1000 - seconds) > 1e-9) {
-    invalidPolicy(where, field, `seconds of at least ${minMs / 1000}, in whole milliseconds`, seconds)
+  if (!(ms >= minMs && ms <= MAX_DURATION_MS) || Math.abs(ms / 1000 - seconds) > 1e-9) {
+    const expected = `seconds of at least ${minMs / 1000} and at most ${MAX_DURATION_MS / 1000}, in whole milliseconds`
+    invalidPolicy(where, field, expected, seconds)
   }
   return ms
 }

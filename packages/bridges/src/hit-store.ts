@@ -55,7 +55,7 @@ export class HitStore {
   /** @internal */
   constructor(peer: string, options: HitStoreOptions) {
     checkOptions(`${peer}: store`, options, ['maxLimit', 'maxHits'])
-    this.#hits = new Hits(peer, options)
+    this.#hits = new Hits(peer, { limit: 'limit', windowMs: 'windowMs' }, options)
     this.#options = options
     this.prefix = `${this.#hits.name}:`
     const { maxLimit, maxHits } = options

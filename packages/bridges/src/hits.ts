@@ -8,7 +8,14 @@ import {
   type Store,
   type Verdict,
 } from '@sluice/core'
-import { checkedKey, defaultLimit, getOrInsert, invalidPolicy, wholeNumber } from '@sluice/core/internal'
+import {
+  checkedKey,
+  defaultLimit,
+  getOrInsert,
+  invalidPolicy,
+  MAX_DURATION_MS,
+  wholeNumber,
+} from '@sluice/core/internal'
 import type { BridgeOptions } from './options.js'
 
 /** The numbers by which a hit is decided. */
@@ -20,6 +27,14 @@ export interface Terms {
   readonly chargesRefusals?: boolean
   /** A block of the key after some refusals within a window. @default none */
   readonly block?: Block | undefined
+}
+
+/** The options of the peer that have the numbers, for errors. */
+export interface TermNames {
+  readonly limit: string
+  readonly windowMs: string
+  /** The length of a block. @default none: the peer has no such number */
+  readonly forMs?: string
 }
 
 interface Block {
@@ -50,6 +65,7 @@ const LARGEST_LOG = 1000
 export class Hits {
   readonly name: string
   readonly where: string
+  readonly #names: TermNames
   readonly #options: BridgeOptions
   readonly #store: Store
   readonly #limiters = new Map<string, Limiter>()
@@ -57,7 +73,8 @@ export class Hits {
   readonly #counts = new Map<string, Limiter>()
 
   /** @throws SluiceError `INVALID_POLICY` */
-  constructor(name: string, options: BridgeOptions) {
+  constructor(name: string, names: TermNames, options: BridgeOptions) {
+    this.#names = names
     this.name = options.name ?? name
     this.where = `bridge "${this.name}"`
     this.#options = options
@@ -98,12 +115,30 @@ export class Hits {
     await Promise.all([...this.#counts.values()].map((limiter) => limiter.reset(key)))
   }
 
-  /** The limiter of these numbers. */
+  /**
+   * Rejects numbers that no limit can have.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  check({ limit, windowMs, block }: Terms): void {
+    const { where } = this
+    const names = this.#names
+    wholeNumber(where, names.limit, limit, 0)
+    checkMs(where, names.windowMs, windowMs, 1)
+    if (block && names.forMs) checkMs(where, names.forMs, block.forMs, 0)
+  }
+
+  /**
+   * The limiter of these numbers.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
   limiterFor(terms: Terms): Limiter {
     const { limit, windowMs, chargesRefusals = false, block } = terms
     const id = `${limit} ${windowMs} ${chargesRefusals} ${block?.after} ${block?.forMs}`
     const known = this.#limiters.get(id)
     if (known) return known
+    this.check(terms)
     const limiter = this.#makeLimiter(terms)
     if (this.#limiters.size >= MAX_LIMITERS) this.#limiters.clear()
     this.#limiters.set(id, limiter)
@@ -114,7 +149,9 @@ export class Hits {
 
   /** Undefined where a limit of 0 refuses without the store. */
   async #decide(terms: Terms, key: string, cost: number, method: 'consume' | 'peek'): Promise<Verdict | undefined> {
-    return terms.limit === 0 ? undefined : this.limiterFor(terms)[method](key, { cost })
+    if (terms.limit !== 0) return this.limiterFor(terms)[method](key, { cost })
+    this.check(terms)
+    return undefined
   }
 
   #makeLimiter({ limit, windowMs, chargesRefusals, block }: Terms): Limiter {
@@ -138,9 +175,10 @@ export class Hits {
       // With its unit, as a small number would be taken for seconds, and warned of.
       return defaultLimit<string>({ limit, window: `${windowMs}ms` })
     } catch (error) {
-      // The limit of a bridge is known by the bridge's name, not by the algorithm it became.
+      // The limit of a bridge is known by the bridge's name and the peer's option, not by the algorithm it became.
       if (!(error instanceof SluiceError)) throw error
-      throw new SluiceError(error.code, error.message.replace(/^\w+(?=:)/, this.where), { cause: error })
+      const message = error.message.replace(/^\w+: \w+(?=:)/, `${this.where}: ${this.#names.limit}`)
+      throw new SluiceError(error.code, message, { cause: error })
     }
   }
 }
@@ -170,10 +208,15 @@ function usedOf(verdict: Verdict, limit: number, cost: number): number {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function checkTerms(hits: Hits, terms: Terms): Terms {
-  wholeNumber(hits.where, 'limit', terms.limit, 0)
+  hits.check(terms)
   if (terms.limit > 0) hits.limiterFor(terms)
-  else wholeNumber(hits.where, 'window', terms.windowMs, 1)
   return terms
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function checkMs(where: string, field: string, value: number, min: number): void {
+  if (Number.isInteger(value) && value >= min && value <= MAX_DURATION_MS) return
+  invalidPolicy(where, field, `whole milliseconds, from ${min} to ${MAX_DURATION_MS} (100 years)`, value)
 }
 
 /** The numbers by which each name is counted on each store. */

@@ -1,6 +1,6 @@
 import { memoryStore } from '@sluice/core'
-import { invalidPolicy, wholeNumber } from '@sluice/core/internal'
-import { checkTerms, Hits, type Terms } from './hits.js'
+import { invalidPolicy } from '@sluice/core/internal'
+import { checkMs, checkTerms, Hits, type Terms } from './hits.js'
 import { type BridgeOptions, checkOptions } from './options.js'
 
 /** Options of the peer, of the plugin or of a route. */
@@ -35,6 +35,7 @@ export interface RouteStore {
 export type RouteStoreClass = new (options: object) => RouteStore
 
 const WHERE = 'fastify-rate-limit: store'
+const NAMES = { limit: 'max', windowMs: 'timeWindow' }
 /** After the name, in the counts of routes. */
 const ROUTES = '-routes'
 const LONGEST_NAME = 64 - ROUTES.length
@@ -47,9 +48,9 @@ export function routeStores(options: BridgeOptions): RouteStoreClass {
     const remedy = `its routes count as name${ROUTES}, which has at most 64`
     invalidPolicy(WHERE, 'name', `1 to ${LONGEST_NAME} letters, digits, "_" or "-"`, name, remedy)
   }
-  const ofPlugin = new Hits(name, { ...options, name, store })
+  const ofPlugin = new Hits(name, NAMES, { ...options, name, store })
   // Another name, so that no key of a client equals a route with the key of another.
-  const ofRoutes = new Hits(name, { ...options, name: name + ROUTES, store })
+  const ofRoutes = new Hits(name, NAMES, { ...options, name: name + ROUTES, store })
   return class SluiceStore extends RouteCounts {
     constructor(settings: object) {
       super(settings, ofPlugin, ofRoutes)
@@ -108,7 +109,7 @@ class RouteCounts implements RouteStore {
       const remedy = 'use ban, or the bans of @sluice/fastify, which grow'
       invalidPolicy(WHERE, 'exponentialBackoff', 'false', exponentialBackoff, remedy)
     }
-    if (typeof timeWindow === 'number') wholeNumber(WHERE, 'timeWindow', timeWindow, 1)
+    if (typeof timeWindow === 'number') checkMs(WHERE, 'timeWindow', timeWindow, 1)
     if (typeof max === 'number' && typeof timeWindow === 'number')
       checkTerms(this.#hits, this.#termsFor(max, timeWindow))
   }

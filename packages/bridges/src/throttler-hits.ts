@@ -18,7 +18,7 @@ export class ThrottlerHits {
   /** @internal */
   constructor(options: BridgeOptions) {
     checkOptions('nestjs-throttler: storage', options)
-    this.#hits = new Hits('nestjs-throttler', options)
+    this.#hits = new Hits('nestjs-throttler', { limit: 'limit', windowMs: 'ttl', forMs: 'blockDuration' }, options)
   }
 
   /**
@@ -35,7 +35,7 @@ export class ThrottlerHits {
     const terms = {
       limit,
       windowMs: ttl,
-      block: blockDuration > 0 ? { after: 1, forMs: blockDuration } : undefined,
+      block: blockDuration === 0 ? undefined : { after: 1, forMs: blockDuration },
     }
     // No name with a key equals another one, as JSON ends by itself.
     const {

@@ -27,10 +27,10 @@ export class SluiceLimiters {
   constructor(given: SluiceModuleOptions, modules: ModulesContainer) {
     checkOptions('SluiceModule', 'forRoot({ limit: 100, window: "1m" })', given)
     const { unknownPaths: _, ...options } = given
-    this.options = options
     knownOptions('SluiceModule', options, [...RATE_LIMIT_OPTIONS, 'socketAddress'])
+    this.options = madeWithApp(options)
     if (hasLimit(options)) {
-      this.own = new ContextLimiter(options)
+      this.own = new ContextLimiter(this.options)
       this.byName.set(this.own.limiter.name, this.own)
     }
     this.modules = modules
@@ -117,7 +117,7 @@ export class SluiceLimiters {
           'given to several decorators, is one limiter)',
       )
     }
-    const limiter = new ContextLimiter({ ...inheritOptions(where, app, options), name, socketAddress })
+    const limiter = new ContextLimiter(madeWithApp({ ...inheritOptions(where, app, options), name, socketAddress }))
     this.byOptions.set(options, limiter)
     this.byName.set(name, limiter)
     return limiter
@@ -127,6 +127,13 @@ export class SluiceLimiters {
 Injectable()(SluiceLimiters)
 Inject(SLUICE_OPTIONS)(SluiceLimiters, undefined, 0)
 Inject(ModulesContainer)(SluiceLimiters, undefined, 1)
+
+/** These limiters are made with the app, and not for each request. Tests make many apps in one process. */
+function madeWithApp<Options extends Pick<SluiceModuleOptions, 'warnings'>>(options: Options): Options {
+  const { warnings = {} } = options
+  if (typeof warnings !== 'object' || warnings === null) return options
+  return { ...options, warnings: { SLUICE_MANY_LIMITERS: false, ...warnings } }
+}
 
 function hasLimit({ limit, window, limits, tiers, policies }: SluiceModuleOptions): boolean {
   return [limit, window, limits, tiers, policies].some((option) => option !== undefined)

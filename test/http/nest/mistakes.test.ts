@@ -2,6 +2,7 @@ import { Controller, Get, Injectable, Module, Scope, SetMetadata, type Type } fr
 import { APP_GUARD, HttpAdapterHost } from '@nestjs/core'
 import {
   concurrency,
+  createLimiter,
   degrade,
   escalate,
   memoryStore,
@@ -16,6 +17,7 @@ import {
   shadow,
 } from '@sluice/nestjs'
 import { expect, test } from 'vitest'
+import { allWarningsDuring } from '../../support/process-events.js'
 import { classOf, createNest, get, guarded } from '../support/nest.js'
 
 const minute = { limit: 1, window: '1m' } as const
@@ -99,6 +101,15 @@ test('a method that a subclass overrides is no handler, and its decorators do no
   RateLimit({ name: 'list', ...minute })(Items.prototype, 'list', list)
   Controller()(Items)
   expect(await mistakeOf({}, Items)).toBe('none')
+})
+
+test('apps that are made in turn, as by tests, cause no warning about limiters for each request', async () => {
+  const list = () => handler(RateLimit({ limit: 7001, window: '1m' }))
+  const warnings = await allWarningsDuring(async () => {
+    await createLimiter(minute).consume('ann')
+    for (let n = 0; n < 4; n++) expect(await mistakeOf({ limit: 7000, window: '1m' }, list())).toBe('none')
+  })
+  expect(warnings).toEqual([])
 })
 
 test('options of a decorator that do not exist, or that do not fit, are errors when the app is created', async () => {

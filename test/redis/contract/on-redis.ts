@@ -13,6 +13,7 @@ import { listsContract } from '../../contract/lists.js'
 import { offendersContract } from '../../contract/offenders.js'
 import { propertiesContract } from '../../contract/properties.js'
 import { refundsContract } from '../../contract/refunds.js'
+import { refundsAfterChangesContract } from '../../contract/refunds-after-changes.js'
 import type { StoreUnderTest } from '../../contract/store-under-test.js'
 import type { Owned } from '../../support/clients.js'
 import { insist } from '../../support/outages.js'
@@ -57,6 +58,7 @@ export async function contractsOnRedis(
   calendarContract(redis)
   guaranteesContract(redis)
   refundsContract(redis)
+  refundsAfterChangesContract(redis)
   bansContract(redis)
   blocksContract(redis)
   forgettingContract(redis)

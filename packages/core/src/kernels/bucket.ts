@@ -20,6 +20,14 @@ export function paceOf(debt: number, limit: number, windowMs: number, capacity: 
   return debt <= capacity * windowMs ? limit : Math.max(limit, Math.ceil(debt / windowMs) - capacity + 1)
 }
 
+/**
+ * The debt that drains at `pace`: a stored `debt` beyond the capacity in whole units, so that any such debt has room for a unit
+ * one window after it was written. A smaller one would have room later otherwise.
+ */
+export function atPace(debt: number, pace: number, limit: number, windowMs: number): number {
+  return pace === limit ? debt : Math.ceil(debt / windowMs) * windowMs
+}
+
 /** The part of a `debt`, written at `since`, that is left at the instant `at`. */
 export function drain(debt: number, since: number, at: number, limit: number, stepMs: number): number {
   const elapsed = Math.floor(at / stepMs) * stepMs - Math.floor(since / stepMs) * stepMs
@@ -58,11 +66,11 @@ export function remaining(debt: number, windowMs: number, capacity: number): num
 const MAX_REFUNDED = Number.MAX_SAFE_INTEGER
 
 /**
- * The debt after a refund of `cost` units, and the count of refunds: `refunded` (unit·ms) for charges from the instant
- * `from` on. The charge left the debt `receipt` at `chargedAt`, when the count was `before`.
+ * A state's debt after a refund of `cost` units, and the count of refunds: `refunded` (unit·ms) for charges from the
+ * instant `from` on. The charge left the debt `receipt` at `chargedAt`, when the count was `before`.
  *
- * Only units that are certainly still owed are refunded. The debt is never less than if the refunded units had never
- * been charged.
+ * Only units that are certainly still owed at the instant `at` are refunded. The debt is never less than if the refunded
+ * units had never been charged.
  *
  * Proof: suppose that no unit refunded so far had been charged. Without this charge too, the debt would be lower by the
  * charge, but by no more than the least debt since, as a debt is never below 0. The least debt is unknown, but it has
@@ -70,8 +78,12 @@ const MAX_REFUNDED = Number.MAX_SAFE_INTEGER
  * receipt that time has not paid off, minus all refunds since: no more of the receipt can belong to refunded units.
  *
  * A refund with no charge in between restores the state before, and is not counted.
+ *
+ * The refund is of the debt as it was `written`, of which `debt` is left, so the state keeps its instant. Other limits on the
+ * same state drain at another pace, and pay off a debt beyond their capacity within a window from that instant.
  */
 export function refund(
+  written: number,
   debt: number,
   refunded: number,
   from: number,
@@ -80,20 +92,21 @@ export function refund(
   receipt: number,
   before: number,
   chargedAt: number,
-  limit: number,
+  pace: number,
   windowMs: number,
   capacity: number,
   stepMs: number,
-): { debt: number; refunded: number; from: number } {
+): { written: number; refunded: number; from: number } {
   // The charge is older than the count. Assume that refunds since then equal the bucket's capacity.
-  const since = chargedAt < from ? capacity * windowMs : refunded - before
+  const others = chargedAt < from ? capacity * windowMs : Math.max(0, refunded - before)
   const own = cost * windowMs
   const paidFrom = Math.min(chargedAt, at)
-  const left = drain(receipt, paidFrom, at, limit, stepMs)
-  const owed = Math.min(debt, own, Math.max(left - Math.max(0, since), drain(own, paidFrom, at, limit, stepMs)))
-  if (owed === 0 || (since === 0 && debt === left)) return { debt: debt - owed, refunded, from }
-  if (refunded + owed < MAX_REFUNDED) return { debt: debt - owed, refunded: refunded + owed, from }
-  return { debt: debt - owed, refunded: 0, from: at + 1 }
+  const left = drain(receipt, paidFrom, at, pace, stepMs)
+  const owed = Math.min(written, debt, own, Math.max(left - others, drain(own, paidFrom, at, pace, stepMs)))
+  if (owed === 0) return { written, refunded, from }
+  if (others === 0 && debt === left) return { written: Math.max(0, written - own), refunded, from }
+  if (refunded + owed < MAX_REFUNDED) return { written: written - owed, refunded: refunded + owed, from }
+  return { written: written - owed, refunded: 0, from: at + 1 }
 }
 
 export const readReport: ReadReport = (reply, values, params, now, need, later) => {
@@ -104,7 +117,7 @@ export const readReport: ReadReport = (reply, values, params, now, need, later) 
   if (pace !== limit) {
     const since = at
     at = Math.max(since, now)
-    debt = drain(debt, since, at, pace, stepMs)
+    debt = drain(atPace(debt, pace, limit, windowMs), since, at, pace, stepMs)
   }
   if (at < now) throw reply.unreadable('expected no state older than the decision')
   // While the clock catches up with the state, its waits count from the state's instant.

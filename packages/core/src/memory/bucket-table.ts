@@ -56,8 +56,9 @@ export class BucketTable extends Table {
       if (this.kind === COUNTED) this.#readRefunds()
       const since = this.#storedAt
       this.#at = instant(since, now, this.#windowMs)
-      this.#pace = this.#paceOf(this.cells[this.at + DEBT] as number)
-      this.#debt = this.#drained(Math.min(since, this.#at), this.#at, this.#pace)
+      const debt = this.cells[this.at + DEBT] as number
+      this.#pace = this.#paceOf(debt)
+      this.#debt = this.#left(debt, Math.min(since, this.#at), this.#at, this.#pace)
     }
     return this.#wait(need)
   }
@@ -79,7 +80,10 @@ export class BucketTable extends Table {
 
   refund(cost: number, receipt: number, chargedAt: number, _lease: string, before: number): void {
     if (!this.hasState) return
-    const { debt, refunded, from } = bucket.refund(
+    const stored = this.cells[this.at + DEBT] as number
+    const since = Math.min(this.#storedAt, this.#at)
+    const { written, refunded, from } = bucket.refund(
+      stored,
       this.#debt,
       this.refunded,
       this.#from,
@@ -88,25 +92,29 @@ export class BucketTable extends Table {
       receipt,
       before,
       chargedAt,
-      this.#limit,
+      this.#pace,
       this.#windowMs,
       this.#capacity,
       this.#stepMs,
     )
-    if (debt === this.#debt) return
-    const pace = this.#paceOf(debt)
-    // Less of a debt beyond the capacity is paid off more slowly. It stays as it is where a unit would have room later.
-    const isBeyond = this.#pace !== this.#limit
-    if (isBeyond && this.#waitAt(debt, this.#at, 1, pace) > this.#waitAt(this.#debt, this.#at, 1, this.#pace)) return
+    if (written === stored) return
+    const pace = this.#paceOf(written)
+    const debt = this.#left(written, since, this.#at, pace)
+    // Less of a debt beyond the capacity is paid off more slowly. It stays as it is where more of it would be left.
+    if (debt >= this.#debt) return
     if (refunded !== this.refunded || from !== this.#from) {
       this.#kind = COUNTED
       this.#until = Math.max(this.#until, this.#paidOffAt())
       this.refunded = refunded
       this.#from = from
     }
-    this.#debt = debt
+    const at = this.#at
+    this.#debt = written
+    this.#at = since
     this.#pace = pace
     this.#write()
+    this.#debt = debt
+    this.#at = at
   }
 
   heal(): void {
@@ -129,8 +137,8 @@ export class BucketTable extends Table {
 
   protected consumed(now: number): number {
     const at = this.#storedAt
-    const pace = this.#paceOf(this.cells[this.at + DEBT] as number)
-    return this.#drained(at, Math.max(at, now), pace) / (Math.max(1, this.#capacity) * this.#windowMs)
+    const debt = this.cells[this.at + DEBT] as number
+    return this.#left(debt, at, Math.max(at, now), this.#paceOf(debt)) / (Math.max(1, this.#capacity) * this.#windowMs)
   }
 
   get #storedAt(): number {
@@ -141,8 +149,9 @@ export class BucketTable extends Table {
     return bucket.paceOf(debt, this.#limit, this.#windowMs, this.#capacity)
   }
 
-  #drained(since: number, at: number, pace: number): number {
-    return bucket.drain(this.cells[this.at + DEBT] as number, since, at, pace, this.#stepMs)
+  /** The part of a stored `debt` that is left at the instant `at`. */
+  #left(debt: number, since: number, at: number, pace: number): number {
+    return bucket.drain(bucket.atPace(debt, pace, this.#limit, this.#windowMs), since, at, pace, this.#stepMs)
   }
 
   #wait(cost: number): number {
@@ -174,7 +183,7 @@ export class BucketTable extends Table {
   }
 
   #write(): void {
-    if (this.#kind === PLAIN && this.#wait(this.#capacity) <= 0) return this.drop()
+    if (this.#kind === PLAIN && this.#debt === 0) return this.drop()
     if (!this.hasState || this.kind !== this.#kind) this.keep(this.#kind, CELLS[this.#kind])
     this.cells[this.at + DEBT] = this.#debt
     this.cells[this.at + AT] = this.#at

@@ -64,33 +64,11 @@ export interface KindScript extends CutScript {
 
 export type Section = 'bans' | 'bucket' | 'calendar' | 'charges' | 'concurrency' | 'counter' | 'debit' | 'joint' | 'log' | 'segments' | 'several' | 'turns'
 
-const piece1: Piece = { sections: ['bucket', 'joint'], source: `if joint > 0 then
-local bucket_wait_result
-local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
-if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
-wait = 0
-else
-local steps = ceil(excess / (pace * stepMs))
-wait = (floor(instant / stepMs) + steps) * stepMs - instant
-end
-if wait > 0 then
-bucket_wait_result = wait + instant - now
-else
-bucket_wait_result = wait
-end
-local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
-put[mine], putRefunds[mine] = state, refunds
-puts, putLife = puts + 1, putLife > life and putLife or life
-if refunds ~= '' then
-tells = true
-end
-else` }
-const piece2: Piece = { sections: ['bucket', 'joint'], source: `end` }
-const piece3: Piece = { sections: ['segments', 'joint'], source: `end` }
-const piece4: Piece = { sections: ['counter'], source: `end` }
-const piece5: Piece = { sections: ['counter', 'joint'], source: `end` }
-const piece6: Piece = { sections: ['counter', 'joint'], source: `if joint > 0 then
+const piece1: Piece = { sections: ['bucket', 'joint'], source: `end` }
+const piece2: Piece = { sections: ['segments', 'joint'], source: `end` }
+const piece3: Piece = { sections: ['counter'], source: `end` }
+const piece4: Piece = { sections: ['counter', 'joint'], source: `end` }
+const piece5: Piece = { sections: ['counter', 'joint'], source: `if joint > 0 then
 local state, life = packBytes('>I7I6', count, start), count > 0 and start + windowMs - now or 0
 put[mine], putRefunds[mine] = state, ''
 puts, putLife = puts + 1, putLife > life and putLife or life
@@ -98,7 +76,7 @@ if '' ~= '' then
 tells = true
 end
 else` }
-const piece7: Piece = { sections: ['counter'], source: `if count == 0 then
+const piece6: Piece = { sections: ['counter'], source: `if count == 0 then
 call('DEL', key)
 elseif since == start then
 call('SETRANGE', key, '0', packBytes('>I7', count))
@@ -111,8 +89,8 @@ call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 else
 call('SET', key, packBytes('>I7I6', count, start), 'PX', start + windowMs - now + slack)
 end` }
-const piece8: Piece = { sections: ['bans'], source: `local bans_begun` }
-const piece9: Piece = { sections: ['turns'], source: `local turns_turnsNow = now
+const piece7: Piece = { sections: ['bans'], source: `local bans_begun` }
+const piece8: Piece = { sections: ['turns'], source: `local turns_turnsNow = now
 if clock ~= '' then
 local turns_time = call('TIME')
 turns_turnsNow = turns_time[1] * 1000 + floor(turns_time[2] / 1000)
@@ -126,7 +104,7 @@ turns_anyRecord = true
 end
 end
 end` }
-const piece10: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
+const piece9: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
 if tryCall('GET', KEYS[1]) then
@@ -143,19 +121,19 @@ end
 for _ = 1, ARGV[3] + 0 do
 local identities, cells = ARGV[a] + 0, ARGV[a + 1] + 0
 a = a + 2` }
-const piece11: Piece = { sections: ['turns'], source: `local turns_records = ARGV[a - 1] + 0` }
-const piece12: Piece = { sections: ['bans'], source: `local bans_terms = ARGV[a] + 0
+const piece10: Piece = { sections: ['turns'], source: `local turns_records = ARGV[a - 1] + 0` }
+const piece11: Piece = { sections: ['bans'], source: `local bans_terms = ARGV[a] + 0
 local bans_ban = a + 1
 a = bans_ban + bans_terms` }
-const piece13: Piece = { sections: [], source: `local runs = ARGV[a] + 0
+const piece12: Piece = { sections: [], source: `local runs = ARGV[a] + 0
 a = a + 1
 for __2 = 1, runs do
 local op, decisions = ARGV[a] + 0, ARGV[a + 1] + 0` }
-const piece14: Piece = { sections: ['bans'], source: `local bans_isStriking = op >= 32
+const piece13: Piece = { sections: ['bans'], source: `local bans_isStriking = op >= 32
 if bans_isStriking then
 op = op - 32
 end` }
-const piece15: Piece = { sections: [], source: `local equals = 1
+const piece14: Piece = { sections: [], source: `local equals = 1
 if op >= 16 then
 op, equals, decisions = op - 16, decisions, 1
 end
@@ -171,13 +149,13 @@ needs[c] = ARGV[a - 1 + c] + 0
 end
 a = a + cells
 end` }
-const piece16: Piece = { sections: ['turns'], source: `local turns_asked = op` }
-const piece17: Piece = { sections: [], source: `for __3 = 1, decisions do` }
-const piece18: Piece = { sections: ['bans'], source: `local bans_jitter = a
+const piece15: Piece = { sections: ['turns'], source: `local turns_asked = op` }
+const piece16: Piece = { sections: [], source: `for __3 = 1, decisions do` }
+const piece17: Piece = { sections: ['bans'], source: `local bans_jitter = a
 if bans_isStriking then
 a = a + 1
 end` }
-const piece19: Piece = { sections: ['turns'], source: `op = turns_asked
+const piece18: Piece = { sections: ['turns'], source: `op = turns_asked
 local turns_behindMs, turns_anyWaits, turns_isAdmitted = 0, false, false
 local turns_queue, turns_queueOthers, turns_queueLatest, turns_tellsAt = 0, '', 0, 0
 local turns_process, turns_ttlMs = '', 0
@@ -235,13 +213,13 @@ if turns_behindMs > 0 then
 op = 1
 end
 end` }
-const piece20: Piece = { sections: ['bans'], source: `if bans_begun and bans_terms > 0 and op <= 2 then
+const piece19: Piece = { sections: ['bans'], source: `if bans_begun and bans_terms > 0 and op <= 2 then
 local bans_base = string.sub(KEYS[cell + (ARGV[bans_ban] + 0)], 1, -1 - (ARGV[bans_ban + 1] + 0)) .. ARGV[bans_ban + 2]
 if bans_begun[bans_base] and bans_begun[bans_base][1] > ends then
 ends, reason = bans_begun[bans_base][1], bans_begun[bans_base][2]
 end
 end` }
-const piece21: Piece = { sections: ['joint'], source: `if joint > 0 and head[c + 1] ~= joint then
+const piece20: Piece = { sections: ['joint'], source: `if joint > 0 and head[c + 1] ~= joint then
 local stored = storedOf[joint]
 if puts > 0 and (stored or putLife > 0) then
 if puts < cellsOf[joint] then
@@ -283,12 +261,12 @@ call('SET', key, packBytes('>I6', ends_2) .. value, 'PX', ends_2 - now + slack)
 end
 end
 end` }
-const piece22: Piece = { sections: [], source: `end` }
-const piece23: Piece = { sections: ['turns'], source: `turns_isAdmitted = allowed and turns_behindMs == 0
+const piece21: Piece = { sections: [], source: `end` }
+const piece22: Piece = { sections: ['turns'], source: `turns_isAdmitted = allowed and turns_behindMs == 0
 if turns_behindMs > 0 then
 possible = false
 end` }
-const piece24: Piece = { sections: ['bans'], source: `local bans_banEnds, bans_banReason = 0, ''
+const piece23: Piece = { sections: ['bans'], source: `local bans_banEnds, bans_banReason = 0, ''
 if bans_isStriking and not allowed and possible then
 local bans_base = string.sub(KEYS[cell + (ARGV[bans_ban] + 0)], 1, -1 - (ARGV[bans_ban + 1] + 0)) .. ARGV[bans_ban + 2]
 local bans_marker, bans_jitter_2, bans_p, bans_to = ARGV[bans_ban + 3], ARGV[bans_jitter] + 0, bans_ban + 4, bans_ban + bans_terms - 1
@@ -410,11 +388,11 @@ bans_begun = bans_begun or {}
 bans_begun[bans_base] = { bans_banEnds, bans_banReason }
 end
 end` }
-const piece25: Piece = { sections: ['bans'], source: `if bans_banEnds == 0 then` }
-const piece26: Piece = { sections: ['bans'], source: `end` }
-const piece27: Piece = { sections: [], source: `end
+const piece24: Piece = { sections: ['bans'], source: `if bans_banEnds == 0 then` }
+const piece25: Piece = { sections: ['bans'], source: `end` }
+const piece26: Piece = { sections: [], source: `end
 end` }
-const piece28: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
+const piece27: Piece = { sections: [], source: `local blockKeys = ARGV[2] + 0
 local a, block, cell = 4, 1, blockKeys > -blockKeys and blockKeys or -blockKeys
 if blockKeys < 0 then
 if tryCall('GET', KEYS[1]) then
@@ -431,7 +409,7 @@ end
 for _ = 1, ARGV[3] + 0 do
 local identities = ARGV[a] + 0
 a = a + 2` }
-const piece29: Piece = { sections: [], source: `local equals = 1
+const piece28: Piece = { sections: [], source: `local equals = 1
 if op >= 16 then
 op, equals, decisions = op - 16, decisions, 1
 end
@@ -443,7 +421,7 @@ op = op - 8
 needs = ARGV[a + 0] + 0
 a = a + 1
 end` }
-const piece30: Piece = { sections: [], source: `local ends, reason = 0, ''
+const piece29: Piece = { sections: [], source: `local ends, reason = 0, ''
 elsewhere = false
 if anyBlocked and op <= 2 then
 for b = block, block + identities - 1 do
@@ -462,7 +440,7 @@ end
 end
 end
 end` }
-const piece31: Piece = { sections: [], source: `if elsewhere then
+const piece30: Piece = { sections: [], source: `if elsewhere then
 local piece = packBytes('B', 3)
 if pieces == 0 then
 reply = reply .. piece
@@ -472,7 +450,7 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 else` }
-const piece32: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+const piece31: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local said = outcome_2
 if refunds ~= '' then
 said = outcome_2 + 4
@@ -497,7 +475,7 @@ end
 pieces = pieces + 1
 end
 end` }
-const piece33: Piece = { sections: ['bans'], source: `if bans_banEnds > 0 then
+const piece32: Piece = { sections: ['bans'], source: `if bans_banEnds > 0 then
 local bans_piece = packBytes('>BI7I2', 16, bans_banEnds - now, #bans_banReason) .. bans_banReason
 if pieces == 0 then
 reply = reply .. bans_piece
@@ -507,7 +485,7 @@ more[pieces] = bans_piece
 end
 pieces = pieces + 1
 end` }
-const piece34: Piece = { sections: ['turns'], source: `if turns_asked <= 2 then
+const piece33: Piece = { sections: ['turns'], source: `if turns_asked <= 2 then
 if turns_queue > 0 and turns_asked ~= 1 then
 if turns_isAdmitted then
 turns_tellsAt = turns_tellsAt + 1 + 2 * (ARGV[turns_tellsAt] + 0)
@@ -554,7 +532,7 @@ end
 pieces = pieces + 1
 turns_record = turns_record + turns_records
 end` }
-const piece35: Piece = { sections: [], source: `block = block + identities
+const piece34: Piece = { sections: [], source: `block = block + identities
 cell = cell + 1
 end
 end
@@ -563,7 +541,7 @@ if more then
 return reply .. concat(more)
 end
 return reply` }
-const piece36: Piece = { sections: [], source: `block = block + identities
+const piece35: Piece = { sections: [], source: `block = block + identities
 cell = cell + keys - cells
 cell = cell + cells
 end
@@ -573,7 +551,7 @@ if more then
 return reply .. concat(more)
 end
 return reply` }
-const piece37: Piece = { sections: [], source: `costs = ARGV[a + 2] + 0
+const piece36: Piece = { sections: [], source: `costs = ARGV[a + 2] + 0
 needs = costs
 a = a + 3
 if op >= 8 then
@@ -581,8 +559,8 @@ op = op - 8
 needs = ARGV[a + 0] + 0
 a = a + 1
 end` }
-const piece38: Piece = { sections: ['calendar'], source: `local firstBound, lastBound` }
-const piece39: Piece = { sections: ['calendar'], source: `if start ~= since and firstBound < lastBound then
+const piece37: Piece = { sections: ['calendar'], source: `local firstBound, lastBound` }
+const piece38: Piece = { sections: ['calendar'], source: `if start ~= since and firstBound < lastBound then
 local nearest = ARGV[lastBound]
 for i = lastBound, firstBound, -1 do
 if ARGV[i] > instant then
@@ -591,7 +569,7 @@ end
 end
 start = nearest + floor((instant - nearest) / windowMs) * windowMs
 end` }
-const piece40: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
+const piece39: Piece = { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local piece = packBytes('>BI7I6', outcome_2, count, start)
 if pieces == 0 then
 reply = reply .. piece
@@ -601,17 +579,17 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` }
-const piece41: Piece = { sections: ['calendar'], source: `firstBound, lastBound = p + 4, last[c]` }
-const piece42: Piece = { sections: ['turns'], source: `local turns_waiting = call('EXISTS', unpack(KEYS, 3))
+const piece40: Piece = { sections: ['calendar'], source: `firstBound, lastBound = p + 4, last[c]` }
+const piece41: Piece = { sections: ['turns'], source: `local turns_waiting = call('EXISTS', unpack(KEYS, 3))
 if turns_waiting == #KEYS - 2 then
 return ' '
 end` }
-const piece43: Piece = { sections: ['turns'], source: `if #KEYS == 3 then
+const piece42: Piece = { sections: ['turns'], source: `if #KEYS == 3 then
 turns_waiting = 1
 end
 local turns_piece = packBytes('>I2B', 0, turns_waiting)
 reply = reply .. turns_piece` }
-const piece44: Piece = { sections: [], source: `return reply` }
+const piece43: Piece = { sections: [], source: `return reply` }
 
 export const DECIDE: CutScript = { name: 'decide', pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -656,38 +634,14 @@ local after, bytes = {}, {}
 local cellsOf, endOf, storedOf = {}, {}, {}
 local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil` },
   { sections: ['bucket'], source: `do
-local function bucket_isLater(left, debt, at, pace, limit, windowMs, capacity, stepMs)
-local later
-local limit_2
-if left <= capacity * windowMs then
-limit_2 = limit
+local function bucket_drain(debt, since, at, limit, stepMs)
+local elapsed
+if stepMs == 1 then
+elapsed = at - since
 else
-limit_2 = max(limit, ceil(left / windowMs) - capacity + 1)
+elapsed = floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
 end
-if 1 > capacity then
-later = -1
-else
-local excess = left + 1 * windowMs - capacity * windowMs
-if excess <= 0 or 1 < (1 < capacity and 1 or capacity) then
-later = 0
-else
-local steps = ceil(excess / (limit_2 * stepMs))
-later = (floor(at / stepMs) + steps) * stepMs - at
-end
-end
-local bucket_waitFor_result
-if 1 > capacity then
-bucket_waitFor_result = -1
-else
-local excess = debt + 1 * windowMs - capacity * windowMs
-if excess <= 0 or 1 < (1 < capacity and 1 or capacity) then
-bucket_waitFor_result = 0
-else
-local steps = ceil(excess / (pace * stepMs))
-bucket_waitFor_result = (floor(at / stepMs) + steps) * stepMs - at
-end
-end
-return later > bucket_waitFor_result
+return 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
 end
 local own, limit, windowMs, capacity, stepMs
 local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
@@ -719,8 +673,10 @@ end
 end
 end` },
   { sections: ['bucket'], source: `local function bucket_rewrite(key)` },
-  piece1,
-  { sections: ['bucket'], source: `local life
+  { sections: ['bucket', 'joint'], source: `if joint > 0 then
+local life = 0
+if debt > 0 then
+local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
@@ -730,14 +686,37 @@ local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
-life = wait + instant - now
+bucket_wait_result = wait + instant - now
 else
-life = wait
+bucket_wait_result = wait
 end
-if life <= 0 and refunds == '' then
+life = 1 > bucket_wait_result and 1 or bucket_wait_result
+end
+local state = packBytes('>I7I6', debt, instant)
+put[mine], putRefunds[mine] = state, refunds
+puts, putLife = puts + 1, putLife > life and putLife or life
+if refunds ~= '' then
+tells = true
+end
+else` },
+  { sections: ['bucket'], source: `if debt == 0 and refunds == '' then
 call('DEL', key)
 else
-local ends = now + life
+local bucket_wait_result
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
+wait = 0
+else
+local steps = ceil(excess / (pace * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+bucket_wait_result = wait + instant - now
+else
+bucket_wait_result = wait
+end
+local ends = now + (1 > bucket_wait_result and 1 or bucket_wait_result)
 if ends <= expires then
 local state = packBytes('>I7I6', debt, instant)
 if refunds ~= '' then
@@ -749,7 +728,7 @@ ends = ends + min(10000, ceil(capacity * windowMs / limit))
 call('SET', key, packBytes('>I7I6I6', debt, instant, ends) .. refunds, 'PX', ends - now + slack)
 end
 end` },
-  piece2,
+  piece1,
   { sections: ['bucket'], source: `end` },
   { sections: ['bucket'], source: `look[1] = function(key, cost)` },
   { sections: ['bucket', 'joint'], source: `if joint > 0 then
@@ -786,14 +765,20 @@ pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
 beyond = debt
 end
-local since_2 = since < instant and since or instant
+local bucket_atPace_result
+if pace == limit then
+bucket_atPace_result = debt
+else
+bucket_atPace_result = ceil(debt / windowMs) * windowMs
+end
+local debt_2, since_2 = bucket_atPace_result, since < instant and since or instant
 local elapsed
 if stepMs == 1 then
 elapsed = instant - since_2
 else
 elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
 end
-debt = 0 > debt - elapsed * pace and 0 or debt - elapsed * pace
+debt = 0 > debt_2 - elapsed * pace and 0 or debt_2 - elapsed * pace
 else
 instant, since, pace, beyond = now, nil, limit, nil
 end
@@ -822,14 +807,20 @@ pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
 beyond = debt
 end
-local since_2 = since < instant and since or instant
+local bucket_atPace_result
+if pace == limit then
+bucket_atPace_result = debt
+else
+bucket_atPace_result = ceil(debt / windowMs) * windowMs
+end
+local debt_2, since_2 = bucket_atPace_result, since < instant and since or instant
 local elapsed
 if stepMs == 1 then
 elapsed = instant - since_2
 else
 elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
 end
-debt = 0 > debt - elapsed * pace and 0 or debt - elapsed * pace
+debt = 0 > debt_2 - elapsed * pace and 0 or debt_2 - elapsed * pace
 else
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -840,7 +831,7 @@ end
 debt, instant, since, expires, refunds = 0, now, nil, nil, ''
 pace, beyond = limit, nil
 end` },
-  piece2,
+  piece1,
   { sections: ['bucket'], source: `if cost > capacity then
 return -1
 end
@@ -863,9 +854,8 @@ return
 end
 debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
 pace, beyond = limit, nil` },
-  piece1,
-  { sections: ['bucket'], source: `if since then
-local life
+  { sections: ['bucket', 'joint'], source: `if joint > 0 then
+local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
@@ -875,14 +865,36 @@ local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
-life = wait + instant - now
+bucket_wait_result = wait + instant - now
 else
-life = wait
+bucket_wait_result = wait
 end
-if life <= 0 and refunds == '' then
+local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
+put[mine], putRefunds[mine] = state, refunds
+puts, putLife = puts + 1, putLife > life and putLife or life
+if refunds ~= '' then
+tells = true
+end
+else` },
+  { sections: ['bucket'], source: `if since then
+if debt == 0 and refunds == '' then
 call('DEL', key)
 else
-local ends = now + life
+local bucket_wait_result
+local wait
+local excess = debt + capacity * windowMs - capacity * windowMs
+if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
+wait = 0
+else
+local steps = ceil(excess / (pace * stepMs))
+wait = (floor(instant / stepMs) + steps) * stepMs - instant
+end
+if wait > 0 then
+bucket_wait_result = wait + instant - now
+else
+bucket_wait_result = wait
+end
+local ends = now + (1 > bucket_wait_result and 1 or bucket_wait_result)
 if ends <= expires then
 local state = packBytes('>I7I6', debt, instant)
 if refunds ~= '' then
@@ -915,58 +927,84 @@ newLifeOf[own] = format('%d', life + slack)
 end
 call('SET', key, newStateOf[own], 'PX', newLifeOf[own])
 end` },
-  piece2,
+  piece1,
   { sections: ['bucket'], source: `end
 refund[1] = function(key, cost, receipt, chargedAt, _, before)
-if not since then
+if not since or debt == 0 then
 return
 end
 local refunded, from = 0, 0
 if refunds ~= '' then
 refunded, from = unpackBytes('>I7I6', refunds)
 end
+local at, writtenAt = instant, since < instant and since or instant
+local written = beyond or debt + (9007199254740991 - bucket_drain(9007199254740991, writtenAt, at, limit, stepMs))
 local left, newRefunded, newFrom
-local since_2 = refunded - before
+local others = 0 > refunded - before and 0 or refunded - before
 if chargedAt < from then
-since_2 = capacity * windowMs
+others = capacity * windowMs
 end
-local own_2, paidFrom = cost * windowMs, chargedAt < instant and chargedAt or instant
+local own_2, paidFrom = cost * windowMs, chargedAt < at and chargedAt or at
 local left_2
 local elapsed
 if stepMs == 1 then
-elapsed = instant - paidFrom
+elapsed = at - paidFrom
 else
-elapsed = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
+elapsed = floor(at / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
 end
-left_2 = 0 > receipt - elapsed * limit and 0 or receipt - elapsed * limit
+left_2 = 0 > receipt - elapsed * pace and 0 or receipt - elapsed * pace
 local bucket_drain_result
 local elapsed_2
 if stepMs == 1 then
-elapsed_2 = instant - paidFrom
+elapsed_2 = at - paidFrom
 else
-elapsed_2 = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
+elapsed_2 = floor(at / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
 end
-bucket_drain_result = 0 > own_2 - elapsed_2 * limit and 0 or own_2 - elapsed_2 * limit
-local owed = min(debt, own_2, max(left_2 - (0 > since_2 and 0 or since_2), bucket_drain_result))
-if owed == 0 or since_2 == 0 and debt == left_2 then
-left, newRefunded, newFrom = debt - owed, refunded, from
+bucket_drain_result = 0 > own_2 - elapsed_2 * pace and 0 or own_2 - elapsed_2 * pace
+local owed = min(written, debt, own_2, left_2 - others > bucket_drain_result and left_2 - others or bucket_drain_result)
+if owed == 0 then
+left, newRefunded, newFrom = written, refunded, from
+else
+if others == 0 and debt == left_2 then
+left, newRefunded, newFrom = 0 > written - own_2 and 0 or written - own_2, refunded, from
 else
 if refunded + owed < 9007199254740991 then
-left, newRefunded, newFrom = debt - owed, refunded + owed, from
+left, newRefunded, newFrom = written - owed, refunded + owed, from
 else
-left, newRefunded, newFrom = debt - owed, 0, instant + 1
+left, newRefunded, newFrom = written - owed, 0, at + 1
 end
 end
-if left == debt then
+end
+if left == written then
 return
 end
-if beyond and bucket_isLater(left, debt, instant, pace, limit, windowMs, capacity, stepMs) then
+local newPace
+if left <= capacity * windowMs then
+newPace = limit
+else
+newPace = max(limit, ceil(left / windowMs) - capacity + 1)
+end
+local newDebt
+local debt_2
+if newPace == limit then
+debt_2 = left
+else
+debt_2 = ceil(left / windowMs) * windowMs
+end
+local elapsed_3
+if stepMs == 1 then
+elapsed_3 = at - writtenAt
+else
+elapsed_3 = floor(at / stepMs) * stepMs - floor(writtenAt / stepMs) * stepMs
+end
+newDebt = 0 > debt_2 - elapsed_3 * newPace and 0 or debt_2 - elapsed_3 * newPace
+if newDebt >= debt then
 return
 end
 if newRefunded ~= refunded or newFrom ~= from then
 refunds = packBytes('>I7I6', newRefunded, newFrom)
 end
-debt, since = left, instant
+debt, instant, since = left, writtenAt, writtenAt
 local bucket_paceOf_result
 if debt <= capacity * windowMs then
 bucket_paceOf_result = limit
@@ -978,6 +1016,7 @@ if pace ~= limit then
 beyond = debt
 end
 bucket_rewrite(key)
+debt, instant = newDebt, at
 end` },
   { sections: ['bucket', 'debit'], source: `debit[1] = function(key, cost)
 debt = 9007199254740991 < debt + cost * windowMs and 9007199254740991 or debt + cost * windowMs
@@ -1852,7 +1891,7 @@ call('SET', key, packBytes('>I6', segment) .. packBytes(counter, total) .. count
 elseif newest then
 call('DEL', key)
 end` },
-  piece3,
+  piece2,
   { sections: ['segments'], source: `end
 look[3] = function(key, cost)
 local stored
@@ -1870,7 +1909,7 @@ elsewhere = true
 end
 stored = false
 end` },
-  piece3,
+  piece2,
   { sections: ['segments'], source: `newest, instant = nil, now
 if stored then
 newest = unpackBytes('>I6', stored, at)
@@ -2211,7 +2250,7 @@ if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
   { sections: ['counter', 'calendar'], source: `firstBound, lastBound = p + 4, last[c]` },
-  piece4,
+  piece3,
   { sections: ['counter', 'several'], source: `keep[4] = function(c)
 kept1[c], kept2[c], kept3[c] = count, start, since
 end
@@ -2244,7 +2283,7 @@ end
 elsewhere = true
 end
 end` },
-  piece5,
+  piece4,
   { sections: ['counter'], source: `if since then
 if since > now and since <= now + windowMs then
 instant = since
@@ -2288,19 +2327,19 @@ return limit - count
 end
 take[4] = function(key, cost)
 count = max(count, most < count + cost and most or count + cost)` },
-  piece6,
-  piece7,
   piece5,
+  piece6,
+  piece4,
   { sections: ['counter'], source: `end
 refund[4] = function(key, cost, receipt)
 if not since or start ~= receipt then
 return
 end
 count = 0 > count - cost and 0 or count - cost` },
-  piece6,
-  piece7,
   piece5,
+  piece6,
   piece4,
+  piece3,
   { sections: ['counter', 'debit'], source: `debit[4] = function(key, cost)
 local usual = most
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
@@ -2331,9 +2370,9 @@ end` },
 end` },
   { sections: ['counter'], source: `heal[4] = function(key)
 if since and since > now + windowMs then` },
-  piece6,
-  piece7,
   piece5,
+  piece6,
+  piece4,
   { sections: ['counter'], source: `end
 end
 report[4] = function(key, cost, outcome)
@@ -2485,11 +2524,11 @@ say(packBytes('>I7I7', wait + 1, room_2 + 1))
 end
 end
 end` },
-  piece8,
+  piece7,
   { sections: ['charges'], source: `local taken = {}` },
+  piece8,
   piece9,
   piece10,
-  piece11,
   { sections: [], source: `local takesPermits = false` },
   { sections: ['joint'], source: `local keys = 0` },
   { sections: [], source: `for c = 1, cells do
@@ -2528,24 +2567,24 @@ takesPermits = true
 end
 end` },
   { sections: ['joint'], source: `head[cells + 1] = 0` },
+  piece11,
   piece12,
-  piece13,
   { sections: ['charges'], source: `local isKeeping = op >= 64
 if isKeeping then
 op = op - 64
 end` },
+  piece13,
   piece14,
   piece15,
   piece16,
-  piece17,
   { sections: ['charges'], source: `said = ''` },
   { sections: [], source: `local permitId
 if takesPermits then
 permitId = ARGV[a]
 a = a + 1
 end` },
+  piece17,
   piece18,
-  piece19,
   { sections: ['charges'], source: `local chargeAt = a
 if isKeeping then
 a = a + (op < 3 and 5 or 3 + cells)
@@ -2569,7 +2608,7 @@ end
 end
 end
 end` },
-  piece20,
+  piece19,
   { sections: [], source: `if op >= 3 then
 local chargedAt = 0
 if op == 3 then
@@ -2718,8 +2757,8 @@ end` },
   { sections: [], source: `end
 end
 report[kind](key, 0, 1)` },
+  piece20,
   piece21,
-  piece22,
   { sections: ['charges'], source: `if isKeeping then
 say(packBytes('B', outcome))
 end` },
@@ -2771,12 +2810,12 @@ end` },
   { sections: ['several'], source: `if cells > 1 then
 keep[kind](c)
 end` },
+  piece21,
   piece22,
-  piece23,
   { sections: [], source: `if elsewhere then
 say(packBytes('B', 3))
 else` },
-  piece24,
+  piece23,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, kind, cost = KEYS[cell + c], kernel[c], costs[c]` },
@@ -2800,14 +2839,14 @@ end
 elseif op == 0 then
 heal[kind](key)
 end` },
-  piece21,
+  piece20,
   { sections: [], source: `local outcome = allowed and 1 or 0` },
-  piece25,
+  piece24,
   { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 report[kind](key, needs[c], outcome_2)
 end` },
-  piece26,
-  piece22,
+  piece25,
+  piece21,
   { sections: ['charges'], source: `if isKeeping and charged and allowed then
 local record, identities_2, forMs, fresh = ARGV[chargeAt] + 0, ARGV[chargeAt + 1] + 0, ARGV[chargeAt + 2] + 0, ARGV[chargeAt + 3]
 local epochs = ''
@@ -2840,7 +2879,7 @@ end` },
   { sections: ['bans'], source: `if bans_banEnds > 0 then
 say(packBytes('>BI7I2', 16, bans_banEnds - now, #bans_banReason) .. bans_banReason)
 end` },
-  piece27,
+  piece26,
   { sections: ['turns'], source: `if turns_asked <= 2 then
 if turns_queue > 0 and turns_asked ~= 1 then
 if turns_isAdmitted then
@@ -2922,10 +2961,10 @@ local newStateOf
 local newLifeOf
 local debt, instant, since, expires, refunds
 local pace, beyond` },
+  piece7,
   piece8,
-  piece9,
-  piece28,
-  piece11,
+  piece27,
+  piece10,
   { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
@@ -2935,16 +2974,16 @@ end
 newDebtOf = nil
 local p = first
 limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 3]` },
+  piece11,
   piece12,
   piece13,
-  piece14,
-  piece29,
+  piece28,
+  piece15,
   piece16,
   piece17,
   piece18,
+  piece29,
   piece19,
-  piece30,
-  piece20,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -2994,14 +3033,20 @@ pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
 beyond = debt
 end
-local since_2 = since < instant and since or instant
+local bucket_atPace_result
+if pace == limit then
+bucket_atPace_result = debt
+else
+bucket_atPace_result = ceil(debt / windowMs) * windowMs
+end
+local debt_2, since_2 = bucket_atPace_result, since < instant and since or instant
 local elapsed
 if stepMs == 1 then
 elapsed = instant - since_2
 else
 elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
 end
-debt = 0 > debt - elapsed * pace and 0 or debt - elapsed * pace
+debt = 0 > debt_2 - elapsed * pace and 0 or debt_2 - elapsed * pace
 else
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -3044,9 +3089,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
+  piece22,
+  piece30,
   piece23,
-  piece31,
-  piece24,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -3054,7 +3099,10 @@ if charged then
 if cost_2 > 0 then
 if debt > capacity * windowMs then
 if since and since > now + windowMs then
-local life
+if debt == 0 and refunds == '' then
+call('DEL', key_2)
+else
+local bucket_wait_result
 local wait_2
 local excess = debt + capacity * windowMs - capacity * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
@@ -3064,14 +3112,11 @@ local steps = ceil(excess / (pace * stepMs))
 wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait_2 > 0 then
-life = wait_2 + instant - now
+bucket_wait_result = wait_2 + instant - now
 else
-life = wait_2
+bucket_wait_result = wait_2
 end
-if life <= 0 and refunds == '' then
-call('DEL', key_2)
-else
-local ends_2 = now + life
+local ends_2 = now + (1 > bucket_wait_result and 1 or bucket_wait_result)
 if ends_2 <= expires then
 local state = packBytes('>I7I6', debt, instant)
 if refunds ~= '' then
@@ -3088,7 +3133,10 @@ else
 debt = capacity * windowMs < debt + cost_2 * windowMs and capacity * windowMs or debt + cost_2 * windowMs
 pace, beyond = limit, nil
 if since then
-local life
+if debt == 0 and refunds == '' then
+call('DEL', key_2)
+else
+local bucket_wait_result
 local wait_2
 local excess = debt + capacity * windowMs - capacity * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
@@ -3098,14 +3146,11 @@ local steps = ceil(excess / (pace * stepMs))
 wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait_2 > 0 then
-life = wait_2 + instant - now
+bucket_wait_result = wait_2 + instant - now
 else
-life = wait_2
+bucket_wait_result = wait_2
 end
-if life <= 0 and refunds == '' then
-call('DEL', key_2)
-else
-local ends_2 = now + life
+local ends_2 = now + (1 > bucket_wait_result and 1 or bucket_wait_result)
 if ends_2 <= expires then
 local state = packBytes('>I7I6', debt, instant)
 if refunds ~= '' then
@@ -3142,7 +3187,10 @@ end
 end
 elseif op == 0 then
 if since and since > now + windowMs then
-local life
+if debt == 0 and refunds == '' then
+call('DEL', key_2)
+else
+local bucket_wait_result
 local wait_2
 local excess = debt + capacity * windowMs - capacity * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
@@ -3152,14 +3200,11 @@ local steps = ceil(excess / (pace * stepMs))
 wait_2 = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait_2 > 0 then
-life = wait_2 + instant - now
+bucket_wait_result = wait_2 + instant - now
 else
-life = wait_2
+bucket_wait_result = wait_2
 end
-if life <= 0 and refunds == '' then
-call('DEL', key_2)
-else
-local ends_2 = now + life
+local ends_2 = now + (1 > bucket_wait_result and 1 or bucket_wait_result)
 if ends_2 <= expires then
 local state = packBytes('>I7I6', debt, instant)
 if refunds ~= '' then
@@ -3174,13 +3219,13 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
+  piece24,
+  piece31,
   piece25,
   piece32,
   piece26,
   piece33,
-  piece27,
   piece34,
-  piece35,
 ] },
 { name: 'decide-buckets', kind: 'bucket', isShared: false, isJoint: true, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -3214,10 +3259,10 @@ local own, limit, windowMs, capacity, stepMs
 local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
 local debt, instant, since, expires, refunds
 local pace, beyond` },
+  piece7,
   piece8,
   piece9,
   piece10,
-  piece11,
   { sections: [], source: `local keys = 0
 for c = 1, cells do
 a = a + 1
@@ -3251,6 +3296,7 @@ limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 
 end
 end
 head[cells + 1] = 0` },
+  piece11,
   piece12,
   piece13,
   piece14,
@@ -3258,9 +3304,8 @@ head[cells + 1] = 0` },
   piece16,
   piece17,
   piece18,
+  piece29,
   piece19,
-  piece30,
-  piece20,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -3341,14 +3386,20 @@ pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
 beyond = debt
 end
-local since_2 = since < instant and since or instant
+local bucket_atPace_result
+if pace == limit then
+bucket_atPace_result = debt
+else
+bucket_atPace_result = ceil(debt / windowMs) * windowMs
+end
+local debt_2, since_2 = bucket_atPace_result, since < instant and since or instant
 local elapsed
 if stepMs == 1 then
 elapsed = instant - since_2
 else
 elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
 end
-debt = 0 > debt - elapsed * pace and 0 or debt - elapsed * pace
+debt = 0 > debt_2 - elapsed * pace and 0 or debt_2 - elapsed * pace
 else
 instant, since, pace, beyond = now, nil, limit, nil
 end
@@ -3377,14 +3428,20 @@ pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
 beyond = debt
 end
-local since_2 = since < instant and since or instant
+local bucket_atPace_result
+if pace == limit then
+bucket_atPace_result = debt
+else
+bucket_atPace_result = ceil(debt / windowMs) * windowMs
+end
+local debt_2, since_2 = bucket_atPace_result, since < instant and since or instant
 local elapsed
 if stepMs == 1 then
 elapsed = instant - since_2
 else
 elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
 end
-debt = 0 > debt - elapsed * pace and 0 or debt - elapsed * pace
+debt = 0 > debt_2 - elapsed * pace and 0 or debt_2 - elapsed * pace
 else
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -3432,9 +3489,9 @@ if cells > 1 then
 kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c] = debt, instant, since, expires, refunds, beyond
 end
 end` },
+  piece22,
+  piece30,
   piece23,
-  piece31,
-  piece24,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, cost = KEYS[cell + c], costs[c]
@@ -3466,6 +3523,8 @@ if cost > 0 then
 if debt > capacity * windowMs then
 if since and since > now + windowMs then
 if joint > 0 then
+local life = 0
+if debt > 0 then
 local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
@@ -3480,14 +3539,19 @@ bucket_wait_result = wait + instant - now
 else
 bucket_wait_result = wait
 end
-local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
+life = 1 > bucket_wait_result and 1 or bucket_wait_result
+end
+local state = packBytes('>I7I6', debt, instant)
 put[mine], putRefunds[mine] = state, refunds
 puts, putLife = puts + 1, putLife > life and putLife or life
 if refunds ~= '' then
 tells = true
 end
 else
-local life
+if debt == 0 and refunds == '' then
+call('DEL', key)
+else
+local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
@@ -3497,14 +3561,11 @@ local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
-life = wait + instant - now
+bucket_wait_result = wait + instant - now
 else
-life = wait
+bucket_wait_result = wait
 end
-if life <= 0 and refunds == '' then
-call('DEL', key)
-else
-local ends_2 = now + life
+local ends_2 = now + (1 > bucket_wait_result and 1 or bucket_wait_result)
 if ends_2 <= expires then
 local state = packBytes('>I7I6', debt, instant)
 if refunds ~= '' then
@@ -3544,7 +3605,10 @@ tells = true
 end
 else
 if since then
-local life
+if debt == 0 and refunds == '' then
+call('DEL', key)
+else
+local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
@@ -3554,14 +3618,11 @@ local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
-life = wait + instant - now
+bucket_wait_result = wait + instant - now
 else
-life = wait
+bucket_wait_result = wait
 end
-if life <= 0 and refunds == '' then
-call('DEL', key)
-else
-local ends_2 = now + life
+local ends_2 = now + (1 > bucket_wait_result and 1 or bucket_wait_result)
 if ends_2 <= expires then
 local state = packBytes('>I7I6', debt, instant)
 if refunds ~= '' then
@@ -3600,6 +3661,8 @@ end
 elseif op == 0 then
 if since and since > now + windowMs then
 if joint > 0 then
+local life = 0
+if debt > 0 then
 local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
@@ -3614,14 +3677,19 @@ bucket_wait_result = wait + instant - now
 else
 bucket_wait_result = wait
 end
-local state, life = packBytes('>I7I6', debt, instant), bucket_wait_result
+life = 1 > bucket_wait_result and 1 or bucket_wait_result
+end
+local state = packBytes('>I7I6', debt, instant)
 put[mine], putRefunds[mine] = state, refunds
 puts, putLife = puts + 1, putLife > life and putLife or life
 if refunds ~= '' then
 tells = true
 end
 else
-local life
+if debt == 0 and refunds == '' then
+call('DEL', key)
+else
+local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
@@ -3631,14 +3699,11 @@ local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
-life = wait + instant - now
+bucket_wait_result = wait + instant - now
 else
-life = wait
+bucket_wait_result = wait
 end
-if life <= 0 and refunds == '' then
-call('DEL', key)
-else
-local ends_2 = now + life
+local ends_2 = now + (1 > bucket_wait_result and 1 or bucket_wait_result)
 if ends_2 <= expires then
 local state = packBytes('>I7I6', debt, instant)
 if refunds ~= '' then
@@ -3696,14 +3761,14 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
+  piece24,
+  piece31,
   piece25,
+  piece21,
   piece32,
   piece26,
-  piece22,
   piece33,
-  piece27,
-  piece34,
-  piece36,
+  piece35,
 ] },
 { name: 'decide-concurrency', kind: 'concurrency', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -3729,10 +3794,10 @@ local needs
 local limit, ttlMs
 local held, isForeign
 local nowText = format('%.0f', now)` },
+  piece7,
   piece8,
-  piece9,
-  piece28,
-  piece11,
+  piece27,
+  piece10,
   { sections: [], source: `local takesPermits = false
 local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
@@ -3743,21 +3808,21 @@ end
 local p = first
 limit, ttlMs = ARGV[p], ARGV[p + 1]
 takesPermits = true` },
+  piece11,
   piece12,
   piece13,
-  piece14,
-  piece37,
-  piece16,
+  piece36,
+  piece15,
   { sections: [], source: `for __3 = 1, decisions do
 local permitId
 if takesPermits then
 permitId = ARGV[a]
 a = a + 1
 end` },
+  piece17,
   piece18,
+  piece29,
   piece19,
-  piece30,
-  piece20,
   { sections: [], source: `if ends > 0 then
 local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
@@ -3801,9 +3866,9 @@ end
 if wait < 0 then
 possible = false
 end` },
+  piece22,
+  piece30,
   piece23,
-  piece31,
-  piece24,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 if charged then
@@ -3836,7 +3901,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece25,
+  piece24,
   { sections: [], source: `local cost_3 = needs
 local ends_2 = now
 if held > 0 then
@@ -3896,11 +3961,11 @@ more[pieces] = piece_2
 end
 pieces = pieces + 1
 end` },
+  piece25,
+  piece32,
   piece26,
   piece33,
-  piece27,
   piece34,
-  piece35,
 ] },
 { name: 'decide-counter', kind: 'counter', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -3925,15 +3990,15 @@ local costs
 local needs` },
   { sections: [], source: `local limit, windowMs, byClock
 local most` },
-  piece38,
+  piece37,
   { sections: [], source: `local newCountOf
 local newStateOf
 local newLifeOf
 local count, start, since` },
+  piece7,
   piece8,
-  piece9,
-  piece28,
-  piece11,
+  piece27,
+  piece10,
   { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
@@ -3948,16 +4013,16 @@ if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
   { sections: ['calendar'], source: `firstBound, lastBound = p + 4, last` },
+  piece11,
   piece12,
   piece13,
-  piece14,
-  piece29,
+  piece28,
+  piece15,
   piece16,
   piece17,
   piece18,
+  piece29,
   piece19,
-  piece30,
-  piece20,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -4016,7 +4081,7 @@ else
 start = instant
 end
 end` },
-  piece39,
+  piece38,
   { sections: [], source: `local endsIn = start + windowMs - now
 if cost > limit then
 wait = -1
@@ -4048,9 +4113,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
+  piece22,
+  piece30,
   piece23,
-  piece31,
-  piece24,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -4089,13 +4154,13 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
+  piece24,
+  piece39,
   piece25,
-  piece40,
+  piece32,
   piece26,
   piece33,
-  piece27,
   piece34,
-  piece35,
 ] },
 { name: 'decide-counters', kind: 'counter', isShared: false, isJoint: true, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -4128,13 +4193,13 @@ local cellsOf, endOf, storedOf = {}, {}, {}
 local put, putRefunds, puts, putLife, tells = {}, {}, nil, nil, nil` },
   { sections: [], source: `local own, limit, windowMs, byClock
 local most` },
-  piece38,
+  piece37,
   { sections: [], source: `local newCountOf, newStateOf, newLifeOf = {}, {}, {}
 local count, start, since` },
+  piece7,
   piece8,
   piece9,
   piece10,
-  piece11,
   { sections: [], source: `local keys = 0
 for c = 1, cells do
 a = a + 1
@@ -4169,10 +4234,11 @@ most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
-  piece41,
+  piece40,
   { sections: [], source: `end
 end
 head[cells + 1] = 0` },
+  piece11,
   piece12,
   piece13,
   piece14,
@@ -4180,9 +4246,8 @@ head[cells + 1] = 0` },
   piece16,
   piece17,
   piece18,
+  piece29,
   piece19,
-  piece30,
-  piece20,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -4214,7 +4279,7 @@ most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
-  piece41,
+  piece40,
   { sections: [], source: `end
 local key = KEYS[cell + c]
 key, joint, mine = KEYS[cell + keyIndex[c]], head[c], c
@@ -4277,7 +4342,7 @@ else
 start = instant
 end
 end` },
-  piece39,
+  piece38,
   { sections: [], source: `local endsIn = start + windowMs - now
 if cost > limit then
 wait = -1
@@ -4313,9 +4378,9 @@ if cells > 1 then
 kept1[c], kept2[c], kept3[c] = count, start, since
 end
 end` },
+  piece22,
+  piece30,
   piece23,
-  piece31,
-  piece24,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 for c = 1, cells do
 local key, cost = KEYS[cell + c], costs[c]
@@ -4336,7 +4401,7 @@ most = limit
 if ARGV[p + 2] == 1 then
 most = max(limit, min(2147483647, floor(9007199254740991 / windowMs)))
 end` },
-  piece41,
+  piece40,
   { sections: [], source: `count, start, since = kept1[c], kept2[c], kept3[c]
 end
 if charged then
@@ -4434,14 +4499,14 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
+  piece24,
+  piece39,
   piece25,
-  piece40,
+  piece21,
+  piece32,
   piece26,
-  piece22,
   piece33,
-  piece27,
-  piece34,
-  piece36,
+  piece35,
 ] },
 { name: 'decide-log', kind: 'log', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -4479,10 +4544,10 @@ local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
 local stampedAt, stamp = nil, ''` },
+  piece7,
   piece8,
-  piece9,
-  piece28,
-  piece11,
+  piece27,
+  piece10,
   { sections: [], source: `local params_2 = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params_2
 a = a + 2 + params_2
@@ -4510,16 +4575,16 @@ modulus, limitFormat = 4294967296, '>I6BI4'
 else
 modulus, limitFormat = 281474976710656, '>I6BI6'
 end` },
+  piece11,
   piece12,
   piece13,
-  piece14,
-  piece29,
+  piece28,
+  piece15,
   piece16,
   piece17,
   piece18,
+  piece29,
   piece19,
-  piece30,
-  piece20,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -4743,9 +4808,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
+  piece22,
+  piece30,
   piece23,
-  piece31,
-  piece24,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -5066,7 +5131,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece25,
+  piece24,
   { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local cost_3 = needs
 local latest = newest and newest + 1 or 0
@@ -5184,11 +5249,11 @@ end
 pieces = pieces + 1
 end
 end` },
+  piece25,
+  piece32,
   piece26,
   piece33,
-  piece27,
   piece34,
-  piece35,
 ] },
 { name: 'decide-logs', kind: 'log', isShared: true, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -5224,10 +5289,10 @@ local base, headerEnd, width, near, entry, modulus, fixed, stride, limitFormat
 local header, newest, expires, capacity, oldest, total, tail, instant, whole, moved
 local source, chunk, chunkFrom
 local stampedAt, stamp = nil, ''` },
+  piece7,
   piece8,
-  piece9,
-  piece28,
-  piece11,
+  piece27,
+  piece10,
   { sections: [], source: `local params_2 = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params_2
 a = a + 2 + params_2
@@ -5255,16 +5320,16 @@ modulus, limitFormat = 4294967296, '>I6BI4'
 else
 modulus, limitFormat = 281474976710656, '>I6BI6'
 end` },
+  piece11,
   piece12,
   piece13,
-  piece14,
-  piece29,
+  piece28,
+  piece15,
   piece16,
   piece17,
   piece18,
+  piece29,
   piece19,
-  piece30,
-  piece20,
   { sections: [], source: `if ends > 0 then
 if equals > 1 then
 local piece = packBytes('>BI2I2', 8, equals, 0)
@@ -5498,9 +5563,9 @@ more[pieces] = piece
 end
 pieces = pieces + 1
 end` },
+  piece22,
+  piece30,
   piece23,
-  piece31,
-  piece24,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 cost_2 = cost_2 * admitted
@@ -5885,7 +5950,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece25,
+  piece24,
   { sections: [], source: `for outcome_2 = outcome, admitted < equals and 0 or outcome, -1 do
 local cost_3 = needs
 local latest = newest and newest + 1 or 0
@@ -6018,11 +6083,11 @@ pieces = pieces + 1
 end
 end
 end` },
+  piece25,
+  piece32,
   piece26,
   piece33,
-  piece27,
   piece34,
-  piece35,
 ] },
 { name: 'decide-segments', kind: 'segments', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
@@ -6051,10 +6116,10 @@ local widthOf
 local counterOf
 local mostOf
 local counts, total, segment, offset, instant, newest` },
+  piece7,
   piece8,
-  piece9,
-  piece28,
-  piece11,
+  piece27,
+  piece10,
   { sections: [], source: `local params = ARGV[a + 1] + 0
 first, last = a + 2, a + 1 + params
 a = a + 2 + params
@@ -6084,16 +6149,16 @@ withRefusals = edge >= 4
 if withRefusals then
 edge = edge - 4
 end` },
+  piece11,
   piece12,
   piece13,
-  piece14,
-  piece37,
+  piece36,
+  piece15,
   piece16,
   piece17,
   piece18,
+  piece29,
   piece19,
-  piece30,
-  piece20,
   { sections: [], source: `if ends > 0 then
 local piece = packBytes('>BI7I2', 2, ends - now, #reason) .. reason
 if pieces == 0 then
@@ -6208,9 +6273,9 @@ end
 if wait < 0 then
 possible = false
 end` },
+  piece22,
+  piece30,
   piece23,
-  piece31,
-  piece24,
   { sections: [], source: `local charged = op ~= 1 and (allowed or op == 2 and possible)
 local key_2, cost_2 = KEYS[cell + 1], costs
 if charged then
@@ -6324,7 +6389,7 @@ end
 end
 end
 local outcome = allowed and 1 or 0` },
-  piece25,
+  piece24,
   { sections: [], source: `local cost_3 = needs
 local window_edgeUnits_result
 local count = (unpackBytes(counter, counts, segments * width + 1))
@@ -6480,11 +6545,11 @@ more[pieces] = piece_2
 end
 pieces = pieces + 1
 end` },
+  piece25,
+  piece32,
   piece26,
   piece33,
-  piece27,
   piece34,
-  piece35,
 ] },
 ]
 
@@ -6516,7 +6581,7 @@ local pace, beyond
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece42,
+  piece41,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 newDebtOf = nil
 limit, windowMs, capacity, stepMs = ARGV1, ARGV2, ARGV3, ARGV4
@@ -6546,14 +6611,20 @@ pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
 beyond = debt
 end
-local since_2 = since < instant and since or instant
+local bucket_atPace_result
+if pace == limit then
+bucket_atPace_result = debt
+else
+bucket_atPace_result = ceil(debt / windowMs) * windowMs
+end
+local debt_2, since_2 = bucket_atPace_result, since < instant and since or instant
 local elapsed
 if stepMs == 1 then
 elapsed = instant - since_2
 else
 elapsed = floor(instant / stepMs) * stepMs - floor(since_2 / stepMs) * stepMs
 end
-debt = 0 > debt - elapsed * pace and 0 or debt - elapsed * pace
+debt = 0 > debt_2 - elapsed * pace and 0 or debt_2 - elapsed * pace
 else
 if type(stored) == 'table' and not string.match(stored.err, '^WRONGTYPE') then
 if not string.match(stored.err, 'non local key') then
@@ -6578,7 +6649,10 @@ if look_result == 0 then
 outcome = 1
 if debt > capacity * windowMs then
 if since and since > now + windowMs then
-local life
+if debt == 0 and refunds == '' then
+call('DEL', key)
+else
+local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
@@ -6588,14 +6662,11 @@ local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
-life = wait + instant - now
+bucket_wait_result = wait + instant - now
 else
-life = wait
+bucket_wait_result = wait
 end
-if life <= 0 and refunds == '' then
-call('DEL', key)
-else
-local ends = now + life
+local ends = now + (1 > bucket_wait_result and 1 or bucket_wait_result)
 if ends <= expires then
 local state = packBytes('>I7I6', debt, instant)
 if refunds ~= '' then
@@ -6612,7 +6683,10 @@ else
 debt = capacity * windowMs < debt + cost * windowMs and capacity * windowMs or debt + cost * windowMs
 pace, beyond = limit, nil
 if since then
-local life
+if debt == 0 and refunds == '' then
+call('DEL', key)
+else
+local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
@@ -6622,14 +6696,11 @@ local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
-life = wait + instant - now
+bucket_wait_result = wait + instant - now
 else
-life = wait
+bucket_wait_result = wait
 end
-if life <= 0 and refunds == '' then
-call('DEL', key)
-else
-local ends = now + life
+local ends = now + (1 > bucket_wait_result and 1 or bucket_wait_result)
 if ends <= expires then
 local state = packBytes('>I7I6', debt, instant)
 if refunds ~= '' then
@@ -6665,7 +6736,10 @@ end
 end
 else
 if since and since > now + windowMs then
-local life
+if debt == 0 and refunds == '' then
+call('DEL', key)
+else
+local bucket_wait_result
 local wait
 local excess = debt + capacity * windowMs - capacity * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
@@ -6675,14 +6749,11 @@ local steps = ceil(excess / (pace * stepMs))
 wait = (floor(instant / stepMs) + steps) * stepMs - instant
 end
 if wait > 0 then
-life = wait + instant - now
+bucket_wait_result = wait + instant - now
 else
-life = wait
+bucket_wait_result = wait
 end
-if life <= 0 and refunds == '' then
-call('DEL', key)
-else
-local ends = now + life
+local ends = now + (1 > bucket_wait_result and 1 or bucket_wait_result)
 if ends <= expires then
 local state = packBytes('>I7I6', debt, instant)
 if refunds ~= '' then
@@ -6707,8 +6778,8 @@ else
 local piece = packBytes('>BI7I6', said, debt, instant) .. refunds
 reply = reply .. piece
 end` },
+  piece42,
   piece43,
-  piece44,
 ] },
 { name: 'one-concurrency', kind: 'concurrency', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -6733,7 +6804,7 @@ local nowText = format('%.0f', now)
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece42,
+  piece41,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 limit, ttlMs = ARGV1, ARGV2
 local outcome = 0
@@ -6835,8 +6906,8 @@ end
 local piece_2 = packBytes('>I7I7', wait + 1, room + 1)
 reply = reply .. piece_2
 end` },
+  piece42,
   piece43,
-  piece44,
 ] },
 { name: 'one-counter', kind: 'counter', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -6864,7 +6935,7 @@ local count, start, since
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece42,
+  piece41,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 newCountOf = nil
 limit, windowMs, byClock = ARGV1, ARGV2, ARGV4 == 1
@@ -6951,8 +7022,8 @@ end
 end
 local piece = packBytes('>BI7I6', outcome, count, start)
 reply = reply .. piece` },
+  piece42,
   piece43,
-  piece44,
 ] },
 { name: 'one-log', kind: 'log', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -6989,7 +7060,7 @@ local stampedAt, stamp = nil, ''
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece42,
+  piece41,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 if ARGV2 <= 4294967296 then
 widthOf, entryOf = 4, '>I4'
@@ -7594,8 +7665,8 @@ end
 local piece_2 = packBytes('>I4I7I7', total - (headOf or total), wait_2 + 1, fewer + 1)
 reply = reply .. piece_2
 end` },
+  piece42,
   piece43,
-  piece44,
 ] },
 { name: 'one-logs', kind: 'log', isShared: true, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -7816,7 +7887,7 @@ end
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece42,
+  piece41,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 if ARGV[2] <= 4294967296 then
 widthOf, entryOf = 4, '>I4'
@@ -8322,8 +8393,8 @@ local piece_2 = packBytes('>I4I7I7', total - (headOf[l] or total), wait + 1, few
 reply = reply .. piece_2
 end
 end` },
+  piece42,
   piece43,
-  piece44,
 ] },
 { name: 'one-segments', kind: 'segments', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
@@ -8351,7 +8422,7 @@ local counts, total, segment, offset, instant, newest
 if tryCall('GET', KEYS[1]) then
 return ''
 end` },
-  piece42,
+  piece41,
   { sections: [], source: `local cost, key = (given[1] or 1) + 0, KEYS[2]
 local bytes, top, limit_2, isWide = 1, 256, ARGV1, ARGV4 >= 8
 if isWide then
@@ -8720,8 +8791,8 @@ end
 local piece_2 = packBytes('>I7I7', segments_wait_result + 1, segments_wait_result_2 + 1)
 reply = reply .. piece_2
 end` },
+  piece42,
   piece43,
-  piece44,
 ] },
 ]
 
