@@ -243,12 +243,12 @@ class Attack {
   }
 }
 
-/** Whether an object shows its units as they are, or through something that may change. */
+/** Whether an object shows its units as they are, or through something that may change. What is not enumerable is no unit. */
 function kindOf(cost: unknown): 'plain' | 'accessor' {
   if (typeof cost !== 'object' || cost === null) return 'plain'
   try {
     const own = Object.getOwnPropertyDescriptors(cost)
-    return Object.values(own).some(({ get }) => get !== undefined) ? 'accessor' : 'plain'
+    return Object.values(own).some(({ get, enumerable }) => get && enumerable) ? 'accessor' : 'plain'
   } catch {
     return 'accessor'
   }
