@@ -281,7 +281,7 @@ export class Limiter<Subject = string> {
     const pending = this.#listed?.pending
     if (pending) await pending
     const listed = this.#turnByList(subject)
-    const resolver = listed ? undefined : this.#subjects.resolver(subject, wait.priority)
+    const resolver = listed ? undefined : this.#subjects.resolver(subject, wait.tier, wait.priority)
     const resolve = resolver instanceof Promise ? await resolver : resolver
     const { booked, charges } = this.#engine
     const turn = listed ?? this.#engine.waitTurn(resolve as Resolver<Subject>, { ...wait, cost, waitsForStore: true })
