@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { planNow } from '../policy/calendar/plan-now.js'
 import { type Cost, costsOf, needsOf, reservedFor, takesNothing } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
-import type { PolicyChoice, Resolved } from '../policy/policy.js'
+import type { Policy, PolicyChoice, Resolved } from '../policy/policy.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import {
   type Cell,
@@ -114,7 +114,7 @@ export class Engine<Subject> {
       const fresh = options.fresh === true
       return this.#decideOn(
         { op: op ?? policy.consume, plan, identities, values, costs: plan.ones, permitId: '', fresh },
-        this.#decidedBy(policy.tier, priority, undefined),
+        this.#decidedBy(policy, priority, undefined),
       )
     }
     return this.#decideInFull(resolved, cost, options, op)
@@ -150,7 +150,7 @@ export class Engine<Subject> {
     if (turn) request.turn = turn
     if (strike !== undefined) request.strike = strike
     if (plan.keeps && request.op !== PEEK) request.keep = plan.keeps
-    const verdict = this.#decideOn(request, this.#decidedBy(policy.tier, priority, reserved))
+    const verdict = this.#decideOn(request, this.#decidedBy(policy, priority, reserved))
     return strike === undefined || !this.emitter.hasStrikeListeners ? verdict : this.#emitStrike(request, verdict)
   }
 
@@ -167,17 +167,17 @@ export class Engine<Subject> {
   }
 
   /** The properties of a decision beside its request and result. */
-  #decidedBy(tier: string | undefined, priority: number, reserved: readonly number[] | undefined): DecidedBy {
+  #decidedBy(policy: Policy<never> | undefined, priority: number, reserved: readonly number[] | undefined): DecidedBy {
     const by = this.#by
     const { charges, store } = this
     const resets = charges.resets.count
-    const isAlike = by && by.tier === tier && by.priority === priority && by.reserved === reserved
+    const isAlike = by && by.policy === policy && by.priority === priority && by.reserved === reserved
     if (isAlike && by.resets === resets) return by
     this.#by = {
       charges,
       kind: 'decided',
       store,
-      tier,
+      policy,
       priority,
       reserved,
       resets,
@@ -200,8 +200,8 @@ export class Engine<Subject> {
     const { identities } = request
     const plan = planNow(this.#fallback.wholeOf(request.plan), this.store)
     const costs = plan.units.map((each) => (each === unit ? units : 0))
-    const { tier, priority } = decided
-    const by = { ...this.#decidedBy(tier, priority, undefined), isOfResponse: true as const }
+    const { policy, priority } = decided
+    const by = { ...this.#decidedBy(policy, priority, undefined), isOfResponse: true as const }
     // Not measured: most of these decisions send no event.
     return this.#decideByStore({ op, plan, identities, costs, permitId: '', fresh: true }, by)
   }

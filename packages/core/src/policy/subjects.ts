@@ -124,17 +124,15 @@ export class Subjects<Subject> {
     return whenKnown(this.policy.of(subject, NO_CONTEXT), (policy) => allOf([inOwn(policy)]))
   }
 
-  /** Whether a decision in this tier on these identities was one for the argument. */
-  isCountedOn(subject: Subject, tier: string | undefined, identities: readonly string[]): MaybePromise<boolean> {
+  /** Whether a decision by this policy on these identities was one for the argument. */
+  isCountedOn(subject: Subject, policy: Policy<never>, identities: readonly string[]): MaybePromise<boolean> {
     if (this.#namesIdentity(subject)) {
-      return whenKnown(this.#policyOfIdentity(subject, tier), (policy) =>
-        this.#keysIn(policy, subject).identities.every((identity) => identities.includes(identity)),
-      )
+      const given = givenIn(policy.where, kindsOf(policy, this.#replacement), subject)
+      const keys = keysOf(policy, this.#replacement, given)
+      return keys?.identities.every((identity) => identities.includes(identity)) ?? false
     }
-    return whenKnown(this.policy.of(subject, NO_CONTEXT, tier), (policy) =>
-      whenKnown(policy.identitiesOf(subject, NO_CONTEXT), (own) =>
-        own.every((identity, i) => identity === identities[i]),
-      ),
+    return whenKnown(policy.identitiesOf(subject as never, NO_CONTEXT), (own) =>
+      own.every((identity, i) => identity === identities[i]),
     )
   }
 
