@@ -47,7 +47,7 @@ export {
   type UsedLimit,
   usedLimits,
 } from '../store/stored-counts.js'
-export { isBytes } from '../store/units.js'
+export { isBytes, isOwnUnit } from '../store/units.js'
 export { joinedIds } from '../util/charge-id.js'
 export { type Duration, durationMs, durationText } from '../util/duration.js'
 export { invalidPolicy } from '../util/errors.js'

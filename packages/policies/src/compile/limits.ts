@@ -9,8 +9,8 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@sluice/core'
-import { freeName, hasPermits, takenNames } from '@sluice/core/internal'
-import type { Carry, LimitData } from '../document/document.js'
+import { freeName, hasPermits, isOwnUnit, takenNames } from '@sluice/core/internal'
+import type { Carry, LimitData, PolicyData } from '../document/document.js'
 import type { Path, Problem } from '../problems/problem.js'
 import { shown } from '../problems/problem.js'
 import type { CostsOfPolicy } from './costs.js'
@@ -43,6 +43,8 @@ export interface LimitsOf {
   readonly keys: Keys
   /** Their costs by unit. */
   readonly costs: CostsOfPolicy
+  /** The cost of the policy. */
+  readonly cost: PolicyData['cost']
 }
 
 /** Undefined, with problems, where one of them is wrong. */
@@ -81,6 +83,11 @@ function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, prob
   })
   if (!limit) return undefined
   const cost = of.costs.get(limit.unit)
+  if (cost === undefined && isOwnUnit(limit.unit) && (of.cost === undefined || typeof of.cost === 'object')) {
+    const message = `expected a cost of the policy for it, such as cost: { ${limit.unit}: 1 }, got ${shown(limit.unit)}`
+    problems.push({ path: [...path, 'unit'], message })
+    return undefined
+  }
   return Object.freeze({
     ...limit,
     policy: of.space,
