@@ -265,21 +265,11 @@ export class Engine<Subject> {
           const [own, measured] = units === undefined || unit === undefined ? [needed.cost, {}] : costIn(unit, units)
           return this.decide(known, own, { ...fresh, ...measured }, PEEK)
         }),
-      get reportOf(): Waiter['reportOf'] {
-        const own = needed
-        const { plan, identities } = own
-        const { sharesTurns } = plan
-        if (!sharesTurns || !store.reportWaiting) return undefined
-        return (queue) => ({
-          ttlMs: sharesTurns.ttlMs,
-          send: async (process, classes) =>
-            store.reportWaiting?.(plan, identities, { process, cell: cellOf(own, queue) }, classes),
-        })
+      get reportOf() {
+        return reportOf(store, needed)
       },
       get mayHavePermits() {
-        const { plan, identities, permits } = needed
-        if (!store.mayHavePermits || plan.sharesTurns) return undefined
-        return async () => (await store.mayHavePermits?.(plan, identities, permits)) !== false
+        return mayHavePermits(store, needed)
       },
       refund: (verdict) => this.charges.refund(verdict[DECISION]),
       delayOf: (verdict, enoughMs) => {
@@ -398,6 +388,22 @@ interface Needed extends Pick<Waiter, 'queues' | 'units'> {
   readonly cost: Cost
   readonly op: Op
   readonly permits: number
+}
+
+function reportOf(store: Store, needed: Needed): Waiter['reportOf'] {
+  const { plan, identities } = needed
+  const { sharesTurns } = plan
+  if (!sharesTurns || !store.reportWaiting) return undefined
+  return (queue) => ({
+    ttlMs: sharesTurns.ttlMs,
+    send: async (process, classes) =>
+      store.reportWaiting?.(plan, identities, { process, cell: cellOf(needed, queue) }, classes),
+  })
+}
+
+function mayHavePermits(store: Store, { plan, identities, permits }: Needed): Waiter['mayHavePermits'] {
+  if (!store.mayHavePermits || plan.sharesTurns) return undefined
+  return async () => (await store.mayHavePermits?.(plan, identities, permits)) !== false
 }
 
 /** The cell of a queue, by its number. */
