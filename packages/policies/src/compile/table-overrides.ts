@@ -49,6 +49,8 @@ export class TableOverrides {
   readonly #keyOf = new Map<string, Key | undefined>()
   /** By the changes as JSON. A text says what is wrong with them. */
   readonly #made = new Map<string, ChangedLimits | string>()
+  /** Wrong ones whose warning has come. */
+  readonly #warned = new WeakSet<StoredOverride>()
   #warnings = 0
   /** When the present minute of warnings began. */
   #warnedAt = Number.NEGATIVE_INFINITY
@@ -140,7 +142,8 @@ export class TableOverrides {
     const changed = this.#changesOf(stored)
     const rank = kind === 'ip' ? RANK.address : RANK.exact
     if (typeof changed === 'object') return { index: this.#table.name, rank, changed, until: stored.until }
-    if (!stored.isWrong) this.#warn(`kind ${shown(kind)}: version ${stored.version}: ${changed}`)
+    const fault = `kind ${shown(kind)}: version ${stored.version}: ${changed}`
+    if (!this.#warned.has(stored) && this.#warn(fault)) this.#warned.add(stored)
     stored.isWrong = true
     return this.#inForce(kind, stored.before, now)
   }
@@ -180,15 +183,17 @@ export class TableOverrides {
     return problems.map(({ path, message }) => `${textOfPath(path)}: ${message}`).join('; ')
   }
 
-  #warn(fault: string): void {
+  /** Returns whether the warning is among those of this minute. */
+  #warn(fault: string): boolean {
     const now = performance.now()
     if (now - this.#warnedAt >= MINUTE_MS) {
       this.#warnedAt = now
       this.#warnings = 0
     }
-    if (++this.#warnings > MAX_WARNINGS) return
+    if (++this.#warnings > MAX_WARNINGS) return false
     const effect = 'such overrides have no effect, and the last right one of a client stays where it is known'
     const message = `${this.#table.name}: policy ${shown(this.#policy.name)}: ${fault}: ${effect}`
     process.emitWarning(message, { type: 'SluiceWarning', code: 'SLUICE_OVERRIDE_FAILED' })
+    return true
   }
 }
