@@ -105,7 +105,6 @@ describe('overrides', () => {
       [{ limit: 9, burst: 11 }, false],
       [{ limit: 9, window: '59s' }, false],
       [{ limit: 9, algorithm: 'fixedWindow' }, false],
-      [{ limit: 9, unit: 'content-bytes' }, false],
     ]
     for (const [change, counts] of changes) {
       for (const client of [{ range: '192.0.2.0/24' }, { key: { ip: '192.0.2.7' } }, { prefix: { ip: '192.0.' } }]) {

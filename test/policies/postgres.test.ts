@@ -5,6 +5,7 @@ import { Pool, Client as pgClient } from 'pg'
 import { Pool as Pool811 } from 'pg811'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type PostgresServer, startPostgres } from '../support/postgres-server.js'
+import { warningsDuring } from '../support/process-events.js'
 import { until } from '../support/until.js'
 
 interface Client {
@@ -87,6 +88,19 @@ describe('documents in PostgreSQL', () => {
       expect(await limitFor(loaded, {})).toBe(2)
     }
     await older.end()
+  })
+
+  test('a first version with another text comes into force after all versions were deleted', async () => {
+    await save(1)
+    const [watching, other] = [
+      await from({ listen: false, pollEvery: 50 }),
+      await from({ listen: false, pollEvery: '1m' }),
+    ]
+    await query('DELETE FROM sluice_policies')
+    await save(2)
+    await other.reload()
+    expect(await limitFor(other, {})).toBe(2)
+    await until('the process that watches has it', async () => (await limitFor(watching, {})) === 2)
   })
 
   test('policies.from accepts a pool alone', async () => {
@@ -198,7 +212,9 @@ describe('overrides in PostgreSQL', () => {
     const loaded = await from()
     expect(await limitFor(loaded, { apiKey: 's3cret' })).toBe(9)
     expect(await limitFor(loaded, { apiKey: 'other' })).toBe(1)
-    await expect(put('s3cret', 9, 'header:x-api-key')).rejects.toThrow('expected sha256: and 64 hexadecimal digits')
+    for (const kind of ['header:x-api-key', 'cookie:sid', 'credentials']) {
+      await expect(put('s3cret', 9, kind)).rejects.toThrow('expected sha256: and 64 hexadecimal digits')
+    }
   })
 
   test('an override in the table ranks behind exact ones of the document, and before ranges, prefixes and tiers', async () => {
@@ -380,6 +396,22 @@ describe('hostile rows', () => {
       await until('the override is valid again', async () => (await limitFor(loaded, { user: 'ann' })) === 10)
     },
   )
+
+  test('a warning names the version and the kind of each wrong override, and no client', async () => {
+    await save(1)
+    await put('ann', 9)
+    await put('bob', 9)
+    await query(`UPDATE sluice_overrides SET limits = '[{"limit": -1}]'`)
+    const loaded = await from()
+    const warnings = await warningsDuring(async () => {
+      for (const user of ['ann', 'bob', 'ann']) expect(await limitFor(loaded, { user })).toBe(1)
+    })
+    const { rows } = await query('SELECT version FROM sluice_overrides ORDER BY value')
+    expect(warnings.flatMap(({ message }) => /policy .*version.* limits/.exec(message) ?? [])).toEqual(
+      rows.map(({ version }) => `policy "api": kind "user": version ${version}: limits`),
+    )
+    expect(String(warnings)).not.toMatch(/ann|bob/)
+  })
 
   test('overrides of unregistered kinds and unknown policies have no effect', async () => {
     await save(1)

@@ -95,7 +95,7 @@ BEGIN
       END IF;
       NEW.value := host(address);
       identity := encode(substring(inet_send(address) FROM 5), 'hex');
-    ELSIF NEW.kind ~ '^(header|cookie):' AND NEW.value !~ '^sha256:[0-9a-f]{64}$' THEN
+    ELSIF NEW.kind ~ '^((header|cookie):|credentials$)' AND NEW.value !~ '^sha256:[0-9a-f]{64}$' THEN
       RAISE EXCEPTION 'sluice_overrides: value: expected sha256: and 64 hexadecimal digits, as printf %%s VALUE | sha256sum prints it'
         USING ERRCODE = 'check_violation';
     END IF;

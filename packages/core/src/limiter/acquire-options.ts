@@ -38,6 +38,8 @@ export interface AcquireOptions {
    * @default 10_000
    */
   readonly size?: number
+  /** The tier, for a key that is given as text to a limiter of requests. @default by the policy's `tier` */
+  readonly tier?: string
 }
 
 const MAX_WAITERS = 10_000
@@ -46,9 +48,22 @@ const MAX_WAITERS = 10_000
 export function acquireOptions(
   where: string,
   options: AcquireOptions,
-): Omit<WaitOptions, 'cost'> & { readonly cost: unknown; readonly priority: number | undefined } {
-  knownOptions(`${where}: acquire`, options, ['cost', 'maxWait', 'signal', 'fairBy', 'priority', 'ageEvery', 'size'])
-  const { cost = 1, maxWait, signal, fairBy: client, priority, ageEvery, size = MAX_WAITERS } = options
+): Omit<WaitOptions, 'cost'> & {
+  readonly cost: unknown
+  readonly priority: number | undefined
+  readonly tier: string | undefined
+} {
+  knownOptions(`${where}: acquire`, options, [
+    'cost',
+    'maxWait',
+    'signal',
+    'fairBy',
+    'priority',
+    'ageEvery',
+    'size',
+    'tier',
+  ])
+  const { cost = 1, maxWait, signal, fairBy: client, priority, ageEvery, size = MAX_WAITERS, tier } = options
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     invalidPolicy(where, 'signal', 'an AbortSignal', signal)
   }
@@ -58,5 +73,5 @@ export function acquireOptions(
   const maxWaitMs = maxWait === undefined ? Number.POSITIVE_INFINITY : waitOrNever(where, 'maxWait', maxWait)
   if (priority !== undefined) checkPriority(where, priority)
   wholeNumber(where, 'size', size, 1)
-  return { cost, maxWaitMs, signal, client, priority, size, ageEveryMs: ageEveryMsOf(where, ageEvery) }
+  return { cost, maxWaitMs, signal, client, priority, tier, size, ageEveryMs: ageEveryMsOf(where, ageEvery) }
 }

@@ -259,10 +259,10 @@ export class ChargeLedger {
     return true
   }
 
-  #isForgotten({ request, by: { resets, tier } }: Decision, { kernel, identity }: Cell): boolean {
+  #isForgotten({ request, by: { resets, policy } }: Decision, { kernel, identity }: Cell): boolean {
     // Permits are released by their id, even after a reset.
     if (CELL_KINDS[kernel].hasPermits) return false
-    return this.resets.wasResetAfter(resets, tier, request.identities[identity] as string)
+    return this.resets.wasResetAfter(resets, policy?.tier, request.identities[identity] as string)
   }
 
   /**

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { planNow } from '../policy/calendar/plan-now.js'
 import { type Cost, costsOf, needsOf, reservedFor, takesNothing } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
-import type { PolicyChoice, Resolved } from '../policy/policy.js'
+import type { Policy, PolicyChoice, Resolved } from '../policy/policy.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import {
   type Cell,
@@ -38,8 +38,8 @@ import { Waiting } from './waiting.js'
 let permits = 0
 const holder = randomUUID().slice(-12)
 
-/** Resolves the keys and limits of a waiting request, before each decision. */
-export type Resolver<Subject> = () => MaybePromise<Resolved<Subject>>
+/** Resolves the keys and limits in force of a waiting request, before each decision. `cost`: where they have another one. */
+export type Resolver<Subject> = () => MaybePromise<Resolved<Subject> & { readonly cost?: Cost }>
 
 /**
  * Decides by one policy on one store, beneath the limiter that users call and the guard of requests. It takes the resolved
@@ -64,13 +64,17 @@ export class Engine<Subject> {
   /** The last decision's: the next one is nearly always the same. */
   #by: DecidedBy | undefined
 
-  /** @throws SluiceError `INVALID_POLICY` */
+  /**
+   * @param queues those of several engines for one set of limits
+   * @throws SluiceError `INVALID_POLICY`
+   */
   constructor(
     policy: PolicyChoice<Subject>,
     store: Store,
     unavailable: UnavailableOptions,
     emitter: LimiterEmitter,
     timing = PROCESS_TIMING,
+    queues = new WaitQueues(timing),
   ) {
     const { where } = policy
     refusePolluted(where, DECISION_OPTIONS)
@@ -87,7 +91,7 @@ export class Engine<Subject> {
     this.emitter = emitter
     this.timing = timing
     this.booked = new BookedTurns(timing)
-    this.#queues = new WaitQueues(timing)
+    this.#queues = queues
     this.#fallback = new LocalFallback(where, store, unavailable)
     this.charges = new ChargeLedger(
       policy,
@@ -110,7 +114,7 @@ export class Engine<Subject> {
       const fresh = options.fresh === true
       return this.#decideOn(
         { op: op ?? policy.consume, plan, identities, values, costs: plan.ones, permitId: '', fresh },
-        this.#decidedBy(policy.tier, priority, undefined),
+        this.#decidedBy(policy, priority, undefined),
       )
     }
     return this.#decideInFull(resolved, cost, options, op)
@@ -146,7 +150,7 @@ export class Engine<Subject> {
     if (turn) request.turn = turn
     if (strike !== undefined) request.strike = strike
     if (plan.keeps && request.op !== PEEK) request.keep = plan.keeps
-    const verdict = this.#decideOn(request, this.#decidedBy(policy.tier, priority, reserved))
+    const verdict = this.#decideOn(request, this.#decidedBy(policy, priority, reserved))
     return strike === undefined || !this.emitter.hasStrikeListeners ? verdict : this.#emitStrike(request, verdict)
   }
 
@@ -163,17 +167,17 @@ export class Engine<Subject> {
   }
 
   /** The properties of a decision beside its request and result. */
-  #decidedBy(tier: string | undefined, priority: number, reserved: readonly number[] | undefined): DecidedBy {
+  #decidedBy(policy: Policy<never> | undefined, priority: number, reserved: readonly number[] | undefined): DecidedBy {
     const by = this.#by
     const { charges, store } = this
     const resets = charges.resets.count
-    const isAlike = by && by.tier === tier && by.priority === priority && by.reserved === reserved
+    const isAlike = by && by.policy === policy && by.priority === priority && by.reserved === reserved
     if (isAlike && by.resets === resets) return by
     this.#by = {
       charges,
       kind: 'decided',
       store,
-      tier,
+      policy,
       priority,
       reserved,
       resets,
@@ -196,8 +200,8 @@ export class Engine<Subject> {
     const { identities } = request
     const plan = planNow(this.#fallback.wholeOf(request.plan), this.store)
     const costs = plan.units.map((each) => (each === unit ? units : 0))
-    const { tier, priority } = decided
-    const by = { ...this.#decidedBy(tier, priority, undefined), isOfResponse: true as const }
+    const { policy, priority } = decided
+    const by = { ...this.#decidedBy(policy, priority, undefined), isOfResponse: true as const }
     // Not measured: most of these decisions send no event.
     return this.#decideByStore({ op, plan, identities, costs, permitId: '', fresh: true }, by)
   }
@@ -208,44 +212,65 @@ export class Engine<Subject> {
     wait: WaitOptions,
     options: DecisionOptions = NO_OPTIONS,
   ): Promise<Verdict> {
-    const first = resolve()
-    const { plan, identities, priority } = first instanceof Promise ? await first : first
-    const headStartMs = wait.headStartMs ?? priority * (wait.ageEveryMs ?? 0)
+    const leave = this.#queues.enter()
+    try {
+      const first = await resolve()
+      const waiter = this.#waiterOf(first, resolve, wait, options)
+      const headStartMs = wait.headStartMs ?? first.priority * (wait.ageEveryMs ?? 0)
+      return await new Waiting(this.#queues, this.policy.where, waiter, { ...wait, headStartMs }).admission()
+    } finally {
+      leave()
+    }
+  }
+
+  #waiterOf(
+    first: Resolved<Subject> & { readonly cost?: Cost },
+    resolve: Resolver<Subject>,
+    wait: WaitOptions,
+    options: DecisionOptions,
+  ): Waiter {
     // Another process may have refunded, which a cached refusal does not show. A waiting request is not refused yet.
     const fresh: DecisionOptions = { ...options, fresh: true, strikes: false }
     const { store } = this
-    const turns = plan.sharesTurns
-    const cellOf = (queue: number) => plan.cellOf[queue] as number
-    const { cost } = wait
-    const costs = costsOf(this.policy.where, plan, cost, options, undefined)
-    const needs = needsOf(plan, cost, costs, undefined) ?? costs
-    const op = isPeek(cost, needs) ? PEEK : CONSUME
-    const permits = costs.find((_, c) => CELL_KINDS[(plan.cells[c] as Cell).kernel].hasPermits) ?? 0
-    const waiter: Waiter = {
-      queues: queuesOf(plan, identities),
-      units: plan.cellOf.map((c) => needs[c] as number),
-      isPeek: op === PEEK,
+    let needed = this.#neededBy(first, first.cost ?? wait.cost, options)
+    const resolveNow: Resolver<Subject> = () =>
+      whenKnown(resolve(), (known) => {
+        const isSame = known.plan === needed.plan && known.identities === needed.identities
+        if (!isSame) needed = this.#neededBy(known, known.cost ?? wait.cost, options)
+        return known
+      })
+    return {
+      get queues() {
+        return needed.queues
+      },
+      get units() {
+        return needed.units
+      },
+      get isPeek() {
+        return needed.op === PEEK
+      },
+      resolve: resolveNow,
       decide: (turn, queue = 0) => {
-        const withTurn = turn ? { ...fresh, turn: { ...turn, cell: cellOf(queue) } } : fresh
-        return whenKnown(resolve(), (known) => this.decide(known, cost, withTurn, op))
+        const before = needed
+        return whenKnown(resolveNow(), (known) => {
+          // A turn is one of a queue of the limits that were in force.
+          const withTurn =
+            turn && needed === before ? { ...fresh, turn: { ...turn, cell: cellOf(needed, queue) } } : fresh
+          return this.decide(known, needed.cost, withTurn, needed.op)
+        })
       },
-      peek: (queue, units) => {
-        const unit = plan.units[cellOf(queue ?? 0)] as QuotaUnit
-        const [own, measured] = units === undefined ? [cost, {}] : costIn(unit, units)
-        return whenKnown(resolve(), (known) => this.decide(known, own, { ...fresh, ...measured }, PEEK))
+      peek: (queue = 0, units) =>
+        whenKnown(resolveNow(), (known) => {
+          const unit = needed.plan.units[cellOf(needed, queue)]
+          const [own, measured] = units === undefined || unit === undefined ? [needed.cost, {}] : costIn(unit, units)
+          return this.decide(known, own, { ...fresh, ...measured }, PEEK)
+        }),
+      get reportOf() {
+        return reportOf(store, needed)
       },
-      reportOf:
-        turns &&
-        store.reportWaiting &&
-        ((queue) => ({
-          ttlMs: turns.ttlMs,
-          send: async (process, classes) =>
-            store.reportWaiting?.(plan, identities, { process, cell: cellOf(queue) }, classes),
-        })),
-      mayHavePermits:
-        store.mayHavePermits && !turns
-          ? async () => (await store.mayHavePermits?.(plan, identities, permits)) !== false
-          : undefined,
+      get mayHavePermits() {
+        return mayHavePermits(store, needed)
+      },
       refund: (verdict) => this.charges.refund(verdict[DECISION]),
       delayOf: (verdict, enoughMs) => {
         const booking = bookingOf(verdict)
@@ -253,7 +278,20 @@ export class Engine<Subject> {
       },
       waits: () => this.emitter.waits(this.policy.name),
     }
-    return new Waiting(this.#queues, this.policy.where, waiter, { ...wait, headStartMs }).admission()
+  }
+
+  #neededBy({ plan, identities }: Resolved<Subject>, cost: Cost, options: DecisionOptions): Needed {
+    const costs = costsOf(this.policy.where, plan, cost, options, undefined)
+    const needs = needsOf(plan, cost, costs, undefined) ?? costs
+    return {
+      plan,
+      identities,
+      cost,
+      queues: queuesOf(plan, identities),
+      units: plan.cellOf.map((c) => needs[c] as number),
+      op: isPeek(cost, needs) ? PEEK : CONSUME,
+      permits: costs.find((_, c) => CELL_KINDS[(plan.cells[c] as Cell).kernel].hasPermits) ?? 0,
+    }
   }
 
   /** Whether the store has returned promises, as stores shared by processes do. */
@@ -341,6 +379,36 @@ function isPeek(cost: Cost, needs: readonly number[]): boolean {
 function costIn(unit: QuotaUnit, units: number): [Cost, DecisionOptions] {
   if (unit === 'content-bytes') return [1, { bytes: units }]
   return unit === 'requests' ? [units, {}] : [{ named: new Map([[unit, units]]) }, {}]
+}
+
+/** What a waiting request takes of the limits in force. */
+interface Needed extends Pick<Waiter, 'queues' | 'units'> {
+  readonly plan: ReadablePlan
+  readonly identities: readonly string[]
+  readonly cost: Cost
+  readonly op: Op
+  readonly permits: number
+}
+
+function reportOf(store: Store, needed: Needed): Waiter['reportOf'] {
+  const { plan, identities } = needed
+  const { sharesTurns } = plan
+  if (!sharesTurns || !store.reportWaiting) return undefined
+  return (queue) => ({
+    ttlMs: sharesTurns.ttlMs,
+    send: async (process, classes) =>
+      store.reportWaiting?.(plan, identities, { process, cell: cellOf(needed, queue) }, classes),
+  })
+}
+
+function mayHavePermits(store: Store, { plan, identities, permits }: Needed): Waiter['mayHavePermits'] {
+  if (!store.mayHavePermits || plan.sharesTurns) return undefined
+  return async () => (await store.mayHavePermits?.(plan, identities, permits)) !== false
+}
+
+/** The cell of a queue, by its number. */
+function cellOf({ plan }: Needed, queue: number): number {
+  return plan.cellOf[queue] as number
 }
 
 /** The names of the queues of each limit, by the state that counts it. */

@@ -213,7 +213,9 @@ export class Limiter<Subject = string> {
     }
     const decision = this.#decisionOf(verdict, false)
     if (!isHeld(decision)) return false
-    const isCounted = this.#subjects.isCountedOn(subject, verdict.tier, decision.request.identities)
+    const { request, by } = decision
+    // The verdict knows its policy, which the argument may not determine, and which may have changed since.
+    const isCounted = by.policy ? this.#subjects.isCountedOn(subject, by.policy, request.identities) : false
     // Called synchronously: a later reset must not overtake it.
     if (!(isCounted instanceof Promise ? await isCounted : isCounted)) {
       throw new SluiceError('INVALID_KEY', `${this.#where}: key: expected the key the verdict was given for`)
@@ -281,7 +283,7 @@ export class Limiter<Subject = string> {
     const pending = this.#listed?.pending
     if (pending) await pending
     const listed = this.#turnByList(subject)
-    const resolver = listed ? undefined : this.#subjects.resolver(subject, wait.priority)
+    const resolver = listed ? undefined : this.#subjects.resolver(subject, wait.tier, wait.priority)
     const resolve = resolver instanceof Promise ? await resolver : resolver
     const { booked, charges } = this.#engine
     const turn = listed ?? this.#engine.waitTurn(resolve as Resolver<Subject>, { ...wait, cost, waitsForStore: true })

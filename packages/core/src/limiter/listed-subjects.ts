@@ -35,7 +35,7 @@ const BY_LIST: Omit<DecidedBy, 'list'> = {
   },
   kind: 'listed',
   store: undefined,
-  tier: undefined,
+  policy: undefined,
   priority: 0,
   reserved: undefined,
   resets: 0,

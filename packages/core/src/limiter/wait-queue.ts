@@ -11,6 +11,9 @@ const POLL_MS = 50
 /** The number of waiters that are woken without a pause. */
 const WOKEN_AT_ONCE = 500
 
+/** Takes a function to call when other policies have come into force. Returns a function that ends that. */
+export type OnChange = (listener: () => void) => () => void
+
 /**
  * The waiters of one limiter in this process: one queue per limit and key, in the order of `FairQueue`.
  *
@@ -32,11 +35,41 @@ export class WaitQueues {
   readonly #polling: Polling
   /** The decisions under way, by the queues of their limits. */
   readonly #pending = new Map<string, Set<PendingDecision>>()
+  /** The wakers of all that sleep. */
+  readonly #sleeping = new Set<() => void>()
+  readonly #onChange: OnChange | undefined
+  /** Ends the calls of `#onChange`, which are wanted as long as there are waiters. */
+  #endCalls: (() => void) | undefined
+  #waiters = 0
+  #changes = 0
   readonly timing: Timing
 
-  constructor(timing = PROCESS_TIMING) {
+  constructor(timing = PROCESS_TIMING, onChange?: OnChange) {
     this.timing = timing
     this.#polling = new Polling(timing)
+    this.#onChange = onChange
+  }
+
+  /** The number of times that other policies have come into force, as long as there are waiters. */
+  get changes(): number {
+    return this.#changes
+  }
+
+  /** Records that a waiter comes. Call the function that it returns when the waiter is gone. */
+  enter(): () => void {
+    if (this.#waiters++ === 0) this.#endCalls = this.#onChange?.(() => this.#changed())
+    return () => {
+      if (--this.#waiters > 0) return
+      this.#endCalls?.()
+      this.#endCalls = undefined
+    }
+  }
+
+  /** All try again, as the limits may have other queues. */
+  #changed(): void {
+    this.#changes++
+    this.wake()
+    for (const wake of [...this.#sleeping]) wake()
   }
 
   /** The number of queues. */
@@ -92,9 +125,11 @@ export class WaitQueues {
     const polling = forPermits ? this.#polling : undefined
     const onWaker = (wake: () => void) => {
       turn.wake = wake
+      this.#sleeping.add(wake)
       polling?.add(wake)
       return () => {
         turn.wake = undefined
+        this.#sleeping.delete(wake)
         polling?.delete(wake)
       }
     }

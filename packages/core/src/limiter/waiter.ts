@@ -1,6 +1,7 @@
 import type { Cost } from '../policy/costs.js'
 import { hasPermits } from '../store/cell-kinds.js'
 import { SluiceError } from '../util/errors.js'
+import type { MaybePromise } from '../util/when-known.js'
 import { longestRefusal } from '../verdict/limit-report.js'
 import { isBarred, type Verdict } from '../verdict/verdict.js'
 import type { HeadTurn, WaitingReport } from './shared-turns.js'
@@ -25,7 +26,10 @@ export interface WaitOptions {
   readonly refusal?: Verdict | undefined
 }
 
-/** The functions and data of a waiting request that the wait queues need. */
+/**
+ * The functions and data of a waiting request that the wait queues need. The data are those of the limits that were in force at
+ * the last `resolve`, `decide` or `peek`.
+ */
 export interface Waiter {
   /** The queue of each limit, in the order of a verdict's reports. Equal limits of equal keys share a queue. */
   readonly queues: readonly string[]
@@ -33,6 +37,8 @@ export interface Waiter {
   readonly units: readonly number[]
   /** Whether it takes nothing at all. */
   readonly isPeek: boolean
+  /** Resolves the limits in force. */
+  resolve(): MaybePromise<unknown>
   /** `turn` and `queue`: the turn and the number of its queue, where requests wait for their turn across processes. */
   decide(turn?: HeadTurn, queue?: number): Verdict | Promise<Verdict>
   /** Changes nothing. `units`: how many of the limit of one queue, by its number, in place of the request's cost. */

@@ -28,6 +28,8 @@ export class Waiting {
   #hasJoined = false
   /** The last refusal, while it is current. */
   #refusal: Verdict | undefined
+  /** The number of changes of the policies that it has followed. */
+  #changes: number
   #isWaiting = false
   #hasWaited: ReturnType<NonNullable<Waiter['waits']>>
 
@@ -41,11 +43,14 @@ export class Waiting {
     this.#deadline = now + maxWaitMs
     this.#turn = { cost: 0, headStartMs, since: now - headStartMs, client, wake: undefined, isDisplaced: false }
     this.#refusal = refusal
-    this.#id =
-      (refusal && queueOf(waiter, refusal)) ??
-      waiter.queues.find((id) => queues.hasAny([id])) ??
-      (waiter.queues[0] as string)
+    this.#changes = queues.changes
+    this.#id = (refusal && queueOf(waiter, refusal)) ?? this.#firstQueue
     this.#turn.cost = this.#unitsIn(this.#id)
+  }
+
+  get #firstQueue(): string {
+    const { queues } = this.#waiter
+    return queues.find((id) => this.#queues.hasAny([id])) ?? (queues[0] as string)
   }
 
   /** The units that it takes from the limit of a queue. */
@@ -76,6 +81,10 @@ export class Waiting {
         if (turn.isDisplaced) {
           this.#refusal ??= this.#options.refusal
           throw await this.#noRoom(queue.units + turn.cost)
+        }
+        if (this.#changes !== this.#queues.changes) {
+          queue = await this.#follow(queue)
+          continue
         }
         if (queue.first !== turn) {
           await this.#standBehind(queue)
@@ -117,6 +126,18 @@ export class Waiting {
       this.#queues.leave(this.#id, queue, turn, isServed, this.#waiter)
       this.#hasWaited?.(isServed ? 'admitted' : signal?.aborted ? 'left' : 'refused')
     }
+  }
+
+  /** Goes on by the limits in force, after a change of the policies. Their queues may be others, and the wait too long. */
+  async #follow(queue: FairQueue): Promise<FairQueue> {
+    this.#changes = this.#queues.changes
+    await this.#waiter.resolve()
+    this.#refusal = undefined
+    this.#hasJoined = true
+    const id = this.#waiter.queues.includes(this.#id) ? this.#id : this.#firstQueue
+    if (this.#turn.isDisplaced || (id === this.#id && this.#unitsIn(id) === this.#turn.cost)) return queue
+    this.#queues.leave(this.#id, queue, this.#turn, false, this.#waiter)
+    return this.#join(id)
   }
 
   #join(id: string): FairQueue {

@@ -87,21 +87,25 @@ export class Subjects<Subject> {
     })
   }
 
-  /** Resolves a request several times: functions for limits and priority are called each time, tier and identities stay. */
-  resolver(subject: Subject, priority?: number): MaybePromise<() => MaybePromise<Resolved<Subject>>> {
-    if (!this.#namesIdentity(subject)) {
-      return whenKnown(this.policy.of(subject, NO_CONTEXT), (policy) =>
-        whenKnown(
-          policy.identitiesOf(subject, NO_CONTEXT),
-          (identities) => () => policy.resolve(subject, NO_CONTEXT, identities, undefined, priority),
-        ),
-      )
-    }
-    return whenKnown(this.#policyOfIdentity(subject, undefined), (policy) => {
-      const keys = this.#keysIn(policy, subject)
-      const own = ownSubject(subject, keys, this.#areTexts)
-      const plan = this.#planOf(policy, own, keys)
-      return () => policy.resolve(own, NO_CONTEXT, keys.identities, plan, priority)
+  /**
+   * Resolves a request several times, by the policy in force each time: the tier stays, and the identities where the policy does.
+   */
+  resolver(subject: Subject, tier?: string, priority?: number): MaybePromise<() => MaybePromise<Resolved<Subject>>> {
+    const isGiven = this.#namesIdentity(subject)
+    return whenKnown(this.#policyOf(subject, tier), (first) => {
+      let last: { policy: Policy<Subject>; identities: readonly string[] } | undefined
+      return () =>
+        whenKnown(this.#policyOf(subject, tier ?? first.tier), (policy) => {
+          const keys = isGiven ? this.#keysIn(policy, subject) : undefined
+          const known =
+            last?.policy === policy ? last.identities : (keys?.identities ?? policy.identitiesOf(subject, NO_CONTEXT))
+          return whenKnown(known, (identities) => {
+            last = { policy, identities }
+            if (!keys) return policy.resolve(subject, NO_CONTEXT, identities, undefined, priority)
+            const own = ownSubject(subject, keys, this.#areTexts)
+            return policy.resolve(own, NO_CONTEXT, identities, this.#planOf(policy, own, keys), priority)
+          })
+        })
     })
   }
 
@@ -120,17 +124,15 @@ export class Subjects<Subject> {
     return whenKnown(this.policy.of(subject, NO_CONTEXT), (policy) => allOf([inOwn(policy)]))
   }
 
-  /** Whether a decision in this tier on these identities was one for the argument. */
-  isCountedOn(subject: Subject, tier: string | undefined, identities: readonly string[]): MaybePromise<boolean> {
+  /** Whether a decision by this policy on these identities was one for the argument. */
+  isCountedOn(subject: Subject, policy: Policy<never>, identities: readonly string[]): MaybePromise<boolean> {
     if (this.#namesIdentity(subject)) {
-      return whenKnown(this.#policyOfIdentity(subject, tier), (policy) =>
-        this.#keysIn(policy, subject).identities.every((identity) => identities.includes(identity)),
-      )
+      const given = givenIn(policy.where, kindsOf(policy, this.#replacement), subject)
+      const keys = keysOf(policy, this.#replacement, given)
+      return keys?.identities.every((identity) => identities.includes(identity)) ?? false
     }
-    return whenKnown(this.policy.of(subject, NO_CONTEXT, tier), (policy) =>
-      whenKnown(policy.identitiesOf(subject, NO_CONTEXT), (own) =>
-        own.every((identity, i) => identity === identities[i]),
-      ),
+    return whenKnown(policy.identitiesOf(subject as never, NO_CONTEXT), (own) =>
+      own.every((identity, i) => identity === identities[i]),
     )
   }
 
@@ -170,6 +172,12 @@ export class Subjects<Subject> {
       const keys = keysOf(policy, this.#replacement, given)
       return keys ? [{ policy, keys }] : []
     })
+  }
+
+  #policyOf(subject: Subject, tier: string | undefined): MaybePromise<Policy<Subject>> {
+    return this.#namesIdentity(subject)
+      ? this.#policyOfIdentity(subject, tier)
+      : this.policy.of(subject, NO_CONTEXT, tier)
   }
 
   #policyOfIdentity(subject: Subject, tier: string | undefined): MaybePromise<Policy<Subject>> {

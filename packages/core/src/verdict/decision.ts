@@ -1,5 +1,6 @@
 import type { Units } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
+import type { Policy } from '../policy/policy.js'
 import type { ListReport } from '../store/list.js'
 import {
   type Cell,
@@ -56,7 +57,8 @@ export interface DecidedBy {
   readonly store: Store | undefined
   /** Where no limit decided: milliseconds until the next try, 0 if the request was admitted. */
   readonly tryAgainMs?: number
-  readonly tier: string | undefined
+  /** The policy that decided: of a tier, or of a document. Undefined where a list did. */
+  readonly policy: Policy<never> | undefined
   readonly priority: number
   /** Units per cell that are reserved for higher priorities. */
   readonly reserved: readonly number[] | undefined

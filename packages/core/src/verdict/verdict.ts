@@ -123,7 +123,7 @@ export class Verdict {
     this.ban = block?.ban && banReport(result.now, block)
     this.list = by.list
     this.cost = isHeld(decision) ? (request.costs[cell] as number) : 0
-    this.tier = by.tier
+    this.tier = by.policy?.tier
     this.priority = by.priority
     this.degraded = marks.degraded === true
     this.reported = marks.reported === true

@@ -9,8 +9,8 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@sluice/core'
-import { freeName, hasPermits, takenNames } from '@sluice/core/internal'
-import type { Carry, LimitData } from '../document/document.js'
+import { freeName, hasPermits, isOwnUnit, takenNames } from '@sluice/core/internal'
+import type { Carry, LimitData, PolicyData } from '../document/document.js'
 import type { Path, Problem } from '../problems/problem.js'
 import { shown } from '../problems/problem.js'
 import type { CostsOfPolicy } from './costs.js'
@@ -36,7 +36,7 @@ export interface LimitsOf {
   readonly space: string
   // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
   readonly key: KeyFunction<any>
-  readonly respond: LimitData['respond']
+  readonly data: Pick<PolicyData, 'respond' | 'cost'>
   /** Whether used units still count when amounts change. */
   readonly carry: Carry
   readonly responders: RespondersOfPolicy
@@ -67,7 +67,7 @@ export function makeLimits(
 
 function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, problems: Problem[]): Limit | undefined {
   const { algorithm = 'slidingLog', name: _, key, respond: ownRespond, ...options } = data
-  const respond = ownRespond ?? of.respond
+  const respond = ownRespond ?? of.data.respond
   const own = key === undefined ? of.key : of.keys.make(key, [...path, 'key'], problems)
   if (!own) return undefined
   const limit = tried(path, problems, () => {
@@ -81,6 +81,11 @@ function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, prob
   })
   if (!limit) return undefined
   const cost = of.costs.get(limit.unit)
+  if (cost === undefined && isOwnUnit(limit.unit) && (of.data.cost === undefined || typeof of.data.cost === 'object')) {
+    const message = `expected a cost of the policy for it, such as cost: { ${limit.unit}: 1 }, got ${shown(limit.unit)}`
+    problems.push({ path: [...path, 'unit'], message })
+    return undefined
+  }
   return Object.freeze({
     ...limit,
     policy: of.space,

@@ -6,7 +6,14 @@ import { checkLimit, fieldsOfLimit } from '../schema/check.js'
 import type { Keys } from './keys.js'
 import { makeLimits } from './limits.js'
 import { Overrides, RANK } from './overrides.js'
-import { type ChangedLimits, type CompiledPolicy, checkConsistency, type Override, type Variant } from './policy.js'
+import {
+  type ChangedLimits,
+  type CompiledPolicy,
+  checkConsistency,
+  type Override,
+  type Variant,
+  variantsOf,
+} from './policy.js'
 import { uncountedKind } from './uncounted-kind.js'
 
 /** Makes the overrides of a document, one by one, by policy. */
@@ -141,6 +148,7 @@ export function changedLimits(
     if (sources.size === 0) continue
     const limits = makeMerged(policy, tier, merged, sources, keys, path, problems)
     if (!limits) continue
+    for (const [i, c] of sources) checkUnit(limits[i] as Limit, policy, [...path, c, 'unit'], problems)
     byTier.set(tier, limits)
     const base = (tier === undefined ? policy.base : policy.tiers.get(tier)) as Variant
     const madeOf = (datas: readonly LimitData[], of: readonly Limit[], i: number) =>
@@ -154,6 +162,15 @@ export function changedLimits(
   }
   for (const [c, { name }] of changes.entries()) if (!found.has(c)) problems.push(notFound(name, c, lists, path))
   return { byTier, mayAdmitMore: admitsMore }
+}
+
+/** Its limiter reads and measures what the limits of its policy count. */
+function checkUnit({ unit }: Limit, policy: CompiledPolicy, path: Path, problems: Problem[]): void {
+  if (unit === 'requests' || unit === 'concurrent-requests') return
+  const counted = new Set(variantsOf(policy).flatMap(({ limits }) => limits.map((limit) => limit.unit)))
+  if (counted.has(unit)) return
+  const known = [...new Set(['requests', ...counted])].map(shown).join(' or ')
+  problems.push({ path, message: `expected a unit that its policy counts, ${known}, got ${shown(unit)}` })
 }
 
 type ListOfTier = readonly [tier: string | undefined, limits: readonly LimitData[]]
@@ -197,7 +214,7 @@ function makeMerged(
   if (problems.length > before) return undefined
   const found: Problem[] = []
   const space = tier === undefined ? name : `${name}.${tier}`
-  const of = { policy: name, space, key, respond: data.respond, carry, responders, keys, costs }
+  const of = { policy: name, data, space, key, carry, responders, keys, costs }
   const limits = makeLimits(merged, of, [], found)
   const apart: Problem[] = []
   if (limits) checkConsistency(data, limits, [], apart)

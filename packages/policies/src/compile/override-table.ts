@@ -14,6 +14,8 @@ export interface OverrideTable {
 export interface StoredOverride {
   /** The changed limits as JSON, not checked yet. */
   readonly limits: string
+  /** Its version, by which people find it without the name of its client. */
+  readonly version: number
   /** When it ends, in ms since 1970. */
   readonly until: number | undefined
   /** The last valid override of the same client, which applies while this one is wrong. */

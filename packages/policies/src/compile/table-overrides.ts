@@ -31,8 +31,9 @@ export type CheckOverride = (limits: readonly object[]) => readonly Problem[]
 const MAX_MADE = 10_000
 /** Longer values have no override: a table holds 1,024 bytes of each. */
 const MAX_VALUE = 1024
-/** Warnings about mistakes in one policy: each may be a row of its own. */
+/** Warnings a minute about mistakes in one policy: each may be a row of its own. */
 const MAX_WARNINGS = 10
+const MINUTE_MS = 60_000
 
 /**
  * The overrides of one policy, of its document and of a table beside it. An override of the table is exact, like an exact one
@@ -46,9 +47,13 @@ export class TableOverrides {
   readonly #check: CheckOverride | undefined
   /** Undefined for kinds that code does not register. */
   readonly #keyOf = new Map<string, Key | undefined>()
-  /** By the changes as JSON. Undefined for wrong ones. */
-  readonly #made = new Map<string, ChangedLimits | undefined>()
+  /** By the changes as JSON. A text says what is wrong with them. */
+  readonly #made = new Map<string, ChangedLimits | string>()
+  /** Wrong ones whose warning has come. */
+  readonly #warned = new WeakSet<StoredOverride>()
   #warnings = 0
+  /** When the present minute of warnings began. */
+  #warnedAt = Number.NEGATIVE_INFINITY
 
   constructor(
     policy: CompiledPolicy,
@@ -136,7 +141,9 @@ export class TableOverrides {
     if (!stored || (stored.until !== undefined && stored.until <= now)) return undefined
     const changed = this.#changesOf(stored)
     const rank = kind === 'ip' ? RANK.address : RANK.exact
-    if (changed) return { index: this.#table.name, rank, changed, until: stored.until }
+    if (typeof changed === 'object') return { index: this.#table.name, rank, changed, until: stored.until }
+    const fault = `kind ${shown(kind)}: version ${stored.version}: ${changed}`
+    if (!this.#warned.has(stored) && this.#warn(fault)) this.#warned.add(stored)
     stored.isWrong = true
     return this.#inForce(kind, stored.before, now)
   }
@@ -149,8 +156,9 @@ export class TableOverrides {
     return this.#inForce(kind, stored, Date.now()) ?? this.#own?.findGiven(kind, value)
   }
 
-  #changesOf({ limits }: StoredOverride): ChangedLimits | undefined {
-    if (this.#made.has(limits)) return this.#made.get(limits)
+  #changesOf({ limits }: StoredOverride): ChangedLimits | string {
+    const known = this.#made.get(limits)
+    if (known !== undefined) return known
     const changed = this.#make(limits)
     // The oldest one goes.
     if (this.#made.size >= MAX_MADE) this.#made.delete(this.#made.keys().next().value as string)
@@ -158,7 +166,7 @@ export class TableOverrides {
     return changed
   }
 
-  #make(text: string): ChangedLimits | undefined {
+  #make(text: string): ChangedLimits | string {
     const problems: Problem[] = []
     try {
       const changes: unknown = JSON.parse(text)
@@ -172,14 +180,20 @@ export class TableOverrides {
     } catch (error) {
       problems.push({ path: ['limits'], message: (error as Error).message })
     }
-    this.#warn(problems.map(({ path, message }) => `${textOfPath(path)}: ${message}`).join('; '))
-    return undefined
+    return problems.map(({ path, message }) => `${textOfPath(path)}: ${message}`).join('; ')
   }
 
-  #warn(fault: string): void {
-    if (++this.#warnings > MAX_WARNINGS) return
+  /** Returns whether the warning is among those of this minute. */
+  #warn(fault: string): boolean {
+    const now = performance.now()
+    if (now - this.#warnedAt >= MINUTE_MS) {
+      this.#warnedAt = now
+      this.#warnings = 0
+    }
+    if (++this.#warnings > MAX_WARNINGS) return false
     const effect = 'such overrides have no effect, and the last right one of a client stays where it is known'
     const message = `${this.#table.name}: policy ${shown(this.#policy.name)}: ${fault}: ${effect}`
     process.emitWarning(message, { type: 'SluiceWarning', code: 'SLUICE_OVERRIDE_FAILED' })
+    return true
   }
 }

@@ -165,10 +165,10 @@ export class RedisOverrides implements OverrideTable {
     if (mark === this.#mark) return
     const byClient = new Map<string, StoredOverride>()
     const kinds = new Map<string, Set<string>>()
-    for (const [field, { policy, kind, limits, until }] of await this.#saved.all()) {
+    for (const [field, { policy, kind, limits, version, until }] of await this.#saved.all()) {
       const last = this.#byClient.get(field)
       const before = last?.isWrong ? last.before : last && { ...last, before: undefined }
-      byClient.set(field, { limits: JSON.stringify(limits), until, before, isWrong: false })
+      byClient.set(field, { limits: JSON.stringify(limits), version, until, before, isWrong: false })
       const known = kinds.get(policy) ?? new Set<string>()
       if (known.size < MAX_KINDS) kinds.set(policy, known.add(kind))
     }

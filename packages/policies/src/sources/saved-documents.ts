@@ -11,7 +11,7 @@ export interface SavedDocument {
 }
 
 /** A different text for each version. */
-export function markOf({ version, at }: SavedDocument): string {
+export function markOf({ version, at }: Pick<SavedDocument, 'version' | 'at'>): string {
   return `${version} ${at}`
 }
 

@@ -1,8 +1,9 @@
-import type { Engine } from '../../limiter/engine.js'
+import type { Engine, Resolver } from '../../limiter/engine.js'
 import { type DecisionOptions, NO_OPTIONS } from '../../limiter/options.js'
 import type { WaitOptions } from '../../limiter/waiter.js'
 import type { Cost } from '../../policy/costs.js'
 import { Policy, type PolicyChoice, type Resolved } from '../../policy/policy.js'
+import type { CostFunction } from '../../policy/request-cost.js'
 import type { HttpContext } from '../../request/context.js'
 import { PEEK } from '../../store/store.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
@@ -26,6 +27,14 @@ export interface DeciderParts<Request> {
   readonly queues: boolean
   /** Whether to bypass the deny cache. */
   readonly fresh: boolean
+  /** The policies in force of a request that waits, where they may change. Undefined where none has taken the place of its own. */
+  readonly inForce: ((context: HttpContext<Request>) => MaybePromise<InForce<Request> | undefined>) | undefined
+}
+
+/** Policies for a request, and its cost by them. */
+export interface InForce<Request> {
+  readonly choice: PolicyChoice<Request>
+  readonly cost: number | CostFunction<Request>
 }
 
 /** Decides on requests by the policy's identities, with the bytes that they may send, and behind requests that already wait. */
@@ -68,18 +77,38 @@ export class Decider<Request> {
     return whenKnown(engine.decide(resolved, cost, options, PEEK), behindWaiters)
   }
 
-  /** Waits in the queue of the request's key until admitted. `choice`: as for `decide`. */
+  /** Waits in the queue of the request's key until admitted, by the limits in force at its turn. `choice`: as for `decide`. */
   async waitTurn(
     context: HttpContext<Request>,
-    { cost, ...wait }: Omit<WaitOptions, 'cost'> & { readonly cost: unknown },
+    { cost: units, ...wait }: Omit<WaitOptions, 'cost'> & { readonly cost: unknown },
     choice: PolicyChoice<Request> = this.#engine.policy,
   ): Promise<Verdict> {
     const { request } = context
-    const options = this.#optionsFor(context)
-    const policy = await choice.of(request, context)
+    const { inForce } = this.#by
+    let last = await this.#waitingBy(choice, units, context)
+    const resolveLast = () => {
+      const { policy, identities, cost } = last
+      return whenKnown(policy.resolve(request, context, identities), (known) => ({ ...known, cost }))
+    }
+    const resolve: Resolver<Request> = () =>
+      inForce
+        ? whenKnown(inForce(context), (now) =>
+            now && now.choice !== last.choice
+              ? whenKnown(typeof now.cost === 'number' ? now.cost : now.cost(request, context), async (units) => {
+                  last = await this.#waitingBy(now.choice, units, context)
+                  return resolveLast()
+                })
+              : resolveLast(),
+          )
+        : resolveLast()
+    return this.#engine.waitTurn(resolve, { ...wait, cost: last.cost }, this.#optionsFor(context))
+  }
+
+  /** A request that waits by some policies. */
+  async #waitingBy(choice: PolicyChoice<Request>, units: unknown, context: HttpContext<Request>) {
+    const policy = await choice.of(context.request, context)
     const identities = (await this.#identitiesOf(policy, context)) ?? []
-    const charged = { ...wait, cost: requestCost(choice, cost) }
-    return this.#engine.waitTurn(() => policy.resolve(request, context, identities), charged, options)
+    return { choice, policy, identities, cost: requestCost(choice, units) }
   }
 
   #resolve(context: HttpContext<Request>, choice: PolicyChoice<Request>): MaybePromise<Resolved<Request> | undefined> {

@@ -3,6 +3,7 @@ import { Limiter } from '../../limiter/limiter.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import { hasLists, ListedSubjects } from '../../limiter/listed-subjects.js'
 import { adviseOnSetUp } from '../../limiter/set-up-advice.js'
+import type { WaitQueues } from '../../limiter/wait-queue.js'
 import { memoryStore } from '../../memory/store.js'
 import { isData } from '../../policy/given-identities.js'
 import { Subjects } from '../../policy/subjects.js'
@@ -22,7 +23,7 @@ import { REQUEST_LISTS } from '../identity/list-sources.js'
 import { Responders } from '../responders/choice.js'
 import { reject } from '../responders/reject.js'
 import { bansFor } from './bans.js'
-import { Decider } from './decider.js'
+import { Decider, type DeciderParts } from './decider.js'
 import { enforcementBy } from './enforcement.js'
 import { invalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
@@ -32,8 +33,10 @@ import { RequestAdvice } from './request-advice.js'
 export type GuardParts<Request> = ReturnType<typeof guardParts<Request>>
 
 /** The state that several guards of one `rateLimit` share. */
-export interface SharedByGuards {
+export interface SharedByGuards<Request> {
   readonly emitter: LimiterEmitter
+  readonly queues: WaitQueues
+  readonly inForce: DeciderParts<Request>['inForce']
   /** Whether none of them has emitted this warning so far. */
   readonly isNew: (code: LimiterWarning, message: string) => boolean
   /** The time of waits. Undefined for that of the process. */
@@ -45,7 +48,7 @@ export interface SharedByGuards {
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function guardParts<Request>(options: RateLimitOptions<Request>, shared?: SharedByGuards) {
+export function guardParts<Request>(options: RateLimitOptions<Request>, shared?: SharedByGuards<Request>) {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { key = byIp<Request>(), store = memoryStore() } = options
   const { skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
@@ -67,7 +70,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     ? new ListedSubjects(policy, store, options, warnings, REQUEST_LISTS)
     : undefined
   const anonymous = anonymousBy<Request>(where, options.anonymous, warnings)
-  const engine = new Engine(policy, store, options, emitter, shared?.timing)
+  const engine = new Engine(policy, store, options, emitter, shared?.timing, shared?.queues)
   const limiter = requestLimiter(engine, listed, anonymous)
   if (options.priority === undefined && policy.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
@@ -83,7 +86,8 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
   const responseBytes = responseBytesFor(where, options, engine, responders, (context, refusal) =>
     bans?.strikeLater(context, refusal),
   )
-  const decider = new Decider(engine, { anonymous, charging, bans, queues: responders.queues, fresh })
+  const { queues } = responders
+  const decider = new Decider(engine, { anonymous, charging, bans, queues, fresh, inForce: shared?.inForce })
   const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
   // The options are valid, and the store is a store.
   adviseOnSetUp(policy, warnings, options)

@@ -1,5 +1,6 @@
 import { Engine } from '../../limiter/engine.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
+import { WaitQueues } from '../../limiter/wait-queue.js'
 import { eitherDeny } from '../../lists/list-step.js'
 import { memoryStore } from '../../memory/store.js'
 import type { Limit } from '../../policy/limits/limit.js'
@@ -15,6 +16,7 @@ import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION } from '../../verdict/verdict.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
+import type { InForce } from './decider.js'
 import { passThroughGuard } from './guard.js'
 import { invalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
@@ -61,7 +63,11 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
   const { store = memoryStore(), name = 'default', onInvalid = 'reject', requestProperty = 'rateLimit' } = given
   const own = { ...given, store, name }
   const emitter = new LimiterEmitter(where)
-  const limiters = new LimitersOfPolicies(own, emitter, simulated)
+  const queues = new WaitQueues(
+    simulated?.timing,
+    policies.on && ((listener) => policies.on?.('policies-reloaded', listener) as () => void),
+  )
+  const limiters = new LimitersOfPolicies(policies, own, emitter, queues, simulated)
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
   const handleInvalid = invalidRequests<Request>({ where, all: [] }, onInvalid, false, warnings)
   // Invalid options fail now, and not at the first request.
@@ -78,7 +84,8 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
     return limiters.run(matched, context)
   }
   const anonymous = anonymousBy<Request>(where, own.anonymous, warnings)
-  const engine = new Engine(policiesByHand(where, own.name, policies, own.charges), own.store, own, emitter)
+  const byHand = policiesByHand(where, own.name, policies, own.charges)
+  const engine = new Engine(byHand, own.store, own, emitter, simulated?.timing, queues)
   return Object.assign(guard, {
     limiter: requestLimiter(engine, undefined, anonymous),
     requestProperty,
@@ -94,16 +101,27 @@ interface Made<Request> {
 }
 
 class LimitersOfPolicies<Request> {
+  readonly #policies: PolicySource<Request>
   readonly #own: RateLimitOptions<Request>
   readonly #emitter: LimiterEmitter
+  /** Requests wait for a limit in one queue, whatever other policies apply to them, and whichever document is in force. */
+  readonly #queues: WaitQueues
   readonly #timing: Timing | undefined
   readonly #passOne: PassOne<Request>
   readonly #made = new WeakMap<MatchedPolicies<Request>, Made<Request>>()
   readonly #isNew = warnedOnce()
 
-  constructor(own: RateLimitOptions<Request>, emitter: LimiterEmitter, simulated: Simulated<Request> | undefined) {
+  constructor(
+    policies: PolicySource<Request>,
+    own: RateLimitOptions<Request>,
+    emitter: LimiterEmitter,
+    queues: WaitQueues,
+    simulated: Simulated<Request> | undefined,
+  ) {
+    this.#policies = policies
     this.#own = own
     this.#emitter = emitter
+    this.#queues = queues
     this.#timing = simulated?.timing
     this.#passOne = simulated?.passOne ?? passThroughGuard
   }
@@ -112,12 +130,19 @@ class LimitersOfPolicies<Request> {
     return getOrInsert(this.#made, matched, () => this.#make(matched))
   }
 
-  #make({ options, base }: MatchedPolicies<Request>): Made<Request> {
+  #make(matched: MatchedPolicies<Request>): Made<Request> {
+    const { options, base } = matched
     if (!base || !differInNumbers(base.options, options)) {
       // Set only for policies that count bytes of responses.
       const countsResponses = options.limits?.some(({ unit }) => unit === 'response-bytes')
       const onExhausted = countsResponses ? this.#own.onExhausted : undefined
-      const shared = { emitter: this.#emitter, isNew: this.#isNew, timing: this.#timing }
+      const shared = {
+        emitter: this.#emitter,
+        queues: this.#queues,
+        inForce: (context: HttpContext<Request>) => this.#inForce(matched, context),
+        isNew: this.#isNew,
+        timing: this.#timing,
+      }
       const deny = eitherDeny(this.#own.deny, options.deny)
       const parts = guardParts({ ...this.#own, onExhausted, ...options, ...(deny && { deny }) }, shared)
       // Requests of a few clients are no evidence of the set-up.
@@ -127,6 +152,26 @@ class LimitersOfPolicies<Request> {
     const { name, charges } = this.#own
     const choice = new Policy<Request>({ key: byIp<Request>(), limits, name, ...(charges && { charges }) })
     return { parts: this.of(base).parts, choice }
+  }
+
+  /**
+   * What has taken the place of a match for a request that waits. Undefined where its policies are gone, or count other units: its
+   * guard holds and settles no others.
+   */
+  #inForce(
+    matched: MatchedPolicies<Request>,
+    context: HttpContext<Request>,
+  ): MaybePromise<InForce<Request> | undefined> {
+    return whenKnown(this.#policies.match(context), (first) => {
+      for (let now = first; now; now = now.next) {
+        if (!haveCommonPolicy(now.options, matched.options)) continue
+        const { parts, choice = parts.engine.policy } = this.of(now)
+        const { units } = this.of(matched).parts.engine.policy
+        const isAlike = units.size === choice.units.size && [...units].every((unit) => choice.units.has(unit))
+        return isAlike ? { choice, cost: parts.cost } : undefined
+      }
+      return undefined
+    })
   }
 
   run(matched: MatchedPolicies<Request> | undefined, context: HttpContext<Request>): MaybePromise<Outcome> {
@@ -169,6 +214,11 @@ class LimitersOfPolicies<Request> {
       )
     })
   }
+}
+
+function haveCommonPolicy<Request>(one: OptionsOfPolicies<Request>, other: OptionsOfPolicies<Request>): boolean {
+  const { limits = [] } = other
+  return one.limits?.some(({ policy }) => limits.some((limit) => limit.policy === policy)) ?? false
 }
 
 /**

@@ -40,8 +40,8 @@ export type GivenClient = { readonly kind: string; readonly value: unknown } | {
 /** Policies that are data, and the selection of those that apply to a request. */
 export interface PolicySource<Request> {
   /**
-   * Undefined where no policy applies. Called once for each request, before anything is charged. Returns a promise only where it
-   * has to wait.
+   * Undefined where no policy applies. Called once for each request, before anything is charged, and before each decision on a
+   * request that waits. Returns a promise only where it has to wait.
    */
   match(context: HttpContext<Request>): MaybePromise<MatchedPolicies<Request> | undefined>
   /**
@@ -51,6 +51,11 @@ export interface PolicySource<Request> {
   forClient?(name: string, client: GivenClient): MaybePromise<MatchedPolicies<Request> | undefined>
   /** Each policy in force by its name, for methods such as `peek` and `reset`. The same map until the policies change. */
   readonly byName: ReadonlyMap<string, MatchedPolicies<Request>>
+  /**
+   * Calls back when other policies have come into force: requests that wait try again then. Returns a function that ends it. Absent
+   * on sources whose policies stay.
+   */
+  on?(event: 'policies-reloaded', listener: () => unknown): () => void
   /** @internal Makes the guard of a limiter with these policies: `guardByPolicies`. */
   makeGuard?(options: never): unknown
 }

@@ -21,6 +21,7 @@ export interface Client {
 /** The limits of a client in PostgreSQL. */
 export interface StoredLimits {
   readonly limits: string
+  readonly version: number
   readonly until: number | undefined
 }
 

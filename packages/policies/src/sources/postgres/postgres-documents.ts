@@ -1,8 +1,9 @@
-import { MAX_LISTED, type SavedDocument, type SavedDocuments, VersionConflict } from '../saved-documents.js'
+import { MAX_LISTED, markOf, type SavedDocument, type SavedDocuments, VersionConflict } from '../saved-documents.js'
 import { PostgresFailure } from './failures.js'
 import { type Query, quotedName, type Row, rowsOf } from './sql.js'
 
-const COLUMNS = 'version::text AS number, document, author, floor(extract(epoch FROM at) * 1000)::text AS ms'
+const MS = 'floor(extract(epoch FROM at) * 1000)::text'
+const COLUMNS = `version::text AS number, document, author, ${MS} AS ms`
 
 /** The versions of a document in PostgreSQL, in the table `sluice_policies`. */
 export class PostgresDocuments implements SavedDocuments {
@@ -22,8 +23,17 @@ export class PostgresDocuments implements SavedDocuments {
 
   /** The number of the version in force; 0 where none was saved. */
   async version(): Promise<number> {
-    const [row] = await this.#rows(`SELECT max(version)::text AS version FROM ${this.#table} WHERE name = $1`)
-    return Number(row?.version ?? 0)
+    return Number((await this.mark()).split(' ', 1)[0])
+  }
+
+  /**
+   * The mark of the version in force, as `markOf`: numbers begin anew where all versions were deleted. Empty where none was
+   * saved.
+   */
+  async mark(): Promise<string> {
+    const newest = `FROM ${this.#table} WHERE name = $1 ORDER BY version DESC LIMIT 1`
+    const [row] = await this.#rows(`SELECT version::text AS number, ${MS} AS ms ${newest}`)
+    return row ? markOf({ version: Number(row.number), at: Number(row.ms) }) : ''
   }
 
   /** Undefined where none was saved. */

@@ -78,14 +78,16 @@ export class PostgresOverrides implements OverrideTable {
   async #askFor(clients: readonly Client[]): Promise<readonly (StoredLimits | undefined)[]> {
     const hashes = clients.map(hashOf)
     const rows = await this.#connection.rows(
-      `SELECT hash::text, policy, kind, ${IDENTITY} AS identity, limits::text, floor(extract(epoch FROM until) * 1000)::text AS until
+      `SELECT hash::text, policy, kind, ${IDENTITY} AS identity, limits::text, version::text,
+         floor(extract(epoch FROM until) * 1000)::text AS until
        FROM ${quotedName(this.#schema)}.sluice_overrides WHERE name = $1 AND hash = ANY ($2::bigint[])`,
       [this.#document, hashes],
     )
     const byHash = new Map(rows.map((row) => [row.hash, row]))
     return clients.map((client, i) => {
       const row = byHash.get(hashes[i])
-      return row && isOf(client, row) ? { limits: String(row.limits), until: timeOf(row.until) } : undefined
+      if (!row || !isOf(client, row)) return undefined
+      return { limits: String(row.limits), version: Number(row.version), until: timeOf(row.until) }
     })
   }
 }

@@ -1,5 +1,6 @@
 import { SluiceError } from '@sluice/core'
 import type { OverrideTable } from '../../compile/override-table.js'
+import { markOf } from '../saved-documents.js'
 import type { Loaded, PoliciesSource } from '../source.js'
 import { Connection } from './connection.js'
 import { type CheckedPostgresOptions, postgresOptions } from './options.js'
@@ -26,7 +27,7 @@ export class PostgresSource implements PoliciesSource {
   readonly #overrides: PostgresOverrides | undefined
   readonly saved: PostgresSavedOverrides | undefined
   readonly writer: PostgresSavedOverrides | undefined
-  #version = 0
+  #mark = ''
   #isListening = false
   #failures = 0
   #timer: NodeJS.Timeout | undefined
@@ -68,8 +69,8 @@ export class PostgresSource implements PoliciesSource {
       const saved = await this.#documents.newest()
       if (!saved) throw new Error('PostgreSQL has none so far: sluice apply --to postgres saves one')
       await this.#overrides?.look()
-      this.#version = saved.version
-      return { name: this.name, version: String(saved.version), text: saved.text }
+      this.#mark = markOf(saved)
+      return { name: this.name, version: String(saved.version), mark: this.#mark, text: saved.text }
     })
   }
 
@@ -111,9 +112,9 @@ export class PostgresSource implements PoliciesSource {
     try {
       await this.#next(async () => {
         await this.#open()
-        const version = await this.#documents.version()
+        const mark = await this.#documents.mark()
         await this.#overrides?.look()
-        if (version !== this.#version || this.#failures > 0) this.#watching?.onChange()
+        if (mark !== this.#mark || this.#failures > 0) this.#watching?.onChange()
       })
       this.#failures = 0
     } catch (error) {
