@@ -144,16 +144,10 @@ const MISTAKES: readonly Mistake[] = [
     message: 'consistency: a log holds each unit: use slidingWindow or fixedWindow, or leave out consistency',
   },
   {
-    what: 'a unit without a cost',
-    text: policy('    limits: [{ limit: 5, window: 1m, unit: ▸tokens }]\n'),
-    path: 'policies.api.limits[0].unit',
-    message: 'expected a cost of the policy for it, such as cost: { tokens: 1 }, got "tokens"',
-  },
-  {
-    what: 'an override to a unit without a cost',
+    what: 'an override to a unit that no limit of its policy counts',
     text: `${policy(RIGHT)}overrides:\n  - { policy: api, key: { ip: 192.0.2.1 }, limits: [{ limit: 2, unit: ▸tokens }] }\n`,
     path: 'overrides[0].limits[0].unit',
-    message: 'expected a cost of the policy for it, such as cost: { tokens: 1 }, got "tokens"',
+    message: 'expected a unit that its policy counts, "requests", got "tokens"',
   },
   {
     what: 'an override to bytes that no limit of its policy counts',

@@ -48,7 +48,7 @@ export {
   type UsedLimit,
   usedLimits,
 } from '../store/stored-counts.js'
-export { isBytes, isOwnUnit } from '../store/units.js'
+export { isBytes } from '../store/units.js'
 export { joinedIds } from '../util/charge-id.js'
 export { type Duration, durationMs, durationText, MAX_DURATION_MS } from '../util/duration.js'
 export { invalidPolicy } from '../util/errors.js'

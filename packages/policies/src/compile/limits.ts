@@ -9,7 +9,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@sluice/core'
-import { freeName, hasPermits, isOwnUnit, takenNames } from '@sluice/core/internal'
+import { freeName, hasPermits, takenNames } from '@sluice/core/internal'
 import type { Carry, LimitData, PolicyData } from '../document/document.js'
 import type { Path, Problem } from '../problems/problem.js'
 import { shown } from '../problems/problem.js'
@@ -36,7 +36,7 @@ export interface LimitsOf {
   readonly space: string
   // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
   readonly key: KeyFunction<any>
-  readonly data: Pick<PolicyData, 'respond' | 'cost'>
+  readonly data: Pick<PolicyData, 'respond'>
   /** Whether used units still count when amounts change. */
   readonly carry: Carry
   readonly responders: RespondersOfPolicy
@@ -81,11 +81,6 @@ function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, prob
   })
   if (!limit) return undefined
   const cost = of.costs.get(limit.unit)
-  if (cost === undefined && isOwnUnit(limit.unit) && (of.data.cost === undefined || typeof of.data.cost === 'object')) {
-    const message = `expected a cost of the policy for it, such as cost: { ${limit.unit}: 1 }, got ${shown(limit.unit)}`
-    problems.push({ path: [...path, 'unit'], message })
-    return undefined
-  }
   return Object.freeze({
     ...limit,
     policy: of.space,
