@@ -52,10 +52,9 @@ export class RememberingBucket {
     this.#add(positive(this.#full - this.#paidOff(this.#at, this.#now + paidOffAfterMs)))
   }
 
-  /** Refunds, and returns the reduction of the debt in unit·ms. `isChange`: not where a store refunded nothing. */
-  refund(charge: Kept, cost: number, isChange = true): bigint {
+  /** Refunds, and returns the reduction of the debt in unit·ms. A refund leaves the instant of the last change. */
+  refund(charge: Kept, cost: number): bigint {
     const before = this.#debt(this.#at)
-    if (isChange) this.#changedAt = this.#at
     charge.amount = positive(charge.amount - BigInt(cost) * this.#unit)
     return before - this.#debt(this.#at)
   }
