@@ -85,7 +85,7 @@ export class MeasuredProcess {
       )
       sent.once('error', (error: NodeJS.ErrnoException) => {
         // The server ended the keep-alive connection before it read the request.
-        if (sent.reusedSocket && error.code === 'ECONNRESET') resolve(this.#ask(port, request))
+        if (sent.reusedSocket && /^(ECONNRESET|EPIPE)$/.test(error.code ?? '')) resolve(this.#ask(port, request))
         else reject(error)
       })
       sent.end(body)
