@@ -10,7 +10,7 @@ import {
   tokenBucket,
 } from '@sluice/core'
 import { freeName, hasPermits, takenNames } from '@sluice/core/internal'
-import type { Carry, LimitData, PolicyData } from '../document/document.js'
+import type { Carry, LimitData } from '../document/document.js'
 import type { Path, Problem } from '../problems/problem.js'
 import { shown } from '../problems/problem.js'
 import type { CostsOfPolicy } from './costs.js'
@@ -36,7 +36,7 @@ export interface LimitsOf {
   readonly space: string
   // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
   readonly key: KeyFunction<any>
-  readonly data: Pick<PolicyData, 'respond'>
+  readonly respond: LimitData['respond']
   /** Whether used units still count when amounts change. */
   readonly carry: Carry
   readonly responders: RespondersOfPolicy
@@ -67,7 +67,7 @@ export function makeLimits(
 
 function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, problems: Problem[]): Limit | undefined {
   const { algorithm = 'slidingLog', name: _, key, respond: ownRespond, ...options } = data
-  const respond = ownRespond ?? of.data.respond
+  const respond = ownRespond ?? of.respond
   const own = key === undefined ? of.key : of.keys.make(key, [...path, 'key'], problems)
   if (!own) return undefined
   const limit = tried(path, problems, () => {

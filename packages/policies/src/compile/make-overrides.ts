@@ -214,7 +214,7 @@ function makeMerged(
   if (problems.length > before) return undefined
   const found: Problem[] = []
   const space = tier === undefined ? name : `${name}.${tier}`
-  const of = { policy: name, data, space, key, carry, responders, keys, costs }
+  const of = { policy: name, space, key, respond: data.respond, carry, responders, keys, costs }
   const limits = makeLimits(merged, of, [], found)
   const apart: Problem[] = []
   if (limits) checkConsistency(data, limits, [], apart)

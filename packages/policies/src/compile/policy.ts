@@ -132,7 +132,7 @@ export function compilePolicy(
   // Relaxed counts begin anew with other amounts.
   const carryOfPolicy = data.consistency ? 'reset' : carry
   const costs = costsOfPolicy(data, resolvers, path, problems)
-  const of = { policy: name, data, key, carry: carryOfPolicy, responders, keys, costs }
+  const of = { policy: name, key, respond: data.respond, carry: carryOfPolicy, responders, keys, costs }
   const policy = {
     name,
     data,

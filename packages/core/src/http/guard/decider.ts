@@ -90,17 +90,16 @@ export class Decider<Request> {
       const { policy, identities, cost } = last
       return whenKnown(policy.resolve(request, context, identities), (known) => ({ ...known, cost }))
     }
-    const resolve: Resolver<Request> = () =>
-      inForce
-        ? whenKnown(inForce(context), (now) =>
-            now && now.choice !== last.choice
-              ? whenKnown(typeof now.cost === 'number' ? now.cost : now.cost(request, context), async (units) => {
-                  last = await this.#waitingBy(now.choice, units, context)
-                  return resolveLast()
-                })
-              : resolveLast(),
-          )
-        : resolveLast()
+    const resolve: Resolver<Request> = () => {
+      if (!inForce) return resolveLast()
+      return whenKnown(inForce(context), (now) => {
+        if (!now || now.choice === last.choice) return resolveLast()
+        return whenKnown(typeof now.cost === 'number' ? now.cost : now.cost(request, context), async (units) => {
+          last = await this.#waitingBy(now.choice, units, context)
+          return resolveLast()
+        })
+      })
+    }
     return this.#engine.waitTurn(resolve, { ...wait, cost: last.cost }, this.#optionsFor(context))
   }
 

@@ -23,7 +23,7 @@ export class PostgresDocuments implements SavedDocuments {
 
   /** The number of the version in force; 0 where none was saved. */
   async version(): Promise<number> {
-    return Number((await this.mark()).split(' ', 1)[0])
+    return (await this.#inForce())?.version ?? 0
   }
 
   /**
@@ -31,9 +31,15 @@ export class PostgresDocuments implements SavedDocuments {
    * saved.
    */
   async mark(): Promise<string> {
+    const saved = await this.#inForce()
+    return saved ? markOf(saved) : ''
+  }
+
+  /** The version in force, without its text. */
+  async #inForce(): Promise<Pick<SavedDocument, 'version' | 'at'> | undefined> {
     const newest = `FROM ${this.#table} WHERE name = $1 ORDER BY version DESC LIMIT 1`
     const [row] = await this.#rows(`SELECT version::text AS number, ${MS} AS ms ${newest}`)
-    return row ? markOf({ version: Number(row.number), at: Number(row.ms) }) : ''
+    return row && { version: Number(row.number), at: Number(row.ms) }
   }
 
   /** Undefined where none was saved. */
