@@ -166,7 +166,7 @@ describe('other key functions', () => {
     ['\xa0sid=abc; sid=abc', 'abc'],
     ['sid=\xe9', '\xe9'],
     ['sid=ab"c', 'ab"c'],
-    ['sid=j:abc', 'j:abc'],
+
     ['SID=no; sid=abc', 'abc'],
     ['sid=abc; \xa0sid=other', 'abc'],
     ['other=abc', undefined],
@@ -192,6 +192,8 @@ describe('other key functions', () => {
     'sid=REAL\x85\xa0',
     'sid=j:"REAL"',
     'sid=j:{"id":1}',
+    'sid=j:abc',
+    'sid=%6a:[',
   ])('byCookie rejects the cookie in %o, as parsers differ on it', (cookie) => {
     expect(() => keyOf(byCookie('sid'), { headers: { cookie } })).toThrow(
       expect.objectContaining({ code: 'INVALID_KEY' }),
@@ -232,12 +234,9 @@ describe('other key functions', () => {
     expect(() => keyOf(byCookie('sid'), cookie(17))).toThrow(expect.objectContaining({ code: 'INVALID_KEY' }))
   })
 
-  test('byCookie rejects a long cookie that may be JSON, and accepts any other long one', () => {
-    const cookie = (value: string) => ({ headers: { cookie: `sid=${value}` } })
+  test('byCookie accepts a long cookie', () => {
     const long = 'x'.repeat(5000)
-    expect(() => keyOf(byCookie('sid'), cookie(`j:${long}`))).toThrow(expect.objectContaining({ code: 'INVALID_KEY' }))
-    expect(keyOf(byCookie('sid', { secret: false }), cookie('j:x'))).toBe('j:x')
-    expect(keyOf(byCookie('sid', { secret: false }), cookie(long))).toBe(long)
+    expect(keyOf(byCookie('sid', { secret: false }), { headers: { cookie: `sid=${long}` } })).toBe(long)
   })
 
   test.each([
