@@ -38,7 +38,7 @@ const PARTS = {
   // Every hour of ten years in twelve time zones against zoneinfo of Python, and attackers of calendars.
   calendars: npmRun('test:full', ['deep/calendars']),
   // Runs every benchmark, with meaningless figures, to show that it works.
-  rehearsal: npmRun('test:full', ['tools/bench']),
+  rehearsal: npmRun('test:full', ['deep/rehearsal']),
   mutants: npmRun('mutate'),
   chaos: npmRun('chaos'),
   fuzz: npmRun('fuzz'),

@@ -53,7 +53,6 @@ const ALONE = [
  */
 const LONGEST = [
   'redis/outages.test.ts',
-  'deep/hostile/hostile.test.ts',
   'redis/store-wide-blocks.test.ts',
   'packages/examples/examples.test.ts',
   'redis/cluster/outages.test.ts',
@@ -62,7 +61,6 @@ const LONGEST = [
   'redis/contract/ioredis.test.ts',
   'redis/cluster/failover.test.ts',
   'packages/docs/documents.test.ts',
-  'deep/chaos/chaos.test.ts',
   'redis/contract/node-redis.test.ts',
   'redis/faults.test.ts',
   'redis/contract/cluster.test.ts',
@@ -71,7 +69,6 @@ const LONGEST = [
   'packages/examples/http.test.ts',
   'deep/fuzz/connections.test.ts',
   'packages/gateways/gateways.test.ts',
-  'tools/bench.test.ts',
 ]
 
 interface Part {
@@ -81,19 +78,20 @@ interface Part {
   readonly without?: readonly string[]
 }
 
-// The mutants of the Lua, ten years of calendars, the servlet container, goaccess and the browser are only for `npm run deep`.
-const ON_SOURCE: Part = {
-  built: false,
-  without: [
-    ...OF_USERS,
-    'deep/calendars',
-    'deep/mutation',
-    'deep/servlets',
-    'deep/simulate',
-    'deep/simulate-page',
-    'deep/console-page',
-  ],
-}
+/** Only for `npm run deep`: what takes long, measures, or needs a servlet container, goaccess or a browser. */
+const ONLY_DEEP = [
+  'deep/calendars',
+  'deep/chaos',
+  'deep/console-page',
+  'deep/hostile',
+  'deep/mutation',
+  'deep/rehearsal',
+  'deep/servlets',
+  'deep/simulate',
+  'deep/simulate-page',
+]
+
+const ON_SOURCE: Part = { built: false, without: [...OF_USERS, ...ONLY_DEEP] }
 const ON_BUILD: Part = { built: true, folders: OF_USERS }
 
 /**

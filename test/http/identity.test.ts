@@ -319,6 +319,7 @@ describe('other key functions', () => {
     ['a user before a host below a mount path', '/a//ann@b/c'],
     ['no slash', 'a/b'],
     ['more than 128 segments', '/A'.repeat(129)],
+    ['more than 16,384 characters', '/A'.padEnd(16_385, '%25')],
   ])('byPath rejects a path that routers read differently: %s', (_, target) => {
     expect(() => keyOf(byPath(), { path: pathOf(target) })).toThrow(/expected a path/)
   })

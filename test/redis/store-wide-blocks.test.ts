@@ -136,6 +136,7 @@ test('a new process refuses by the keys of blocks while others restore the index
     const some = Array.from({ length: 100 }, () => names[Math.floor(Math.random() * names.length)] as string)
     const verdicts = await Promise.all(some.map((name) => started.limiters[0].consume(name)))
     expect(verdicts.filter(({ allowed }) => allowed)).toEqual([])
+    await sleep(10)
   }
   wire.toClient.pass()
   leaving.push(() => wire.stop())

@@ -4,7 +4,6 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ensureBuiltCore } from '../../support/built-core.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
-import { effort } from './effort.js'
 import { note } from './report.js'
 
 let server: RedisServer
@@ -34,17 +33,17 @@ interface Flood {
   readonly isVictimLimited: boolean
 }
 
-// A few thousand identities mostly wait for sweeps; millions need one processor per part.
-describe('memory after a flood of one-shot identities', { concurrent: !effort.isFull }, () => {
+const IDENTITIES = 10_000_000
+
+describe('memory after a flood of one-shot identities', () => {
   test.each(['memory store', 'block list', 'deny cache', 'lease pools'])(
     'the %s holds none of a flood of one-shot identities after their end, and limited clients stay limited',
     { timeout: 500_000 },
     async (part) => {
       const program = fileURLToPath(new URL('./memory.js', import.meta.url))
-      const identities = effort.of(10_000_000, 5000)
       const { stdout } = await promisify(execFile)(
         process.execPath,
-        ['--expose-gc', program, part, String(identities), String(server.port)],
+        ['--expose-gc', program, part, String(IDENTITIES), String(server.port)],
         { env: { ...process.env, NODE_OPTIONS: '' } },
       )
       const flood: Flood = JSON.parse(stdout)
@@ -52,7 +51,7 @@ describe('memory after a flood of one-shot identities', { concurrent: !effort.is
       expect(flood.isVictimLimited).toBe(true)
       expect(flood.left).toBeLessThanOrEqual(100)
       expect(flood.seen).toBe(flood.known)
-      if (effort.isFull) expect(flood.baseBytes).toBeLessThan(flood.warmBytes + LEAK_BYTES * identities)
+      expect(flood.baseBytes).toBeLessThan(flood.warmBytes + LEAK_BYTES * IDENTITIES)
       expect([...(await server.lifetimes()).values()].filter((leftMs) => leftMs < 0)).toEqual([])
     },
   )

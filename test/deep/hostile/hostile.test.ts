@@ -1,48 +1,30 @@
 import { afterAll, expect, test } from 'vitest'
-import { byEffort } from '../../support/effort.js'
+
 import { difference, type Measured, MeasuredProcess, type Setup } from './measured.js'
-import {
-  BATCH,
-  describedByGateway,
-  describedInJson,
-  type HostileRequest,
-  hostileRequests,
-  ONCE_DEAR,
-} from './requests.js'
+import { BATCH, describedByGateway, describedInJson, type HostileRequest, hostileRequests } from './requests.js'
 
 /** The highest cost of a request of the largest size above a bare server, in ms of CPU time. Earlier findings took 10 to 180. */
-const MOST_MS = byEffort({ usual: 5, full: 1 })
+const MOST_MS = 1
 /** The same for one request of a batch, which has less room for text. */
-const MOST_MS_IN_BATCH = byEffort({ usual: 0.5, full: 0.1 })
+const MOST_MS_IN_BATCH = 0.1
 /** Characters of a request without the rest of its head: the parser of Node accepts 16 KiB, over HTTP/2 64 KiB. */
 const LENGTH = 15_500
 const LENGTH_HTTP2 = 60_000
 /** Rounds, and requests in each. All requests are measured briefly first, and the most expensive ones again. */
-const LOOKS = byEffort<readonly [number, number]>({ usual: [1, 1], full: [3, 2] })
-const ROUNDS = byEffort<readonly [number, number]>({ usual: [3, 2], full: [15, 3] })
-const DEAREST = byEffort({ usual: 1, full: 5 })
+const LOOKS = [3, 2] as const
+const ROUNDS = [15, 3] as const
+const DEAREST = 5
 /** Repeated, as other programs of the machine can only add to a measurement. */
 const ATTEMPTS = 4
-const SERVERS = byEffort({
-  usual: ['Koa over HTTP/2', 'deciders'],
-  full: [
-    'Express over HTTP/1',
-    'Koa over HTTP/1',
-    'Koa over HTTP/2',
-    'Fastify over HTTP/1',
-    'Fastify over HTTP/2',
-    'deciders',
-  ],
-})
-/**
- * Whether a request is tried: all where the hostile text is read, and some where it is not; or only earlier findings, from
- * clients that are not refused.
- */
-const isTried = byEffort<(setup: Setup, place: string, unit: string, i: number) => boolean>({
-  usual: ({ name, reads }, place, unit) =>
-    reads.includes(place) && ONCE_DEAR.includes(unit) && !name.endsWith('refused'),
-  full: ({ reads }, place, _, i) => reads.includes(place) || i % 23 === 0,
-})
+const SERVERS = [
+  'Express over HTTP/1',
+  'Koa over HTTP/1',
+  'Koa over HTTP/2',
+  'Fastify over HTTP/1',
+  'Fastify over HTTP/2',
+  'deciders',
+]
+
 /** Statuses for a client; others would be an error of Sluice. 0 means that the framework or Node ended the stream. */
 const STATUSES = [0, 200, 204, 400, 403, 404, 413, 414, 429, 431, 503]
 
@@ -81,10 +63,11 @@ interface Trial {
 function trialsOf(name: string, setup: Setup): Trial[] {
   const what = setup.name
   const isHttp2 = name.endsWith('HTTP/2')
-  const tried = (length: number) => hostileRequests(length, isHttp2, (...where) => isTried(setup, ...where))
-  if (name !== 'deciders') return [{ what, requests: tried(isHttp2 ? LENGTH_HTTP2 : LENGTH), share: 1 }]
+
+  if (name !== 'deciders')
+    return [{ what, requests: hostileRequests(isHttp2 ? LENGTH_HTTP2 : LENGTH, isHttp2, setup.reads), share: 1 }]
   const dialect = what.replace('dialect: ', '')
-  const requests = tried(LENGTH_HTTP2)
+  const requests = hostileRequests(LENGTH_HTTP2, isHttp2, setup.reads)
   if (dialect !== 'json') return [{ what, requests: describedByGateway(dialect, requests), share: 1 }]
   return [
     { what, requests: describedInJson(requests, false), share: 1 },

@@ -7,7 +7,7 @@ import { redisOfWorlds } from './support/redis-of-worlds.js'
 const redis = redisOfWorlds('setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance')
 
 /** Three processes look every second, which makes too many schedules to try all. */
-const SAMPLE = byEffort({ usual: 10, full: 3000 })
+const SAMPLE = byEffort({ usual: 4, full: 3000 })
 
 const exploreEnds = (options: EndsOptions, sample = SAMPLE) =>
   explore(() => EndsWorld.make(redis(), options), 0, { sample })

@@ -13,19 +13,22 @@ export interface PathPiece {
 
 /** Maximum of pieces of a path: each may be read in several ways. */
 export const MAX_PIECES = 128
+/** Maximum of characters: what Node accepts over HTTP/1 by default. Decoding four times as many, over HTTP/2, takes a millisecond. */
+const MAX_LENGTH = 16_384
 const SEPARATOR = /[/\\;]|%2f|%5c|%3b/gi
 const NO_BREAK_SPACE = 160
 
 /**
  * The pieces of a path that can be read in several ways.
  *
- * @throws RequestFault where there are more than 128, or where frameworks derive different paths from the target
+ * @throws RequestFault for more than 128 of them or 16,384 characters, or where frameworks derive different paths from the target
  */
 export function pathPieces(path: string): readonly PathPiece[] {
   // Fastify turns `*`, which `OPTIONS` may request, into the root. Express takes `//user@host` for a host in some targets, also
   // where it follows the path that a router is mounted on.
   const isPath = path === '*' || (path.charCodeAt(0) === SLASH && !/[/\\]{2}[^/\\]*@/.test(path))
   if (!isPath) throw new RequestFault('unreadable path', 'expected a path that every framework takes for the same one')
+  if (path.length > MAX_LENGTH) throw tooMany('16,384 characters')
   const text = path.slice(0, lengthOf(path))
   const pieces: PathPiece[] = []
   let start = 1

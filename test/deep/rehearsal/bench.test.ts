@@ -3,33 +3,29 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startChild } from '../../bench/lib/child.js'
-import { ending, type Keep } from '../../bench/lib/ending.js'
-import { startCluster, startRedis } from '../../bench/lib/redis.js'
-import { redisRow, type World } from '../../bench/lib/rows.js'
-import { medianInterval } from '../../bench/lib/stats.js'
-import type { WrittenLimit } from '../../bench/players/redis-policy.js'
-import { run } from '../../scripts/lib/run.js'
-import { ensureBuilt } from '../support/built-core.js'
-import { byEffort } from '../support/effort.js'
+import { startChild } from '../../../bench/lib/child.js'
+import { ending, type Keep } from '../../../bench/lib/ending.js'
+import { startCluster, startRedis } from '../../../bench/lib/redis.js'
+import { redisRow, type World } from '../../../bench/lib/rows.js'
+import { medianInterval } from '../../../bench/lib/stats.js'
+import type { WrittenLimit } from '../../../bench/players/redis-policy.js'
+import { run } from '../../../scripts/lib/run.js'
+import { ensureBuilt } from '../../support/built-core.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
-const bench = fileURLToPath(new URL('../../bench/', import.meta.url))
+const bench = fileURLToPath(new URL('../../../bench/', import.meta.url))
 const names = readdirSync(join(bench, 'measures')).map((file) => file.replace(/\.js$/, ''))
 
 beforeAll(() => ensureBuilt('core', 'policies', 'express', 'koa', 'fastify', 'console', 'cli'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** One in memory and one on Redis; `npm run deep` rehearses all. */
-const rehearsed = byEffort({ usual: ['memory-bytes', 'lease'], full: names })
-
 test('benchmarks run, and write their figures and a page that shows them', async () => {
   const into = ['--tiny', '--no-build', '--into', folder]
-  await run(process.execPath, [join(bench, 'run.js'), ...into, ...rehearsed], { quiet: true })
+  await run(process.execPath, [join(bench, 'run.js'), ...into, ...names], { quiet: true })
 
   const results = JSON.parse(readFileSync(join(folder, 'results.json'), 'utf8'))
   const page = readFileSync(join(folder, 'results.md'), 'utf8')
-  expect(Object.keys(results).sort()).toEqual([...rehearsed].sort())
+  expect(Object.keys(results).sort()).toEqual([...names].sort())
   for (const { title, tables, plots } of Object.values<{ title: string; tables: unknown[]; plots: string[] }>(
     results,
   )) {
@@ -100,7 +96,7 @@ function worldFor(keep: Keep): World {
 }
 
 test('two checkouts are compared figure by figure, for the named rows', async () => {
-  const here = fileURLToPath(new URL('../../', import.meta.url))
+  const here = fileURLToPath(new URL('../../../', import.meta.url))
   const against = [join(bench, 'against.js'), here, '--pairs', '1']
   const output = await run(process.execPath, [...against, 'exact log, 1 in flight'], { quiet: true })
   const figures = [...output.matchAll(/^\| redis: .*? \| (\w+ CPU) \| [\d.]+ \| [\d.]+ \| [\d.]+ /gm)]
