@@ -2,11 +2,11 @@ import { emitBlock, emitUnblock } from '../blocks/block-events.js'
 import { LIST_OPTIONS } from '../lists/options.js'
 import { memoryStore } from '../memory/store.js'
 import { ADDED_BAN_OPTIONS } from '../policy/ban.js'
-import { checkedCost, type Units } from '../policy/costs.js'
+import { type Cost, checkedCost, type Units } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
 import type { LimitForm } from '../policy/limit-form.js'
 import type { Limit } from '../policy/limits/limit.js'
-import { POLICY_OPTIONS } from '../policy/policy.js'
+import { POLICY_OPTIONS, type Resolved } from '../policy/policy.js'
 import { Subjects } from '../policy/subjects.js'
 import { choosePolicy } from '../policy/tiers.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
@@ -452,17 +452,36 @@ export class Limiter<Subject = string> {
 
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
     const { cost = 1, tier, priority } = options
-    const units = checkedCost(this.#engine.policy, cost)
+    const units = cost === 1 ? cost : checkedCost(this.#engine.policy, cost)
     if (this.#listed) {
       const { pending } = this.#listed
-      if (pending) return pending.then(() => this.#decide(subject, options, op))
+      if (pending) return this.#decideAfter(pending, subject, options, op)
       const listed = this.#decideByList(subject)
       if (listed) return listed
     }
     const resolved = this.#subjects.resolve(subject, tier, priority)
     return resolved instanceof Promise
-      ? resolved.then((known) => this.#engine.decide(known, units, options, op))
+      ? this.#decideLater(resolved, units, options, op)
       : this.#engine.decide(resolved, units, options, op)
+  }
+
+  // Separate methods, because they make closures: V8 would allocate for those in each call of `#decide`.
+  #decideAfter(
+    pending: Promise<unknown>,
+    subject: Subject,
+    options: CostOptions,
+    op: Op | undefined,
+  ): Promise<Verdict> {
+    return pending.then(() => this.#decide(subject, options, op))
+  }
+
+  #decideLater(
+    resolved: Promise<Resolved<Subject>>,
+    cost: Cost,
+    options: CostOptions,
+    op: Op | undefined,
+  ): Promise<Verdict> {
+    return resolved.then((known) => this.#engine.decide(known, cost, options, op))
   }
 }
 

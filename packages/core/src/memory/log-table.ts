@@ -82,7 +82,7 @@ export class LogTable extends Table {
     const fits = this.hasState && !this.#isAmended && this.#last - this.#first + added <= this.#roomOf(this.kind)
     if (!fits) this.#write(this.#entries.slice(this.#last - stay, this.#last), added)
     else {
-      this.#entries.fill(REPLACED, this.#last - live, this.#last - stay)
+      if (stay < live) this.#entries.fill(REPLACED, this.#last - live, this.#last - stay)
       for (let n = 0; n < added; n++) this.#entries[this.#last++] = this.#at
     }
     this.cells[this.at + COUNT] = this.#last - this.#first

@@ -320,7 +320,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   ): Resolved<Subject> | Promise<Resolved<Subject>> {
     const isKnown = knownIdentities !== undefined || knownPlan !== undefined || knownPriority !== undefined
     return this.differsByKeyAlone && !isKnown
-      ? this.#resolveByKey(subject, context)
+      ? this.resolveByKey(subject, context)
       : this.#resolveInFull(subject, context, knownIdentities, knownPlan, knownPriority)
   }
 
@@ -356,14 +356,18 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     return { policy: this, plan, identities, values: undefined, priority }
   }
 
-  #resolveByKey(subject: Subject, context: HttpContext<Subject>): MaybePromise<Resolved<Subject>> {
+  /** Where `differsByKeyAlone`. */
+  resolveByKey(subject: Subject, context: HttpContext<Subject>): MaybePromise<Resolved<Subject>> {
     const [key] = this.keys
     const value: unknown = key ? key(subject, context) : subject
     // An argument that is itself a promise: the caller forgot to await it.
-    if (key && typeof value !== 'string' && isThenable(value)) {
-      return Promise.resolve(value).then((late) => this.#resolvedByKey(late, context))
-    }
+    if (key && typeof value !== 'string' && isThenable(value)) return this.#resolveByLateKey(value, context)
     return this.#resolvedByKey(value, context)
+  }
+
+  /** A separate method, because it makes a closure: V8 would allocate for that in each call of `resolveByKey`. */
+  #resolveByLateKey(value: PromiseLike<unknown>, context: HttpContext<Subject>): Promise<Resolved<Subject>> {
+    return Promise.resolve(value).then((late) => this.#resolvedByKey(late, context))
   }
 
   #resolvedByKey(given: unknown, context: HttpContext<Subject>): Resolved<Subject> {
