@@ -108,12 +108,12 @@ export class Engine<Subject> {
 
   /** Decides, and charges every limit if all have room. `op` replaces the policy's own, for a peek. */
   decide(resolved: Resolved<Subject>, cost: Cost, options: DecisionOptions, op?: Op): Verdict | Promise<Verdict> {
-    const { policy, plan, identities, values, priority } = resolved
+    const { policy, plan, identities, value, priority } = resolved
     // Nearly every decision. A separate method decides all others, as V8 inlines only methods of this size.
     if (cost === 1 && plan.needsOnlyCosts && options.turn === undefined) {
       const fresh = options.fresh === true
       return this.#decideOn(
-        { op: op ?? policy.consume, plan, identities, values, costs: plan.ones, permitId: '', fresh },
+        { op: op ?? policy.consume, plan, identities, value, costs: plan.ones, permitId: '', fresh },
         this.#decidedBy(policy, priority, undefined),
       )
     }
@@ -126,7 +126,7 @@ export class Engine<Subject> {
     options: DecisionOptions,
     op?: Op,
   ): Verdict | Promise<Verdict> {
-    const { policy, identities, values, priority } = resolved
+    const { policy, identities, value, priority } = resolved
     const plan = resolved.plan.calendars ? planNow(resolved.plan, this.store) : resolved.plan
     const costs = cost === 1 && plan.takesOnes ? plan.ones : costsOf(policy.where, plan, cost, options, op)
     const reserved = plan.reserves && reservedFor(plan, plan.reserves, priority)
@@ -135,7 +135,7 @@ export class Engine<Subject> {
       op: op ?? (costs !== plan.ones && isPeek(cost, needs ?? costs) ? PEEK : policy.consume),
       plan,
       identities,
-      values,
+      value,
       costs,
       permitId: plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : '',
       fresh: options.fresh === true,

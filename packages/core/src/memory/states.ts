@@ -57,11 +57,11 @@ export class States implements Swept {
   }
 
   /** The locations for a request of any kinds. */
-  placesOf(request: Pick<StoreRequest, 'plan' | 'identities' | 'values'>): Places {
+  placesOf(request: Pick<StoreRequest, 'plan' | 'identities' | 'value'>): Places {
     const { plan, identities } = request
-    const values = valuesOf(request)
+    const value = givenValue(request)
     const own = this.tablesFor(plan)
-    if (values) return { tables: own, values }
+    if (value !== undefined) return { tables: own, values: [value] }
     const tables = plan.cells.map((cell, c) => {
       const text = identities[cell.identity] as string
       const start = text.slice(0, afterKind(text))
@@ -110,18 +110,14 @@ export class States implements Swept {
 }
 
 /**
- * The values of a request. A store that passed it on may have replaced only the identities: their lengths show that
- * without a read of the texts.
+ * The value of a request's only identity. A store that passed it on may have replaced only the identity: its length shows
+ * that without a read of the text.
  */
-export function valuesOf({
+export function givenValue({
   plan: { starts },
   identities,
-  values,
-}: Pick<StoreRequest, 'plan' | 'identities' | 'values'>): readonly string[] | undefined {
-  if (values === undefined) return undefined
-  for (let i = 0; i < values.length; i++) {
-    const start = starts[i] as string
-    if ((identities[i] as string).length !== start.length + (values[i] as string).length) return undefined
-  }
-  return values
+  value,
+}: Pick<StoreRequest, 'plan' | 'identities' | 'value'>): string | undefined {
+  if (value === undefined) return undefined
+  return (identities[0] as string).length === (starts[0] as string).length + value.length ? value : undefined
 }

@@ -49,7 +49,7 @@ import { MemoryChanges } from './memory-changes.js'
 import { MemoryLists } from './memory-lists.js'
 import { MemoryRefusals } from './memory-refusals.js'
 import { PersistedBlocks } from './persisted-blocks.js'
-import { type Places, States, valuesOf } from './states.js'
+import { givenValue, type Places, States } from './states.js'
 import { Sweeper } from './sweeper.js'
 import type { Table } from './table.js'
 import type { Bounds } from './tables.js'
@@ -225,14 +225,14 @@ class MemoryStore implements Store {
     if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#change(request, now)
     const block = this.#bans.blocks.size > 0 ? this.#bans.holding(plan, request.identities, now) : undefined
     if (block) return { now, allowed: false, values: [], offset: 0, block: reportOf(block, now) }
-    const values = valuesOf(request)
+    const value = givenValue(request)
     const tables = this.#states.tablesFor(plan)
     const result =
-      values === undefined
+      value === undefined
         ? this.#decideAll(request, this.#states.placesOf(request), now)
         : tables.length === 1
-          ? this.#decideOne(request, tables[0] as Table, values[0] as string, now)
-          : this.#decideAll(request, { tables, values }, now)
+          ? this.#decideOne(request, tables[0] as Table, value, now)
+          : this.#decideAll(request, { tables, values: [value] }, now)
     return request.strike === undefined || result.allowed ? result : this.#strikeRefused(request, result)
   }
 

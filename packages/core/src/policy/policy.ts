@@ -145,8 +145,8 @@ export interface Resolved<Subject> {
   readonly policy: Policy<Subject>
   readonly plan: ReadablePlan
   readonly identities: readonly string[]
-  /** The identities without their kinds: see `StoreRequest.values`. */
-  readonly values: readonly string[] | undefined
+  /** The only identity without its kind: see `StoreRequest.value`. */
+  readonly value: string | undefined
   readonly priority: number
 }
 
@@ -353,7 +353,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   }
 
   #resolved(identities: readonly string[], plan: ReadablePlan, priority: number): Resolved<Subject> {
-    return { policy: this, plan, identities, values: undefined, priority }
+    return { policy: this, plan, identities, value: undefined, priority }
   }
 
   /** Where `differsByKeyAlone`. */
@@ -373,7 +373,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   #resolvedByKey(given: unknown, context: HttpContext<Subject>): Resolved<Subject> {
     const value = checkedKey(this.where, given, context !== undefined)
     const plan = this.#static as ReadablePlan
-    return { policy: this, plan, identities: [this.starts[0] + value], values: [value], priority: 0 }
+    return { policy: this, plan, identities: [this.starts[0] + value], value, priority: 0 }
   }
 
   /** The keys of an identity that was given by hand. Undefined where nothing is counted by its kind. */

@@ -191,11 +191,11 @@ export interface StoreRequest {
   readonly plan: Plan
   readonly identities: readonly string[]
   /**
-   * The identities without the plan's prefixes, if they have them. V8 copies joined texts on first read: with the
-   * identities alone, a decision in memory takes 18 % more CPU (3 pairs). A store that needs the whole texts ignores
-   * this field. Omit it when you pass a request on with other identities.
+   * The only identity, without the plan's prefix. V8 copies joined texts on first read: with the identity alone, a
+   * decision in memory takes 18 % more CPU (3 pairs). A store that needs the whole text ignores this field. Omit it
+   * when you pass a request on with another identity.
    */
-  readonly values?: readonly string[] | undefined
+  readonly value?: string | undefined
   /** Units per cell, whole, 0 or more. */
   readonly costs: readonly number[]
   /** Units per cell that must have room; absent if no cell needs more room than its cost. */
