@@ -77,6 +77,23 @@ describe('the deny cache', () => {
     expect((await server.fields('INFO', 'commandstats')).cmdstat_evalsha).not.toBe(before)
   })
 
+  test('names the wait for more units of a bucket whose limit was lowered', async () => {
+    const limited = (limit: number) => ({ ...gcra<string>({ unit: 'tokens', limit, window: '1m' }), carry: 'tokens' })
+    const store = redisStore(client, { clock: clock.read, timeout: 5000, denyCache: false })
+    const [before] = limitersOn([limited(400)])
+    await before?.consume('ann', { cost: { tokens: 400 } })
+    const [lowered] = limitersOn([limited(20)])
+    const asked = createLimiter<string>({ name: 'chat', store, limits: [limited(20)] })
+    clock.now += 100
+    for (const tokens of [1, 10, 20]) {
+      const exact = (await asked.consume('ann', { cost: { tokens } })).retryAfterMs as number
+      const verdict = await lowered?.consume('ann', { cost: { tokens } })
+      expect(verdict?.retryAfterMs).toBeGreaterThanOrEqual(exact)
+      expect(verdict?.retryAfterMs).toBeLessThanOrEqual(exact + 1)
+    }
+    await store.close()
+  })
+
   const limits = [
     perMinute(40),
     gcra<string>({ unit: 'tokens', limit: 700, window: '3s', burst: 90 }),

@@ -137,12 +137,19 @@ export interface CellKind {
    */
   readonly chargedAt: (params: readonly number[], use: KnownUse) => number
   /**
-   * @internal The longest time in which so many further units return, in ms. Absent where all return at once, or where that depends
-   * on the state.
+   * @internal The wait in ms for more units than those that were refused, at most one step too long. Absent where all units return
+   * at once, or where that depends on more of the state.
    */
-  readonly returnsMore?: (params: readonly number[], units: number) => number
+  readonly waitForMore?: (params: readonly number[], refused: RefusedUnits, units: number) => number
   /** @internal Reads the report of its Lua. */
   readonly readReport: ReadReport
+}
+
+/** Units that a limit refused: the wait for them, and the wait for its capacity. */
+interface RefusedUnits {
+  readonly units: number
+  readonly waitMs: number
+  readonly resetMs: number
 }
 
 const first = (param: number) => param === 0
@@ -178,9 +185,11 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
     },
     canBeJoint: true,
     readReport: bucket.readReport,
-    returnsMore(params, units) {
-      const [limit, windowMs, , stepMs] = params as BucketParams
-      return stepMs === 1 ? Math.ceil((units * windowMs) / limit) : Math.ceil(units / limit) * windowMs
+    // The wait grows evenly up to that for the capacity. After the limit was lowered, that is faster than by the limit.
+    waitForMore(params, { units: refused, waitMs, resetMs }, units) {
+      const [, , capacity, stepMs] = params as BucketParams
+      const growsMs = ((resetMs - waitMs) * (units - refused)) / (capacity - refused)
+      return Math.min(resetMs, waitMs + Math.ceil(growsMs / stepMs) * stepMs)
     },
     chargedAt(params, { used, at, resetMs }) {
       const [limit, windowMs, , stepMs] = params as BucketParams

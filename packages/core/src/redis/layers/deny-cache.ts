@@ -318,14 +318,14 @@ function refuses({ request: refused, result }: Refusal, request: StoreRequest): 
 function waitsFor(refused: StoreRequest, { values }: StoreResult, request: StoreRequest): number[] | undefined {
   const waits: number[] = []
   for (const [c, { kernel, params, limits }] of request.plan.cells.entries()) {
-    const [before, needed] = [refused, request].map(({ costs, needs = costs }) => needs[c]) as [number, number]
+    const [units, needed] = [refused, request].map(({ costs, needs = costs }) => needs[c]) as [number, number]
     for (const { capacity, unit } of limits) {
-      const [remaining, wait] = values.slice(STRIDE * waits.length) as [number, number]
+      const [remaining, waitMs, resetMs] = values.slice(STRIDE * waits.length) as [number, number, number]
       if (needed <= remaining) waits.push(0)
       else if (needed > capacity) waits.push(-1)
-      else if (needed === before) waits.push(wait)
-      else if (needed < before || wait === 0 || !isOwnUnit(unit)) return undefined
-      else waits.push(wait + (CELL_KINDS[kernel].returnsMore?.(params, needed - before) ?? 0))
+      else if (needed === units) waits.push(waitMs)
+      else if (needed < units || waitMs === 0 || !isOwnUnit(unit)) return undefined
+      else waits.push(CELL_KINDS[kernel].waitForMore?.(params, { units, waitMs, resetMs }, needed) ?? waitMs)
     }
   }
   return waits.some((wait) => wait !== 0) ? waits : undefined
