@@ -66,6 +66,25 @@ async function walked(name: string, deeds: readonly Deed[]): Promise<Scenario> {
   return recorder.scenario(`shared keys: ${name}`)
 }
 
+/** Units that are charged by settling, and outlive those of the charge. */
+async function settledAbove(): Promise<Scenario> {
+  const limits = [
+    gcra<string>({ limit: 10, window: '10s', unit: 'tokens' }),
+    gcra<string>({ limit: 100, window: '100s', unit: 'cents' }),
+  ]
+  const recorder = new Recorder([{ name: 'owing', limits }])
+  recorder.step()
+  await recorder.ask(([limiter]) => (limiter as Limiter).consume('k', { cost: { tokens: 1, cents: 1 } }))
+  recorder.step()
+  await recorder.ask((_, verdict) => (verdict as Verdict).settle({ tokens: 9, cents: 60 }), 0)
+  for (const afterMs of [2000, 6000, 20_000]) {
+    recorder.clock.now += afterMs
+    recorder.step()
+    await recorder.ask(([limiter]) => (limiter as Limiter).peek('k', { cost: { tokens: 1, cents: 1 } }))
+  }
+  return recorder.scenario('shared keys: settled above the charge', { forgets: true, owes: true })
+}
+
 const all = keyed<string>('everyone-else', () => 'all')
 const WINDOW = { limit: 6, window: '10s' } as const
 
@@ -114,6 +133,7 @@ export async function sharedKeyChecks(): Promise<Check[]> {
   const scenarios = await Promise.all([
     ...Object.entries(WALKS).map(([name, deeds]) => walked(name, deeds)),
     ...Object.entries(BESIDE).map(([name, limits]) => walkedBeside(name, limits)),
+    settledAbove(),
   ])
   return [
     ...scenarios.map((scenario): Check => ({ name: scenario.name, run: (venue) => replay(scenario, venue) })),
