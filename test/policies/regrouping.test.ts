@@ -33,7 +33,12 @@ const reported = { enforce: { mode: 'report' } }
 /** Policies that a test changes, and requests that wait for their limits. */
 async function serviceOf(first: object, store: Store, tiers: Record<string, () => string> = {}) {
   let document: object = { version: 1, policies: first }
-  const loaded = await policies.from({ load: () => document, tiers, allowShrink: true })
+  const costs = {
+    broken: () => {
+      throw new Error('no cost')
+    },
+  }
+  const loaded = await policies.from({ load: () => document, tiers, costs, allowShrink: true })
   const guard = createGuard({ policies: loaded, store })
   open.push(() => loaded.close())
   open.push(() => (store as { close?: () => unknown }).close?.())
@@ -176,6 +181,17 @@ describe.each(Object.entries(stores))(
     }, 60_000)
   },
 )
+
+test('a request is charged to no policy where a later one fails, also after a wait', async () => {
+  const service = await serviceOf({ all: policy(1) }, memoryStore())
+  expect(await service.request()).toBe(true)
+  const waiting = expect(service.request()).rejects.toThrow('no cost')
+  await sleep(20)
+  await service.change({ all: policy(5), api: policy(5, { cost: 'broken' }) })
+  await waiting
+  await expect(service.request()).rejects.toThrow('no cost')
+  expect(await service.used('all', 5)).toBe(1)
+})
 
 describe('requests that wait when their key changes to one that they lack', () => {
   const of = (more: object) => ({ api: policy(1, { key: 'header:x-a', ...more }) })

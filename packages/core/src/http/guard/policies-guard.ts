@@ -215,9 +215,21 @@ class LimitersOfPolicies<Request> {
     if (!first.proceed || (!next && !passage.hasWaited)) return first
     const { verdict, headers } = first
     const passed = passage.passedWith(first)
-    const rest = passage.hasWaited
-      ? this.pass(context, passed, headers)
-      : this.#run(next, withHeaders(context, headers), passed)
+    // While the store cannot be reached, the charge stays.
+    const refund = async () => verdict && engine.charges.refund(verdict[DECISION]).catch(() => false)
+    const refundAfter = (error: unknown) =>
+      refund().then(() => {
+        throw error
+      })
+    let rest: MaybePromise<Outcome>
+    try {
+      rest = passage.hasWaited
+        ? this.pass(context, passed, headers)
+        : this.#run(next, withHeaders(context, headers), passed)
+    } catch (error) {
+      return refundAfter(error)
+    }
+    if (rest instanceof Promise) rest = rest.catch(refundAfter)
     return whenKnown(rest, (second) => {
       const names = new Set(second.headers.map(([name]) => name.toLowerCase()))
       const others = headers.filter(([name]) => !names.has(name.toLowerCase()))
@@ -228,12 +240,7 @@ class LimitersOfPolicies<Request> {
         headers: [...others, ...second.headers],
         ...(earlier.length > 0 && { earlier }),
       }
-      if (second.proceed || !verdict) return both
-      // While the store cannot be reached, the charge stays.
-      return whenKnown(
-        engine.charges.refund(verdict[DECISION]).catch(() => false),
-        () => both,
-      )
+      return second.proceed || !verdict ? both : refund().then(() => both)
     })
   }
 }
