@@ -2,6 +2,7 @@ import { type ChargesOptions, keepTerms } from '../../policy/charges.js'
 import { entriesIn, isData } from '../../policy/given-identities.js'
 import { Policy, type PolicyChoice } from '../../policy/policy.js'
 import { SluiceError, show } from '../../util/errors.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { byIp } from '../identity/ip.js'
 import type { GivenClient, MatchedPolicies, PolicySource } from './policy-source.js'
@@ -19,16 +20,13 @@ export function policiesByHand<Request>(
   const made = new WeakMap<MatchedPolicies<Request>, Policy<Request>>()
   /** The names of policies, by which a call that waits finds the one in force. */
   const names = new WeakMap<Policy<Request>, string>()
-  const policyOf = (given: string, matched: MatchedPolicies<Request>): Policy<Request> => {
-    let policy = made.get(matched)
-    if (!policy) {
+  const policyOf = (given: string, matched: MatchedPolicies<Request>): Policy<Request> =>
+    getOrInsert(made, matched, () => {
       const { limits, ban, sharedTurns, key = byIp<Request>() } = matched.options
-      policy = new Policy<Request>({ name, key, limits, ban, sharedTurns, ...(charges && { charges }) })
-      made.set(matched, policy)
+      const policy = new Policy<Request>({ name, key, limits, ban, sharedTurns, ...(charges && { charges }) })
       names.set(policy, given)
-    }
-    return policy
-  }
+      return policy
+    })
   /** Undefined where there is no policy of this name. */
   const policyFor = (given: string, subject: unknown): MaybePromise<Policy<Request>> | undefined => {
     const matched = source.byName.get(given)
