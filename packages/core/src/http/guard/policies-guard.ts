@@ -180,7 +180,6 @@ class LimitersOfPolicies<Request> {
     const left = without(matched, passed)
     if (!left) return this.#run(next, context, passed)
     const { parts, choice } = this.of(left)
-    // No others wait.
     const mayWait = parts.responders.queues
     if (!next && !mayWait) return this.#passOne(parts, context, choice)
     const passage = new Passage(left, passed)
@@ -217,19 +216,19 @@ class LimitersOfPolicies<Request> {
     const passed = passage.passedWith(first)
     // While the store cannot be reached, the charge stays.
     const refund = async () => verdict && engine.charges.refund(verdict[DECISION]).catch(() => false)
-    const refundAfter = (error: unknown) =>
-      refund().then(() => {
-        throw error
-      })
+    const fail = async (error: unknown) => {
+      await refund()
+      throw error
+    }
     let rest: MaybePromise<Outcome>
     try {
       rest = passage.hasWaited
         ? this.pass(context, passed, headers)
         : this.#run(next, withHeaders(context, headers), passed)
     } catch (error) {
-      return refundAfter(error)
+      return fail(error)
     }
-    if (rest instanceof Promise) rest = rest.catch(refundAfter)
+    if (rest instanceof Promise) rest = rest.catch(fail)
     return whenKnown(rest, (second) => {
       const names = new Set(second.headers.map(([name]) => name.toLowerCase()))
       const others = headers.filter(([name]) => !names.has(name.toLowerCase()))

@@ -8,7 +8,7 @@ import { LEFT, waitBookedInTime, waitTurn, whileThere } from './wait-turn.js'
 
 /**
  * Determines the ending of a request after its decision, and waits for its turn. Returns a promise only where it has to wait.
- * The outcome is that of a request that no policy in force limits any more, or can count.
+ * The outcome is that of a request whose policies changed while it waited, so that they do not limit it, or cannot count it.
  */
 export function respond<Request>(request: GuardedRequest<Request>): MaybePromise<Outcome | undefined> {
   const { guard, verdict, isEnforced, ending } = request
