@@ -138,6 +138,11 @@ export interface PolicyChoice<Subject> {
   readonly ban: Ban | undefined
   /** The policy for a request, or of the tier that is named; a promise only where the request's tier is one. */
   of(subject: Subject, context: HttpContext<Subject>, tier?: string): Policy<Subject> | Promise<Policy<Subject>>
+  /**
+   * The policy in force in place of one that a request waits by. Undefined where it is gone, or counts other units. Absent where
+   * policies stay.
+   */
+  inPlaceOf?(policy: Policy<Subject>, subject: Subject): MaybePromise<Policy<Subject> | undefined>
 }
 
 /** A request as a policy resolves it: the plan to decide, its identities and its priority. */

@@ -101,21 +101,26 @@ export class Subjects<Subject> {
 
   /**
    * Resolves a request several times, by the policy in force each time: the tier stays, and the identities where the policy does.
+   * The last policy stays where none has taken its place that counts the request.
    */
   resolver(subject: Subject, tier?: string, priority?: number): MaybePromise<() => MaybePromise<Resolved<Subject>>> {
-    const isGiven = this.#namesIdentity(subject)
     return whenKnown(this.#policyOf(subject, tier), (first) => {
-      let last: { policy: Policy<Subject>; identities: readonly string[] } | undefined
+      const given = this.#namesIdentity(subject) ? this.given(subject) : undefined
+      let policy = first
+      let last: readonly string[] | undefined
       return () =>
-        whenKnown(this.#policyOf(subject, tier ?? first.tier), (policy) => {
-          const keys = isGiven ? this.#keysIn(policy, subject) : undefined
-          const known =
-            last?.policy === policy ? last.identities : (keys?.identities ?? policy.identitiesOf(subject, NO_CONTEXT))
-          return whenKnown(known, (identities) => {
-            last = { policy, identities }
-            if (!keys) return policy.resolve(subject, NO_CONTEXT, identities, undefined, priority)
+        whenKnown(this.policy.inPlaceOf?.(first, subject), (now = policy) => {
+          if (now !== policy && (!given || keysOf(now, this.#replacement, given))) {
+            policy = now
+            last = undefined
+          }
+          const by = policy
+          const keys = given && this.#keysIn(by, subject, given)
+          return whenKnown(last ?? keys?.identities ?? by.identitiesOf(subject, NO_CONTEXT), (identities) => {
+            if (by === policy) last = identities
+            if (!keys) return by.resolve(subject, NO_CONTEXT, identities, undefined, priority)
             const own = ownSubject(subject, keys, this.#areTexts)
-            return policy.resolve(own, NO_CONTEXT, identities, this.#planOf(policy, own, keys), priority)
+            return by.resolve(own, NO_CONTEXT, identities, this.#planOf(by, own, keys), priority)
           })
         })
     })
@@ -172,8 +177,8 @@ export class Subjects<Subject> {
   }
 
   /** The keys of an identity in one tier. */
-  #keysIn(policy: Policy<Subject>, identity: unknown): GivenKeys {
-    const keys = keysOf(policy, this.#replacement, this.given(identity))
+  #keysIn(policy: Policy<Subject>, identity: unknown, given = this.given(identity)): GivenKeys {
+    const keys = keysOf(policy, this.#replacement, given)
     return keys ?? wrongIdentity(policy.where, kindsOf(policy, this.#replacement), identity)
   }
 

@@ -27,15 +27,35 @@ export interface DeciderParts<Request> {
   readonly queues: boolean
   /** Whether to bypass the deny cache. */
   readonly fresh: boolean
-  /** The policies in force of a request that waits, where they may change. Undefined where none has taken the place of its own. */
-  readonly inForce: ((context: HttpContext<Request>) => MaybePromise<InForce<Request> | undefined>) | undefined
 }
 
-/** Policies for a request, and its cost by them. */
+/** Policies for a request that waits, and how they count it. */
 export interface InForce<Request> {
   readonly choice: PolicyChoice<Request>
   readonly cost: number | CostFunction<Request>
+  /** As in `DeciderParts`. */
+  readonly anonymous: AnonymousRequests<Request> | undefined
 }
+
+/**
+ * The policies in force of a request that waits, where they may change. Undefined where none has taken the place of its own.
+ * Throws or rejects with `NOT_LIMITED` where they no longer limit it.
+ */
+export type FindInForce<Request> = () => MaybePromise<InForce<Request> | undefined>
+
+/** A request within a guard that waits. */
+interface WaitingRequest<Request> {
+  readonly context: HttpContext<Request>
+  /** As for `decide`. */
+  readonly choice: PolicyChoice<Request> | undefined
+  /** Undefined where its policies stay. */
+  readonly inForce: FindInForce<Request> | undefined
+  /** Its cost by the policies that last counted it, unchecked. */
+  units: unknown
+}
+
+/** The reason of a wait that ends because the policies in force do not limit the request. */
+export const NOT_LIMITED = new Error('the request is not limited')
 
 /** Decides on requests by the policy's identities, with the bytes that they may send, and behind requests that already wait. */
 export class Decider<Request> {
@@ -77,25 +97,23 @@ export class Decider<Request> {
     return whenKnown(engine.decide(resolved, cost, options, PEEK), behindWaiters)
   }
 
-  /** Waits in the queue of the request's key until admitted, by the limits in force at its turn. `choice`: as for `decide`. */
-  async waitTurn(
-    context: HttpContext<Request>,
-    { cost: units, ...wait }: Omit<WaitOptions, 'cost'> & { readonly cost: unknown },
-    choice: PolicyChoice<Request> = this.#engine.policy,
-  ): Promise<Verdict> {
+  /** Waits in the queue of the request's key until admitted, by the limits in force at its turn. */
+  async waitTurn(waiting: WaitingRequest<Request>, wait: Omit<WaitOptions, 'cost'>): Promise<Verdict> {
+    const { context, inForce, choice = this.#engine.policy } = waiting
     const { request } = context
-    const { inForce } = this.#by
-    let last = await this.#waitingBy(choice, units, context)
+    const { anonymous } = this.#by
+    let last = await this.#waitingBy({ choice, anonymous }, waiting)
     const resolveLast = () => {
       const { policy, identities, cost } = last
       return whenKnown(policy.resolve(request, context, identities), (known) => ({ ...known, cost }))
     }
     const resolve: Resolver<Request> = () => {
       if (!inForce) return resolveLast()
-      return whenKnown(inForce(context), (now) => {
+      return whenKnown(inForce(), (now) => {
         if (!now || now.choice === last.choice) return resolveLast()
         return whenKnown(typeof now.cost === 'number' ? now.cost : now.cost(request, context), async (units) => {
-          last = await this.#waitingBy(now.choice, units, context)
+          waiting.units = units
+          last = await this.#waitingBy(now, waiting)
           return resolveLast()
         })
       })
@@ -104,9 +122,10 @@ export class Decider<Request> {
   }
 
   /** A request that waits by some policies. */
-  async #waitingBy(choice: PolicyChoice<Request>, units: unknown, context: HttpContext<Request>) {
+  async #waitingBy({ choice, anonymous }: Omit<InForce<Request>, 'cost'>, { context, units }: WaitingRequest<Request>) {
     const policy = await choice.of(context.request, context)
-    const identities = (await this.#identitiesOf(policy, context)) ?? []
+    const identities = await identitiesOf(policy, context, anonymous)
+    if (!identities) throw NOT_LIMITED
     return { choice, policy, identities, cost: requestCost(choice, units) }
   }
 
@@ -120,16 +139,10 @@ export class Decider<Request> {
   #resolveBy(policy: Policy<Request>, context: HttpContext<Request>): MaybePromise<Resolved<Request> | undefined> {
     const { request } = context
     if (policy.differsByKeyAlone && !this.#by.anonymous) return policy.resolve(request, context)
-    const identities = this.#identitiesOf(policy, context)
+    const identities = identitiesOf(policy, context, this.#by.anonymous)
     return identities instanceof Promise
       ? identities.then((known) => known && policy.resolve(request, context, known))
       : identities && policy.resolve(request, context, identities)
-  }
-
-  /** Undefined for a request that is not limited because a key is missing. */
-  #identitiesOf(policy: Policy<Request>, context: HttpContext<Request>): MaybePromise<string[] | undefined> {
-    const { anonymous } = this.#by
-    return anonymous ? anonymous.identitiesOf(policy, context) : policy.identitiesOf(context.request, context)
   }
 
   #optionsFor(context: HttpContext<Request>): DecisionOptions {
@@ -144,6 +157,15 @@ export class Decider<Request> {
     if (!strikes) return fresh ? FRESH_UNSTRUCK : UNSTRUCK
     return fresh ? FRESH : NO_OPTIONS
   }
+}
+
+/** Undefined for a request that is not limited because a key is missing. */
+function identitiesOf<Request>(
+  policy: Policy<Request>,
+  context: HttpContext<Request>,
+  anonymous: AnonymousRequests<Request> | undefined,
+): MaybePromise<string[] | undefined> {
+  return anonymous ? anonymous.identitiesOf(policy, context) : policy.identitiesOf(context.request, context)
 }
 
 /** Turns an admission into a wait for the request's turn behind the others. */

@@ -7,6 +7,7 @@ import { marked, type Verdict } from '../../verdict/verdict.js'
 import type { ResponderTraits } from '../responders/responder.js'
 import { ensureCloseEvent } from '../response/close-event.js'
 import { isDisabled } from '../response/disabled-response.js'
+import type { FindInForce } from './decider.js'
 import { end, finish } from './finish.js'
 import { GuardedRequest } from './guarded-request.js'
 import { type Outcome, replyOutcome, SKIPPED } from './outcome.js'
@@ -47,13 +48,15 @@ const STEPS: readonly Step[] = [
 
 /**
  * Passes a request through a guard. `choice`: the limits of this request, where their numbers differ from those of the guard.
+ * `inForce`: called when the request waits, where its policies may change.
  */
 export function passThroughGuard<Request>(
   guard: GuardParts<Request>,
   context: HttpContext<Request>,
   choice?: PolicyChoice<Request>,
+  inForce?: FindInForce<Request>,
 ): MaybePromise<Outcome> {
-  return runSteps(new GuardedRequest(guard, context, choice), 0)
+  return runSteps(new GuardedRequest(guard, context, choice, inForce), 0)
 }
 
 /** Returns a promise only where a step does. */

@@ -2,6 +2,7 @@ import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { marked, type Verdict } from '../../verdict/verdict.js'
 import type { Ending } from '../responders/responder.js'
+import type { FindInForce } from './decider.js'
 import type { GuardParts } from './parts.js'
 
 /** A request within a guard: the results of the steps so far. */
@@ -10,6 +11,8 @@ export class GuardedRequest<Request> {
   readonly context: HttpContext<Request>
   /** The limits of this request, where their numbers differ from those of the guard. */
   readonly choice: PolicyChoice<Request> | undefined
+  /** Undefined where its policies stay. */
+  readonly inForce: FindInForce<Request> | undefined
   /** Its cost, unchecked. */
   units: unknown = 1
   /** Whether its path is in a trap. */
@@ -22,10 +25,16 @@ export class GuardedRequest<Request> {
   /** The ending, once that is known: then only the outcome is to be made. */
   ending: Ending | undefined
 
-  constructor(guard: GuardParts<Request>, context: HttpContext<Request>, choice: PolicyChoice<Request> | undefined) {
+  constructor(
+    guard: GuardParts<Request>,
+    context: HttpContext<Request>,
+    choice: PolicyChoice<Request> | undefined,
+    inForce: FindInForce<Request> | undefined,
+  ) {
     this.guard = guard
     this.context = context
     this.choice = choice
+    this.inForce = inForce
   }
 
   /** Holds the request's permits from now on, and corrects its charge when its outcome is known. */

@@ -23,7 +23,7 @@ import { REQUEST_LISTS } from '../identity/list-sources.js'
 import { Responders } from '../responders/choice.js'
 import { reject } from '../responders/reject.js'
 import { bansFor } from './bans.js'
-import { Decider, type DeciderParts } from './decider.js'
+import { Decider } from './decider.js'
 import { enforcementBy } from './enforcement.js'
 import { invalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
@@ -33,10 +33,9 @@ import { RequestAdvice } from './request-advice.js'
 export type GuardParts<Request> = ReturnType<typeof guardParts<Request>>
 
 /** The state that several guards of one `rateLimit` share. */
-export interface SharedByGuards<Request> {
+export interface SharedByGuards {
   readonly emitter: LimiterEmitter
   readonly queues: WaitQueues
-  readonly inForce: DeciderParts<Request>['inForce']
   /** Whether none of them has emitted this warning so far. */
   readonly isNew: (code: LimiterWarning, message: string) => boolean
   /** The time of waits. Undefined for that of the process. */
@@ -48,7 +47,7 @@ export interface SharedByGuards<Request> {
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function guardParts<Request>(options: RateLimitOptions<Request>, shared?: SharedByGuards<Request>) {
+export function guardParts<Request>(options: RateLimitOptions<Request>, shared?: SharedByGuards) {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { key = byIp<Request>(), store = memoryStore() } = options
   const { skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
@@ -87,7 +86,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     bans?.strikeLater(context, refusal),
   )
   const { queues } = responders
-  const decider = new Decider(engine, { anonymous, charging, bans, queues, fresh, inForce: shared?.inForce })
+  const decider = new Decider(engine, { anonymous, charging, bans, queues, fresh })
   const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
   // The options are valid, and the store is a store.
   adviseOnSetUp(policy, warnings, options)
@@ -105,6 +104,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     engine,
     /** Undefined where there are no lists. */
     listed,
+    anonymous,
     decider,
     enforcement,
     responders,

@@ -2,7 +2,8 @@ import { type ChargesOptions, keepTerms } from '../../policy/charges.js'
 import { entriesIn, isData } from '../../policy/given-identities.js'
 import { Policy, type PolicyChoice } from '../../policy/policy.js'
 import { SluiceError, show } from '../../util/errors.js'
-import { whenKnown } from '../../util/when-known.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
+import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { byIp } from '../identity/ip.js'
 import type { GivenClient, MatchedPolicies, PolicySource } from './policy-source.js'
 
@@ -17,14 +18,23 @@ export function policiesByHand<Request>(
   charges: ChargesOptions | undefined,
 ): PolicyChoice<Request> {
   const made = new WeakMap<MatchedPolicies<Request>, Policy<Request>>()
-  const policyOf = (matched: MatchedPolicies<Request>): Policy<Request> => {
-    let policy = made.get(matched)
-    if (!policy) {
+  /** The names of policies, by which a call that waits finds the one in force. */
+  const names = new WeakMap<Policy<Request>, string>()
+  const policyOf = (given: string, matched: MatchedPolicies<Request>): Policy<Request> =>
+    getOrInsert(made, matched, () => {
       const { limits, ban, sharedTurns, key = byIp<Request>() } = matched.options
-      policy = new Policy<Request>({ name, key, limits, ban, sharedTurns, ...(charges && { charges }) })
-      made.set(matched, policy)
-    }
-    return policy
+      const policy = new Policy<Request>({ name, key, limits, ban, sharedTurns, ...(charges && { charges }) })
+      names.set(policy, given)
+      return policy
+    })
+  /** Undefined where there is no policy of this name. */
+  const policyFor = (given: string, subject: unknown): MaybePromise<Policy<Request>> | undefined => {
+    const matched = source.byName.get(given)
+    if (!matched) return undefined
+    const own = policyOf(given, matched)
+    const client = source.forClient && clientOf(own, subject)
+    if (!client) return own
+    return whenKnown(source.forClient?.(given, client), (its) => (its ? policyOf(given, its) : own))
   }
   return {
     name,
@@ -32,7 +42,7 @@ export function policiesByHand<Request>(
     ban: undefined,
     keeps: charges && keepTerms(where, charges, {}, []),
     get all() {
-      return [...source.byName.values()].map(policyOf)
+      return [...source.byName].map(([given, matched]) => policyOf(given, matched))
     },
     get limits() {
       return this.all.flatMap(({ limits }) => limits)
@@ -44,20 +54,24 @@ export function policiesByHand<Request>(
     of(subject, _context, given) {
       const [only, ...others] = source.byName.keys()
       const named = given === undefined && others.length === 0 ? only : given
-      const matched = source.byName.get(String(named))
-      if (!matched) {
-        const known = [...source.byName.keys()].map(show).join(' or ')
-        throw new SluiceError(
-          'INVALID_KEY',
-          `${where}: tier: expected the name of a policy, ${known}, got ${show(named)}`,
-        )
-      }
-      const own = policyOf(matched)
-      const client = source.forClient && clientOf(own, subject)
-      if (!client) return own
-      return whenKnown(source.forClient?.(String(named), client), (its) => (its ? policyOf(its) : own))
+      const policy = policyFor(String(named), subject)
+      if (policy) return policy
+      const known = [...source.byName.keys()].map(show).join(' or ')
+      throw new SluiceError(
+        'INVALID_KEY',
+        `${where}: tier: expected the name of a policy, ${known}, got ${show(named)}`,
+      )
+    },
+    inPlaceOf(policy, subject) {
+      return whenKnown(policyFor(names.get(policy) as string, subject), (now) =>
+        now && haveEqualUnits(now, policy) ? now : undefined,
+      )
     },
   }
+}
+
+function haveEqualUnits({ units }: Policy<never>, other: Policy<never>): boolean {
+  return units.size === other.units.size && [...units].every((unit) => other.units.has(unit))
 }
 
 /** Undefined for an argument that names no identity: the policy says what is wrong with it. */

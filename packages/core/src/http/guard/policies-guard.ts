@@ -16,12 +16,13 @@ import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION } from '../../verdict/verdict.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
-import type { InForce } from './decider.js'
+import { type InForce, NOT_LIMITED } from './decider.js'
 import { passThroughGuard } from './guard.js'
-import { invalidRequests } from './invalid.js'
+import { type HandleInvalid, invalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { type Outcome, SKIPPED } from './outcome.js'
 import { type GuardParts, guardParts, requestLimiter } from './parts.js'
+import { NO_POLICIES, Passage, reportedIn, without } from './passage.js'
 import { policiesByHand } from './policies-by-hand.js'
 import type { MatchedPolicies, OptionsOfPolicies, PolicySource } from './policy-source.js'
 
@@ -67,22 +68,12 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
     simulated?.timing,
     policies.on && ((listener) => policies.on?.('policies-reloaded', listener) as () => void),
   )
-  const limiters = new LimitersOfPolicies(policies, own, emitter, queues, simulated)
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
   const handleInvalid = invalidRequests<Request>({ where, all: [] }, onInvalid, false, warnings)
+  const limiters = new LimitersOfPolicies(policies, own, { emitter, queues, handleInvalid, simulated })
   // Invalid options fail now, and not at the first request.
   for (const matched of policies.byName.values()) limiters.of(matched)
-  const guard = (context: HttpContext<Request>): MaybePromise<Outcome> => {
-    const refuse = (error: unknown) => handleInvalid(error, undefined, context)
-    let matched: ReturnType<typeof policies.match>
-    try {
-      matched = policies.match(context)
-    } catch (error) {
-      return refuse(error)
-    }
-    if (matched instanceof Promise) return matched.then((known) => limiters.run(known, context), refuse)
-    return limiters.run(matched, context)
-  }
+  const guard = (context: HttpContext<Request>): MaybePromise<Outcome> => limiters.pass(context)
   const anonymous = anonymousBy<Request>(where, own.anonymous, warnings)
   const byHand = policiesByHand(where, own.name, policies, own.charges)
   const engine = new Engine(byHand, own.store, own, emitter, simulated?.timing, queues)
@@ -100,30 +91,27 @@ interface Made<Request> {
   readonly choice: PolicyChoice<Request> | undefined
 }
 
+interface PartsOfLimiters<Request> {
+  readonly emitter: LimiterEmitter
+  /** Requests wait for a limit in one queue, whatever other policies apply to them, and whichever document is in force. */
+  readonly queues: WaitQueues
+  readonly handleInvalid: HandleInvalid<Request>
+  readonly simulated: Simulated<Request> | undefined
+}
+
 class LimitersOfPolicies<Request> {
   readonly #policies: PolicySource<Request>
   readonly #own: RateLimitOptions<Request>
-  readonly #emitter: LimiterEmitter
-  /** Requests wait for a limit in one queue, whatever other policies apply to them, and whichever document is in force. */
-  readonly #queues: WaitQueues
-  readonly #timing: Timing | undefined
+  readonly #by: PartsOfLimiters<Request>
   readonly #passOne: PassOne<Request>
   readonly #made = new WeakMap<MatchedPolicies<Request>, Made<Request>>()
   readonly #isNew = warnedOnce()
 
-  constructor(
-    policies: PolicySource<Request>,
-    own: RateLimitOptions<Request>,
-    emitter: LimiterEmitter,
-    queues: WaitQueues,
-    simulated: Simulated<Request> | undefined,
-  ) {
+  constructor(policies: PolicySource<Request>, own: RateLimitOptions<Request>, by: PartsOfLimiters<Request>) {
     this.#policies = policies
     this.#own = own
-    this.#emitter = emitter
-    this.#queues = queues
-    this.#timing = simulated?.timing
-    this.#passOne = simulated?.passOne ?? passThroughGuard
+    this.#by = by
+    this.#passOne = by.simulated?.passOne ?? passThroughGuard
   }
 
   of(matched: MatchedPolicies<Request>): Made<Request> {
@@ -136,13 +124,8 @@ class LimitersOfPolicies<Request> {
       // Set only for policies that count bytes of responses.
       const countsResponses = options.limits?.some(({ unit }) => unit === 'response-bytes')
       const onExhausted = countsResponses ? this.#own.onExhausted : undefined
-      const shared = {
-        emitter: this.#emitter,
-        queues: this.#queues,
-        inForce: (context: HttpContext<Request>) => this.#inForce(matched, context),
-        isNew: this.#isNew,
-        timing: this.#timing,
-      }
+      const { emitter, queues, simulated } = this.#by
+      const shared = { emitter, queues, isNew: this.#isNew, timing: simulated?.timing }
       const deny = eitherDeny(this.#own.deny, options.deny)
       const parts = guardParts({ ...this.#own, onExhausted, ...options, ...(deny && { deny }) }, shared)
       // Requests of a few clients are no evidence of the set-up.
@@ -154,49 +137,99 @@ class LimitersOfPolicies<Request> {
     return { parts: this.of(base).parts, choice }
   }
 
-  /**
-   * What has taken the place of a match for a request that waits. Undefined where its policies are gone, or count other units: its
-   * guard holds and settles no others.
-   */
-  #inForce(
-    matched: MatchedPolicies<Request>,
+  /** Passes a request through the policies in force, without those that it has passed already. `headers`: those that it has set. */
+  pass(
     context: HttpContext<Request>,
-  ): MaybePromise<InForce<Request> | undefined> {
-    return whenKnown(this.#policies.match(context), (first) => {
-      for (let now = first; now; now = now.next) {
-        if (!haveCommonPolicy(now.options, matched.options)) continue
-        const { parts, choice = parts.engine.policy } = this.of(now)
-        const { units } = this.of(matched).parts.engine.policy
-        const isAlike = units.size === choice.units.size && [...units].every((unit) => choice.units.has(unit))
-        return isAlike ? { choice, cost: parts.cost } : undefined
-      }
-      return undefined
-    })
+    passed: ReadonlySet<string> = NO_POLICIES,
+    headers: Outcome['headers'] = [],
+  ): MaybePromise<Outcome> {
+    const refuse = (error: unknown) => this.#by.handleInvalid(error, undefined, context)
+    let matched: ReturnType<PolicySource<Request>['match']>
+    try {
+      matched = this.#policies.match(context)
+    } catch (error) {
+      return refuse(error)
+    }
+    const own = withHeaders(context, headers)
+    if (matched instanceof Promise) return matched.then((known) => this.#run(known, own, passed), refuse)
+    return this.#run(matched, own, passed)
   }
 
-  run(matched: MatchedPolicies<Request> | undefined, context: HttpContext<Request>): MaybePromise<Outcome> {
+  #run(
+    matched: MatchedPolicies<Request> | undefined,
+    context: HttpContext<Request>,
+    passed: ReadonlySet<string>,
+  ): MaybePromise<Outcome> {
     if (!matched) return SKIPPED
-    const { reported, next } = matched
+    const { reported } = matched
+    if (!reported) return this.#runEnforced(matched, context, passed)
     // Decided first, in the same turn of the event loop, so that a refusal of the others does not prevent its count.
-    const aside = reported && this.run(reported, context)
-    const { parts, choice } = this.of(matched)
-    const own = this.#passOne(parts, context, choice)
-    const outcome = next ? whenKnown(own, (first) => this.#goOn(first, parts, next, context)) : own
-    if (!aside) return outcome
+    const aside = this.#run(reported, context, passed)
+    const outcome = this.#runEnforced(matched, context, new Set([...passed, ...reportedIn(matched)]))
     return whenKnown(aside, ({ verdict }) =>
       whenKnown(outcome, (known) => (known.verdict ? known : { ...known, verdict })),
     )
   }
 
+  #runEnforced(
+    matched: MatchedPolicies<Request>,
+    context: HttpContext<Request>,
+    passed: ReadonlySet<string>,
+  ): MaybePromise<Outcome> {
+    const { next } = matched
+    const left = without(matched, passed)
+    if (!left) return this.#run(next, context, passed)
+    const { parts, choice } = this.of(left)
+    const mayWait = parts.responders.queues
+    if (!next && !mayWait) return this.#passOne(parts, context, choice)
+    const passage = new Passage(left, passed)
+    const inForce = mayWait ? () => this.#inForce(passage, parts, context) : undefined
+    const first = this.#passOne(parts, context, choice, inForce)
+    return whenKnown(first, (known) => this.#goOn(known, passage, parts, next, context))
+  }
+
+  /** What has taken the place of the policies of a request that waits. Undefined where they are gone, or count other units. */
+  #inForce(
+    passage: Passage<Request>,
+    { engine }: GuardParts<Request>,
+    context: HttpContext<Request>,
+  ): MaybePromise<InForce<Request> | undefined> {
+    return whenKnown(this.#policies.match(context), (head) => {
+      const now = passage.inForce(head, engine.policy)
+      if (!now && passage.isReportedIn(head)) throw NOT_LIMITED
+      if (!now) return undefined
+      const { parts, choice = parts.engine.policy } = this.of(now)
+      return { choice, cost: parts.cost, anonymous: parts.anonymous }
+    })
+  }
+
+  /** Goes on with the next match, or, after a wait, with the policies in force. */
   #goOn(
     first: Outcome,
+    passage: Passage<Request>,
     { engine }: GuardParts<Request>,
-    next: MatchedPolicies<Request>,
+    next: MatchedPolicies<Request> | undefined,
     context: HttpContext<Request>,
   ): MaybePromise<Outcome> {
-    if (!first.proceed) return first
+    if (!first.proceed || (!next && !passage.hasWaited)) return first
     const { verdict, headers } = first
-    return whenKnown(this.run(next, withHeaders(context, headers)), (second) => {
+    const passed = passage.passedWith(first)
+    // While the store cannot be reached, the charge stays.
+    const refund = async () => verdict && engine.charges.refund(verdict[DECISION]).catch(() => false)
+    const fail = async (error: unknown) => {
+      await refund()
+      throw error
+    }
+    let rest: MaybePromise<Outcome>
+    try {
+      rest = passage.hasWaited
+        ? this.pass(context, passed, headers)
+        : this.#run(next, withHeaders(context, headers), passed)
+    } catch (error) {
+      return fail(error)
+    }
+    if (rest instanceof Promise) rest = rest.catch(fail)
+    return whenKnown(rest, (second) => {
       const names = new Set(second.headers.map(([name]) => name.toLowerCase()))
       const others = headers.filter(([name]) => !names.has(name.toLowerCase()))
       const earlier = verdict && second.verdict ? [...(second.earlier ?? []), verdict] : []
@@ -206,19 +239,9 @@ class LimitersOfPolicies<Request> {
         headers: [...others, ...second.headers],
         ...(earlier.length > 0 && { earlier }),
       }
-      if (second.proceed || !verdict) return both
-      // While the store cannot be reached, the charge stays.
-      return whenKnown(
-        engine.charges.refund(verdict[DECISION]).catch(() => false),
-        () => both,
-      )
+      return second.proceed || !verdict ? both : refund().then(() => both)
     })
   }
-}
-
-function haveCommonPolicy<Request>(one: OptionsOfPolicies<Request>, other: OptionsOfPolicies<Request>): boolean {
-  const { limits = [] } = other
-  return one.limits?.some(({ policy }) => limits.some((limit) => limit.policy === policy)) ?? false
 }
 
 /**

@@ -41,7 +41,7 @@ export type GivenClient = { readonly kind: string; readonly value: unknown } | {
 export interface PolicySource<Request> {
   /**
    * Undefined where no policy applies. Called once for each request, before anything is charged, and before each decision on a
-   * request that waits. Returns a promise only where it has to wait.
+   * request that waits, and after its wait. Returns a promise only where it has to wait.
    */
   match(context: HttpContext<Request>): MaybePromise<MatchedPolicies<Request> | undefined>
   /**

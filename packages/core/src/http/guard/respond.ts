@@ -3,10 +3,14 @@ import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.
 import { type Action, isLater, type TurnOptions, type TurnResult } from '../responders/responder.js'
 import { waitWithClient } from '../response/wait.js'
 import type { GuardedRequest } from './guarded-request.js'
+import type { Outcome } from './outcome.js'
 import { LEFT, waitBookedInTime, waitTurn, whileThere } from './wait-turn.js'
 
-/** Determines the ending of a request after its decision, and waits for its turn. Returns a promise only where it has to wait. */
-export function respond<Request>(request: GuardedRequest<Request>): MaybePromise<undefined> {
+/**
+ * Determines the ending of a request after its decision, and waits for its turn. Returns a promise only where it has to wait.
+ * The outcome is that of a request whose policies changed while it waited, so that they do not limit it, or cannot count it.
+ */
+export function respond<Request>(request: GuardedRequest<Request>): MaybePromise<Outcome | undefined> {
   const { guard, verdict, isEnforced, ending } = request
   if (!verdict || ending) return undefined
   if (!isEnforced) return report(request, verdict)
@@ -37,20 +41,25 @@ function proceed<Request>(request: GuardedRequest<Request>, verdict: Verdict): v
   request.ending = 'proceed'
 }
 
-function refuse<Request>(request: GuardedRequest<Request>, refusal: Verdict): MaybePromise<undefined> {
+function refuse<Request>(request: GuardedRequest<Request>, refusal: Verdict): MaybePromise<Outcome | undefined> {
   const { guard, context } = request
   const arrivedAt = guard.engine.timing.now()
   let hasLeft = false
+  let outcome: Outcome | undefined
   const action = guard.responders.for(refusal)({
     context,
     verdict: refusal,
     waitTurn: async (options) => {
       const turn = await waitInQueue(request, refusal, options)
       hasLeft = turn === 'gone'
-      return turn
+      if (turn === 'gone' || !('proceed' in turn)) return turn
+      // The responder has nothing left to do.
+      outcome = turn
+      return 'gone'
     },
   })
-  return whenKnown(action, (known): MaybePromise<undefined> => {
+  return whenKnown(action, (known): MaybePromise<Outcome | undefined> => {
+    if (outcome) return outcome
     if (hasLeft && known === 'gone') request.leave(refusal)
     else return carryOut(request, known, refusal, arrivedAt)
   })
@@ -60,11 +69,11 @@ async function waitInQueue<Request>(
   request: GuardedRequest<Request>,
   refusal: Verdict,
   options: TurnOptions,
-): Promise<TurnResult> {
+): Promise<TurnResult | Outcome> {
   const { timing } = request.guard.engine
   const until = timing.now() + options.maxWaitMs
   const turn = await waitTurn(request, refusal, options)
-  if (turn === 'gone' || !turn.allowed) return turn
+  if (turn === 'gone' || 'proceed' in turn || !turn.allowed) return turn
   request.holdCharges(turn)
   const wait = { client: options.client, maxWaitMs: until - timing.now() }
   return turn.delayMs > 0 ? waitBookedInTime(request, turn, refusal, wait) : turn
@@ -76,7 +85,7 @@ function carryOut<Request>(
   action: Action,
   refusal: Verdict,
   arrivedAt: number,
-): MaybePromise<undefined> {
+): MaybePromise<Outcome | undefined> {
   const { responders, bans, engine } = request.guard
   const { verdict, ending } = isLater(action) ? action : { verdict: refusal, ending: action }
   if (ending === 'proceed' && verdict.allowed) {

@@ -4,28 +4,33 @@ import { type HttpContext, isOver } from '../../request/context.js'
 import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.js'
 import type { TurnOptions, TurnResult } from '../responders/responder.js'
 import { listenTo } from '../response/shared-listener.js'
+import { NOT_LIMITED } from './decider.js'
 import type { GuardedRequest } from './guarded-request.js'
+import { type Outcome, SKIPPED } from './outcome.js'
 
 /** The reason of a wait that ends early. */
 export const LEFT = new Error('the client has left')
 
-/** Queues a refused request until it is admitted, the wait is too long, or the client leaves. */
+/**
+ * Queues a refused request until it is admitted, the wait is too long, or the client leaves. Resolves to the request's outcome
+ * where policies that came into force meanwhile do not limit it, or cannot count it.
+ */
 export async function waitTurn<Request>(
-  { guard, context, choice, units }: GuardedRequest<Request>,
+  request: GuardedRequest<Request>,
   refusal: Verdict,
   options: TurnOptions,
-): Promise<TurnResult> {
+): Promise<TurnResult | Outcome> {
+  const { guard, context } = request
   // No turn comes for a client that a list denies.
   if (refusal.reason === 'denied') return refusal
   // No limit refused it, only earlier requests: it may be admitted now.
   const last = refusal.limits.every(({ allowed }) => allowed) && !isBarred(refusal) ? undefined : refusal
   try {
-    return await whileThere(context, (signal) =>
-      guard.decider.waitTurn(context, { ...options, cost: units, signal, refusal: last }, choice),
-    )
+    return await whileThere(context, (signal) => guard.decider.waitTurn(request, { ...options, signal, refusal: last }))
   } catch (error) {
     if (error === LEFT) return 'gone'
-    if (!(error instanceof WaitExceeded)) throw error
+    if (error === NOT_LIMITED) return SKIPPED
+    if (!(error instanceof WaitExceeded)) return guard.handleInvalid(error, request.units, context)
     return marked(error.refusal ?? refusal, { waitMs: error.waitMs ?? 0 })
   }
 }
