@@ -55,14 +55,15 @@ export class WaitQueues {
     return this.#changes
   }
 
-  /** Records that a waiter comes. Call the function that it returns when the waiter is gone. */
-  enter(): () => void {
+  /** Records that a waiter comes. `leave`: to call when it is gone. `changes`: those until now, which it need not follow. */
+  enter(): { readonly leave: () => void; readonly changes: number } {
     if (this.#waiters++ === 0) this.#endCalls = this.#onChange?.(() => this.#changed())
-    return () => {
+    const leave = () => {
       if (--this.#waiters > 0) return
       this.#endCalls?.()
       this.#endCalls = undefined
     }
+    return { leave, changes: this.#changes }
   }
 
   /** All try again, as the limits may have other queues. */

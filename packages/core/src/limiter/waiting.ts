@@ -33,7 +33,8 @@ export class Waiting {
   #isWaiting = false
   #hasWaited: ReturnType<NonNullable<Waiter['waits']>>
 
-  constructor(queues: WaitQueues, where: string, waiter: Waiter, options: WaitOptions) {
+  /** @param changes the number of changes of the policies before its limits were resolved */
+  constructor(queues: WaitQueues, where: string, waiter: Waiter, options: WaitOptions, changes: number) {
     const { maxWaitMs, headStartMs = 0, client, refusal } = options
     const now = queues.timing.now()
     this.#queues = queues
@@ -43,7 +44,7 @@ export class Waiting {
     this.#deadline = now + maxWaitMs
     this.#turn = { cost: 0, headStartMs, since: now - headStartMs, client, wake: undefined, isDisplaced: false }
     this.#refusal = refusal
-    this.#changes = queues.changes
+    this.#changes = changes
     this.#id = (refusal && queueOf(waiter, refusal)) ?? this.#firstQueue
     this.#turn.cost = this.#unitsIn(this.#id)
   }

@@ -1,0 +1,97 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { everyone, memoryStore, queue, slidingLog } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
+import { policies } from '@sluice/policies'
+import { describe, expect, test } from 'vitest'
+import { contextOf } from '../support/context.js'
+
+const hour = (limit: number) => [{ limit, window: '1h' }]
+const api = (limit: number, more: object = {}) => ({ policies: { api: { key: 'user', limits: hour(limit), ...more } } })
+
+/** A look-up that a test lets pass. */
+function gate() {
+  let open = () => {}
+  const passed = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { passed, open: () => open() }
+}
+
+/** Requests of one client for a document that a test changes. `more`: options of the guard, and of the policies. */
+async function serviceOf(first: object, more: { guard?: object; policies?: object } = {}) {
+  let document: object = { version: 1, ...first }
+  const loaded = await policies.from({
+    load: () => document,
+    keys: { user: () => 'ann' },
+    allowShrink: true,
+    ...more.policies,
+  })
+  const guard = createGuard({
+    policies: loaded,
+    store: memoryStore(),
+    respond: queue({ maxWait: '12h' }),
+    ...more.guard,
+  })
+  return {
+    loaded,
+    limiter: guard.limiter,
+    request: async () => (await guard(contextOf())).proceed,
+    async change(next: object) {
+      document = { version: 1, ...next }
+      await loaded.reload()
+    },
+  }
+}
+
+describe('a request that is refused while its document changes', () => {
+  test('is admitted by the new limit at once, as are the next ones', async () => {
+    const lookup = gate()
+    const priority = () => lookup.passed.then(() => 0)
+    const service = await serviceOf(api(1), { guard: { respond: queue({ maxWait: '12h', priority }) } })
+    expect(await service.request()).toBe(true)
+    const refused = service.request()
+    await sleep(10)
+    await service.change(api(3))
+    lookup.open()
+    expect(await Promise.all([refused, service.request()])).toEqual([true, true])
+  })
+
+  test('is admitted by the new limit at once where its own key is looked up meanwhile', async () => {
+    const lookup = gate()
+    let lookups = 0
+    // Once for its decision, and again when it begins to wait.
+    const user = () => (++lookups === 3 ? lookup.passed.then(() => 'ann') : 'ann')
+    const service = await serviceOf(api(1), { policies: { keys: { user } } })
+    expect(await service.request()).toBe(true)
+    const refused = service.request()
+    await sleep(10)
+    await service.change(api(3))
+    lookup.open()
+    expect(await refused).toBe(true)
+  })
+
+  test('waits by the limits of the new document where these are lower', async () => {
+    const lookup = gate()
+    const priority = () => lookup.passed.then(() => 0)
+    const service = await serviceOf(api(1), { guard: { respond: queue({ maxWait: '12h', priority }) } })
+    expect(await service.request()).toBe(true)
+    const refused = service.request()
+    await sleep(10)
+    await service.change(api(0))
+    lookup.open()
+    expect(await refused).toBe(false)
+  })
+
+  test('is admitted by the limits of another tier that it has by then', async () => {
+    let lookups = 0
+    const guard = createGuard({
+      store: memoryStore(),
+      key: everyone(),
+      tier: () => (++lookups < 3 ? 'free' : 'paid'),
+      tiers: { free: [slidingLog({ limit: 1, window: '1h' })], paid: [slidingLog({ limit: 5, window: '1h' })] },
+      respond: queue({ maxWait: '12h' }),
+    })
+    expect((await guard(contextOf())).proceed).toBe(true)
+    expect((await guard(contextOf())).proceed).toBe(true)
+  })
+})
