@@ -146,7 +146,7 @@ export class WaitQueues {
   join(id: string, turn: Turn, waiter: Waiter): FairQueue {
     const queue = getOrInsert(this.#queues, id, () => new FairQueue())
     queue.add(turn)
-    this.#report(id, queue, waiter)
+    this.share(id, queue, waiter)
     return queue
   }
 
@@ -172,9 +172,9 @@ export class WaitQueues {
     if (wasFirst) queue.first?.wake?.()
   }
 
-  leave(id: string, left: FairQueue, turn: Turn, isServed: boolean, waiter: Waiter): void {
+  leave(id: string, turn: Turn, isServed: boolean): void {
     this.#remove(id, turn, isServed)
-    this.#report(id, left, waiter)
+    this.#shared.changed(id)
   }
 
   #remove(id: string, turn: Turn, isServed: boolean): void {
@@ -185,9 +185,9 @@ export class WaitQueues {
     else if (wasFirst) queue.first?.wake?.()
   }
 
-  /** Reports a queue to other processes after a change. */
-  #report(id: string, changed: FairQueue, { queues, reportOf }: Waiter): void {
-    if (reportOf) this.#shared.changed(id, changed, reportOf(queues.indexOf(id)))
+  /** Reports a queue of a waiter to other processes, where its limits share turns. */
+  share(id: string, queue: FairQueue, { queues, reportOf }: Waiter): void {
+    this.#shared.share(id, queue, reportOf?.(queues.indexOf(id)))
   }
 }
 

@@ -120,11 +120,11 @@ export class Waiting {
           }
           this.#refusal = verdict
         }
-        this.#queues.leave(this.#id, queue, turn, false, this.#waiter)
+        this.#queues.leave(this.#id, turn, false)
         queue = this.#join(next)
       }
     } finally {
-      this.#queues.leave(this.#id, queue, turn, isServed, this.#waiter)
+      this.#queues.leave(this.#id, turn, isServed)
       this.#hasWaited?.(isServed ? 'admitted' : signal?.aborted ? 'left' : 'refused')
     }
   }
@@ -136,8 +136,12 @@ export class Waiting {
     this.#refusal = undefined
     this.#hasJoined = true
     const id = this.#waiter.queues.includes(this.#id) ? this.#id : this.#firstQueue
-    if (this.#turn.isDisplaced || (id === this.#id && this.#unitsIn(id) === this.#turn.cost)) return queue
-    this.#queues.leave(this.#id, queue, this.#turn, false, this.#waiter)
+    if (this.#turn.isDisplaced) return queue
+    if (id === this.#id && this.#unitsIn(id) === this.#turn.cost) {
+      this.#queues.share(id, queue, this.#waiter)
+      return queue
+    }
+    this.#queues.leave(this.#id, this.#turn, false)
     return this.#join(id)
   }
 
