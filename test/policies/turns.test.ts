@@ -93,8 +93,7 @@ async function process(first: object) {
     limiter,
     /** Begins to wait for units of a policy. */
     wait: (tier: string, cost: number) => {
-      const options = { tier, cost, maxWait: '12h', signal: leaving.signal }
-      limiter.acquire(EVERYONE, options).catch(() => {})
+      limiter.acquire(EVERYONE, { tier, cost, maxWait: '12h', signal: leaving.signal }).catch(() => {})
     },
     change: (next: object) => {
       document = { version: 1, policies: next }

@@ -132,9 +132,11 @@ export class Waiting {
   /** Goes on by the limits in force, after a change of the policies. Their queues may be others, and the wait too long. */
   async #follow(queue: FairQueue): Promise<FairQueue> {
     this.#changes = this.#queues.changes
+    const { queues } = this.#waiter
     await this.#waiter.resolve()
     this.#refusal = undefined
-    this.#hasJoined = true
+    // Its limits are the same where they are those of other clients that have changed.
+    if (this.#waiter.queues !== queues) this.#hasJoined = true
     const id = this.#waiter.queues.includes(this.#id) ? this.#id : this.#firstQueue
     if (this.#turn.isDisplaced) return queue
     if (id === this.#id && this.#unitsIn(id) === this.#turn.cost) {
