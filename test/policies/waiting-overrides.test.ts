@@ -98,3 +98,16 @@ test('requests that wait are admitted when an override of their document ends', 
   expect(await request()).toBe(true)
   expect(Date.now()).toBeGreaterThanOrEqual(until)
 })
+
+test('requests that wait are admitted by an override in PostgreSQL that is found too late for their decision', async () => {
+  await pool.query('TRUNCATE sluice_policies, sluice_overrides, sluice_removed')
+  await documents.postgres().save(JSON.stringify({ version: 1, policies: api(1) }), 0, 'ann')
+  const loaded = await policies.from({ postgres: { pool, lookupTimeout: 1 }, save: pool, keys })
+  opened.push(loaded)
+  const { request } = requestsOf(loaded)
+  expect(await request()).toBe(true)
+  const waiting = request()
+  await sleep(20)
+  await loaded.overrides.set(toAnn(2), { by: 'ann', changes: memoryStore().changes })
+  expect(await waiting).toBe(true)
+})
