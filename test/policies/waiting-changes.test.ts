@@ -1,9 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { everyone, memoryStore, queue, slidingLog } from '@sluice/core'
+import { everyone, memoryStore, queue, redisStore, slidingLog } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'
 import { policies } from '@sluice/policies'
-import { describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { contextOf } from '../support/context.js'
+import { redisForTests } from '../support/redis-for-tests.js'
+import { until } from '../support/until.js'
+
+const { client } = await redisForTests()
+afterEach(() => client.flushall())
 
 const hour = (limit: number) => [{ limit, window: '1h' }]
 const api = (limit: number, more: object = {}) => ({ policies: { api: { key: 'user', limits: hour(limit), ...more } } })
@@ -93,5 +98,53 @@ describe('a request that is refused while its document changes', () => {
     })
     expect((await guard(contextOf())).proceed).toBe(true)
     expect((await guard(contextOf())).proceed).toBe(true)
+  })
+})
+
+describe('the order of requests that wait', () => {
+  const stores = { memory: () => memoryStore(), redis: () => redisStore(client, { timeout: 5000 }) }
+  const lookups = {
+    'without look-ups': () => 'a',
+    'with look-ups that last as long': () => sleep(3, 'a'),
+    'with look-ups that last longer or shorter': () => sleep(Math.random() * 10, 'a'),
+  }
+  const changes = {
+    limit: (n: number) => ({ limit: n, window: '1h' }),
+    window: (n: number) => ({ limit: 1, window: `${n}h` }),
+    algorithm: (n: number) => ({ limit: 1, window: `${n}h`, algorithm: n % 2 === 0 ? 'fixedWindow' : 'slidingLog' }),
+  }
+  const all = Object.keys(stores).flatMap((store) =>
+    Object.keys(lookups).flatMap((lookup) => Object.keys(changes).map((change) => [store, change, lookup])),
+  ) as [keyof typeof stores, keyof typeof changes, keyof typeof lookups][]
+
+  test.each(all)('stays where the %s decides and the %s changes again and again, %s', async (where, what, how) => {
+    let isChanging = false
+    let changed = 1
+    const document = () => {
+      const tiers = { a: [changes[what](changed)] }
+      return { policies: { api: { key: 'user', tier: 'plan', tiers } } }
+    }
+    const plan = () => (isChanging ? lookups[how]() : 'a')
+    const store = stores[where]()
+    const respond = queue({ maxWait: Number.POSITIVE_INFINITY })
+    const service = await serviceOf(document(), { guard: { store, respond }, policies: { tiers: { plan } } })
+    expect(await service.request()).toBe(true)
+    const done: number[] = []
+    const come = (name: number) => service.request().then(() => done.push(name))
+    for (let name = 0; name < 6; name++) {
+      come(name)
+      await sleep(5)
+    }
+    isChanging = true
+    for (let admitted = 1; admitted <= 7; admitted++) {
+      changed++
+      await service.change(document())
+      await sleep(Math.random() * 3)
+      // A new one comes while those that wait follow the change.
+      if (admitted === 1) come(6)
+      await until(`${admitted} are admitted`, () => done.length === admitted)
+    }
+    await store.close?.()
+    expect(done).toEqual([0, 1, 2, 3, 4, 5, 6])
   })
 })

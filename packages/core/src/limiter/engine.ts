@@ -309,7 +309,8 @@ export class Engine<Subject> {
 
   /** Whether other requests wait for one of these limits in this process. */
   hasWaitersFor(plan: ReadablePlan, identities: readonly string[]): boolean {
-    return this.#queues.hasAny(queuesOf(plan, identities))
+    const queues = queuesOf(plan, identities)
+    return this.#queues.hasAny(queues) || this.#queues.areFollowing(queues)
   }
 
   /** Wakes all waiters, as there may be room. */

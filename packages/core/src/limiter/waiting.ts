@@ -87,13 +87,13 @@ export class Waiting {
           queue = await this.#follow(queue)
           continue
         }
-        if (queue.first !== turn) {
+        const { queues } = this.#waiter
+        if (queue.first !== turn || this.#queues.isHeldUp(queues, turn)) {
           await this.#standBehind(queue)
           // Other requests have been admitted since that refusal.
           this.#refusal = undefined
           continue
         }
-        const { queues } = this.#waiter
         let next = queues.find((id) => id !== this.#id && this.#queues.isLedBefore(id, turn))
         if (next === undefined) {
           const pending = this.#queues.begin(queues)
@@ -125,6 +125,7 @@ export class Waiting {
       }
     } finally {
       this.#queues.leave(this.#id, turn, isServed)
+      this.#queues.followed(this.#id, turn)
       this.#hasWaited?.(isServed ? 'admitted' : signal?.aborted ? 'left' : 'refused')
     }
   }
@@ -137,14 +138,16 @@ export class Waiting {
     this.#refusal = undefined
     // Its limits are the same where they are those of other clients that have changed.
     if (this.#waiter.queues !== queues) this.#hasJoined = true
-    const id = this.#waiter.queues.includes(this.#id) ? this.#id : this.#firstQueue
-    if (this.#turn.isDisplaced) return queue
-    if (id === this.#id && this.#unitsIn(id) === this.#turn.cost) {
-      this.#queues.share(id, queue, this.#waiter)
-      return queue
-    }
-    this.#queues.leave(this.#id, this.#turn, false)
-    return this.#join(id)
+    // Of several changes, it follows the last one.
+    if (this.#turn.isDisplaced || this.#changes !== this.#queues.changes) return queue
+    const before = this.#id
+    const id = this.#waiter.queues.includes(before) ? before : this.#firstQueue
+    const stays = id === before && this.#unitsIn(id) === this.#turn.cost
+    if (stays) this.#queues.share(id, queue, this.#waiter)
+    else this.#queues.leave(before, this.#turn, false)
+    const joined = stays ? queue : this.#join(id)
+    this.#queues.followed(before, this.#turn)
+    return joined
   }
 
   #join(id: string): FairQueue {
