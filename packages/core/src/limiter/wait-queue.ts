@@ -81,8 +81,8 @@ export class WaitQueues {
     for (const turn of turns) turn.wake?.()
   }
 
-  /** Records that a waiter has followed all changes of the policies, or is gone. `id`: its queue at the last change. */
-  followed(id: string, turn: Turn): void {
+  /** A waiter has followed all changes of the policies, or is gone. `id`: its queue at the last change. */
+  #followed(id: string, turn: Turn): void {
     const identity = identityOf(id)
     const following = this.#following.get(identity)
     if (!following?.turns.delete(turn)) return
@@ -179,8 +179,14 @@ export class WaitQueues {
     const queue = getOrInsert(this.#queues, id, () => new FairQueue())
     queue.add(turn)
     this.#places.set(turn, id)
-    this.share(id, queue, waiter)
+    this.#share(id, queue, waiter)
     return queue
+  }
+
+  /** Records that a waiter has followed a change of the policies, and stays in its queue. */
+  stay(id: string, queue: FairQueue, turn: Turn, waiter: Waiter): void {
+    this.#share(id, queue, waiter)
+    this.#followed(id, turn)
   }
 
   /** Makes room in a full queue for a turn. Returns whether there is. */
@@ -209,6 +215,7 @@ export class WaitQueues {
     this.#places.delete(turn)
     this.#remove(id, turn, isServed)
     this.#shared.changed(id)
+    this.#followed(id, turn)
   }
 
   #remove(id: string, turn: Turn, isServed: boolean): void {
@@ -220,7 +227,7 @@ export class WaitQueues {
   }
 
   /** Reports a queue of a waiter to other processes, where its limits share turns. */
-  share(id: string, queue: FairQueue, { queues, reportOf }: Waiter): void {
+  #share(id: string, queue: FairQueue, { queues, reportOf }: Waiter): void {
     this.#shared.share(id, queue, reportOf?.(queues.indexOf(id)))
   }
 }

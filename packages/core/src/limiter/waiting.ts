@@ -125,7 +125,6 @@ export class Waiting {
       }
     } finally {
       this.#queues.leave(this.#id, turn, isServed)
-      this.#queues.followed(this.#id, turn)
       this.#hasWaited?.(isServed ? 'admitted' : signal?.aborted ? 'left' : 'refused')
     }
   }
@@ -140,14 +139,13 @@ export class Waiting {
     if (this.#waiter.queues !== queues) this.#hasJoined = true
     // Of several changes, it follows the last one.
     if (this.#turn.isDisplaced || this.#changes !== this.#queues.changes) return queue
-    const before = this.#id
-    const id = this.#waiter.queues.includes(before) ? before : this.#firstQueue
-    const stays = id === before && this.#unitsIn(id) === this.#turn.cost
-    if (stays) this.#queues.share(id, queue, this.#waiter)
-    else this.#queues.leave(before, this.#turn, false)
-    const joined = stays ? queue : this.#join(id)
-    this.#queues.followed(before, this.#turn)
-    return joined
+    const id = this.#waiter.queues.includes(this.#id) ? this.#id : this.#firstQueue
+    if (id === this.#id && this.#unitsIn(id) === this.#turn.cost) {
+      this.#queues.stay(id, queue, this.#turn, this.#waiter)
+      return queue
+    }
+    this.#queues.leave(this.#id, this.#turn, false)
+    return this.#join(id)
   }
 
   #join(id: string): FairQueue {
