@@ -1,9 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { EventEmitter } from 'node:events'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { everyone, memoryStore, queue, redisStore, slidingLog } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'
 import { policies } from '@sluice/policies'
+import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { contextOf } from '../support/context.js'
+import { byEffort } from '../support/effort.js'
 import { redisForTests } from '../support/redis-for-tests.js'
 import { until } from '../support/until.js'
 
@@ -12,6 +15,13 @@ afterEach(() => client.flushall())
 
 const hour = (limit: number) => [{ limit, window: '1h' }]
 const api = (limit: number, more: object = {}) => ({ policies: { api: { key: 'user', limits: hour(limit), ...more } } })
+
+interface Client {
+  readonly user: string
+  /** The duration of its look-ups once it waits. */
+  readonly lookupMs: number
+  waits: boolean
+}
 
 /** A look-up that a test lets pass. */
 function gate() {
@@ -40,7 +50,7 @@ async function serviceOf(first: object, more: { guard?: object; policies?: objec
   return {
     loaded,
     limiter: guard.limiter,
-    request: async () => (await guard(contextOf())).proceed,
+    request: async (given: object = {}) => (await guard(contextOf(given))).proceed,
     async change(next: object) {
       document = { version: 1, ...next }
       await loaded.reload()
@@ -147,4 +157,71 @@ describe('the order of requests that wait', () => {
     await store.close?.()
     expect(done).toEqual([0, 1, 2, 3, 4, 5, 6])
   })
+})
+
+/** A step of a test: a client comes, the last one that came leaves, or the document changes. */
+const steps = fc.array(
+  fc.record({
+    what: fc.constantFrom('come', 'come', 'come', 'leave', 'limit', 'window', 'policy'),
+    user: fc.constantFrom('ann', 'bob'),
+    lookupMs: fc.nat(4),
+    pauseMs: fc.nat(4),
+  }),
+  { minLength: 4, maxLength: 16 },
+)
+
+test('whoever comes, leaves and waits while documents change, room admits all, and each client in order', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, async (all) => {
+      let [limit, hours, isBoth] = [1, 1, false]
+      const limits = () => [{ limit, window: `${hours}h` }]
+      const document = () => ({
+        policies: {
+          api: { key: 'user', tier: 'plan', tiers: { a: limits() } },
+          ...(isBoth && { all: { key: 'everyone', limits: [{ limit: 500, window: '1h' }] } }),
+        },
+      })
+      const service = await serviceOf(document(), {
+        guard: { respond: queue({ maxWait: Number.POSITIVE_INFINITY }) },
+        policies: {
+          keys: { user: ({ user }: Client) => user },
+          tiers: { plan: ({ waits, lookupMs }: Client) => (waits && lookupMs > 0 ? sleep(lookupMs, 'a') : 'a') },
+        },
+      })
+      const done: Client[] = []
+      const left = new Set<Client>()
+      const came: { client: Client; response: EventEmitter; ended: Promise<unknown> }[] = []
+      for (const { what, pauseMs, user, lookupMs } of all) {
+        if (what === 'come') {
+          const client = { user, lookupMs, waits: false }
+          const response = new EventEmitter()
+          const ended = service.request({ request: client, response }).then((proceeds) => {
+            if (proceeds) done.push(client)
+          })
+          came.push({ client, response, ended })
+          // The next one comes when this one waits.
+          await setImmediate()
+          client.waits = true
+        } else if (what === 'leave') {
+          const last = came.at(-1)
+          if (last) left.add(last.client)
+          last?.response.emit('close')
+        } else {
+          if (what === 'limit') limit++
+          else if (what === 'window') hours++
+          else isBoth = !isBoth
+          await service.change(document())
+        }
+        await sleep(pauseMs)
+      }
+      limit = 1000
+      await service.change(document())
+      await Promise.all(came.map(({ ended }) => ended))
+      for (const user of ['ann', 'bob']) {
+        const of = (clients: readonly Client[]) => clients.filter((each) => each.user === user && !left.has(each))
+        expect(of(done)).toEqual(of(came.map(({ client }) => client)))
+      }
+    }),
+    { numRuns: byEffort({ quick: 25, usual: 50, full: 2000 }) },
+  )
 })
