@@ -222,6 +222,6 @@ test('whoever comes, leaves and waits while documents change, room admits all, a
         expect(of(done)).toEqual(of(came.map(({ client }) => client)))
       }
     }),
-    { numRuns: byEffort({ quick: 25, usual: 50, full: 2000 }) },
+    { numRuns: byEffort({ quick: 25, usual: 50, full: 600 }) },
   )
 })

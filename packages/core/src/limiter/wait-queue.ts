@@ -100,9 +100,12 @@ export class WaitQueues {
   isHeldUp(queues: readonly string[], turn: Turn): boolean {
     for (const id of this.#following.size > 0 ? queues : []) {
       const following = this.#following.get(identityOf(id))
-      if (!following || ![...following.turns].some(({ since }) => since < turn.since)) continue
-      following.held.add(turn)
-      return true
+      // Nearly sorted: an earlier one is among the first.
+      for (const { since } of following?.turns ?? []) {
+        if (since >= turn.since) continue
+        following?.held.add(turn)
+        return true
+      }
     }
     return false
   }
