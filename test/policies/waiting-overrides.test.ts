@@ -66,6 +66,31 @@ describe.each(['redis', 'postgres'] as const)(
       },
     )
 
+    test('look up their limits about once a second while many overrides of others are written', async () => {
+      let lookups = 0
+      const loaded = await policies.from({
+        ...source,
+        save: kind === 'redis' ? client : pool,
+        keys: {
+          user: ({ user }: Client) => {
+            lookups++
+            return user
+          },
+        },
+      })
+      opened.push(loaded)
+      const { request } = requestsOf(loaded)
+      expect([await request(), await request()]).toEqual([true, true])
+      const waiting = request()
+      await sleep(20)
+      const [before, began] = [lookups, performance.now()]
+      for (let n = 0; n < 40; n++) await loaded.overrides.set({ ...toAnn(3), key: { user: `user ${n}` } }, ann)
+      const inSeconds = Math.ceil((performance.now() - began) / 1000) + 1
+      expect(lookups - before).toBeLessThanOrEqual(6 * inSeconds)
+      await loaded.overrides.set(toAnn(3), ann)
+      expect(await waiting).toBe(true)
+    })
+
     test('are admitted when one that admits less is removed', async () => {
       const loaded = await from()
       const { request } = requestsOf(loaded)

@@ -1,5 +1,7 @@
 /** The clock may be set meanwhile. */
 const LONGEST_TIMER_MS = 3_600_000
+/** Requests that wait look up their limits at each change. Overrides are written one after the other, and may be many. */
+const CALM_MS = 1000
 
 /**
  * Calls back when the limits of clients may have changed: by another document, by an override beside it, or because an override
@@ -10,6 +12,8 @@ export class LimitChanges {
   /** The next end of an override, in ms since 1970. */
   #nextEnd = Number.POSITIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
+  #sentAt = Number.NEGATIVE_INFINITY
+  #later: NodeJS.Timeout | undefined
 
   /** Returns a function that ends the calls. */
   on(listener: () => unknown): () => void {
@@ -21,7 +25,18 @@ export class LimitChanges {
     }
   }
 
+  /** Overrides have changed: calls back at once, and for the next ones a second after that. */
+  sendCalmly(): void {
+    if (this.#listeners.size === 0) return
+    const inMs = this.#sentAt + CALM_MS - performance.now()
+    if (inMs <= 0) this.send()
+    else this.#later ??= setTimeout(() => this.send(), inMs).unref()
+  }
+
   send(): void {
+    clearTimeout(this.#later)
+    this.#later = undefined
+    this.#sentAt = performance.now()
     for (const listener of [...this.#listeners]) listener()
   }
 
@@ -37,7 +52,7 @@ export class LimitChanges {
   #end(until: number): void {
     this.#forgetEnd()
     if (until > Date.now()) this.noteEnd(until)
-    else this.send()
+    else this.sendCalmly()
   }
 
   #forgetEnd(): void {

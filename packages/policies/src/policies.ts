@@ -90,7 +90,7 @@ export class Policies implements PolicySource<any> {
         carried: carriedLimits,
         reload: () => this.reload(),
       })
-    source.overrides?.onChange(() => changes.send())
+    source.overrides?.onChange(() => changes.sendCalmly())
     source.watch?.(
       () => this.#changed(),
       (error) => this.#fail(unreadable(source, error)),
