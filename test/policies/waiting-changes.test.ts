@@ -188,23 +188,25 @@ test('whoever comes, leaves and waits while documents change, room admits all, a
           tiers: { plan: ({ waits, lookupMs }: Client) => (waits && lookupMs > 0 ? sleep(lookupMs, 'a') : 'a') },
         },
       })
-      const done: Client[] = []
-      const left = new Set<Client>()
-      const came: { client: Client; response: EventEmitter; ended: Promise<unknown> }[] = []
+      // In the order of their decisions: look-ups that follow may delay a request further.
+      const admitted: string[] = []
+      service.limiter.on('decision', ({ path, verdict }) => {
+        if (verdict.allowed && path !== undefined && !admitted.includes(path)) admitted.push(path)
+      })
+      const left = new Set<string>()
+      const came: { path: string; response: EventEmitter; ended: Promise<unknown> }[] = []
       for (const { what, pauseMs, user, lookupMs } of all) {
         if (what === 'come') {
           const client = { user, lookupMs, waits: false }
           const response = new EventEmitter()
-          const ended = service.request({ request: client, response }).then((proceeds) => {
-            if (proceeds) done.push(client)
-          })
-          came.push({ client, response, ended })
+          const path = `/${user}/${came.length}`
+          came.push({ path, response, ended: service.request({ request: client, response, path }) })
           // The next one comes when this one waits.
           await setImmediate()
           client.waits = true
         } else if (what === 'leave') {
           const last = came.at(-1)
-          if (last) left.add(last.client)
+          if (last) left.add(last.path)
           last?.response.emit('close')
         } else {
           if (what === 'limit') limit++
@@ -218,8 +220,8 @@ test('whoever comes, leaves and waits while documents change, room admits all, a
       await service.change(document())
       await Promise.all(came.map(({ ended }) => ended))
       for (const user of ['ann', 'bob']) {
-        const of = (clients: readonly Client[]) => clients.filter((each) => each.user === user && !left.has(each))
-        expect(of(done)).toEqual(of(came.map(({ client }) => client)))
+        const of = (paths: readonly string[]) => paths.filter((path) => path.startsWith(`/${user}`) && !left.has(path))
+        expect(of(admitted)).toEqual(of(came.map(({ path }) => path)))
       }
     }),
     { numRuns: byEffort({ quick: 25, usual: 50, full: 600 }) },
