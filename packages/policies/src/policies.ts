@@ -19,6 +19,7 @@ import { checkText } from './document/check-text.js'
 import { differencesBetween } from './document/differences.js'
 import type { PolicyDocument } from './document/document.js'
 import { type ReadDocument, readDocument } from './document/read-document.js'
+import { LimitChanges } from './limit-changes.js'
 import { PolicyOverrides } from './overrides.js'
 import { PoliciesError } from './problems/policies-error.js'
 import { type LocatedProblem, lineOf, type Problem } from './problems/problem.js'
@@ -66,6 +67,7 @@ export class Policies implements PolicySource<any> {
   readonly #source: PoliciesSource
   readonly #options: LoadOptions
   readonly #listeners = new Listeners<PoliciesEvents>('policies', ['policies-reloaded'])
+  readonly #changes: LimitChanges
   #inForce: InForce
   #error: PoliciesError | undefined
   /** One after the other, so that an earlier version never follows a later one. */
@@ -74,8 +76,9 @@ export class Policies implements PolicySource<any> {
   #reloading: Promise<void> | undefined
   #isClosed = false
 
-  private constructor(source: PoliciesSource, options: LoadOptions, inForce: InForce) {
+  private constructor(source: PoliciesSource, options: LoadOptions, inForce: InForce, changes: LimitChanges) {
     this.#source = source
+    this.#changes = changes
     this.#options = options
     this.#inForce = inForce
     this.overrides = new PolicyOverrides(source, () => this.#inForce.compiled)
@@ -87,6 +90,7 @@ export class Policies implements PolicySource<any> {
         carried: carriedLimits,
         reload: () => this.reload(),
       })
+    source.overrides?.onChange(() => changes.sendCalmly())
     source.watch?.(
       () => this.#changed(),
       (error) => this.#fail(unreadable(source, error)),
@@ -100,15 +104,17 @@ export class Policies implements PolicySource<any> {
 
   /** @internal Use `policies.from()`. */
   static async load(source: PoliciesSource, options: LoadOptions): Promise<Policies> {
-    const first = loaded(source).then((document) => made(document, source, options))
+    const changes = new LimitChanges()
+    const first = loaded(source).then((document) => made(document, source, options, changes))
     try {
-      return new Policies(source, options, await inTime(first, source, options.loadTimeoutMs))
+      return new Policies(source, options, await inTime(first, source, options.loadTimeoutMs), changes)
     } catch (error) {
       if (options.fallback === undefined) {
         await source.close?.()
         throw error
       }
-      const policies = new Policies(source, options, await made(fallbackOf(options.fallback), source, options))
+      const inForce = await made(fallbackOf(options.fallback), source, options, changes)
+      const policies = new Policies(source, options, inForce, changes)
       policies.#fail(error instanceof PoliciesError ? error : unreadable(source, error))
       // It may come late.
       first.then(
@@ -143,6 +149,11 @@ export class Policies implements PolicySource<any> {
    */
   on(event: 'policies-reloaded', listener: (event: PoliciesReloadedEvent) => unknown): () => void {
     return this.#listeners.on(event, listener)
+  }
+
+  /** @internal Calls back when the limits of clients may have changed. */
+  onChange(listener: () => unknown): () => void {
+    return this.#changes.on(listener)
   }
 
   /** The policies that apply to a request, for `rateLimit`. */
@@ -196,6 +207,7 @@ export class Policies implements PolicySource<any> {
     const previous = this.version
     this.#inForce = next
     this.#error = undefined
+    this.#changes.send()
     if (!this.#listeners.hasListeners('policies-reloaded')) return
     const { version } = next
     const event = { source: this.#source.name, version, previous, policies: this.byName.size }
@@ -204,7 +216,7 @@ export class Policies implements PolicySource<any> {
 
   /** @throws PoliciesError where the document is wrong, or follows badly on the one in force */
   async #checked(document: Loaded): Promise<InForce> {
-    const next = await made(document, this.#source, this.#options)
+    const next = await made(document, this.#source, this.#options, this.#changes)
     if (!this.#options.allowShrink) refuseShrunk(this.#source.name, this.#inForce.compiled.size, next.compiled.size)
     return next
   }
@@ -276,6 +288,7 @@ async function made(
   document: Loaded,
   { overrides }: PoliciesSource,
   { resolvers, check, checkOverride }: LoadOptions,
+  changes: LimitChanges,
 ): Promise<InForce> {
   const { value, problems, located } = await checkDocument(document)
   if (problems.length > 0) throw new PoliciesError(problems)
@@ -285,7 +298,7 @@ async function made(
     compiled,
     problems: wrong,
     advice,
-  } = await compileBetween(value as PolicyDocument, resolvers, overrides, checkOverride)
+  } = await compileBetween(value as PolicyDocument, resolvers, overrides, checkOverride, changes)
   if (!compiled) throw new PoliciesError(await located(wrong))
   for (const each of advice.length > 0 ? await located(advice) : []) emitWarning('SLUICE_OVERRIDE_KIND', lineOf(each))
   return { compiled, version: document.version, mark: markOf(document) }

@@ -212,12 +212,15 @@ export class Engine<Subject> {
     wait: WaitOptions,
     options: DecisionOptions = NO_OPTIONS,
   ): Promise<Verdict> {
-    const leave = this.#queues.enter()
+    const { leave, changes } = this.#queues.enter()
     try {
       const first = await resolve()
       const waiter = this.#waiterOf(first, resolve, wait, options)
       const headStartMs = wait.headStartMs ?? first.priority * (wait.ageEveryMs ?? 0)
-      return await new Waiting(this.#queues, this.policy.where, waiter, { ...wait, headStartMs }).admission()
+      // By a change of the policies, or of its tier, other limits than those that refused it may be in force.
+      const refusal = wait.refusal?.[DECISION].by.policy === first.policy ? wait.refusal : undefined
+      const own = { ...wait, headStartMs, refusal }
+      return await new Waiting(this.#queues, this.policy.where, waiter, own, changes).admission()
     } finally {
       leave()
     }
@@ -306,7 +309,8 @@ export class Engine<Subject> {
 
   /** Whether other requests wait for one of these limits in this process. */
   hasWaitersFor(plan: ReadablePlan, identities: readonly string[]): boolean {
-    return this.#queues.hasAny(queuesOf(plan, identities))
+    const queues = queuesOf(plan, identities)
+    return this.#queues.hasAny(queues) || this.#queues.areFollowing(queues)
   }
 
   /** Wakes all waiters, as there may be room. */

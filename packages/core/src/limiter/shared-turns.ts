@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { WaitingClass, WaitingTurn } from '../store/store.js'
-import type { FairQueue, Turn } from './fair-queue.js'
+import { FairQueue, type Turn } from './fair-queue.js'
 
 /** A process repeats its report of waiting classes after this share of the report's `ttl`. */
 const RENEW_SHARE = 0.4
@@ -21,7 +21,7 @@ export type HeadTurn = Omit<WaitingTurn, 'cell'>
 
 interface SharedQueue {
   queue: FairQueue
-  readonly report: WaitingReport
+  report: WaitingReport
   /** The last report, as text; undefined where it is unknown. */
   reported: string | undefined
   /** The time of that report, by the performance clock. */
@@ -40,19 +40,29 @@ export class SharedTurns {
   readonly #process = randomUUID().slice(-12)
   readonly #queues = new Map<string, SharedQueue>()
   #timer: NodeJS.Timeout | undefined
+  /** The shortest `ttl` of the reports: by it, all are renewed. */
+  #shortestMs = 0
 
-  /** Takes a change of a queue of this process: it has gained or lost a turn. */
-  changed(id: string, queue: FairQueue, report: WaitingReport): void {
+  /** Takes the report of a queue of this process, which has turns. Without one, other processes no longer see it. */
+  share(id: string, queue: FairQueue, report: WaitingReport | undefined): void {
     let shared = this.#queues.get(id)
     if (!shared) {
-      // An empty queue leaves nothing behind.
-      if (queue.length === 0) return
+      if (!report) return
       shared = { queue, report, reported: textOf([]), reportedAt: 0, messages: 0, isDue: false }
       this.#queues.set(id, shared)
-      this.#timer ??= setInterval(() => this.#renew(), report.ttlMs * RENEW_SHARE).unref()
     }
-    shared.queue = queue
+    // The last report was for another time.
+    if (report && report.ttlMs !== shared.report.ttlMs) shared.reported = undefined
+    shared.queue = report ? queue : new FairQueue()
+    shared.report = report ?? shared.report
+    this.#renewWithin(shared.report.ttlMs)
     this.#catchUp(id, shared)
+  }
+
+  /** Takes a change of a queue of this process: it has lost a turn. */
+  changed(id: string): void {
+    const shared = this.#queues.get(id)
+    if (shared) this.#catchUp(id, shared)
   }
 
   /** The turn that the head of its queue sends with its decision. */
@@ -99,6 +109,13 @@ export class SharedTurns {
     }, inMs).unref()
   }
 
+  #renewWithin(ttlMs: number): void {
+    if (this.#timer && this.#shortestMs <= ttlMs) return
+    clearInterval(this.#timer)
+    this.#shortestMs = ttlMs
+    this.#timer = setInterval(() => this.#renew(), ttlMs * RENEW_SHARE).unref()
+  }
+
   #forget(id: string, shared: SharedQueue): void {
     if (this.#queues.get(id) === shared) this.#queues.delete(id)
     if (this.#queues.size > 0) return
@@ -118,9 +135,10 @@ export class SharedTurns {
   #renew(): void {
     const now = performance.now()
     for (const [id, shared] of this.#queues) {
-      const classes = shared.queue.classes(MAX_CLASSES)
-      if (classes.length === 0) this.#catchUp(id, shared)
-      else if (now - shared.reportedAt > (shared.report.ttlMs * RENEW_SHARE) / 2) this.#send(shared, classes)
+      if (shared.queue.length === 0) this.#catchUp(id, shared)
+      else if (now - shared.reportedAt > (shared.report.ttlMs * RENEW_SHARE) / 2) {
+        this.#send(shared, shared.queue.classes(MAX_CLASSES))
+      }
     }
   }
 }

@@ -18,8 +18,9 @@ export type OnChange = (listener: () => void) => () => void
  * The waiters of one limiter in this process: one queue per limit and key, in the order of `FairQueue`.
  *
  * A waiter is in the queue of the limit with the longest refusal. It requests a decision when it is the first of that queue, and
- * no earlier waiter is the first of a queue of one of its other limits (see `Waiting`). The store admits, so limits
- * stay exact across processes; the order holds within a process.
+ * no earlier waiter is the first of a queue of one of its other limits (see `Waiting`). A change of the policies may give its
+ * limits other queues: then it requests none until earlier waiters for its identities have joined theirs. The store admits, so
+ * limits stay exact across processes; the order holds within a process.
  *
  * In every order in which the store may reply, time may pass, and others may leave or refund
  * (`test/deep/interleavings/queues.test.ts`):
@@ -35,8 +36,10 @@ export class WaitQueues {
   readonly #polling: Polling
   /** The decisions under way, by the queues of their limits. */
   readonly #pending = new Map<string, Set<PendingDecision>>()
-  /** The wakers of all that sleep. */
-  readonly #sleeping = new Set<() => void>()
+  /** The queue of each turn. */
+  readonly #places = new Map<Turn, string>()
+  /** The waiters that have not followed the last change of the policies yet, by the identity that they wait for. */
+  readonly #following = new Map<string, Following>()
   readonly #onChange: OnChange | undefined
   /** Ends the calls of `#onChange`, which are wanted as long as there are waiters. */
   #endCalls: (() => void) | undefined
@@ -55,21 +58,56 @@ export class WaitQueues {
     return this.#changes
   }
 
-  /** Records that a waiter comes. Call the function that it returns when the waiter is gone. */
-  enter(): () => void {
+  /** Records that a waiter comes. `leave`: to call when it is gone. `changes`: those until now, which it need not follow. */
+  enter(): { readonly leave: () => void; readonly changes: number } {
     if (this.#waiters++ === 0) this.#endCalls = this.#onChange?.(() => this.#changed())
-    return () => {
+    const leave = () => {
       if (--this.#waiters > 0) return
       this.#endCalls?.()
       this.#endCalls = undefined
     }
+    return { leave, changes: this.#changes }
   }
 
   /** All try again, as the limits may have other queues. */
   #changed(): void {
     this.#changes++
+    const turns = [...this.#places.keys()].sort((a, b) => a.since - b.since)
+    for (const turn of turns) {
+      const identity = identityOf(this.#places.get(turn) as string)
+      getOrInsert(this.#following, identity, () => ({ turns: new Set(), held: new Set() })).turns.add(turn)
+    }
     this.wake()
-    for (const wake of [...this.#sleeping]) wake()
+    for (const turn of turns) turn.wake?.()
+  }
+
+  /** A waiter has followed all changes of the policies, or is gone. `id`: its queue at the last change. */
+  #followed(id: string, turn: Turn): void {
+    const identity = identityOf(id)
+    const following = this.#following.get(identity)
+    if (!following?.turns.delete(turn)) return
+    if (following.turns.size === 0) this.#following.delete(identity)
+    for (const held of following.held) held.wake?.()
+    following.held.clear()
+  }
+
+  /** Whether waiters that may join one of these queues have not followed the last change yet. */
+  areFollowing(queues: readonly string[]): boolean {
+    return this.#following.size > 0 && queues.some((id) => this.#following.has(identityOf(id)))
+  }
+
+  /** Whether one of them came before a turn, which is then woken when it has followed. */
+  isHeldUp(queues: readonly string[], turn: Turn): boolean {
+    for (const id of this.#following.size > 0 ? queues : []) {
+      const following = this.#following.get(identityOf(id))
+      // Nearly sorted: an earlier one is among the first.
+      for (const { since } of following?.turns ?? []) {
+        if (since >= turn.since) continue
+        following?.held.add(turn)
+        return true
+      }
+    }
+    return false
   }
 
   /** The number of queues. */
@@ -125,11 +163,9 @@ export class WaitQueues {
     const polling = forPermits ? this.#polling : undefined
     const onWaker = (wake: () => void) => {
       turn.wake = wake
-      this.#sleeping.add(wake)
       polling?.add(wake)
       return () => {
         turn.wake = undefined
-        this.#sleeping.delete(wake)
         polling?.delete(wake)
       }
     }
@@ -145,8 +181,15 @@ export class WaitQueues {
   join(id: string, turn: Turn, waiter: Waiter): FairQueue {
     const queue = getOrInsert(this.#queues, id, () => new FairQueue())
     queue.add(turn)
-    this.#report(id, queue, waiter)
+    this.#places.set(turn, id)
+    this.#share(id, queue, waiter)
     return queue
+  }
+
+  /** Records that a waiter has followed a change of the policies, and stays in its queue. */
+  stay(id: string, queue: FairQueue, turn: Turn, waiter: Waiter): void {
+    this.#share(id, queue, waiter)
+    this.#followed(id, turn)
   }
 
   /** Makes room in a full queue for a turn. Returns whether there is. */
@@ -171,9 +214,11 @@ export class WaitQueues {
     if (wasFirst) queue.first?.wake?.()
   }
 
-  leave(id: string, left: FairQueue, turn: Turn, isServed: boolean, waiter: Waiter): void {
+  leave(id: string, turn: Turn, isServed: boolean): void {
+    this.#places.delete(turn)
     this.#remove(id, turn, isServed)
-    this.#report(id, left, waiter)
+    this.#shared.changed(id)
+    this.#followed(id, turn)
   }
 
   #remove(id: string, turn: Turn, isServed: boolean): void {
@@ -184,9 +229,9 @@ export class WaitQueues {
     else if (wasFirst) queue.first?.wake?.()
   }
 
-  /** Reports a queue to other processes after a change. */
-  #report(id: string, changed: FairQueue, { queues, reportOf }: Waiter): void {
-    if (reportOf) this.#shared.changed(id, changed, reportOf(queues.indexOf(id)))
+  /** Reports a queue of a waiter to other processes, where its limits share turns. */
+  #share(id: string, queue: FairQueue, { queues, reportOf }: Waiter): void {
+    this.#shared.share(id, queue, reportOf?.(queues.indexOf(id)))
   }
 }
 
@@ -219,6 +264,19 @@ class Polling {
     for (const wake of wakers.slice(0, WOKEN_AT_ONCE)) if (this.#wakers.has(wake)) wake()
     if (wakers.length > WOKEN_AT_ONCE) setImmediate(() => this.#wake(wakers.slice(WOKEN_AT_ONCE)))
   }
+}
+
+/** Waiters for one identity after a change of the policies. */
+interface Following {
+  /** Those that have not followed it yet. */
+  readonly turns: Set<Turn>
+  /** Those that wait until others have. */
+  readonly held: Set<Turn>
+}
+
+/** The identity that a queue is for: see `queuesOf`. */
+function identityOf(queue: string): string {
+  return queue.slice(queue.indexOf('\n') + 1)
 }
 
 /** A decision under way, and whether room may have appeared since its request. */

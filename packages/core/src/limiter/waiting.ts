@@ -33,7 +33,8 @@ export class Waiting {
   #isWaiting = false
   #hasWaited: ReturnType<NonNullable<Waiter['waits']>>
 
-  constructor(queues: WaitQueues, where: string, waiter: Waiter, options: WaitOptions) {
+  /** @param changes the number of changes of the policies before its limits were resolved */
+  constructor(queues: WaitQueues, where: string, waiter: Waiter, options: WaitOptions, changes: number) {
     const { maxWaitMs, headStartMs = 0, client, refusal } = options
     const now = queues.timing.now()
     this.#queues = queues
@@ -43,7 +44,7 @@ export class Waiting {
     this.#deadline = now + maxWaitMs
     this.#turn = { cost: 0, headStartMs, since: now - headStartMs, client, wake: undefined, isDisplaced: false }
     this.#refusal = refusal
-    this.#changes = queues.changes
+    this.#changes = changes
     this.#id = (refusal && queueOf(waiter, refusal)) ?? this.#firstQueue
     this.#turn.cost = this.#unitsIn(this.#id)
   }
@@ -86,13 +87,13 @@ export class Waiting {
           queue = await this.#follow(queue)
           continue
         }
-        if (queue.first !== turn) {
+        const { queues } = this.#waiter
+        if (queue.first !== turn || this.#queues.isHeldUp(queues, turn)) {
           await this.#standBehind(queue)
           // Other requests have been admitted since that refusal.
           this.#refusal = undefined
           continue
         }
-        const { queues } = this.#waiter
         let next = queues.find((id) => id !== this.#id && this.#queues.isLedBefore(id, turn))
         if (next === undefined) {
           const pending = this.#queues.begin(queues)
@@ -119,11 +120,11 @@ export class Waiting {
           }
           this.#refusal = verdict
         }
-        this.#queues.leave(this.#id, queue, turn, false, this.#waiter)
+        this.#queues.leave(this.#id, turn, false)
         queue = this.#join(next)
       }
     } finally {
-      this.#queues.leave(this.#id, queue, turn, isServed, this.#waiter)
+      this.#queues.leave(this.#id, turn, isServed)
       this.#hasWaited?.(isServed ? 'admitted' : signal?.aborted ? 'left' : 'refused')
     }
   }
@@ -131,12 +132,19 @@ export class Waiting {
   /** Goes on by the limits in force, after a change of the policies. Their queues may be others, and the wait too long. */
   async #follow(queue: FairQueue): Promise<FairQueue> {
     this.#changes = this.#queues.changes
+    const { queues } = this.#waiter
     await this.#waiter.resolve()
     this.#refusal = undefined
-    this.#hasJoined = true
+    // Its limits are the same where they are those of other clients that have changed.
+    if (this.#waiter.queues !== queues) this.#hasJoined = true
+    // Of several changes, it follows the last one.
+    if (this.#turn.isDisplaced || this.#changes !== this.#queues.changes) return queue
     const id = this.#waiter.queues.includes(this.#id) ? this.#id : this.#firstQueue
-    if (this.#turn.isDisplaced || (id === this.#id && this.#unitsIn(id) === this.#turn.cost)) return queue
-    this.#queues.leave(this.#id, queue, this.#turn, false, this.#waiter)
+    if (id === this.#id && this.#unitsIn(id) === this.#turn.cost) {
+      this.#queues.stay(id, queue, this.#turn, this.#waiter)
+      return queue
+    }
+    this.#queues.leave(this.#id, this.#turn, false)
     return this.#join(id)
   }
 

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { PolicyDocument } from '../document/document.js'
+import type { LimitChanges } from '../limit-changes.js'
 import type { Problem } from '../problems/problem.js'
 import { CompiledPolicies } from './compiled-policies.js'
 import { Keys } from './keys.js'
@@ -29,8 +30,9 @@ export async function compileBetween(
   resolvers: Resolvers | typeof ANY_RESOLVER,
   table?: OverrideTable,
   checkOverride?: CheckOverride,
+  changes?: LimitChanges,
 ): Promise<Compilation> {
-  const steps = compiling(document, resolvers, table, checkOverride)
+  const steps = compiling(document, resolvers, table, checkOverride, changes)
   for (let until = performance.now() + MAX_AT_ONCE_MS; ; ) {
     const step = steps.next()
     if (step.done) return step.value
@@ -48,6 +50,7 @@ function* compiling(
   resolvers: Resolvers | typeof ANY_RESOLVER,
   table?: OverrideTable,
   checkOverride?: CheckOverride,
+  changes?: LimitChanges,
 ): Generator<void, Compilation> {
   const problems: Problem[] = []
   const advice: Problem[] = []
@@ -65,6 +68,7 @@ function* compiling(
   for (const policy of policies.values()) {
     const own = made.get(policy)
     policy.overrides = table ? new TableOverrides(policy, own, table, keys, checkOverride) : own
+    policy.changes = changes
   }
   const checks = { own: made, keys, check: checkOverride }
   return { compiled: new CompiledPolicies([...policies.values()], overrides.length, checks), problems, advice }

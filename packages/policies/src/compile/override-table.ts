@@ -6,6 +6,8 @@ export interface OverrideTable {
   readonly name: string
   /** Kinds of identities for which a policy has some. */
   kindsOf(policy: string): ReadonlySet<string>
+  /** Calls back when overrides have changed. It has one listener. */
+  onChange(listener: () => void): void
   /** Undefined where there is none. A promise only where a look-up is needed. It never rejects, and never takes long. */
   find(policy: string, kind: string, identity: string): MaybePromise<StoredOverride | undefined>
 }

@@ -109,7 +109,9 @@ export class Overrides {
 /** The variant by the override that was found: `base` without one. */
 export function variantBy(found: MaybePromise<Override | undefined>, base: Variant): MaybePromise<Variant> {
   if (found instanceof Promise) return found.then((known) => variantBy(known, base))
-  return found ? variantOf(found, base) : base
+  if (!found) return base
+  base.policy.changes?.noteEnd(found.until)
+  return variantOf(found, base)
 }
 
 /** One object for each pair of changes and variant, so that one limiter is made for it. */

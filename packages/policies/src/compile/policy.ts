@@ -10,6 +10,7 @@ import {
 } from '@sluice/core'
 import { type MaybePromise, stateNamesOf } from '@sluice/core/internal'
 import type { BanData, Carry, PolicyData } from '../document/document.js'
+import type { LimitChanges } from '../limit-changes.js'
 import { requestTest } from '../match/request-test.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 import { type CostsOfPolicy, checkUnits, costsOfPolicy } from './costs.js'
@@ -92,6 +93,8 @@ export interface CompiledPolicy {
   readonly responders: RespondersOfPolicy
   /** Undefined where it has none. */
   overrides: OverridesOfPolicy | undefined
+  /** Takes the ends of its overrides. Undefined where no request waits. */
+  changes: LimitChanges | undefined
 }
 
 const EVERY_PATH = ['/**']
@@ -148,6 +151,7 @@ export function compilePolicy(
   const compiled: CompiledPolicy & { base: Variant | undefined } = Object.assign(policy, {
     base: undefined,
     overrides: undefined,
+    changes: undefined,
   })
   if (data.limits) {
     const limits = makeLimits(data.limits, { ...of, space: name }, [...path, 'limits'], problems)

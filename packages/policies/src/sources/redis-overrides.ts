@@ -138,11 +138,16 @@ export class RedisOverrides implements OverrideTable {
   #byClient: ReadonlyMap<string, StoredOverride> = new Map()
   #kinds: ReadonlyMap<string, ReadonlySet<string>> = new Map()
   #mark = ''
+  #onChange = () => {}
   /** One look after the other: an earlier reply never replaces a later one. */
   #last: Promise<void> = Promise.resolve()
 
   constructor(saved: RedisSavedOverrides) {
     this.#saved = saved
+  }
+
+  onChange(listener: () => void): void {
+    this.#onChange = listener
   }
 
   kindsOf(policy: string): ReadonlySet<string> {
@@ -176,6 +181,7 @@ export class RedisOverrides implements OverrideTable {
     // In alphabetical order, which decides among several kinds of one request.
     this.#kinds = new Map([...kinds].map(([policy, known]) => [policy, new Set([...known].sort())]))
     this.#mark = mark
+    this.#onChange()
   }
 }
 

@@ -66,7 +66,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
   const emitter = new LimiterEmitter(where)
   const queues = new WaitQueues(
     simulated?.timing,
-    policies.on && ((listener) => policies.on?.('policies-reloaded', listener) as () => void),
+    policies.onChange && ((listener) => policies.onChange?.(listener) as () => void),
   )
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
   const handleInvalid = invalidRequests<Request>({ where, all: [] }, onInvalid, false, warnings)

@@ -52,10 +52,10 @@ export interface PolicySource<Request> {
   /** Each policy in force by its name, for methods such as `peek` and `reset`. The same map until the policies change. */
   readonly byName: ReadonlyMap<string, MatchedPolicies<Request>>
   /**
-   * Calls back when other policies have come into force: requests that wait try again then. Returns a function that ends it. Absent
-   * on sources whose policies stay.
+   * Calls back when the limits of clients may have changed, by other policies or by overrides: requests that wait try again then.
+   * Returns a function that ends it. Absent on sources whose limits stay.
    */
-  on?(event: 'policies-reloaded', listener: () => unknown): () => void
+  onChange?(listener: () => unknown): () => void
   /** @internal Makes the guard of a limiter with these policies: `guardByPolicies`. */
   makeGuard?(options: never): unknown
 }

@@ -45,14 +45,20 @@ interface Lookup {
   readonly finish: (found: Found | undefined) => void
   /** Whether a change came after it was sent. */
   isOutdated: boolean
+  /** Whether a request was decided without it. */
+  isLate: boolean
 }
 
-/** Finds the overrides of clients, in the order of the clients. Undefined where there is none. */
-export type AskFor = (clients: readonly Client[]) => Promise<readonly (StoredLimits | undefined)[]>
+export interface LookupCalls {
+  /** Finds the overrides of clients, in the order of the clients. Undefined where there is none. */
+  askFor(clients: readonly Client[]): Promise<readonly (StoredLimits | undefined)[]>
+  /** An override was found, of a client that was decided without it. */
+  onLate(): void
+}
 
 /** The overrides of the clients that were seen last. Others are looked up, many at a time, and each once at a time. */
 export class OverrideLookups {
-  readonly #askFor: AskFor
+  readonly #calls: LookupCalls
   readonly #timeoutMs: number
   readonly #maxOverrides: number
   /** The one that was used last is the last. */
@@ -65,8 +71,8 @@ export class OverrideLookups {
   #late = 0
   #warnedAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(askFor: AskFor, timeoutMs: number, maxOverrides: number) {
-    this.#askFor = askFor
+  constructor(calls: LookupCalls, timeoutMs: number, maxOverrides: number) {
+    this.#calls = calls
     this.#timeoutMs = timeoutMs
     this.#maxOverrides = maxOverrides
   }
@@ -83,7 +89,7 @@ export class OverrideLookups {
     const lookup = this.#lookup(client)
     const leftMs = lookup ? lookup.sinceMs + this.#timeoutMs - performance.now() : 0
     if (!lookup || leftMs <= 0 || this.#isSlow()) {
-      this.#warnLate()
+      this.#warnLate(lookup)
       return known
     }
     return this.#inTime(lookup, client, leftMs, known)
@@ -109,7 +115,7 @@ export class OverrideLookups {
     const found = new Promise<Found | undefined>((resolve) => {
       finish = resolve
     })
-    const lookup = { client, sinceMs: performance.now(), found, finish, isOutdated: false }
+    const lookup = { client, sinceMs: performance.now(), found, finish, isOutdated: false, isLate: false }
     this.#lookups.set(client.key, lookup)
     this.#waiting.push(lookup)
     if (!this.#isScheduled) {
@@ -142,7 +148,7 @@ export class OverrideLookups {
   async #ask(batch: readonly Lookup[]): Promise<void> {
     let found: readonly (StoredLimits | undefined)[] | undefined
     try {
-      found = await this.#askFor(batch.map(({ client }) => client))
+      found = await this.#calls.askFor(batch.map(({ client }) => client))
     } catch {
       // The last known limits decide. The source warns of a connection that is away.
     }
@@ -150,6 +156,7 @@ export class OverrideLookups {
       this.#lookups.delete(lookup.client.key)
       lookup.finish(found && { stored: this.#hold(lookup, found[i]) })
     }
+    if (found && batch.some(({ isLate }) => isLate)) this.#calls.onLate()
   }
 
   #hold({ client, isOutdated }: Lookup, found: StoredLimits | undefined): StoredOverride | undefined {
@@ -174,7 +181,7 @@ export class OverrideLookups {
     })
     const found = await Promise.race([lookup.found, late])
     clearTimeout(timer)
-    if (found === 'late') this.#warnLate()
+    if (found === 'late') this.#warnLate(lookup)
     return typeof found === 'object' && isSame(lookup.client, client) ? found.stored : known
   }
 
@@ -184,7 +191,8 @@ export class OverrideLookups {
     return oldestMs !== undefined && performance.now() - oldestMs > this.#timeoutMs
   }
 
-  #warnLate(): void {
+  #warnLate(lookup: Lookup | undefined): void {
+    if (lookup) lookup.isLate = true
     this.#late++
     const nowMs = performance.now()
     if (nowMs - this.#warnedAtMs < WARN_EVERY_MS) return

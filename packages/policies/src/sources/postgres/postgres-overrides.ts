@@ -21,6 +21,7 @@ export class PostgresOverrides implements OverrideTable {
   readonly #schema: string
   readonly #lookups: OverrideLookups
   #index = new OverrideIndex()
+  #onChange = () => {}
   /** By the clock of PostgreSQL, in ms since 1970. */
   #lookedAt = 0
 
@@ -32,7 +33,15 @@ export class PostgresOverrides implements OverrideTable {
     this.#connection = connection
     this.#document = document
     this.#schema = schema
-    this.#lookups = new OverrideLookups((clients) => this.#askFor(clients), lookupTimeoutMs, maxOverrides)
+    const lookups = {
+      askFor: (clients: readonly Client[]) => this.#askFor(clients),
+      onLate: () => this.#onChange(),
+    }
+    this.#lookups = new OverrideLookups(lookups, lookupTimeoutMs, maxOverrides)
+  }
+
+  onChange(listener: () => void): void {
+    this.#onChange = listener
   }
 
   kindsOf(policy: string): ReadonlySet<string> {
@@ -68,9 +77,11 @@ export class PostgresOverrides implements OverrideTable {
       await index.advance(this.#connection, this.#schema, this.#document)
       this.#index = index
       this.#lookups.outdate(undefined)
+      this.#onChange()
     } else if (version > this.#index.version) {
       const outdate = (key: string | undefined) => this.#lookups.outdate(key)
       await this.#index.advance(this.#connection, this.#schema, this.#document, outdate)
+      this.#onChange()
     }
     this.#lookedAt = at
   }
