@@ -24,11 +24,11 @@ const NO_BREAK_SPACE = 160
  * @throws RequestFault for more than 128 of them or 16,384 characters, or where frameworks derive different paths from the target
  */
 export function pathPieces(path: string): readonly PathPiece[] {
+  if (path.length > MAX_LENGTH) throw tooMany('16,384 characters')
   // Fastify turns `*`, which `OPTIONS` may request, into the root. Express takes `//user@host` for a host in some targets, also
   // where it follows the path that a router is mounted on.
   const isPath = path === '*' || (path.charCodeAt(0) === SLASH && !/[/\\]{2}[^/\\]*@/.test(path))
   if (!isPath) throw new RequestFault('unreadable path', 'expected a path that every framework takes for the same one')
-  if (path.length > MAX_LENGTH) throw tooMany('16,384 characters')
   const text = path.slice(0, lengthOf(path))
   const pieces: PathPiece[] = []
   let start = 1
