@@ -59,15 +59,21 @@ async function serviceOf(first: object, more: { guard?: object; policies?: objec
 }
 
 describe('a request that is refused while its document changes', () => {
-  test('is admitted by the new limit at once, as are the next ones', async () => {
+  /** A request beyond a limit of 1, whose priority is looked up until another limit is in force. */
+  async function refusedWhileChanging(limit: number) {
     const lookup = gate()
     const priority = () => lookup.passed.then(() => 0)
     const service = await serviceOf(api(1), { guard: { respond: queue({ maxWait: '12h', priority }) } })
     expect(await service.request()).toBe(true)
     const refused = service.request()
     await sleep(10)
-    await service.change(api(3))
+    await service.change(api(limit))
     lookup.open()
+    return { service, refused }
+  }
+
+  test('is admitted by the new limit at once, as are the next ones', async () => {
+    const { service, refused } = await refusedWhileChanging(3)
     expect(await Promise.all([refused, service.request()])).toEqual([true, true])
   })
 
@@ -86,14 +92,7 @@ describe('a request that is refused while its document changes', () => {
   })
 
   test('waits by the limits of the new document where these are lower', async () => {
-    const lookup = gate()
-    const priority = () => lookup.passed.then(() => 0)
-    const service = await serviceOf(api(1), { guard: { respond: queue({ maxWait: '12h', priority }) } })
-    expect(await service.request()).toBe(true)
-    const refused = service.request()
-    await sleep(10)
-    await service.change(api(0))
-    lookup.open()
+    const { refused } = await refusedWhileChanging(0)
     expect(await refused).toBe(false)
   })
 
@@ -170,7 +169,7 @@ const steps = fc.array(
   { minLength: 4, maxLength: 16 },
 )
 
-test('whoever comes, leaves and waits while documents change, room admits all, and each client in order', async () => {
+test('requests that come, leave and wait while documents change are all admitted once there is room, in the order of each client', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (all) => {
       let [limit, hours, isBoth] = [1, 1, false]
