@@ -61,7 +61,7 @@ export class Engine<Subject> {
   readonly #fallback: LocalFallback
   readonly #queues: WaitQueues
   #isStoreAsync = false
-  /** The last decision's: the next one is nearly always the same. */
+  /** The last decision's, as the next one is nearly always the same. Undefined after a reset. */
   #by: DecidedBy | undefined
 
   /**
@@ -108,16 +108,12 @@ export class Engine<Subject> {
 
   /** Decides, and charges every limit if all have room. `op` replaces the policy's own, for a peek. */
   decide(resolved: Resolved<Subject>, cost: Cost, options: DecisionOptions, op?: Op): Verdict | Promise<Verdict> {
-    const { policy, plan, identities, value, priority } = resolved
+    const { policy, plan, priority } = resolved
     // Nearly every decision. A separate method decides all others, as V8 inlines only methods of this size.
-    if (cost === 1 && plan.needsOnlyCosts && options.turn === undefined) {
-      const fresh = options.fresh === true
-      return this.#decideOn(
-        { op: op ?? policy.consume, plan, identities, value, costs: plan.ones, permitId: '', fresh },
-        this.#decidedBy(policy, priority, undefined),
-      )
-    }
-    return this.#decideInFull(resolved, cost, options, op)
+    const isAsResolved = cost === 1 && op === undefined && options.fresh !== true && options.turn === undefined
+    return isAsResolved && plan.needsOnlyCosts
+      ? this.#decideOn(resolved, this.#decidedBy(policy, priority, undefined))
+      : this.#decideInFull(resolved, cost, options, op)
   }
 
   #decideInFull(
@@ -169,10 +165,8 @@ export class Engine<Subject> {
   /** The properties of a decision beside its request and result. */
   #decidedBy(policy: Policy<never> | undefined, priority: number, reserved: readonly number[] | undefined): DecidedBy {
     const by = this.#by
+    if (by && by.policy === policy && by.priority === priority && by.reserved === reserved) return by
     const { charges, store } = this
-    const resets = charges.resets.count
-    const isAlike = by && by.policy === policy && by.priority === priority && by.reserved === reserved
-    if (isAlike && by.resets === resets) return by
     this.#by = {
       charges,
       kind: 'decided',
@@ -180,7 +174,7 @@ export class Engine<Subject> {
       policy,
       priority,
       reserved,
-      resets,
+      resets: charges.resets.count,
       list: undefined,
       took: undefined,
     }
@@ -322,6 +316,7 @@ export class Engine<Subject> {
   async reset(tier: string | undefined, plan: ReadablePlan, identities: readonly string[]): Promise<void> {
     // Stores process requests in order: earlier charges are forgotten, later ones stay.
     this.charges.resets.note(tier, identities)
+    this.#by = undefined
     this.#fallback.reset(plan, identities)
     await this.store.reset(plan, identities)
   }

