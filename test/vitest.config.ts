@@ -43,7 +43,12 @@ const ALONE = [
   'redis/events.test.ts',
   'redis/figures.test.ts',
   'redis/harness.test.ts',
-  'unit/limiter/',
+  'unit/limiter/acquire.test.ts',
+  'unit/limiter/booked-turns.test.ts',
+  'unit/limiter/counting.test.ts',
+  'unit/limiter/durations-in-seconds.test.ts',
+  'unit/limiter/on-verdict.test.ts',
+  'unit/limiter/set-up-advice.test.ts',
   'unit/lists/file-list.test.ts',
   'unit/memory/',
 ]
@@ -61,7 +66,6 @@ const LONGEST = [
   'redis/contract/ioredis.test.ts',
   'redis/cluster/failover.test.ts',
   'packages/docs/documents.test.ts',
-  'redis/contract/node-redis.test.ts',
   'redis/faults.test.ts',
   'redis/contract/cluster.test.ts',
   'redis/sentinel.test.ts',
@@ -78,7 +82,10 @@ interface Part {
   readonly without?: readonly string[]
 }
 
-/** Only for `npm run deep`: what takes long, measures, or needs a servlet container, goaccess or a browser. */
+/**
+ * Only for `npm run deep`: what takes long, measures, or needs a servlet container, goaccess or a browser; and the contract
+ * on node-redis and one server, as every run has it on node-redis with a cluster, and on ioredis with one server.
+ */
 const ONLY_DEEP = [
   'deep/calendars',
   'deep/chaos',
@@ -88,11 +95,11 @@ const ONLY_DEEP = [
   'deep/rehearsal',
   'deep/servlets',
   'deep/simulate',
-  'deep/simulate-page',
+  'redis/contract/node-redis',
 ]
 
-const ON_SOURCE: Part = { built: false, without: [...OF_USERS, ...ONLY_DEEP] }
-const ON_BUILD: Part = { built: true, folders: OF_USERS }
+const ON_SOURCE: Part = { built: false, without: [...asFolders(OF_USERS), ...ONLY_DEEP] }
+const ON_BUILD: Part = { built: true, folders: OF_USERS, without: ONLY_DEEP }
 
 /**
  * The files to run and the packages under test, by SLUICE_TEST. Without it: all files, or those of the command line, on
@@ -111,7 +118,10 @@ const parts = SETS[name]
 if (!parts) throw new Error(`SLUICE_TEST: expected ${Object.keys(SETS).join(', ')}; got ${name}`)
 
 const isIn = (file: string, places: readonly string[]) => places.some((place) => file.startsWith(place))
-const asFolders = (names: readonly string[]) => names.map((folder) => `${folder}/`)
+
+function asFolders(names: readonly string[]): string[] {
+  return names.map((folder) => `${folder}/`)
+}
 
 /** The files of tests, and of the tools that build the packages, relative to this folder. */
 const files = ['.', '../tools'].flatMap((folder) =>
@@ -125,7 +135,7 @@ const isAlone = (file: string) => isIn(file, ALONE)
 function projectsOf({ built, folders, without = [] }: Part): TestProjectConfiguration[] {
   const include = files
     .filter((file) => !folders || isIn(file, asFolders(folders)))
-    .filter((file) => !isIn(file, asFolders(without)))
+    .filter((file) => !isIn(file, without))
   // These conditions reach Node's own require, too, so 'import' must not be among them.
   const conditions = built ? ['node'] : ['@sluice/source', 'node']
   const project = (suffix: string, include: string[], isolate: boolean): TestProjectConfiguration => ({

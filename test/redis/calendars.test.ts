@@ -10,6 +10,7 @@ import { byEffort } from '../support/effort.js'
 import { withOtherTimeZones } from '../support/other-time-zones.js'
 import { insist } from '../support/outages.js'
 import { redisForTests } from '../support/redis-for-tests.js'
+import { until } from '../support/until.js'
 
 const RUNS = Number(process.env.SLUICE_RUNS ?? byEffort({ usual: 15, full: 800 }))
 const HOUR_MS = 3_600_000
@@ -210,14 +211,14 @@ describe('by the clock of Redis', () => {
     const first = await mine.consume(key)
     const wait = new AbortController()
     const waiting = theirs.acquire(key, { signal: wait.signal }).catch((error: Error) => error.name)
-    await vi.waitFor(async () => expect(await client.keys(`*${key}*:waiting`)).toHaveLength(1), 5000)
+    await until('it waits', async () => (await client.keys(`*${key}*:waiting`)).length === 1)
     // A process that has just looked for waiters looks again after 50 ms.
     await sleep(60)
     await mine.refund(key, first)
     expect(await mine.consume(key)).toMatchObject({ allowed: false, remaining: 1 })
     wait.abort()
     expect(await waiting).toBe('AbortError')
-    await vi.waitFor(async () => expect((await mine.consume(key)).allowed).toBe(true), 5000)
+    await until('a later one is admitted', async () => (await mine.consume(key)).allowed)
     for (const store of stores) await store.close()
   })
 })

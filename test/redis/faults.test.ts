@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, type Limiter, redisStore, SluiceError, slidingLog, type Verdict } from '@sluice/core'
 import { describe, expect, test } from 'vitest'
 import { freePort } from '../../scripts/lib/ports.js'
-import { namesOf, singleClients } from '../support/clients.js'
+import { oneOfEach, singleClients } from '../support/clients.js'
 import { closedAfterEach } from '../support/closed-after-each.js'
 import { decided } from '../support/decided.js'
 import { startProxy, type Wire } from '../support/proxy.js'
@@ -80,7 +80,7 @@ async function expectFailure(pending: Promise<unknown>): Promise<void> {
 
 const names = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}-${n}`)
 
-describe.each(namesOf(singleClients))('%s', (kind) => {
+describe.each(oneOfEach(singleClients))('%s', (kind) => {
   test('a limiter that starts without Redis decides locally in time, and by Redis once it is up', async () => {
     const port = await freePort()
     const limiter = limiterOn(kind, port)

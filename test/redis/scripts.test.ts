@@ -9,7 +9,7 @@ import {
   slidingWindow,
 } from '@sluice/core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { clusterClients, namesOf, type Owned, singleClients } from '../support/clients.js'
+import { clusterClients, type Owned, oneOfEach, singleClients } from '../support/clients.js'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { type OpenStore, openStore } from '../support/stores.js'
@@ -24,11 +24,11 @@ afterAll(() => Promise.all([server.stop(), cluster.stop()]))
 
 const kinds: [string, () => { owned: Owned<RedisClient>; servers: readonly Pick<RedisServer, 'call' | 'fields'>[] }][] =
   [
-    ...namesOf(singleClients).map((name): (typeof kinds)[number] => [
+    ...oneOfEach(singleClients).map((name): (typeof kinds)[number] => [
       name,
       () => ({ owned: singleClients[name](server.port), servers: [server] }),
     ]),
-    ...namesOf(clusterClients).map((name): (typeof kinds)[number] => [
+    ...oneOfEach(clusterClients).map((name): (typeof kinds)[number] => [
       name,
       () => ({ owned: clusterClients[name](cluster), servers: cluster.masters }),
     ]),

@@ -52,12 +52,17 @@ export function namesOf<Kinds extends object>(kinds: Kinds): (keyof Kinds & stri
 
 /**
  * One major of each library, for tests that take long; `npm run deep` uses all of them. Every run uses all of them in
- * `redis/clients`, `redis/faults`, `redis/scripts` and `redis/acl`.
+ * `redis/clients`, `redis/connections` and `redis/acl`.
  */
 export function oneOfEach<Kinds extends object>(kinds: Kinds): (keyof Kinds & string)[] {
   const all = namesOf(kinds)
   // The newer ioredis, and the older redis.
   return byEffort({ usual: all.filter((_, place) => place === 0 || place === 3), full: all })
+}
+
+/** One client, for tests that take longest; `npm run deep` uses all of them. */
+export function oneOf<Kinds extends object>(kinds: Kinds, name: keyof Kinds & string): (keyof Kinds & string)[] {
+  return byEffort({ usual: [name], full: namesOf(kinds) })
 }
 
 /** The few members used here: comparing the whole types takes TypeScript many seconds. */

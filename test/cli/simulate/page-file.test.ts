@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { writeReport } from '../../../packages/cli/src/simulate/report/write-file.js'
 import { ensureBuiltCore } from '../../support/built-core.js'
+import { until } from '../../support/until.js'
 
 let folder: string
 let file: string
@@ -67,7 +68,7 @@ test('a signal removes a half-written report, keeps the earlier one, and ends th
   const kill = vi.spyOn(process, 'kill').mockReturnValue(true)
   const others = process.listenerCount('SIGINT')
   const writing = writeReport(file, 'x'.repeat(50_000_000))
-  await vi.waitFor(() => expect(readdirSync(folder)).toHaveLength(2), { interval: 1 })
+  await until('half of the report lies beside the earlier one', () => readdirSync(folder).length === 2, { everyMs: 1 })
   process.emit('SIGINT', 'SIGINT')
   await writing
   expect(kill).toHaveBeenCalledExactlyOnceWith(process.pid, 'SIGINT')

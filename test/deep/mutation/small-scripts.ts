@@ -220,7 +220,7 @@ async function wrongChanges(redis: MutatedRedis): Promise<string | undefined> {
     const all = Array.from({ length: Math.min(n, 3) }, (_, i) => entry(n - Math.min(n, 3) + 1 + i))
     const wrongAll = different(`entries after ${n}`, await page('', 9), all)
     if (wrongAll) return wrongAll
-    await redis.call('PEXPIRE', CHANGES, 1000)
+    await redis.call('PEXPIRE', CHANGES, 20_000)
   }
   const pages = [await page('', 2), await page(5, 1), await page(4, 2), await page(3, 2)]
   const wrongPages = different('pages', pages, [[entry(4), entry(5)], [entry(4)], [entry(3)], []])

@@ -9,7 +9,7 @@ import {
   type Verdict,
 } from '@sluice/core'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { clusterClients, oneOfEach } from '../../support/clients.js'
+import { clusterClients, oneOf } from '../../support/clients.js'
 import { decided } from '../../support/decided.js'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js'
 import { type OpenStore, openStore } from '../../support/stores.js'
@@ -32,7 +32,7 @@ async function scriptsRun(): Promise<number> {
   return calls.reduce((sum, text = 'calls=0') => sum + Number(/calls=(\d+)/.exec(text)?.[1]), 0)
 }
 
-describe.each(oneOfEach(clusterClients))('a cluster, over %s', (kind) => {
+describe.each(oneOf(clusterClients, 'redis 5 cluster'))('a cluster, over %s', (kind) => {
   let open: OpenStore
   beforeEach(async () => {
     await cluster.flush()

@@ -3,4 +3,4 @@ import { startCluster } from '../../support/redis-cluster.js'
 import { contractsOnRedis } from './on-redis.js'
 
 const cluster = await startCluster()
-await contractsOnRedis('a Redis Cluster of three', cluster, clusterClients['ioredis 6 Cluster'](cluster), 0.1)
+await contractsOnRedis('a Redis Cluster of three', cluster, clusterClients['redis 6 cluster'](cluster), 0.1)

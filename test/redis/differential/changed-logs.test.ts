@@ -9,7 +9,7 @@ import { byEffort } from '../../support/effort.js'
 import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
-const RUNS = Number(process.env.SLUICE_RUNS ?? byEffort({ usual: 40, full: 3000 }))
+const RUNS = Number(process.env.SLUICE_RUNS ?? byEffort({ usual: 20, full: 3000 }))
 /** The windows of the logs that share a state. Limits of one window may swap their order by amount. */
 const WINDOWS = [[1000], [1000, 5000], [1000, 1000], [1000, 1000, 3000]]
 /** The most units of a stream. */

@@ -9,7 +9,7 @@ import { insist } from '../../support/outages.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 
 /** Steps in all, spread evenly over the policies below; more for a longer run. */
-const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 3_000, full: 250_000 }))
+const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 2_000, full: 250_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
 const { client } = await redisForTests()

@@ -14,7 +14,7 @@ import { openStore } from '../../support/stores.js'
 import { until } from '../../support/until.js'
 
 /** Steps in all, spread evenly over the policies below. */
-const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 300, full: 30_000 }))
+const STEPS = Number(process.env.SLUICE_STEPS ?? byEffort({ usual: 150, full: 30_000 }))
 const SEED = Number(process.env.SLUICE_SEED ?? Math.floor(Math.random() * 2 ** 32))
 
 // One server receives each decision alone, so that the scripts for one charge and for uniform batches decide. The other
