@@ -2,6 +2,8 @@ import type { Limiter } from '../../limiter/limiter.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import type { IdentityByKind } from '../../store/identity.js'
+import { invalidPolicy, show } from '../../util/errors.js'
+import { knownOptions } from '../../util/validate.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { marked, type Verdict } from '../../verdict/verdict.js'
 import type { ResponderTraits } from '../responders/responder.js'
@@ -10,8 +12,9 @@ import { isDisabled } from '../response/disabled-response.js'
 import type { FindInForce } from './decider.js'
 import { end, finish } from './finish.js'
 import { GuardedRequest } from './guarded-request.js'
+import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { type Outcome, replyOutcome, SKIPPED } from './outcome.js'
-import type { GuardParts } from './parts.js'
+import { type GuardParts, guardParts } from './parts.js'
 import { respond } from './respond.js'
 
 /**
@@ -28,6 +31,37 @@ export interface Guard<Request> {
   readonly holdsPermits: boolean
   /** Traits of any of its responders. Undefined where policies choose these at each request. */
   readonly responders?: Pick<ResponderTraits, 'deceives' | 'degrades'>
+}
+
+/**
+ * Makes the guard behind a framework's `rateLimit`.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
+  if (options?.policies !== undefined) return guardOfPolicies(options)
+  const parts = guardParts(options)
+  return Object.assign((context: HttpContext<Request>) => passThroughGuard(parts, context), {
+    limiter: parts.limiter as Limiter<Request | string | IdentityByKind>,
+    requestProperty: parts.requestProperty,
+    holdsPermits: parts.permits !== undefined,
+    responders: parts.responders,
+  })
+}
+
+/** Policies bring their guard: most limiters have none, and bundles of these do without it. */
+function guardOfPolicies<Request>(options: RateLimitOptions<Request>): Guard<Request> {
+  knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
+  const { policies, name = 'default' } = options
+  if (typeof policies?.makeGuard !== 'function') {
+    invalidPolicy(
+      `policies ${show(name)}`,
+      'policies',
+      'what `await policies.from(…)` of @sluice/policies returns',
+      policies,
+    )
+  }
+  return policies.makeGuard(options as never) as Guard<Request>
 }
 
 /** A step of the guard. One that returns an outcome is the last. */
