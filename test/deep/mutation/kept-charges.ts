@@ -179,12 +179,28 @@ const foreignValues: Check = {
   },
 }
 
+const foreignPermits: Check = {
+  name: 'kept charges: another value in place of permits',
+  async run({ redis, store }) {
+    await redis.call('FLUSHALL')
+    const limiter = createLimiter({ ...several, store } as never)
+    const { id } = await limiter.consume('ann')
+    for (const key of ((await redis.call('KEYS', '*')) as unknown[]).map(String)) {
+      // Permits are in sorted sets.
+      if (String(await redis.call('TYPE', key)) === 'zset') await redis.call('SET', key, 'x')
+    }
+    const outcome = await limiter.renew(id as string)
+    return outcome === 'unknown' ? undefined : `a renewal of lost permits is ${outcome}`
+  },
+}
+
 /** Checks of charges that are changed by their ids. */
 export async function keptChargeChecks(): Promise<Check[]> {
   const walks = await Promise.all(Array.from({ length: WALKS }, (_, i) => walk(i + 1)))
   return [
     livesOfKeys,
     foreignValues,
+    foreignPermits,
     ...walks.map((scenario): Check => ({ name: scenario.name, run: (venue) => replay(scenario, venue) })),
   ]
 }
