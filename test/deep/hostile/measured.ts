@@ -84,11 +84,11 @@ export class MeasuredProcess {
         },
       )
       sent.once('error', (error: NodeJS.ErrnoException) => {
-        if (!/^(ECONNRESET|EPIPE)$/.test(error.code ?? '')) reject(error)
+        const isClosed = /^(ECONNRESET|EPIPE)$/.test(error.code ?? '')
         // The server ended the keep-alive connection before it read the request.
-        else if (sent.reusedSocket) resolve(this.#ask(port, request))
+        if (isClosed && sent.reusedSocket) resolve(this.#ask(port, request))
         // It answered, and closed the connection, while the body was still being sent.
-        else if (body !== undefined) resolve(0)
+        else if (isClosed && body !== undefined) resolve(0)
         else reject(error)
       })
       sent.end(body)

@@ -68,7 +68,7 @@ export class LogTable extends Table {
       const limit = this.#limits[i] as LimitOfLog
       limit.live = this.#countAt(this.#at, limit)
       const wait = this.#wait(need, limit)
-      // What one limit never has room for is refused for ever, whatever the others say.
+      // A cost that one limit can never admit is impossible, whatever room the others have.
       if (longest >= 0 && (wait < 0 || wait > longest)) longest = wait
     }
     return longest
