@@ -12,6 +12,7 @@ import { pageApart } from './lib/console-page.js'
 import { augmentationsIn, removeUnreachable, withAugmentations } from './lib/declarations.js'
 import { entriesOf, moduleOf } from './lib/entries.js'
 import { root } from './lib/project.js'
+import { buildWithRedisApart, hasRedisStore } from './lib/redis-apart.js'
 import { run, whenStarted } from './lib/run.js'
 import { scriptsApart } from './lib/scripts-apart.js'
 import { shortenNames } from './lib/shorten-names.js'
@@ -66,8 +67,10 @@ function writeErrors(dist) {
  */
 async function buildProgram(folder, dist, manifest, entries) {
   const outfile = join(dist, 'program.cjs')
-  const { metafile } = await build({
+  /** @type {import('./lib/redis-apart.js').ProgramOptions} */
+  const options = {
     ...commonOptions(folder, manifest),
+    absWorkingDir: folder,
     stdin: {
       contents: entries.map(({ name, source }) => `export * as '${name}' from './${source}'`).join('\n'),
       resolveDir: folder,
@@ -82,10 +85,14 @@ async function buildProgram(folder, dist, manifest, entries) {
     ...whitespaceFor(entries),
     // Where a file is one knows by `__filename`; `import.meta` is asked in ES modules alone.
     logOverride: { 'empty-import-meta': 'silent' },
-  })
-  const program = withoutCopies(readFileSync(outfile, 'utf8'))
-  writeFileSync(outfile, isLarge(entries) && !isProgramAlone ? await shortenNames(program) : program)
-  return Object.keys(metafile.inputs).filter((file) => file !== '<stdin>')
+  }
+  const finish = (/** @type {string} */ text) =>
+    isLarge(entries) && !isProgramAlone ? shortenNames(withoutCopies(text)) : Promise.resolve(withoutCopies(text))
+  const inputs = hasRedisStore(folder)
+    ? await buildWithRedisApart(options, finish)
+    : (await build(options)).metafile.inputs
+  writeFileSync(outfile, await finish(readFileSync(outfile, 'utf8')))
+  return Object.keys(inputs).filter((file) => file !== '<stdin>')
 }
 
 /**
@@ -207,7 +214,7 @@ async function writeDeclarations(folder, dist, entries) {
 }
 
 /**
- * Whether it is worth ten seconds of computing to have a package downloaded that is a fifth smaller: the core alone.
+ * Whether it is worth ten seconds of computing to have a package downloaded that is a fifth smaller: the core, and the console.
  *
  * @param {Entry[]} entries
  */

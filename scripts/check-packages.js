@@ -31,7 +31,7 @@ const FILES = ['package.json', 'LICENSE', 'README.md', 'dist/types/package.json'
 const PARTS = /** @type {Record<string, string[]>} */ ({
   cli: ['openapi.json'],
   console: ['dist/NOTICE', 'dist/page.cjs'],
-  core: ['dist/scripts.cjs'],
+  core: ['dist/redis.cjs', 'dist/scripts.cjs'],
   express: ['dist/ERRORS.md'],
   fastify: ['dist/ERRORS.md'],
   koa: ['dist/ERRORS.md'],

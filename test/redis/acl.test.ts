@@ -92,7 +92,9 @@ test('the documented permissions and the outage probe cover exactly the commands
   expect(documented.sort()).toEqual([...new Set(['+eval', '+evalsha', '+info', ...decisions, ...blocks])].sort())
   const kinds = new Set(Object.keys(CELL_KINDS) as KernelName[])
   const probed = [
-    ...commandsIn('packages/core/src/redis/health/probing.ts', /\['([A-Z]+)'/g),
+    ...['health/probing.ts', 'scripts/commands-needed.ts'].flatMap((file) =>
+      commandsIn(`packages/core/src/redis/${file}`, /\['([A-Z]+)'/g),
+    ),
     ...commandsNeeded('key', kinds).map(([name = '']) => `+${name.toLowerCase()}`),
   ]
   expect([...new Set(probed)].sort()).toEqual([...new Set(decisions)].sort())

@@ -6,7 +6,6 @@ import { Redis } from 'ioredis'
 import { beforeAll, expect, test } from 'vitest'
 import { ProcessFigures } from '../../../packages/core/src/figures/process-figures.js'
 import { Reporter } from '../../../packages/core/src/figures/reporter.js'
-import { RedisFigures } from '../../../packages/core/src/redis/kept/redis-figures.js'
 import type { CountsReport, FiguresKeeper } from '../../../packages/core/src/store/figures.js'
 import { byEffort } from '../../support/effort.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
@@ -71,7 +70,7 @@ class World {
   now = START
   readonly prefix = `${randomUUID()}:`
   readonly store = redisStore(client, { prefix: this.prefix, timeout: 20_000, clock: () => this.now })
-  readonly keeper = new RedisFigures(this.store.figuresServer)
+  readonly keeper: FiguresKeeper = this.store.figures
   readonly processes = Array.from({ length: PROCESSES_OF_TEST }, () => new TestProcess(this.keeper))
   #backup:
     | { readonly values: readonly [key: string, value: Buffer][]; readonly bases: readonly TestProcess['base'][] }

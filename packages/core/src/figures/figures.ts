@@ -1,5 +1,3 @@
-import { RedisFigures } from '../redis/kept/redis-figures.js'
-import { RedisStore } from '../redis/store.js'
 import type { FigureStep, FiguresKeeper } from '../store/figures.js'
 import type { Store } from '../store/store.js'
 import { type LiveFigures, liveIn } from './live.js'
@@ -80,8 +78,7 @@ function reportedOf(store: Store): Reported {
   return all
 }
 
-/** Only in Redis can other processes read figures. */
+/** Of stores that other processes cannot read, this process keeps the figures. */
 function keeperOf(store: Store): FiguresKeeper {
-  if (store instanceof RedisStore) return new RedisFigures(store.figuresServer)
-  return new ProcessFigures(store.clock ?? Date.now)
+  return store.figures ?? new ProcessFigures(store.clock ?? Date.now)
 }

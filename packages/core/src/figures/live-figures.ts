@@ -1,4 +1,4 @@
-import type { FiguresReporting } from '../store/figures.js'
+import type { FiguresReporting } from '../store/figures-reporting.js'
 import { startReporting } from './figures.js'
 
 /**

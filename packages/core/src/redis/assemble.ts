@@ -27,6 +27,7 @@ import { Breaker } from './health/breaker.js'
 import { probe, probeKey } from './health/probing.js'
 import { StoreReadiness } from './health/readiness.js'
 import { RedisChanges } from './kept/redis-changes.js'
+import { RedisFigures } from './kept/redis-figures.js'
 import { RedisRecentRefusals } from './kept/redis-recent-refusals.js'
 import { RedisRefusals } from './kept/redis-refusals.js'
 import { DenyCache } from './layers/deny-cache.js'
@@ -80,7 +81,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     ownLists: options.lists,
     refusals,
     refusalSlices,
-    figuresServer: { ...base, lastReports: new Set<() => Promise<void>>() },
+    figures: new RedisFigures(base),
     recentRefusals: new RecentRefusals(new RedisRecentRefusals(base)),
     changeLog: new ChangeLog(new RedisChanges(base), options.listeners),
     permitLooks: new PermitLooks(base),

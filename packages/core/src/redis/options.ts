@@ -1,4 +1,4 @@
-import type { FiguresReporting } from '../store/figures.js'
+import type { FiguresReporting } from '../store/figures-reporting.js'
 import type { StoreListOptions } from '../store/list.js'
 import { type Duration, durationMs } from '../util/duration.js'
 import { invalidPolicy } from '../util/errors.js'

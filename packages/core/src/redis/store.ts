@@ -5,6 +5,7 @@ import type { StoreBlocks } from '../store/blocks.js'
 import { cellsNamed, type NamedCell } from '../store/cell-names.js'
 import type { StoreChanges } from '../store/changes.js'
 import type { StoreEvents } from '../store/events.js'
+import type { FiguresKeeper } from '../store/figures.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
 import type { LastRefusals } from '../store/last-refusals.js'
@@ -31,7 +32,6 @@ import { FORGIVEN } from './changes/strikes.js'
 import type { StoreState } from './health/breaker.js'
 import type { Readiness } from './health/readiness.js'
 import { forget, type KeptState, kept } from './kept/kept-state.js'
-import type { FiguresServer } from './kept/redis-figures.js'
 import { cellSuffix, chargesSuffix, firstOfKeys, keyStart } from './scripts/keys.js'
 import { deleteKeys } from './scripts/run.js'
 
@@ -46,8 +46,8 @@ export class RedisStore implements Store {
   readonly noteRefusal: Store['noteRefusal']
   /** @internal */
   readonly lastRefusals: LastRefusals
-  /** @internal Where figures are kept: see `liveFigures`. */
-  readonly figuresServer: FiguresServer
+  /** @internal */
+  readonly figures: FiguresKeeper
   readonly #parts: ReturnType<typeof assemble>
   #closing: Promise<void> | undefined
 
@@ -60,7 +60,7 @@ export class RedisStore implements Store {
     this.changes = parts.changeLog
     this.noteRefusal = parts.refusals?.note
     this.lastRefusals = parts.recentRefusals
-    this.figuresServer = parts.figuresServer
+    this.figures = parts.figures
   }
 
   /** @internal */
@@ -205,13 +205,13 @@ export class RedisStore implements Store {
   }
 
   async #close(): Promise<void> {
-    const { readiness, lists, layers, refusals, recentRefusals, figuresServer, breaker, connection } = this.#parts
+    const { readiness, lists, layers, refusals, recentRefusals, figures, breaker, connection } = this.#parts
     readiness.close()
     recentRefusals.close()
     lists.close()
     for (const layer of layers) await layer.close()
     await refusals?.close()
-    await Promise.all([...figuresServer.lastReports].map((report) => report()))
+    await figures.close()
     breaker.end()
     connection.close()
   }

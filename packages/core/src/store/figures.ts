@@ -1,11 +1,3 @@
-import type { Store } from './store.js'
-
-/** Made by `liveFigures()`, for the option `report` of `redisStore`. */
-export interface FiguresReporting {
-  /** Starts the reports of this process to a store. The store calls it. */
-  start(store: Store): void
-}
-
 /** The counts of a process at an instant, to be added to those of all processes. */
 export interface CountsReport {
   /** Random, of this run of the process. */

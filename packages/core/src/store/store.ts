@@ -2,6 +2,7 @@ import type { StoreBlocks } from './blocks.js'
 import type { Calendar, CalendarWindow, KernelName } from './cell-kinds.js'
 import type { StoreChanges } from './changes.js'
 import type { StoreEvents } from './events.js'
+import type { FiguresKeeper } from './figures.js'
 import type { StoreHealth, StoreStats } from './health.js'
 import type { IdentityByKind } from './identity.js'
 import type { ChargeOutcome, Keep, KeepTerms } from './kept-charge.js'
@@ -422,6 +423,8 @@ export interface Store {
   readonly noteRefusal?: ((policy: string, identities: readonly string[]) => void) | undefined
   /** @internal The last refusals of its processes. Absent on stores that keep none. */
   readonly lastRefusals?: LastRefusals
+  /** @internal The figures of its processes. Absent on stores that cannot show them to other processes. */
+  readonly figures?: FiguresKeeper
   /**
    * The identities that a policy refused most often. Absent on stores that do not count them.
    *

@@ -1,8 +1,9 @@
 import calculateSlot from 'cluster-key-slot'
 import type { KernelName } from '../../store/cell-kinds.js'
+import { commandsNeeded } from '../scripts/commands-needed.js'
 import { keyStart } from '../scripts/keys.js'
 import { type Server, tryScript } from '../scripts/run.js'
-import { KIND_CALLS, probeScript } from '../scripts/scripts.generated.js'
+import { probeScript } from '../scripts/scripts.generated.js'
 
 /** Number of slots of a cluster. */
 const SLOTS = 16_384
@@ -51,26 +52,4 @@ function keysOfMasters({ connection, prefix }: ProbingOptions): string[] {
 /** A key on the slot of an identity, but not part of its data. */
 export function probeKey(prefix: string, identity = ''): string {
   return `${keyStart(prefix, identity)}}:probe`
-}
-
-const CALLS: Readonly<Record<KernelName, readonly (readonly [string, ...string[]])[]>> = KIND_CALLS
-
-/**
- * The commands that decision scripts call besides TIME and EXISTS, each on a key that nothing else uses. They depend on
- * the kinds of cells and on whether decisions may ban.
- *
- * SET comes first: once a script has written, Redis does not refuse it for lack of memory. The key expires by itself if
- * DEL is refused; later commands create only keys that DEL removes. Files in lua/cells declare the further commands of
- * each kind.
- */
-export function commandsNeeded(key: string, kinds: ReadonlySet<KernelName>, bans = false): string[][] {
-  const commands = [
-    ['SET', key, '', 'PX', '1'],
-    ['DEL', key],
-    ['GET', key],
-    ['SETRANGE', key, '0', ''],
-  ]
-  if (bans) commands.push(['PTTL', key])
-  for (const kind of kinds) for (const [name, ...words] of CALLS[kind]) commands.push([name, key, ...words])
-  return commands
 }

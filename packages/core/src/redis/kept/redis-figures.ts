@@ -21,21 +21,19 @@ const AT_A_TIME = 100
 
 const SHORT: Readonly<Record<FigureStep, string>> = { minute: 'm', hour: 'h' }
 
-/** What a store lends to its figures. */
-export interface FiguresServer extends Server {
+interface TimedServer extends Server {
   readonly time: StoreTime
-  /** Called once before the store closes, and awaited. */
-  readonly lastReports: Set<() => Promise<void>>
 }
 
 /** The figures of processes in Redis, on one master of a cluster. */
 export class RedisFigures implements FiguresKeeper {
   readonly from = 'processes'
-  readonly #server: FiguresServer
+  readonly #server: TimedServer
   /** The start of all keys. */
   readonly #start: string
+  readonly #lastReports = new Set<() => Promise<void>>()
 
-  constructor(server: FiguresServer) {
+  constructor(server: TimedServer) {
     this.#server = server
     this.#start = `${server.prefix}{figures}:`
   }
@@ -95,7 +93,12 @@ export class RedisFigures implements FiguresKeeper {
   }
 
   beforeClose(run: () => Promise<void>): void {
-    this.#server.lastReports.add(run)
+    this.#lastReports.add(run)
+  }
+
+  /** Sends the last reports of those who report. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#lastReports].map((report) => report()))
   }
 
   #numberOf(step: FigureStep, ageMs: number): number {

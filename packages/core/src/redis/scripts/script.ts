@@ -12,7 +12,7 @@ import {
   UNIFORM_SCRIPTS,
 } from './scripts.generated.js'
 
-/** The kinds of the port. lua/cells has no others, and `KIND_CALLS` in `health/probing.ts` has all of them. */
+/** The kinds of the port. lua/cells has no others, and `KIND_CALLS` in `commands-needed.ts` has all of them. */
 const kinds: readonly KernelName[] = KINDS
 
 /** The number of a cell's kind in decide.lua. */
