@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type ConsistencyOptions,
   createLimiter,
@@ -382,6 +383,29 @@ test('an outage continues from the local count, or refuses with unavailable.deci
   expect(admitted(await consume(here, 50))).toBe(20)
   expect((await denying.consume(key)).allowed).toBe(false)
   for (const store of stores.splice(0)) await store.close()
+  own.disconnect()
+  await fragile.stop()
+})
+
+test.each([
+  { what: 'that has not asked for a while', later: 0, left: 20 },
+  { what: 'on which Redis has decided since', later: 5, left: 15 },
+])('an outage continues from the count of a client $what', async ({ later, left }) => {
+  const fragile = await startRedis()
+  const own = new Redis(fragile.url)
+  own.on('error', () => {})
+  const here = inProcess({ on: own, consistency: often, unavailable: { decide: 'local' } })
+  await consume(here, 80)
+  // Many rounds, after one of which this process drops the count.
+  await sleep(1000)
+  for (let n = 0; n < later; n++) {
+    await here.consume(key)
+    await sleep(200)
+  }
+  fragile.kill('SIGKILL')
+  await until('Redis is away', async () => (await here.consume(freshKey())).kind === 'unavailable')
+  expect(admitted(await consume(here, 50))).toBe(left)
+  await here.store.close()
   own.disconnect()
   await fragile.stop()
 })

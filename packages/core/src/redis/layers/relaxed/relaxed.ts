@@ -14,6 +14,7 @@ import {
 import { getOrInsert } from '../../../util/get-or-insert.js'
 import type { Change, Layer } from '../layer.js'
 import { Count, CountTable, type PendingUnits } from './counts.js'
+import { DroppedCounts } from './dropped-counts.js'
 import { Exchanges, type ExchangesOptions } from './exchanges.js'
 
 export interface RelaxedOptions extends Omit<ExchangesOptions, 'onIdle'> {
@@ -31,7 +32,7 @@ const MAX_TABLES = 1000
  * Decides for plans with relaxed counts. Redis makes the first decision on an identity, and a second one in the same
  * round, which fetches the count. From then on, this process counts by itself, without a promise. It sends its charges
  * to Redis in the background; the reply is the count of all processes. A count that is unused for a round is dropped,
- * and begins with Redis again.
+ * and begins with Redis again. An outage continues from it.
  *
  * Redis's report replaces the local count, plus the charges that Redis cannot know yet. One process alone therefore
  * never exceeds a limit. Several processes exceed it by the units that they admit before they exchange counts.
@@ -41,6 +42,7 @@ export class Relaxed implements Layer {
   readonly #next: Layer
   readonly #exchanges: Exchanges
   readonly #tables = new Map<string, CountTable>()
+  readonly #dropped = new DroppedCounts()
   #byPlan = new WeakMap<Plan, readonly CountTable[]>()
   #numbers = 0
   #isClosed = false
@@ -48,7 +50,7 @@ export class Relaxed implements Layer {
   constructor(options: RelaxedOptions, next: Layer) {
     this.#options = options
     this.#next = next
-    this.#exchanges = new Exchanges({ ...options, onIdle: (count) => this.#delete(count) })
+    this.#exchanges = new Exchanges({ ...options, onIdle: (count) => this.#drop(count) })
   }
 
   decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
@@ -68,22 +70,26 @@ export class Relaxed implements Layer {
         if (cause) throw cause
       }
     }
-    return isOpen ? this.#decideHere(request, counts as Count[]) : this.#decideByRedis(request, counts)
+    if (isOpen) return this.#decideHere(request, counts as Count[])
+    return this.#newerThanDropped(request, this.#decideByRedis(request, counts))
   }
 
   change(what: Change): undefined {
     switch (what.kind) {
       case 'reset':
         // The state after a reset does not contain these counts, so they must not be sent.
-        if (what.plan.relaxed) for (const count of this.#countsOf(what)) if (count) this.#delete(count)
+        if (!what.plan.relaxed) return
+        for (const count of this.#countsOf(what)) if (count) this.#delete(count)
+        this.#forgetDropped(what)
         return
       case 'forget':
       case 'block':
       case 'unblock':
-        for (const { counts, requestedOnce } of this.#tables.values()) {
-          const count = counts.get(what.identity)
+        for (const table of this.#tables.values()) {
+          const count = table.counts.get(what.identity)
           if (what.kind === 'forget') {
-            requestedOnce.delete(what.identity)
+            table.requestedOnce.delete(what.identity)
+            this.#dropped.forget(table, what.identity)
             if (count) this.#delete(count)
           } else if (count) count.isOpen = false // From now on, Redis decides.
         }
@@ -93,8 +99,12 @@ export class Relaxed implements Layer {
   /** The counts at the start of an outage, as a peek. */
   lastKnown(request: StoreRequest): StoreResult | undefined {
     if (!request.plan.relaxed) return undefined
-    const counts = this.#countsOf(request)
-    if (counts.some((count) => !count?.observed)) return undefined
+    const counts = this.#tablesOf(request.plan).map((table, c) => {
+      const identity = identityOf(request.plan, c, request.identities)
+      const count = table.counts.get(identity)
+      return count?.observed ? count : this.#dropped.find(table, identity)
+    })
+    if (counts.some((count) => !count)) return undefined
     return this.#decideHere({ ...request, op: PEEK }, counts as Count[]) as StoreResult
   }
 
@@ -103,6 +113,7 @@ export class Relaxed implements Layer {
     this.#isClosed = true
     await this.#exchanges.close()
     for (const { counts } of this.#tables.values()) counts.clear()
+    this.#dropped.clear()
     this.#numbers = 0
   }
 
@@ -257,6 +268,28 @@ export class Relaxed implements Layer {
     this.#numbers += table.numbers
     this.#exchanges.add(count)
     return count
+  }
+
+  #drop(count: Count): void {
+    this.#dropped.remember(count)
+    this.#delete(count)
+  }
+
+  /** A result of Redis, after which dropped counts are out of date. */
+  #newerThanDropped(request: StoreRequest, result: StoreResult | Promise<StoreResult>) {
+    const { plan, identities } = request
+    const isDropped = (table: CountTable, c: number) => this.#dropped.find(table, identityOf(plan, c, identities))
+    if (!(result instanceof Promise) || !this.#tablesOf(plan).some(isDropped)) return result
+    return result.then((late) => {
+      this.#forgetDropped(request)
+      return late
+    })
+  }
+
+  #forgetDropped({ plan, identities }: Pick<StoreRequest, 'plan' | 'identities'>): void {
+    this.#tablesOf(plan).forEach((table, c) => {
+      this.#dropped.forget(table, identityOf(plan, c, identities))
+    })
   }
 
   #delete(count: Count): void {
