@@ -32,7 +32,7 @@ export const ROOMS = {
       limiter: [...ENGINE, 'blocks'],
       http: [...ENGINE, 'limiter'],
       metrics: ['util', 'store', 'policy', 'verdict', 'limiter'],
-      figures: ['store', 'metrics', 'redis'],
+      figures: ['store', 'metrics'],
       logging: ['util', 'store', 'verdict', 'limiter'],
     },
     inner: {
