@@ -27,9 +27,7 @@ const LIMITS = { classLines: 400, privateFields: 15, functionLines: 60 }
  *
  * @type {Record<string, string>}
  */
-const LARGER = {
-  guardParts: 'is not split yet',
-}
+const LARGER = {}
 
 /**
  * The classes and functions of files, in their order.

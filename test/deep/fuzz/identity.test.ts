@@ -78,8 +78,8 @@ fuzz('identity', 'a cookie or header has the key of its value among any others, 
     const message = await expectSaid(['INVALID_KEY'], () => {
       key = byCookie('sid')({}, context)
     })
-    // A value that begins with a quote is rejected, as some parsers remove the quote.
-    if (message) must(plain.startsWith('"'), 'the key of the value', message)
+    // Some parsers remove a quote at the beginning, and some read what begins with `j:` as JSON: both are rejected.
+    if (message) must(/^("|j:)/.test(plain), 'the key of the value', message)
     else must(key === (plain === '' ? '' : hashedKey(plain)), 'the key of the value', key)
     const header = byHeader('x-api-key')({}, context)
     must(header === (value === '' ? '' : hashedKey(value)), 'the key of the value', header)

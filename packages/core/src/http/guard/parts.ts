@@ -49,9 +49,28 @@ export interface SharedByGuards {
  */
 export function guardParts<Request>(options: RateLimitOptions<Request>, shared?: SharedByGuards) {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
-  const { key = byIp<Request>(), store = memoryStore() } = options
-  const { skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
+  const answering = answeringParts(options, shared)
+  const { where, policy, warnings, enforcement } = answering
+  const deciding = decidingParts(options, answering, shared)
   const { onInvalid = 'reject', requestProperty: property = DEFAULT_PROPERTY } = options
+  const handleInvalid = invalidRequests(policy, onInvalid, enforcement.onlyReports, warnings)
+  const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
+  // The options are valid, and the store is a store.
+  adviseOnSetUp(policy, warnings, options)
+  return {
+    ...answering,
+    ...deciding,
+    warn: warnings.emit,
+    advice: new RequestAdvice<Request>(where, warnings, isByAddress),
+    /** The property in which adapters store verdicts. */
+    requestProperty: requestProperty(where, property),
+    handleInvalid,
+  }
+}
+
+/** What a request is, and what is answered. */
+function answeringParts<Request>(options: RateLimitOptions<Request>, shared: SharedByGuards | undefined) {
+  const { key = byIp<Request>(), skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
   const emitter = shared?.emitter ?? new LimiterEmitter(where)
@@ -64,7 +83,28 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     banned: options.ban?.respond,
   })
   const enforcement = enforcementBy(where, policy.name, options)
-  const writers = headerWriters(where, headers)
+  return {
+    /** The name of the limiter in errors. */
+    where,
+    policy,
+    emitter,
+    warnings,
+    skip,
+    cost,
+    onVerdict,
+    responders,
+    enforcement,
+    writers: headerWriters(where, headers),
+  }
+}
+
+/** What decides on a request, and what it is charged for. */
+function decidingParts<Request>(
+  options: RateLimitOptions<Request>,
+  { where, policy, emitter, warnings, responders, enforcement }: ReturnType<typeof answeringParts<Request>>,
+  shared: SharedByGuards | undefined,
+) {
+  const { store = memoryStore() } = options
   const listed = hasLists(options, store)
     ? new ListedSubjects(policy, store, options, warnings, REQUEST_LISTS)
     : undefined
@@ -75,41 +115,23 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }
   const charging = chargingFor(where, options, engine, warnings)
-  const handleInvalid = invalidRequests(policy, onInvalid, enforcement.onlyReports, warnings)
   const permits = permitsFor(where, limiter, engine.timing)
+  const { queues } = responders
   // A request that waits for room, or for the outcome of others, needs the current state.
-  const fresh = responders.queues || options.count !== undefined
+  const fresh = queues || options.count !== undefined
   // Otherwise a refusal may still become an admission, or may not be enforced.
-  const atOnce = !responders.queues && options.count === undefined && enforcement.coversAll
+  const atOnce = !fresh && enforcement.coversAll
   const bans = bansFor(where, options, engine, warnings, atOnce)
   const responseBytes = responseBytesFor(where, options, engine, responders, (context, refusal) =>
     bans?.strikeLater(context, refusal),
   )
-  const { queues } = responders
-  const decider = new Decider(engine, { anonymous, charging, bans, queues, fresh })
-  const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
-  // The options are valid, and the store is a store.
-  adviseOnSetUp(policy, warnings, options)
   return {
-    /** The name of the limiter in errors. */
-    where,
-    warn: warnings.emit,
-    advice: new RequestAdvice<Request>(where, warnings, isByAddress),
-    skip,
-    cost,
-    onVerdict,
-    /** The property in which adapters store verdicts. */
-    requestProperty: requestProperty(where, property),
     limiter,
     engine,
     /** Undefined where there are no lists. */
     listed,
     anonymous,
-    decider,
-    enforcement,
-    responders,
-    writers,
-    handleInvalid,
+    decider: new Decider(engine, { anonymous, charging, bans, queues, fresh }),
     /** Undefined where requests count by neither outcome nor body. */
     charging,
     /** Undefined where no limit counts bytes of responses. */
