@@ -217,6 +217,14 @@ test('a permit can be renewed up to the last millisecond of its ttl, and not aft
   expect((await limiter.peek('k')).allowed).toBe(true)
 })
 
+test('a refused request leaves no key, also where charges are kept', async () => {
+  const limiter = createLimiter({ name: 'kept', store, limit: 2, window: '1h', charges: { keep: '1h' } })
+  for (let n = 0; n < 2; n++) expect((await limiter.consume('k')).id).toBeTypeOf('string')
+  const before = [...(await server.lifetimes()).keys()].sort()
+  for (let n = 0; n < 20; n++) expect((await limiter.consume('k')).allowed).toBe(false)
+  expect([...(await server.lifetimes()).keys()].sort()).toEqual(before)
+})
+
 test('a log in long use frees the memory of lapsed entries', async () => {
   const limiter = createLimiter({ name: 'room', store: timed, limits: [slidingLog({ limit: 1000, window: 1000 })] })
   // All at once, so that all entries lapse at once.

@@ -194,6 +194,18 @@ const foreignPermits: Check = {
   },
 }
 
+const refusalsKeepNothing: Check = {
+  name: 'kept charges: no record of a refusal',
+  async run({ redis, store }) {
+    await redis.call('FLUSHALL')
+    const limiter = createLimiter({ ...alone, store } as never)
+    for (let n = 0; n < 15; n++) await limiter.consume('ann')
+    const records = await redis.call('KEYS', '*:charge:*')
+    const count = (records as unknown[]).length
+    return count === 12 ? undefined : `${count} records of 12 charges and 3 refusals`
+  },
+}
+
 /** Checks of charges that are changed by their ids. */
 export async function keptChargeChecks(): Promise<Check[]> {
   const walks = await Promise.all(Array.from({ length: WALKS }, (_, i) => walk(i + 1)))
@@ -201,6 +213,7 @@ export async function keptChargeChecks(): Promise<Check[]> {
     livesOfKeys,
     foreignValues,
     foreignPermits,
+    refusalsKeepNothing,
     ...walks.map((scenario): Check => ({ name: scenario.name, run: (venue) => replay(scenario, venue) })),
   ]
 }
