@@ -16,9 +16,10 @@ const ROUND_MS = 20
 
 const { server } = await redisForTests()
 
-const LIMITS: Record<string, Limit<string>> = {
-  'a fixed window': fixedWindow({ limit: LIMIT, window: '1h', anchor: 'first-request' }),
-  'a sliding window': slidingWindow({ limit: LIMIT, window: '1h' }),
+const LIMITS: Record<string, readonly Limit<string>[]> = {
+  'a fixed window': [fixedWindow({ limit: LIMIT, window: '1h', anchor: 'first-request' })],
+  'a sliding window': [slidingWindow({ limit: LIMIT, window: '1h' })],
+  'one of two limits': [slidingWindow({ limit: LIMIT, window: '1h' }), slidingWindow({ limit: 1000, window: '1d' })],
 }
 
 async function admitted(limiter: Limiter, key: string, times: number): Promise<number> {
@@ -58,14 +59,14 @@ async function actAtRandom(limiter: Limiter, client: Client, upTo: (max: number)
 
 test.each(Object.entries(LIMITS))(
   `a client that had used more than half of %s gets no unit back by an outage, whatever it did before (seed ${SEED})`,
-  async (_, limit) => {
+  async (_, limits) => {
     const below = randomFrom(SEED)
     const upTo = (max: number) => below(max + 1)
     const wire = await startProxy(server.port)
     const connection = new Redis(wire.port, { retryStrategy: () => 20 })
     connection.on('error', () => {})
     const store = redisStore(connection, { timeout: 5000 })
-    const limiter = createLimiter({ store, limits: [limit], consistency: { syncEvery: ROUND_MS } })
+    const limiter = createLimiter({ store, limits, consistency: { syncEvery: ROUND_MS } })
     const clients = Array.from({ length: CLIENTS }, (): Client => ({ key: freshKey(), used: 0, did: [] }))
     await Promise.all(
       clients.map(async (client) => {

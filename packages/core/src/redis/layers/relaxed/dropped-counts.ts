@@ -5,14 +5,14 @@ import type { Count, CountTable } from './counts.js'
 const MAX_DROPPED = 10_000
 
 /**
- * Counts of clients that had used more than half of a limit, dropped as nothing asked for them in a round. An outage continues
- * from them, unless Redis has decided on the client since.
+ * Counts that were dropped as nothing asked for them in a round, and still have an effect. An outage continues from them, unless
+ * Redis has decided on the client since.
  */
 export class DroppedCounts {
   readonly #byKey = new Map<string, Count>()
 
   remember(count: Count): void {
-    if (!isMoreThanHalf(count)) return
+    if (count.observed === undefined || count.local.resetAfter(count.now()) <= 0) return
     const key = keyOf(count.table, count.identity)
     // Deleted first, so that the newest are last: a map is in order of insertion.
     this.#byKey.delete(key)
@@ -31,14 +31,6 @@ export class DroppedCounts {
   clear(): void {
     this.#byKey.clear()
   }
-}
-
-function isMoreThanHalf(count: Count): boolean {
-  if (!count.observed) return false
-  const values: number[] = []
-  count.local.report(values, count.now(), undefined)
-  const capacity = count.table.cell.limits[0]?.capacity as number
-  return (values[0] as number) < capacity / 2
 }
 
 function keyOf({ policy, cell }: CountTable, identity: string): string {
