@@ -104,7 +104,12 @@ export class Count {
     return this.underWay.length > 0 || this.pending.some(({ isOpen }) => isOpen)
   }
 
-  /** Whether the count can be dropped without any effect. */
+  /** Whether any charge still counts, as far as it is known. */
+  get isInEffect(): boolean {
+    return this.observed !== undefined && this.local.resetAfter(this.now()) > 0
+  }
+
+  /** Whether the count can be dropped: Redis has all of it, and nobody uses it. */
   get isIdle(): boolean {
     return !this.isUsed && !this.hasPending && !this.local.hasUnsent
   }

@@ -12,7 +12,7 @@ export class DroppedCounts {
   readonly #byKey = new Map<string, Count>()
 
   remember(count: Count): void {
-    if (count.observed === undefined || count.local.resetAfter(count.now()) <= 0) return
+    if (!count.isInEffect) return
     const key = keyOf(count.table, count.identity)
     // Deleted first, so that the newest are last: a map is in order of insertion.
     this.#byKey.delete(key)

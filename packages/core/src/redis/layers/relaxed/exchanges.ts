@@ -207,7 +207,7 @@ class Slice {
 
 /** During an outage, the fallback continues from this count, as long as the count has any effect. */
 function isNeededWhileAway(count: Count): boolean {
-  return count.hasPending || (count.observed !== undefined && count.local.resetAfter(count.now()) > 0)
+  return count.hasPending || count.isInEffect
 }
 
 function forgetRequests(round: Round): void {
