@@ -12,3 +12,12 @@ export interface Check {
   /** Resolves to the failure, if any, or throws it. */
   run(venue: Venue): Promise<string | undefined>
 }
+
+/** The longest time in ms between an execution and the reading of a key's remaining life. */
+export const PASSED_MS = 5000
+
+/** The failure, if these differ. */
+export function different(what: string, found: unknown, expected: unknown): string | undefined {
+  const [text, wanted] = [JSON.stringify(found), JSON.stringify(expected)]
+  return text === wanted ? undefined : `${what}: ${text} instead of ${wanted}`
+}

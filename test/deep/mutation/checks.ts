@@ -10,6 +10,7 @@ import { deniedChecks } from './denied.js'
 import { effortChecks } from './effort.js'
 import { crossSlotsChecks, elsewhereChecks, elsewhereInPartChecks } from './elsewhere.js'
 import { exchangeChecks } from './exchange.js'
+import { figuresChecks } from './figures.js'
 import { keptChargeChecks } from './kept-charges.js'
 import { markerChecks } from './markers.js'
 import { ownClockChecks } from './own-clock.js'
@@ -31,6 +32,7 @@ export async function allChecks(): Promise<Check[]> {
     ...blockIndexChecks,
     ...rungChecks,
     ...smallScriptChecks,
+    ...figuresChecks,
     ...deniedChecks,
     ...(await sharedKeyChecks()),
     ...(await carriedChecks()),

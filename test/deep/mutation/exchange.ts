@@ -223,15 +223,11 @@ async function blocks(redis: MutatedRedis): Promise<string | undefined> {
 
 /** An exchange by the clock of Redis. */
 async function ownTime(redis: MutatedRedis): Promise<string | undefined> {
-  const time = async () =>
-    Math.floor(
-      ((await redis.call('TIME')) as string[]).reduce((s, part, i) => s + Number(part) * (i === 0 ? 1000 : 0.001), 0),
-    )
-  const before = await time()
+  const before = await redis.now()
   const counts = [{ blockKeys: [], key: 'own', charges: [before, 3] }]
   const { keys, args } = exchangeArgs('', undefined, [{ cell: HOURLY, counts }], false)
   const [now, shown] = exchangeReply(await run(redis, keys, args), ['counter'])
-  const after = await time()
+  const after = await redis.now()
   const leftMs = Number(await redis.call('PTTL', 'own'))
   if (!(Number(now) >= before && Number(now) <= after)) return `${now} is not from ${before} to ${after}`
   if (shown !== `1 3 since ${before}`) return shown

@@ -80,6 +80,12 @@ export class MutatedRedis {
     return this.#own.call(command, ...args)
   }
 
+  /** The time of the server in ms. */
+  async now(): Promise<number> {
+    const [seconds, microseconds] = await this.#own.time()
+    return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
+  }
+
   /** The bytes of a value. */
   bytes(key: string): Promise<Buffer | null> {
     return this.#own.getBuffer(key)

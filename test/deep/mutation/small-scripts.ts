@@ -1,17 +1,9 @@
-import type { Check } from './check.js'
+import { type Check, different, PASSED_MS } from './check.js'
 import type { MutatedRedis } from './mutated-redis.js'
 
 /** Scripts that decide nothing, run as they are: looks at permits, refusals by identity, and keys that are erased. */
 
 const NOW = 1_760_000_000_000
-/** The longest time between an execution and the reading of a key's remaining life. */
-const PASSED_MS = 5000
-
-const different = (what: string, found: unknown, expected: unknown) =>
-  JSON.stringify(found) === JSON.stringify(expected)
-    ? undefined
-    : `${what}: ${JSON.stringify(found)} instead of ${JSON.stringify(expected)}`
-
 /** Permits that are held, by the ms until they end. One that ends now is free. */
 const HELD: Record<string, readonly number[]> = {
   '{a}:none': [],
@@ -236,7 +228,7 @@ async function wrongChanges(redis: MutatedRedis): Promise<string | undefined> {
   // The only entry: the set is made anew, with its life.
   await redis.call('FLUSHALL')
   const first = await add('t1', '')
-  const passed = Math.abs(Number(first.split(':')[1]) - Number(await redis.call('EVAL', TIME_MS, 0)))
+  const passed = Math.abs(Number(first.split(':')[1]) - (await redis.now()))
   if (!(passed < PASSED_MS)) return `the time of an entry differs by ${passed} ms`
   await replace(1, entry(1, 'd'), first)
   return (
@@ -245,8 +237,6 @@ async function wrongChanges(redis: MutatedRedis): Promise<string | undefined> {
     different('the first entry is on a page', await below('', 1), '1')
   )
 }
-
-const TIME_MS = `local t = redis.call('TIME') return string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))`
 
 export const smallScriptChecks: readonly Check[] = [
   { name: 'permits: held ones leave room by their maximum', run: ({ redis }) => wrongPermits(redis) },

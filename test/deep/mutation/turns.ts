@@ -38,13 +38,8 @@ const entry = (process: string, of: number, aheadMs: number, leftMs = 50_000): E
   leftMs,
 })
 
-async function serverNow({ redis }: Venue): Promise<number> {
-  const [seconds, micros] = (await redis.call('TIME')) as [string, string]
-  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
-}
-
 async function writeEntries(venue: Venue, key: string, entries: readonly Entry[]): Promise<void> {
-  const now = await serverNow(venue)
+  const now = await venue.redis.now()
   const record = Buffer.concat(
     entries.map((one) => {
       const bytes = Buffer.alloc(ENTRY)
@@ -61,7 +56,7 @@ async function writeEntries(venue: Venue, key: string, entries: readonly Entry[]
 
 /** Rounds to seconds, as time passes during the reading. */
 async function readEntries(venue: Venue, key: string): Promise<string[]> {
-  const now = await serverNow(venue)
+  const now = await venue.redis.now()
   const record = await venue.redis.bytes(key)
   const found: string[] = []
   for (let at = 0; record && at < record.length; at += ENTRY) {
@@ -382,7 +377,7 @@ async function decideCase(venue: Venue, given: Case): Promise<string | undefined
     }
     if (given.isUnmarked) await venue.redis.call('DEL', MARKER)
     if (given.isBlocked) {
-      await venue.redis.call('SET', BLOCK, `${(await serverNow(venue)) + 60_000} why`)
+      await venue.redis.call('SET', BLOCK, `${(await venue.redis.now()) + 60_000} why`)
       await venue.redis.call('SET', BLOCK_MARKER, '1')
     }
     const at = performance.now()
@@ -501,10 +496,10 @@ async function reportTimesCase(venue: Venue): Promise<string | undefined> {
       if (seconds(markerMs) !== seconds(Math.max(TTL_MS, leftMs ?? 0))) return `the marker ends in ${markerMs} ms`
     }
     // At a moment where a wrong sum of seconds and their fraction differs clearly.
-    let before = await serverNow(venue)
-    for (; before % 1000 < 300 || before % 1000 > 700; before = await serverNow(venue)) await sleep(20)
+    let before = await venue.redis.now()
+    for (; before % 1000 < 300 || before % 1000 > 700; before = await venue.redis.now()) await sleep(20)
     await report(bob)
-    const after = await serverNow(venue)
+    const after = await venue.redis.now()
     const record = await venue.redis.bytes(keys[0] as string)
     const reportedAt = (record?.readUIntBE(ENTRY + 28, 6) ?? 0) - TTL_MS
     return reportedAt >= before && reportedAt <= after + 1
@@ -519,12 +514,12 @@ async function reportTimesCase(venue: Venue): Promise<string | undefined> {
 async function ownTimesCase(venue: Venue): Promise<string | undefined> {
   const { store, request, keys } = await planOf([permits], venue, true)
   try {
-    let from = await serverNow(venue)
-    for (; from % 1000 < 300 || from % 1000 > 700; from = await serverNow(venue)) await sleep(20)
+    let from = await venue.redis.now()
+    for (; from % 1000 < 300 || from % 1000 > 700; from = await venue.redis.now()) await sleep(20)
     const own = { headStartMs: 0, since: performance.now() }
     const turn = { process: ann, cell: 0, class: own, ifRefused: [own], ifAdmitted: [] }
     await store.decide({ ...request, op: CONSUME, costs: [4], permitId: 'permit', fresh: true, turn })
-    const to = await serverNow(venue)
+    const to = await venue.redis.now()
     const record = await venue.redis.bytes(keys[0] as string)
     const reportedAt = (record?.readUIntBE(28, 6) ?? 0) - TTL_MS
     return reportedAt >= from && reportedAt <= to + 1 ? undefined : `${reportedAt} is not from ${from} to ${to}`
