@@ -60,7 +60,7 @@ async function checkOne(server: FuzzedServer, { setup, clients }: Crowd): Promis
   const port = server.ports[setup] as number
   const name = setups[setup] as keyof typeof SETUPS
   const what = `${server.framework}, ${name}`
-  await server.order('reset', setup)
+  await server.order({ app: setup, expect: 'crowd' })
   const responses = await Promise.all(
     clients.map(async (client) =>
       'pieces' in client ? statuses(await play(port, client, PATIENCE_MS)) : playHttp2(port, client, PATIENCE_MS),
@@ -89,7 +89,7 @@ async function checkOne(server: FuzzedServer, { setup, clients }: Crowd): Promis
   // Pending bodies end, and are settled, a moment after their connections.
   must(state.bytes <= written, 'no more bytes charged than were sent', [what, state, written])
 
-  await server.order('reset', setup)
+  await server.order({ app: setup, expect: 'single' })
   const next = server.framework.endsWith('HTTP/2')
     ? await playHttp2(port, { streams: [NEXT], pauseMs: 0, end: 'wait' }, SERVED_WITHIN_MS)
     : statuses(await play(port, LAST, SERVED_WITHIN_MS))
@@ -105,10 +105,10 @@ const LAST: Client = {
 
 /** Waits until everything that connections took is freed, without an error. */
 async function freed(server: FuzzedServer, setup: number, what: string): Promise<State> {
-  let state = await server.order('look', setup)
+  let state = await server.order({ app: setup })
   let { mostRead } = state
   const isFreed = async () => {
-    state = await server.order('look', setup)
+    state = await server.order({ app: setup })
     mostRead = Math.max(mostRead, state.mostRead)
     return state.faults.length > 0 || (state.connections === 0 && state.permits === PERMITS)
   }

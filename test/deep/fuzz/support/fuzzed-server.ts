@@ -17,6 +17,12 @@ export interface State {
   readonly faults: readonly string[]
 }
 
+/** To report the state of an app, and before that, to reset its limiter for a crowd of clients or for a single one. */
+export interface Order {
+  readonly app: number
+  readonly expect?: 'crowd' | 'single' | undefined
+}
+
 /** A process with apps of one framework, one for each setup. */
 export class FuzzedServer {
   readonly framework: string
@@ -46,10 +52,10 @@ export class FuzzedServer {
   }
 
   /** @throws Error if the process has ended */
-  order(order: 'look' | 'reset', app: number): Promise<State> {
+  order(order: Order): Promise<State> {
     const state = this.#last.then(async () => {
       this.#ended.signal.throwIfAborted()
-      this.#child.send({ order, app })
+      this.#child.send(order)
       const [state] = (await once(this.#child, 'message', { signal: this.#ended.signal })) as [State]
       return state
     })
