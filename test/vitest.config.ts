@@ -1,27 +1,15 @@
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { defineConfig, type TestProjectConfiguration } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** The tests of what users install: `npm test` runs them on the built packages. */
-const OF_USERS = [
-  'bridges',
-  'console',
-  'contract',
-  'http',
-  'metrics',
-  'packages',
-  'policies',
-  'redis/contract',
-  'redis/http',
-  'redis/processes',
-]
 /** Tests that need nothing but Node. */
 const QUICK = ['unit', 'contract', 'http']
 /**
- * Files with a worker of their own, as they inspect all timers, warnings, stores or memory of their process, or change
- * V8 flags. All other files share workers: loading the same modules again costs a second or two of computing per
- * worker.
+ * Files with a worker of their own, as they inspect all timers, warnings, stores or memory of their process, fake its
+ * timers, by which stores that earlier files left would go on, or change V8 flags. All other files share workers: loading
+ * the same modules again costs a second or two of computing per worker.
  */
 const ALONE = [
   'cli/serve/metrics.test.ts',
@@ -33,7 +21,11 @@ const ALONE = [
   'deep/fuzz/connections.test.ts',
   'deep/fuzz/replies.test.ts',
   'deep/hostile/',
+  'deep/interleavings/bans.test.ts',
+  'deep/interleavings/ends.test.ts',
   'deep/interleavings/queues.test.ts',
+  'deep/interleavings/relaxed.test.ts',
+  'deep/interleavings/turns.test.ts',
   'http/clients.test.ts',
   'http/events.test.ts',
   'http/slow-stream.test.ts',
@@ -43,6 +35,8 @@ const ALONE = [
   'redis/events.test.ts',
   'redis/figures.test.ts',
   'redis/harness.test.ts',
+  'redis/relaxed/bound.test.ts',
+  'redis/relaxed/one-process.test.ts',
   'unit/limiter/acquire.test.ts',
   'unit/limiter/booked-turns.test.ts',
   'unit/limiter/counting.test.ts',
@@ -78,8 +72,7 @@ const LONGEST = [
 interface Part {
   /** On the packages as built, or on their source. */
   readonly built: boolean
-  readonly folders?: readonly string[]
-  readonly without?: readonly string[]
+  readonly includes?: (file: string) => boolean
 }
 
 /**
@@ -98,8 +91,10 @@ const ONLY_DEEP = [
   'redis/contract/node-redis',
 ]
 
-const ON_SOURCE: Part = { built: false, without: [...asFolders(OF_USERS), ...ONLY_DEEP] }
-const ON_BUILD: Part = { built: true, folders: OF_USERS, without: ONLY_DEEP }
+/** What `npm test` runs: on the build, as users have it, and faster to load; where a test looks inside, on the source. */
+const isInMerge = (file: string) => !isIn(file, ONLY_DEEP)
+const ON_SOURCE: Part = { built: false, includes: (file) => isInMerge(file) && looksInside(file) }
+const ON_BUILD: Part = { built: true, includes: (file) => isInMerge(file) && !looksInside(file) }
 
 /**
  * The files to run and the packages under test, by SLUICE_TEST. Without it: all files, or those of the command line, on
@@ -107,7 +102,7 @@ const ON_BUILD: Part = { built: true, folders: OF_USERS, without: ONLY_DEEP }
  */
 const SETS: Record<string, readonly Part[]> = {
   all: [{ built: false }],
-  quick: [{ built: false, folders: QUICK }],
+  quick: [{ built: false, includes: (file) => isIn(file, asFolders(QUICK)) }],
   source: [ON_SOURCE],
   built: [ON_BUILD],
   // In one pool, so that some compute while others wait.
@@ -131,11 +126,36 @@ const files = ['.', '../tools'].flatMap((folder) =>
 )
 const isAlone = (file: string) => isIn(file, ALONE)
 
+/** Whether modules of this folder open modules inside of a package, as far as known. */
+const known = new Map<string, boolean>()
+
+/** Whether a file, or one that it imports, opens modules inside of a package: they are apart in the source alone. */
+function looksInside(file: string): boolean {
+  if (!known.has(file)) {
+    // For a circle of imports, until the others are read.
+    known.set(file, false)
+    known.set(
+      file,
+      importsOf(file).some((path) => INSIDE.test(path) || (isOfTests(path) && looksInside(path))),
+    )
+  }
+  return known.get(file) === true
+}
+
+const INSIDE = /^\.\.\/packages\/(?!testing)\w+\/src\//
+const isOfTests = (path: string) => !path.startsWith('..') && existsSync(new URL(path, import.meta.url))
+
+/** The modules that a file imports by their paths, relative to this folder. */
+function importsOf(file: string): string[] {
+  const source = readFileSync(new URL(file, import.meta.url), 'utf8')
+  return [...source.matchAll(/(?:from|import|import\() ?'(\.[^']*)'/g)].map(([, path = '']) =>
+    posix.join(posix.dirname(file), path.replace(/\.js$/, '.ts')),
+  )
+}
+
 /** The files of a part as two projects: those with a worker each, and those that share workers. */
-function projectsOf({ built, folders, without = [] }: Part): TestProjectConfiguration[] {
-  const include = files
-    .filter((file) => !folders || isIn(file, asFolders(folders)))
-    .filter((file) => !isIn(file, without))
+function projectsOf({ built, includes = () => true }: Part): TestProjectConfiguration[] {
+  const include = files.filter(includes)
   // These conditions reach Node's own require, too, so 'import' must not be among them.
   const conditions = built ? ['node'] : ['@sluice/source', 'node']
   const project = (suffix: string, include: string[], isolate: boolean): TestProjectConfiguration => ({

@@ -6,7 +6,7 @@ import { ensureBuilt } from '../support/built-core.js'
 
 const require = createRequire(import.meta.url)
 const folder = new URL('../../packages/core/dist/', import.meta.url).pathname
-type Core = typeof import('../../packages/core/src/index.js')
+type Core = typeof import('@sluice/core')
 
 beforeAll(() => ensureBuilt('core'))
 
