@@ -200,6 +200,7 @@ export default defineConfig({
     projects: parts.flatMap(projectsOf),
     // Unchanged files are not transformed again by the next run.
     experimental: { fsModuleCache: true, fsModuleCachePath: fileURLToPath(new URL('../.tmp/vitest', import.meta.url)) },
+    globalSetup: parts.some(({ built }) => built) ? ['support/built-packages.ts'] : [],
     sequence: { sequencer: LongestFirst },
     // Many tests mostly wait, so two cores do for more workers; tests in memory wait less.
     maxWorkers: name === 'quick' ? 4 : 6,
