@@ -86,8 +86,9 @@ export class Lane {
 }
 
 /**
- * On a busy machine, a check of times can fail by chance, and a decision come too late. A check with several batches of one instant can, too: they
- * overtake each other when they meet a block and are sent again. Two failures in a row are no chance.
+ * On a busy machine, a check of times can fail by chance, and a decision come too late. A check with several batches of one
+ * instant can fail, too: they overtake each other when they meet a block and are sent again. Two failures in a row are no
+ * chance.
  */
 function mayBeChance({ name }: Check, failure: string): boolean {
   return /^(server's time|lives|batches):|no answer within|not available/.test(`${name}\n${failure}`)
