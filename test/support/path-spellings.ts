@@ -16,7 +16,7 @@ const PIECES =
 export const WHOLE =
   '/api/search /files/a /users/1/x /users/1 http://h/api/search /API/search/ //api//search /api/%73earch'
     .concat(
-      ' /files /files/ /Files/../x /users/a%2fb/x /users//x /users/ /wild/a/b /wild/a%2fb /users/a;b/x /users/a%3bb /api//a@h/search# /api/in/1',
+      ' /files /files/ /Files/../x /users/a%2fb/x /users//x /users/ /wild/a/b /wild/a%2fb /users/a;b/x /users/a%3bb /api//a@h/search# /api\\a@h/search# /api/in/1',
     )
     .concat(' http://h/users/1\\x /x/..;/api/search /;x/api/search /.;/api/search /api;x/search /users;a/1/x')
     .split(' ')

@@ -26,8 +26,8 @@ const NO_BREAK_SPACE = 160
 export function pathPieces(path: string): readonly PathPiece[] {
   if (path.length > MAX_LENGTH) throw tooMany('16,384 characters')
   // Fastify turns `*`, which `OPTIONS` may request, into the root. Express takes `//user@host` for a host in some targets, also
-  // where it follows the path that a router is mounted on.
-  const isPath = path === '*' || (path.charCodeAt(0) === SLASH && !/[/\\]{2}[^/\\]*@/.test(path))
+  // where it follows the path that a router is mounted on: there a backslash is enough, as Express puts a slash before it.
+  const isPath = path === '*' || (path.charCodeAt(0) === SLASH && !/(?:[/\\]\/|\\)[^/\\]*@/.test(path))
   if (!isPath) throw new RequestFault('unreadable path', 'expected a path that every framework takes for the same one')
   const text = path.slice(0, lengthOf(path))
   const pieces: PathPiece[] = []
