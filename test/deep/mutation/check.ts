@@ -21,3 +21,8 @@ export function different(what: string, found: unknown, expected: unknown): stri
   const [text, wanted] = [JSON.stringify(found), JSON.stringify(expected)]
   return text === wanted ? undefined : `${what}: ${text} instead of ${wanted}`
 }
+
+/** The names and values of a reply that has them in turns, as sorted texts `name=value`. */
+export function pairsOf(reply: readonly string[]): string[] {
+  return reply.flatMap((name, i) => (i % 2 === 0 ? [`${name}=${reply[i + 1]}`] : [])).sort()
+}

@@ -1,4 +1,4 @@
-import { type Check, different, PASSED_MS } from './check.js'
+import { type Check, different, PASSED_MS, pairsOf } from './check.js'
 import type { MutatedRedis } from './mutated-redis.js'
 
 /** Reports of figures, executed as they are: what each leaves in the five keys, and how long these live. */
@@ -255,11 +255,7 @@ async function textOf(redis: MutatedRedis, key: string): Promise<string | undefi
   if (type === 'none') return undefined
   if (type === 'string') return String(await redis.call('GET', key))
   const reply = await (type === 'hash' ? redis.call('HGETALL', key) : redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'))
-  const pairs = (reply as unknown[]).flat().map(String)
-  return pairs
-    .flatMap((name, i) => (i % 2 === 0 ? [`${name}=${pairs[i + 1]}`] : []))
-    .sort()
-    .join(' ')
+  return pairsOf((reply as unknown[]).flat().map(String)).join(' ')
 }
 
 /** The age of the counts, and the time of Redis in whole ms, decide which minute they belong to. */

@@ -1,9 +1,10 @@
-import { type Check, different, PASSED_MS } from './check.js'
+import { type Check, different, PASSED_MS, pairsOf } from './check.js'
 import type { MutatedRedis } from './mutated-redis.js'
 
 /** Scripts that decide nothing, run as they are: looks at permits, refusals by identity, and keys that are erased. */
 
 const NOW = 1_760_000_000_000
+
 /** Permits that are held, by the ms until they end. One that ends now is free. */
 const HELD: Record<string, readonly number[]> = {
   '{a}:none': [],
@@ -71,8 +72,7 @@ class Sketch {
 
 /** A slice as text, its identities by name. */
 function textOf([refusals, error, ...counts]: readonly string[]): string {
-  const pairs = counts.flatMap((identity, i) => (i % 2 === 0 ? [`${identity}=${counts[i + 1]}`] : []))
-  return [refusals, error, ...pairs.sort()].join(' ')
+  return [refusals, error, ...pairsOf(counts)].join(' ')
 }
 
 async function wrongSlice(redis: MutatedRedis, sketch: Sketch, when: string): Promise<string | undefined> {

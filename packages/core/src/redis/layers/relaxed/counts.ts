@@ -109,7 +109,7 @@ export class Count {
     return this.observed !== undefined && this.local.resetAfter(this.now()) > 0
   }
 
-  /** Whether the count can be dropped: Redis has all of it, and nobody uses it. */
+  /** Whether the count can be dropped: Redis has all of it, and no decision was made here since it was sent. */
   get isIdle(): boolean {
     return !this.isUsed && !this.hasPending && !this.local.hasUnsent
   }
