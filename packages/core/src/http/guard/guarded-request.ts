@@ -14,7 +14,7 @@ export class GuardedRequest<Request> {
   /** Undefined where its policies stay. */
   readonly inForce: FindInForce<Request> | undefined
   /** Its cost, unchecked. */
-  units: unknown = 1
+  units: unknown
   /** Whether its path is in a trap. */
   isCaught = false
   /** Whether the store that decided may hold charges of other processes. */
@@ -35,6 +35,8 @@ export class GuardedRequest<Request> {
     this.context = context
     this.choice = choice
     this.inForce = inForce
+    // A function is asked in a step.
+    this.units = typeof guard.cost === 'number' ? guard.cost : 1
   }
 
   /** Holds the request's permits from now on, and corrects its charge when its outcome is known. */

@@ -17,11 +17,11 @@ import { DECISION } from '../../verdict/verdict.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
 import { type InForce, NOT_LIMITED } from './decider.js'
-import { passThroughGuard } from './guard.js'
+import { type PartsAndSteps, partsAndSteps, passThroughGuard } from './guard.js'
 import { type HandleInvalid, invalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { type Outcome, SKIPPED } from './outcome.js'
-import { type GuardParts, guardParts, requestLimiter } from './parts.js'
+import { type GuardParts, requestLimiter } from './parts.js'
 import { NO_POLICIES, Passage, reportedIn, without } from './passage.js'
 import { policiesByHand } from './policies-by-hand.js'
 import type { MatchedPolicies, OptionsOfPolicies, PolicySource } from './policy-source.js'
@@ -87,7 +87,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
 
 /** The guard of a match. `choice`: the limits of the match, where the guard has other numbers. */
 interface Made<Request> {
-  readonly parts: GuardParts<Request>
+  readonly parts: PartsAndSteps<Request>
   readonly choice: PolicyChoice<Request> | undefined
 }
 
@@ -127,7 +127,7 @@ class LimitersOfPolicies<Request> {
       const { emitter, queues, simulated } = this.#by
       const shared = { emitter, queues, isNew: this.#isNew, timing: simulated?.timing }
       const deny = eitherDeny(this.#own.deny, options.deny)
-      const parts = guardParts({ ...this.#own, onExhausted, ...options, ...(deny && { deny }) }, shared)
+      const parts = partsAndSteps({ ...this.#own, onExhausted, ...options, ...(deny && { deny }) }, shared)
       // Requests of a few clients are no evidence of the set-up.
       return { parts: base ? { ...parts, advice: this.of(base).parts.advice } : parts, choice: undefined }
     }
