@@ -124,7 +124,7 @@ export const pathsRow = (spelling) => ({
   async costsUs(keep, { build }) {
     const child = keep(startChild(ownPlayer('paths')))
     await child.call('join', { build })
-    await child.call('decide', { count: 200_000, spelling })
-    return nodeAlone(await child.call('decide', { count: 200_000, spelling }))
+    await child.call('decide', { count: 500_000, spelling })
+    return nodeAlone(await child.call('decide', { count: 1_000_000, spelling }))
   },
 })

@@ -6,6 +6,28 @@ const SPELLINGS = {
   odd: ['//API//things/%73earch', '/Users//7/./reset;a=b', '/a/../login;v=1', '/elsewhere;x/%61/../b;c'],
 }
 
+const NOTHING = () => undefined
+
+/** As those of adapters: objects of one shape, or making them would cost more than the decision. */
+class Context {
+  request = {}
+  method = 'GET'
+  target = ''
+  ip = '192.0.2.7'
+  route = undefined
+  header = NOTHING
+  signedCookie = NOTHING
+  getResponseHeader = NOTHING
+  // Its own, as two decisions on one response cause a warning.
+  response = { on: NOTHING, removeListener: NOTHING }
+  path
+
+  /** @param {string} path */
+  constructor(path) {
+    this.path = path
+  }
+}
+
 /** @type {(path: string) => Promise<{ verdict: unknown }> | { verdict: unknown }} */
 let decide
 
@@ -26,18 +48,7 @@ answer({
     const all = Object.fromEntries(paths.map((path, i) => [`p${i}`, { key: 'ip', match: { paths: [path] }, limits }]))
     const loaded = await policies.from({ object: { version: 1, policies: all } })
     const guard = createGuard({ policies: loaded, store: memoryStore(), headers: false })
-    const context = {
-      request: {},
-      method: 'GET',
-      target: '',
-      ip: '192.0.2.7',
-      route: undefined,
-      header: () => undefined,
-      signedCookie: () => undefined,
-      getResponseHeader: () => undefined,
-    }
-    // Fresh responses, as two decisions on one response cause a warning.
-    decide = (path) => guard({ ...context, path, response: { on() {}, removeListener() {} } })
+    decide = (path) => guard(new Context(path))
     for (const path of Object.values(SPELLINGS).flat()) {
       const { verdict } = await decide(path)
       if ((verdict === undefined) !== path.startsWith('/elsewhere'))
