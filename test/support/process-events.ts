@@ -23,7 +23,7 @@ export async function warningsDuring(run: () => unknown): Promise<Error[]> {
   return warnings.filter((warning) => (warning as { code?: unknown }).code !== 'SLUICE_MANY_LIMITERS')
 }
 
-/** The warnings of this project while something ran, for files with their own worker. */
+/** The warnings of this project while something ran, for files with their own worker, or tests that choose among them. */
 export async function allWarningsDuring(run: () => unknown): Promise<Error[]> {
   const warnings = (await receivedDuring('warning', run)) as Error[]
   return warnings.filter(({ name }) => name === 'SluiceWarning')

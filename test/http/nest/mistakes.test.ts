@@ -109,7 +109,8 @@ test('apps that are made in turn, as by tests, cause no warning about limiters f
     await createLimiter(minute).consume('ann')
     for (let n = 0; n < 4; n++) expect(await mistakeOf({ limit: 7000, window: '1m' }, list())).toBe('none')
   })
-  expect(warnings).toEqual([])
+  // Files share a process, and any of them may make its hundredth limiter.
+  expect(warnings.filter(({ message }) => message.includes('with the same limits'))).toEqual([])
 })
 
 test('options of a decorator that do not exist, or that do not fit, are errors when the app is created', async () => {
