@@ -26,6 +26,7 @@ export interface ListSources<Subject> {
 /** A list charges nothing, so there is nothing to settle. */
 const BY_LIST: Omit<DecidedBy, 'list'> = {
   charges: {
+    refund: async () => false,
     async settle(decision, actual) {
       const amounts = entriesIn(actual)?.map(([, units]) => units) ?? [actual]
       for (const units of amounts) checkActualCost('settle', units, maxToSettle(decision))

@@ -49,6 +49,7 @@ export const REFUNDED: ReadonlySet<QuotaUnit> = new Set()
 /** The properties of a decision beside the store's request and result: nearly always the same for all decisions of a limiter. */
 export interface DecidedBy {
   readonly charges: {
+    refund(decision: Decision): Promise<boolean>
     settle(decision: Decision, actual: number | Units): Promise<boolean>
     meter(decision: Decision, unit: QuotaUnit, options: MeterOptions, goesOn: boolean | 'beyond'): Meter
   }

@@ -6,7 +6,7 @@ import {
   type MatchedPolicies,
   SluiceError,
 } from '@sluice/core'
-import { PathTree } from '@sluice/core/internal'
+import { ignorePromises, PathTree } from '@sluice/core/internal'
 import { type Problem, shown } from '../problems/problem.js'
 import { Combinations } from './combinations.js'
 import { contextFor, type Explanation, type RequestToExplain } from './explain.js'
@@ -111,9 +111,14 @@ export class CompiledPolicies {
     for (const index of found) {
       const policy = this.#policies[index] as CompiledPolicy
       if (policy.test?.(context)) continue
-      const variant = variantFor(policy, context)
-      isLate ||= variant instanceof Promise
-      variants.push(variant)
+      try {
+        const variant = variantFor(policy, context)
+        isLate ||= variant instanceof Promise
+        variants.push(variant)
+      } catch (error) {
+        ignorePromises(variants)
+        throw error
+      }
     }
     if (isLate) return Promise.all(variants).then((known) => this.#combinations.of(known))
     return variants.length === 0 ? undefined : this.#combinations.of(variants as Variant[])

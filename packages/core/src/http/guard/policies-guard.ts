@@ -14,6 +14,7 @@ import { knownOptions } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION } from '../../verdict/verdict.js'
+import { releasePermits } from '../charging/permits.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
 import { type InForce, NOT_LIMITED } from './decider.js'
@@ -165,10 +166,9 @@ class LimitersOfPolicies<Request> {
     if (!reported) return this.#runEnforced(matched, context, passed)
     // Decided first, in the same turn of the event loop, so that a refusal of the others does not prevent its count.
     const aside = this.#run(reported, context, passed)
-    const outcome = this.#runEnforced(matched, context, new Set([...passed, ...reportedIn(matched)]))
-    return whenKnown(aside, ({ verdict }) =>
-      whenKnown(outcome, (known) => (known.verdict ? known : { ...known, verdict })),
-    )
+    const enforced = () => this.#runEnforced(matched, context, new Set([...passed, ...reportedIn(matched)]))
+    if (aside instanceof Promise) return runBeside(aside, enforced, context)
+    return whenKnown(enforced(), (known) => withReport(known, aside))
   }
 
   #runEnforced(
@@ -242,6 +242,32 @@ class LimitersOfPolicies<Request> {
       return second.proceed || !verdict ? both : refund().then(() => both)
     })
   }
+}
+
+/** Runs the enforced policies of a request beside those that are only reported. Awaits both, as a rejection that nobody awaits ends the process. */
+async function runBeside<Request>(
+  aside: Promise<Outcome>,
+  run: () => MaybePromise<Outcome>,
+  { response }: HttpContext<Request>,
+): Promise<Outcome> {
+  const [reported, enforced] = await Promise.allSettled([aside, (async () => run())()])
+  if (enforced.status === 'rejected') throw enforced.reason
+  const { value: outcome } = enforced
+  const { verdict, earlier = [], proceed, reply, error, handler } = outcome
+  if (reported.status === 'rejected') {
+    for (const { [DECISION]: decision } of verdict ? [verdict, ...earlier] : []) {
+      await decision.by.charges.refund(decision).catch(() => false)
+    }
+    throw reported.reason
+  }
+  // Reported policies may have taken permits after the others have ended the request. No handler will release them.
+  if (!proceed && !reply && !error && !handler) void releasePermits(response)
+  return withReport(outcome, reported.value)
+}
+
+/** The outcome of a request has the verdict of a reported policy where there is no other. */
+function withReport(outcome: Outcome, { verdict }: Outcome): Outcome {
+  return outcome.verdict ? outcome : { ...outcome, verdict }
 }
 
 /**
