@@ -22,7 +22,7 @@ import {
 } from '../store/store.js'
 import { wrongPolicy } from '../util/errors.js'
 import { getOrInsert } from '../util/get-or-insert.js'
-import { Resets } from '../util/resets.js'
+import type { Resets } from '../util/resets.js'
 import type { MaybePromise } from '../util/when-known.js'
 import { checkActualCost, type Decision, isHeld, maxToSettle, REFUNDED } from '../verdict/decision.js'
 import type { Meter, MeterOptions } from '../verdict/meter.js'
@@ -45,6 +45,9 @@ export interface ChangeOfKept {
   readonly request: StoreRequest
 }
 
+/** The meters of each decision, for every ledger that changes its charge. */
+const metersOf = new WeakMap<Decision, Map<QuotaUnit, UnitMeter>>()
+
 /**
  * Changes the charges of a limiter after its decisions: refunds, settlements, releases and renewals. Each
  * charge is refunded once at most, and never after a reset.
@@ -55,14 +58,13 @@ export class ChargeLedger {
   readonly #onChange: (store: Store, request: StoreRequest, result: StoreResult) => void
   readonly #chargeMore: ChargeMore
   readonly #exhausted: (refusal: Verdict, isCut: boolean) => void
-  readonly #meters = new WeakMap<Decision, Map<QuotaUnit, UnitMeter>>()
   /** The resets of keys: earlier charges are not refunded. */
-  readonly resets = new Resets()
+  readonly resets: Resets
 
   /**
    * `onRoom`: called with a request whose limits may have room again. `onChange`: called with the result of a changed charge, where
    * the store returns promises. `chargeMore`: charges further units of a request. `exhausted`: called once for each meter that has
-   * used up a limit; `isCut`: whether its stream ends there.
+   * used up a limit; `isCut`: whether its stream ends there. `resets`: those of the limiter, whose charges may be in several ledgers.
    */
   constructor(
     policy: Counting,
@@ -70,7 +72,9 @@ export class ChargeLedger {
     onChange: (store: Store, request: StoreRequest, result: StoreResult) => void,
     chargeMore: ChargeMore,
     exhausted: (refusal: Verdict, isCut: boolean) => void,
+    resets: Resets,
   ) {
+    this.resets = resets
     this.#exhausted = exhausted
     this.#chargeMore = chargeMore
     this.#policy = policy
@@ -83,7 +87,7 @@ export class ChargeLedger {
     if (!isHeld(decision)) return false
     const { settled } = decision
     decision.settled = REFUNDED
-    const meters = [...(this.#meters.get(decision)?.values() ?? [])].map((meter) => meter.close(0))
+    const meters = [...(metersOf.get(decision)?.values() ?? [])].map((meter) => meter.close(0))
     const refunds = this.#reduce(decision, (unit) => (settled?.has(unit) ? undefined : 0))
     return (await Promise.all([refunds, ...meters])).includes(true)
   }
@@ -118,7 +122,7 @@ export class ChargeLedger {
     const isSettled = decision.settled === REFUNDED || decision.settled?.has(unit)
     if (!goesOn || isSettled || counting.length === 0 || decision.by.store === undefined)
       return idleMeter(decision, goesOn !== false && !isSettled)
-    const meters = getOrInsert(this.#meters, decision, () => new Map<QuotaUnit, UnitMeter>())
+    const meters = getOrInsert(metersOf, decision, () => new Map<QuotaUnit, UnitMeter>())
     if (meters.has(unit)) wrongPolicy(`${this.#policy.where}: meter: expected one for each unit of a verdict`)
     const meter = new UnitMeter(
       decision,
@@ -165,7 +169,7 @@ export class ChargeLedger {
     const { settled } = decision
     if (!isHeld(decision)) return false
     const open = new Map([...actual].filter(([unit]) => !settled?.has(unit)))
-    const metered = [...(this.#meters.get(decision) ?? [])].flatMap(([unit, meter]) => {
+    const metered = [...(metersOf.get(decision) ?? [])].flatMap(([unit, meter]) => {
       const total = open.get(unit)
       return total !== undefined && open.delete(unit) ? [meter.close(total)] : []
     })

@@ -18,6 +18,7 @@ import {
 import { noteUse, refuseOfOther } from '../util/copies.js'
 import { invalidPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
+import { Resets } from '../util/resets.js'
 import { PROCESS_TIMING, type Timing } from '../util/timing.js'
 import { refusePolluted } from '../util/validate.js'
 import { type MaybePromise, whenKnown } from '../util/when-known.js'
@@ -61,11 +62,12 @@ export class Engine<Subject> {
   readonly #fallback: LocalFallback
   readonly #queues: WaitQueues
   #isStoreAsync = false
-  /** The last decision's, as the next one is nearly always the same. Undefined after a reset. */
+  /** The last decision's, as the next one is nearly always the same. */
   #by: DecidedBy | undefined
 
   /**
    * @param queues those of several engines for one set of limits
+   * @param resets those of their keys
    * @throws SluiceError `INVALID_POLICY`
    */
   constructor(
@@ -75,6 +77,7 @@ export class Engine<Subject> {
     emitter: LimiterEmitter,
     timing = PROCESS_TIMING,
     queues = new WaitQueues(timing),
+    resets = new Resets(),
   ) {
     const { where } = policy
     refusePolluted(where, DECISION_OPTIONS)
@@ -101,6 +104,7 @@ export class Engine<Subject> {
       },
       (decision, unit, units, op) => this.chargeMore(decision, unit, units, op),
       (refusal, isCut) => this.conclude(isCut ? refusal : served(refusal), isCut),
+      resets,
     )
     this.kept = policy.keeps && new KeptCharges(policy, [() => this.#fallback.local, () => store], this.charges)
     this.bans = policy.ban && new BanKeeper(policy, store, this.#fallback, emitter)
@@ -164,9 +168,11 @@ export class Engine<Subject> {
 
   /** The properties of a decision beside its request and result. */
   #decidedBy(policy: Policy<never> | undefined, priority: number, reserved: readonly number[] | undefined): DecidedBy {
-    const by = this.#by
-    if (by && by.policy === policy && by.priority === priority && by.reserved === reserved) return by
     const { charges, store } = this
+    const by = this.#by
+    // Another engine of the limiter may have counted a reset.
+    const isSame = by && by.policy === policy && by.priority === priority && by.reserved === reserved
+    if (isSame && by.resets === charges.resets.count) return by
     this.#by = {
       charges,
       kind: 'decided',
@@ -316,7 +322,6 @@ export class Engine<Subject> {
   async reset(tier: string | undefined, plan: ReadablePlan, identities: readonly string[]): Promise<void> {
     // Stores process requests in order: earlier charges are forgotten, later ones stay.
     this.charges.resets.note(tier, identities)
-    this.#by = undefined
     this.#fallback.reset(plan, identities)
     await this.store.reset(plan, identities)
   }

@@ -9,6 +9,7 @@ import { isData } from '../../policy/given-identities.js'
 import { Subjects } from '../../policy/subjects.js'
 import { choosePolicy } from '../../policy/tiers.js'
 import { invalidPolicy } from '../../util/errors.js'
+import type { Resets } from '../../util/resets.js'
 import type { Timing } from '../../util/timing.js'
 import { knownOptions, optionalFunction } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
@@ -36,6 +37,7 @@ export type GuardParts<Request> = ReturnType<typeof guardParts<Request>>
 export interface SharedByGuards {
   readonly emitter: LimiterEmitter
   readonly queues: WaitQueues
+  readonly resets: Resets
   /** Whether none of them has emitted this warning so far. */
   readonly isNew: (code: LimiterWarning, message: string) => boolean
   /** The time of waits. Undefined for that of the process. */
@@ -109,7 +111,7 @@ function decidingParts<Request>(
     ? new ListedSubjects(policy, store, options, warnings, REQUEST_LISTS)
     : undefined
   const anonymous = anonymousBy<Request>(where, options.anonymous, warnings)
-  const engine = new Engine(policy, store, options, emitter, shared?.timing, shared?.queues)
+  const engine = new Engine(policy, store, options, emitter, shared?.timing, shared?.queues, shared?.resets)
   const limiter = requestLimiter(engine, listed, anonymous)
   if (options.priority === undefined && policy.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)

@@ -9,6 +9,7 @@ import type { HttpContext } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import { SluiceError, show } from '../../util/errors.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
+import { Resets } from '../../util/resets.js'
 import type { Timing } from '../../util/timing.js'
 import { knownOptions } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
@@ -69,15 +70,16 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
     simulated?.timing,
     policies.onChange && ((listener) => policies.onChange?.(listener) as () => void),
   )
+  const resets = new Resets()
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
   const handleInvalid = invalidRequests<Request>({ where, all: [] }, onInvalid, false, warnings)
-  const limiters = new LimitersOfPolicies(policies, own, { emitter, queues, handleInvalid, simulated })
+  const limiters = new LimitersOfPolicies(policies, own, { emitter, queues, resets, handleInvalid, simulated })
   // Invalid options fail now, and not at the first request.
   for (const matched of policies.byName.values()) limiters.of(matched)
   const guard = (context: HttpContext<Request>): MaybePromise<Outcome> => limiters.pass(context)
   const anonymous = anonymousBy<Request>(where, own.anonymous, warnings)
   const byHand = policiesByHand(where, own.name, policies, own.charges)
-  const engine = new Engine(byHand, own.store, own, emitter, simulated?.timing, queues)
+  const engine = new Engine(byHand, own.store, own, emitter, simulated?.timing, queues, resets)
   return Object.assign(guard, {
     limiter: requestLimiter(engine, undefined, anonymous),
     requestProperty,
@@ -96,6 +98,8 @@ interface PartsOfLimiters<Request> {
   readonly emitter: LimiterEmitter
   /** Requests wait for a limit in one queue, whatever other policies apply to them, and whichever document is in force. */
   readonly queues: WaitQueues
+  /** A reset by hand is of the charges by all documents. */
+  readonly resets: Resets
   readonly handleInvalid: HandleInvalid<Request>
   readonly simulated: Simulated<Request> | undefined
 }
@@ -125,8 +129,8 @@ class LimitersOfPolicies<Request> {
       // Set only for policies that count bytes of responses.
       const countsResponses = options.limits?.some(({ unit }) => unit === 'response-bytes')
       const onExhausted = countsResponses ? this.#own.onExhausted : undefined
-      const { emitter, queues, simulated } = this.#by
-      const shared = { emitter, queues, isNew: this.#isNew, timing: simulated?.timing }
+      const { emitter, queues, resets, simulated } = this.#by
+      const shared = { emitter, queues, resets, isNew: this.#isNew, timing: simulated?.timing }
       const deny = eitherDeny(this.#own.deny, options.deny)
       const parts = partsAndSteps({ ...this.#own, onExhausted, ...options, ...(deny && { deny }) }, shared)
       // Requests of a few clients are no evidence of the set-up.
