@@ -1,4 +1,5 @@
 import type { Engine, Resolver } from '../../limiter/engine.js'
+import type { ListedSubjects } from '../../limiter/listed-subjects.js'
 import { type DecisionOptions, NO_OPTIONS } from '../../limiter/options.js'
 import type { WaitOptions } from '../../limiter/waiter.js'
 import type { Cost } from '../../policy/costs.js'
@@ -10,6 +11,7 @@ import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { marked, type Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
 import { requestCost } from '../charging/cost.js'
+import type { Permits } from '../charging/permits.js'
 import type { AnonymousRequests } from '../identity/anonymous.js'
 import type { RequestBans } from './bans.js'
 
@@ -29,12 +31,24 @@ export interface DeciderParts<Request> {
   readonly fresh: boolean
 }
 
+/** What holds the charges of an admitted request until its outcome is known. */
+export interface HoldsCharges<Request> {
+  readonly permits: Permits | undefined
+  readonly charging: Charging<Request> | undefined
+  readonly bans: RequestBans<Request> | undefined
+}
+
 /** Policies for a request that waits, and how they count it. */
 export interface InForce<Request> {
   readonly choice: PolicyChoice<Request>
   readonly cost: number | CostFunction<Request>
   /** As in `DeciderParts`. */
   readonly anonymous: AnonymousRequests<Request> | undefined
+  /** Undefined where there are no lists. */
+  readonly listed: ListedSubjects<Request> | undefined
+  /** Whether they refuse no request. */
+  readonly onlyReport: boolean
+  readonly holder: HoldsCharges<Request>
 }
 
 /**
@@ -52,6 +66,8 @@ interface WaitingRequest<Request> {
   readonly inForce: FindInForce<Request> | undefined
   /** Its cost by the policies that last counted it, unchecked. */
   units: unknown
+  /** By the policies that last counted it. */
+  holder: HoldsCharges<Request>
 }
 
 /** The reason of a wait that ends because the policies in force do not limit the request. */
@@ -111,9 +127,8 @@ export class Decider<Request> {
       if (!inForce) return resolveLast()
       return whenKnown(inForce(), (now) => {
         if (!now || now.choice === last.choice) return resolveLast()
-        return whenKnown(typeof now.cost === 'number' ? now.cost : now.cost(request, context), async (units) => {
-          waiting.units = units
-          last = await this.#waitingBy(now, waiting)
+        return this.#follow(now, waiting).then((known) => {
+          last = known
           return resolveLast()
         })
       })
@@ -121,8 +136,22 @@ export class Decider<Request> {
     return this.#engine.waitTurn(resolve, { ...wait, cost: last.cost }, this.#optionsFor(context))
   }
 
+  /** Counts a waiting request by policies that have come into force. Rejects with `NOT_LIMITED` where one of their lists decides on it. */
+  async #follow(now: InForce<Request>, waiting: WaitingRequest<Request>) {
+    const { context } = waiting
+    await now.listed?.pending
+    if (now.onlyReport || now.listed?.decide(context.request, context)) throw NOT_LIMITED
+    waiting.units = typeof now.cost === 'number' ? now.cost : await now.cost(context.request, context)
+    const known = await this.#waitingBy(now, waiting)
+    waiting.holder = now.holder
+    return known
+  }
+
   /** A request that waits by some policies. */
-  async #waitingBy({ choice, anonymous }: Omit<InForce<Request>, 'cost'>, { context, units }: WaitingRequest<Request>) {
+  async #waitingBy(
+    { choice, anonymous }: Pick<InForce<Request>, 'choice' | 'anonymous'>,
+    { context, units }: WaitingRequest<Request>,
+  ) {
     const policy = await choice.of(context.request, context)
     const identities = await identitiesOf(policy, context, anonymous)
     if (!identities) throw NOT_LIMITED

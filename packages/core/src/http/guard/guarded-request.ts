@@ -2,7 +2,7 @@ import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { marked, type Verdict } from '../../verdict/verdict.js'
 import type { Ending } from '../responders/responder.js'
-import type { FindInForce } from './decider.js'
+import type { FindInForce, HoldsCharges } from './decider.js'
 import type { GuardParts } from './parts.js'
 
 /** A request within a guard: the results of the steps so far. */
@@ -15,6 +15,8 @@ export class GuardedRequest<Request> {
   readonly inForce: FindInForce<Request> | undefined
   /** Its cost, unchecked. */
   units: unknown
+  /** Those of the guard, or of the policies that have come into force while it waited. */
+  holder: HoldsCharges<Request>
   /** Whether its path is in a trap. */
   isCaught = false
   /** Whether the store that decided may hold charges of other processes. */
@@ -32,6 +34,7 @@ export class GuardedRequest<Request> {
     inForce: FindInForce<Request> | undefined,
   ) {
     this.guard = guard
+    this.holder = guard
     this.context = context
     this.choice = choice
     this.inForce = inForce
@@ -42,7 +45,7 @@ export class GuardedRequest<Request> {
   /** Holds the request's permits from now on, and corrects its charge when its outcome is known. */
   holdCharges(verdict: Verdict): void {
     if (this.context.keepsCharges) return
-    const { permits, charging } = this.guard
+    const { permits, charging } = this.holder
     permits?.hold(verdict, this.context.response)
     charging?.applyOutcomeLater(this.context, verdict)
   }

@@ -203,7 +203,8 @@ class LimitersOfPolicies<Request> {
       if (!now && passage.isReportedIn(head)) throw NOT_LIMITED
       if (!now) return undefined
       const { parts, choice = parts.engine.policy } = this.of(now)
-      return { choice, cost: parts.cost, anonymous: parts.anonymous }
+      const { cost, anonymous, listed, enforcement } = parts
+      return { choice, cost, anonymous, listed, onlyReport: enforcement.onlyReports, holder: parts }
     })
   }
 

@@ -36,7 +36,7 @@ function admit<Request>(request: GuardedRequest<Request>, verdict: Verdict): voi
 }
 
 function proceed<Request>(request: GuardedRequest<Request>, verdict: Verdict): void {
-  request.guard.bans?.countLater(request.context, verdict)
+  request.holder.bans?.countLater(request.context, verdict)
   request.verdict = verdict
   request.ending = 'proceed'
 }
@@ -86,7 +86,7 @@ function carryOut<Request>(
   refusal: Verdict,
   arrivedAt: number,
 ): MaybePromise<Outcome | undefined> {
-  const { responders, bans, engine } = request.guard
+  const { responders, engine } = request.guard
   const { verdict, ending } = isLater(action) ? action : { verdict: refusal, ending: action }
   if (ending === 'proceed' && verdict.allowed) {
     // `waitInQueue` has waited until its turn came, and holds its charges.
@@ -99,7 +99,7 @@ function carryOut<Request>(
   request.verdict = verdict
   request.ending = ending
   const hasWaited = responders.for(refusal).queues === true && ending !== 'gone'
-  const struck = hasWaited ? bans?.strike(request.context, verdict) : undefined
+  const struck = hasWaited ? request.holder.bans?.strike(request.context, verdict) : undefined
   return struck?.then((last) => (isBarred(last) ? refuse(request, last) : undefined))
 }
 

@@ -1,0 +1,86 @@
+import { EventEmitter } from 'node:events'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { memoryStore } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
+import { policies } from '@sluice/policies'
+import { expect, test } from 'vitest'
+import { contextOf } from '../support/context.js'
+
+const ip = '192.0.2.1'
+const hour = (limit: number) => ({ limit, window: '1h' })
+const api = (limit: object, more: object = {}) => ({
+  api: { limits: [limit], respond: { queue: { maxWait: '12h' } }, ...more },
+})
+
+/** A document that a test changes while a request waits, behind one that has used up the limit. */
+async function waitingFor(first: object) {
+  let document: object = { version: 1, policies: first }
+  const loaded = await policies.from({ load: () => document })
+  const guard = createGuard({ policies: loaded, store: memoryStore() })
+  const request = () => {
+    const response = Object.assign(new EventEmitter(), { headersSent: false, statusCode: 200 })
+    const end = async (statusCode: number) => {
+      Object.assign(response, { headersSent: true, statusCode })
+      response.emit('finish')
+      await setImmediate()
+    }
+    return { outcome: Promise.resolve(guard(contextOf({ ip, response }))), end }
+  }
+  const before = request()
+  await before.outcome
+  const { outcome, end } = request()
+  await sleep(10)
+  return {
+    before,
+    outcome,
+    end,
+    async change(next: object) {
+      document = { version: 1, policies: next }
+      await loaded.reload()
+    },
+    remaining: async () => (await guard.limiter.peek({ ip })).remaining,
+  }
+}
+
+test('a request that waits holds its permit by the ttl in force at its turn', async () => {
+  const permits = (ttl: string) => api({ algorithm: 'concurrency', limit: 1, ttl })
+  const { outcome, change, remaining } = await waitingFor(permits('1h'))
+  await change(permits('200ms'))
+  expect((await outcome).proceed).toBe(true)
+  await sleep(500)
+  expect(await remaining()).toBe(0)
+})
+
+test('a request that waits counts by its outcome where that is in force at its turn', async () => {
+  const { outcome, end, change, remaining } = await waitingFor(api(hour(1)))
+  await change(api(hour(5), { count: { only: 'failure' } }))
+  expect((await outcome).proceed).toBe(true)
+  await end(200)
+  expect(await remaining()).toBe(4)
+})
+
+test('a request that waits counts whatever its outcome is where that is in force at its turn', async () => {
+  const { before, outcome, end, change, remaining } = await waitingFor(api(hour(1), { count: { only: 'failure' } }))
+  await before.end(401)
+  await change(api(hour(5)))
+  expect((await outcome).proceed).toBe(true)
+  await end(200)
+  expect(await remaining()).toBe(3)
+})
+
+test('a request that waits is refused where the policy denies its client by then', async () => {
+  const { outcome, change, remaining } = await waitingFor(api(hour(1)))
+  await change(api(hour(5), { deny: { ip: [ip] } }))
+  expect((await outcome).reply?.status).toBe(403)
+  await change(api(hour(5)))
+  expect(await remaining()).toBe(4)
+})
+
+test.each([
+  ['does not limit its client', { allow: { ip: [ip] } }],
+  ['is enforced for no client', { enforce: { percent: 0 } }],
+])('a request that waits proceeds where the policy %s by then', async (_, more) => {
+  const { outcome, change } = await waitingFor(api(hour(1)))
+  await change(api(hour(1), more))
+  expect(await Promise.race([outcome, sleep(1000)])).toMatchObject({ proceed: true })
+})
