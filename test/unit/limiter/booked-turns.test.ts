@@ -103,24 +103,58 @@ describe('turns booked in a queueing limit', () => {
   })
 })
 
-test('for any costs, arrivals and aborts, no start precedes a booked time, and all start in the total time', async () => {
+test('after a change of its rate, a limit exchanges turns by the times that it has booked at either rate', async () => {
+  let leak = 20
+  const limit = leakyBucket({ leak: () => leak, every: '1s', capacity: 1000, queue: true })
+  // As limits of documents are, whose used units count after a change of their rate.
+  const { acquire, starts } = start({ ...limit, carry: '' } as Limit)
+  for (let i = 0; i < 3; i++) await acquire(`ann ${i}`)
+  leak = 200
+  await acquire('bob')
+  await acquire('cem', { cost: 10 })
+  for (let i = 0; i < 8; i++) await acquire(`dan ${i}`)
+  await vi.advanceTimersByTimeAsync(5000)
+  // The first three were booked for 0, 50 and 100, and those after them for 15, 20 to 65, and 70, 75, … up to 105.
+  expect(starts.map(({ who, atMs }) => [who, atMs])).toEqual([
+    ['ann 0', 0],
+    ['ann 1', 15],
+    ['bob', 20],
+    ['cem', 25],
+    ['dan 0', 70],
+    ['ann 2', 75],
+    ['dan 1', 80],
+    ['dan 2', 85],
+    ['dan 3', 90],
+    ['dan 4', 95],
+    ['dan 5', 100],
+    ['dan 6', 100],
+    ['dan 7', 105],
+  ])
+})
+
+test('for any rates, costs, arrivals and aborts, no start precedes a booked time, and all start in the total time', async () => {
   const arrival = fc.record({
     who: fc.constantFrom('ann', 'bob', 'cem'),
     cost: fc.integer({ min: 1, max: 5 }),
-    afterMs: fc.integer({ min: 0, max: 300 }),
+    afterMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 300 })),
+    /** Units a second from then on. */
+    rate: fc.constantFrom(10, 10, 10, 40),
     /** Charges directly, as another process does. */
     isElsewhere: fc.boolean(),
     leavesAfterMs: fc.option(fc.integer({ min: 1, max: 2000 }), { nil: undefined, freq: 5 }),
   })
   await fc.assert(
     fc.asyncProperty(fc.array(arrival, { minLength: 1, maxLength: 25 }), async (arrivals) => {
-      const { store, limiter, starts, failures, acquire } = start()
+      let leak = 10
+      const limit = leakyBucket({ leak: () => leak, every: '1s', capacity: 1000, queue: true })
+      const { store, limiter, starts, failures, acquire } = start({ ...limit, carry: '' } as Limit)
       const began = performance.now()
       const booked: number[] = []
-      const expected: string[] = []
+      const unitMs = new Map<string, number>()
       let leaving = 0
-      for (const [i, { who, cost, afterMs, isElsewhere, leavesAfterMs }] of arrivals.entries()) {
+      for (const [i, { who, cost, afterMs, rate, isElsewhere, leavesAfterMs }] of arrivals.entries()) {
         await vi.advanceTimersByTimeAsync(afterMs)
+        leak = rate
         // The time that the store itself would book.
         const { delayMs } = await limiter.peek('all')
         const from = performance.now() - began + delayMs
@@ -128,8 +162,8 @@ test('for any costs, arrivals and aborts, no start precedes a booked time, and a
           await limiter.consume('all', { cost })
           continue
         }
-        for (let unit = 0; unit < cost; unit++) booked.push(from + 100 * unit)
-        expected.push(`${who} ${i}`)
+        unitMs.set(`${who} ${i}`, 1000 / rate)
+        for (let unit = 0; unit < cost; unit++) booked.push(from + (1000 / rate) * unit)
         const signal = leavesAfterMs === undefined ? undefined : new AbortController()
         if (leavesAfterMs !== undefined) {
           leaving++
@@ -138,17 +172,21 @@ test('for any costs, arrivals and aborts, no start precedes a booked time, and a
         await acquire(`${who} ${i}`, { cost, ...(signal && { signal: signal.signal }) })
       }
       await vi.advanceTimersByTimeAsync(100_000)
-      expect(starts.length + failures.length).toBe(expected.length)
+      expect(starts.length + failures.length).toBe(unitMs.size)
       expect(failures.length).toBeLessThanOrEqual(leaving)
-      const units = starts.flatMap(({ atMs, cost }) => Array.from({ length: cost }, (_, unit) => atMs + 100 * unit))
+      const units = starts.flatMap(({ who, atMs, cost }) =>
+        Array.from({ length: cost }, (_, unit) => atMs + (unitMs.get(who) as number) * unit),
+      )
       units.sort((a, b) => a - b)
       booked.sort((a, b) => a - b)
       for (const [i, at] of units.entries()) expect(at).toBeGreaterThanOrEqual((booked[i] as number) - 1)
       if (failures.length === 0 && units.length > 0)
         expect(units.at(-1)).toBeLessThanOrEqual((booked.at(-1) as number) + 500)
-      for (const who of ['ann', 'bob', 'cem']) {
+      // After a change to a higher rate, there may be room at once.
+      const isOneRate = new Set(unitMs.values()).size < 2
+      for (const who of isOneRate ? ['ann', 'bob', 'cem'] : []) {
         const own = starts.map((one) => one.who).filter((one) => one.startsWith(who))
-        expect(own).toEqual(expected.filter((one) => own.includes(one)))
+        expect(own).toEqual([...unitMs.keys()].filter((one) => own.includes(one)))
       }
       await store.close()
     }),

@@ -2,17 +2,14 @@
 export interface Booked {
   readonly at: number
   readonly units: number
+  /** By the limit in force at the booking, which may be another for the next one. */
+  readonly unitMs: number
 }
 
 /** The times of units that a store has booked, in order. */
 export class BookedTimes {
-  readonly #unitMs: number
   readonly #booked: Booked[] = []
   #units = 0
-
-  constructor(unitMs: number) {
-    this.#unitMs = unitMs
-  }
 
   add(booked: Booked): void {
     this.#booked.splice(this.#booked.findLastIndex(({ at }) => at <= booked.at) + 1, 0, booked)
@@ -25,14 +22,19 @@ export class BookedTimes {
     this.#units -= booked.units
   }
 
-  /** The earliest start of units that come after `before` others, so that none of them comes before its time. */
-  startOf(before: number, units: number): number {
-    const unitMs = this.#unitMs
+  /**
+   * The earliest start of units that come after `before` others, so that none of them comes before its time. `unitMs`: from one of
+   * them to the next.
+   */
+  startOf(before: number, units: number, unitMs: number): number {
+    const end = before + units
     let start = Number.NEGATIVE_INFINITY
-    for (let { index, from } = this.#findUnit(before); index < this.#booked.length && from < before + units; index++) {
+    for (let { index, from } = this.#findUnit(before); index < this.#booked.length && from < end; index++) {
       const booked = this.#booked[index] as Booked
-      const first = Math.max(from, before)
-      start = Math.max(start, booked.at + (first - from) * unitMs - (first - before) * unitMs)
+      // Both are spaced evenly, so that all units come in time where the first and the last do.
+      for (const unit of [Math.max(from, before), Math.min(from + booked.units, end) - 1]) {
+        start = Math.max(start, booked.at + (unit - from) * booked.unitMs - (unit - before) * unitMs)
+      }
       from += booked.units
     }
     return start
@@ -45,7 +47,7 @@ export class BookedTimes {
       left -= taken
       this.#units -= taken
       if (taken === first.units) this.#booked.shift()
-      else this.#booked[0] = { at: first.at + taken * this.#unitMs, units: first.units - taken }
+      else this.#booked[0] = { ...first, at: first.at + taken * first.unitMs, units: first.units - taken }
     }
   }
 
@@ -56,7 +58,7 @@ export class BookedTimes {
       left -= taken
       this.#units -= taken
       if (taken === last.units) this.#booked.pop()
-      else this.#booked[this.#booked.length - 1] = { at: last.at, units: last.units - taken }
+      else this.#booked[this.#booked.length - 1] = { ...last, units: last.units - taken }
     }
   }
 

@@ -6,7 +6,7 @@ import { LONGEST_TIMER_MS, pause } from '../util/pause.js'
 import { PROCESS_TIMING, type Timer, type Timing } from '../util/timing.js'
 import { isCharged } from '../verdict/decision.js'
 import { DECISION, type Verdict } from '../verdict/verdict.js'
-import { BookedTimes } from './booked-times.js'
+import { type Booked, BookedTimes } from './booked-times.js'
 import { FairQueue, type Turn } from './fair-queue.js'
 import { WaitExceeded, type WaitOptions } from './waiter.js'
 
@@ -49,11 +49,17 @@ export function bookingOf({ delayMs, [DECISION]: decision }: Verdict): Booking |
   return units === 0 ? undefined : { id: ids.join('\n'), inMs: delayMs, units, unitMs }
 }
 
+interface WaitForTurn {
+  /** From one of its units to the next, by the limit that booked them. */
+  readonly unitMs: number
+  start(): void
+}
+
 interface BookedQueue {
   readonly turns: FairQueue
   /** The times of all turns. They hold as many units as the turns need. */
   readonly times: BookedTimes
-  readonly starts: Map<Turn, () => void>
+  readonly waits: Map<Turn, WaitForTurn>
   timer: Timer | undefined
 }
 
@@ -82,12 +88,12 @@ export class BookedTurns {
     const now = this.#timing.now()
     const { turns, times } = queue
     const turn = turnOf(booking, client, now)
-    const added = { at: now + booking.inMs, units: booking.units }
+    const added = timesOf(booking, now)
     times.add(added)
-    let start = times.startOf(turns.units, turn.cost)
+    let start = times.startOf(turns.units, turn.cost, booking.unitMs)
     if (start - now > enoughMs) {
       turns.add(turn)
-      start = times.startOf(turns.unitsThrough(turn) - turn.cost, turn.cost)
+      start = times.startOf(turns.unitsThrough(turn) - turn.cost, turn.cost, booking.unitMs)
       turns.remove(turn, false)
     }
     times.remove(added)
@@ -127,28 +133,29 @@ export class BookedTurns {
       const leave = () => {
         ignoreAbort?.()
         queue.turns.remove(turn, false)
-        queue.starts.delete(turn)
+        queue.waits.delete(turn)
         // The store refunds units from the end, so the others move up.
         queue.times.takeLast(turn.cost)
         this.#advance(booking.id, queue)
         reject(signal?.reason)
       }
       const ignoreAbort = signal && onAbort(signal, leave)
-      queue.starts.set(turn, () => {
+      const start = () => {
         ignoreAbort?.()
         resolve()
-      })
-      queue.times.add({ at: now + booking.inMs, units: booking.units })
+      }
+      queue.waits.set(turn, { unitMs: booking.unitMs, start })
+      queue.times.add(timesOf(booking, now))
       queue.turns.add(turn)
       this.#advance(booking.id, queue)
     })
   }
 
-  #queueOf({ id, unitMs }: Booking): BookedQueue {
+  #queueOf({ id }: Booking): BookedQueue {
     return getOrInsert(this.#queues, id, () => ({
       turns: new FairQueue(),
-      times: new BookedTimes(unitMs),
-      starts: new Map(),
+      times: new BookedTimes(),
+      waits: new Map(),
       timer: undefined,
     }))
   }
@@ -156,9 +163,10 @@ export class BookedTurns {
   /** Starts the turns that are due, and again when the next one is. */
   #advance(id: string, queue: BookedQueue): void {
     this.#timing.clearTimeout(queue.timer)
-    const { turns, starts, times } = queue
+    const { turns, waits, times } = queue
     for (let { first } = turns; first; first = turns.first) {
-      const inMs = times.startOf(0, first.cost) - this.#timing.now()
+      const wait = waits.get(first) as WaitForTurn
+      const inMs = times.startOf(0, first.cost, wait.unitMs) - this.#timing.now()
       if (inMs > 0) {
         queue.timer = this.#timing.setTimeout(
           () => this.#advance(id, queue),
@@ -168,8 +176,8 @@ export class BookedTurns {
       }
       times.takeFirst(first.cost)
       turns.remove(first, true)
-      starts.get(first)?.()
-      starts.delete(first)
+      waits.delete(first)
+      wait.start()
     }
     this.#queues.delete(id)
   }
@@ -177,4 +185,8 @@ export class BookedTurns {
 
 function turnOf({ units }: Booking, client: string | undefined, since: number): Turn {
   return { cost: units, headStartMs: 0, since, client, wake: undefined, isDisplaced: false }
+}
+
+function timesOf({ inMs, units, unitMs }: Booking, now: number): Booked {
+  return { at: now + inMs, units, unitMs }
 }
