@@ -99,6 +99,28 @@ export function lateContract(name: string, factory: LateAppFactory): void {
       },
     )
 
+    test.runIf(!isHttp2)(
+      'a body that is cut off before another limiter runs has its cost function not called',
+      async () => {
+        const { open, opened } = gate()
+        let calls = 0
+        const cost = () => {
+          calls++
+          throw new TypeError('no body')
+        }
+        const limited = { limit: 1000, window: '1h' } as const
+        const app = await start(
+          { ...limited, body: { max: LARGEST } },
+          { ...limited, skip: () => opened.then(() => true) },
+          { ...limited, cost },
+        )
+        expect(await app.ask('/iterate', LARGEST + 1)).toBe(413)
+        open()
+        await new Promise((resolve) => setTimeout(resolve, 50))
+        expect([calls, app.errors, app.ran]).toEqual([0, [], []])
+      },
+    )
+
     test.each(['at once', 'in the middle'])('a reply whose stream fails %s ends only its own request', async (when) => {
       const respond = () => ({
         ...{ status: 429, headers: [], showsQuota: true },

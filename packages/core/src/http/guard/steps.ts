@@ -81,8 +81,10 @@ function receiveBody<Request>(charging: Charging<Request>): Step<Request> {
 
 function resolveCost<Request>(cost: CostFunction<Request>): Step<Request> {
   return (request) => {
-    if (request.verdict) return undefined
-    return whenKnown(cost(request.context.request, request.context), (units) => {
+    const { context, verdict } = request
+    // `decide` ends a request whose body was rejected: a function that reads the body would fail, or wait for ever.
+    if (verdict || isDisabled(context.response)) return undefined
+    return whenKnown(cost(context.request, context), (units) => {
       request.units = units
       return undefined
     })
