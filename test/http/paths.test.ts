@@ -3,8 +3,11 @@ import { request } from 'node:http'
 import { connect } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { byIp, byPath, memoryStore, trap } from '@sluice/core'
+import * as expressAdapter from '@sluice/express'
 import * as fastifyAdapter from '@sluice/fastify'
 import { policies } from '@sluice/policies'
+import express from 'express'
+import express4 from 'express4'
 import fastify from 'fastify'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type AnyOptions, type RunningApp, run } from './support/app.js'
@@ -65,6 +68,9 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_, factory) => {
       '//ann@example.com/login#',
       'http://example.com;/login',
       'ftp://example.com/login',
+      'http://example.com/a|/x/login',
+      '/a|/x/login#',
+      "/o'neil/x/login?a#",
     ]) {
       expect([path.slice(0, 30), await get(path)]).toEqual([path.slice(0, 30), 400])
     }
@@ -99,6 +105,32 @@ describe.each(Object.entries(FRAMEWORKS))('%s', (_, factory) => {
       expect([path, await get(path)]).not.toEqual([path, 429])
   })
 })
+
+test.each([
+  ['Express 5', express],
+  ['Express 4', express4 as never],
+])(
+  'no target has a router on a parameter remove more than its part of the path: %s',
+  async (_, make: typeof express) => {
+    const policy = { match: { paths: ['/:tenant/login'] }, limits: [{ limit: 1, window: '1h' }] }
+    const loaded = await policies.from({ object: { version: 1, policies: { one: policy } } })
+    const limiters = [{ policies: loaded, store: memoryStore() }, { limit: 1, window: '1h', key: byPath() } as const]
+    for (const limiter of limiters) {
+      const app = make()
+      app.use(expressAdapter.rateLimit(limiter as never))
+      const router = make.Router()
+      router.get('/login', (_req, res) => void res.send('done'))
+      app.use('/:tenant', router)
+      const server = app.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const get = (path: string) => statusOf((server.address() as AddressInfo).port, path)
+      expect([await get('/a|/login'), await get('/a|/login')]).toEqual([200, 429])
+      for (const path of ['http://h/a|/x/login', 'http://h/a|/y/login', '/a|/z/login#', '/a|#b/login', "/a'#c/login"])
+        expect([path, await get(path)]).toEqual([path, 400])
+      server.close()
+    }
+  },
+)
 
 test('keys end at a semicolon if Fastify begins the query there', async () => {
   for (const useSemicolonDelimiter of [false, true]) {

@@ -141,9 +141,20 @@ export function headerText(value: string | number | readonly string[] | undefine
  */
 const ORIGIN = /^https?:\/\/(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d*)?(?=\/|$|[?#][^/]*$)/
 
-/** The path of a request target, without the query. A target that is neither a path nor `http://host/path` stays as sent. */
+/** What makes Express parse a target as a URL, anywhere in it. */
+const PARSED_AS_URL = /^[^/]|[#\s]/
+/** The characters of a path that are escaped then. */
+const ESCAPED = /["'<>^`{|}]/
+
+/**
+ * The path of a request target, without the query. A target that is neither a path nor `http://host/path` stays as sent.
+ *
+ * A path in which Express escapes characters begins with `#`, as nobody can read it: a router that is mounted on a parameter
+ * removes as many characters as the escaped parameter has, more than were sent. `http://h/a|/x/login` is `/login` there.
+ */
 export function pathOf(target: string): string {
-  const path = target.startsWith('/') ? target : target.replace(ORIGIN, '')
-  const end = path.search(/[?#]/)
-  return (end < 0 ? path : path.slice(0, end)) || '/'
+  const own = target.startsWith('/') ? target : target.replace(ORIGIN, '')
+  const end = own.search(/[?#]/)
+  const path = (end < 0 ? own : own.slice(0, end)) || '/'
+  return ESCAPED.test(path) && PARSED_AS_URL.test(target) ? `#${path}` : path
 }
