@@ -74,7 +74,8 @@ function checkLists<Request>(listed: ListedSubjects<Request>): Step<Request> {
 function receiveBody<Request>(charging: Charging<Request>): Step<Request> {
   return ({ context, verdict, ending }) => {
     const isDenied = verdict !== undefined && ending === undefined
-    const problem = isDenied ? undefined : charging.receive(context)
+    // Metering a body that another limiter has rejected would end the connection before its 413 is out.
+    const problem = isDenied || isDisabled(context.response) ? undefined : charging.receive(context)
     return problem && replyOutcome(problem)
   }
 }
