@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { ProxyTrust } from '@sluice/core'
-import { headerText, noSignedCookies, pathOf, RequestContext } from '@sluice/core/http'
+import { headerText, noSignedCookies, pathOf, RequestContext, unreadablePath } from '@sluice/core/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** The core's view of a request of Fastify. */
@@ -20,7 +20,10 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
   override get path(): string {
     const path = pathOf(this.target)
     const end = path.indexOf(';')
-    return end > 0 && splitsAtSemicolons(this.request) ? path.slice(0, end) : path
+    if (end <= 0) return path
+    const splits = splitsAtSemicolons(this.request)
+    if (splits === undefined) return unreadablePath(path)
+    return splits ? path.slice(0, end) : path
   }
 
   /** By the app's `trustProxy` setting. */
@@ -66,11 +69,18 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
   }
 }
 
-/** An application that sets both may mean either. The path is then taken to continue. */
-function splitsAtSemicolons({ server }: FastifyRequest): boolean {
-  const { initialConfig } = server
-  const { useSemicolonDelimiter } = (initialConfig.routerOptions ?? initialConfig) as typeof initialConfig
-  return useSemicolonDelimiter === true
+/**
+ * Undefined where the application sets it at the top and has `routerOptions`: these show a default of Fastify then, which does not
+ * count, in the same way as a `false` of the application, which does.
+ */
+function splitsAtSemicolons({ server }: FastifyRequest): boolean | undefined {
+  const { routerOptions, ...config } = server.initialConfig as SemicolonOptions & { routerOptions?: SemicolonOptions }
+  const splits = (routerOptions ?? config).useSemicolonDelimiter === true
+  return !splits && config.useSemicolonDelimiter ? undefined : splits
+}
+
+interface SemicolonOptions {
+  readonly useSemicolonDelimiter?: boolean
 }
 
 function discard(payload: unknown): void {

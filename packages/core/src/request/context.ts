@@ -149,12 +149,17 @@ const ESCAPED = /["'<>^`{|}]/
 /**
  * The path of a request target, without the query. A target that is neither a path nor `http://host/path` stays as sent.
  *
- * A path in which Express escapes characters begins with `#`, as nobody can read it: a router that is mounted on a parameter
- * removes as many characters as the escaped parameter has, more than were sent. `http://h/a|/x/login` is `/login` there.
+ * A path in which Express escapes characters is marked as unreadable: a router that is mounted on a parameter removes as many
+ * characters as the escaped parameter has, more than were sent. `http://h/a|/x/login` is `/login` there.
  */
 export function pathOf(target: string): string {
   const own = target.startsWith('/') ? target : target.replace(ORIGIN, '')
   const end = own.search(/[?#]/)
   const path = (end < 0 ? own : own.slice(0, end)) || '/'
-  return ESCAPED.test(path) && PARSED_AS_URL.test(target) ? `#${path}` : path
+  return ESCAPED.test(path) && PARSED_AS_URL.test(target) ? unreadablePath(path) : path
+}
+
+/** Marks a path whose meaning in the framework is unknown: what reads paths takes it for an invalid request. */
+export function unreadablePath(path: string): string {
+  return `#${path}`
 }

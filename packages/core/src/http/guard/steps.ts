@@ -19,12 +19,16 @@ export type Step<Request> = (request: GuardedRequest<Request>) => MaybePromise<O
 /** The steps of a guard with these parts, in order. `finish` makes the outcome of all requests that complete them. */
 export function stepsFor<Request>(parts: GuardParts<Request>): readonly Step<Request>[] {
   const { skip, listed, charging, cost, bans } = parts
+  const costFunction = typeof cost === 'function' && cost
   const steps: readonly (Step<Request> | false | undefined)[] = [
     inspect,
     skip && skipBy(skip),
     listed && checkLists(listed),
+    charging && endIfAnswered,
     charging && receiveBody(charging),
-    typeof cost === 'function' && resolveCost(cost),
+    costFunction && endIfAnswered,
+    costFunction && resolveCost(costFunction),
+    endIfAnswered,
     decide,
     charging && reconsider(charging),
     bans && strikeTrapped(bans),
@@ -70,12 +74,19 @@ function checkLists<Request>(listed: ListedSubjects<Request>): Step<Request> {
   return check
 }
 
+/**
+ * Ends a request whose body a limiter has rejected meanwhile. To meter the body again would end the connection before the 413 is
+ * out. A cost function that reads it would fail, or wait for ever.
+ */
+function endIfAnswered<Request>({ context }: GuardedRequest<Request>): Outcome | undefined {
+  return isDisabled(context.response) ? end(context) : undefined
+}
+
 /** Checks the announced body, before anything is charged. */
 function receiveBody<Request>(charging: Charging<Request>): Step<Request> {
   return ({ context, verdict, ending }) => {
     const isDenied = verdict !== undefined && ending === undefined
-    // Metering a body that another limiter has rejected would end the connection before its 413 is out.
-    const problem = isDenied || isDisabled(context.response) ? undefined : charging.receive(context)
+    const problem = isDenied ? undefined : charging.receive(context)
     return problem && replyOutcome(problem)
   }
 }
@@ -83,8 +94,7 @@ function receiveBody<Request>(charging: Charging<Request>): Step<Request> {
 function resolveCost<Request>(cost: CostFunction<Request>): Step<Request> {
   return (request) => {
     const { context, verdict } = request
-    // `decide` ends a request whose body was rejected: a function that reads the body would fail, or wait for ever.
-    if (verdict || isDisabled(context.response)) return undefined
+    if (verdict) return undefined
     return whenKnown(cost(context.request, context), (units) => {
       request.units = units
       return undefined
@@ -93,10 +103,8 @@ function resolveCost<Request>(cost: CostFunction<Request>): Step<Request> {
 }
 
 function decide<Request>(request: GuardedRequest<Request>): MaybePromise<Outcome | undefined> {
-  const { guard, context, units, choice } = request
-  // Another limiter has replied 413 meanwhile.
-  if (isDisabled(context.response)) return end(context)
   if (request.verdict) return undefined
+  const { guard, context, units, choice } = request
   let verdict: MaybePromise<Verdict | undefined>
   try {
     request.isCaught = guard.bans?.catches(context) ?? false
