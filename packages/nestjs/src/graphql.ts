@@ -24,8 +24,9 @@ interface GraphqlContext {
  */
 export function fieldContext(given: unknown, options: SocketOptions): HttpContext {
   const { req, res, reply, request, extra = req?.extra } = (given ?? {}) as GraphqlContext
-  if (extra?.request && extra.socket) return subscriptionContext(extra, options)
-  if (request?.ws === true) return subscriptionContext({ request: request.raw, socket: request.raw.socket }, options)
+  if (isEmitter(extra?.socket) && extra.request) return subscriptionContext(extra, options)
+  if (request?.ws === true && isEmitter(request.raw))
+    return subscriptionContext({ request: request.raw, socket: request.raw.socket }, options)
   // Mercurius has the reply alone, Apollo on Fastify calls it `res`.
   const fastify = [reply, res].find(isReply) as { request: unknown } | undefined
   if (!fastify && !isOfExpress(req)) {
@@ -42,6 +43,14 @@ export function fieldContext(given: unknown, options: SocketOptions): HttpContex
     // Quota fields of every field that a query asks for would not fit into a response.
     getResponseHeader: { value: () => undefined },
   }) as HttpContext
+}
+
+/**
+ * Whether a value is an object of Node or of a library. An application may merge the payload of `connection_init` into the
+ * context. That is JSON, which has no methods: the client would choose its address by it.
+ */
+function isEmitter(value: unknown): value is { readonly on: unknown } {
+  return typeof (value as { on?: unknown } | null | undefined)?.on === 'function'
 }
 
 /**

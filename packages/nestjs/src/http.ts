@@ -29,7 +29,8 @@ export function isReply(response: unknown): boolean {
 
 export function isOfExpress(request: unknown): boolean {
   const { app } = (request ?? {}) as { app?: { settings?: unknown } }
-  return typeof app?.settings === 'object'
+  // A function, which no JSON of a client has.
+  return typeof app === 'function' && typeof (app as { settings?: unknown }).settings === 'object'
 }
 
 /** Runs a guard on requests of both platforms: it sends refusals by itself, and calls `next` for the rest and for errors. */

@@ -77,7 +77,7 @@ afterEach(() => {
 })
 
 /** A client of GraphQL over a WebSocket: runs operations, and resolves to what the server sends for each. */
-async function connect(url: string, headers: Record<string, string> = {}) {
+async function connect(url: string, headers: Record<string, string> = {}, init?: object) {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/graphql`, { protocols: ['graphql-transport-ws'], headers })
   sockets.push(socket)
   const seen = new Map<string, unknown[]>()
@@ -90,7 +90,7 @@ async function connect(url: string, headers: Record<string, string> = {}) {
   await new Promise((resolve) => socket.addEventListener('open', resolve, { once: true }))
   await new Promise<void>((resolve) => {
     ends.set('', resolve)
-    socket.send(JSON.stringify({ type: 'connection_init' }))
+    socket.send(JSON.stringify({ type: 'connection_init', payload: init }))
   })
   return async (query: string): Promise<unknown[]> => {
     const id = String(seen.size + 1)
@@ -135,6 +135,37 @@ test('the context that graphql-ws has works for Mercurius, and socketAddress get
   expect([await ann('subscription { added }'), await ann('subscription { added }')]).toEqual([NEWS, REFUSED])
   expect(await bob('subscription { added }')).toEqual(NEWS)
 })
+
+test.each([
+  ['extra', (socket: object) => ({ extra: { request: { headers: {}, socket }, socket: {} } })],
+  ['request', (socket: object) => ({ request: { ws: true, headers: {}, raw: { headers: {}, socket } } })],
+  [
+    'req',
+    (socket: { remoteAddress: string }) => ({
+      request: { headers: {} },
+      req: { app: { settings: {} }, ip: socket.remoteAddress, headers: {}, method: 'GET', url: '/', socket },
+      res: {},
+    }),
+  ],
+])(
+  'a client cannot choose its address where onConnect merges its payload into the context: %s',
+  async (_name, forged) => {
+    const onConnect = ({ payload }: { payload?: object }) => payload ?? true
+    const { url } = await serve(
+      'fastify',
+      library(minute, { graph: { subscription: { fullWsTransport: true, onConnect } } }),
+    )
+    const { result: replies } = await loggedDuring(async () => {
+      const replies: unknown[] = []
+      for (const remoteAddress of ['192.0.2.1', '192.0.2.2', '192.0.2.3']) {
+        replies.push(...(await (await connect(url, {}, forged({ remoteAddress })))('{ login }')))
+      }
+      return replies
+    })
+    const welcomed = replies.filter((reply) => (reply as { data?: { login: unknown } }).data?.login === 'welcome')
+    expect(welcomed.length).toBeLessThanOrEqual(1)
+  },
+)
 
 test('queries over a socket of Mercurius are charged like subscriptions', async () => {
   const { url } = await serve('fastify', library(minute, { graph: { subscription: { fullWsTransport: true } } }))
