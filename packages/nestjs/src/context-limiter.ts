@@ -30,6 +30,7 @@ export class ContextLimiter {
   readonly #decided = new WeakSet<object>()
   /** Whether it decides in a global guard, before the guards of handlers. */
   #isGlobal = false
+  static #anyHoldsPermits = false
 
   /** @throws SluiceError `INVALID_POLICY` */
   constructor({ socketAddress, ...options }: NestRateLimitOptions & SocketOptions) {
@@ -39,6 +40,12 @@ export class ContextLimiter {
     this.#guard = createGuard(options)
     this.#options = { ...options, socketAddress }
     this.#enforce = enforcerFor(this.#guard)
+    ContextLimiter.#anyHoldsPermits ||= this.#guard.holdsPermits
+  }
+
+  /** Whether any limiter of this process so far holds permits until handlers are done. */
+  static get anyHoldsPermits(): boolean {
+    return ContextLimiter.#anyHoldsPermits
   }
 
   get limiter(): NestLimiter {

@@ -28,7 +28,7 @@ export function fieldContext(given: unknown, options: SocketOptions): HttpContex
   if (request?.ws === true && isEmitter(request.raw))
     return subscriptionContext({ request: request.raw, socket: request.raw.socket }, options)
   // Mercurius has the reply alone, Apollo on Fastify calls it `res`.
-  const fastify = [reply, res].find(isReply) as { request: unknown } | undefined
+  const fastify = [reply, res].find(isReply)
   if (!fastify && !isOfExpress(req)) {
     throw new SluiceError(
       'INVALID_POLICY',

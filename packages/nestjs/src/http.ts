@@ -22,7 +22,7 @@ export function platformContext(request: unknown, response: unknown): PlatformCo
   )
 }
 
-export function isReply(response: unknown): boolean {
+export function isReply(response: unknown): response is { readonly raw: object; readonly request: unknown } {
   const { raw, hijack } = (response ?? {}) as { raw?: unknown; hijack?: unknown }
   return typeof raw === 'object' && typeof hijack === 'function'
 }

@@ -1,8 +1,10 @@
 import { type DynamicModule, Inject, Module, type ModuleMetadata, type OnModuleInit, Scope } from '@nestjs/common'
 import { ApplicationConfig, HttpAdapterHost, ModuleRef, ModulesContainer } from '@nestjs/core'
 import { Limiter, SluiceError } from '@sluice/core'
+import { ContextLimiter } from './context-limiter.js'
 import { checkFieldResolvers } from './field-resolvers.js'
 import { SluiceGuard } from './guard.js'
+import { HandlerEnds } from './handler-ends.js'
 import { SLUICE_OPTIONS, SluiceLimiters } from './limiters.js'
 import type { SluiceModuleOptions } from './options.js'
 import { countUnknownPaths } from './unknown-paths.js'
@@ -114,6 +116,12 @@ function makesSluiceGuard({
   return metatype === SluiceGuard || isSluiceGuard(metatype?.prototype) || inject?.includes(SluiceGuard) === true
 }
 
+function watchHandlers(config: ApplicationConfig): HandlerEnds {
+  const ends = new HandlerEnds()
+  if (ContextLimiter.anyHoldsPermits) config.addGlobalInterceptor(ends)
+  return ends
+}
+
 function dynamicModule({ imports = [], inject = [], useFactory }: SluiceModuleAsyncOptions): DynamicModule {
   return {
     module: SluiceModule,
@@ -124,6 +132,8 @@ function dynamicModule({ imports = [], inject = [], useFactory }: SluiceModuleAs
       SluiceLimiters,
       SluiceGuard,
       { provide: Limiter, inject: [SluiceLimiters], useFactory: (limiters: SluiceLimiters) => limiters.module },
+      // With the providers: Nest makes its routes before it calls `onModuleInit`.
+      { provide: HandlerEnds, inject: [ApplicationConfig, SluiceLimiters], useFactory: watchHandlers },
     ],
     exports: [SluiceLimiters, SluiceGuard, Limiter],
   }
