@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { rateLimit } from '@sluice/express'
 import { migratePostgres, type Policies, PostgresDocuments, policies } from '@sluice/policies'
 import express from 'express'
@@ -121,6 +122,48 @@ test('a lost connection is opened again', async () => {
   )
   await put('ann', 6)
   await until('the override is followed', async () => (await limitFor('ann')) === 6)
+})
+
+/** A pool whose connections count their statements, and fail those that `fails` names. */
+function watchedPool(fails: (text: string) => boolean = () => false) {
+  const watched = { statements: 0, pool: { options: pool.options } as { options: object; Client?: unknown } }
+  const { Client } = pool as unknown as { Client: new (options: object) => { query(text: string): Promise<unknown> } }
+  watched.pool.Client = class extends Client {
+    override async query(text: string, ...values: []): Promise<unknown> {
+      watched.statements++
+      if (fails(text)) throw new Error('timeout')
+      return super.query(text, ...values)
+    }
+  }
+  return watched
+}
+
+test('an outage that ends between a look and a load leaves no error behind', async () => {
+  let failing = /never/
+  const { pool: cut } = watchedPool((text) => failing.test(text))
+  await from({ pool: cut, listen: false, pollEvery: 50 })
+  failing = /./
+  await until('the outage is noticed', () => loaded?.error)
+  failing = /document,/
+  await sleep(500)
+  expect(loaded?.error?.message).toContain('it does not answer in time')
+  failing = /never/
+  await until('the document can be read again', () => loaded?.error === undefined)
+  expect(loaded?.version).toBe('1')
+})
+
+test('a document whose versions were all deleted is not looked for again and again', async () => {
+  const watched = watchedPool()
+  await from({ pool: watched.pool })
+  await query('DELETE FROM sluice_policies')
+  await until('that is noticed', () => loaded?.error)
+  expect(loaded?.error?.message).toContain('PostgreSQL has none so far')
+  const before = watched.statements
+  await sleep(1000)
+  expect(watched.statements - before).toBeLessThan(20)
+  await documents.save(text(7), 0, 'ann')
+  await until('the next one is in force', async () => (await limitFor('ann')) === 7)
+  expect(loaded?.error).toBeUndefined()
 })
 
 test('while PostgreSQL hangs, requests wait for lookupTimeout at most, then use known overrides or the document', async () => {

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { policies, RedisDocuments, VersionConflict } from '@sluice/policies'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
@@ -67,6 +68,24 @@ test('an invalid version leaves the last one in force', async () => {
   await until('the version is read', () => loaded.error)
   expect(loaded.error?.message).toMatch(/redis:default:2:13: policies.api: expected limits/)
   expect(limitOf(loaded)).toBe(1)
+  await loaded.close()
+})
+
+test('an outage that ends between a look and a load leaves no error behind', async () => {
+  await documents.save(document(1), 0, 'ann')
+  let failing = /never/
+  const call = async (command: string, ...args: string[]) => {
+    if (failing.test(command)) throw new Error('timeout')
+    return client.call(command, ...args)
+  }
+  const loaded = await policies.from({ redis: { call } })
+  failing = /./
+  await until('the outage is noticed', () => loaded.error)
+  failing = /LINDEX/
+  await sleep(1200)
+  expect(loaded.error).toBeDefined()
+  failing = /never/
+  await until('the document can be read again', () => loaded.error === undefined)
   await loaded.close()
 })
 

@@ -16,6 +16,7 @@ export class RedisSource implements PoliciesSource {
   readonly documents: NonNullable<PoliciesSource['documents']>
   readonly #documents: RedisDocuments
   #mark = ''
+  /** Whether a look or a load has failed since the last load. */
   #hasFailed = false
   #timer: NodeJS.Timeout | undefined
 
@@ -31,10 +32,12 @@ export class RedisSource implements PoliciesSource {
   }
 
   async load(): Promise<Loaded> {
+    this.#hasFailed = true
     const saved = await this.#documents.newest()
-    if (!saved) throw new Error('Redis has none so far: sluice apply saves one')
     await this.overrides.look()
-    this.#mark = markOf(saved)
+    this.#mark = saved ? markOf(saved) : ''
+    this.#hasFailed = false
+    if (!saved) throw new Error('Redis has none so far: sluice apply saves one')
     return { name: this.name, version: String(saved.version), mark: this.#mark, text: saved.text }
   }
 
@@ -43,8 +46,8 @@ export class RedisSource implements PoliciesSource {
       try {
         await this.overrides.look()
         const mark = await this.#documents.mark()
+        // Only a load shows that the document can be read again.
         if (mark !== this.#mark || this.#hasFailed) onChange()
-        this.#hasFailed = false
       } catch (error) {
         this.#hasFailed = true
         onFailure(error as Error)

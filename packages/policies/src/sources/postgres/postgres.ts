@@ -1,6 +1,6 @@
 import { SluiceError } from '@sluice/core'
 import type { OverrideTable } from '../../compile/override-table.js'
-import { markOf } from '../saved-documents.js'
+import { markOf, type SavedDocument } from '../saved-documents.js'
 import type { Loaded, PoliciesSource } from '../source.js'
 import { Connection } from './connection.js'
 import { type CheckedPostgresOptions, postgresOptions } from './options.js'
@@ -29,6 +29,7 @@ export class PostgresSource implements PoliciesSource {
   readonly writer: PostgresSavedOverrides | undefined
   #mark = ''
   #isListening = false
+  /** Of looks and loads, since the last load. */
   #failures = 0
   #timer: NodeJS.Timeout | undefined
   #watching: { readonly onChange: () => void; readonly onFailure: (error: Error) => void } | undefined
@@ -43,7 +44,7 @@ export class PostgresSource implements PoliciesSource {
     this.name = `postgres:${name}`
     this.#options = postgresOptions(given)
     this.#connection = new Connection(this.#options.pool, {
-      onNotification: () => this.look(),
+      onNotification: () => this.look(SOON_MS),
       onLost: () => this.look(jittered(FIRST_RETRY_MS)),
     })
     const query = async (text: string, values?: readonly unknown[]) => ({
@@ -65,11 +66,8 @@ export class PostgresSource implements PoliciesSource {
 
   load(): Promise<Loaded> {
     return this.#next(async () => {
-      await this.#open()
-      const saved = await this.#documents.newest()
+      const saved = await this.#newest()
       if (!saved) throw new Error('PostgreSQL has none so far: sluice apply --to postgres saves one')
-      await this.#overrides?.look()
-      this.#mark = markOf(saved)
       return { name: this.name, version: String(saved.version), mark: this.#mark, text: saved.text }
     })
   }
@@ -80,10 +78,11 @@ export class PostgresSource implements PoliciesSource {
     this.look()
   }
 
-  look(inMs: number = SOON_MS): void {
+  /** Without `inMs`: soon, or after a pause where the last load or look failed, as the next one may fail, too. */
+  look(inMs?: number): void {
     if (this.#isLooking) this.#looksAgain = true
     // A later request does not postpone it.
-    else if (!this.#isSoon) this.#lookIn(inMs, true)
+    else if (!this.#isSoon) this.#lookIn(inMs ?? this.#soonMs(), inMs !== undefined || this.#failures === 0)
   }
 
   refresh(): Promise<void> {
@@ -97,6 +96,20 @@ export class PostgresSource implements PoliciesSource {
     this.#watching = undefined
     clearTimeout(this.#timer)
     this.#connection.close()
+  }
+
+  async #newest(): Promise<SavedDocument | undefined> {
+    try {
+      await this.#open()
+      const saved = await this.#documents.newest()
+      await this.#overrides?.look()
+      this.#mark = saved ? markOf(saved) : ''
+      this.#failures = 0
+      return saved
+    } catch (error) {
+      this.#failures++
+      throw error
+    }
   }
 
   #lookIn(ms: number, isSoon: boolean): void {
@@ -114,9 +127,9 @@ export class PostgresSource implements PoliciesSource {
         await this.#open()
         const mark = await this.#documents.mark()
         await this.#overrides?.look()
+        // Only a load shows that the document can be read again.
         if (mark !== this.#mark || this.#failures > 0) this.#watching?.onChange()
       })
-      this.#failures = 0
     } catch (error) {
       this.#failures++
       this.#watching?.onFailure(error as Error)
@@ -124,6 +137,10 @@ export class PostgresSource implements PoliciesSource {
     this.#isLooking = false
     const isSoon = this.#looksAgain && this.#failures === 0
     this.#lookIn(isSoon ? SOON_MS : this.#pauseMs(), isSoon)
+  }
+
+  #soonMs(): number {
+    return this.#failures > 0 ? this.#pauseMs() : SOON_MS
   }
 
   #pauseMs(): number {
