@@ -126,13 +126,19 @@ test('a lost connection is opened again', async () => {
 
 /** A pool whose connections count their statements, and fail those that `fails` names. */
 function watchedPool(fails: (text: string) => boolean = () => false) {
-  const watched = { statements: 0, pool: { options: pool.options } as { options: object; Client?: unknown } }
+  const watched = {
+    statements: 0,
+    underWay: 0,
+    mostUnderWay: 0,
+    pool: { options: pool.options } as { options: object; Client?: unknown },
+  }
   const { Client } = pool as unknown as { Client: new (options: object) => { query(text: string): Promise<unknown> } }
   watched.pool.Client = class extends Client {
     override async query(text: string, ...values: []): Promise<unknown> {
       watched.statements++
       if (fails(text)) throw new Error('timeout')
-      return super.query(text, ...values)
+      watched.mostUnderWay = Math.max(watched.mostUnderWay, ++watched.underWay)
+      return super.query(text, ...values).finally(() => watched.underWay--)
     }
   }
   return watched
@@ -184,6 +190,18 @@ test('while PostgreSQL hangs, requests wait for lookupTimeout at most, then use 
     locking.release()
   }
   await until('the override is found later', async () => (await limitFor('bob')) === 5)
+})
+
+test('statements are sent one after the other, as pg deprecates others', async () => {
+  await query(
+    `INSERT INTO sluice_overrides (policy, kind, value, limits)
+     SELECT 'api', 'user', 'u' || i, '[{"limit": 9}]' FROM generate_series(1, 1000) AS i`,
+  )
+  const watched = watchedPool()
+  await from({ pool: watched.pool, lookupTimeout: 10_000 })
+  const found = await Promise.all(Array.from({ length: 1000 }, (_, i) => limitFor(`u${i + 1}`)))
+  expect(new Set(found)).toEqual(new Set([9]))
+  expect(watched.mostUnderWay).toBe(1)
 })
 
 test('thousands of concurrent requests whose overrides cannot be looked up neither wait long nor fail', async () => {

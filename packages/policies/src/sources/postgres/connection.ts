@@ -33,6 +33,8 @@ export class Connection {
   readonly #pool: Pool
   readonly #events: ConnectionEvents
   #client: Client | undefined
+  /** The last statement: `pg` deprecates others while one is under way. */
+  #last: Promise<unknown> = Promise.resolve()
   #isUnrefed = false
   #isClosed = false
 
@@ -87,13 +89,19 @@ export class Connection {
   }
 
   /**
-   * The rows of a statement. A statement that takes too long ends the connection.
+   * The rows of a statement, once those before have theirs. A statement that takes too long ends the connection.
    *
-   * @throws PostgresFailure, at once where it is not connected
+   * @throws PostgresFailure, also where the connection was closed meanwhile
    */
-  async rows(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
+  rows(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
     const client = this.#client
-    if (!client) throw new PostgresFailure('PostgreSQL: the connection is closed')
+    const rows = this.#last.then(() => this.#rowsOn(client, text, values))
+    this.#last = rows.catch(() => {})
+    return rows
+  }
+
+  async #rowsOn(client: Client | undefined, text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    if (!client || client !== this.#client) throw new PostgresFailure('PostgreSQL: the connection is closed')
     try {
       return await inTime(
         rowsOf((statement, given) => client.query(statement, given), text, values),
@@ -120,6 +128,7 @@ export class Connection {
     drop(client)
     if (this.#client !== client) return
     this.#client = undefined
+    this.#last = Promise.resolve()
     if (!this.#isClosed) this.#events.onLost()
   }
 }
