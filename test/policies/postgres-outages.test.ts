@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { rateLimit } from '@sluice/express'
 import { migratePostgres, type Policies, PostgresDocuments, policies } from '@sluice/policies'
 import express from 'express'
-import { Pool } from 'pg'
+import { Client, Pool } from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { freePort } from '../../scripts/lib/ports.js'
 import { type PostgresServer, startPostgres } from '../support/postgres-server.js'
@@ -132,8 +132,10 @@ function watchedPool(fails: (text: string) => boolean = () => false) {
     mostUnderWay: 0,
     pool: { options: pool.options } as { options: object; Client?: unknown },
   }
-  const { Client } = pool as unknown as { Client: new (options: object) => { query(text: string): Promise<unknown> } }
-  watched.pool.Client = class extends Client {
+  const { Client: Own } = pool as unknown as {
+    Client: new (options: object) => { query(text: string): Promise<unknown> }
+  }
+  watched.pool.Client = class extends Own {
     override async query(text: string, ...values: []): Promise<unknown> {
       watched.statements++
       if (fails(text)) throw new Error('timeout')
@@ -202,6 +204,23 @@ test('statements are sent one after the other, as pg deprecates others', async (
   const found = await Promise.all(Array.from({ length: 1000 }, (_, i) => limitFor(`u${i + 1}`)))
   expect(new Set(found)).toEqual(new Set([9]))
   expect(watched.mostUnderWay).toBe(1)
+})
+
+test.each([
+  ['', '10s'],
+  ['-c statement_timeout=3s', '3s'],
+  ['-c statement_timeout=1h', '10s'],
+])('the server itself ends statements that take too long, with the options %j after %s', async (options, timeout) => {
+  const connections: InstanceType<typeof Client>[] = []
+  class Watched extends Client {
+    constructor(given: object) {
+      super(given)
+      connections.push(this)
+    }
+  }
+  await from({ pool: { Client: Watched, options: { ...pool.options, options } } })
+  // Otherwise, one that waits for a lock stays there when its client has gone, and each attempt adds another one.
+  expect((await connections[0]?.query('SHOW statement_timeout'))?.rows).toEqual([{ statement_timeout: timeout }])
 })
 
 test('thousands of concurrent requests whose overrides cannot be looked up neither wait long nor fail', async () => {
@@ -296,8 +315,8 @@ test('a server that lost changes, such as one restored from a backup, is read an
 
 test('PostgreSQL is polled if it does not notify, as behind a pooler', async () => {
   // A pooler reports another process than the serving one, so a client that does so stands for a pooler.
-  const { Client } = pool as unknown as { Client: new (options: object) => object }
-  class Pooled extends Client {
+  const { Client: Own } = pool as unknown as { Client: new (options: object) => object }
+  class Pooled extends Own {
     constructor(options: object) {
       super(options)
       Object.defineProperty(this, 'processID', { get: () => 1, set() {} })

@@ -119,6 +119,20 @@ export class Connection {
     return this.#client?.processID !== undefined && String(this.#client?.processID) === row?.pid
   }
 
+  /**
+   * From now on the server itself ends statements that take too long. While one waits for a lock, it does not notice that its
+   * client has gone, so each further attempt would take another of its connections. Not through a pooler, whose sessions are shared.
+   *
+   * @throws PostgresFailure
+   */
+  async limitStatements(): Promise<void> {
+    await this.rows(
+      `SELECT set_config(name, $1, false) FROM pg_settings
+       WHERE name = 'statement_timeout' AND setting::bigint NOT BETWEEN 1 AND $1::bigint`,
+      [String(QUERY_TIMEOUT_MS)],
+    )
+  }
+
   close(): void {
     this.#isClosed = true
     if (this.#client) this.#lose(this.#client)

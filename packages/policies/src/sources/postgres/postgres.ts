@@ -153,7 +153,9 @@ export class PostgresSource implements PoliciesSource {
     if (this.#connection.isOpen) return
     this.#isListening = false
     await this.#connection.open()
-    if (!this.#options.listen || !(await this.#connection.isDirect())) return
+    if (!(await this.#connection.isDirect())) return
+    await this.#connection.limitStatements()
+    if (!this.#options.listen) return
     try {
       await this.#connection.rows('LISTEN sluice_policies')
       this.#isListening = true
