@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { rateLimit } from '@sluice/express'
 import { migratePostgres, type Policies, PostgresDocuments, policies } from '@sluice/policies'
 import express from 'express'
@@ -221,6 +221,18 @@ test.each([
   await from({ pool: { Client: Watched, options: { ...pool.options, options } } })
   // Otherwise, one that waits for a lock stays there when its client has gone, and each attempt adds another one.
   expect((await connections[0]?.query('SHOW statement_timeout'))?.rows).toEqual([{ statement_timeout: timeout }])
+})
+
+test('an override that arrives while the process is busy for longer than lookupTimeout is found in time', async () => {
+  await put('ann', 5)
+  await from({ lookupTimeout: 50 })
+  const found = limitFor('ann')
+  // The statement is on its way, and its reply waits in the socket.
+  await setImmediate()
+  await setImmediate()
+  const end = performance.now() + 500
+  while (performance.now() < end);
+  expect(await found).toBe(5)
 })
 
 test('thousands of concurrent requests whose overrides cannot be looked up neither wait long nor fail', async () => {

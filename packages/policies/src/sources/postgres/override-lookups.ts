@@ -177,7 +177,8 @@ export class OverrideLookups {
   ): Promise<StoredOverride | undefined> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<'late'>((resolve) => {
-      timer = setTimeout(() => resolve('late'), leftMs)
+      // Where this process was busy for so long, a reply that has arrived meanwhile is read first.
+      timer = setTimeout(() => setImmediate(() => resolve('late')), leftMs)
     })
     const found = await Promise.race([lookup.found, late])
     clearTimeout(timer)
