@@ -92,10 +92,10 @@ describe.each(VERSIONS)('%s with the bridge', (_name, rateLimit, newStore) => {
     const algorithm = (rate: { limit: number; window: number }) => fixedWindow({ ...rate, anchor: 'first-request' })
     const { store } = await make({ bridge: { algorithm } })
     const first = await store.increment('ann')
-    await sleep(60)
+    await sleep(1000)
     const second = await store.increment('ann')
-    // The end of the window, where a log says when its newest entry expires.
-    expect(Number(second.resetTime) - Number(first.resetTime)).toBeLessThan(50)
+    // The end of the window, where a log says when its newest entry expires: a second later. A busy process sees each reply late.
+    expect(Number(second.resetTime) - Number(first.resetTime)).toBeLessThan(500)
   })
 
   test('under 64 parallel requests with `skipFailedRequests` exceeds no limit and loses no hit', async () => {
