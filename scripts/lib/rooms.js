@@ -132,7 +132,8 @@ export const OUTSIDE = {
       '@sluice/fastify/platform',
       '@nestjs/common',
       '@nestjs/core',
+      'rxjs',
     ],
-    why: 'The adapter for Nest is glue: it imports Nest, @sluice/core, @sluice/core/http and the parts of the adapters beneath it.',
+    why: 'The adapter for Nest is glue: it imports Nest and its rxjs, @sluice/core, @sluice/core/http and the parts of the adapters beneath it.',
   },
 }
