@@ -37,6 +37,10 @@ const CAUSES: readonly Cause[] = [
     says: 'a table sluice_… has other columns than expected: another program has made it, or sluice migrate has to bring it up to date',
   },
   { pattern: /^53300 /, says: 'it has no connection left: raise max_connections, or close some' },
+  {
+    pattern: /^08P01 .*(?:server login|server_login)/,
+    says: 'the pooler cannot connect to it: check that the server behind the pooler is up',
+  },
   { pattern: /^(?:57P03|57P01|57P02) /, says: 'it is starting, or shutting down: wait until it is up' },
   { pattern: /^25006 /, says: 'it is read-only, such as a standby: name the primary' },
   { pattern: /^23514 .*constraint ("[^"]{1,63}")/, says: 'a value breaks the constraint $1' },
