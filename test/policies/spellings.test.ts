@@ -61,8 +61,10 @@ const onExpress =
     router.use('/in', inner)
     app.use('/api', router)
     app.use('/files', (req, res) => void res.send(reached('files', req.path)))
-    for (const path of [wildcard, '/users/:id', '/users/:id/x'])
-      app.get(path, (req, res) => void res.send(reached(path, req.params)))
+    const user = make.Router({ mergeParams: true })
+    user.get('/x', (req, res) => void res.send(reached('x', req.params)))
+    app.use('/users/:id', user)
+    for (const path of [wildcard, '/users/:id']) app.get(path, (req, res) => void res.send(reached(path, req.params)))
     return listening(createServer(app))
   }
 
@@ -81,7 +83,10 @@ const onKoa =
     inner.get('/in/:id', respond)
     const outer = new Router(options)
     outer.use('/api', inner.routes())
-    for (const path of ['/files{/*rest}', '/wild/*rest', '/users/:id', '/users/:id/x']) outer.get(path, respond)
+    const user = new Router(options)
+    user.get('/x', respond)
+    outer.use('/users/:id', user.routes())
+    for (const path of ['/files{/*rest}', '/wild/*rest', '/users/:id']) outer.get(path, respond)
     app.use(outer.routes())
     return listening(createServer(app.callback()))
   }

@@ -11,6 +11,8 @@ const PIECES =
     .concat(
       " http://h http://h; http://h? HTTP://h ftp://h //a@h //h * %c5%bf %e2%84%aa \xa0 %a0 ' %27 @ %40 { %7b + %2b /x/.. /x;/../ x\\..\\",
     )
+    // Express escapes these, in targets that it parses as URLs.
+    .concat(' | ^ ` " < > } |/1 ^^/ http://h/users/1|/x')
     .split(' ')
 
 export const WHOLE =
@@ -18,7 +20,9 @@ export const WHOLE =
     .concat(
       ' /files /files/ /Files/../x /users/a%2fb/x /users//x /users/ /wild/a/b /wild/a%2fb /users/a;b/x /users/a%3bb /api//a@h/search# /api\\a@h/search# /api/in/1',
     )
-    .concat(' http://h/users/1\\x /x/..;/api/search /;x/api/search /.;/api/search /api;x/search /users;a/1/x')
+    .concat(
+      ' http://h/users/1\\x /x/..;/api/search /;x/api/search /.;/api/search /api;x/search /users;a/1/x http://h/users/1|/2/x /users/1^^/2/x#',
+    )
     .split(' ')
 
 const edit = fc.record({ at: fc.nat(30), cut: fc.nat(2), piece: fc.constantFrom(...PIECES) })
