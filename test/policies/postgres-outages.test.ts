@@ -225,12 +225,15 @@ test.each([
 
 test('an override that arrives while the process is busy for longer than lookupTimeout is found in time', async () => {
   await put('ann', 5)
-  await from({ lookupTimeout: 50 })
+  const watched = watchedPool()
+  await from({ pool: watched.pool, lookupTimeout: 300 })
+  // The first look is over.
+  await sleep(200)
+  const before = watched.statements
   const found = limitFor('ann')
-  // The statement is on its way, and its reply waits in the socket.
-  await setImmediate()
-  await setImmediate()
-  const end = performance.now() + 500
+  while (watched.statements === before) await setImmediate()
+  // The reply waits in the socket meanwhile.
+  const end = performance.now() + 1000
   while (performance.now() < end);
   expect(await found).toBe(5)
 })
