@@ -26,6 +26,7 @@ export async function withStore<Result>(
   const store = redisStore(client, {
     prefix: String(values.prefix ?? 'sluice:'),
     timeout: TIMEOUT_MS,
+    connectTimeout: TIMEOUT_MS,
     // On, so that they can be queried: this process refuses no request.
     offenders: true,
     warnings: { SLUICE_STORE_UNAVAILABLE: false },
