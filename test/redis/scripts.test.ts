@@ -37,12 +37,12 @@ const kinds: [string, () => { owned: Owned<RedisClient>; servers: readonly Pick<
 const permits = concurrency({ limit: 1, ttl: '1m' })
 const policies = {
   permits: [permits],
-  bucket: [gcra({ limit: 100, window: '1m' })],
+  bucket: [gcra({ limit: 100, window: '1h' })],
   log: [slidingLog({ limit: 100, window: '1m' })],
   logs: [slidingLog({ limit: 100, window: '1m' }), slidingLog({ limit: 200, window: '1h' })],
   counter: [fixedWindow({ limit: 100, window: '1m' })],
   segments: [slidingWindow({ limit: 100, window: '1m' })],
-  both: [gcra({ limit: 100, window: '1m' }), permits],
+  both: [gcra({ limit: 100, window: '1h' }), permits],
 }
 
 /** Each test begins with scripts that Redis does not know. */
