@@ -6,7 +6,7 @@ import { policies } from '@sluice/policies'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { contextOf } from '../support/context.js'
 
-/** A rejection that nobody handles ends a process by default. */
+/** An unhandled rejection ends a process by default. */
 const unhandled: unknown[] = []
 const note = (reason: unknown) => unhandled.push(reason)
 beforeEach(() => void process.on('unhandledRejection', note))

@@ -55,11 +55,17 @@ describe.each(['fixedWindow', 'slidingWindow', 'gcra', 'tokenBucket', 'leakyBuck
   },
 )
 
-test('a refund by hand of a request under way ends its meter', async () => {
+/** A request under way, whose meter has counted 30 tokens. */
+async function metered() {
   const service = await serviceOf({ limits: [{ limit: 100, window: '1h', unit: 'tokens' }], cost: { tokens: 10 } })
   const { verdict } = await service.request()
   const meter = verdict.meter('tokens', { step: 10 })
   await meter.add(30)
+  return { service, verdict, meter }
+}
+
+test('a refund by hand of a request under way ends its meter', async () => {
+  const { service, verdict, meter } = await metered()
   await service.limiter.refund({ ip }, verdict)
   await meter.add(30)
   await meter.end()
@@ -67,10 +73,7 @@ test('a refund by hand of a request under way ends its meter', async () => {
 })
 
 test('a settlement by hand of a request under way is of all that its meter has charged', async () => {
-  const service = await serviceOf({ limits: [{ limit: 100, window: '1h', unit: 'tokens' }], cost: { tokens: 10 } })
-  const { verdict } = await service.request()
-  const meter = verdict.meter('tokens', { step: 10 })
-  await meter.add(30)
+  const { service, verdict, meter } = await metered()
   await service.limiter.settle(verdict, { tokens: 40 })
   await meter.end()
   expect(await service.remaining('tokens')).toBe(60)

@@ -86,7 +86,7 @@ fuzz('identity', 'a cookie or header has the key of its value among any others, 
     const none = byCookie('sid')({}, contextOf({ headers: { cookie: `${junk(before)};${junk(after)}` } }))
     must(none === undefined, 'no key', none)
     const path = pathOf(`/${pathText}`)
-    // With `#` in front where nobody can read it.
+    // With `#` in front where it is unreadable.
     must(/^#?\/[^?#]*$/.test(path), 'a path without a query', path)
     must(byPath({ exact: true })({}, contextOf({ path })) === path, 'the path')
   },

@@ -141,16 +141,15 @@ class World {
     this.#guard = createGuard({ policies: counted, store })
   }
 
-  #later<T>(make: () => T): T | Promise<T> {
+  async #later<T>(make: () => T): Promise<T> {
     const nap = async () => {
       const ms = this.#napMs[this.#naps++ % this.#napMs.length] as number
       if (ms >= 0) await (ms === 0 ? setImmediate() : sleep(ms))
     }
-    return nap().then(async () => {
-      const made = make()
-      await nap()
-      return made
-    })
+    await nap()
+    const made = make()
+    await nap()
+    return made
   }
 
   #note({ op, plan, costs, permitId }: StoreRequest, { allowed }: StoreResult): void {
@@ -171,13 +170,11 @@ class World {
       else if (isPermit && !this.#held.delete(permit)) continue
       const units = isCharge ? cost : -cost
       this.changes.push({
-        ...{
-          request: this.#of.getStore(),
-          policy: policy.split('.')[0] as string,
-          limit: name.split('-').at(-1) as string,
-          isPermit,
-          units,
-        },
+        request: this.#of.getStore(),
+        policy: policy.split('.')[0] as string,
+        limit: name.split('-').at(-1) as string,
+        isPermit,
+        units,
       })
     }
   }

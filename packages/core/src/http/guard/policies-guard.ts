@@ -249,7 +249,10 @@ class LimitersOfPolicies<Request> {
   }
 }
 
-/** Runs the enforced policies of a request beside those that are only reported. Awaits both, as a rejection that nobody awaits ends the process. */
+/**
+ * Runs the enforced policies of a request beside those that are only reported. Awaits both, as an unhandled rejection ends the
+ * process.
+ */
 async function runBeside<Request>(
   aside: Promise<Outcome>,
   run: () => MaybePromise<Outcome>,
