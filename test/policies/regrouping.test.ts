@@ -1,9 +1,8 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { memoryStore, redisStore, type Store } from '@sluice/core'
-import { createGuard } from '@sluice/core/http'
-import { policies } from '@sluice/policies'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
+import { changingPolicies } from '../support/changing-policies.js'
 import { contextOf } from '../support/context.js'
 import { redisForTests } from '../support/redis-for-tests.js'
 import { until } from '../support/until.js'
@@ -33,29 +32,27 @@ const reported = { enforce: { mode: 'report' } }
 
 /** Policies that a test changes, and requests that wait for their limits. */
 async function serviceOf(first: object, store: Store, tiers: Record<string, () => string> = {}) {
-  let document: object = { version: 1, policies: first }
   const costs = {
     broken: () => {
       throw new Error('no cost')
     },
   }
-  const loaded = await policies.from({ load: () => document, tiers, costs, allowShrink: true })
-  const guard = createGuard({ policies: loaded, store })
+  const terms = { store, policies: { tiers, costs } }
+  const { loaded, guard, limiter, change } = await changingPolicies({ policies: first }, terms)
   open.push(() => loaded.close())
   open.push(() => (store as { close?: () => unknown }).close?.())
   return {
-    limiter: guard.limiter,
+    limiter,
     async request() {
       const { proceed, reply } = await guard(contextOf({ ip: '192.0.2.1' }))
       return reply?.status ?? proceed
     },
     async change(next: object) {
-      document = { version: 1, policies: next }
-      await loaded.reload()
+      await change({ policies: next })
       await setImmediate()
     },
     async used(tier: string, limit: number) {
-      const { remaining } = await guard.limiter.peek({ ip: '192.0.2.1' }, { tier })
+      const { remaining } = await limiter.peek({ ip: '192.0.2.1' }, { tier })
       return limit - remaining
     },
   }

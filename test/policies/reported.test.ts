@@ -1,19 +1,11 @@
 import { EventEmitter } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { memoryStore, type Store } from '@sluice/core'
-import { createGuard } from '@sluice/core/http'
-import { policies } from '@sluice/policies'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { changingPolicies } from '../support/changing-policies.js'
 import { contextOf } from '../support/context.js'
-
-/** An unhandled rejection ends a process by default. */
-const unhandled: unknown[] = []
-const note = (reason: unknown) => unhandled.push(reason)
-beforeEach(() => void process.on('unhandledRejection', note))
-afterEach(() => {
-  process.off('unhandledRejection', note)
-  expect(unhandled.splice(0)).toEqual([])
-})
+import { unhandledDuring } from '../support/process-events.js'
+import { withMethod } from '../support/with-method.js'
 
 /** A store that replies after a while, as Redis does. */
 function lateStore(ms: number): Store {
@@ -22,12 +14,7 @@ function lateStore(ms: number): Store {
     await sleep(ms)
     return store.decide(request)
   }
-  return new Proxy(store, {
-    get(target, name) {
-      const value = name === 'decide' ? decide : Reflect.get(target, name)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-  })
+  return withMethod<Store>(store, 'decide', decide)
 }
 
 const hour = (limit: number) => ({ limit, window: '1h' })
@@ -35,12 +22,20 @@ const report = { enforce: { mode: 'report' } }
 const ip = '192.0.2.1'
 
 async function serviceOf(document: object, functions: object = {}) {
-  const loaded = await policies.from({ object: { version: 1, policies: document }, ...functions })
-  const guard = createGuard({ policies: loaded, store: lateStore(10) })
+  const { guard } = await changingPolicies({ policies: document }, { store: lateStore(10), policies: functions })
   return {
     request: async (response = new EventEmitter()) => guard(contextOf({ ip, response })),
     peek: (identity: Record<string, string>, tier: string) => guard.limiter.peek(identity, { tier }),
   }
+}
+
+/** Expects that a request fails, and that no other of its failures ends the process. */
+async function expectFailure(service: { request: () => Promise<unknown> }, message: string) {
+  const unhandled = await unhandledDuring(async () => {
+    await expect(service.request()).rejects.toThrow(message)
+    await sleep(30)
+  })
+  expect(unhandled).toEqual([])
 }
 
 describe('a request that a policy in report mode counts beside others', () => {
@@ -65,8 +60,7 @@ describe('a request that a policy in report mode counts beside others', () => {
     ['early', 'late', 'late'],
   ])('fails where their functions do, %s and %s, and the process goes on', async (reported, enforced, message) => {
     const service = await serviceWith(reported, enforced)
-    await expect(service.request()).rejects.toThrow(message)
-    await sleep(30)
+    await expectFailure(service, message)
   })
 
   test('is charged to no other policy where it fails', async () => {
@@ -108,6 +102,5 @@ test('a request whose tiers fail, one at once and one later, does not end the pr
       },
     },
   )
-  await expect(service.request()).rejects.toThrow('early')
-  await sleep(20)
+  await expectFailure(service, 'early')
 })

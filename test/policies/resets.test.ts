@@ -1,31 +1,23 @@
-import { EventEmitter } from 'node:events'
-import { setImmediate } from 'node:timers/promises'
-import { memoryStore, type Verdict } from '@sluice/core'
-import { createGuard } from '@sluice/core/http'
-import { policies } from '@sluice/policies'
+import type { Verdict } from '@sluice/core'
 import { describe, expect, test } from 'vitest'
+import { changingPolicies } from '../support/changing-policies.js'
 import { contextOf } from '../support/context.js'
+import { responseToEnd } from '../support/response.js'
 
 const ip = '192.0.2.1'
 
 /** Requests of one client for a policy, and the methods of its limiter. */
 async function serviceOf(policy: object) {
-  const loaded = await policies.from({ object: { version: 1, policies: { api: policy } } })
-  const guard = createGuard({ policies: loaded, store: memoryStore() })
+  const { guard, limiter } = await changingPolicies({ policies: { api: policy } })
   return {
-    limiter: guard.limiter,
+    limiter,
     /** Returns the verdict, and a function that ends the response. */
     async request() {
-      const response = Object.assign(new EventEmitter(), { headersSent: false, statusCode: 200 })
+      const { response, end } = responseToEnd()
       const { verdict } = await guard(contextOf({ ip, response }))
-      const end = async (statusCode: number) => {
-        Object.assign(response, { headersSent: true, statusCode })
-        response.emit('finish')
-        await setImmediate()
-      }
       return { verdict: verdict as Verdict, end }
     },
-    remaining: async (unit: string) => (await guard.limiter.peek({ ip })).units[unit]?.remaining,
+    remaining: async (unit: string) => (await limiter.peek({ ip })).units[unit]?.remaining,
   }
 }
 

@@ -2,9 +2,9 @@ import { EventEmitter } from 'node:events'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { everyone, memoryStore, queue, redisStore, slidingLog } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'
-import { policies } from '@sluice/policies'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
+import { changingPolicies } from '../support/changing-policies.js'
 import { contextOf } from '../support/context.js'
 import { byEffort } from '../support/effort.js'
 import { redisForTests } from '../support/redis-for-tests.js'
@@ -34,28 +34,11 @@ function gate() {
 
 /** Requests of one client for a document that a test changes. `more`: options of the guard, and of the policies. */
 async function serviceOf(first: object, more: { guard?: object; policies?: object } = {}) {
-  let document: object = { version: 1, ...first }
-  const loaded = await policies.from({
-    load: () => document,
-    keys: { user: () => 'ann' },
-    allowShrink: true,
-    ...more.policies,
+  const service = await changingPolicies(first, {
+    policies: { keys: { user: () => 'ann' }, ...more.policies },
+    guard: { respond: queue({ maxWait: '12h' }), ...more.guard },
   })
-  const guard = createGuard({
-    policies: loaded,
-    store: memoryStore(),
-    respond: queue({ maxWait: '12h' }),
-    ...more.guard,
-  })
-  return {
-    loaded,
-    limiter: guard.limiter,
-    request: async (given: object = {}) => (await guard(contextOf(given))).proceed,
-    async change(next: object) {
-      document = { version: 1, ...next }
-      await loaded.reload()
-    },
-  }
+  return { ...service, request: async (given: object = {}) => (await service.guard(contextOf(given))).proceed }
 }
 
 describe('a request that is refused while its document changes', () => {

@@ -1,10 +1,8 @@
-import { EventEmitter } from 'node:events'
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
-import { memoryStore } from '@sluice/core'
-import { createGuard } from '@sluice/core/http'
-import { policies } from '@sluice/policies'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { changingPolicies } from '../support/changing-policies.js'
 import { contextOf } from '../support/context.js'
+import { responseToEnd } from '../support/response.js'
 
 const ip = '192.0.2.1'
 const hour = (limit: number) => ({ limit, window: '1h' })
@@ -14,16 +12,9 @@ const api = (limit: object, more: object = {}) => ({
 
 /** A document that a test changes while a request waits, behind one that has used up the limit. */
 async function waitingFor(first: object) {
-  let document: object = { version: 1, policies: first }
-  const loaded = await policies.from({ load: () => document })
-  const guard = createGuard({ policies: loaded, store: memoryStore() })
+  const { guard, limiter, change } = await changingPolicies({ policies: first })
   const request = () => {
-    const response = Object.assign(new EventEmitter(), { headersSent: false, statusCode: 200 })
-    const end = async (statusCode: number) => {
-      Object.assign(response, { headersSent: true, statusCode })
-      response.emit('finish')
-      await setImmediate()
-    }
+    const { response, end } = responseToEnd()
     return { outcome: Promise.resolve(guard(contextOf({ ip, response }))), end }
   }
   const before = request()
@@ -34,11 +25,8 @@ async function waitingFor(first: object) {
     before,
     outcome,
     end,
-    async change(next: object) {
-      document = { version: 1, policies: next }
-      await loaded.reload()
-    },
-    remaining: async () => (await guard.limiter.peek({ ip })).remaining,
+    change: (next: object) => change({ policies: next }),
+    remaining: async () => (await limiter.peek({ ip })).remaining,
   }
 }
 

@@ -1,8 +1,6 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
-import { memoryStore } from '@sluice/core'
-import { createGuard } from '@sluice/core/http'
-import { policies } from '@sluice/policies'
 import { describe, expect, test } from 'vitest'
+import { changingPolicies } from '../support/changing-policies.js'
 import { contextOf } from '../support/context.js'
 
 interface Client {
@@ -16,17 +14,12 @@ const api = (limit: object, more: object = {}) => ({
 
 /** A document that a test changes, and requests that wait for its limits. */
 async function serviceOf(first: object) {
-  let document: object = { version: 1, ...first }
-  const loaded = await policies.from({
-    load: () => document,
-    keys: { user: (request: Client) => request.user },
-    costs: { tokens: () => 1 },
-    allowShrink: true,
+  const { guard, limiter, change } = await changingPolicies(first, {
+    policies: { keys: { user: (request: Client) => request.user }, costs: { tokens: () => 1 } },
   })
-  const guard = createGuard<Client>({ policies: loaded, store: memoryStore() })
   const done: string[] = []
   return {
-    limiter: guard.limiter,
+    limiter,
     done,
     async request(name: string, path = '/') {
       const { proceed } = await guard(contextOf({ request: { user: 'ann' }, ip: '192.0.2.1', path } as never) as never)
@@ -40,8 +33,7 @@ async function serviceOf(first: object) {
       return all
     },
     async change(next: object) {
-      document = { version: 1, ...next }
-      await loaded.reload()
+      await change(next)
       // The next requests come in a later turn of the event loop.
       await setImmediate()
     },

@@ -10,6 +10,7 @@ import { expect, test } from 'vitest'
 import { contextOf } from '../../support/context.js'
 import { byEffort } from '../../support/effort.js'
 import { unhandledDuring } from '../../support/process-events.js'
+import { withMethod } from '../../support/with-method.js'
 
 // Requests come, wait, leave and end while the document changes. Each charge is attributed to its request.
 
@@ -122,7 +123,7 @@ class World {
       keys: { user: (request) => (request as { user: string }).user, org: () => 'org' },
       tiers: { plan: () => this.#later(() => this.#tier) },
     })
-    const counted = proxyOf(loaded, 'onChange', (listener: () => void) => {
+    const counted = withMethod(loaded, 'onChange', (listener: () => void) => {
       this.#subscriptions++
       const stop = loaded.onChange(listener) as () => void
       return () => {
@@ -133,7 +134,7 @@ class World {
     this.#reload = () => loaded.reload()
     this.#close = () => loaded.close()
     const inner = memoryStore()
-    const store = proxyOf(inner, 'decide', (request: StoreRequest) =>
+    const store = withMethod(inner, 'decide', (request: StoreRequest) =>
       this.#later(() => {
         const result = inner.decide(request) as StoreResult
         this.#note(request, result)
@@ -296,16 +297,6 @@ class World {
         `${where}: admitted without a charge`,
       ).toBe(true)
   }
-}
-
-/** The object with another method. */
-function proxyOf<T extends object>(object: T, method: keyof T & string, replacement: unknown): T {
-  return new Proxy(object, {
-    get(target, name) {
-      const value = name === method ? replacement : Reflect.get(target, name, target)
-      return typeof value === 'function' && name !== method ? value.bind(target) : value
-    },
-  })
 }
 
 const document = fc.record({ a: anyPolicy, b: anyPolicy, c: anyPolicy })
