@@ -112,7 +112,7 @@ export class ContextLimiter {
       this.checkFor(context instanceof SocketContext ? 'subscription' : 'graphql')
       const outcome = await this.#guard(context)
       setVerdict(context, this.#guard.requestProperty, outcome.verdict)
-      return await proceedOrThrow(outcome)
+      return proceedOrThrow(outcome)
     } catch (error) {
       throw asFieldError(error)
     }
@@ -122,7 +122,7 @@ export class ContextLimiter {
     try {
       this.checkFor('ws')
       const context = withExecution(messageContext(execution, this.#options), execution)
-      return await proceedOrThrow(await this.#guard(context))
+      return proceedOrThrow(await this.#guard(context))
     } catch (error) {
       throw asMessageError(error)
     }

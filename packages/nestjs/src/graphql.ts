@@ -105,26 +105,24 @@ export function asFieldError(error: unknown): unknown {
   })
 }
 
-/** @throws RateLimitException where a field or a message is refused */
-export function proceedOrThrow(outcome: Outcome): true | Promise<never> {
-  const { status, verdict } = refusalOf(outcome) ?? {}
+/**
+ * Also where the client has left: the response that a field shares is over when all fields are, and holds their permits.
+ *
+ * @throws RateLimitException where a field or a message is refused
+ */
+export function proceedOrThrow(outcome: Outcome): true {
   if (outcome.proceed) return true
-  // The client has left.
-  if (status === undefined) return new Promise(() => {})
+  const { status, verdict } = refusalOf(outcome)
   throw new RateLimitException(status, verdict, waitOf(verdict), outcome.error)
 }
 
-/**
- * The status of a refused call that has no response of its own: a body of a responder is not sent. Undefined where the
- * client has left.
- */
+/** The status of a refused call that has no response of its own: a body of a responder is not sent. */
 function refusalOf({ error, reply, handler, verdict }: Outcome) {
   if (handler) {
     throw new SluiceError('INVALID_POLICY', 'respond: expected no handler for GraphQL fields and messages, use pass()')
   }
   if (reply && typeof reply.body === 'object' && 'destroy' in reply.body) reply.body.destroy()
-  const status = error?.status ?? reply?.status
-  if (status === undefined) return undefined
-  // A responder of a policy that is data, or your own, may reply with a success, which is none here.
+  // Without one the client has left. A responder of a policy that is data, or your own, may reply with a success.
+  const status = error?.status ?? reply?.status ?? 0
   return { status: status < 400 ? 429 : status, verdict }
 }

@@ -1,10 +1,14 @@
+import { once } from 'node:events'
+import { connect as connectTcp } from 'node:net'
 import { type Type, UseGuards } from '@nestjs/common'
 import { GraphQLModule, Mutation, Query, ResolveField, ResolveReference, Resolver, Subscription } from '@nestjs/graphql'
 import { MercuriusDriver } from '@nestjs/mercurius'
 import {
   byIp,
   concurrency,
+  Limiter,
   memoryStore,
+  queue,
   RateLimit,
   rateLimitGuard,
   SkipRateLimit,
@@ -14,6 +18,7 @@ import {
 } from '@sluice/nestjs'
 import { WebSocket } from 'undici'
 import { afterEach, expect, test } from 'vitest'
+import { until } from '../../support/until.js'
 import { classOf, createNest, guarded, loggedDuring } from '../support/nest.js'
 import { serve } from './apps.js'
 
@@ -184,6 +189,36 @@ test('requests in flight are refused over a socket and hold over HTTP; the reaso
   expect(result).toEqual([{ data: { login: null }, errors }])
   expect(logged).toEqual([expect.stringMatching(/concurrency: expected none for operations over a WebSocket/)])
   expect(await (await post(request, '{ login }')).json()).toEqual({ data: { login: 'welcome' } })
+})
+
+test('a client that leaves while a field waits frees no permit of another field, before its handler is done', async () => {
+  const inFlight = concurrency({ limit: 1, ttl: '1h', respond: queue({ maxWait: '1h' }) })
+  let runs = 0
+  let done = () => {}
+  const report = () => {
+    runs++
+    return new Promise<string>((resolve) => (done = () => resolve('report')))
+  }
+  const Reports = classOf('Reports', { report: [report, Query('report')] }, Resolver())
+  const graphql = GraphQLModule.forRoot({ driver: MercuriusDriver, typeDefs: 'type Query { report: String }' })
+  const limits = SluiceModule.forRoot({ limits: [inFlight] })
+  const { app, url } = await serve('fastify', guarded({ limits, imports: [graphql], providers: [Reports] }))
+  const left = async () => (await app.get(Limiter).peek({ ip: '127.0.0.1' })).remaining
+  const sockets = () =>
+    new Promise<number>((resolve) =>
+      app.getHttpServer().getConnections((_error: unknown, count: number) => resolve(count)),
+    )
+  const client = connectTcp(Number(new URL(url).port), '127.0.0.1')
+  const query = encodeURIComponent('{ first: report second: report }')
+  client.write(`GET /graphql?query=${query} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+  await until('the first field', () => runs === 1)
+  client.destroy()
+  await once(client, 'close')
+  await until('the server', async () => (await sockets()) === 0)
+  expect([await left(), runs]).toEqual([0, 1])
+  done()
+  await until('the permit', async () => (await left()) === 1)
+  expect(runs).toBe(1)
 })
 
 test('the error of a key function stays in the log', async () => {

@@ -1,13 +1,11 @@
 import { Readable } from 'node:stream'
-import type { HttpContext } from '../../request/context.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { DECISION, served, type Verdict } from '../../verdict/verdict.js'
-import { releasePermits } from '../charging/permits.js'
 import { meterResponse } from '../charging/response-bytes.js'
 import { type Ending, isHandover } from '../responders/responder.js'
 import { isDisabled } from '../response/disabled-response.js'
 import type { GuardedRequest } from './guarded-request.js'
-import { checkReply, ENDED, type Outcome, quotaHeaders, refusalOutcome } from './outcome.js'
+import { checkReply, end, type Outcome, quotaHeaders, refusalOutcome } from './outcome.js'
 
 /** The outcome of a request whose verdict and ending are known. Notifies listeners and `onVerdict`. */
 export function finish<Request>(request: GuardedRequest<Request>): Outcome {
@@ -35,11 +33,4 @@ function discard<Request>({ guard, context }: GuardedRequest<Request>, verdict: 
   const body = typeof ending === 'object' && !isHandover(ending) ? ending.body : undefined
   if (body instanceof Readable) body.destroy()
   return end(context, verdict)
-}
-
-/** No handler runs, and this limiter sends nothing. */
-export function end({ response }: HttpContext<unknown>, verdict?: Verdict): Outcome {
-  // Earlier limiters have no handler to wait for either.
-  void releasePermits(response)
-  return verdict ? { ...ENDED, verdict } : ENDED
 }

@@ -7,10 +7,9 @@ import { type Fault, RequestFault } from '../../util/request-fault.js'
 import { oneOf } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { hasWrongNumber } from '../charging/cost.js'
-import { releasePermits } from '../charging/permits.js'
 import type { HeaderField } from '../headers/writer.js'
 import { problemReply } from '../responders/problem.js'
-import { ENDED, type Outcome, replyOutcome, SKIPPED } from './outcome.js'
+import { end, type Outcome, replyOutcome, SKIPPED } from './outcome.js'
 
 /** The responder to requests with a missing or invalid key or an invalid cost: the limiter, or the framework's error handler. */
 export type InvalidOption = 'reject' | 'pass'
@@ -78,11 +77,7 @@ export function invalidRequests<Request>(
     const isUnrouted = needsRoute && context.route === undefined
     if (!fault || (isUnrouted && fault === 'missing key')) throw named(thrown, where)
     // A limiter that only reports refuses nothing, and does not count these requests.
-    if (!reports && isGone(context.response)) {
-      // Earlier limiters have no handler to wait for either.
-      void releasePermits(context.response)
-      return ENDED
-    }
+    if (!reports && isGone(context.response)) return end(context)
     warn(fault, thrown as SluiceError, context)
     if (reports) return SKIPPED
     const challenge = fault === 'missing key' ? ofKeys : undefined

@@ -1,6 +1,7 @@
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import type { Verdict } from '../../verdict/verdict.js'
+import { releasePermits } from '../charging/permits.js'
 import { type HeaderField, type HeaderWriter, retryAfter } from '../headers/writer.js'
 import { RateLimitError } from '../responders/rate-limit-error.js'
 import { type Handover, isHandover, type NativeHandler, type Reply } from '../responders/responder.js'
@@ -37,6 +38,13 @@ export const ENDED: Outcome = Object.freeze({
   error: undefined,
   handler: undefined,
 })
+
+/** No handler runs, and this limiter sends nothing. */
+export function end({ response, sharesResponse }: HttpContext<unknown>, verdict?: Verdict): Outcome {
+  // Earlier limiters have no handler to wait for either. Those of calls that share the response may have.
+  if (!sharesResponse) void releasePermits(response)
+  return verdict ? { ...ENDED, verdict } : ENDED
+}
 
 /** The handler runs, and the limiter adds nothing. */
 export const SKIPPED: Outcome = Object.freeze({ ...ENDED, proceed: true })

@@ -15,14 +15,13 @@ import { knownOptions } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION } from '../../verdict/verdict.js'
-import { releasePermits } from '../charging/permits.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
 import { type InForce, NOT_LIMITED } from './decider.js'
 import { type PartsAndSteps, partsAndSteps, passThroughGuard } from './guard.js'
 import { type HandleInvalid, invalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
-import { type Outcome, SKIPPED } from './outcome.js'
+import { end, type Outcome, SKIPPED } from './outcome.js'
 import { type GuardParts, requestLimiter } from './parts.js'
 import { NO_POLICIES, Passage, reportedIn, without } from './passage.js'
 import { policiesByHand } from './policies-by-hand.js'
@@ -256,7 +255,7 @@ class LimitersOfPolicies<Request> {
 async function runBeside<Request>(
   aside: Promise<Outcome>,
   run: () => MaybePromise<Outcome>,
-  { response }: HttpContext<Request>,
+  context: HttpContext<Request>,
 ): Promise<Outcome> {
   const [reported, enforced] = await Promise.allSettled([aside, (async () => run())()])
   if (enforced.status === 'rejected') throw enforced.reason
@@ -269,7 +268,7 @@ async function runBeside<Request>(
     throw reported.reason
   }
   // Reported policies may have taken permits after the others have ended the request. No handler will release them.
-  if (!proceed && !reply && !error && !handler) void releasePermits(response)
+  if (!proceed && !reply && !error && !handler) end(context)
   return withReport(outcome, reported.value)
 }
 
