@@ -106,9 +106,7 @@ export class ContextLimiter {
 
   async #decideField(execution: ExecutionContext): Promise<boolean> {
     try {
-      const args = execution.getArgs()
-      // Those of a reference resolver lack the arguments of a field.
-      const context = withExecution(fieldContext(args[args.length === 3 ? 1 : 2], this.#options), execution)
+      const context = withExecution(fieldContext(contextOf(execution.getArgs()), this.#options), execution)
       this.checkFor(context instanceof SocketContext ? 'subscription' : 'graphql')
       const outcome = await this.#guard(context)
       setVerdict(context, this.#guard.requestProperty, outcome.verdict)
@@ -127,6 +125,13 @@ export class ContextLimiter {
       throw asMessageError(error)
     }
   }
+}
+
+/** The context among the arguments of a resolver. Those of references and of types get no arguments of a field before it. */
+function contextOf([, second, third, fourth]: readonly unknown[]): unknown {
+  // The info of a field comes last, but for the type that a resolver of types is about.
+  const isOfField = fourth !== undefined && !('resolveType' in (fourth as object))
+  return isOfField ? third : second
 }
 
 /** The remedy where a key may depend on a guard that comes later. */

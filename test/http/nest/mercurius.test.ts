@@ -282,6 +282,26 @@ test('a limited field resolver is charged for each object', async () => {
   })
 })
 
+test('a resolver of types is charged for each object', async () => {
+  const Works = classOf(
+    'Works',
+    {
+      works: [() => [{ title: 'Emma' }, { title: 'Ulysses' }], Query('works')],
+      typeOf: [() => 'Book', ResolveField('__resolveType'), RateLimit(minute)],
+    },
+    Resolver('Work'),
+  )
+  const typeDefs = 'type Book { title: String } union Work = Book type Query { works: [Work] }'
+  const graphql = GraphQLModule.forRoot({ driver: MercuriusDriver, typeDefs, fieldResolverEnhancers: ['guards'] })
+  const limits = SluiceModule.forRoot()
+  const { request } = await serve('fastify', guarded({ limits, imports: [graphql], providers: [Works] }))
+  const response = await post(request, '{ works { ... on Book { title } } }')
+  expect(await response.json()).toMatchObject({
+    data: { works: [{ title: 'Emma' }, null] },
+    errors: [{ message: 'Too Many Requests', path: ['works', '1'] }],
+  })
+})
+
 test('requests in flight are an error for subscriptions, of a decorator and of the module', async () => {
   const inFlight = { limits: [concurrency({ limit: 1 })], key: byIp(), store: memoryStore() }
   const expected = /concurrency: expected none for operations over a WebSocket/
