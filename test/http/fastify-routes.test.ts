@@ -212,6 +212,17 @@ describe('values of config.rateLimit that are neither options nor false', () => 
   )
 })
 
+test('the plugin limits routes of plugins that were registered before it', async () => {
+  const app = fastify()
+  await app.register(async (child) => {
+    child.get('/child', ok)
+    child.get('/own', { config: { rateLimit: { limit: 2, window: '1m' } } }, ok)
+  })
+  await app.register(rateLimit, { limit: 1, window: '1m' })
+  expect(await statuses(app, '/child', 2)).toEqual([200, 429])
+  expect(await statuses(app, '/own', 3)).toEqual([200, 200, 429])
+})
+
 interface WithUser {
   userId?: string
 }

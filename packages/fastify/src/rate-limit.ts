@@ -83,8 +83,8 @@ export interface RateLimitDecorator {
  * Limiters of routes use this one's options where they name none, except its name and options that one of their own excludes.
  * Each counts by itself, but those of one `group` are one.
  *
- * Awaited before routes are added, it checks their options at once. A route that was there before it has loaded gets
- * its limiter at its first request. Plugins that were there before it are out of its reach, as with every hook.
+ * Awaited before routes are added, it checks their options at once. A route that was there before it has loaded, also
+ * one of an earlier plugin, gets its limiter at its first request.
  *
  * @example await app.register(rateLimit, { limit: 100, window: '1m' })
  * @throws SluiceError `INVALID_POLICY` when registered, or when a route is added; of a route that was there before,
