@@ -152,6 +152,15 @@ describe('by default, during an outage', () => {
     expect((await limiter.consume('reset', { cost: 4 })).allowed).toBe(true)
   })
 
+  test('of limits that share a log, the one with the least left carries its whole usage into the outage', async () => {
+    const log = (limit: number, window: '1m' | '1h') => slidingLog<string>({ limit, window })
+    const limiter = limiterOf({ limits: [log(2, '1m'), log(10, '1h')] })
+    for (let n = 0; n < 9; n++, now += 60_000) await limiter.consume('k')
+    store.isAway = true
+    expect((await limiter.peek('k')).remaining).toBe(1)
+    expect(await admittedOf(limiter, 2)).toBe(1)
+  })
+
   test('during an outage, settle, renew and release of a verdict of the store throw no error', async () => {
     const limiter = limiterOf({ limits: [perMinute(5), concurrency({ limit: 2 })] })
     const verdict = await limiter.consume('k', { cost: 2 })

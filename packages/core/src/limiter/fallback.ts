@@ -80,7 +80,7 @@ export class LocalFallback {
     const plan = this.#planOf(request.plan as ReadablePlan)
     const counted = this.#store.lastKnown?.(request)
     if (counted) known.record(request, counted)
-    known.charge(store as unknown as LocalStore, request, plan)
+    known.charge(store as unknown as LocalStore, request, (each) => this.#planOf(each as ReadablePlan))
     if (plan === request.plan) return decideLocally(store, request, { ...from, kind: 'unavailable', store })
     const reserved = from.reserved && reservedShare(plan, from.reserved, this.#share)
     const needs = request.needs && withReserved(request.costs, request.needs, reserved)

@@ -1,5 +1,13 @@
 import { CELL_KINDS } from '../store/cell-kinds.js'
-import { type Cell, CONSUME, PEEK, type Plan, STRIDE, type StoreRequest, type StoreResult } from '../store/store.js'
+import {
+  type Cell,
+  DEBIT,
+  type Plan,
+  type ResolvedLimit,
+  STRIDE,
+  type StoreRequest,
+  type StoreResult,
+} from '../store/store.js'
 import { dropOldest } from '../util/drop-oldest.js'
 
 /** Maximum of states remembered, for all limiters on a store. */
@@ -13,11 +21,16 @@ export interface LocalStore {
 /** The store's last result for a cell, with its time by the clock of this process. */
 interface Known {
   readonly at: number
-  /** The limit with the least left: its remaining units, its capacity, and the time in ms until it is full again. */
+  /** The decision, and the number of the cell in its plan. Its limits may have had other numbers than those in force. */
+  readonly request: DecidedRequest
+  readonly cell: number
+  /** The number of the limit with the least left, its remaining units, and the time in ms until it is full again. */
+  readonly limit: number
   readonly remaining: number
-  readonly capacity: number
   readonly resetMs: number
 }
+
+type DecidedRequest = Pick<StoreRequest, 'plan' | 'identities'>
 
 /**
  * The store's last results for clients that had used more than half of a limit, without blocks. In an outage counting continues
@@ -37,14 +50,15 @@ export class LastKnown {
   /** Records a result of the store. Call it with each. */
   record({ plan, identities }: StoreRequest, { now, values, offset, block }: StoreResult): void {
     if (block) return
-    let at = offset
+    let request: DecidedRequest | undefined
+    let end = offset
     for (let c = 0; c < plan.cells.length; c++) {
       const cell = plan.cells[c] as Cell
       let fullest = -1
       let least = 0.5
-      for (let l = 0; l < cell.limits.length; l++, at += STRIDE) {
-        const { capacity } = cell.limits[l] as Cell['limits'][number]
-        const left = (values[at] as number) / capacity
+      for (let l = 0; l < cell.limits.length; l++, end += STRIDE) {
+        const { capacity } = cell.limits[l] as ResolvedLimit
+        const left = (values[end] as number) / capacity
         if (left < least) {
           least = left
           fullest = l
@@ -55,10 +69,11 @@ export class LastKnown {
       // Deleted first, so that the newest entries are last: a map is in order of insertion.
       this.#known.delete(key)
       if (fullest < 0 || CELL_KINDS[cell.kernel].hasPermits) continue
-      const from = at - (cell.limits.length - fullest) * STRIDE
-      const { capacity } = cell.limits[fullest] as Cell['limits'][number]
+      const from = end - (cell.limits.length - fullest) * STRIDE
       const [remaining, resetMs] = [values[from] as number, values[from + 2] as number]
-      this.#known.set(key, { at: this.#isStores ? now : this.#clock(), remaining, capacity, resetMs })
+      request ??= { plan, identities }
+      const at = this.#isStores ? now : this.#clock()
+      this.#known.set(key, { at, request, cell: c, limit: fullest, remaining, resetMs })
     }
     dropOldest(this.#known, MAX_STATES)
   }
@@ -67,16 +82,18 @@ export class LastKnown {
     for (const cell of plan.cells) this.#known.delete(keyOf(plan, cell, identities))
   }
 
-  /** Charges a local store, once, for the known use of a decision's cells. `scaled`: the local plan, which may be a share. */
-  charge(local: LocalStore, { plan, identities }: StoreRequest, scaled: Plan): void {
+  /**
+   * Charges a local store, once, for the known use of a decision's cells, by the limits that the store decided by. `localOf`: the
+   * local plan of a plan, which may be a share.
+   */
+  charge(local: LocalStore, { plan, identities }: StoreRequest, localOf: (plan: Plan) => Plan): void {
     if (this.#known.size === 0) return
-    for (let c = 0; c < plan.cells.length; c++) {
-      const cell = plan.cells[c] as Cell
+    for (const cell of plan.cells) {
       const key = keyOf(plan, cell, identities)
       const known = this.#known.get(key)
       if (!known) continue
       this.#known.delete(key)
-      if (known.at + known.resetMs > this.#clock()) chargeCell(local, { plan: scaled, identities }, c, known)
+      if (known.at + known.resetMs > this.#clock()) chargeCell(local, known, localOf(known.request.plan))
     }
   }
 }
@@ -87,22 +104,21 @@ function keyOf({ policy }: Plan, cell: Cell, identities: readonly string[]): str
 
 function chargeCell(
   local: LocalStore,
-  { plan, identities }: Pick<StoreRequest, 'plan' | 'identities'>,
-  c: number,
-  { at, remaining, capacity, resetMs }: Known,
+  { at, request: { plan: whole, identities }, cell: c, limit: l, remaining, resetMs }: Known,
+  plan: Plan,
 ): void {
   const cell = plan.cells[c] as Cell
-  const max = Math.min(...cell.limits.map((limit) => limit.capacity))
-  const used = Math.min(max, Math.ceil(((capacity - remaining) * max) / capacity))
-  const request = { plan, identities, permitId: '' }
+  const { capacity, windowMs } = cell.limits[l] as ResolvedLimit
+  const { capacity: ofWhole } = (whole.cells[c] as Cell).limits[l] as ResolvedLimit
+  const used = Math.min(capacity, Math.ceil(((ofWhole - remaining) * capacity) / ofWhole))
+  // Debits have no regard to bans of this process, nor to smaller limits that share a log.
+  const request = { plan, identities, permitId: '', op: DEBIT } as const
   const costs = (units: number) => plan.cells.map((_, i) => (i === c ? units : 0))
   // The charges of an earlier outage in this store count already.
-  const before = local.decide({ ...request, op: PEEK, costs: costs(0) })
-  const offset = before.offset + STRIDE * plan.cells.slice(0, c).reduce((sum, { limits }) => sum + limits.length, 0)
-  const room = Math.min(...cell.limits.map((_, l) => before.values[offset + l * STRIDE] as number))
-  const units = used - (max - room)
+  const before = local.decide({ ...request, costs: costs(0) })
+  const earlier = plan.cells.slice(0, c).reduce((sum, { limits }) => sum + limits.length, l)
+  const units = used - (capacity - (before.values[before.offset + STRIDE * earlier] as number))
   if (units <= 0) return
-  const windowMs = cell.limits[0]?.windowMs ?? 0
   const chargedAt = CELL_KINDS[cell.kernel].chargedAt(cell.params, { windowMs, used, at, resetMs })
-  local.decide({ ...request, op: CONSUME, costs: costs(units) }, chargedAt)
+  local.decide({ ...request, costs: costs(units) }, chargedAt)
 }
