@@ -1,3 +1,4 @@
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import {
   concurrency,
   createLimiter,
@@ -365,6 +366,21 @@ test('an outage that begins while requests wait ends no wait, and charges none t
   await limiter.release(first)
   expect((await limiter.peek('k')).allowed).toBe(true)
 })
+
+test.each([1, 0.5])(
+  'during an outage at a share of %s, a refund makes room for a request that waits',
+  async (share) => {
+    const limiter = limiterOf({ limits: [slidingLog({ limit: 1, window: '1h' })], unavailable: { share } })
+    store.isAway = true
+    const first = await limiter.consume('k')
+    const admitted: Verdict[] = []
+    void limiter.acquire('k', { maxWait: '2h' }).then((verdict) => admitted.push(verdict))
+    await sleep(20)
+    await limiter.refund('k', first)
+    await setImmediate()
+    expect(admitted).toMatchObject([{ kind: 'unavailable', allowed: true }])
+  },
+)
 
 test('invalid unavailable options are rejected', () => {
   const make = (options: object) => () => createLimiter({ name: 'api', store, limit: 1, window: '1s', ...options })

@@ -3,6 +3,7 @@ import { planNow } from '../policy/calendar/plan-now.js'
 import { type Cost, costsOf, needsOf, reservedFor, takesNothing } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import type { Policy, PolicyChoice, Resolved } from '../policy/policy.js'
+import { wholeOf } from '../policy/share.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import {
   type Cell,
@@ -98,7 +99,7 @@ export class Engine<Subject> {
     this.#fallback = new LocalFallback(where, store, unavailable)
     this.charges = new ChargeLedger(
       policy,
-      ({ plan, identities }) => this.#queues.wake(queuesOf(plan as ReadablePlan, identities)),
+      ({ plan, identities }) => this.#queues.wake(queuesOf(wholeOf(plan), identities)),
       (by, request, result) => {
         if (by === store) this.#fallback.record(request, result)
       },
@@ -198,7 +199,7 @@ export class Engine<Subject> {
     op: typeof CHARGE | typeof CONSUME = CHARGE,
   ): Verdict | Promise<Verdict> {
     const { identities } = request
-    const plan = planNow(this.#fallback.wholeOf(request.plan), this.store)
+    const plan = planNow(wholeOf(request.plan), this.store)
     const costs = plan.units.map((each) => (each === unit ? units : 0))
     const { policy, priority } = decided
     const by = { ...this.#decidedBy(policy, priority, undefined), isOfResponse: true as const }

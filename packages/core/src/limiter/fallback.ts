@@ -6,6 +6,7 @@ import { planShare, reservedShare } from '../policy/share.js'
 import type { BanTerms, Plan, Store, StoreRequest, StoreResult, Strike, StrikeResult } from '../store/store.js'
 import { isImpossible } from '../store/store.js'
 import { invalidPolicy, neverBeside, SluiceError } from '../util/errors.js'
+import { getOrInsert } from '../util/get-or-insert.js'
 import { knownOptions, oneOf } from '../util/validate.js'
 import { type DecidedBy, decisionOn } from '../verdict/decision.js'
 import { Verdict } from '../verdict/verdict.js'
@@ -47,7 +48,6 @@ export class LocalFallback {
   readonly #share: number
   readonly #store: Store
   readonly #plans = new WeakMap<Plan, ReadablePlan>()
-  readonly #wholes = new WeakMap<Plan, ReadablePlan>()
 
   /** @throws SluiceError `INVALID_POLICY` */
   constructor(ofPolicy: string, store: Store, { unavailable = {} }: UnavailableOptions) {
@@ -112,18 +112,7 @@ export class LocalFallback {
 
   #planOf(plan: ReadablePlan): ReadablePlan {
     if (this.#share === 1) return plan
-    let scaled = this.#plans.get(plan)
-    if (!scaled) {
-      scaled = planShare(plan, this.#share)
-      this.#plans.set(plan, scaled)
-      this.#wholes.set(scaled, plan)
-    }
-    return scaled
-  }
-
-  /** The plan that a share was made from; the plan itself where it is no share. */
-  wholeOf(plan: Plan): ReadablePlan {
-    return this.#wholes.get(plan) ?? (plan as ReadablePlan)
+    return getOrInsert(this.#plans, plan, () => planShare(plan, this.#share))
   }
 }
 

@@ -1,5 +1,5 @@
 import { CELL_KINDS } from '../store/cell-kinds.js'
-import type { Cell, ResolvedLimit } from '../store/store.js'
+import type { Cell, Plan, ResolvedLimit } from '../store/store.js'
 import type { ReadablePlan } from './plan.js'
 
 /**
@@ -13,7 +13,7 @@ export function planShare(plan: ReadablePlan, share: number): ReadablePlan {
     scaled.set(limit, Object.freeze({ ...limit, limit: part(units, share), capacity: part(capacity, share) }))
   }
   const ofLimit = (limit: ResolvedLimit) => scaled.get(limit) as ResolvedLimit
-  return Object.freeze({
+  const own: ReadablePlan = Object.freeze({
     ...plan,
     resolved: plan.resolved.map(ofLimit),
     cells: plan.cells.map((cell) =>
@@ -25,6 +25,15 @@ export function planShare(plan: ReadablePlan, share: number): ReadablePlan {
       }),
     ),
   })
+  wholes.set(own, plan)
+  return own
+}
+
+const wholes = new WeakMap<Plan, ReadablePlan>()
+
+/** The plan that a share was made from; the plan itself where it is no share. */
+export function wholeOf(plan: Plan): ReadablePlan {
+  return wholes.get(plan) ?? (plan as ReadablePlan)
 }
 
 /** A share of the units that each cell reserves for higher priorities; always less than the cell holds. */
