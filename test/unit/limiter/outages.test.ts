@@ -382,6 +382,16 @@ test.each([1, 0.5])(
   },
 )
 
+test('a request that waits by the counts of this process is decided by the store once that is back', async () => {
+  const limiter = limiterOf({ limits: [slidingLog({ limit: 1, window: '1h' })] })
+  store.isAway = true
+  await limiter.consume('k')
+  const waiting = limiter.acquire('k', { maxWait: '2h' })
+  await sleep(20)
+  store.isAway = false
+  expect(await waiting).toMatchObject({ kind: 'decided', allowed: true })
+})
+
 test('invalid unavailable options are rejected', () => {
   const make = (options: object) => () => createLimiter({ name: 'api', store, limit: 1, window: '1s', ...options })
   expect(make({ unavailable: { decide: 'error' } })).toThrow(

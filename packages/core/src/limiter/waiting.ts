@@ -14,6 +14,8 @@ import {
 
 /** After this many checks for permits a whole decision follows, as the request may have been blocked meanwhile. */
 const MAX_LOOKS = 20
+/** Longest sleep in ms by a refusal of this process alone: once the store is back, it may have room. */
+const OUTAGE_MS = 1000
 
 /** One request that waits in the queues of a limiter. */
 export class Waiting {
@@ -115,7 +117,8 @@ export class Waiting {
           const waitMs = this.#checkedWait(verdict)
           next = queueOf(this.#waiter, verdict)
           if (next === undefined || next === this.#id) {
-            await (waitMs > 0 ? this.#sleep(waitMs) : this.#sleepForPermits(queue))
+            const sleepMs = verdict.kind === 'unavailable' ? Math.min(waitMs, OUTAGE_MS) : waitMs
+            await (waitMs > 0 ? this.#sleep(sleepMs) : this.#sleepForPermits(queue))
             continue
           }
           this.#refusal = verdict
