@@ -71,7 +71,7 @@ function dataOf({ algorithm, limit, more, waits }: AnyPolicy): object {
 }
 
 interface Visit {
-  readonly response: EventEmitter & { destroyed?: boolean }
+  readonly response: EventEmitter & { destroyed?: boolean; end: () => void }
   readonly from: number
   verdict: Verdict | undefined
   isDecided: boolean
@@ -127,10 +127,17 @@ class World {
     const result = this.store.decide(request)
     if (!(result instanceof Promise)) return result
     const number = ofRequest.getStore()
-    return result.then((late) => {
-      this.#note(request, late, number)
-      return late
-    })
+    return result.then(
+      (late) => {
+        this.#note(request, late, number)
+        return late
+      },
+      (error) => {
+        // Redis may have taken a permit, or kept one: on a busy machine, some replies are late without an outage.
+        this.#hadOutage = true
+        throw error
+      },
+    )
   }
 
   #note({ op, plan, costs }: StoreRequest, { allowed }: StoreResult, number: number | undefined): void {
@@ -184,7 +191,7 @@ class World {
   }
 
   #come(user: string): void {
-    const response = new EventEmitter().setMaxListeners(0)
+    const response = Object.assign(new EventEmitter().setMaxListeners(0), { end() {} })
     const visit: Visit = {
       ...{ response, from: this.documents.length - 1, to: Number.NaN, verdict: undefined },
       ...{ isDecided: false, hasEnded: false, done: Promise.resolve() },
@@ -202,6 +209,8 @@ class World {
     if (!visit.isDecided || visit.hasEnded) return
     visit.hasEnded = true
     const statusCode = this.visits.indexOf(visit) % 2 === 0 ? 200 : 400
+    // The handler of one that has left is done when it responds all the same.
+    visit.response.end()
     this.#emit(visit, { headersSent: true, statusCode, writableFinished: true, closed: true }, ['finish', 'close'])
   }
 
