@@ -14,7 +14,7 @@ import {
 
 /** After this many checks for permits a whole decision follows, as the request may have been blocked meanwhile. */
 const MAX_LOOKS = 20
-/** Longest sleep in ms by a refusal of this process alone: once the store is back, it may have room. */
+/** Longest sleep in ms by a refusal of this process alone. */
 const OUTAGE_MS = 1000
 
 /** One request that waits in the queues of a limiter. */
@@ -117,8 +117,7 @@ export class Waiting {
           const waitMs = this.#checkedWait(verdict)
           next = queueOf(this.#waiter, verdict)
           if (next === undefined || next === this.#id) {
-            const sleepMs = verdict.kind === 'unavailable' ? Math.min(waitMs, OUTAGE_MS) : waitMs
-            await (waitMs > 0 ? this.#sleep(sleepMs) : this.#sleepForPermits(queue))
+            await (waitMs > 0 ? this.#sleep(sleepMs(verdict, waitMs)) : this.#sleepForPermits(queue))
             continue
           }
           this.#refusal = verdict
@@ -232,4 +231,9 @@ export class Waiting {
       this.#queues.end(queues, look)
     }
   }
+}
+
+/** How long a request sleeps after a refusal with this wait. In an outage, the store may be back earlier, and have room. */
+function sleepMs({ kind }: Verdict, waitMs: number): number {
+  return kind === 'unavailable' ? Math.min(waitMs, OUTAGE_MS) : waitMs
 }

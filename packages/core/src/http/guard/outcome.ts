@@ -30,7 +30,7 @@ export interface HandlerCall {
 }
 
 /** No handler runs and nothing is sent: another limiter has already replied, or the client has left. */
-export const ENDED: Outcome = Object.freeze({
+const ENDED: Outcome = Object.freeze({
   proceed: false,
   verdict: undefined,
   headers: [],
