@@ -10,6 +10,7 @@ export function degradeTests(start: Start): void {
       }))
       expect((await ask(app)).body).toBe('{"degraded":false}')
       const { status, head, body } = await ask(app)
+      expect(app.errors).toEqual([])
       expect([status, body]).toEqual([200, '{"degraded":true}'])
       expect(head).toMatch(/ratelimit: "default";r=0/i)
       expect(head).not.toMatch(/retry-after/i)
