@@ -1,6 +1,5 @@
-import { createGuard } from '@sluice/core/http'
-import { policies } from '@sluice/policies'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { changingPolicies } from '../support/changing-policies.js'
 import { contextOf } from '../support/context.js'
 import { type Distant, distantStore } from '../support/outages.js'
 
@@ -11,16 +10,12 @@ beforeEach(() => {
 
 /** A limit of an hour that a test changes, and requests of one client. */
 async function serviceOf(algorithm: string, first: number, share = 1) {
-  let limit = first
-  const loaded = await policies.from({
-    load: () => ({ version: 1, policies: { api: { key: 'everyone', limits: [{ algorithm, limit, window: '1h' }] } } }),
+  const document = (limit: number) => ({
+    policies: { api: { key: 'everyone', limits: [{ algorithm, limit, window: '1h' }] } },
   })
-  const guard = createGuard({ policies: loaded, store, unavailable: { share } })
+  const { guard, change } = await changingPolicies(document(first), { store, guard: { unavailable: { share } } })
   return {
-    async change(to: number) {
-      limit = to
-      await loaded.reload()
-    },
+    change: (to: number) => change(document(to)),
     async admitted(times: number) {
       let admitted = 0
       for (let n = 0; n < times; n++) if ((await guard(contextOf() as never)).proceed) admitted++

@@ -13,6 +13,7 @@ import { byEffort } from '../../support/effort.js'
 import { unhandledDuring } from '../../support/process-events.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { until } from '../../support/until.js'
+import { withMethod } from '../../support/with-method.js'
 
 // Documents change while a Redis dies, hangs and returns. Each charge in Redis is attributed to its request.
 
@@ -112,15 +113,8 @@ class World {
       keys: { user: (request) => (request as { user: string }).user },
     })
     await this.store.ready()
-    const { store } = this
-    const watched = new Proxy(store, {
-      get: (_, name) => {
-        if (name === 'decide') return (request: StoreRequest) => this.#decide(request)
-        const value = Reflect.get(store, name, store)
-        return typeof value === 'function' ? value.bind(store) : value
-      },
-    }) as Store
-    this.#guard = createGuard({ policies: this.#loaded, store: watched, unavailable: { share } })
+    const store = withMethod<Store>(this.store, 'decide', (request: StoreRequest) => this.#decide(request))
+    this.#guard = createGuard({ policies: this.#loaded, store, unavailable: { share } })
   }
 
   #decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
