@@ -14,10 +14,12 @@ export function Policies() {
   const policies = useAsk<PoliciesAnswer>('/api/policies', undefined, 10_000)
   const { answer } = policies
   const used = latest?.sum.used ?? []
+  const isPending = !answer && !policies.error
   return (
     <>
       <PageHead title="Policies" about="Limits that this console was given, and how much of them decisions need." />
       <Failure of={policies} />
+      {isPending && <p class="empty">One moment.</p>}
       {answer && answer.limiters.length === 0 && answer.documents.length === 0 && (
         <Notice>
           This console was given no limiters and no documents: name them in its options <code>limiters</code> and{' '}
@@ -37,7 +39,7 @@ export function Policies() {
       {answer?.documents.map((document) => (
         <Document key={document.limiter} document={document} used={used} />
       ))}
-      {latest && <UsedSection used={used} />}
+      {latest && !isPending && <UsedSection used={used} />}
     </>
   )
 }
