@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { WaitingClass, WaitingTurn } from '../store/store.js'
+import { outsideRequests } from '../util/outside-requests.js'
 import { FairQueue, type Turn } from './fair-queue.js'
 
 /** A process repeats its report of waiting classes after this share of the report's `ttl`. */
@@ -113,7 +114,7 @@ export class SharedTurns {
     if (this.#timer && this.#shortestMs <= ttlMs) return
     clearInterval(this.#timer)
     this.#shortestMs = ttlMs
-    this.#timer = setInterval(() => this.#renew(), ttlMs * RENEW_SHARE).unref()
+    this.#timer = outsideRequests(() => setInterval(() => this.#renew(), ttlMs * RENEW_SHARE).unref())
   }
 
   #forget(id: string, shared: SharedQueue): void {

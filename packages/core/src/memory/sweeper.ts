@@ -1,3 +1,4 @@
+import { outsideRequests } from '../util/outside-requests.js'
 /** A collection whose entries end by themselves. */
 export interface Swept {
   /** The number of entries. */
@@ -24,7 +25,7 @@ export class Sweeper {
   }
 
   later(afterMs = SWEEP_EVERY_MS): void {
-    this.#timer ??= setTimeout(() => this.#sweep(), afterMs).unref()
+    this.#timer ??= outsideRequests(() => setTimeout(() => this.#sweep(), afterMs).unref())
   }
 
   stop(): void {

@@ -1,4 +1,5 @@
 import type { LastRefusal, LastRefusals } from '../store/last-refusals.js'
+import { outsideRequests } from '../util/outside-requests.js'
 
 /** Refusals that a process keeps. */
 const KEPT_REFUSALS = 200
@@ -75,7 +76,7 @@ export class RecentRefusals implements LastRefusals {
   }
 
   #later(): NodeJS.Timeout {
-    return setTimeout(() => void this.#tick(), EVERY_MS).unref()
+    return outsideRequests(() => setTimeout(() => void this.#tick(), EVERY_MS).unref())
   }
 
   async #tick(): Promise<void> {

@@ -1,6 +1,7 @@
 import { textValue } from '../store/identity.js'
 import type { OffendersQuery, OffendersReport, OffendersWindow } from '../store/offenders.js'
 import { invalidPolicy, SluiceError } from '../util/errors.js'
+import { outsideRequests } from '../util/outside-requests.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { SpaceSaving } from './space-saving.js'
 
@@ -85,7 +86,7 @@ export class RefusalLog {
       counted.refusals++
       counted.sketch.add(identity)
     }
-    this.#timer ??= setTimeout(() => this.#tick(), EVERY_MS).unref()
+    this.#timer ??= outsideRequests(() => setTimeout(() => this.#tick(), EVERY_MS).unref())
   }
 
   /** @throws SluiceError `INVALID_POLICY`, `STORE_UNAVAILABLE` */

@@ -3,6 +3,7 @@ import { isOver, type RawResponse } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import { durationMs } from '../../util/duration.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
+import { outsideRequests } from '../../util/outside-requests.js'
 import { LONGEST_TIMER_MS } from '../../util/pause.js'
 import { isThenable } from '../../util/thenable.js'
 import { PROCESS_TIMING, type Timer, type Timing } from '../../util/timing.js'
@@ -104,7 +105,7 @@ export class Permits {
   hold(verdict: Verdict, response: RawResponse): void {
     const held = new HeldPermits(this, verdict, response)
     this.#held.add(held)
-    this.#timer ??= this.#timing.setInterval(() => this.tick(), this.#tickMs).unref()
+    this.#timer ??= outsideRequests(() => this.#timing.setInterval(() => this.tick(), this.#tickMs).unref())
     getOrInsert(heldBy, response, () => []).push(held)
     const over = () => this.#over(held)
     const stream = isOver(response) ? undefined : http2Stream(response)

@@ -15,6 +15,7 @@ import {
 import { isOwnUnit } from '../../store/units.js'
 import { areEqual } from '../../util/are-equal.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
+import { outsideRequests } from '../../util/outside-requests.js'
 import type { RedisBase } from '../slots/base.js'
 import type { Change, Layer } from './layer.js'
 
@@ -221,7 +222,7 @@ export class DenyCache implements Layer {
     const until = this.#clock ? result.now + holdsMs : sentAt + holdsMs - 1
     if (from >= until) return
     // One timer for all generations, while there are any. It does not keep the process alive.
-    this.#timer ??= setInterval(() => this.#turn(), MAX_MS).unref()
+    this.#timer ??= outsideRequests(() => setInterval(() => this.#turn(), MAX_MS).unref())
     if (this.#young.size >= MAX_REFUSALS / 2) this.#turn()
     const { refusedOn } = refusal
     this.#young.add({ request, result: copyOf(request.plan, result), refusedOn, from, until, isOver: false })

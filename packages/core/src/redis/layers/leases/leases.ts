@@ -8,6 +8,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../../../store/store.js'
+import { outsideRequests } from '../../../util/outside-requests.js'
 import { whenKnown } from '../../../util/when-known.js'
 import type { KeySlots } from '../../slots/key-slots.js'
 import type { Change, Layer } from '../layer.js'
@@ -242,7 +243,7 @@ export class Leases implements Layer {
     const pool = new Pool(request, this.#clock)
     pools.set(nameOf(identities), pool)
     this.#pools++
-    this.#timer ??= setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref()
+    this.#timer ??= outsideRequests(() => setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref())
     return pool
   }
 

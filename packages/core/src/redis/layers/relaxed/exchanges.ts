@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { getOrInsert } from '../../../util/get-or-insert.js'
 import { groupBy } from '../../../util/group-by.js'
+import { outsideRequests } from '../../../util/outside-requests.js'
 import type { Destination } from '../../batching/batch.js'
 import type { Outbox } from '../../batching/outbox.js'
 import { UnderWay } from '../under-way.js'
@@ -78,7 +79,7 @@ export class Exchanges {
 
   #roundOf(syncEveryMs: number): Round {
     const round = getOrInsert(this.#rounds, syncEveryMs, () => new Round())
-    round.timer ??= setInterval(() => this.#pass(round, syncEveryMs), syncEveryMs).unref()
+    round.timer ??= outsideRequests(() => setInterval(() => this.#pass(round, syncEveryMs), syncEveryMs).unref())
     return round
   }
 

@@ -1,0 +1,11 @@
+import { AsyncResource } from 'node:async_hooks'
+
+const OUTSIDE = new AsyncResource('Sluice')
+
+/**
+ * Starts what serves all requests of the process, such as a timer, outside of the `AsyncLocalStorage` contexts of the request that
+ * happens to start it. It would keep these as long as it runs, and tracing would attribute all that it does to that request.
+ */
+export function outsideRequests<T>(start: () => T): T {
+  return OUTSIDE.runInAsyncScope(start)
+}
