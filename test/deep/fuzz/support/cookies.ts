@@ -47,7 +47,7 @@ function byFastifyCookie(module: object): Parser {
 /** The parsers of the frameworks without servers, each with its own version of `cookie`. */
 export async function parsers(): Promise<Record<string, Parser>> {
   // The newest loads its parser when it is registered.
-  await fastify().register(fastifyCookie.default).ready()
+  await fastify({ pluginTimeout: 0 }).register(fastifyCookie.default).ready()
   return {
     'cookie-parser 1.4.6, cookie 0.4': byCookieParser(cookieParser146),
     'cookie-parser 1.4.7, cookie 0.7': byCookieParser(cookieParser),
@@ -77,7 +77,7 @@ export async function parsingServers(): Promise<Record<string, Server>> {
   }
   const fastifyApp = async (plugin: typeof fastifyCookie.default) => {
     const seen: Seen = {}
-    const app = fastify()
+    const app = fastify({ pluginTimeout: 0 })
     await app.register(fastifyAdapter.rateLimit, noting(byCookie(NAME, { secret: false }), seen))
     await app.register(plugin)
     app.get('/', async (request) => ({ value: request.cookies[NAME], ...seen }))
