@@ -120,15 +120,19 @@ export class CompiledPolicies {
         throw error
       }
     }
-    if (isLate) return Promise.all(variants).then((known) => this.#combinations.of(known))
+    if (isLate) return this.#matchLater(variants)
     return variants.length === 0 ? undefined : this.#combinations.of(variants as Variant[])
   }
 
   #matchOne(policy: CompiledPolicy, context: Context): Matched | undefined | Promise<Matched | undefined> {
     if (policy.test?.(context)) return undefined
     const variant = variantFor(policy, context)
-    if (variant instanceof Promise) return variant.then((known) => this.#combinations.ofOne(known))
-    return this.#combinations.ofOne(variant)
+    return variant instanceof Promise ? this.#matchLater([variant]) : this.#combinations.ofOne(variant)
+  }
+
+  /** A separate method, as it makes a closure: V8 would allocate for that in each call of `match`. */
+  async #matchLater(pending: readonly (Variant | Promise<Variant>)[]): Promise<Matched | undefined> {
+    return this.#combinations.of(await Promise.all(pending))
   }
 }
 
@@ -160,8 +164,19 @@ function variantFor(policy: CompiledPolicy, context: Context): Variant | Promise
   const variant = policy.base ?? tierOf(policy, context)
   const { overrides } = policy
   if (!overrides) return variant
-  if (variant instanceof Promise) return variant.then((base) => variantBy(overrides.find(context), base))
-  return variantBy(overrides.find(context), variant)
+  return variant instanceof Promise
+    ? variantLater(variant, overrides, context)
+    : variantBy(overrides.find(context), variant)
+}
+
+/** A separate function, as `matchLater` is. */
+async function variantLater(
+  pending: Promise<Variant>,
+  overrides: NonNullable<CompiledPolicy['overrides']>,
+  context: Context,
+): Promise<Variant> {
+  const base = await pending
+  return variantBy(overrides.find(context), base)
 }
 
 function tierOf(policy: CompiledPolicy, context: Context): Variant | Promise<Variant> {

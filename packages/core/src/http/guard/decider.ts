@@ -98,9 +98,17 @@ export class Decider<Request> {
     const options = this.#optionsFor(context)
     const cost = requestCost(choice, units)
     const resolved = this.#resolve(context, choice)
-    return resolved instanceof Promise
-      ? resolved.then((known) => known && this.#decideOn(known, cost, options))
-      : resolved && this.#decideOn(resolved, cost, options)
+    if (resolved instanceof Promise) return this.#decideLater(resolved, cost, options)
+    return resolved && this.#decideOn(resolved, cost, options)
+  }
+
+  // These are methods of their own, as they make closures: V8 would allocate for these in every request.
+  #decideLater(
+    pending: Promise<Resolved<Request> | undefined>,
+    cost: Cost,
+    options: DecisionOptions,
+  ): Promise<Verdict | undefined> {
+    return pending.then((resolved) => resolved && this.#decideOn(resolved, cost, options))
   }
 
   #decideOn(resolved: Resolved<Request>, cost: Cost, options: DecisionOptions): Verdict | Promise<Verdict> {
@@ -160,18 +168,30 @@ export class Decider<Request> {
 
   #resolve(context: HttpContext<Request>, choice: PolicyChoice<Request>): MaybePromise<Resolved<Request> | undefined> {
     const policy = choice instanceof Policy ? choice : choice.of(context.request, context)
-    return policy instanceof Promise
-      ? policy.then((known) => this.#resolveBy(known, context))
-      : this.#resolveBy(policy, context)
+    return policy instanceof Promise ? this.#resolveLater(policy, context) : this.#resolveBy(policy, context)
+  }
+
+  #resolveLater(
+    pending: Promise<Policy<Request>>,
+    context: HttpContext<Request>,
+  ): Promise<Resolved<Request> | undefined> {
+    return pending.then((policy) => this.#resolveBy(policy, context))
   }
 
   #resolveBy(policy: Policy<Request>, context: HttpContext<Request>): MaybePromise<Resolved<Request> | undefined> {
     const { request } = context
     if (policy.differsByKeyAlone && !this.#by.anonymous) return policy.resolve(request, context)
     const identities = identitiesOf(policy, context, this.#by.anonymous)
-    return identities instanceof Promise
-      ? identities.then((known) => known && policy.resolve(request, context, known))
-      : identities && policy.resolve(request, context, identities)
+    if (identities instanceof Promise) return this.#resolveWith(identities, policy, context)
+    return identities && policy.resolve(request, context, identities)
+  }
+
+  #resolveWith(
+    pending: Promise<string[] | undefined>,
+    policy: Policy<Request>,
+    context: HttpContext<Request>,
+  ): Promise<Resolved<Request> | undefined> {
+    return pending.then((identities) => identities && policy.resolve(context.request, context, identities))
   }
 
   #optionsFor(context: HttpContext<Request>): DecisionOptions {

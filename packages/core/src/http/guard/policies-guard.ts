@@ -8,7 +8,6 @@ import { POLICY_OPTIONS, Policy, type PolicyChoice } from '../../policy/policy.j
 import type { HttpContext } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import { SluiceError, show } from '../../util/errors.js'
-import { getOrInsert } from '../../util/get-or-insert.js'
 import { Resets } from '../../util/resets.js'
 import type { Timing } from '../../util/timing.js'
 import { knownOptions } from '../../util/validate.js'
@@ -119,7 +118,13 @@ class LimitersOfPolicies<Request> {
   }
 
   of(matched: MatchedPolicies<Request>): Made<Request> {
-    return getOrInsert(this.#made, matched, () => this.#make(matched))
+    return this.#made.get(matched) ?? this.#makeOnce(matched)
+  }
+
+  #makeOnce(matched: MatchedPolicies<Request>): Made<Request> {
+    const made = this.#make(matched)
+    this.#made.set(matched, made)
+    return made
   }
 
   #make(matched: MatchedPolicies<Request>): Made<Request> {
@@ -147,16 +152,26 @@ class LimitersOfPolicies<Request> {
     passed: ReadonlySet<string> = NO_POLICIES,
     headers: Outcome['headers'] = [],
   ): MaybePromise<Outcome> {
-    const refuse = (error: unknown) => this.#by.handleInvalid(error, undefined, context)
     let matched: ReturnType<PolicySource<Request>['match']>
     try {
       matched = this.#policies.match(context)
     } catch (error) {
-      return refuse(error)
+      return this.#by.handleInvalid(error, undefined, context)
     }
     const own = withHeaders(context, headers)
-    if (matched instanceof Promise) return matched.then((known) => this.#run(known, own, passed), refuse)
-    return this.#run(matched, own, passed)
+    return matched instanceof Promise ? this.#passLater(matched, own, passed) : this.#run(matched, own, passed)
+  }
+
+  // This and other rare ways are methods of their own, as they make closures: V8 would allocate for these in every request.
+  #passLater(
+    pending: Promise<MatchedPolicies<Request> | undefined>,
+    context: HttpContext<Request>,
+    passed: ReadonlySet<string>,
+  ): Promise<Outcome> {
+    return pending.then(
+      (matched) => this.#run(matched, context, passed),
+      (error) => this.#by.handleInvalid(error, undefined, context),
+    )
   }
 
   #run(
@@ -166,7 +181,15 @@ class LimitersOfPolicies<Request> {
   ): MaybePromise<Outcome> {
     if (!matched) return SKIPPED
     const { reported } = matched
-    if (!reported) return this.#runEnforced(matched, context, passed)
+    return reported ? this.#runBoth(reported, matched, context, passed) : this.#runEnforced(matched, context, passed)
+  }
+
+  #runBoth(
+    reported: MatchedPolicies<Request>,
+    matched: MatchedPolicies<Request>,
+    context: HttpContext<Request>,
+    passed: ReadonlySet<string>,
+  ): MaybePromise<Outcome> {
     // Decided first, in the same turn of the event loop, so that a refusal of the others does not prevent its count.
     const aside = this.#run(reported, context, passed)
     const enforced = () => this.#runEnforced(matched, context, new Set([...passed, ...reportedIn(matched)]))
@@ -185,6 +208,17 @@ class LimitersOfPolicies<Request> {
     const { parts, choice } = this.of(left)
     const mayWait = parts.responders.queues
     if (!next && !mayWait) return this.#passOne(parts, context, choice)
+    return this.#runInTurn(left, next, context, passed)
+  }
+
+  #runInTurn(
+    left: MatchedPolicies<Request>,
+    next: MatchedPolicies<Request> | undefined,
+    context: HttpContext<Request>,
+    passed: ReadonlySet<string>,
+  ): MaybePromise<Outcome> {
+    const { parts, choice } = this.of(left)
+    const mayWait = parts.responders.queues
     const passage = new Passage(left, passed)
     const inForce = mayWait ? () => this.#inForce(passage, parts, context) : undefined
     const first = this.#passOne(parts, context, choice, inForce)

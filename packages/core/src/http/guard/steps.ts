@@ -27,7 +27,6 @@ export function stepsFor<Request>(parts: GuardParts<Request>): readonly Step<Req
     charging && receiveBody(charging),
     costFunction && endIfAnswered,
     costFunction && resolveCost(costFunction),
-    endIfAnswered,
     decide,
     charging && reconsider(charging),
     bans && strikeTrapped(bans),
@@ -102,8 +101,9 @@ function resolveCost<Request>(cost: CostFunction<Request>): Step<Request> {
 }
 
 function decide<Request>(request: GuardedRequest<Request>): MaybePromise<Outcome | undefined> {
-  if (request.verdict) return undefined
   const { guard, context, units, choice } = request
+  if (isDisabled(context.response)) return end(context)
+  if (request.verdict) return undefined
   let verdict: MaybePromise<Verdict | undefined>
   try {
     request.isCaught = guard.bans?.catches(context) ?? false
@@ -112,12 +112,20 @@ function decide<Request>(request: GuardedRequest<Request>): MaybePromise<Outcome
     // The request cannot be counted, because of a missing or invalid key or cost: there is no verdict.
     return guard.handleInvalid(error, units, context)
   }
-  if (!(verdict instanceof Promise)) return noteVerdict(request, verdict)
-  return verdict.then(
-    (late) => {
+  return verdict instanceof Promise ? noteLater(request, verdict) : noteVerdict(request, verdict)
+}
+
+/** A separate function, as it makes closures: V8 would allocate for them in each call of `decide`. */
+function noteLater<Request>(
+  request: GuardedRequest<Request>,
+  pending: Promise<Verdict | undefined>,
+): Promise<Outcome | undefined> {
+  const { guard, context, units } = request
+  return pending.then(
+    (verdict) => {
       // The promise may be that of a function of the application.
-      request.isShared = late?.kind === 'decided' && guard.engine.isStoreAsync
-      return noteVerdict(request, late)
+      request.isShared = verdict?.kind === 'decided' && guard.engine.isStoreAsync
+      return noteVerdict(request, verdict)
     },
     (error) => guard.handleInvalid(error, units, context),
   )
