@@ -169,16 +169,14 @@ for (const { name, limits, onDeny, part } of cases) {
       if (random(2) === 0) clock.now += random(random(10) === 0 ? 12_000 : 900)
       if (random(33) === 0) clock.now -= random(random(3) === 0 ? 50_000 : 3_000)
       const context = `seed ${SEED}, step ${step}, at ${clock.now}`
-      // First a plain charge: after a block, decisions include block keys for a second, perhaps for the whole test.
-      const isFirst = step === 0
-      const what = isFirst ? 50 : random(100)
+      // First a plain charge, and plain charges together, so that each script is sent, whatever follows: after a block, decisions
+      // include block keys for a second, perhaps for the whole test.
+      const plain = PLAIN[step]
+      const what = plain ? 50 : random(100)
       const back = what < 12 ? charged[random(charged.length + 1)] : undefined
       const one = () => ({ key: `key-${random(3)}`, cost: random(4), priority: random(3), peeks: random(9) === 0 })
-      const requests = Array.from(
-        { length: !isFirst && random(4) === 0 ? 1 + random(5) : 1 },
-        isFirst ? () => PLAIN : one,
-      )
-      if (random(4) === 0) requests.fill(requests[0] as ReturnType<typeof one>, random(requests.length))
+      const requests = plain ?? Array.from({ length: random(4) === 0 ? 1 + random(5) : 1 }, one)
+      if (!plain && random(4) === 0) requests.fill(requests[0] as ReturnType<typeof one>, random(requests.length))
       if (what === 98) await spoil(`key-${random(3)}`)
       const which = random(2)
       const results = await Promise.all(
@@ -224,7 +222,10 @@ for (const { name, limits, onDeny, part } of cases) {
   })
 }
 
-const PLAIN = { key: 'key-0', cost: 1, priority: 2, peeks: false }
+/** The requests of the first steps. */
+const PLAIN = [['key-0'], ['key-0', 'key-1', 'key-2']].map((keys) =>
+  keys.map((key) => ({ key, cost: 1, priority: 2, peeks: false })),
+)
 const verdictOf = ({ verdicts }: { verdicts: Verdict[] }, i: number) => verdicts[i] as Verdict
 /**
  * A process that reads the index just as a ban begins writes its block anew, with the time after which the rung is forgotten. It
