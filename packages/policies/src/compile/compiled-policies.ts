@@ -130,7 +130,7 @@ export class CompiledPolicies {
     return variant instanceof Promise ? this.#matchLater([variant]) : this.#combinations.ofOne(variant)
   }
 
-  /** A separate method, as it makes a closure: V8 would allocate for that in each call of `match`. */
+  /** A separate method: for a closure in `match`, V8 would allocate in each call. */
   async #matchLater(pending: readonly (Variant | Promise<Variant>)[]): Promise<Matched | undefined> {
     return this.#combinations.of(await Promise.all(pending))
   }
@@ -169,7 +169,7 @@ function variantFor(policy: CompiledPolicy, context: Context): Variant | Promise
     : variantBy(overrides.find(context), variant)
 }
 
-/** A separate function, as `matchLater` is. */
+/** A separate function for the same reason as `#matchLater`. */
 async function variantLater(
   pending: Promise<Variant>,
   overrides: NonNullable<CompiledPolicy['overrides']>,

@@ -82,7 +82,7 @@ export function quotaHeaders<Request>(
   verdict: Verdict,
 ): HeaderField[] {
   const fields: HeaderField[] = []
-  // The limits of a verdict are reported at the first look.
+  // A verdict makes the reports of its limits at the first look, which costs more than the rest of this function.
   if (writers.length === 0) return fields
   // A block has no quota to report. A count of this process alone, while the store is away, is not the quota.
   if (verdict.limits.length > 0 && verdict.kind === 'decided')
