@@ -8,6 +8,7 @@ import { POLICY_OPTIONS, Policy, type PolicyChoice } from '../../policy/policy.j
 import type { HttpContext } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import { SluiceError, show } from '../../util/errors.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
 import { Resets } from '../../util/resets.js'
 import type { Timing } from '../../util/timing.js'
 import { knownOptions } from '../../util/validate.js'
@@ -121,10 +122,9 @@ class LimitersOfPolicies<Request> {
     return this.#made.get(matched) ?? this.#makeOnce(matched)
   }
 
+  // This and other rare ways are methods of their own, as they make closures: V8 would allocate for these in every request.
   #makeOnce(matched: MatchedPolicies<Request>): Made<Request> {
-    const made = this.#make(matched)
-    this.#made.set(matched, made)
-    return made
+    return getOrInsert(this.#made, matched, () => this.#make(matched))
   }
 
   #make(matched: MatchedPolicies<Request>): Made<Request> {
@@ -162,7 +162,6 @@ class LimitersOfPolicies<Request> {
     return matched instanceof Promise ? this.#passLater(matched, own, passed) : this.#run(matched, own, passed)
   }
 
-  // This and other rare ways are methods of their own, as they make closures: V8 would allocate for these in every request.
   #passLater(
     pending: Promise<MatchedPolicies<Request> | undefined>,
     context: HttpContext<Request>,
@@ -205,22 +204,19 @@ class LimitersOfPolicies<Request> {
     const { next } = matched
     const left = without(matched, passed)
     if (!left) return this.#run(next, context, passed)
-    const { parts, choice } = this.of(left)
-    const mayWait = parts.responders.queues
-    if (!next && !mayWait) return this.#passOne(parts, context, choice)
-    return this.#runInTurn(left, next, context, passed)
+    const made = this.of(left)
+    const { parts, choice } = made
+    if (!next && !parts.responders.queues) return this.#passOne(parts, context, choice)
+    return this.#runInTurn(made, new Passage(left, passed), next, context)
   }
 
   #runInTurn(
-    left: MatchedPolicies<Request>,
+    { parts, choice }: Made<Request>,
+    passage: Passage<Request>,
     next: MatchedPolicies<Request> | undefined,
     context: HttpContext<Request>,
-    passed: ReadonlySet<string>,
   ): MaybePromise<Outcome> {
-    const { parts, choice } = this.of(left)
-    const mayWait = parts.responders.queues
-    const passage = new Passage(left, passed)
-    const inForce = mayWait ? () => this.#inForce(passage, parts, context) : undefined
+    const inForce = parts.responders.queues ? () => this.#inForce(passage, parts, context) : undefined
     const first = this.#passOne(parts, context, choice, inForce)
     return whenKnown(first, (known) => this.#goOn(known, passage, parts, next, context))
   }
