@@ -108,6 +108,20 @@ describe('a flood of refused requests', () => {
     await eventually('a refusal costs nothing', async () => (await runsOf(refused)) === 0)
   })
 
+  test('the refusals of a client that was just banned cost nothing, also once its ban is in the index', async () => {
+    const ban = { after: 1, within: '1h', for: ['1h'] } as const
+    const limiter = createLimiter({ name: 'api', store: here, limit: 1, window: '1h', ban })
+    const sources: string[] = []
+    limiter.on('refused', ({ source }) => void sources.push(source))
+    for (let n = 0; n < 2; n++) await limiter.consume('k')
+    await eventually(
+      'the ban is in the index',
+      async () => (await here.blocks.get({ key: 'k' }, { policy: 'api' })) !== undefined,
+    )
+    for (let n = 0; n < 2; n++) await limiter.consume('k')
+    expect(sources).toEqual(['store', 'deny-cache', 'deny-cache'])
+  })
+
   test('repeated requests with an impossible cost cost one script execution', async () => {
     const limiter = limiterOn(here, [perMinute(10)])
     const ran = await runsOf(async () => {

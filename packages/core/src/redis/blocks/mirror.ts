@@ -19,9 +19,16 @@ const SWEPT_PER_LOOK = 2000
 /** Minimum interval between two reads of the whole index when there is room again, by the performance clock. */
 const READ_AGAIN_MS = 600_000
 
-/** A known entry; a ban has its place in the eviction order. */
-type Known = IndexEntry | KnownBan
-interface KnownBan extends IndexEntry, RankedBan {}
+/** A block or ban in the mirror. */
+export interface KnownBlock extends IndexEntry {
+  times: number
+  isUnwritten?: true | undefined
+  /** When Redis last refused by it, by the clock of the layer that asks; `-Infinity` if it has not. */
+  confirmedAt: number
+}
+
+/** A ban has its place in the eviction order. */
+interface KnownBan extends KnownBlock, RankedBan {}
 
 /** Whether an identity is a network that only processes enforce. */
 export function isNetwork(identity: string): boolean {
@@ -37,17 +44,17 @@ export class Mirror {
    * By identity: usually one entry, or one per policy. With the policy as the first key, a decision would take 0.13 µs
    * more.
    */
-  readonly #byIdentity = new Map<string, readonly Known[]>()
+  readonly #byIdentity = new Map<string, readonly KnownBlock[]>()
   readonly #bans = new Heap<KnownBan>(goesBefore)
   #onFull: () => void
-  readonly #ranges = new BlockedRanges<IndexEntry>()
+  readonly #ranges = new BlockedRanges<KnownBlock>()
   #size = 0
   #networks = 0
   #isFull = false
   #isPartial = false
   #readAgainAt = 0
   /** Position of the walk that removes ended entries. */
-  #walk: Iterator<readonly Known[]> = this.#byIdentity.values()
+  #walk: Iterator<readonly KnownBlock[]> = this.#byIdentity.values()
 
   /** `onFull`: called once, when an entry has no room for the first time. */
   constructor(onFull: () => void = () => {}) {
@@ -80,9 +87,9 @@ export class Mirror {
   }
 
   /** The entry that refuses one of these identities; if there are several, the one that ends last. */
-  find({ policy, banningPolicy }: Banning, identities: readonly string[], now: () => number): IndexEntry | undefined {
+  find({ policy, banningPolicy }: Banning, identities: readonly string[], now: () => number): KnownBlock | undefined {
     const policies = [policy, banningPolicy ?? policy, EVERY_POLICY]
-    let last: IndexEntry | undefined
+    let last: KnownBlock | undefined
     for (const identity of identities) {
       const known = this.#byIdentity.get(identity)
       // Policies in their order: of two entries with the same end, the first is found, as in memory.
@@ -93,7 +100,7 @@ export class Mirror {
             known.find(({ policy }) => policy === name),
           )
       if (this.#ranges.size > 0)
-        last = this.#ranges.find(policies, identity).reduce<IndexEntry | undefined>(laterOf, last)
+        last = this.#ranges.find(policies, identity).reduce<KnownBlock | undefined>(laterOf, last)
     }
     return last && last.until > now() ? last : undefined
   }
@@ -111,6 +118,12 @@ export class Mirror {
     }
     const before = this.#byIdentity.get(identity)
     const replaced = before?.find((other) => other.policy === policy)
+    if (replaced && isSame(replaced, entry)) {
+      // A ban is back from the index, or was read again: what Redis has confirmed of it holds.
+      replaced.times = entry.times
+      replaced.isUnwritten = entry.isUnwritten
+      return
+    }
     const known = knownOf(entry)
     if (!replaced && !this.#makeRoom(known, now)) return
     // Making room may have removed other entries of this identity.
@@ -140,7 +153,7 @@ export class Mirror {
   }
 
   /** Returns whether there is room for one more entry. Bans of the lowest rung that end soonest are evicted first. */
-  #makeRoom(entry: Known, now: number): boolean {
+  #makeRoom(entry: KnownBlock, now: number): boolean {
     if (this.#hasRoom(entry)) return true
     this.#sweep(now, 64)
     if (this.#hasRoom(entry)) return true
@@ -155,7 +168,7 @@ export class Mirror {
     return true
   }
 
-  #hasRoom({ identity }: Known): boolean {
+  #hasRoom({ identity }: KnownBlock): boolean {
     return isNetwork(identity) ? this.#networks < MAX_KNOWN_NETWORKS : this.#size - this.#networks < MAX_BLOCKS
   }
 
@@ -172,22 +185,27 @@ export class Mirror {
         this.#walk = this.#byIdentity.values()
         return
       }
-      for (const { policy, identity, until } of value as readonly Known[]) {
+      for (const { policy, identity, until } of value as readonly KnownBlock[]) {
         if (until <= now) this.delete(policy, identity)
       }
     }
   }
 }
 
-function knownOf(entry: IndexEntry): Known {
-  const { ban } = decodeBlock(entry.encoded)
-  return ban && !isNetwork(entry.identity) ? { ...entry, rung: ban.rung, place: 0 } : entry
+function isSame(one: IndexEntry, other: IndexEntry): boolean {
+  return one.since === other.since && one.until === other.until && one.encoded === other.encoded
 }
 
-function isBan(entry: Known): entry is KnownBan {
+function knownOf(entry: IndexEntry): KnownBlock | KnownBan {
+  const { ban } = decodeBlock(entry.encoded)
+  const known = { ...entry, confirmedAt: Number.NEGATIVE_INFINITY }
+  return ban && !isNetwork(entry.identity) ? { ...known, rung: ban.rung, place: 0 } : known
+}
+
+function isBan(entry: KnownBlock): entry is KnownBan {
   return 'rung' in entry
 }
 
-function laterOf(one: IndexEntry | undefined, other: IndexEntry | undefined): IndexEntry | undefined {
+function laterOf(one: KnownBlock | undefined, other: KnownBlock | undefined): KnownBlock | undefined {
   return !one || (other && other.until > one.until) ? other : one
 }

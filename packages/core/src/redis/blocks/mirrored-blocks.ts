@@ -4,7 +4,7 @@ import { SluiceError } from '../../util/errors.js'
 import { blockReport } from '../scripts/decode.js'
 import type { IndexEntry } from './entry.js'
 import { KnownEntries, type KnownEntriesOptions } from './known-entries.js'
-import { isNetwork, MAX_NETWORKS, Mirror } from './mirror.js'
+import { isNetwork, type KnownBlock, MAX_NETWORKS, Mirror } from './mirror.js'
 
 /** A search for blocks and bans, for a request or a strike. */
 export interface BlockQuestion {
@@ -54,7 +54,7 @@ export class MirroredBlocks extends KnownEntries {
   }
 
   /** The entry that refuses a request; if there are several, the one that ends last. */
-  find({ plan, identities }: BlockQuestion): IndexEntry | undefined {
+  find({ plan, identities }: BlockQuestion): KnownBlock | undefined {
     return this.#mirror.size === 0 ? undefined : this.#mirror.find(plan, identities, this.#now)
   }
 

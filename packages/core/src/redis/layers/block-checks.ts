@@ -1,4 +1,5 @@
 import { fieldOf, type IndexEntry } from '../blocks/entry.js'
+import type { KnownBlock } from '../blocks/mirror.js'
 import type { BlockQuestion, MirroredBlocks } from '../blocks/mirrored-blocks.js'
 import { probeKey } from '../health/probing.js'
 import type { RedisBase } from '../slots/base.js'
@@ -9,7 +10,7 @@ interface Known extends RedisBase {
 
 /** A block in force. */
 export interface HoldingBlock {
-  readonly entry: IndexEntry
+  readonly entry: KnownBlock
   /** Present if Redis could not confirm the block. */
   readonly source?: 'mirror'
 }

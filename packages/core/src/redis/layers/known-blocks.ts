@@ -1,6 +1,7 @@
 import { CHARGE, CONSUME, refusalBy, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
 import type { IndexEntry } from '../blocks/entry.js'
+import type { KnownBlock } from '../blocks/mirror.js'
 import type { MirroredBlocks } from '../blocks/mirrored-blocks.js'
 import type { RedisBase } from '../slots/base.js'
 import { confirmedBlock } from './block-checks.js'
@@ -22,8 +23,6 @@ export class KnownBlocks implements Layer {
   readonly #options: KnownBlocksOptions
   readonly #next: Layer
   readonly #now: () => number
-  /** When blocks were confirmed, by entry. A changed or renewed block is a different entry. */
-  readonly #confirmedAt = new WeakMap<IndexEntry, number>()
   /** Decisions that check a block with Redis: the layers beneath do not know of them yet. */
   readonly #confirming = new UnderWay()
   /** Set until this process has read the index: networks have no keys that decisions could check. */
@@ -68,7 +67,7 @@ export class KnownBlocks implements Layer {
     if (plan.ban && block.hasBegun) mirrored.began(plan.ban, identities[plan.ban.identity] as string, now, block)
     const entry = mirrored.find({ plan, identities })
     // If there are several blocks, only the one by which Redis refuses is confirmed.
-    if (entry?.until === now + block.remainingMs) this.#confirmedAt.set(entry, clock ? now : sentAt)
+    if (entry?.until === now + block.remainingMs) entry.confirmedAt = clock ? now : sentAt
   }
 
   async close(): Promise<void> {
@@ -81,16 +80,14 @@ export class KnownBlocks implements Layer {
     const at = this.#now()
     const still = await confirmedBlock(this.#options, request)
     if (!still) return this.#next.decide(request)
-    if (!still.source) this.#confirmedAt.set(still.entry, at)
+    if (!still.source) still.entry.confirmedAt = at
     return this.#refused(still.entry, still.source)
   }
 
-  #isConfirmed({ op, fresh }: StoreRequest, entry: IndexEntry): boolean {
+  #isConfirmed({ op, fresh }: StoreRequest, { confirmedAt }: KnownBlock): boolean {
     if (op !== CONSUME || fresh || !this.#options.remembers) return false
-    const at = this.#confirmedAt.get(entry)
-    if (at === undefined) return false
     const now = this.#now()
-    return now >= at && now < at + CONFIRMED_MS
+    return now >= confirmedAt && now < confirmedAt + CONFIRMED_MS
   }
 
   #refused(entry: IndexEntry, source?: 'mirror' | 'deny-cache'): StoreResult {
