@@ -8,10 +8,10 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../store/store.js'
-import { dropOldest } from '../util/drop-oldest.js'
+import { type CellState, StatesByIdentity } from '../util/states-by-identity.js'
 
-/** Maximum of states remembered, for all limiters on a store. */
-const MAX_STATES = 10_000
+/** Maximum of identities with remembered states, for all limiters on a store. */
+const MAX_IDENTITIES = 10_000
 
 /** A store in this process, which can also decide as of an earlier instant. */
 export interface LocalStore {
@@ -19,7 +19,7 @@ export interface LocalStore {
 }
 
 /** The store's last result for a cell, with its time by the clock of this process. */
-interface Known {
+interface Known extends CellState {
   readonly at: number
   /** The decision, and the number of the cell in its plan. Its limits may have had other numbers than those in force. */
   readonly request: DecidedRequest
@@ -39,7 +39,7 @@ type DecidedRequest = Pick<StoreRequest, 'plan' | 'identities'>
 export class LastKnown {
   readonly #clock: () => number
   readonly #isStores: boolean
-  readonly #known = new Map<string, Known>()
+  readonly #known = new StatesByIdentity<Known>(MAX_IDENTITIES)
 
   /** @param isStores whether results have the time of this clock */
   constructor(clock: () => number, isStores: boolean) {
@@ -64,22 +64,24 @@ export class LastKnown {
           fullest = l
         }
       }
-      if (fullest < 0 && this.#known.size === 0) continue
-      const key = keyOf(plan, cell, identities)
-      // Deleted first, so that the newest entries are last: a map is in order of insertion.
-      this.#known.delete(key)
-      if (fullest < 0 || CELL_KINDS[cell.kernel].hasPermits) continue
+      if (fullest < 0 && this.#known.isEmpty) continue
+      const { policy } = plan
+      const { id: cellId } = cell
+      const identity = identities[cell.identity] as string
+      if (fullest < 0 || CELL_KINDS[cell.kernel].hasPermits) {
+        this.#known.delete(policy, cellId, identity)
+        continue
+      }
       const from = end - (cell.limits.length - fullest) * STRIDE
       const [remaining, resetMs] = [values[from] as number, values[from + 2] as number]
       request ??= { plan, identities }
       const at = this.#isStores ? now : this.#clock()
-      this.#known.set(key, { at, request, cell: c, limit: fullest, remaining, resetMs })
+      this.#known.set(identity, { policy, cellId, at, request, cell: c, limit: fullest, remaining, resetMs })
     }
-    dropOldest(this.#known, MAX_STATES)
   }
 
   forget(plan: Plan, identities: readonly string[]): void {
-    for (const cell of plan.cells) this.#known.delete(keyOf(plan, cell, identities))
+    for (const { id, identity } of plan.cells) this.#known.delete(plan.policy, id, identities[identity] as string)
   }
 
   /**
@@ -87,19 +89,15 @@ export class LastKnown {
    * local plan of a plan, which may be a share.
    */
   charge(local: LocalStore, { plan, identities }: StoreRequest, localOf: (plan: Plan) => Plan): void {
-    if (this.#known.size === 0) return
+    if (this.#known.isEmpty) return
     for (const cell of plan.cells) {
-      const key = keyOf(plan, cell, identities)
-      const known = this.#known.get(key)
+      const identity = identities[cell.identity] as string
+      const known = this.#known.find(plan.policy, cell.id, identity)
       if (!known) continue
-      this.#known.delete(key)
+      this.#known.delete(plan.policy, cell.id, identity)
       if (known.at + known.resetMs > this.#clock()) chargeCell(local, known, localOf(known.request.plan))
     }
   }
-}
-
-function keyOf({ policy }: Plan, cell: Cell, identities: readonly string[]): string {
-  return `${policy}\n${cell.id}\n${identities[cell.identity]}`
 }
 
 function chargeCell(

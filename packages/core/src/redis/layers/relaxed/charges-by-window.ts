@@ -1,23 +1,30 @@
-/** Charged units by the window or segment that counts them. Nearly always, there is one. */
+/** Charged units by the window or segment that counts them. */
 export class ChargesByWindow {
-  readonly #windows: number[] = []
-  readonly #units: number[] = []
+  /** Nearly always, there is one window. */
+  #window: number | undefined
+  #units = 0
+  #others: Map<number, number> | undefined
 
   get isEmpty(): boolean {
-    return this.#units.every((units) => units === 0)
+    if (this.#units !== 0) return false
+    if (this.#others) for (const units of this.#others.values()) if (units !== 0) return false
+    return true
   }
 
   add(window: number, units: number): void {
-    const known = this.#windows.indexOf(window)
-    if (known < 0) {
-      this.#windows.push(window)
-      this.#units.push(units)
-    } else this.#units[known] = (this.#units[known] as number) + units
+    this.#window ??= window
+    if (window === this.#window) {
+      this.#units += units
+      return
+    }
+    this.#others ??= new Map()
+    this.#others.set(window, (this.#others.get(window) ?? 0) + units)
   }
 
   /** Calls `call` for each window with its charged units. */
   forEach(call: (window: number, units: number) => void): void {
-    for (const [i, units] of this.#units.entries()) if (units !== 0) call(this.#windows[i] as number, units)
+    if (this.#units !== 0) call(this.#window as number, this.#units)
+    if (this.#others) for (const [window, units] of this.#others) if (units !== 0) call(window, units)
   }
 
   /** Appends the arguments for lua/exchange.lua: their number, then the windows and units. */

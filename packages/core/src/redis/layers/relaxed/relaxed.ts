@@ -12,9 +12,9 @@ import {
   type StoreResult,
 } from '../../../store/store.js'
 import { getOrInsert } from '../../../util/get-or-insert.js'
+import { StatesByIdentity } from '../../../util/states-by-identity.js'
 import type { Change, Layer } from '../layer.js'
 import { Count, CountTable, type PendingUnits } from './counts.js'
-import { DroppedCounts } from './dropped-counts.js'
 import { Exchanges, type ExchangesOptions } from './exchanges.js'
 
 export interface RelaxedOptions extends Omit<ExchangesOptions, 'onIdle'> {
@@ -24,6 +24,9 @@ export interface RelaxedOptions extends Omit<ExchangesOptions, 'onIdle'> {
 
 /** Maximum memory in numbers, about 32 MB. Redis decides for further identities, exactly. */
 const MAX_NUMBERS = 4_000_000
+
+/** Maximum of identities with dropped counts, as many as the fallback remembers results of. */
+const MAX_DROPPED = 10_000
 
 /** Number of tables from which empty ones are dropped. */
 const MAX_TABLES = 1000
@@ -42,7 +45,11 @@ export class Relaxed implements Layer {
   readonly #next: Layer
   readonly #exchanges: Exchanges
   readonly #tables = new Map<string, CountTable>()
-  readonly #dropped = new DroppedCounts()
+  /**
+   * Counts that were dropped as nothing asked for them in a round, and still have an effect. An outage continues from
+   * them, unless Redis has decided on the client since.
+   */
+  readonly #dropped = new StatesByIdentity<Count>(MAX_DROPPED)
   #byPlan = new WeakMap<Plan, readonly CountTable[]>()
   #numbers = 0
   #isClosed = false
@@ -83,15 +90,18 @@ export class Relaxed implements Layer {
         this.#forgetDropped(what)
         return
       case 'forget':
+        this.#dropped.deleteAll(what.identity)
+        for (const { counts, requestedOnce } of this.#tables.values()) {
+          requestedOnce.delete(what.identity)
+          const count = counts.get(what.identity)
+          if (count) this.#delete(count)
+        }
+        return
       case 'block':
       case 'unblock':
-        for (const table of this.#tables.values()) {
-          const count = table.counts.get(what.identity)
-          if (what.kind === 'forget') {
-            table.requestedOnce.delete(what.identity)
-            this.#dropped.forget(table, what.identity)
-            if (count) this.#delete(count)
-          } else if (count) count.isOpen = false // From now on, Redis decides.
+        for (const { counts } of this.#tables.values()) {
+          const count = counts.get(what.identity)
+          if (count) count.isOpen = false // From now on, Redis decides.
         }
     }
   }
@@ -102,7 +112,7 @@ export class Relaxed implements Layer {
     const counts = this.#tablesOf(request.plan).map((table, c) => {
       const identity = identityOf(request.plan, c, request.identities)
       const count = table.counts.get(identity)
-      return count?.observed ? count : this.#dropped.find(table, identity)
+      return count?.observed ? count : this.#dropped.find(table.policy, table.cell.id, identity)
     })
     if (counts.some((count) => !count)) return undefined
     return this.#decideHere({ ...request, op: PEEK }, counts as Count[]) as StoreResult
@@ -271,25 +281,29 @@ export class Relaxed implements Layer {
   }
 
   #drop(count: Count): void {
-    this.#dropped.remember(count)
+    if (count.isInEffect) this.#dropped.set(count.identity, count)
     this.#delete(count)
   }
 
   /** A result of Redis, after which dropped counts are out of date. */
   #newerThanDropped(request: StoreRequest, result: StoreResult | Promise<StoreResult>) {
-    const { plan, identities } = request
-    const isDropped = (table: CountTable, c: number) => this.#dropped.find(table, identityOf(plan, c, identities))
-    if (!(result instanceof Promise) || !this.#tablesOf(plan).some(isDropped)) return result
+    if (!(result instanceof Promise) || !this.#isAnyDropped(request)) return result
     return result.then((late) => {
       this.#forgetDropped(request)
       return late
     })
   }
 
+  #isAnyDropped({ plan, identities }: StoreRequest): boolean {
+    if (this.#dropped.isEmpty) return false
+    for (const { id, identity } of plan.cells) {
+      if (this.#dropped.find(plan.policy, id, identities[identity] as string)) return true
+    }
+    return false
+  }
+
   #forgetDropped({ plan, identities }: Pick<StoreRequest, 'plan' | 'identities'>): void {
-    this.#tablesOf(plan).forEach((table, c) => {
-      this.#dropped.forget(table, identityOf(plan, c, identities))
-    })
+    for (const { id, identity } of plan.cells) this.#dropped.delete(plan.policy, id, identities[identity] as string)
   }
 
   #delete(count: Count): void {
