@@ -48,6 +48,7 @@ export class LocalFallback {
   readonly #share: number
   readonly #store: Store
   readonly #plans = new WeakMap<Plan, ReadablePlan>()
+  #beside: Local | undefined
 
   /** @throws SluiceError `INVALID_POLICY` */
   constructor(ofPolicy: string, store: Store, { unavailable = {} }: UnavailableOptions) {
@@ -70,13 +71,13 @@ export class LocalFallback {
 
   /** Records a result of the store. Call it with each: during an outage, counting continues from there. */
   record(request: StoreRequest, result: StoreResult): void {
-    if (this.#mode === 'local') localBeside(this.#store).known.record(request, result)
+    if (this.#mode === 'local') this.#local.known.record(request, result)
   }
 
   /** The verdict on a request that the store did not decide. */
   decide(request: StoreRequest, from: DecidedBy): Verdict {
     if (this.#mode !== 'local') return undecided(request, from, this.#mode === 'allow')
-    const { store, known } = localBeside(this.#store)
+    const { store, known } = this.#local
     const plan = this.#planOf(request.plan as ReadablePlan)
     const counted = this.#store.lastKnown?.(request)
     if (counted) known.record(request, counted)
@@ -100,14 +101,17 @@ export class LocalFallback {
 
   /** Counts a strike during an outage, which stays in this process. */
   strike(terms: BanTerms, identity: string, strike: Strike): StrikeResult | undefined {
-    return this.#mode === 'local'
-      ? (localBeside(this.#store).store.strike?.(terms, identity, strike) as StrikeResult)
-      : undefined
+    return this.#mode === 'local' ? (this.#local.store.strike?.(terms, identity, strike) as StrikeResult) : undefined
   }
 
   /** Ends a ban that started in this process during an outage. */
   unblock(policy: string, identity: string): void {
     void locals.get(this.#store)?.store.unblock(policy, identity)
+  }
+
+  get #local(): Local {
+    this.#beside ??= localBeside(this.#store)
+    return this.#beside
   }
 
   #planOf(plan: ReadablePlan): ReadablePlan {

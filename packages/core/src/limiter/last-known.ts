@@ -10,8 +10,8 @@ import {
 } from '../store/store.js'
 import { type CellState, StatesByIdentity } from '../util/states-by-identity.js'
 
-/** Maximum of identities with remembered states, for all limiters on a store. */
-const MAX_IDENTITIES = 10_000
+/** The identities whose states are remembered, for all limiters on a store: the last ones, and up to as many more. */
+const IDENTITIES = 10_000
 
 /** A store in this process, which can also decide as of an earlier instant. */
 export interface LocalStore {
@@ -20,17 +20,17 @@ export interface LocalStore {
 
 /** The store's last result for a cell, with its time by the clock of this process. */
 interface Known extends CellState {
-  readonly at: number
-  /** The decision, and the number of the cell in its plan. Its limits may have had other numbers than those in force. */
-  readonly request: DecidedRequest
-  readonly cell: number
+  at: number
+  /** The plan of the decision. Its limits may have had other numbers than those in force. */
+  plan: Plan
+  identities: readonly string[]
+  /** The number of the cell in the plan. */
+  cell: number
   /** The number of the limit with the least left, its remaining units, and the time in ms until it is full again. */
-  readonly limit: number
-  readonly remaining: number
-  readonly resetMs: number
+  limit: number
+  remaining: number
+  resetMs: number
 }
-
-type DecidedRequest = Pick<StoreRequest, 'plan' | 'identities'>
 
 /**
  * The store's last results for clients that had used more than half of a limit, without blocks. In an outage counting continues
@@ -39,7 +39,7 @@ type DecidedRequest = Pick<StoreRequest, 'plan' | 'identities'>
 export class LastKnown {
   readonly #clock: () => number
   readonly #isStores: boolean
-  readonly #known = new StatesByIdentity<Known>(MAX_IDENTITIES)
+  readonly #known = new StatesByIdentity<Known>(IDENTITIES)
 
   /** @param isStores whether results have the time of this clock */
   constructor(clock: () => number, isStores: boolean) {
@@ -48,9 +48,9 @@ export class LastKnown {
   }
 
   /** Records a result of the store. Call it with each. */
-  record({ plan, identities }: StoreRequest, { now, values, offset, block }: StoreResult): void {
-    if (block) return
-    let request: DecidedRequest | undefined
+  record({ plan, identities }: StoreRequest, { now, values, offset, block, source }: StoreResult): void {
+    // A refusal that is repeated was recorded when it came.
+    if (block || source === 'deny-cache') return
     let end = offset
     for (let c = 0; c < plan.cells.length; c++) {
       const cell = plan.cells[c] as Cell
@@ -65,19 +65,33 @@ export class LastKnown {
         }
       }
       if (fullest < 0 && this.#known.isEmpty) continue
-      const { policy } = plan
-      const { id: cellId } = cell
       const identity = identities[cell.identity] as string
       if (fullest < 0 || CELL_KINDS[cell.kernel].hasPermits) {
-        this.#known.delete(policy, cellId, identity)
+        this.#known.delete(plan.policy, cell.id, identity)
         continue
       }
+      const known = this.#knownOf(plan, c, identities)
+      known.at = this.#isStores ? now : this.#clock()
+      known.limit = fullest
       const from = end - (cell.limits.length - fullest) * STRIDE
-      const [remaining, resetMs] = [values[from] as number, values[from + 2] as number]
-      request ??= { plan, identities }
-      const at = this.#isStores ? now : this.#clock()
-      this.#known.set(identity, { policy, cellId, at, request, cell: c, limit: fullest, remaining, resetMs })
+      known.remaining = values[from] as number
+      known.resetMs = values[from + 2] as number
     }
+  }
+
+  #knownOf(plan: Plan, c: number, identities: readonly string[]): Known {
+    const { policy, cells } = plan
+    const { id: cellId, identity: i } = cells[c] as Cell
+    const identity = identities[i] as string
+    let known = this.#known.use(policy, cellId, identity)
+    if (!known) {
+      known = { policy, cellId, at: 0, plan, identities, cell: c, limit: 0, remaining: 0, resetMs: 0 }
+      this.#known.set(identity, known)
+    }
+    known.plan = plan
+    known.identities = identities
+    known.cell = c
+    return known
   }
 
   forget(plan: Plan, identities: readonly string[]): void {
@@ -95,14 +109,14 @@ export class LastKnown {
       const known = this.#known.find(plan.policy, cell.id, identity)
       if (!known) continue
       this.#known.delete(plan.policy, cell.id, identity)
-      if (known.at + known.resetMs > this.#clock()) chargeCell(local, known, localOf(known.request.plan))
+      if (known.at + known.resetMs > this.#clock()) chargeCell(local, known, localOf(known.plan))
     }
   }
 }
 
 function chargeCell(
   local: LocalStore,
-  { at, request: { plan: whole, identities }, cell: c, limit: l, remaining, resetMs }: Known,
+  { at, plan: whole, identities, cell: c, limit: l, remaining, resetMs }: Known,
   plan: Plan,
 ): void {
   const cell = plan.cells[c] as Cell

@@ -25,8 +25,8 @@ export interface RelaxedOptions extends Omit<ExchangesOptions, 'onIdle'> {
 /** Maximum memory in numbers, about 32 MB. Redis decides for further identities, exactly. */
 const MAX_NUMBERS = 4_000_000
 
-/** Maximum of identities with dropped counts, as many as the fallback remembers results of. */
-const MAX_DROPPED = 10_000
+/** The identities whose dropped counts are remembered, as many as the fallback remembers results of. */
+const DROPPED = 10_000
 
 /** Number of tables from which empty ones are dropped. */
 const MAX_TABLES = 1000
@@ -49,7 +49,7 @@ export class Relaxed implements Layer {
    * Counts that were dropped as nothing asked for them in a round, and still have an effect. An outage continues from
    * them, unless Redis has decided on the client since.
    */
-  readonly #dropped = new StatesByIdentity<Count>(MAX_DROPPED)
+  readonly #dropped = new StatesByIdentity<Count>(DROPPED)
   #byPlan = new WeakMap<Plan, readonly CountTable[]>()
   #numbers = 0
   #isClosed = false
