@@ -10,7 +10,7 @@ import {
 } from '../store/store.js'
 import { type CellState, StatesByIdentity } from '../util/states-by-identity.js'
 
-/** The identities whose states are remembered, for all limiters on a store: the last ones, and up to as many more. */
+/** Number of identities with remembered states, for all limiters on a store: the last ones, and up to as many more. */
 const IDENTITIES = 10_000
 
 /** A store in this process, which can also decide as of an earlier instant. */

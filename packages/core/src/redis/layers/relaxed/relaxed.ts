@@ -25,7 +25,7 @@ export interface RelaxedOptions extends Omit<ExchangesOptions, 'onIdle'> {
 /** Maximum memory in numbers, about 32 MB. Redis decides for further identities, exactly. */
 const MAX_NUMBERS = 4_000_000
 
-/** The identities whose dropped counts are remembered, as many as the fallback remembers results of. */
+/** Number of identities with remembered dropped counts, as many as the fallback remembers results of. */
 const DROPPED = 10_000
 
 /** Number of tables from which empty ones are dropped. */
