@@ -18,6 +18,12 @@ import { costOfAll } from './redis.js'
  * @property {(keep: import('./ending.js').Keep, world: World) => Promise<Costs>} costsUs
  */
 
+/**
+ * Decisions before those that are measured, for each of them: V8 compiles during the first hundred thousand, which a server has had
+ * within minutes. Starts are measured by `npm run bench`.
+ */
+const WARM_UP = 5
+
 /** Players of this checkout with the packages of either: an earlier one may not have them. */
 const ownPlayer = (/** @type {string} */ name) => new URL(`../players/${name}.js`, import.meta.url)
 
@@ -36,8 +42,8 @@ const nodeAlone = (us) => ({ 'Node CPU': us })
  * @property {number} keys
  * @property {boolean} [isZipf]
  * @property {number} [count] decisions, on keys that had none before: others have had everything compiled
- * @property {number} [inTurnsMs] or for how long, in turns of the event loop, and for half as long before on the same keys:
- *   leases and exchanges go by time
+ * @property {number} [inTurnsMs] or for how long, in turns of the event loop, on the same keys as before: leases and exchanges go by
+ *   time
  * @property {boolean} [onCluster]
  * @property {boolean} [refuses] whether there is no room in the end
  * @property {boolean} [anotherWaits] whether a request waits for another key, in another process
@@ -60,7 +66,7 @@ export const redisRow = (
       inTurnsMs === undefined
         ? child.call('decide', { ...load, count, prefix })
         : child.call('decideInTurns', { ...load, ms: inTurnsMs * share })
-    await decide(0.5, 'earlier:')
+    await decide(WARM_UP, 'earlier:')
     const before = await costOfAll(servers)
     const spent = await decide(1)
     const after = await costOfAll(servers)

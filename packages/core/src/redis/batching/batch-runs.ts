@@ -1,5 +1,6 @@
 import { REFUND, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
 import { groupBy } from '../../util/group-by.js'
 import { probeKey } from '../health/probing.js'
 import { ResultReader } from '../scripts/decode.js'
@@ -100,9 +101,7 @@ export class BatchRuns {
   }
 
   #pulseOf(node: string): Pulse {
-    const pulse = this.#pulses.get(node) ?? { lastReplyAt: 0, sentAt: 0 }
-    this.#pulses.set(node, pulse)
-    return pulse
+    return getOrInsert(this.#pulses, node, () => ({ lastReplyAt: 0, sentAt: 0 }))
   }
 
   #failed(batch: Batch, error: Error): void {

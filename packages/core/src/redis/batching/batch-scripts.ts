@@ -69,17 +69,17 @@ export class BatchScripts {
   choose(batch: Batch, bringsBlockKeys = batch.sentAt < this.#blockedUntil): BatchScript {
     const { prefix, clock, marker, waiters, texts } = this.#options
     const { entries, groups, node, looks } = batch
-    const [only, ...others] = entries as [Pending, ...Pending[]]
+    const [first] = entries as [Pending]
     const strikes = entries.some(({ request }) => request.strike !== undefined)
     const strikesApart = strikes && this.#canStrikeApart(batch)
     const keys = node === undefined ? 'declared' : 'undeclared'
     const sending = (parts: number, marker: string | undefined): Sending => {
       return { prefix, now: clock?.(), keys, parts, marker, waitingMarker: waiters.markerInScripts }
     }
-    const isAlone = others.length === 0 && !bringsBlockKeys && strikes === strikesApart
-    const one = isAlone ? this.#oneFor(batch, only) : undefined
+    const isAlone = entries.length === 1 && !bringsBlockKeys && strikes === strikesApart
+    const one = isAlone ? this.#oneFor(batch, first) : undefined
     if (one) {
-      const { request } = only
+      const { request } = first
       const encoded = () => encodeOne(request, texts.of(request.plan), sending(looks ? TURNS : 0, marker))
       return { script: one, encoded, mayBeEmpty: true, mayNeedRecords: looks, strikesApart }
     }

@@ -92,6 +92,10 @@ export class Batches {
    * are sent by slot too, to preserve order.
    */
   #sendToNode(entries: readonly Pending[], node: string): void {
+    if (!entries.some(({ request }) => isBySlot(request))) {
+      this.#runs.send(entries, { slot: (entries[0] as Pending).slot, node })
+      return
+    }
     const bySlot = new Set(entries.filter(({ request }) => isBySlot(request)).map(({ slot }) => slot))
     const together = entries.filter(({ slot }) => !bySlot.has(slot))
     const [first] = together

@@ -88,19 +88,21 @@ export class Mirror {
 
   /** The entry that refuses one of these identities; if there are several, the one that ends last. */
   find({ policy, banningPolicy }: Banning, identities: readonly string[], now: () => number): KnownBlock | undefined {
-    const policies = [policy, banningPolicy ?? policy, EVERY_POLICY]
     let last: KnownBlock | undefined
     for (const identity of identities) {
       const known = this.#byIdentity.get(identity)
+      if (!known && this.#ranges.size === 0) continue
       // Policies in their order: of two entries with the same end, the first is found, as in memory.
-      if (known)
-        for (const name of policies)
+      const policies = [policy, banningPolicy ?? policy, EVERY_POLICY]
+      if (known) {
+        for (const name of policies) {
           last = laterOf(
             last,
             known.find(({ policy }) => policy === name),
           )
-      if (this.#ranges.size > 0)
-        last = this.#ranges.find(policies, identity).reduce<KnownBlock | undefined>(laterOf, last)
+        }
+      }
+      last = this.#ranges.find(policies, identity).reduce<KnownBlock | undefined>(laterOf, last)
     }
     return last && last.until > now() ? last : undefined
   }

@@ -31,13 +31,29 @@ export class Slots implements Layer {
   }
 
   decide(request: StoreRequest): Promise<StoreResult> {
-    const { slots: keySlots, breaker, crossSlots, waiters } = this.#options
-    if (!keySlots.isCluster) {
-      const cause = breaker.causeFor(0)
-      if (cause) throw cause
-      return this.#next.decide(request, 0)
-    }
-    const slots = keySlots.ofAll(request.identities)
+    const { slots, breaker } = this.#options
+    const { identities } = request
+    if (slots.isCluster && identities.length > 1) return this.#decideOnSlots(request, slots.ofAll(identities))
+    const slot = slots.of(identities[0] as string)
+    const cause = breaker.causeFor(slot)
+    if (cause) throw cause
+    return this.#next.decide(request, slot)
+  }
+
+  onResult(request: StoreRequest, result: StoreResult, slot: number): void {
+    // Kept permits are released by any process, after this one, too.
+    if (request.permitId !== '' && !request.keep) this.#permits.record(request, result, slot)
+  }
+
+  /** Releases this process's permits. Permits on unavailable servers expire by themselves. */
+  async close(): Promise<void> {
+    await this.#across.over()
+    await this.#next.close()
+    await Promise.allSettled(this.#permits.takeAll().map(async (release) => this.decide(release)))
+  }
+
+  #decideOnSlots(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
+    const { breaker, crossSlots, waiters } = this.#options
     // Checked before any part is charged, as all parts would have to be refunded.
     for (const slot of slots) {
       const cause = breaker.causeFor(slot)
@@ -52,18 +68,6 @@ export class Slots implements Layer {
       !waiters.areLookedFor(request) &&
       crossSlots.areTogether(slots)
     return this.#across.note(isTogether ? this.#next.decide(request, slots[0] as number, bySlot) : bySlot())
-  }
-
-  onResult(request: StoreRequest, result: StoreResult, slot: number): void {
-    // Kept permits are released by any process, after this one, too.
-    if (request.permitId !== '' && !request.keep) this.#permits.record(request, result, slot)
-  }
-
-  /** Releases this process's permits. Permits on unavailable servers expire by themselves. */
-  async close(): Promise<void> {
-    await this.#across.over()
-    await this.#next.close()
-    await Promise.allSettled(this.#permits.takeAll().map(async (release) => this.decide(release)))
   }
 
   async #decideBySlot(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
