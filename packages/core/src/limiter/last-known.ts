@@ -20,16 +20,16 @@ export interface LocalStore {
 
 /** The store's last result for a cell, with its time by the clock of this process. */
 interface Known extends CellState {
-  at: number
+  readonly at: number
   /** The plan of the decision. Its limits may have had other numbers than those in force. */
-  plan: Plan
-  identities: readonly string[]
+  readonly plan: Plan
+  readonly identities: readonly string[]
   /** The number of the cell in the plan. */
-  cell: number
+  readonly cell: number
   /** The number of the limit with the least left, its remaining units, and the time in ms until it is full again. */
-  limit: number
-  remaining: number
-  resetMs: number
+  readonly limit: number
+  readonly remaining: number
+  readonly resetMs: number
 }
 
 /**
@@ -70,28 +70,13 @@ export class LastKnown {
         this.#known.delete(plan.policy, cell.id, identity)
         continue
       }
-      const known = this.#knownOf(plan, c, identities)
-      known.at = this.#isStores ? now : this.#clock()
-      known.limit = fullest
       const from = end - (cell.limits.length - fullest) * STRIDE
-      known.remaining = values[from] as number
-      known.resetMs = values[from + 2] as number
-    }
-  }
-
-  #knownOf(plan: Plan, c: number, identities: readonly string[]): Known {
-    const { policy, cells } = plan
-    const { id: cellId, identity: i } = cells[c] as Cell
-    const identity = identities[i] as string
-    let known = this.#known.use(policy, cellId, identity)
-    if (!known) {
-      known = { policy, cellId, at: 0, plan, identities, cell: c, limit: 0, remaining: 0, resetMs: 0 }
+      const [remaining, resetMs] = [values[from] as number, values[from + 2] as number]
+      const at = this.#isStores ? now : this.#clock()
+      const { policy } = plan
+      const known = { policy, cellId: cell.id, at, plan, identities, cell: c, limit: fullest, remaining, resetMs }
       this.#known.set(identity, known)
     }
-    known.plan = plan
-    known.identities = identities
-    known.cell = c
-    return known
   }
 
   forget(plan: Plan, identities: readonly string[]): void {

@@ -24,37 +24,29 @@ export class StatesByIdentity<State extends CellState> {
     return this.#young.size === 0 && this.#old.size === 0
   }
 
+  /** A search counts as a use. */
   find(policy: string, cellId: string, identity: string): State | undefined {
-    if (this.isEmpty) return undefined
-    const states = this.#young.get(identity) ?? this.#old.get(identity)
-    return states && among(states, policy, cellId)
-  }
-
-  /** Like `find`, and counts as a use. */
-  use(policy: string, cellId: string, identity: string): State | undefined {
-    const states = this.#young.get(identity) ?? this.#renewed(identity)
-    return states && among(states, policy, cellId)
+    const states = this.#statesOf(identity)
+    return states?.[indexOf(states, policy, cellId)]
   }
 
   /** Replaces the state of the same cell. */
   set(identity: string, state: State): void {
-    const states = this.#young.get(identity) ?? this.#renewed(identity)
+    const states = this.#statesOf(identity)
     if (!states) {
       this.#add(identity, [state])
       return
     }
     const i = indexOf(states, state.policy, state.cellId)
-    if (i < 0) states.push(state)
-    else states[i] = state
+    states[i < 0 ? states.length : i] = state
   }
 
   delete(policy: string, cellId: string, identity: string): void {
-    const generation = this.#young.has(identity) ? this.#young : this.#old
-    const states = generation.get(identity)
+    const states = this.#statesOf(identity)
     const i = states ? indexOf(states, policy, cellId) : -1
     if (!states || i < 0) return
-    if (states.length === 1) generation.delete(identity)
-    else states.splice(i, 1)
+    states.splice(i, 1)
+    if (states.length === 0) this.#young.delete(identity)
   }
 
   deleteAll(identity: string): void {
@@ -67,13 +59,15 @@ export class StatesByIdentity<State extends CellState> {
     this.#old.clear()
   }
 
-  /** The states of an identity of the old generation, in the young one from now on. */
-  #renewed(identity: string): State[] | undefined {
-    const states = this.#old.size > 0 ? this.#old.get(identity) : undefined
-    if (!states) return undefined
+  /** The states of an identity, which is in the young generation from now on. */
+  #statesOf(identity: string): State[] | undefined {
+    const young = this.#young.get(identity)
+    if (young || this.#old.size === 0) return young
+    const old = this.#old.get(identity)
+    if (!old) return undefined
     this.#old.delete(identity)
-    this.#add(identity, states)
-    return states
+    this.#add(identity, old)
+    return old
   }
 
   #add(identity: string, states: State[]): void {
@@ -85,11 +79,10 @@ export class StatesByIdentity<State extends CellState> {
   }
 }
 
-function among<State extends CellState>(states: readonly State[], policy: string, cellId: string): State | undefined {
-  for (const state of states) if (state.policy === policy && state.cellId === cellId) return state
-  return undefined
-}
-
 function indexOf(states: readonly CellState[], policy: string, cellId: string): number {
-  return states.findIndex((state) => state.policy === policy && state.cellId === cellId)
+  for (let i = 0; i < states.length; i++) {
+    const state = states[i] as CellState
+    if (state.policy === policy && state.cellId === cellId) return i
+  }
+  return -1
 }

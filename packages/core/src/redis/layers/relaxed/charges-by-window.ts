@@ -1,30 +1,23 @@
-/** Charged units by the window or segment that counts them. */
+/** Charged units by the window or segment that counts them. Nearly always, there is one. */
 export class ChargesByWindow {
-  /** Nearly always, there is one window. */
-  #window: number | undefined
-  #units = 0
-  #others: Map<number, number> | undefined
+  readonly #windows: number[] = []
+  readonly #units: number[] = []
 
   get isEmpty(): boolean {
-    if (this.#units !== 0) return false
-    if (this.#others) for (const units of this.#others.values()) if (units !== 0) return false
-    return true
+    return this.#units.every((units) => units === 0)
   }
 
   add(window: number, units: number): void {
-    this.#window ??= window
-    if (window === this.#window) {
-      this.#units += units
-      return
-    }
-    this.#others ??= new Map()
-    this.#others.set(window, (this.#others.get(window) ?? 0) + units)
+    const known = this.#windows.indexOf(window)
+    if (known < 0) {
+      this.#windows.push(window)
+      this.#units.push(units)
+    } else this.#units[known] = (this.#units[known] as number) + units
   }
 
   /** Calls `call` for each window with its charged units. */
   forEach(call: (window: number, units: number) => void): void {
-    if (this.#units !== 0) call(this.#window as number, this.#units)
-    if (this.#others) for (const [window, units] of this.#others) if (units !== 0) call(window, units)
+    for (const [i, units] of this.#units.entries()) if (units !== 0) call(this.#windows[i] as number, units)
   }
 
   /** Appends the arguments for lua/exchange.lua: their number, then the windows and units. */

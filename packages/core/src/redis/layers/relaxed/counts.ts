@@ -1,7 +1,5 @@
 import type { Cell, Plan } from '../../../store/store.js'
 import type { CellState } from '../../../util/states-by-identity.js'
-import { cellSuffix } from '../../scripts/keys.js'
-import { kindNumber } from '../../scripts/script.js'
 import type { ChargesByWindow } from './charges-by-window.js'
 import type { LocalCount } from './local-count.js'
 import { LocalCounter } from './local-counter.js'
@@ -26,9 +24,6 @@ export class CountTable {
   readonly banningPolicy: string | undefined
   /** Approximate memory of each count, in numbers. */
   readonly numbers: number
-  /** The arguments of lua/exchange.lua for the cell, and the end of its keys. */
-  readonly cellArgs: readonly string[]
-  readonly cellSuffix: string
   readonly counts = new Map<string, Count>()
   /** Identities that Redis decided once since the last round, with the position of that request: see `Outbox.order`. */
   readonly requestedOnce = new Map<string, number>()
@@ -37,8 +32,6 @@ export class CountTable {
     this.cell = cell
     this.policy = policy
     this.banningPolicy = banningPolicy
-    this.cellArgs = [kindNumber(cell), cell.params.length, ...cell.params].map(String)
-    this.cellSuffix = cellSuffix(policy, cell)
     this.numbers = NUMBERS_OF_ANY + (cell.kernel === 'segments' ? (cell.params[2] as number) : 0)
   }
 }
@@ -117,7 +110,7 @@ export class Count implements CellState {
 
   /** Whether a request or exchange waits for a reply. */
   get hasPending(): boolean {
-    return this.underWay.length > 0 || (this.pending.length > 0 && this.pending.some(({ isOpen }) => isOpen))
+    return this.underWay.length > 0 || this.pending.some(({ isOpen }) => isOpen)
   }
 
   /** Whether any charge still counts, as far as it is known. */

@@ -3,9 +3,10 @@ import type { Destination } from '../../batching/batch.js'
 import type { PlanTexts } from '../../batching/plan-texts.js'
 import { probeKey } from '../../health/probing.js'
 import { type Encoded, enforcedPolicies } from '../../scripts/encode.js'
-import { blockSuffix, keyStart } from '../../scripts/keys.js'
+import { blockSuffix, cellSuffix, keyStart } from '../../scripts/keys.js'
 import { ReplyReader, unreadable } from '../../scripts/reply-reader.js'
 import { isTryAgain, run } from '../../scripts/run.js'
+import { kindNumber } from '../../scripts/script.js'
 import { ADMITTED, BLOCKED, ELSEWHERE, exchangeScript } from '../../scripts/scripts.generated.js'
 import type { RedisBase } from '../../slots/base.js'
 import type { ChargesByWindow } from './charges-by-window.js'
@@ -67,10 +68,8 @@ function carry(count: Count): Carried {
   return { count, unsent }
 }
 
-function drop({ count: { underWay }, unsent }: Carried): void {
-  const i = underWay.indexOf(unsent)
-  // An unreadable reply drops the first counts twice.
-  if (i >= 0) underWay.splice(i, 1)
+function drop({ count, unsent }: Carried): void {
+  count.underWay = count.underWay.filter((other) => other !== unsent)
 }
 
 /** Encodes the arguments of lua/exchange.lua, by cell, in the order in which `observe` reads the reply. */
@@ -83,26 +82,19 @@ function encodeExchange(
   const keys = marker === undefined ? [] : [marker]
   const args = [clock ? String(clock()) : '', '0', String(keys.length), String(byTable.size)]
   for (const [table, group] of byTable) {
+    const { cell, policy } = table
     const blocks = isAlone ? [] : enforcedPolicies(table, texts.bringsKeysOfEveryPolicy).map(blockSuffix)
-    args.push(...table.cellArgs, String(blocks.length), String(group.length))
-    const suffixes = [...blocks, table.cellSuffix]
-    for (const carried of group) encodeCount(carried, prefix, suffixes, keys, args)
+    const suffixes = [...blocks, cellSuffix(policy, cell)]
+    args.push(...[kindNumber(cell), cell.params.length, ...cell.params, blocks.length, group.length].map(String))
+    for (const { count, unsent } of group) {
+      const start = keyStart(prefix, count.identity)
+      for (const suffix of suffixes) keys.push(start + suffix)
+      unsent.push(args)
+    }
   }
   if (!isUndeclared) return { keys, args }
   args[1] = String(args.length + 1)
   return { keys: [], args: [...args, ...keys] }
-}
-
-function encodeCount(
-  { count, unsent }: Carried,
-  prefix: string,
-  suffixes: readonly string[],
-  keys: string[],
-  args: string[],
-): void {
-  const start = keyStart(prefix, count.identity)
-  for (const suffix of suffixes) keys.push(start + suffix)
-  unsent.push(args)
 }
 
 function observe(

@@ -52,9 +52,11 @@ export abstract class LocalCount {
   observe(reply: ReplyReader, now: number, underWay: readonly ChargesByWindow[]): void {
     this.nextCount = 0
     this.read(reply, now)
-    const recount = (window: number, units: number) => this.recount(window, units, now)
-    for (const charges of underWay) charges.forEach(recount)
-    this.unsent.forEach(recount)
+    for (const charges of [...underWay, this.unsent]) {
+      charges.forEach((window, units) => {
+        this.recount(window, units, now)
+      })
+    }
   }
 
   /** Whether there are unsent charges. */

@@ -296,10 +296,7 @@ export class Relaxed implements Layer {
 
   #isAnyDropped({ plan, identities }: StoreRequest): boolean {
     if (this.#dropped.isEmpty) return false
-    for (const { id, identity } of plan.cells) {
-      if (this.#dropped.find(plan.policy, id, identities[identity] as string)) return true
-    }
-    return false
+    return plan.cells.some(({ id, identity }) => this.#dropped.find(plan.policy, id, identities[identity] as string))
   }
 
   #forgetDropped({ plan, identities }: Pick<StoreRequest, 'plan' | 'identities'>): void {
