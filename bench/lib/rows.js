@@ -19,10 +19,10 @@ import { costOfAll } from './redis.js'
  */
 
 /**
- * Decisions before those that are measured, for each of them: V8 compiles during the first hundred thousand, which a server has had
- * within minutes. Starts are measured by `npm run bench`.
+ * Decisions before those that are measured, but no more than ten for each of them. V8 goes on to compile for some 250,000: the first
+ * 30,000 take four times as much as later ones. A server has had them within minutes; `npm run bench` measures starts.
  */
-const WARM_UP = 5
+const WARM_UP = 300_000
 
 /** Players of this checkout with the packages of either: an earlier one may not have them. */
 const ownPlayer = (/** @type {string} */ name) => new URL(`../players/${name}.js`, import.meta.url)
@@ -66,7 +66,7 @@ export const redisRow = (
       inTurnsMs === undefined
         ? child.call('decide', { ...load, count, prefix })
         : child.call('decideInTurns', { ...load, ms: inTurnsMs * share })
-    await decide(WARM_UP, 'earlier:')
+    await decide(Math.max(1, Math.min(10, WARM_UP / count)), 'earlier:')
     const before = await costOfAll(servers)
     const spent = await decide(1)
     const after = await costOfAll(servers)
