@@ -384,14 +384,13 @@ export class KnownEntries {
     const entries = [...lost.values()].filter(
       ({ policy, identity, isEnded }) => isEnded || this.#copy.mirror.get(policy, identity),
     )
-    const unwritten = new Set(
-      entries.filter(({ isUnwritten }) => isUnwritten).map(({ policy, identity }) => fieldOf(policy, identity)),
-    )
+    // Taken before the write, which changes known entries in place.
+    const unwritten = new Set([...lost.keys()].filter((field) => lost.get(field)?.isUnwritten))
     try {
       const epoch = shard.lostEpoch(head, now)
       if (entries.length === 0 && epoch !== undefined) await this.index.write(number, [], epoch)
       const written = await this.keep(entries)
-      const restored = written.filter((entry) => !unwritten.has(fieldOf(entry.policy, entry.identity)))
+      const restored = written.filter(({ policy, identity }) => !unwritten.has(fieldOf(policy, identity)))
       if (restored.length > 0) this.#options.onRestored(restored)
     } catch (error) {
       shard.startAnew()

@@ -23,7 +23,7 @@ const READ_AGAIN_MS = 600_000
 export interface KnownBlock extends IndexEntry {
   times: number
   isUnwritten?: true | undefined
-  /** When Redis last refused by it, by the clock of the layer that asks; `-Infinity` if it has not. */
+  /** When Redis last confirmed it, by the clock of the layer that asks; `-Infinity` if it has not. */
   confirmedAt: number
 }
 
