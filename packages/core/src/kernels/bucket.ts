@@ -120,12 +120,19 @@ export const readReport: ReadReport = (reply, values, params, now, need, later) 
     debt = drain(atPace(debt, pace, limit, windowMs), since, at, pace, stepMs)
   }
   if (at < now) throw reply.unreadable('expected no state older than the decision')
-  // While the clock catches up with the state, its waits count from the state's instant.
-  const wait = (cost: number) => {
-    const ms = waitFor(debt, at, cost, pace, windowMs, capacity, stepMs)
-    return ms > 0 ? ms + at - now : ms
-  }
   const left = Math.max(0, remaining(debt, windowMs, capacity))
-  if (need === undefined) values.push(left, 0, wait(capacity), debt)
-  else values.push(left, wait(need), wait(capacity), wait(left + 1))
+  // While the clock catches up with the state, its waits count from the state's instant.
+  const aheadMs = at - now
+  const resetMs = fromNow(waitFor(debt, at, capacity, pace, windowMs, capacity, stepMs), aheadMs)
+  if (need === undefined) values.push(left, 0, resetMs, debt)
+  else {
+    const retryMs = fromNow(waitFor(debt, at, need, pace, windowMs, capacity, stepMs), aheadMs)
+    const moreMs = fromNow(waitFor(debt, at, left + 1, pace, windowMs, capacity, stepMs), aheadMs)
+    values.push(left, retryMs, resetMs, moreMs)
+  }
+}
+
+/** A wait that counts from an instant `aheadMs` from now. */
+function fromNow(waitMs: number, aheadMs: number): number {
+  return waitMs > 0 ? waitMs + aheadMs : waitMs
 }

@@ -31,7 +31,7 @@ export class MirroredBlocks extends KnownEntries {
 
   /** Whether this process has seen no sign that a block from every policy is missing here. */
   override get isWhole(): boolean {
-    return super.isWhole && !this.#mirror.isPartial
+    return !this.#mirror.isPartial && super.isWhole
   }
 
   /**

@@ -33,10 +33,19 @@ function commandClass(client: Client): Client {
 
 /** A command in Redis's protocol; undefined if it is not ASCII, as text lengths would then differ from byte lengths. */
 function asText(parts: readonly string[]): string | undefined {
-  let text = `*${parts.length}\r\n`
+  let text = `*${parts.length}`
   for (let i = 0; i < parts.length; i++) {
     const part = parts[i] as string
-    text += `$${part.length}\r\n${part}\r\n`
+    text += HEADS[part.length] ?? headOf(part.length)
+    text += part
   }
+  text += '\r\n'
   return Buffer.byteLength(text) === text.length ? text : undefined
+}
+
+/** What stands before a part of a length. Making it each time takes a third of the time of writing a command. */
+const HEADS = Array.from({ length: 128 }, (_, length) => headOf(length))
+
+function headOf(length: number): string {
+  return `\r\n$${length}\r\n`
 }

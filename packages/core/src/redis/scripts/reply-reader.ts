@@ -29,7 +29,13 @@ export class ReplyReader implements Reply {
   }
 
   uint48(): number {
-    return this.uint16() * 0x100000000 + this.uint32()
+    const { at } = this
+    const bytes = this.#bytes
+    this.at = at + 6
+    const high = (bytes[at] as number) * 0x100 + (bytes[at + 1] as number)
+    const middle = (bytes[at + 2] as number) * 0x100 + (bytes[at + 3] as number)
+    const low = (bytes[at + 4] as number) * 0x100 + (bytes[at + 5] as number)
+    return high * 0x100000000 + middle * 0x10000 + low
   }
 
   uint56(): number {

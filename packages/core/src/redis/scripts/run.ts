@@ -53,7 +53,7 @@ export function run(
   encode: () => Encoded,
   { node, pulse, onSent }: RunOptions = {},
 ): Promise<unknown> {
-  return within({ connection, timeoutMs, pulse }, async (attempt) => {
+  const attempted = async (attempt: Attempt) => {
     const { keys, args } = encode()
     const command = ['EVALSHA', script.sha1, String(keys.length), ...keys, ...args]
     const send = (isUnknown: boolean) => {
@@ -79,7 +79,8 @@ export function run(
       if (attempt.isLate() || !isNoScript(error)) throw error
       return await send(true)
     }
-  })
+  }
+  return within({ connection, timeoutMs }, attempted, pulse)
 }
 
 /** Runs a script whose first argument is the time: '' for Redis's own. */
@@ -154,19 +155,17 @@ export async function whenConnected(connection: Connection): Promise<void> {
   await within({ connection, timeoutMs: 1 }, () => Promise.resolve())
 }
 
-interface Terms {
-  readonly connection: Connection
-  readonly timeoutMs: number
-  readonly pulse?: Pulse | undefined
-}
+type Terms = Pick<Server, 'connection' | 'timeoutMs'>
 
-function within(terms: Terms, send: (attempt: Attempt) => Promise<unknown>): Promise<unknown> {
-  return new Promise((resolve, reject) => new Attempt(terms, resolve, reject).start(send))
+/** `pulse` is not one of the terms: V8 would compile twice for objects with it and without. */
+function within(terms: Terms, send: (attempt: Attempt) => Promise<unknown>, pulse?: Pulse): Promise<unknown> {
+  return new Promise((resolve, reject) => new Attempt(terms, pulse, resolve, reject).start(send))
 }
 
 /** A command to Redis, until its reply or its deadline. */
 class Attempt extends Timed implements Wait {
   readonly #terms: Terms
+  readonly #pulse: Pulse | undefined
   readonly #resolve: (reply: unknown) => void
   readonly #reject: (error: SluiceError) => void
   /** By the performance clock; 0 until it is sent. */
@@ -174,17 +173,24 @@ class Attempt extends Timed implements Wait {
   #late = false
   #callOff = () => {}
 
-  constructor(terms: Terms, resolve: (reply: unknown) => void, reject: (error: SluiceError) => void) {
+  constructor(
+    terms: Terms,
+    pulse: Pulse | undefined,
+    resolve: (reply: unknown) => void,
+    reject: (error: SluiceError) => void,
+  ) {
     const { connection, timeoutMs } = terms
     // The first connection is awaited once: processes that start together must not each count by themselves.
     super(Math.max(performance.now() + timeoutMs, connection.startsUntil()))
     this.#terms = terms
+    this.#pulse = pulse
     this.#resolve = resolve
     this.#reject = reject
   }
 
   start(send: (attempt: Attempt) => Promise<unknown>): void {
-    const { connection, pulse } = this.#terms
+    const { connection } = this.#terms
+    const pulse = this.#pulse
     if (connection.isClosed()) {
       this.#reject(unavailable('the store is closed', undefined))
       return
@@ -239,7 +245,8 @@ class Attempt extends Timed implements Wait {
 
   /** Further ms to wait: for time in which this process did not run, and while other commands get replies. */
   #moreMs(stalledMs: number): number {
-    const { timeoutMs, pulse } = this.#terms
+    const { timeoutMs } = this.#terms
+    const pulse = this.#pulse
     const now = performance.now()
     const sentAt = this.#sentAt
     const maxMs = (sentAt || this.dueAt - timeoutMs) + SLOWEST * timeoutMs - now
