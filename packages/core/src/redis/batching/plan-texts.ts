@@ -32,7 +32,7 @@ export class PlanTexts {
     let both = this.#texts.get(plan)
     if (!both) {
       const { marker, used } = this.#options
-      // Both at once: V8 drops the code of decisions where what it has never run becomes due, as when the index is known.
+      // Both at once: V8 drops optimized code that comes to a part which has never run, here once the index is known.
       both = [planText(plan, marker), planText(plan, marker, true)]
       this.#texts.set(plan, both)
       for (const cell of plan.cells) used.kinds.add(cell.kernel)
