@@ -31,6 +31,7 @@ export class MirroredBlocks extends KnownEntries {
 
   /** Whether this process has seen no sign that a block from every policy is missing here. */
   override get isWhole(): boolean {
+    // Both run from the first decision on, for the reason that `PlanTexts.of` has: the mirror is seldom partial.
     return !this.#mirror.isPartial && super.isWhole
   }
 
