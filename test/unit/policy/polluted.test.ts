@@ -97,6 +97,15 @@ test.each([
   })
 })
 
+test('a polluted prototype gets no verdicts, which promises would pass to its then', async () => {
+  const limiter = createLimiter(some)
+  const value = (resolve: (value: unknown) => void) => resolve('taken')
+  Object.defineProperty(Object.prototype, 'then', { value, configurable: true })
+  const decided = limiter.consume('a')
+  delete (Object.prototype as { then?: unknown }).then
+  expect((await decided).allowed).toBe(true)
+})
+
 test('Object.prototype may have properties that are not options', async () => {
   await whilePolluted('isEmpty', true, () => createGuard({ ...some, deny: ipRanges(['192.0.2.0/24']) }))
 })
