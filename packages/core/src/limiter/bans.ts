@@ -10,7 +10,7 @@ import {
 } from '../store/store.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
 import { decisionOn } from '../verdict/decision.js'
-import { type BanReport, banReport, DECISION, Verdict } from '../verdict/verdict.js'
+import { type BanReport, banReport, DECISION, type Verdict, verdictOf } from '../verdict/verdict.js'
 import { isUnavailable, type LocalFallback } from './fallback.js'
 import type { LimiterEmitter } from './limiter-emitter.js'
 import type { StrikeOptions } from './options.js'
@@ -139,5 +139,5 @@ function barredBy(struck: StrikeResult | undefined, verdict: Verdict): Verdict {
   if (!struck?.block) return verdict
   const { request, by } = verdict[DECISION]
   const result: StoreResult = { now: struck.now, allowed: false, values: [], offset: 0, block: struck.block }
-  return new Verdict(decisionOn(request, result, by))
+  return verdictOf(decisionOn(request, result, by))
 }

@@ -24,7 +24,7 @@ import { PROCESS_TIMING, type Timing } from '../util/timing.js'
 import { refusePolluted } from '../util/validate.js'
 import { type MaybePromise, whenKnown } from '../util/when-known.js'
 import { type DecidedBy, type Decision, decisionOn, refusedBy } from '../verdict/decision.js'
-import { DECISION, served, Verdict } from '../verdict/verdict.js'
+import { DECISION, served, type Verdict, verdictOf } from '../verdict/verdict.js'
 import { BanKeeper } from './bans.js'
 import { BookedTurns, bookingOf } from './booked-turns.js'
 import { ChargeLedger } from './charge-ledger.js'
@@ -353,7 +353,7 @@ export class Engine<Subject> {
     } catch (error) {
       return this.#decideWithout(request, by, error)
     }
-    if (!(result instanceof Promise)) return new Verdict(decisionOn(request, result, by))
+    if (!(result instanceof Promise)) return verdictOf(decisionOn(request, result, by))
     return this.#decideLater(request, result, by)
   }
 
@@ -362,7 +362,7 @@ export class Engine<Subject> {
     return result.then(
       (late) => {
         this.#fallback.record(request, late)
-        return new Verdict(decisionOn(request, late, by))
+        return verdictOf(decisionOn(request, late, by))
       },
       (error) => this.#decideWithout(request, by, error),
     )

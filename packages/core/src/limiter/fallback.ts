@@ -9,7 +9,7 @@ import { invalidPolicy, neverBeside, SluiceError } from '../util/errors.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import { knownOptions, oneOf } from '../util/validate.js'
 import { type DecidedBy, decisionOn } from '../verdict/decision.js'
-import { Verdict } from '../verdict/verdict.js'
+import { type Verdict, verdictOf } from '../verdict/verdict.js'
 import { LastKnown, type LocalStore } from './last-known.js'
 
 /** The decisions while the store cannot be reached. */
@@ -146,11 +146,11 @@ function localBeside(store: Store): Local {
 }
 
 function decideLocally(store: Store, request: StoreRequest, from: DecidedBy): Verdict {
-  return new Verdict(decisionOn(request, store.decide(request) as StoreResult, from))
+  return verdictOf(decisionOn(request, store.decide(request) as StoreResult, from))
 }
 
 function undecided(request: StoreRequest, from: DecidedBy, allowed: boolean): Verdict {
   const result: StoreResult = { now: 0, allowed, values: [], offset: 0 }
   const by: DecidedBy = { ...from, kind: 'unavailable', store: undefined, tryAgainMs: allowed ? 0 : TRY_AGAIN_MS }
-  return new Verdict(decisionOn(request, result, by))
+  return verdictOf(decisionOn(request, result, by))
 }

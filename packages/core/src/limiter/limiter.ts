@@ -18,6 +18,7 @@ import { isWatched } from '../util/listeners.js'
 import { knownOptions, optionalFunction } from '../util/validate.js'
 import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
+import type { MaybePromise } from '../util/when-known.js'
 import { type Decision, isCharged, isHeld } from '../verdict/decision.js'
 import { type BanReport, DECISION, Verdict } from '../verdict/verdict.js'
 import { type AcquireOptions, acquireOptions } from './acquire-options.js'
@@ -113,6 +114,8 @@ export class Limiter<Subject = string> {
   readonly #listed: ListedSubjects<Subject> | undefined
   /** Called with verdicts before they are returned. */
   readonly #afterVerdict: ((subject: Subject, verdict: Verdict) => void) | undefined
+  /** Whether each verdict is announced, even where nothing watches. */
+  readonly #isAnnounced: boolean
 
   /** @internal Use `createLimiter`. */
   constructor(
@@ -126,6 +129,7 @@ export class Limiter<Subject = string> {
     this.#where = engine.policy.where
     this.#listed = listed
     this.#afterVerdict = afterVerdict
+    this.#isAnnounced = afterVerdict !== undefined || engine.store.noteRefusal !== undefined
     noteStoreInUse(engine.store)
   }
 
@@ -173,7 +177,7 @@ export class Limiter<Subject = string> {
     try {
       checkCostOptions(this.#where, 'consume', options)
       const verdict = this.#decide(subject, options, undefined)
-      if (this.#afterVerdict || this.#engine.store.noteRefusal || isWatched()) return this.#announced(subject, verdict)
+      if (this.#isAnnounced || isWatched()) return this.#announced(subject, verdict)
       return verdict instanceof Promise ? verdict : Promise.resolve(verdict)
     } catch (error) {
       return Promise.reject(error)
@@ -453,16 +457,22 @@ export class Limiter<Subject = string> {
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
     const { cost = 1, tier, priority } = options
     const units = cost === 1 ? cost : checkedCost(this.#engine.policy, cost)
-    if (this.#listed) {
-      const { pending } = this.#listed
-      if (pending) return this.#decideAfter(pending, subject, options, op)
-      const listed = this.#decideByList(subject)
-      if (listed) return listed
-    }
+    const listed = this.#listed && this.#decideListed(this.#listed, subject, options, op)
+    if (listed) return listed
     const resolved = this.#subjects.resolve(subject, tier, priority)
     return resolved instanceof Promise
       ? this.#decideLater(resolved, units, options, op)
       : this.#engine.decide(resolved, units, options, op)
+  }
+
+  /** The verdict of a list, or undefined where none matches. */
+  #decideListed(
+    { pending }: ListedSubjects<Subject>,
+    subject: Subject,
+    options: CostOptions,
+    op: Op | undefined,
+  ): MaybePromise<Verdict> | undefined {
+    return pending ? this.#decideAfter(pending, subject, options, op) : this.#decideByList(subject)
   }
 
   // Separate methods, because they make closures: V8 would allocate for those in each call of `#decide`.

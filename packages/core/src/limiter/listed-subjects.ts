@@ -10,7 +10,7 @@ import { startOf } from '../store/identity.js'
 import { PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
 import type { LimiterWarning, Warnings } from '../util/warnings.js'
 import { checkActualCost, type DecidedBy, decisionOn, maxToSettle } from '../verdict/decision.js'
-import { Verdict } from '../verdict/verdict.js'
+import { type Verdict, verdictOf } from '../verdict/verdict.js'
 import { idleMeter } from './meter.js'
 import { isAddressForgeable } from './open-proxy.js'
 
@@ -125,7 +125,7 @@ export class ListedSubjects<Subject> {
     const text = known ? startOf(known.kind) + this.#reader.textOf(known) : ''
     const request: StoreRequest = { op: PEEK, plan: this.#plan, identities: [text], costs: [], permitId: '' }
     const result: StoreResult = { now: 0, allowed: report.effect === 'allow', values: [], offset: 0 }
-    return new Verdict(decisionOn(request, result, { ...BY_LIST, list: report }))
+    return verdictOf(decisionOn(request, result, { ...BY_LIST, list: report }))
   }
 
   #warnUnreadable(list: string, kind: string): void {

@@ -30,6 +30,8 @@ export class Subjects<Subject> {
   readonly #areTexts: boolean
   /** The policy, where it is always the same and requests differ by one key alone: 5 % of a decision in memory. */
   readonly #byKey: Policy<Subject> | undefined
+  /** The same, where a text is the key itself. */
+  readonly #byText: Policy<Subject> | undefined
 
   constructor(
     policy: PolicyChoice<Subject>,
@@ -38,6 +40,7 @@ export class Subjects<Subject> {
     this.policy = policy
     const [first] = policy.all
     this.#byKey = first === policy && first.differsByKeyAlone ? first : undefined
+    this.#byText = areTexts && !namesIdentity('') ? this.#byKey : undefined
     this.#replacement = replacement
     this.#namesIdentity = namesIdentity
     this.#areTexts = areTexts
@@ -74,6 +77,9 @@ export class Subjects<Subject> {
    * @throws SluiceError `INVALID_KEY`, `INVALID_POLICY`
    */
   resolve(subject: Subject, tier?: string, priority?: number): MaybePromise<Resolved<Subject>> {
+    if (this.#byText && typeof subject === 'string' && tier === undefined && priority === undefined) {
+      return this.#byText.resolveByValue(subject, NO_CONTEXT)
+    }
     if (!this.#namesIdentity(subject)) {
       if (this.#byKey && tier === undefined && priority === undefined) {
         return this.#byKey.resolveByKey(subject, NO_CONTEXT)
