@@ -49,7 +49,7 @@ import { MemoryChanges } from './memory-changes.js'
 import { MemoryLists } from './memory-lists.js'
 import { MemoryRefusals } from './memory-refusals.js'
 import { PersistedBlocks } from './persisted-blocks.js'
-import { givenValue, type Places, States } from './states.js'
+import { givenValue, States } from './states.js'
 import { Sweeper } from './sweeper.js'
 import type { Table } from './table.js'
 import type { Bounds } from './tables.js'
@@ -232,7 +232,7 @@ class MemoryStore implements Store {
     if (block) return { now, allowed: false, values: [], offset: 0, block: reportOf(block, now) }
     const value = givenValue(request)
     const tables = this.#states.tablesFor(plan)
-    if (value === undefined || tables.length !== 1) return this.#decideSeveral(request, tables, value, now)
+    if (value === undefined || tables.length !== 1) return this.#decideAll(request, now)
     const table = tables[0] as Table
     const cost = costs[0] as number
     const wait = table.look(value, now, needs[0] as number)
@@ -252,13 +252,6 @@ class MemoryStore implements Store {
     const result =
       refunded === 0 ? { now, allowed, values, offset: 0 } : { now, allowed, values, offset: 0, refunded: [refunded] }
     return request.strike === undefined || allowed ? result : this.#strikeRefused(request, result)
-  }
-
-  /** For several cells, and for requests whose identity the plan does not read from one value. */
-  #decideSeveral(request: StoreRequest, tables: readonly Table[], value: string | undefined, now: number): StoreResult {
-    const places = value === undefined ? this.#states.placesOf(request) : { tables, values: [value] }
-    const result = this.#decideAll(request, places, now)
-    return request.strike === undefined || result.allowed ? result : this.#strikeRefused(request, result)
   }
 
   /** Decides, and keeps an admitted charge; or changes a kept one, as far as its record says. */
@@ -294,11 +287,10 @@ class MemoryStore implements Store {
     return this.#bans.strike(terms, identity, strike, this.#clock())
   }
 
-  #decideAll(
-    { op, plan, costs, needs = costs, permitId }: StoreRequest,
-    { tables, values: identities }: Places,
-    now: number,
-  ): StoreResult {
+  /** For several cells, and for requests whose identity the plan does not read from one value. */
+  #decideAll(request: StoreRequest, now: number): StoreResult {
+    const { op, plan, costs, needs = costs, permitId } = request
+    const { tables, values: identities } = this.#states.placesOf(request)
     const { cells } = plan
     let allowed = true
     let possible = true
@@ -330,7 +322,8 @@ class MemoryStore implements Store {
     }
     // After every table has written: an eviction must not remove the current state of another table.
     if (this.#states.areTooMany) this.#states.makeRoom(now, tables)
-    return refunded ? { now, allowed, values, offset: 0, refunded } : { now, allowed, values, offset: 0 }
+    const result = refunded ? { now, allowed, values, offset: 0, refunded } : { now, allowed, values, offset: 0 }
+    return request.strike === undefined || allowed ? result : this.#strikeRefused(request, result)
   }
 
   reset(plan: Plan, identities: readonly string[]): void {
