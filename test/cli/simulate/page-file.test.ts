@@ -5,9 +5,12 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { PAGE_START } from '../../../packages/cli/src/simulate/report/html/page.js'
 import { writeReport } from '../../../packages/cli/src/simulate/report/write-file.js'
 import { ensureBuiltCore } from '../../support/built-core.js'
 import { until } from '../../support/until.js'
+
+const EARLIER = `${PAGE_START}earlier`
 
 let folder: string
 let file: string
@@ -21,7 +24,7 @@ afterEach(() => {
 })
 
 test('a report is a file that only its owner reads, also where one that everyone reads was before', async () => {
-  writeFileSync(file, 'earlier', { mode: 0o644 })
+  writeFileSync(file, EARLIER, { mode: 0o644 })
   await writeReport(file, 'ä report')
   expect(readFileSync(file, 'utf8')).toBe('ä report')
   expect(statSync(file).mode & 0o777).toBe(0o600)
@@ -33,7 +36,7 @@ test('a report is never written through a link, to a device or over a folder', a
   writeFileSync(target, 'theirs')
   symlinkSync(target, file)
   await expect(writeReport(file, 'report')).rejects.toThrow(
-    `cannot write "${file}": it is a symbolic link; name a file`,
+    `cannot write "${file}": it is a symbolic link; name another file`,
   )
   rmSync(file)
   symlinkSync(join(folder, 'nowhere'), file)
@@ -42,8 +45,8 @@ test('a report is never written through a link, to a device or over a folder', a
   const socket = join(folder, 'socket')
   const server = createServer().listen(socket)
   await once(server, 'listening')
-  await expect(writeReport(socket, 'report')).rejects.toThrow('it is no regular file; name a file')
-  await expect(writeReport(folder, 'report')).rejects.toThrow('it is a folder; name a file')
+  await expect(writeReport(socket, 'report')).rejects.toThrow('it is no regular file; name another file')
+  await expect(writeReport(folder, 'report')).rejects.toThrow('it is a folder; name another file')
   expect(readdirSync(folder).sort()).toEqual(['report.html', 'socket', 'target'])
   server.close()
 })
@@ -53,7 +56,7 @@ test('a path that cannot be written is named with the reason', async () => {
   await expect(writeReport(missing, 'report')).rejects.toThrow(
     `cannot write "${missing}": the folder does not exist (ENOENT)`,
   )
-  writeFileSync(file, 'earlier')
+  writeFileSync(file, EARLIER)
   await expect(writeReport(join(file, 'report.html'), 'report')).rejects.toThrow(
     'a part of the path is no folder (ENOTDIR)',
   )
@@ -64,7 +67,7 @@ test('a path that cannot be written is named with the reason', async () => {
 })
 
 test('a signal removes a half-written report, keeps the earlier one, and ends the process', async () => {
-  writeFileSync(file, 'earlier')
+  writeFileSync(file, EARLIER)
   const kill = vi.spyOn(process, 'kill').mockReturnValue(true)
   const others = process.listenerCount('SIGINT')
   const writing = writeReport(file, 'x'.repeat(50_000_000))
@@ -73,13 +76,13 @@ test('a signal removes a half-written report, keeps the earlier one, and ends th
   await writing
   expect(kill).toHaveBeenCalledExactlyOnceWith(process.pid, 'SIGINT')
   expect(readdirSync(folder)).toEqual(['report.html'])
-  expect(readFileSync(file, 'utf8')).toBe('earlier')
+  expect(readFileSync(file, 'utf8')).toBe(EARLIER)
   expect(process.listenerCount('SIGINT')).toBe(others)
 })
 
 test('where space runs out, the earlier report stays, and nothing lies beside it', () => {
   ensureBuiltCore()
-  writeFileSync(file, 'earlier')
+  writeFileSync(file, EARLIER)
   const program = `import { replaceFile } from '@sluice/core/internal'
     await replaceFile(process.argv[1], 'x'.repeat(5_000_000)).catch(({ code }) => console.log(code))`
   // A bound on the size of files is as a full disk, and needs no disk of its own.
@@ -87,6 +90,6 @@ test('where space runs out, the earlier report stays, and nothing lies beside it
   const args = ['-c', bounded, process.execPath, '--input-type=module', '-e', program, file]
   const { stdout, stderr } = spawnSync('bash', args, { encoding: 'utf8', cwd: import.meta.dirname })
   expect({ stdout, stderr }).toEqual({ stdout: 'EFBIG\n', stderr: '' })
-  expect(readFileSync(file, 'utf8')).toBe('earlier')
+  expect(readFileSync(file, 'utf8')).toBe(EARLIER)
   expect(readdirSync(folder)).toEqual(['report.html'])
 })

@@ -8,12 +8,14 @@ import { bytes } from '../../program/words.js'
 import { pageOf } from '../../simulate/report/html/page.js'
 import { withPseudonyms } from '../../simulate/report/pseudonyms.js'
 import { textOf } from '../../simulate/report/text.js'
-import { writeReport } from '../../simulate/report/write-file.js'
+import { checkReportFile, writeReport } from '../../simulate/report/write-file.js'
 import type { SimulationReport } from '../../simulate/report.js'
 import { type SimulateOptions, simulatePlainly } from '../../simulate/simulate.js'
 
 const FINE = 0
 const REFUSES_GOOD = 1
+/** The options that may name a file to read. */
+const INPUTS = ['document', 'against', 'good', 'resolvers']
 
 export const simulate: Command = {
   name: 'simulate',
@@ -82,18 +84,25 @@ before it refuses anyone. It asks no Redis, and sends nothing.`,
   async run(values, environment, files) {
     const { stdout } = environment
     const html = values.html === undefined ? undefined : String(values.html)
-    if (html !== undefined && values.json && html === '-') throw new UsageError('--html: expected a file')
+    if (html === '-') throw new UsageError('--html: expected a file')
+    const inputs = [...files, ...INPUTS.flatMap((name) => linesOf(values, name) ?? [])]
+    if (html !== undefined) await checkReportFile(html, inputs)
     const report = await played(await optionsOf(values, files), environment)
     const shown = showsIdentities(values) ? report : withPseudonyms(report)
-    if (html !== undefined) await writeReport(html, pageOf(shown))
+    if (html !== undefined) await writeReport(html, pageOf(shown), inputs)
     stdout.write(values.json ? `${JSON.stringify(shown, null, 2)}\n` : textOf(report))
     return report.good && report.good.refused.length > 0 ? REFUSES_GOOD : FINE
   },
 }
 
+/** The values of an option that may be repeated. */
+function linesOf(values: OptionValues, name: string): readonly string[] | undefined {
+  return values[name] === undefined ? undefined : String(values[name]).split('\n')
+}
+
 async function optionsOf(values: OptionValues, files: readonly string[]): Promise<SimulateOptions> {
   const text = (name: string) => (values[name] === undefined ? undefined : String(values[name]))
-  const lines = (name: string) => text(name)?.split('\n')
+  const lines = (name: string) => linesOf(values, name)
   const document = text('document')
   if (document === undefined) throw new UsageError('expected --document FILE')
   showsIdentities(values)

@@ -20,6 +20,14 @@ const SECURITY = [
   "form-action 'none'",
 ].join('; ')
 
+/** How every page begins, by which a later run knows a page that it may replace. */
+export const PAGE_START = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="generator" content="sluice simulate">
+`
+
 /**
  * The report as one HTML file, which needs nothing else: no script, no network. It holds the report as JSON, too, in the element
  * `report`. Texts of clients are shown as text.
@@ -28,11 +36,7 @@ const SECURITY = [
  */
 export function pageOf(report: SimulationReport): string {
   const { log, caveats, policies, timeline, refused, good, against, redis } = report
-  return markup`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="${new Markup(SECURITY)}">
+  return markup`${new Markup(PAGE_START)}<meta http-equiv="Content-Security-Policy" content="${new Markup(SECURITY)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <meta name="color-scheme" content="light dark">
