@@ -23,6 +23,7 @@ export function distantStore(clock: () => number): Distant {
     block: (policy, identity, forMs, reason) => reach().then(() => store.block(policy, identity, forMs, reason)),
     unblock: (policy, identity) => reach().then(() => store.unblock(policy, identity)),
     strike: (terms, identity, strike) => reach().then(() => store.strike?.(terms, identity, strike) as StrikeResult),
+    keptCharge: (policy, id) => reach().then(() => store.keptCharge?.(policy, id) ?? []),
     close: () => store.close(),
   }
   return distant

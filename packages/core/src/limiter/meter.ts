@@ -3,7 +3,7 @@ import { actualUnits, type Counting, checkCost } from '../policy/costs.js'
 import type { QuotaUnit } from '../store/store.js'
 import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
 import type { MaybePromise } from '../util/when-known.js'
-import { type Decision, isHeld } from '../verdict/decision.js'
+import { type Decision, isCharged, isHeld } from '../verdict/decision.js'
 import type { Meter, MeterOptions } from '../verdict/meter.js'
 import { DECISION, type Verdict } from '../verdict/verdict.js'
 import { StepCharges } from './step-charges.js'
@@ -74,9 +74,9 @@ export class UnitMeter implements Meter {
   readonly #estimate: number
   readonly #charges: StepCharges
   readonly #isCut: boolean
-  /** The charged steps, for refunds: the newest last. */
+  /** The steps that limits have counted, for refunds: the newest last. */
   readonly #steps: { readonly decision: Decision; units: number }[] = []
-  /** Units of all steps that were charged. */
+  /** Units of all steps but those without room. During an outage, limits may not have counted a step. */
   #stepped = 0
   /** Units of refused steps from before the last charged one: their window had no room for them, and may be over. */
   #forgiven = 0
@@ -167,11 +167,11 @@ export class UnitMeter implements Meter {
     if (total !== undefined) charges.open = 0
     while (charges.charging > 0) await this.#nextCharge()
     const more = (total ?? this.used) - this.#estimate - this.#stepped
-    const ofSteps = Math.min(
-      Math.max(0, -more),
-      this.#steps.reduce((sum, { units }) => sum + units, 0),
-    )
-    const ofOwn = Math.min(Math.max(0, -more) - ofSteps, this.#estimate)
+    const ofCharged = this.#steps.reduce((sum, { units }) => sum + units, 0)
+    // Steps that no limit counted, or that failed, are the first to go: there is nothing to refund.
+    const less = Math.max(0, ofCharged - this.#stepped - more)
+    const ofSteps = Math.min(less, ofCharged)
+    const ofOwn = Math.min(less - ofSteps, this.#estimate)
     const own = wasHeld && (ofOwn > 0 || this.#by.isKept) ? this.#by.settleOwn(ofOwn) : undefined
     // The first settlement counts.
     if (this.#by.isKept && (await own) === 'done before') return false
@@ -203,8 +203,10 @@ export class UnitMeter implements Meter {
       const decision = verdict[DECISION]
       const { open, charging } = this.#charges
       this.#forgiven = Math.max(this.#estimate, this.used) - this.#estimate - this.#stepped - open - charging
-      this.#steps.push({ decision, units })
-      this.#by.charged(decision)
+      if (isCharged(decision)) {
+        this.#steps.push({ decision, units })
+        this.#by.charged(decision)
+      }
     } else if (verdict && !this.#isExhausted) {
       this.#isExhausted = true
       this.#by.exhausted(verdict, this.#isCut)
