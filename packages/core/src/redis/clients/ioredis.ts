@@ -86,8 +86,12 @@ function silenceWatches(silenceMs: number): (node: Client) => void {
 function duplicateOf(client: Client, silenceMs: number, reconnectOnError: (error: Error) => false | 1): Client {
   // Maximum interval of retries while a server loads its data, instead of the server's own estimate.
   const patience = { connectTimeout: silenceMs, socketTimeout: undefined, maxLoadingRetryTime: 500 }
-  if (client.isCluster !== true) return client.duplicate({ ...NO_RESEND, ...patience, reconnectOnError })
-  return client.duplicate([], {
+  if (client.isCluster !== true) {
+    const own = client.duplicate({ ...NO_RESEND, ...patience, reconnectOnError })
+    followCredentials(own.options, () => client.options)
+    return own
+  }
+  const own = client.duplicate([], {
     ...NO_QUEUE,
     retryDelayOnFailover: 0,
     retryDelayOnMoved: 0,
@@ -95,6 +99,18 @@ function duplicateOf(client: Client, silenceMs: number, reconnectOnError: (error
     clusterRetryStrategy: reconnectAfterMs,
     redisOptions: { ...client.options.redisOptions, stringNumbers: false, keyPrefix: '', ...patience },
   })
+  // Version 6 gives its connections a copy of `redisOptions`.
+  followCredentials(own.connectionPool.redisOptions, () => client.options.redisOptions)
+  return own
+}
+
+const CREDENTIALS = ['username', 'password', 'sentinelUsername', 'sentinelPassword']
+
+/** The library reads these options at each connection. Applications replace them in the client when secrets rotate. */
+function followCredentials(options: Client, given: () => Client): void {
+  for (const name of CREDENTIALS) {
+    Object.defineProperty(options, name, { get: () => given()?.[name], enumerable: true, configurable: true })
+  }
 }
 
 /**
