@@ -21,6 +21,7 @@ const PARTS = {
     'deep/offenders',
     'deep/overrides',
     'http/lists-replaced',
+    'http/permits-of-leavers',
     'policies/hostile',
     'policies/spellings',
     'policies/whole',

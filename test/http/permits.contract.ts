@@ -136,6 +136,24 @@ export function permitContract(name: string, factory: PermitAppFactory, connect:
       await until('the permit is free', async () => (await app.free()) === 2)
     })
 
+    test('a permit is released when middleware holds the end of a response back and the client leaves', async () => {
+      const app = await start(
+        { takeOver: ({ raw }) => void raw.end('done') },
+        {
+          skip: (_request, { response }) => {
+            const raw = response as unknown as Handling['raw']
+            const { end } = raw
+            // Sends nothing before the client has left, as where it saves a session first.
+            raw.end = ((text: string) =>
+              raw.on('close', () => setImmediate(() => end.call(raw, text, 'utf8')))) as never
+            return false
+          },
+        },
+      )
+      await askAndLeave(app, '/raw')
+      await until('the permit is free', async () => (await app.free()) === 2)
+    })
+
     test('a permit whose handler never responds is renewed while its client is connected, then lapses after ttl', async () => {
       const app = await start({ takeOver: () => {} })
       const leaving = await app.client.ask('/raw')

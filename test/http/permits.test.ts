@@ -53,12 +53,25 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     return app
   }
 
-  test('a 413 in the middle of an unread body releases no permit of the handler', async () => {
-    const handled: Handling[] = []
-    const app = await cutOff({ takeOver: (handling) => handled.push(handling) }, '/raw', () => handled[0])
-    await until('the connection is closed', () => handled[0]?.raw.destroyed)
+  test.each([
+    [
+      'reads end when it responds',
+      ({ raw }: Handling) =>
+        () =>
+          raw.end('done'),
+    ],
+    ['has read end before', ({ raw }: Handling) => raw.end.bind(raw, 'done', 'utf8')],
+  ])('a 413 in the middle of an unread body releases no permit of a handler that %s', async (_what, toRespond) => {
+    let respond: (() => unknown) | undefined
+    let raw: Handling['raw'] | undefined
+    const takeOver = (handling: Handling) => {
+      raw = handling.raw
+      respond = toRespond(handling)
+    }
+    const app = await cutOff({ takeOver }, '/raw', () => respond)
+    await until('the connection is closed', () => raw?.destroyed)
     expect(await free(app.limiter)).toBe(0)
-    handled[0]?.raw.end()
+    respond?.()
     await until('the permit is free', async () => (await free(app.limiter)) === 1)
   })
 

@@ -6,7 +6,7 @@ import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { problemReply } from '../responders/problem.js'
 import type { Reply } from '../responders/responder.js'
 import { disableResponse } from '../response/disabled-response.js'
-import { handlerEnd } from '../response/handler-end.js'
+import { watchHandler } from '../response/handler-end.js'
 import { CANCEL, http2Stream } from '../response/sent-bytes.js'
 
 /** The bound of a request's body. */
@@ -147,7 +147,7 @@ export function rejectBody<Request>(context: HttpContext<Request>, raw: Incoming
   if (isUnread) {
     rejectedUnread.add(response)
     // Watched before the 413 has been sent: a client may take its time to read it.
-    handlerEnd(response)
+    watchHandler(response).wasReplaced()
   }
   context.disableResponse?.()
 }

@@ -8,7 +8,7 @@ import { LONGEST_TIMER_MS } from '../../util/pause.js'
 import { isThenable } from '../../util/thenable.js'
 import { PROCESS_TIMING, type Timer, type Timing } from '../../util/timing.js'
 import type { Verdict } from '../../verdict/verdict.js'
-import { handlerEnd } from '../response/handler-end.js'
+import { watchHandler } from '../response/handler-end.js'
 import { abortResponse, http2Stream, sentBytes } from '../response/sent-bytes.js'
 import { listenTo } from '../response/shared-listener.js'
 import { whenOver } from '../response/when-over.js'
@@ -107,6 +107,7 @@ export class Permits {
     this.#held.add(held)
     this.#timer ??= outsideRequests(() => this.#timing.setInterval(() => this.tick(), this.#tickMs).unref())
     getOrInsert(heldBy, response, () => []).push(held)
+    watchHandler(response)
     const over = () => this.#over(held)
     const stream = isOver(response) ? undefined : http2Stream(response)
     // Over HTTP/2 a response ends only after its request, which a client may hold open.
@@ -150,10 +151,12 @@ export class Permits {
   #awaitHandler(held: HeldPermits): void {
     held.hasLeft = true
     held.ticks = 0
-    handlerEnd(held.response).then(() => {
-      held.hasResponded = true
-      if (!held.result) void this.release(held)
-    })
+    watchHandler(held.response)
+      .done()
+      .then(() => {
+        held.hasResponded = true
+        if (!held.result) void this.release(held)
+      })
     if (held.result) this.#awaitResult(held)
   }
 
