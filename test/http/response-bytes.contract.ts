@@ -159,6 +159,16 @@ export function responseBytesContract(name: string, factory: SendingAppFactory, 
       expect((await receive(app.port)).status).toBe(429)
     })
 
+    test('a response that goes on beyond a limit counts in full at a larger one', async () => {
+      const [small] = bytes(MB).limits
+      const [large] = bytes(10 * MB, { name: 'large' }).limits
+      const options = { limits: [small, large], onExhausted: 'finish' } as AnyOptions
+      const app = await start(options, () => ({ whole: Buffer.alloc(3 * MB) }))
+      expect((await receive(app.port)).body.length).toBe(3 * MB)
+      const used = async () => (await app.limiter.peek('everyone')).limits.map((each) => each.limit - each.remaining)
+      expect(await used()).toEqual([MB, 3 * MB])
+    })
+
     test('throttle sends at full speed while there is quota, then slowly to the end', async () => {
       const respond = throttle({ bytesPerSecond: 200_000 })
       const app = await start({ ...bytes(200_000), respond }, () => ({ whole: Buffer.alloc(400_000) }))

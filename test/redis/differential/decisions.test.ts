@@ -1,5 +1,6 @@
 import { fixedWindow, gcra, type Limit, memoryStore, redisStore, type Units, type Verdict } from '@sluice/core'
 import { expect, test } from 'vitest'
+import type { ReadablePlan } from '../../../packages/core/src/policy/plan.js'
 import { ofEachUnit } from '../../contract/create-limiter.js'
 import { POLICIES, randomFrom, waysToDeny } from '../../contract/policies.js'
 import { Clock } from '../../contract/store-under-test.js'
@@ -43,6 +44,16 @@ interface Admitted {
 }
 
 type Made = ReturnType<typeof makeLimiter>
+
+/** Charges bytes of a response that are sent. */
+function chargeResponse(engine: Made['engine'], verdict: Verdict, bytes: number) {
+  const decision = decisionOf(verdict)
+  const { units } = decision.request.plan as ReadablePlan
+  return engine.chargeMore(
+    decision,
+    units.map((unit) => (unit === 'response-bytes' ? bytes : 0)),
+  )
+}
 
 for (const onDeny of ['none', 'charge'] as const) {
   for (const stepsBack of [false, true]) {
@@ -91,7 +102,7 @@ for (const onDeny of ['none', 'charge'] as const) {
             if (what < 26) return limiter.block(key, { for: '2s', reason: `step ${step}` })
             if (what < 27) return limiter.unblock(key)
             if (what < 35) return limiter.peek(key, options)
-            if (ofResponse) return engine.chargeMore(decisionOf(verdictOf(ofResponse)), 'response-bytes', sent)
+            if (ofResponse) return chargeResponse(engine, verdictOf(ofResponse), sent)
             return limiter.consume(key, options)
           })
           const context = `seed ${SEED}, step ${step}, at ${clock.now}`

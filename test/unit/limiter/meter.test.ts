@@ -138,6 +138,62 @@ test.each(Object.entries(LIMITS))(
   },
 )
 
+describe('a meter of limits that were charged differently', () => {
+  const tokens = (limit: number, more: object = {}) => fixedWindow({ unit: 'tokens', limit, window: '1h', ...more })
+  const limiterWith = (...limits: Limit<string>[]) => {
+    const limiter = createLimiter<string>({ name: 'chat', store: memoryStore(), limits })
+    const used = async () => {
+      const reports = (await limiter.peek('ann', { cost: { tokens: 0 } })).limits
+      return reports.map(({ limit, remaining }) => limit - remaining)
+    }
+    return { limiter, used }
+  }
+
+  test('ends a stream that has used up a capped estimate, within a step', async () => {
+    const { limiter, used } = limiterWith(tokens(100, { estimate: 'cap' }), tokens(10_000, { name: 'day' }))
+    const meter = (await limiter.consume('ann', { cost: { tokens: 500 } })).meter('tokens')
+    expect(await produce(meter, 500)).toBe(164)
+    expect(await used()).toEqual([100, 500])
+    await meter.end()
+    expect(await used()).toEqual([100, 164])
+  })
+
+  test.each([
+    [30, [30, 30]],
+    [200, [100, 200]],
+    [500, [100, 500]],
+    [700, [100, 700]],
+  ])('with finish, its end leaves %i used units where they have room', async (length, expected) => {
+    const { limiter, used } = limiterWith(tokens(100, { estimate: 'cap' }), tokens(10_000, { name: 'day' }))
+    const verdict = await limiter.consume('ann', { cost: { tokens: 500 } })
+    const meter = verdict.meter('tokens', { onExhausted: 'finish' })
+    expect(await produce(meter, length)).toBe(length)
+    await meter.end()
+    expect(await used()).toEqual(expected)
+  })
+
+  test.each([0, 30, 164, 200, 600])('settle(%i) sets the total of each limit', async (total) => {
+    const { limiter, used } = limiterWith(tokens(1000, { estimate: 'cap' }), tokens(10_000, { name: 'day' }))
+    const verdict = await limiter.consume('ann', { cost: { tokens: 1500 } })
+    const rival = await limiter.consume('ann', { cost: { tokens: 0 } })
+    const meter = verdict.meter('tokens', { step: 10, onExhausted: 'finish' })
+    await produce(meter, 1600)
+    await verdict.settle({ tokens: total })
+    await rival.settle({ tokens: 7 })
+    expect(await used()).toEqual([total + 7, total + 7])
+  })
+
+  test('a refund returns each limit its own units', async () => {
+    const { limiter, used } = limiterWith(tokens(300, { estimate: 'cap' }), tokens(10_000, { name: 'day' }))
+    await limiter.consume('ann', { cost: { tokens: 200 } })
+    const verdict = await limiter.consume('ann', { cost: { tokens: 0 } })
+    const meter = verdict.meter('tokens', { step: 10 })
+    await meter.add(50)
+    await limiter.refund('ann', verdict)
+    expect(await used()).toEqual([200, 200])
+  })
+})
+
 test.each([
   ['settled', (verdict: Verdict) => verdict.settle({ tokens: 7 })],
   ['refunded', (verdict: Verdict, limiter: Limiter<string>) => limiter.refund('ann', verdict)],

@@ -14,8 +14,8 @@ import {
   type StoreRequest,
 } from '../store/store.js'
 
-/** The actual units of a cell's unit, of which so many were charged. Undefined where the charge stays as it is. */
-export type ActualUnits = (unit: QuotaUnit, charged: number) => number | undefined
+/** The actual units of a cell `c`, whose unit is charged so many. Undefined where the charge stays as it is. */
+export type ActualUnits = (unit: QuotaUnit, charged: number, c: number) => number | undefined
 
 /**
  * The requests that replace the charge of each cell with the actual units: one that refunds, one that charges more. Each takes its
@@ -27,7 +27,7 @@ export function settling(part: KeptCharge, actual: ActualUnits, isFree: boolean)
   const more: (number | undefined)[] = []
   for (const [c, charged] of costs.entries()) {
     const cell = plan.cells[c] as Cell
-    const total = actual(unitOf(cell), charged)
+    const total = actual(unitOf(cell), charged, c)
     const isMore = isFree && total !== undefined && total > charged
     less.push(total === undefined || isMore ? undefined : Math.max(0, charged - total))
     // A limit of 0 refuses everything as it is.
@@ -60,7 +60,7 @@ function hasPermits({ kernel }: Cell): boolean {
   return CELL_KINDS[kernel].hasPermits
 }
 
-function isOpen({ limits: [limit] }: Cell): boolean {
+export function isOpen({ limits: [limit] }: Cell): boolean {
   return limit?.capacity !== 0
 }
 

@@ -27,15 +27,14 @@ import type { MaybePromise } from '../util/when-known.js'
 import { checkActualCost, type Decision, isHeld, maxToSettle, REFUNDED } from '../verdict/decision.js'
 import type { Meter, MeterOptions } from '../verdict/meter.js'
 import type { Verdict } from '../verdict/verdict.js'
-import { type ActualUnits, releasing, renewing, settling } from './charge-changes.js'
+import { type ActualUnits, isOpen, releasing, renewing, settling } from './charge-changes.js'
 import { isUnavailable } from './fallback.js'
-import { checkedMeter, idleMeter, UnitMeter } from './meter.js'
+import { checkedMeter, idleMeter, type PerLimit, UnitMeter } from './meter.js'
 import { activeCounter } from './watching.js'
 
 type ChargeMore = (
   decision: Decision,
-  unit: QuotaUnit,
-  units: number,
+  costs: readonly number[],
   op: typeof CHARGE | typeof CONSUME,
 ) => MaybePromise<Verdict>
 
@@ -118,7 +117,17 @@ export class ChargeLedger {
     const { step, isCut } = checkedMeter(this.#policy, unit, options)
     const { plan, costs } = decision.request
     const { units, cells } = plan as ReadablePlan
-    const counting = cells.filter((_, c) => units[c] === unit).flatMap(({ limits }) => limits)
+    const counting = cells.flatMap(({ limits }, c) => {
+      if (units[c] !== unit) return []
+      const estimate = isHeld(decision) ? (costs[c] as number) : 0
+      return [{ c, estimate, capacity: Math.min(...limits.map(({ capacity }) => capacity)) }]
+    })
+    // Units per cell: none for limits of other units.
+    const perCell = (amounts: PerLimit) => {
+      const all = units.map(() => 0)
+      for (const [i, { c }] of counting.entries()) all[c] = amounts[i] as number
+      return all
+    }
     const isSettled = decision.settled === REFUNDED || decision.settled?.has(unit)
     if (!goesOn || isSettled || counting.length === 0 || decision.by.store === undefined)
       return idleMeter(decision, goesOn !== false && !isSettled)
@@ -129,19 +138,18 @@ export class ChargeLedger {
       {
         where: this.#policy.where,
         isKept: isHeld(decision) && decision.result.id !== undefined,
-        charge: (more, isRest) => this.#chargeMore(decision, unit, more, isRest ? CHARGE : CONSUME),
+        charge: (more, isRest) => this.#chargeMore(decision, perCell(more), isRest ? CHARGE : CONSUME),
         exhausted: this.#exhausted,
         charged: ({ request }) => activeCounter()?.changedCharge(request),
-        settleOwn: (back) => this.#settleOwn(decision, lessOf(unit, back)),
-        refund: (step, back) => this.#reduce(step, lessOf(unit, back)),
-        debit: (more) => this.#debit(decision, (each) => (each === unit ? more : 0)),
+        settleOwn: (back) => this.#settleOwn(decision, lessOf(unit, perCell(back))),
+        refund: (step, back) => this.#reduce(step, lessOf(unit, perCell(back))),
+        debit: (more) => this.#debit(decision, perCell(more)),
         closed: () => {
           if (decision.settled !== REFUNDED) decision.settled = new Set([...(decision.settled ?? []), unit])
         },
       },
-      isHeld(decision) ? Math.max(0, ...costs.filter((_, c) => units[c] === unit)) : 0,
+      counting,
       step,
-      Math.min(...counting.map(({ capacity }) => Math.max(1, capacity))),
       isCut && goesOn !== 'beyond',
     )
     meters.set(unit, meter)
@@ -177,7 +185,7 @@ export class ChargeLedger {
     const done = await Promise.all([
       ...metered,
       this.#reduce(decision, (unit) => open.get(unit), isFree),
-      isFree && !keptBy(decision) && this.#debit(decision, (unit, charged) => (open.get(unit) ?? 0) - charged),
+      isFree && !keptBy(decision) && this.#debit(decision, excessOf(decision, open)),
     ])
     return done.includes(true)
   }
@@ -234,14 +242,10 @@ export class ChargeLedger {
   }
 
   /** Charges units per cell, whatever room there is. */
-  async #debit(decision: Decision, more: (unit: QuotaUnit, charged: number) => number): Promise<boolean> {
+  async #debit(decision: Decision, more: readonly number[]): Promise<boolean> {
     const { request } = decision
-    const { units, cells } = request.plan as ReadablePlan
-    const costs = request.costs.map((charged, c) => {
-      // A limit of 0 refuses everything as it is.
-      const refusesAll = cells[c]?.limits[0]?.capacity === 0
-      return refusesAll ? 0 : Math.max(0, more(units[c] as QuotaUnit, charged))
-    })
+    // A limit of 0 refuses everything as it is.
+    const costs = request.plan.cells.map((cell, c) => (isOpen(cell) ? (more[c] as number) : 0))
     if (takesNothing(costs)) return false
     const plan = planNow(request.plan as ReadablePlan, decision.by.store as Store)
     return this.#send(decision, { ...request, op: DEBIT, plan, costs, permitId: '' })
@@ -254,7 +258,7 @@ export class ChargeLedger {
     const { request } = decision
     const { units, cells } = request.plan as ReadablePlan
     const costs = request.costs.map((charged, c) => {
-      const left = actual(units[c] as QuotaUnit, charged) ?? charged
+      const left = actual(units[c] as QuotaUnit, charged, c) ?? charged
       return this.#isForgotten(decision, cells[c] as Cell) ? 0 : Math.max(0, charged - left)
     })
     if (takesNothing(costs)) return false
@@ -288,9 +292,15 @@ export class ChargeLedger {
   }
 }
 
-/** The actual units of a charge of which so many of one unit are refunded. */
-function lessOf(unit: QuotaUnit, back: number): ActualUnits {
-  return (each, charged) => (each === unit ? charged - back : undefined)
+/** The actual units of a charge of which so many of one unit are refunded, per cell. */
+function lessOf(unit: QuotaUnit, back: readonly number[]): ActualUnits {
+  return (each, charged, c) => (each === unit ? charged - (back[c] as number) : undefined)
+}
+
+/** The units per cell by which the actual units exceed a charge. */
+function excessOf({ request: { plan, costs } }: Decision, actual: ReadonlyMap<QuotaUnit, number>): readonly number[] {
+  const { units } = plan as ReadablePlan
+  return costs.map((charged, c) => Math.max(0, (actual.get(units[c] as QuotaUnit) ?? 0) - charged))
 }
 
 /** Whether a change does anything where its id is known. A renewal is of the id, too. */

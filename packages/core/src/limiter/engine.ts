@@ -103,7 +103,7 @@ export class Engine<Subject> {
       (by, request, result) => {
         if (by === store) this.#fallback.record(request, result)
       },
-      (decision, unit, units, op) => this.chargeMore(decision, unit, units, op),
+      (decision, costs, op) => this.chargeMore(decision, costs, op),
       (refusal, isCut) => this.conclude(isCut ? refusal : served(refusal), isCut),
       resets,
     )
@@ -189,18 +189,16 @@ export class Engine<Subject> {
   }
 
   /**
-   * Charges units that were produced after the request was decided on, such as the bytes of its response. The verdict says whether
-   * they had room. If not, `CHARGE` charges them up to the capacity of each limit, and `CONSUME` none.
+   * Charges units per cell that were produced after the request was decided on, such as the bytes of its response. The verdict says
+   * whether they had room. If not, `CHARGE` charges them up to the capacity of each limit, and `CONSUME` none.
    */
   chargeMore(
     { request, by: decided }: Decision,
-    unit: QuotaUnit,
-    units: number,
+    costs: readonly number[],
     op: typeof CHARGE | typeof CONSUME = CHARGE,
   ): Verdict | Promise<Verdict> {
     const { identities } = request
     const plan = planNow(wholeOf(request.plan), this.store)
-    const costs = plan.units.map((each) => (each === unit ? units : 0))
     const { policy, priority } = decided
     const by = { ...this.#decidedBy(policy, priority, undefined), isOfResponse: true as const }
     // Not measured: most of these decisions send no event.

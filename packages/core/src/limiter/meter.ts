@@ -1,5 +1,5 @@
 import { Transform } from 'node:stream'
-import { actualUnits, type Counting, checkCost } from '../policy/costs.js'
+import { actualUnits, type Counting, checkCost, takesNothing } from '../policy/costs.js'
 import type { QuotaUnit } from '../store/store.js'
 import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
 import type { MaybePromise } from '../util/when-known.js'
@@ -8,21 +8,24 @@ import type { Meter, MeterOptions } from '../verdict/meter.js'
 import { DECISION, type Verdict } from '../verdict/verdict.js'
 import { StepCharges } from './step-charges.js'
 
+/** Units for each limit that counts the unit of a meter. */
+export type PerLimit = readonly number[]
+
 /** The parts of a meter beside its numbers. */
 export interface MeterParts {
   readonly where: string
   /** Whether other processes may settle the request's own charge, so that the end of the meter has to take it. */
   readonly isKept: boolean
   /** Charges units if all limits have room; those that a stream has left at its end, `isRest`, as far as there is room. */
-  readonly charge: (units: number, isRest: boolean) => MaybePromise<Verdict>
+  readonly charge: (units: PerLimit, isRest: boolean) => MaybePromise<Verdict>
   /** Called with each step that is charged. */
   readonly charged: (step: Decision) => void
   /** Refunds units of the request's own charge, which settles it. `done before` where another process has settled it. */
-  readonly settleOwn: (units: number) => Promise<boolean | 'done before'>
+  readonly settleOwn: (units: PerLimit) => Promise<boolean | 'done before'>
   /** Refunds units of a step. */
-  readonly refund: (step: Decision, units: number) => Promise<boolean>
+  readonly refund: (step: Decision, units: PerLimit) => Promise<boolean>
   /** Charges units whatever room there is. */
-  readonly debit: (units: number) => Promise<boolean>
+  readonly debit: (units: PerLimit) => Promise<boolean>
   /** Called with the first refusal. `isCut`: whether the stream ends there. */
   readonly exhausted: (refusal: Verdict, isCut: boolean) => void
   /** Called once, before the charge is corrected. */
@@ -61,40 +64,67 @@ export function idleMeter(decision: Decision, goesOn: boolean): UnitMeter {
   const charge = () => {
     throw new Error('an estimate without end is never used up')
   }
-  const meter = new UnitMeter(decision, { ...CHARGES_NOTHING, charge }, Number.POSITIVE_INFINITY, 1, 1, false)
+  const limits = [{ estimate: Number.POSITIVE_INFINITY, capacity: 1 }]
+  const meter = new UnitMeter(decision, { ...CHARGES_NOTHING, charge }, limits, 1, false)
   if (!goesOn) void meter.close(0)
   return meter
 }
 
+/** A limit that counts the unit of a meter. */
+interface MeteredLimit {
+  /** Units that the request was charged. */
+  readonly estimate: number
+  readonly capacity: number
+}
+
+/** A charged step, for refunds. */
+interface Step {
+  readonly decision: Decision
+  readonly units: PerLimit
+}
+
+/**
+ * Each limit may have been charged another estimate. A unit of the stream is charged to those limits whose estimate it exceeds, so
+ * that steps begin where the smallest estimate ends.
+ */
 export class UnitMeter implements Meter {
   used = 0
   readonly #decision: Decision
   readonly #by: MeterParts
-  /** Units that the request was charged. */
-  readonly #estimate: number
+  readonly #limits: readonly MeteredLimit[]
+  /** The smallest estimate. */
+  readonly #first: number
   readonly #charges: StepCharges
   readonly #isCut: boolean
-  /** The steps that limits have counted, for refunds: the newest last. */
-  readonly #steps: { readonly decision: Decision; units: number }[] = []
-  /** Units of all steps but those without room. During an outage, limits may not have counted a step. */
-  #stepped = 0
-  /** Units of refused steps from before the last charged one: their window had no room for them, and may be over. */
-  #forgiven = 0
+  /** The steps that limits have counted: the newest last. */
+  readonly #steps: Step[] = []
+  /** The units of a charge under way, and the unit of the stream that it ends with. */
+  #charging: { readonly units: PerLimit; readonly to: number } = { units: [], to: 0 }
+  /** The estimate of each limit, and the units of all steps but those without room. During an outage, limits may not have counted a step. */
+  #totals: PerLimit
+  /**
+   * The unit of the stream that the last charged step ended with. Units of refused steps before it stay uncharged: their window had
+   * no room for them, and may be over.
+   */
+  #end: number
   #isExhausted = false
   #isEnding = false
   #closing: Promise<boolean> | undefined
   #wake: (() => void)[] = []
 
-  constructor(decision: Decision, by: MeterParts, estimate: number, step: number, max: number, isCut: boolean) {
+  constructor(decision: Decision, by: MeterParts, limits: readonly MeteredLimit[], step: number, isCut: boolean) {
     this.#decision = decision
     this.#by = by
-    this.#estimate = estimate
+    this.#limits = limits
+    this.#totals = limits.map(({ estimate }) => estimate)
+    this.#first = Math.min(...this.#totals)
+    this.#end = this.#first
     this.#isCut = isCut
     this.#charges = new StepCharges(
       step,
-      max,
-      (units) => by.charge(units, this.#isEnding),
-      (units, verdict) => this.#charged(units, verdict),
+      Math.max(1, Math.min(...limits.map(({ capacity }) => capacity))),
+      (units) => this.#charge(units),
+      (verdict) => this.#charged(verdict),
     )
   }
 
@@ -102,7 +132,7 @@ export class UnitMeter implements Meter {
     checkCost(this.#by.where, 'meter', units)
     if (this.#closing) return false
     const charges = this.#charges
-    const from = Math.max(this.#estimate, this.used)
+    const from = Math.max(this.#first, this.used)
     this.used += units
     if (this.used > from) charges.add(this.used - from)
     while (charges.charging > 0 && charges.open >= charges.step && !this.#closing) await this.#nextCharge()
@@ -166,43 +196,57 @@ export class UnitMeter implements Meter {
     this.#by.closed()
     if (total !== undefined) charges.open = 0
     while (charges.charging > 0) await this.#nextCharge()
-    const more = (total ?? this.used) - this.#estimate - this.#stepped
-    const ofCharged = this.#steps.reduce((sum, { units }) => sum + units, 0)
-    // Steps that no limit counted, or that failed, are the first to go: there is nothing to refund.
-    const less = Math.max(0, ofCharged - this.#stepped - more)
-    const ofSteps = Math.min(less, ofCharged)
-    const ofOwn = Math.min(less - ofSteps, this.#estimate)
-    const own = wasHeld && (ofOwn > 0 || this.#by.isKept) ? this.#by.settleOwn(ofOwn) : undefined
+    const actual = total ?? this.used
+    const more = this.#totals.map((charged) => Math.max(0, actual - charged))
+    const ofOwn = this.#limits.map(({ estimate }) => Math.max(0, estimate - actual))
+    const refunds = this.#refundsOf(actual)
+    const own = wasHeld && (!takesNothing(ofOwn) || this.#by.isKept) ? this.#by.settleOwn(ofOwn) : undefined
     // The first settlement counts.
     if (this.#by.isKept && (await own) === 'done before') return false
-    if (more < 0) return (await Promise.all([own, ...this.#refundSteps(ofSteps)])).includes(true)
-    if (more === 0) return false
-    if (total !== undefined) return this.#by.debit(more)
-    charges.open = more - this.#forgiven
-    charges.end()
-    while (charges.charging > 0) await this.#nextCharge()
-    return false
-  }
-
-  /** Refunds units, of the newest steps first. */
-  #refundSteps(units: number): Promise<boolean>[] {
-    const refunds: Promise<boolean>[] = []
-    let left = units
-    for (let step = this.#steps.pop(); step && left > 0; step = this.#steps.pop()) {
-      const part = Math.min(left, step.units)
-      left -= part
-      refunds.push(this.#by.refund(step.decision, part))
+    const changes = [own, ...refunds.map(({ decision, units }) => this.#by.refund(decision, units))]
+    if (total !== undefined) changes.push(this.#by.debit(more))
+    else if (this.used > this.#end) {
+      charges.open = this.used - this.#end
+      charges.end()
     }
-    return refunds
+    const isChanged = (await Promise.all(changes)).includes(true)
+    while (charges.charging > 0) await this.#nextCharge()
+    return isChanged
   }
 
-  #charged(units: number, verdict: Verdict | undefined): void {
+  /**
+   * The parts of counted steps, of the newest first, by which these and the estimates exceed a total. Steps that no limit counted, or
+   * that failed, are the first to go: there is nothing to refund.
+   */
+  #refundsOf(total: number): Step[] {
+    let left: PerLimit = this.#limits.map(({ estimate }, i) =>
+      Math.max(0, this.#steps.reduce((sum, { units }) => sum + (units[i] as number), estimate) - total),
+    )
+    return this.#steps.toReversed().map((step) => {
+      const units = step.units.map((charged, i) => Math.min(charged, left[i] as number))
+      left = left.map((each, i) => each - (units[i] as number))
+      return { decision: step.decision, units }
+    })
+  }
+
+  #charge(units: number): MaybePromise<Verdict> {
+    const to = Math.max(this.#first, this.used) - this.#charges.open
+    // A limit of 0 refuses steps, and takes nothing of the rest.
+    const ofLimit = ({ estimate, capacity }: MeteredLimit) =>
+      Math.min(this.#isEnding ? capacity : Math.max(1, capacity), Math.max(0, to - Math.max(to - units, estimate)))
+    this.#charging = { units: this.#limits.map(ofLimit), to }
+    return this.#by.charge(this.#charging.units, this.#isEnding)
+  }
+
+  #charged(verdict: Verdict | undefined): void {
+    const { units, to } = this.#charging
     // A charge that failed may have happened, and is not made again.
-    if (!verdict || verdict.allowed) this.#stepped += units
+    if (!verdict || verdict.allowed) {
+      this.#totals = this.#totals.map((charged, i) => charged + (units[i] as number))
+      this.#end = to
+    }
     if (verdict?.allowed) {
       const decision = verdict[DECISION]
-      const { open, charging } = this.#charges
-      this.#forgiven = Math.max(this.#estimate, this.used) - this.#estimate - this.#stepped - open - charging
       if (isCharged(decision)) {
         this.#steps.push({ decision, units })
         this.#by.charged(decision)

@@ -11,18 +11,19 @@ export class StepCharges {
   readonly step: number
   readonly #max: number
   readonly #charge: (units: number) => MaybePromise<Verdict>
-  readonly #charged: (units: number, verdict: Verdict | undefined) => void
+  readonly #charged: (verdict: Verdict | undefined) => void
   #isOver = false
 
   /**
-   * `max`: the smallest capacity of the limits, as a larger charge would be impossible. `charged`: called after each charge, without
-   * a verdict where it failed. An error that is no outage is ignored here: it fails the next requests, which show it.
+   * `max`: the smallest capacity of the limits, as a larger charge would be impossible. Once there was no room, `charge` gets more, and
+   * takes as much of each limit as that may hold. `charged`: called after each charge, without a verdict where it failed. An error that
+   * is no outage is ignored here: it fails the next requests, which show it.
    */
   constructor(
     step: number,
     max: number,
     charge: (units: number) => MaybePromise<Verdict>,
-    charged: (units: number, verdict: Verdict | undefined) => void,
+    charged: (verdict: Verdict | undefined) => void,
   ) {
     this.step = Math.min(step, max)
     this.#max = max
@@ -42,27 +43,27 @@ export class StepCharges {
     this.flush()
   }
 
-  /** Charges the units that are open. Those beyond `max` follow, unless there is no room for them anyway. */
+  /** Charges the units that are open. Those beyond `max` follow. */
   flush(): void {
     if (this.charging > 0) return
-    const units = Math.min(this.open, this.#max)
+    const units = this.refusal ? this.open : Math.min(this.open, this.#max)
     if (units === 0) return
-    this.open = this.refusal ? 0 : this.open - units
+    this.open -= units
     this.charging = units
-    const failed = () => this.#done(units, undefined)
+    const failed = () => this.#done(undefined)
     try {
       const verdict = this.#charge(units)
-      if (verdict instanceof Promise) verdict.then((late) => this.#done(units, late), failed)
-      else this.#done(units, verdict)
+      if (verdict instanceof Promise) verdict.then((late) => this.#done(late), failed)
+      else this.#done(verdict)
     } catch {
       failed()
     }
   }
 
-  #done(units: number, verdict: Verdict | undefined): void {
+  #done(verdict: Verdict | undefined): void {
     this.charging = 0
     if (verdict && !verdict.allowed) this.refusal ??= verdict
-    this.#charged(units, verdict)
+    this.#charged(verdict)
     if (this.open > 0 && (this.#isOver || this.open >= this.step)) this.flush()
   }
 }

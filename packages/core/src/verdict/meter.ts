@@ -19,8 +19,8 @@ export interface MeterOptions {
 }
 
 /**
- * Charges the units of one request while they are produced, such as the tokens of a model's response. First it uses up what the
- * request was charged as an estimate. Then it charges step by step: all of a step or, where a limit has no room, none.
+ * Charges the units of one request while they are produced, such as the tokens of a model's response. First each limit uses up what
+ * the request was charged there as an estimate. Then steps are charged: all of a step or, where a limit has no room, none.
  */
 export interface Meter {
   /** Units added so far. */

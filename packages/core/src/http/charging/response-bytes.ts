@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Engine } from '../../limiter/engine.js'
 import { StepCharges } from '../../limiter/step-charges.js'
-import type { ReadablePlan } from '../../policy/plan.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
 import type { Timer } from '../../util/timing.js'
@@ -73,11 +72,12 @@ export function meterResponse<Request>(
   context: HttpContext<Request>,
   verdict: Verdict,
 ): void {
-  const { resolved } = verdict[DECISION].request.plan as ReadablePlan
-  const counting = resolved.filter(({ unit }) => unit === 'response-bytes')
-  if (counting.length === 0 || verdict.kind === 'listed' || isOver(context.response)) return
-  const max = Math.min(...counting.map(({ capacity }) => capacity))
-  const meter = new ResponseMeter(by, context, verdict, max)
+  const { cells } = verdict[DECISION].request.plan
+  const capacities = cells.map(({ limits: [limit] }) => (limit?.unit === 'response-bytes' ? limit.capacity : undefined))
+  const max = Math.min(...capacities.map((each) => each ?? Number.POSITIVE_INFINITY))
+  if (max === Number.POSITIVE_INFINITY || verdict.kind === 'listed' || isOver(context.response)) return
+  const costsOf = (bytes: number) => capacities.map((each) => Math.min(bytes, each ?? 0))
+  const meter = new ResponseMeter(by, context, verdict, max, costsOf)
   meter.whenOpen = addGate(context.response as unknown as ServerResponse, meter)
 }
 
@@ -94,13 +94,19 @@ class ResponseMeter<Request> implements Gate {
   #isOver = false
   #timer: Timer | undefined
 
-  constructor(by: ResponseBytes<Request>, context: HttpContext<Request>, verdict: Verdict, max: number) {
+  constructor(
+    by: ResponseBytes<Request>,
+    context: HttpContext<Request>,
+    verdict: Verdict,
+    max: number,
+    costsOf: (bytes: number) => readonly number[],
+  ) {
     this.#by = by
     this.#context = context
     this.#charges = new StepCharges(
       STEP_BYTES,
       max,
-      (bytes) => by.engine.chargeMore(verdict[DECISION], 'response-bytes', bytes),
+      (bytes) => by.engine.chargeMore(verdict[DECISION], costsOf(bytes)),
       () => {
         if (!this.#isOver && this.#isGated) this.whenOpen()
       },
