@@ -6,23 +6,27 @@
 --- @kernel
 --- Leaky bucket as a meter, in exact integers: GCRA, token bucket and leaky bucket. Pure.
 -- state { debt (unit*ms), at (ms) }   params { limit, windowMs, capacity, stepMs }
--- Invariant: 0 <= debt <= capacity * windowMs < 2^53, of the limit by which it was charged, so no step below can round.
+-- Invariant: 0 <= debt <= bucket_maxDebt(windowMs, capacity) < 2^53, of the limit that charged it, so no step below can round.
 
 -- As far as numbers are exact.
 local MOST_DEBT = 9007199254740991
 
---- Units·ms of a stored `debt` that each ms pays off, usually `limit`. A debt beyond the capacity was charged by a
--- larger limit on the same state. It is paid off fast enough that a unit has room within one window.
-local function bucket_paceOf(debt, limit, windowMs, capacity)
-  if debt <= capacity * windowMs then return limit end
-  return max(limit, ceil(debt / windowMs) - capacity + 1)
+--- The largest debt: a full bucket and as much again, as far as numbers are exact.
+local function bucket_maxDebt(windowMs, capacity)
+  return min(MOST_DEBT, 2 * capacity * windowMs)
 end
 
---- The debt that drains at `pace`: a stored `debt` beyond the capacity in whole units, so that any such debt has room
--- for a unit one window after it was written. A smaller one would have room later otherwise.
+--- Units·ms of a stored `debt` that each ms pays off: `limit`, except where a larger limit on the same state owed more than
+-- two windows pay off. That is paid off in two windows.
+local function bucket_paceOf(debt, limit, windowMs, capacity)
+  if debt <= 2 * max(limit, capacity) * windowMs then return limit end
+  return ceil(debt / (2 * windowMs))
+end
+
+--- The debt that drains at `pace`: rounded up to one that is gone after two windows, so that a smaller debt is gone no later.
 local function bucket_atPace(debt, pace, limit, windowMs)
   if pace == limit then return debt end
-  return ceil(debt / windowMs) * windowMs
+  return pace * 2 * windowMs
 end
 
 --- The part of a `debt`, written at `since`, that is left at the instant `at`.
@@ -39,7 +43,7 @@ end
 --- Milliseconds from `at` until `cost` units have room: 0 now, -1 never.
 local function bucket_waitFor(debt, at, cost, limit, windowMs, capacity, stepMs)
   if cost > capacity then return -1 end
-  local excess = debt + cost * windowMs - capacity * windowMs
+  local excess = debt - (capacity - cost) * windowMs
   -- A cost of 0 has room even if the debt exceeds the capacity.
   if excess <= 0 or cost < min(1, capacity) then return 0 end
   local steps = ceil(excess / (limit * stepMs))
@@ -51,29 +55,32 @@ local function bucket_charge(debt, cost, windowMs, capacity)
   return min(capacity * windowMs, debt + cost * windowMs)
 end
 
+--- The debt after charging `cost` whatever room there is. The rest of a `cost` beyond the largest debt is forgiven.
+local function bucket_debit(debt, cost, windowMs, capacity)
+  return min(bucket_maxDebt(windowMs, capacity), debt + cost * windowMs)
+end
+
 --- Whole units that have room.
 local function bucket_remaining(debt, windowMs, capacity)
   return floor((capacity * windowMs - debt) / windowMs)
 end
 
---- A state's debt as it was `written`, of which `debt` is left, the count of refunds and the instant from which charges
--- are included, after a refund of `cost` units. The charge left the debt `receipt` at `chargedAt`, when the count was
--- `before`.
-local function bucket_refund(written, debt, refunded, from, at, cost, receipt, before, chargedAt, pace, windowMs, capacity, stepMs)
-  local others = max(0, refunded - before)
-  if chargedAt < from then others = capacity * windowMs end
+--- A state's debt as it was `written`, of which `debt` is left, and the count of refunds in units, after a refund of `cost`
+-- units. The charge left the debt `receipt` at `chargedAt`, when the count was `before`. Charges from before `from` are not
+-- refunded.
+local function bucket_refund(written, debt, refunded, from, at, cost, receipt, before, chargedAt, pace, windowMs, stepMs)
+  local others = max(0, refunded - before) * windowMs
   local own, paidFrom = cost * windowMs, min(chargedAt, at)
   local left = bucket_drain(receipt, paidFrom, at, pace, stepMs)
   local owed = min(written, debt, own, max(left - others, bucket_drain(own, paidFrom, at, pace, stepMs)))
-  if owed == 0 then return written, refunded, from end
-  if others == 0 and debt == left then return max(0, written - own), refunded, from end
-  if refunded + owed < MOST_DEBT then return written - owed, refunded + owed, from end
-  return written - owed, 0, at + 1
+  if owed == 0 or chargedAt < from then return written, refunded end
+  if others == 0 and debt == left then return max(0, written - own), refunded end
+  return written - owed, refunded + ceil(owed / windowMs)
 end
 
 --- @state
 --- A bucket under one key: debt (7 bytes), the instant it was written at (6), when the key expires (6); and if refunds
--- must be distinguished, their sum (7) and the instant from which charges are included (6).
+-- must be distinguished, their units (7) and the instant from which charges may be refunded (6).
 local own, limit, windowMs, capacity, stepMs
 -- By cell: the debt of a new client, the bytes of that state at the present instant, and its life as text. Most new
 -- clients share these.
@@ -81,7 +88,7 @@ local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
 -- The debt at the decision's instant; the instant and the expiry as stored, both nil for a key without a state; the
 -- stored record of refunds, usually ''.
 local debt, instant, since, expires, refunds
--- Units·ms of the debt that each ms pays off. If that is not the limit, the debt as stored, else nil.
+-- Units·ms of the debt that each ms pays off. If that is not the limit, the debt as it was written, else nil.
 local pace, beyond
 
 prepare[BUCKET] = function(c)
@@ -223,7 +230,7 @@ end
 --- @end
 
 take[BUCKET] = function(key, cost)
-  -- A debt beyond the capacity is paid off at its pace, which writing it again would slow down.
+  -- Filling the bucket would take from a debt beyond its capacity.
   if debt > capacity * windowMs then
     heal[BUCKET](key)
     return
@@ -241,33 +248,52 @@ take[BUCKET] = function(key, cost)
 --- @end
 end
 
+--- The debt as it was written, while it is above 0.
+local function bucket_written()
+  return beyond or debt + (MOST_DEBT - bucket_drain(MOST_DEBT, min(since, instant), instant, limit, stepMs))
+end
+
+--- Writes another debt as of the instant of the state, from which other limits on the same state drain it.
+local function bucket_writeAt(key, written)
+  local at = instant
+  since = min(since, at)
+  debt, instant = written, since
+  bucket_pace()
+  bucket_rewrite(key)
+  debt, instant = bucket_drain(bucket_atPace(debt, pace, limit, windowMs), since, at, pace, stepMs), at
+end
+
 refund[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
   if not since or debt == 0 then return end
   local refunded, from = 0, 0
   if refunds ~= '' then refunded, from = unpackBytes('>I7I6', refunds) end
-  local at, writtenAt = instant, min(since, instant)
-  local written = beyond or debt + (MOST_DEBT - bucket_drain(MOST_DEBT, writtenAt, at, limit, stepMs))
-  local left, newRefunded, newFrom = bucket_refund(
-    written, debt, refunded, from, at, cost, receipt, before, chargedAt, pace, windowMs, capacity, stepMs
+  local written, earlierPace = bucket_written(), pace
+  -- A larger limit on the same state, within its capacity, has drained earlier charges at least twice as fast.
+  if pace ~= limit then earlierPace = 2 * pace end
+  local left, newRefunded = bucket_refund(
+    written, debt, refunded, from, instant, cost, receipt, before, chargedAt, earlierPace, windowMs, stepMs
   )
   if left == written then return end
-  local newPace = bucket_paceOf(left, limit, windowMs, capacity)
-  local newDebt = bucket_drain(bucket_atPace(left, newPace, limit, windowMs), writtenAt, at, newPace, stepMs)
-  -- Less of a debt beyond the capacity is paid off more slowly. It stays as it is where more of it would be left.
-  if newDebt >= debt then return end
-  if newRefunded ~= refunded or newFrom ~= from then refunds = packBytes('>I7I6', newRefunded, newFrom) end
-  debt, instant, since = left, writtenAt, writtenAt
-  bucket_pace()
-  bucket_rewrite(key)
-  debt, instant = newDebt, at
+  if newRefunded ~= refunded then refunds = packBytes('>I7I6', newRefunded, from) end
+  bucket_writeAt(key, left)
 end
 
 --- @when debit
 debit[BUCKET] = function(key, cost)
-  debt = min(MOST_DEBT, debt + cost * windowMs)
+  local most = bucket_maxDebt(windowMs, capacity)
+  -- Without the earlier charges, less would have been forgiven: none of them is refunded.
+  if cost * windowMs > most - debt then
+    refunds = packBytes('>I7', refunds == '' and 0 or unpackBytes('>I7', refunds)) .. packBytes('>I6', instant + 1)
+  end
+  -- By a larger limit on the same state.
+  if debt > most then
+    bucket_writeAt(key, bucket_written())
+    return
+  end
+  debt = bucket_debit(debt, cost, windowMs, capacity)
+  pace, beyond = limit, nil
   if not since then expires = now end
   since = instant
-  bucket_pace()
   bucket_rewrite(key)
 end
 --- @end
@@ -276,8 +302,8 @@ heal[BUCKET] = function(key)
   if since and clock_isAhead(since, now, windowMs) then bucket_rewrite(key) end
 end
 
---- Debt (7 bytes), the decision's instant (6); the stored record of refunds. A debt beyond the capacity is reported as
--- stored, with the instant when it was written.
+--- Debt (7 bytes), the decision's instant (6); the stored record of refunds. A debt that is paid off at another pace than the
+-- limit's is reported as stored, with the instant when it was written.
 report[BUCKET] = function(key, cost, outcome)
   local said = outcome
   if refunds ~= '' then said = outcome + REFUNDS end

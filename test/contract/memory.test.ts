@@ -11,6 +11,7 @@ import { forgettingContract } from './forgetting.js'
 import { guaranteesContract } from './guarantees.js'
 import { listsContract } from './lists.js'
 import { offendersContract } from './offenders.js'
+import { overspendingContract } from './overspending.js'
 import { propertiesContract } from './properties.js'
 import { refundsContract } from './refunds.js'
 import { refundsAfterChangesContract } from './refunds-after-changes.js'
@@ -30,6 +31,7 @@ propertiesContract(memory)
 guaranteesContract(memory)
 refundsContract(memory)
 refundsAfterChangesContract(memory)
+overspendingContract(memory)
 chargingContract(memory)
 calendarContract(memory)
 bansContract(memory)

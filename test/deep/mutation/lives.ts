@@ -36,8 +36,7 @@ function lifeOf(id: string, key: string, now: number, owes: boolean): number {
   switch (kernel) {
     case 'bucket': {
       const drainedMs = Math.ceil(third / limit) * windowMs
-      // A debt beyond the capacity leaves room for a unit after a window.
-      return drainedMs + (owes ? windowMs : 0) + Math.min(LINGER_MS, drainedMs)
+      return (owes ? 2 : 1) * drainedMs + Math.min(LINGER_MS, drainedMs)
     }
     case 'sliding': {
       const segmentMs = windowMs / third

@@ -429,7 +429,7 @@ async function* owedToTheCeiling(): AsyncGenerator<Scenario> {
 /** A charged refusal just before, at and after the instant at which a debt is down to the capacity. */
 async function* paidOffToTheCapacity(): AsyncGenerator<Scenario> {
   const limits = [gcra<string>({ limit: 3, window: '3s' })]
-  // 10 units are owed, 8 of which a window pays off: 7 of them are gone after 2625 ms.
+  // 6 units are owed, the rest is forgiven: 3 of them are paid off after 3 s.
   for (const late of [-1, 0, 1]) {
     const recorder = new Recorder([{ name: 'owing', limits, onDeny: 'charge' }])
     const ask = (afterMs: number, call: Call, of?: number) => {
@@ -439,7 +439,7 @@ async function* paidOffToTheCapacity(): AsyncGenerator<Scenario> {
     }
     await ask(0, (all) => at(all, 0).consume('k'))
     await ask(0, (all, verdict) => at(all, 0).settle(verdict as Verdict, { requests: 10 }), 0)
-    await ask(2625 + late, (all) => at(all, 0).consume('k'))
+    await ask(3000 + late, (all) => at(all, 0).consume('k'))
     for (let n = 0; n < 6; n++) await ask(250, (all) => at(all, 0).peek('k'))
     yield recorder.scenario(`owing: a refusal ${late} ms late`)
   }

@@ -11,6 +11,7 @@ import { forgettingContract } from '../../contract/forgetting.js'
 import { guaranteesContract } from '../../contract/guarantees.js'
 import { listsContract } from '../../contract/lists.js'
 import { offendersContract } from '../../contract/offenders.js'
+import { overspendingContract } from '../../contract/overspending.js'
 import { propertiesContract } from '../../contract/properties.js'
 import { refundsContract } from '../../contract/refunds.js'
 import { refundsAfterChangesContract } from '../../contract/refunds-after-changes.js'
@@ -59,6 +60,7 @@ export async function contractsOnRedis(
   guaranteesContract(redis)
   refundsContract(redis)
   refundsAfterChangesContract(redis)
+  overspendingContract(redis)
   bansContract(redis)
   blocksContract(redis)
   forgettingContract(redis)

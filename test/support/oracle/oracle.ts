@@ -156,7 +156,8 @@ export class Oracle {
 
   /** Charges units of every limit, whatever room there is. */
   debit(now: number, cost: number, keys: readonly string[]): void {
-    for (const [i, { lists }] of this.#limits.entries()) lists.get(keys[i] as string)?.push({ at: now, cost })
+    for (const [i, { lists }] of this.#limits.entries())
+      lists.get(keys[i] as string)?.push({ at: now, cost, isDebt: true })
   }
 
   /** The holder of these permits is done. */

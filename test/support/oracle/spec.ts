@@ -37,6 +37,8 @@ export type LimitSpec =
 export interface Charge {
   readonly at: number
   readonly cost: number
+  /** Whether it was charged whatever room there was. */
+  readonly isDebt?: true
   /** The end of a renewed permit. */
   until?: number
 }

@@ -119,13 +119,13 @@ describe('settling by unit', () => {
     expect(leftIn(await limiter.peek('ann'))).toEqual([60, 360, 496, 4])
   })
 
-  test('what exceeds the room is a debt, which refuses for a window at most', async () => {
+  test('what exceeds the room is a debt, which refuses for two windows at most', async () => {
     const { clock, limiter } = limiterOf()
     const verdict = await limiter.consume('ann', { cost: { tokens: 100 } })
     await verdict.settle({ tokens: 50_000, cents: 999 })
     expect(leftIn(await limiter.peek('ann'))).toEqual([59, 0, 0, 3])
     const refused = await limiter.consume('ann')
-    expect(refused.limits[1]?.retryAfterMs).toBeLessThanOrEqual(60_000)
+    expect(refused.limits[1]?.retryAfterMs).toBeLessThanOrEqual(120_000)
     clock.now += 3_600_000
     expect(await limiter.consume('ann', { cost: { tokens: 1000, cents: 500 } })).toMatchObject({ allowed: true })
   })

@@ -5,27 +5,29 @@ import { atLeastNone, type ReadReport } from './reply.js'
  * kernel under other names.
  *
  * State: `debt` (unit·ms) as of `at` (ms). One unit of cost adds `windowMs`, each ms pays off `limit`.
- * Charges keep 0 <= debt <= capacity * windowMs. Settled units, and a larger limit on the same state, may owe more: see `paceOf`.
- * 0 <= debt < 2^53 always, so no step below can round.
+ * Charges keep 0 <= debt <= capacity * windowMs, and settlements keep debt <= `maxDebt`. A larger limit on the same state may owe
+ * more: see `paceOf`. 0 <= debt < 2^53 always, so no step below can round.
  *
  * `stepMs` is how often the bucket drains: 1 drains greedily, `windowMs` refills at clock multiples.
  */
 
-/**
- * Units·ms of a stored `debt` that each ms pays off, usually `limit`. A debt beyond the capacity was charged by a
- * larger limit on the same state. It is paid off fast enough that a unit has room within one window. At the pace of a
- * smaller limit, a client would be refused for many windows.
- */
-export function paceOf(debt: number, limit: number, windowMs: number, capacity: number): number {
-  return debt <= capacity * windowMs ? limit : Math.max(limit, Math.ceil(debt / windowMs) - capacity + 1)
+/** The largest debt, in unit·ms: a full bucket and as much again, as far as numbers are exact. */
+export function maxDebt(windowMs: number, capacity: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, 2 * capacity * windowMs)
 }
 
 /**
- * The debt that drains at `pace`: a stored `debt` beyond the capacity in whole units, so that any such debt has room for a unit
- * one window after it was written. A smaller one would have room later otherwise.
+ * Units·ms of a stored `debt` that each ms pays off: `limit`, except where a larger limit on the same state owed more than two
+ * windows pay off. That is paid off in two windows: at the pace of a smaller limit, a client would be refused for many. It is
+ * never faster than by the larger limit, whose debt is at most two of its windows where limits of other capacities share a state.
  */
+export function paceOf(debt: number, limit: number, windowMs: number, capacity: number): number {
+  return debt <= 2 * Math.max(limit, capacity) * windowMs ? limit : Math.ceil(debt / (2 * windowMs))
+}
+
+/** The debt that drains at `pace`: rounded up to one that is gone after two windows, so that a smaller debt is gone no later. */
 export function atPace(debt: number, pace: number, limit: number, windowMs: number): number {
-  return pace === limit ? debt : Math.ceil(debt / windowMs) * windowMs
+  return pace === limit ? debt : pace * 2 * windowMs
 }
 
 /** The part of a `debt`, written at `since`, that is left at the instant `at`. */
@@ -45,7 +47,7 @@ export function waitFor(
   stepMs: number,
 ): number {
   if (cost > capacity) return -1
-  const excess = debt + cost * windowMs - capacity * windowMs
+  const excess = debt - (capacity - cost) * windowMs
   // A cost of 0 has room even if the debt exceeds the capacity.
   if (excess <= 0 || cost < Math.min(1, capacity)) return 0
   const steps = Math.ceil(excess / (limit * stepMs))
@@ -57,17 +59,19 @@ export function charge(debt: number, cost: number, windowMs: number, capacity: n
   return Math.min(capacity * windowMs, debt + cost * windowMs)
 }
 
+/** The debt after charging `cost` whatever room there is. The rest of a `cost` beyond the largest debt is forgiven. */
+export function debit(debt: number, cost: number, windowMs: number, capacity: number): number {
+  return Math.min(maxDebt(windowMs, capacity), debt + cost * windowMs)
+}
+
 /** Whole units that have room. */
 export function remaining(debt: number, windowMs: number, capacity: number): number {
   return Math.floor((capacity * windowMs - debt) / windowMs)
 }
 
-/** The count of refunds restarts here, before it could round. */
-const MAX_REFUNDED = Number.MAX_SAFE_INTEGER
-
 /**
- * A state's debt after a refund of `cost` units, and the count of refunds: `refunded` (unit·ms) for charges from the
- * instant `from` on. The charge left the debt `receipt` at `chargedAt`, when the count was `before`.
+ * A state's debt after a refund of `cost` units, and the count of refunds: `refunded` (units, each refund rounded up). The charge
+ * left the debt `receipt` at `chargedAt`, when the count was `before`.
  *
  * Only units that are certainly still owed at the instant `at` are refunded. The debt is never less than if the refunded
  * units had never been charged.
@@ -76,11 +80,13 @@ const MAX_REFUNDED = Number.MAX_SAFE_INTEGER
  * charge, but by no more than the least debt since, as a debt is never below 0. The least debt is unknown, but it has
  * two lower bounds. One is the part of this charge alone that time has not paid off. The other is the part of the
  * receipt that time has not paid off, minus all refunds since: no more of the receipt can belong to refunded units.
+ * If a part of a settlement was forgiven since, that part would be owed without this charge. So nothing is refunded of charges
+ * from before the instant `from`, which follows it.
  *
  * A refund with no charge in between restores the state before, and is not counted.
  *
  * The refund is of the debt as it was `written`, of which `debt` is left, so the state keeps its instant. Other limits on the
- * same state drain at another pace, and pay off a debt beyond their capacity within a window from that instant.
+ * same state drain at another pace from that instant.
  */
 export function refund(
   written: number,
@@ -94,19 +100,16 @@ export function refund(
   chargedAt: number,
   pace: number,
   windowMs: number,
-  capacity: number,
   stepMs: number,
-): { written: number; refunded: number; from: number } {
-  // The charge is older than the count. Assume that refunds since then equal the bucket's capacity.
-  const others = chargedAt < from ? capacity * windowMs : Math.max(0, refunded - before)
+): { written: number; refunded: number } {
+  const others = Math.max(0, refunded - before) * windowMs
   const own = cost * windowMs
   const paidFrom = Math.min(chargedAt, at)
   const left = drain(receipt, paidFrom, at, pace, stepMs)
   const owed = Math.min(written, debt, own, Math.max(left - others, drain(own, paidFrom, at, pace, stepMs)))
-  if (owed === 0) return { written, refunded, from }
-  if (others === 0 && debt === left) return { written: Math.max(0, written - own), refunded, from }
-  if (refunded + owed < MAX_REFUNDED) return { written: written - owed, refunded: refunded + owed, from }
-  return { written: written - owed, refunded: 0, from: at + 1 }
+  if (owed === 0 || chargedAt < from) return { written, refunded }
+  if (others === 0 && debt === left) return { written: Math.max(0, written - own), refunded }
+  return { written: written - owed, refunded: refunded + Math.ceil(owed / windowMs) }
 }
 
 export const readReport: ReadReport = (reply, values, params, now, need, later) => {

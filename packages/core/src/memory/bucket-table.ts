@@ -6,7 +6,7 @@ import { Table, type TableTerms } from './table.js'
 /** A state's cells: the debt, and its instant. */
 const DEBT = 0
 const AT = 1
-/** More cells while there are refunds: the refunded amount, the instant of the first charge it is for, and the end of its use. */
+/** More cells while there are refunds: the refunded units, the instant of the first charge that may be refunded, and the end of their use. */
 const REFUNDED = 2
 const FROM = 3
 const UNTIL = 4
@@ -34,7 +34,7 @@ export class BucketTable extends Table {
   #pace = 0
   #kind: typeof PLAIN | typeof COUNTED = PLAIN
   #from = 0
-  /** The time until which the refunded amount is needed: as long as the charges would have counted. */
+  /** The time until which the refunded units are needed: as long as the charges would have counted. */
   #until = 0
 
   constructor([limit, windowMs, capacity, stepMs]: readonly number[], terms: TableTerms) {
@@ -64,7 +64,7 @@ export class BucketTable extends Table {
   }
 
   charge(cost: number): void {
-    // A debt beyond the capacity is paid off at its pace, which writing it again would slow down.
+    // Filling the bucket would take from a debt beyond its capacity.
     if (this.#debt > this.#capacity * this.#windowMs) return this.heal()
     this.#debt = bucket.charge(this.#debt, cost, this.#windowMs, this.#capacity)
     this.#pace = this.#limit
@@ -72,17 +72,22 @@ export class BucketTable extends Table {
   }
 
   override debit(cost: number): void {
-    // As far as numbers are exact.
-    this.#debt = Math.min(Number.MAX_SAFE_INTEGER, this.#debt + cost * this.#windowMs)
-    this.#pace = this.#paceOf(this.#debt)
+    const most = bucket.maxDebt(this.#windowMs, this.#capacity)
+    // Without the earlier charges, less would have been forgiven: none of them is refunded.
+    if (cost * this.#windowMs > most - this.#debt) this.#countRefunds(this.refunded, this.#at + 1)
+    // By a larger limit on the same state.
+    if (this.#debt > most) return this.#rewrite(this.cells[this.at + DEBT] as number)
+    this.#debt = bucket.debit(this.#debt, cost, this.#windowMs, this.#capacity)
+    this.#pace = this.#limit
     this.#write()
   }
 
   refund(cost: number, receipt: number, chargedAt: number, _lease: string, before: number): void {
     if (!this.hasState) return
     const stored = this.cells[this.at + DEBT] as number
-    const since = Math.min(this.#storedAt, this.#at)
-    const { written, refunded, from } = bucket.refund(
+    // A larger limit on the same state, within its capacity, has drained earlier charges at least twice as fast.
+    const pace = this.#pace === this.#limit ? this.#limit : 2 * this.#pace
+    const { written, refunded } = bucket.refund(
       stored,
       this.#debt,
       this.refunded,
@@ -92,29 +97,13 @@ export class BucketTable extends Table {
       receipt,
       before,
       chargedAt,
-      this.#pace,
+      pace,
       this.#windowMs,
-      this.#capacity,
       this.#stepMs,
     )
     if (written === stored) return
-    const pace = this.#paceOf(written)
-    const debt = this.#left(written, since, this.#at, pace)
-    // Less of a debt beyond the capacity is paid off more slowly. It stays as it is where more of it would be left.
-    if (debt >= this.#debt) return
-    if (refunded !== this.refunded || from !== this.#from) {
-      this.#kind = COUNTED
-      this.#until = Math.max(this.#until, this.#paidOffAt())
-      this.refunded = refunded
-      this.#from = from
-    }
-    const at = this.#at
-    this.#debt = written
-    this.#at = since
-    this.#pace = pace
-    this.#write()
-    this.#debt = debt
-    this.#at = at
+    if (refunded !== this.refunded) this.#countRefunds(refunded, this.#from)
+    this.#rewrite(written)
   }
 
   heal(): void {
@@ -176,6 +165,26 @@ export class BucketTable extends Table {
     this.refunded = this.cells[this.at + REFUNDED] as number
     this.#from = this.cells[this.at + FROM] as number
     this.#until = this.cells[this.at + UNTIL] as number
+  }
+
+  /** Keeps a count of refunds for as long as the charges until now would have counted. */
+  #countRefunds(refunded: number, from: number): void {
+    this.#kind = COUNTED
+    this.#until = Math.max(this.#until, this.#paidOffAt())
+    this.refunded = refunded
+    this.#from = from
+  }
+
+  /** Writes another debt as of the instant of the state, from which other limits on the same state drain it. */
+  #rewrite(written: number): void {
+    const at = this.#at
+    const since = Math.min(this.#storedAt, at)
+    this.#debt = written
+    this.#at = since
+    this.#pace = this.#paceOf(written)
+    this.#write()
+    this.#debt = this.#left(written, since, at, this.#pace)
+    this.#at = at
   }
 
   #paidOffAt(): number {

@@ -132,6 +132,10 @@ export interface CellKind {
    */
   readonly widen?: (params: readonly number[]) => readonly number[]
   /**
+   * @internal The least units in use that are gone after `resetMs` and no sooner. Absent where no debt lasts longer than its limit.
+   */
+  readonly usedUntil?: (params: readonly number[], resetMs: number) => number
+  /**
    * @internal The instant at which one charge of `used` units would be gone by `at + resetMs`; a later instant if that
    * is impossible.
    */
@@ -190,6 +194,10 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
       const [, , capacity, stepMs] = params as BucketParams
       const growsMs = ((resetMs - waitMs) * (units - refused)) / (capacity - refused)
       return Math.min(resetMs, waitMs + Math.ceil(growsMs / stepMs) * stepMs)
+    },
+    usedUntil(params, resetMs) {
+      const [limit, windowMs, , stepMs] = params as BucketParams
+      return Math.floor(((Math.ceil(resetMs / stepMs) - 1) * stepMs * limit) / windowMs) + 1
     },
     chargedAt(params, { used, at, resetMs }) {
       const [limit, windowMs, , stepMs] = params as BucketParams

@@ -150,8 +150,8 @@ function bucketOf(
     return {
       kernel: 'bucket',
       id: `bucket.${limit}.${windowMs}.${size}.${stepMs}${kind}`,
-      // A bucket pays off its excess over a new capacity within a window (see `pace`). Only where no capacity is above its
-      // limit is that no faster than the limit itself.
+      // A debt by a larger limit is paid off in two windows (see `paceOf`). That is no faster than by the larger limit only where
+      // no capacity is above its limit.
       carriedId: `bucket~${windowMs}.${stepMs}${size > limit ? `.${size}` : ''}${kind}`,
       params: [limit, windowMs, size, stepMs],
       report: { algorithm, limit, windowMs, capacity: size, queue },

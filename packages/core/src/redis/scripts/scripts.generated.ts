@@ -665,10 +665,10 @@ recall[1] = function(c)
 debt, instant, since, expires, refunds, beyond = kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c]
 pace = limit
 if beyond then
-if beyond <= capacity * windowMs then
+if beyond <= 2 * (limit > capacity and limit or capacity) * windowMs then
 pace = limit
 else
-pace = max(limit, ceil(beyond / windowMs) - capacity + 1)
+pace = ceil(beyond / (2 * windowMs))
 end
 end
 end` },
@@ -678,7 +678,7 @@ local life = 0
 if debt > 0 then
 local bucket_wait_result
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -704,7 +704,7 @@ call('DEL', key)
 else
 local bucket_wait_result
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -756,10 +756,10 @@ else
 instant = now
 end
 local bucket_paceOf_result
-if debt <= capacity * windowMs then
+if debt <= 2 * (limit > capacity and limit or capacity) * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
+bucket_paceOf_result = ceil(debt / (2 * windowMs))
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -769,7 +769,7 @@ local bucket_atPace_result
 if pace == limit then
 bucket_atPace_result = debt
 else
-bucket_atPace_result = ceil(debt / windowMs) * windowMs
+bucket_atPace_result = pace * 2 * windowMs
 end
 local debt_2, since_2 = bucket_atPace_result, since < instant and since or instant
 local elapsed
@@ -798,10 +798,10 @@ else
 instant = now
 end
 local bucket_paceOf_result
-if debt <= capacity * windowMs then
+if debt <= 2 * (limit > capacity and limit or capacity) * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
+bucket_paceOf_result = ceil(debt / (2 * windowMs))
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -811,7 +811,7 @@ local bucket_atPace_result
 if pace == limit then
 bucket_atPace_result = debt
 else
-bucket_atPace_result = ceil(debt / windowMs) * windowMs
+bucket_atPace_result = pace * 2 * windowMs
 end
 local debt_2, since_2 = bucket_atPace_result, since < instant and since or instant
 local elapsed
@@ -835,7 +835,7 @@ end` },
   { sections: ['bucket'], source: `if cost > capacity then
 return -1
 end
-local excess = debt + cost * windowMs - capacity * windowMs
+local excess = debt - (capacity - cost) * windowMs
 if excess <= 0 or cost < (1 < capacity and 1 or capacity) then
 return 0
 end
@@ -857,7 +857,7 @@ pace, beyond = limit, nil` },
   { sections: ['bucket', 'joint'], source: `if joint > 0 then
 local bucket_wait_result
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -882,7 +882,7 @@ call('DEL', key)
 else
 local bucket_wait_result
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -910,7 +910,7 @@ else
 if newDebtOf[own] ~= debt then
 local life
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -937,103 +937,119 @@ local refunded, from = 0, 0
 if refunds ~= '' then
 refunded, from = unpackBytes('>I7I6', refunds)
 end
-local at, writtenAt = instant, since < instant and since or instant
-local written = beyond or debt + (9007199254740991 - bucket_drain(9007199254740991, writtenAt, at, limit, stepMs))
-local left, newRefunded, newFrom
-local others = 0 > refunded - before and 0 or refunded - before
-if chargedAt < from then
-others = capacity * windowMs
+local written, earlierPace = beyond or debt + (9007199254740991 - bucket_drain(9007199254740991, since < instant and since or instant, instant, limit, stepMs)), pace
+if pace ~= limit then
+earlierPace = 2 * pace
 end
-local own_2, paidFrom = cost * windowMs, chargedAt < at and chargedAt or at
+local left, newRefunded
+local others = (0 > refunded - before and 0 or refunded - before) * windowMs
+local own_2, paidFrom = cost * windowMs, chargedAt < instant and chargedAt or instant
 local left_2
 local elapsed
 if stepMs == 1 then
-elapsed = at - paidFrom
+elapsed = instant - paidFrom
 else
-elapsed = floor(at / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
+elapsed = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
 end
-left_2 = 0 > receipt - elapsed * pace and 0 or receipt - elapsed * pace
+left_2 = 0 > receipt - elapsed * earlierPace and 0 or receipt - elapsed * earlierPace
 local bucket_drain_result
 local elapsed_2
 if stepMs == 1 then
-elapsed_2 = at - paidFrom
+elapsed_2 = instant - paidFrom
 else
-elapsed_2 = floor(at / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
+elapsed_2 = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
 end
-bucket_drain_result = 0 > own_2 - elapsed_2 * pace and 0 or own_2 - elapsed_2 * pace
+bucket_drain_result = 0 > own_2 - elapsed_2 * earlierPace and 0 or own_2 - elapsed_2 * earlierPace
 local owed = min(written, debt, own_2, left_2 - others > bucket_drain_result and left_2 - others or bucket_drain_result)
-if owed == 0 then
-left, newRefunded, newFrom = written, refunded, from
+if owed == 0 or chargedAt < from then
+left, newRefunded = written, refunded
 else
 if others == 0 and debt == left_2 then
-left, newRefunded, newFrom = 0 > written - own_2 and 0 or written - own_2, refunded, from
+left, newRefunded = 0 > written - own_2 and 0 or written - own_2, refunded
 else
-if refunded + owed < 9007199254740991 then
-left, newRefunded, newFrom = written - owed, refunded + owed, from
-else
-left, newRefunded, newFrom = written - owed, 0, at + 1
-end
+left, newRefunded = written - owed, refunded + ceil(owed / windowMs)
 end
 end
 if left == written then
 return
 end
-local newPace
-if left <= capacity * windowMs then
-newPace = limit
-else
-newPace = max(limit, ceil(left / windowMs) - capacity + 1)
+if newRefunded ~= refunded then
+refunds = packBytes('>I7I6', newRefunded, from)
 end
-local newDebt
-local debt_2
-if newPace == limit then
-debt_2 = left
-else
-debt_2 = ceil(left / windowMs) * windowMs
-end
-local elapsed_3
-if stepMs == 1 then
-elapsed_3 = at - writtenAt
-else
-elapsed_3 = floor(at / stepMs) * stepMs - floor(writtenAt / stepMs) * stepMs
-end
-newDebt = 0 > debt_2 - elapsed_3 * newPace and 0 or debt_2 - elapsed_3 * newPace
-if newDebt >= debt then
-return
-end
-if newRefunded ~= refunded or newFrom ~= from then
-refunds = packBytes('>I7I6', newRefunded, newFrom)
-end
-debt, instant, since = left, writtenAt, writtenAt
+local at = instant
+since = since < at and since or at
+debt, instant = left, since
 local bucket_paceOf_result
-if debt <= capacity * windowMs then
+if debt <= 2 * (limit > capacity and limit or capacity) * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
+bucket_paceOf_result = ceil(debt / (2 * windowMs))
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
 beyond = debt
 end
 bucket_rewrite(key)
-debt, instant = newDebt, at
+local bucket_atPace_result
+if pace == limit then
+bucket_atPace_result = debt
+else
+bucket_atPace_result = pace * 2 * windowMs
+end
+local bucket_drain_result_2
+local elapsed_3
+if stepMs == 1 then
+elapsed_3 = at - since
+else
+elapsed_3 = floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
+end
+bucket_drain_result_2 = 0 > bucket_atPace_result - elapsed_3 * pace and 0 or bucket_atPace_result - elapsed_3 * pace
+debt, instant = bucket_drain_result_2, at
 end` },
   { sections: ['bucket', 'debit'], source: `debit[1] = function(key, cost)
-debt = 9007199254740991 < debt + cost * windowMs and 9007199254740991 or debt + cost * windowMs
-if not since then
-expires = now
+local most = 9007199254740991 < 2 * capacity * windowMs and 9007199254740991 or 2 * capacity * windowMs
+if cost * windowMs > most - debt then
+refunds = packBytes('>I7', refunds == '' and 0 or unpackBytes('>I7', refunds)) .. packBytes('>I6', instant + 1)
 end
-since = instant
+if debt > most then
+local written = beyond or debt + (9007199254740991 - bucket_drain(9007199254740991, since < instant and since or instant, instant, limit, stepMs))
+local at = instant
+since = since < at and since or at
+debt, instant = written, since
 local bucket_paceOf_result
-if debt <= capacity * windowMs then
+if debt <= 2 * (limit > capacity and limit or capacity) * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
+bucket_paceOf_result = ceil(debt / (2 * windowMs))
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
 beyond = debt
 end
+bucket_rewrite(key)
+local bucket_atPace_result
+if pace == limit then
+bucket_atPace_result = debt
+else
+bucket_atPace_result = pace * 2 * windowMs
+end
+local bucket_drain_result
+local elapsed
+if stepMs == 1 then
+elapsed = at - since
+else
+elapsed = floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
+end
+bucket_drain_result = 0 > bucket_atPace_result - elapsed * pace and 0 or bucket_atPace_result - elapsed * pace
+debt, instant = bucket_drain_result, at
+return
+end
+debt = min(9007199254740991 < 2 * capacity * windowMs and 9007199254740991 or 2 * capacity * windowMs, debt + cost * windowMs)
+pace, beyond = limit, nil
+if not since then
+expires = now
+end
+since = instant
 bucket_rewrite(key)
 end` },
   { sections: ['bucket'], source: `heal[1] = function(key)
@@ -2937,7 +2953,7 @@ export const UNIFORM_SCRIPTS: readonly KindScript[] = [
 { name: 'decide-bucket', kind: 'bucket', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
+local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local format, concat = string.format, table.concat
 local elsewhere
@@ -3024,10 +3040,10 @@ else
 instant = now
 end
 local bucket_paceOf_result
-if debt <= capacity * windowMs then
+if debt <= 2 * (limit > capacity and limit or capacity) * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
+bucket_paceOf_result = ceil(debt / (2 * windowMs))
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -3037,7 +3053,7 @@ local bucket_atPace_result
 if pace == limit then
 bucket_atPace_result = debt
 else
-bucket_atPace_result = ceil(debt / windowMs) * windowMs
+bucket_atPace_result = pace * 2 * windowMs
 end
 local debt_2, since_2 = bucket_atPace_result, since < instant and since or instant
 local elapsed
@@ -3060,7 +3076,7 @@ end
 if cost > capacity then
 wait = -1
 else
-local excess = debt + cost * windowMs - capacity * windowMs
+local excess = debt - (capacity - cost) * windowMs
 if excess <= 0 or cost < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -3104,7 +3120,7 @@ call('DEL', key_2)
 else
 local bucket_wait_result
 local wait_2
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait_2 = 0
 else
@@ -3138,7 +3154,7 @@ call('DEL', key_2)
 else
 local bucket_wait_result
 local wait_2
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait_2 = 0
 else
@@ -3166,7 +3182,7 @@ else
 if newDebtOf ~= debt then
 local life
 local wait_2
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait_2 = 0
 else
@@ -3192,7 +3208,7 @@ call('DEL', key_2)
 else
 local bucket_wait_result
 local wait_2
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait_2 = 0
 else
@@ -3230,7 +3246,7 @@ local outcome = allowed and 1 or 0` },
 { name: 'decide-buckets', kind: 'bucket', isShared: false, isJoint: true, pieces: [
   { sections: [], source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
+local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local sub, rep, format, concat = string.sub, string.rep, string.format, table.concat
 local elsewhere
@@ -3377,10 +3393,10 @@ else
 instant = now
 end
 local bucket_paceOf_result
-if debt <= capacity * windowMs then
+if debt <= 2 * (limit > capacity and limit or capacity) * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
+bucket_paceOf_result = ceil(debt / (2 * windowMs))
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -3390,7 +3406,7 @@ local bucket_atPace_result
 if pace == limit then
 bucket_atPace_result = debt
 else
-bucket_atPace_result = ceil(debt / windowMs) * windowMs
+bucket_atPace_result = pace * 2 * windowMs
 end
 local debt_2, since_2 = bucket_atPace_result, since < instant and since or instant
 local elapsed
@@ -3419,10 +3435,10 @@ else
 instant = now
 end
 local bucket_paceOf_result
-if debt <= capacity * windowMs then
+if debt <= 2 * (limit > capacity and limit or capacity) * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
+bucket_paceOf_result = ceil(debt / (2 * windowMs))
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -3432,7 +3448,7 @@ local bucket_atPace_result
 if pace == limit then
 bucket_atPace_result = debt
 else
-bucket_atPace_result = ceil(debt / windowMs) * windowMs
+bucket_atPace_result = pace * 2 * windowMs
 end
 local debt_2, since_2 = bucket_atPace_result, since < instant and since or instant
 local elapsed
@@ -3456,7 +3472,7 @@ end
 if cost > capacity then
 wait = -1
 else
-local excess = debt + cost * windowMs - capacity * windowMs
+local excess = debt - (capacity - cost) * windowMs
 if excess <= 0 or cost < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -3511,10 +3527,10 @@ limit, windowMs, capacity, stepMs = ARGV[p], ARGV[p + 1], ARGV[p + 2], ARGV[p + 
 debt, instant, since, expires, refunds, beyond = kept1[c], kept2[c], kept3[c], kept4[c], kept5[c], kept6[c]
 pace = limit
 if beyond then
-if beyond <= capacity * windowMs then
+if beyond <= 2 * (limit > capacity and limit or capacity) * windowMs then
 pace = limit
 else
-pace = max(limit, ceil(beyond / windowMs) - capacity + 1)
+pace = ceil(beyond / (2 * windowMs))
 end
 end
 end
@@ -3527,7 +3543,7 @@ local life = 0
 if debt > 0 then
 local bucket_wait_result
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -3553,7 +3569,7 @@ call('DEL', key)
 else
 local bucket_wait_result
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -3585,7 +3601,7 @@ pace, beyond = limit, nil
 if joint > 0 then
 local bucket_wait_result
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -3610,7 +3626,7 @@ call('DEL', key)
 else
 local bucket_wait_result
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -3638,7 +3654,7 @@ else
 if newDebtOf[own] ~= debt then
 local life
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -3665,7 +3681,7 @@ local life = 0
 if debt > 0 then
 local bucket_wait_result
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -3691,7 +3707,7 @@ call('DEL', key)
 else
 local bucket_wait_result
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -6558,7 +6574,7 @@ export const ONE_SCRIPTS: readonly KindScript[] = [
 { name: 'one-bucket', kind: 'bucket', isShared: false, isJoint: false, pieces: [
   { sections: [], source: `local given, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
-local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
+local call, floor, ceil, min = redis.call, math.floor, math.ceil, math.min
 local packBytes, unpackBytes = struct.pack, struct.unpack
 local format = string.format
 local ARGV1, ARGV2, ARGV3, ARGV4 = P1, P2, P3, P4
@@ -6602,10 +6618,10 @@ else
 instant = now
 end
 local bucket_paceOf_result
-if debt <= capacity * windowMs then
+if debt <= 2 * (limit > capacity and limit or capacity) * windowMs then
 bucket_paceOf_result = limit
 else
-bucket_paceOf_result = max(limit, ceil(debt / windowMs) - capacity + 1)
+bucket_paceOf_result = ceil(debt / (2 * windowMs))
 end
 pace, beyond = bucket_paceOf_result, nil
 if pace ~= limit then
@@ -6615,7 +6631,7 @@ local bucket_atPace_result
 if pace == limit then
 bucket_atPace_result = debt
 else
-bucket_atPace_result = ceil(debt / windowMs) * windowMs
+bucket_atPace_result = pace * 2 * windowMs
 end
 local debt_2, since_2 = bucket_atPace_result, since < instant and since or instant
 local elapsed
@@ -6637,7 +6653,7 @@ end
 if cost > capacity then
 look_result = -1
 else
-local excess = debt + cost * windowMs - capacity * windowMs
+local excess = debt - (capacity - cost) * windowMs
 if excess <= 0 or cost < (1 < capacity and 1 or capacity) then
 look_result = 0
 else
@@ -6654,7 +6670,7 @@ call('DEL', key)
 else
 local bucket_wait_result
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -6688,7 +6704,7 @@ call('DEL', key)
 else
 local bucket_wait_result
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -6716,7 +6732,7 @@ else
 if newDebtOf ~= debt then
 local life
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
@@ -6741,7 +6757,7 @@ call('DEL', key)
 else
 local bucket_wait_result
 local wait
-local excess = debt + capacity * windowMs - capacity * windowMs
+local excess = debt - (capacity - capacity) * windowMs
 if excess <= 0 or capacity < (1 < capacity and 1 or capacity) then
 wait = 0
 else
