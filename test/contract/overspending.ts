@@ -8,7 +8,17 @@ import {
   tokenBucket,
   type Verdict,
 } from '@sluice/core'
-import { type Cell, CHARGE, CONSUME, DEBIT, REFUND, type ResolvedLimit, STRIDE, type StoreRequest, type StoreResult } from '@sluice/core/store'
+import {
+  type Cell,
+  CHARGE,
+  CONSUME,
+  DEBIT,
+  REFUND,
+  type ResolvedLimit,
+  STRIDE,
+  type StoreRequest,
+  type StoreResult,
+} from '@sluice/core/store'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { capacityOf, roomOf } from '../support/oracle/oracle.js'

@@ -53,17 +53,20 @@ describe('by default, during an outage', () => {
     expect((await limiter.consume('k')).allowed).toBe(true)
   })
 
-  test.each(['greedy', 'interval'] as const)('during an outage a debt of a %s bucket goes on to be paid', async (style) => {
-    const limits = [tokenBucket<string>({ unit: 'tokens', capacity: 30, refill: 10, every: '10s', style })]
-    const limiter = limiterOf({ limits })
-    const verdict = await limiter.consume('k', { cost: { tokens: 10 } })
-    await verdict.settle({ tokens: 45 })
-    const one = { cost: { tokens: 1 } }
-    const { retryAfterMs, resetAfterMs } = await limiter.peek('k', one)
-    expect(retryAfterMs).toBeGreaterThan(10_000)
-    store.isAway = true
-    expect(await limiter.peek('k', one)).toMatchObject({ kind: 'unavailable', retryAfterMs, resetAfterMs })
-  })
+  test.each(['greedy', 'interval'] as const)(
+    'during an outage a debt of a %s bucket goes on to be paid',
+    async (style) => {
+      const limits = [tokenBucket<string>({ unit: 'tokens', capacity: 30, refill: 10, every: '10s', style })]
+      const limiter = limiterOf({ limits })
+      const verdict = await limiter.consume('k', { cost: { tokens: 10 } })
+      await verdict.settle({ tokens: 45 })
+      const one = { cost: { tokens: 1 } }
+      const { retryAfterMs, resetAfterMs } = await limiter.peek('k', one)
+      expect(retryAfterMs).toBeGreaterThan(10_000)
+      store.isAway = true
+      expect(await limiter.peek('k', one)).toMatchObject({ kind: 'unavailable', retryAfterMs, resetAfterMs })
+    },
+  )
 
   test('during an outage limiters of one name and the same limits still share their counts', async () => {
     const options = { limits: [perMinute<string>(3)] }
