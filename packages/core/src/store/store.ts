@@ -172,8 +172,8 @@ export const RELEASE = 4
 export const RENEW = 5
 
 /**
- * Charge `costs`, whatever room there is; cells with permits are left alone. Windows count all of it, up to a ceiling. A bucket
- * pays off its excess within a window, and a log holds no more than its limit, so no debt refuses for longer than a window.
+ * Charge `costs`, whatever room there is; cells with permits are left alone. Windows count all of it, up to a ceiling, and end. A
+ * log holds no more than its limit, and a bucket no more than twice its capacity, which it pays off at its own rate.
  */
 export const DEBIT = 6
 
