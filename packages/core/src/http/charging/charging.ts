@@ -7,7 +7,7 @@ import { isCharged } from '../../verdict/decision.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import type { Reply } from '../responders/responder.js'
 import { isDisabled } from '../response/disabled-response.js'
-import { whenOver } from '../response/when-over.js'
+import { sentStatus, whenDecided } from '../response/upgrade.js'
 import {
   announcedLength,
   BodyMeter,
@@ -140,7 +140,9 @@ export class Charging<Request> {
     }
     const applyAfterBody = () => (meter ? meter.whenEnded(() => void apply(true)) : void apply(true))
     if (count) {
-      whenOver(context.response, () => (outcome(count.counts, context, verdict) ? applyAfterBody() : void apply(false)))
+      whenDecided(context.response, () =>
+        outcome(count.counts, context, verdict) ? applyAfterBody() : void apply(false),
+      )
     } else if (meter) applyAfterBody()
   }
 }
@@ -151,8 +153,8 @@ export class Charging<Request> {
  */
 function outcome<Request>(count: CountFunction, context: HttpContext<Request>, verdict: Verdict): boolean {
   const { response } = context
-  if (!response.headersSent || response.statusCode === undefined || isDisabled(response)) return true
-  return count(response.statusCode, verdict, context)
+  const status = sentStatus(response)
+  return status === undefined || isDisabled(response) || count(status, verdict, context)
 }
 
 /** The raw request behind a context. */

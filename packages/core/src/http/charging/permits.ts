@@ -11,6 +11,7 @@ import type { Verdict } from '../../verdict/verdict.js'
 import { watchHandler } from '../response/handler-end.js'
 import { abortResponse, http2Stream, sentBytes } from '../response/sent-bytes.js'
 import { listenTo } from '../response/shared-listener.js'
+import { upgradeOf } from '../response/upgrade.js'
 import { whenOver } from '../response/when-over.js'
 import { wasRejectedUnread } from './body.js'
 
@@ -108,6 +109,7 @@ export class Permits {
     this.#timer ??= outsideRequests(() => this.#timing.setInterval(() => this.tick(), this.#tickMs).unref())
     getOrInsert(heldBy, response, () => []).push(held)
     watchHandler(response)
+    upgradeOf(response)
     const over = () => this.#over(held)
     const stream = isOver(response) ? undefined : http2Stream(response)
     // Over HTTP/2 a response ends only after its request, which a client may hold open.
@@ -215,6 +217,7 @@ export function holdPermitsUntil(response: RawResponse, result: unknown, isDone?
 
 /** Whether the handler has begun to respond. Not where a 413 was sent in its place, which it may not notice. */
 function hasBegun(response: RawResponse): boolean {
+  if (upgradeOf(response)?.isAnswered) return true
   return response.headersSent === true && !wasRejectedUnread(response)
 }
 

@@ -8,7 +8,7 @@ import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { DECISION, isBarred, type Verdict } from '../../verdict/verdict.js'
 import { COUNTS, type CountFunction, withoutErrors } from '../charging/counting.js'
 import { isDisabled } from '../response/disabled-response.js'
-import { whenOver } from '../response/when-over.js'
+import { sentStatus, whenDecided } from '../response/upgrade.js'
 import type { Trap } from './trap.js'
 
 /** The outcomes that are strikes: a status, `'failure'` (4xx but 429), or a function. */
@@ -98,11 +98,11 @@ export class RequestBans<Request> {
     // Allowed clients get no strikes.
     if (!count || verdict.kind === 'listed' || this.#isForgeable(context)) return
     const { response } = context
-    whenOver(response, () => {
-      const { statusCode } = response
-      if (!response.headersSent || statusCode === undefined || isDisabled(response)) return
+    whenDecided(response, () => {
+      const status = sentStatus(response)
+      if (status === undefined || isDisabled(response)) return
       // While the store is away, this process counts the strike.
-      if (count(statusCode, verdict, context)) keeper.strikeOutcome(verdict).catch(() => {})
+      if (count(status, verdict, context)) keeper.strikeOutcome(verdict).catch(() => {})
     })
   }
 

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { finished, type Readable } from 'node:stream'
 import type { RawResponse } from '../../request/context.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
+import { upgradeOf } from './upgrade.js'
 
 /** The methods with which a handler responds, over HTTP/1 and HTTP/2. */
 const ANSWERING = ['writeHead', 'flushHeaders', 'write', 'end'] as const
@@ -44,6 +45,7 @@ class HandlerWatch {
     this.#done ??= new Promise((resolve) => {
       if (this.#hasEnded) resolve()
       this.#whenDone = resolve
+      upgradeOf(this.#response as never)?.whenAnswered(resolve)
       for (const name of ANSWERING) this.#watch(name)
       const awaitSource = (source: Readable) => streamEnd(source).then(resolve)
       this.#response.on('pipe', awaitSource)
