@@ -58,6 +58,7 @@ export const GUIDES = [
       page('Queues and shaping', '/queues-and-shaping'),
       page('Counting by outcome', '/counting-by-outcome'),
       page('Bytes of responses', '/response-bytes'),
+      page('WebSockets', '/websockets'),
     ],
   },
   {
