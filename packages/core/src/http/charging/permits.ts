@@ -109,6 +109,7 @@ export class Permits {
     this.#timer ??= outsideRequests(() => this.#timing.setInterval(() => this.tick(), this.#tickMs).unref())
     getOrInsert(heldBy, response, () => []).push(held)
     watchHandler(response)
+    // Watched before the handler accepts it.
     upgradeOf(response)
     const over = () => this.#over(held)
     const stream = isOver(response) ? undefined : http2Stream(response)
