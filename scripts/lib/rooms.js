@@ -42,7 +42,7 @@ export const ROOMS = {
           headers: [],
           identity: [],
           responders: ['response', 'headers', 'identity'],
-          charging: ['response', 'responders'],
+          charging: ['response', 'headers', 'responders'],
           guard: ['response', 'headers', 'identity', 'responders', 'charging'],
           adapter: ['response', 'headers', 'identity', 'responders', 'charging', 'guard'],
         },

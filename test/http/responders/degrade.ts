@@ -14,7 +14,21 @@ export function degradeTests(start: Start): void {
       expect([status, body]).toEqual([200, '{"degraded":true}'])
       expect(head).toMatch(/ratelimit: "default";r=0/i)
       expect(head).not.toMatch(/retry-after/i)
+      expect(head).toMatch(/cache-control: no-store/i)
       expect(app.ran[1]).toMatchObject({ allowed: false, reason: 'limited', degraded: true, cost: 0 })
+    })
+
+    test('a degraded handler may replace Cache-Control, and others are as the handler sends them', async () => {
+      const headers = { 'Cache-Control': 'private, max-age=5' }
+      const app = await start({ store: frozen(), limit: 1, window: '10s', respond: degrade() }, () => ({ headers }))
+      for (let n = 0; n < 2; n++) expect((await ask(app)).head).toMatch(/cache-control: private, max-age=5/i)
+      const throttled = await start({
+        store: frozen(),
+        limit: 1,
+        window: '10s',
+        respond: throttle({ bytesPerSecond: 1_000_000 }),
+      })
+      for (let n = 0; n < 2; n++) expect((await ask(throttled)).head).not.toMatch(/cache-control/i)
     })
 
     test('degrade and throttle do not admit blocked clients', async () => {

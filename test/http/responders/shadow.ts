@@ -1,37 +1,62 @@
 import { shadow } from '@sluice/core'
 import { describe, expect, test } from 'vitest'
 import type { Handler } from '../support/handler-apps.js'
-import { ask, fieldsOf, frozen, html, type Start } from './apps.js'
+import { ask, frozen, html, type Start } from './apps.js'
 
 export function shadowTests(start: Start): void {
   describe('shadow', () => {
     const limit = { store: frozen(), limit: 1, window: '10s' } as const
 
+    const NOT_SHARED = { 'Cache-Control': 'private, max-age=9' }
     test.each<[string, Parameters<typeof shadow>[0], Handler]>([
       ['JSON', { body: { ok: true } }, () => ({ body: { ok: true } })],
       ['text', { body: 'welcome', contentType: 'text/html; charset=utf-8' }, () => html('welcome')],
       ['another status', { status: 201, body: { id: 7 } }, () => ({ status: 201, body: { id: 7 } })],
       [
-        'more headers',
-        { headers: { 'Cache-Control': 'max-age=9' }, body: { a: 1 } },
-        () => ({ headers: { 'Cache-Control': 'max-age=9' }, body: { a: 1 } }),
+        'more headers, in their order',
+        { headers: { 'X-B': 'b', 'X-A': 'a' }, body: { a: 1 } },
+        () => ({ headers: { 'X-B': 'b', 'X-A': 'a' }, body: { a: 1 } }),
       ],
-    ])('a shadow equals the real response to the byte: %s', async (_what, options, answer) => {
-      const app = await start({ ...limit, store: frozen(), respond: shadow(options) }, answer)
+      [
+        'a type among the headers',
+        { headers: { 'content-type': 'text/csv', 'X-A': 'a' }, contentType: 'text/html', body: 'a,b' },
+        () => ({ headers: { 'content-type': 'text/csv', 'X-A': 'a' }, body: 'a,b' }),
+      ],
+    ])('a shadow equals a response that no shared cache stores, to the byte: %s', async (_what, options, answer) => {
+      const sent = { ...options, headers: { ...NOT_SHARED, ...options?.headers } }
+      const app = await start({ ...limit, store: frozen(), respond: shadow(sent) }, async (verdict) => {
+        const { headers, ...rest } = await answer(verdict)
+        return { ...rest, headers: { ...NOT_SHARED, ...headers } }
+      })
       const real = await ask(app)
       const shadowed = await ask(app)
-      expect({ ...shadowed, head: fieldsOf(shadowed.head) }).toEqual({ ...real, head: fieldsOf(real.head) })
+      expect(shadowed).toEqual(real)
       expect(shadowed.head).not.toMatch(/ratelimit|retry|no-store/i)
       expect(app.ran).toHaveLength(1)
     })
 
+    test.each([
+      [undefined, 'no-store'],
+      ['no-store', 'no-store'],
+      ['private, max-age=9', 'private, max-age=9'],
+      ['No-Store, no-cache="set-cookie"', 'No-Store, no-cache="set-cookie"'],
+      ['max-age=9', 'no-store'],
+      ['private="set-cookie"', 'no-store'],
+      ['no-store, must-understand', 'no-store'],
+    ])('a shadow with Cache-Control %s sends %s', async (given, expected) => {
+      const respond = shadow({ headers: given === undefined ? {} : { 'Cache-Control': given } })
+      const app = await start({ ...limit, store: frozen(), respond })
+      await ask(app)
+      expect(/cache-control: (.*)/i.exec((await ask(app)).head)?.[1]).toBe(expected)
+    })
+
     test('a shadow of HEAD has the same head and no body', async () => {
-      const respond = shadow({ body: { a: 1 } })
-      const app = await start({ ...limit, store: frozen(), respond }, () => ({ body: { a: 1 } }))
+      const sent = { headers: { 'Cache-Control': 'no-store' }, body: { a: 1 } }
+      const app = await start({ ...limit, store: frozen(), respond: shadow(sent) }, () => sent)
       const real = await ask(app)
       const shadowed = await ask(app, 'HEAD')
       expect(shadowed.body).toBe('')
-      expect(fieldsOf(shadowed.head)).toEqual(fieldsOf(real.head))
+      expect(shadowed.head).toBe(real.head)
     })
 
     test('with shadow, admitted responses have no quota headers', async () => {

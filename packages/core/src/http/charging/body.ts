@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { HttpContext, RawResponse } from '../../request/context.js'
+import { type HttpContext, headerText, type RawResponse } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
+import { unstored } from '../headers/unstored.js'
 import { problemReply } from '../responders/problem.js'
 import type { Reply } from '../responders/responder.js'
 import { disableResponse } from '../response/disabled-response.js'
@@ -160,7 +161,8 @@ function sendTooLarge(response: ServerResponse, raw: IncomingMessage, max: numbe
     for (const name of response.getHeaderNames()) if (OF_CONTENT.test(name)) response.removeHeader(name)
     // HTTP/2 has no status message.
     if (!stream) response.statusMessage = ''
-    response.writeHead(status, [...headers, ['Content-Length', String(Buffer.byteLength(body))]].flat())
+    const sent = unstored(headers, { getResponseHeader: (name) => headerText(response.getHeader(name)) })
+    response.writeHead(status, [...sent, ['Content-Length', String(Buffer.byteLength(body))]].flat())
     // Not a callback of `end`, which middleware that wraps it may drop. Over HTTP/2 the response finishes only when
     // the client has sent its whole body, or the stream is closed.
     const whenSent = () => {

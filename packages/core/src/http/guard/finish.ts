@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { DECISION, served, type Verdict } from '../../verdict/verdict.js'
 import { meterResponse } from '../charging/response-bytes.js'
+import { unstored } from '../headers/unstored.js'
 import { type Ending, isHandover } from '../responders/responder.js'
 import { isDisabled } from '../response/disabled-response.js'
 import type { GuardedRequest } from './guarded-request.js'
@@ -23,7 +24,9 @@ export function finish<Request>(request: GuardedRequest<Request>): Outcome {
   if (ending !== 'proceed') return refusalOutcome(ending, context, verdict, writers)
   if (guard.responseBytes) meterResponse(guard.responseBytes, context, verdict)
   const showsQuota = enforcement.showsQuota(verdict) && !responders.hidesQuota
-  const headers = showsQuota ? quotaHeaders(writers, context, verdict) : []
+  const quota = showsQuota ? quotaHeaders(writers, context, verdict) : []
+  // The handler may replace these.
+  const headers = verdict.degraded ? [...quota, ...unstored([], context)] : quota
   return { proceed: true, verdict, headers, reply: undefined, error: undefined, handler: undefined }
 }
 

@@ -7,9 +7,10 @@ import { type Fault, RequestFault } from '../../util/request-fault.js'
 import { oneOf } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { hasWrongNumber } from '../charging/cost.js'
+import { unstored } from '../headers/unstored.js'
 import type { HeaderField } from '../headers/writer.js'
 import { problemReply } from '../responders/problem.js'
-import { end, type Outcome, replyOutcome, SKIPPED } from './outcome.js'
+import { end, errorOutcome, type Outcome, replyOutcome, SKIPPED } from './outcome.js'
 
 /** The responder to requests with a missing or invalid key or an invalid cost: the limiter, or the framework's error handler. */
 export type InvalidOption = 'reject' | 'pass'
@@ -53,7 +54,7 @@ export type HandleInvalid<Request> = (thrown: unknown, units: unknown, context: 
 
 /**
  * Handles requests that cannot be counted because of something missing or invalid. The returned function throws the given error
- * if the request did not cause it. Otherwise, with `onInvalid: 'pass'`, it throws an error of status 400 or 401.
+ * if the request did not cause it. With `onInvalid: 'pass'`, the outcome is an error of status 400 or 401.
  * `reports`: whether the limiter refuses nothing.
  *
  * @throws SluiceError `INVALID_POLICY`
@@ -83,8 +84,9 @@ export function invalidRequests<Request>(
     const challenge = fault === 'missing key' ? ofKeys : undefined
     const status = challenge === undefined ? 400 : 401
     const authenticate: HeaderField[] = challenge === undefined ? [] : [['WWW-Authenticate', challenge]]
-    if (passes) throw new InvalidRequest(named(thrown, where) as SluiceError, status, authenticate)
-    return replyOutcome(problemReply(status, TITLES[status], undefined, authenticate))
+    if (!passes) return replyOutcome(problemReply(status, TITLES[status], undefined, authenticate), context)
+    const headers = unstored(authenticate, context)
+    return errorOutcome(new InvalidRequest(named(thrown, where) as SluiceError, status, headers), headers)
   }
 }
 

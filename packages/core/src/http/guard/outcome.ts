@@ -2,6 +2,7 @@ import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { releasePermits } from '../charging/permits.js'
+import { unstored } from '../headers/unstored.js'
 import { type HeaderField, type HeaderWriter, retryAfter } from '../headers/writer.js'
 import { RateLimitError } from '../responders/rate-limit-error.js'
 import { type Handover, isHandover, type NativeHandler, type Reply } from '../responders/responder.js'
@@ -18,8 +19,11 @@ export interface Outcome {
   readonly headers: readonly HeaderField[]
   /** The response instead of the handler's. Its headers are among `headers`. */
   readonly reply: Reply | undefined
-  /** For the framework's error handler, once the headers are set: the refusal of a limiter with `respond: pass()`. */
-  readonly error: RateLimitError | undefined
+  /**
+   * For the framework's error handler, once the headers are set: the refusal of a limiter with `respond: pass()`, or, with
+   * `onInvalid: 'pass'`, a request that cannot be counted.
+   */
+  readonly error: (Error & { readonly status: number }) | undefined
   /** A handler to run instead of the route's, once the headers are set, and the status that it begins with. */
   readonly handler: HandlerCall | undefined
 }
@@ -50,8 +54,13 @@ export function end({ response, sharesResponse }: HttpContext<unknown>, verdict?
 export const SKIPPED: Outcome = Object.freeze({ ...ENDED, proceed: true })
 
 /** The outcome of a request that gets a reply without a verdict. */
-export function replyOutcome(reply: Reply): Outcome {
-  return { ...ENDED, headers: sizedHeaders(reply), reply }
+export function replyOutcome<Request>(reply: Reply, context: HttpContext<Request>): Outcome {
+  return { ...ENDED, headers: replyHeaders(reply, context), reply }
+}
+
+/** The outcome of a request that goes to the framework's error handler without a verdict. */
+export function errorOutcome(error: NonNullable<Outcome['error']>, headers: readonly HeaderField[]): Outcome {
+  return { ...ENDED, headers, error }
 }
 
 /** The outcome of a refused request: a responder's reply, or a response of the application. */
@@ -66,9 +75,10 @@ export function refusalOutcome<Request>(
     fields.push(...quotaHeaders(writers, context, verdict))
     if (verdict.retryAfterMs !== undefined) retryAfter(verdict.retryAfterMs, context, fields)
   }
-  if (!isHandover(ending)) return { ...ENDED, verdict, headers: [...fields, ...sizedHeaders(ending)], reply: ending }
-  // A cache that kept a refusal would go on refusing for us.
-  const headers: HeaderField[] = [...fields, ['Cache-Control', 'no-store']]
+  if (!isHandover(ending)) {
+    return { ...ENDED, verdict, headers: [...fields, ...replyHeaders(ending, context)], reply: ending }
+  }
+  const headers = [...fields, ...unstored([], context)]
   const { to, status } = ending
   return to === 'error-handler'
     ? { ...ENDED, verdict, headers, error: new RateLimitError(status, verdict, Object.fromEntries(headers)) }
@@ -90,13 +100,20 @@ export function quotaHeaders<Request>(
   return fields
 }
 
-/** A reply's headers, with `Content-Length` where the body has a length and the reply does not set the field. */
-function sizedHeaders({ status, headers, body }: Reply): readonly HeaderField[] {
+/**
+ * A reply's headers, which forbid shared caches to store it. With `Content-Length` where the body has a length and the reply
+ * does not set the field.
+ */
+function replyHeaders<Request>(
+  { status, headers, body, likeHandler = false }: Reply,
+  context: HttpContext<Request>,
+): readonly HeaderField[] {
+  const sent = unstored(headers, context, likeHandler)
   const isSized = typeof body === 'string' || body instanceof Uint8Array
   if (!isSized || status === 204 || status === 304 || headers.some(([name]) => /^content-length$/i.test(name))) {
-    return headers
+    return sent
   }
-  return [...headers, ['Content-Length', String(Buffer.byteLength(body))]]
+  return [...sent, ['Content-Length', String(Buffer.byteLength(body))]]
 }
 
 /** @throws SluiceError `INVALID_POLICY` where a responder returned another value */

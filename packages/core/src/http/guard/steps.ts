@@ -85,7 +85,7 @@ function receiveBody<Request>(charging: Charging<Request>): Step<Request> {
   return ({ context, verdict, ending }) => {
     const isDenied = verdict !== undefined && ending === undefined
     const problem = isDenied ? undefined : charging.receive(context)
-    return problem && replyOutcome(problem)
+    return problem && replyOutcome(problem, context)
   }
 }
 

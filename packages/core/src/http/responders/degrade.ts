@@ -10,7 +10,8 @@ export interface DegradeOptions<Request> {
 }
 
 /**
- * Passes a request over the limit to its handler, uncharged. Its verdict is `degraded`, so that the handler can do less.
+ * Passes a request over the limit to its handler, uncharged. Its verdict is `degraded`, so that the handler can do less. The
+ * response has `Cache-Control: no-store`, which the handler may replace, so that caches do not serve it to others.
  *
  * @example app.get('/search', rateLimit({ limit: 10, window: '1s', respond: degrade() }), (req, res) => res.json(req.rateLimit.degraded ? cached : search()))
  * @throws SluiceError `INVALID_POLICY`

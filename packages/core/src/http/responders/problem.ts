@@ -23,7 +23,7 @@ export function problemReply(
 ): Reply & { readonly body: string } {
   return {
     status,
-    headers: [['Cache-Control', 'no-store'], ['Content-Type', 'application/problem+json; charset=utf-8'], ...more],
+    headers: [['Content-Type', 'application/problem+json; charset=utf-8'], ...more],
     body: JSON.stringify({ type: 'about:blank', title, status, detail }),
     showsQuota: false,
   }

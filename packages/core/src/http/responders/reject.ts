@@ -58,12 +58,7 @@ function ownReply(status: number, body: RejectBody): Reply {
 }
 
 function reply(status: number, contentType: string, body: string): Reply {
-  // A cache that kept a refusal would go on refusing for us.
-  const headers = [
-    ['Cache-Control', 'no-store'],
-    ['Content-Type', contentType],
-  ] as const
-  return { status, headers, body, showsQuota: true }
+  return { status, headers: [['Content-Type', contentType]], body, showsQuota: true }
 }
 
 function checkedBody(body: unknown): void {

@@ -54,13 +54,20 @@ export type TurnResult = Verdict | 'gone'
 /** A response instead of the handler's. */
 export interface Reply {
   readonly status: number
-  /** Fields beside the quota headers; they replace fields of the same name. `Content-Length` is added where it is missing. */
+  /**
+   * Fields beside the quota headers; they replace fields of the same name. `Content-Length` is added where it is missing.
+   * `Cache-Control: no-store` is, too, and in place of a `Cache-Control` that lets shared caches store the reply.
+   */
   readonly headers: readonly HeaderField[]
   /** A stream is sent in chunks, without a length. */
   readonly body: string | Uint8Array | Readable
   /** Whether to send quota headers and `Retry-After` too. */
   readonly showsQuota: boolean
-  /** Whether to send it as the framework's handlers do, with everything that the framework adds. @default false */
+  /**
+   * Whether to send it as the framework's handlers do, with everything that the framework adds, and a `Cache-Control` that
+   * the response has already, if it forbids shared caches to store it.
+   * @default false
+   */
   readonly likeHandler?: boolean
 }
 

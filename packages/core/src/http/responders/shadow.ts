@@ -14,7 +14,11 @@ export interface ShadowOptions<Request> {
   readonly body?: ShadowBody | ((request: Request) => ShadowBody | Promise<ShadowBody>)
   /** @default by `body`: JSON for an object, text for a text */
   readonly contentType?: string
-  /** Header fields that the handler would set beside `Content-Type`. */
+  /**
+   * Header fields that the handler would set, in its order; `Content-Type` comes last if it is not among them. A
+   * `Cache-Control` that lets shared caches store the reply is replaced.
+   * @default `Cache-Control: no-store`
+   */
   readonly headers?: Fields | ((request: Request) => Fields | Promise<Fields>)
 }
 
@@ -23,6 +27,8 @@ export type ShadowBody = string | Uint8Array | object
 /**
  * Replies to a refused request with an apparent success. The handler does not run, and nothing shows the reason. Missing quota
  * fields would reveal it, so a limiter with a shadow among its responders sends none with admitted requests either.
+ *
+ * Shared caches do not store it: `Cache-Control` is `no-store`, unless the shadow's or the response's own forbids that as well.
  *
  * It cannot hide the handler's duration and side effects, the handler's response to an invalid request, or headers that differ
  * with each response.
@@ -45,18 +51,14 @@ export function shadow<Request>(options: ShadowOptions<Request> = {}): Responder
   async function shadow({ context: { request } }: Refused<Request>): Promise<Action> {
     const content = typeof body === 'function' ? checkedBody(await body(request)) : body
     const extra = typeof headers === 'function' ? checkedHeaders(await headers(request)) : headers
-    const fields: HeaderField[] = [['Content-Type', contentType ?? typeOf(content)]]
-    for (const [name, value] of Object.entries(extra)) put(fields, name, value)
+    const fields: HeaderField[] = Object.entries(extra)
+    if (!fields.some(([name]) => name.toLowerCase() === 'content-type')) {
+      fields.push(['Content-Type', contentType ?? typeOf(content)])
+    }
     return { status, headers: fields, body: bytesOf(content), showsQuota: false, likeHandler: true }
   }
 
   return Object.assign(shadow, { hidesQuota: true, deceives: true })
-}
-
-function put(fields: HeaderField[], name: string, value: string): void {
-  const at = fields.findIndex(([known]) => known.toLowerCase() === name.toLowerCase())
-  if (at < 0) fields.push([name, value])
-  else fields[at] = [(fields[at] as HeaderField)[0], value]
 }
 
 function bytesOf(body: ShadowBody): string | Uint8Array {
