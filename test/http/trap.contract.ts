@@ -39,13 +39,14 @@ export function trapContract(name: string, factory: AppFactory): void {
 
     test.each([
       ['a probe', {}, true],
-      ['a person who typed it', { 'sec-fetch-site': 'none' }, true],
+      ['a person who typed it, or follows a link in a mail', { 'sec-fetch-site': 'none' }, false],
+      ['a browser of the future', { 'sec-fetch-site': 'app' }, false],
       ['an image on another page', { 'sec-fetch-site': 'cross-site' }, false],
       ['an image on the same site', { 'sec-fetch-site': 'same-origin' }, false],
       ['an image on another page, without TLS', { referer: 'http://forum.example/' }, false],
       ['a prefetching browser', { 'sec-fetch-site': 'none', 'sec-purpose': 'prefetch;prerender' }, false],
       ['an older prefetching browser', { purpose: 'prefetch' }, false],
-    ])('%s strikes unless a page caused the request', async (_, headers, isStruck) => {
+    ])('%s strikes unless a browser may have made the request', async (_, headers, isStruck) => {
       const get = await start(4)
       const statuses = [(await get('/.env', headers)).status, (await get('/')).status]
       expect(statuses).toEqual(isStruck ? [429, 429] : [200, 200])
@@ -79,14 +80,23 @@ export function trapContract(name: string, factory: AppFactory): void {
       ['curl', { 'user-agent': 'curl/8.14.1', accept: '*/*' }],
       ['a program in Python', { 'user-agent': 'python-requests/2.32.5', 'accept-language': 'en' }],
       ['a scanner under the name of a browser', { 'user-agent': BROWSERS.Chromium, accept: '*/*' }],
-      [
-        'a browser that reports a typed address',
-        { 'user-agent': BROWSERS.Chromium, 'accept-language': 'en', 'sec-fetch-site': 'none' },
-      ],
     ])('a request of %s for a trap is a strike', async (_, headers) => {
       const get = await start(4)
       expect((await get('/.env', headers)).status).toBe(429)
     })
+
+    test.each([
+      ['none', true],
+      ['cross-site', false],
+      ['same-origin', false],
+      ['', false],
+    ])(
+      'with browsers: true, Sec-Fetch-Site: %s for a trap strikes only if no page made the request',
+      async (site, isStruck) => {
+        const get = await start(4, {}, true)
+        expect((await get('/.env', { 'sec-fetch-site': site })).status).toBe(isStruck ? 429 : 200)
+      },
+    )
 
     test('strikes of a trap add up, and the request that starts the ban is refused by it', async () => {
       const get = await start(1)

@@ -2,6 +2,7 @@ import { type Ban, drawJitter, strikeOf } from '../policy/ban.js'
 import type { Policy, PolicyChoice } from '../policy/policy.js'
 import {
   type BanTerms,
+  CONSUME,
   EVERY_POLICY,
   type Store,
   type StoreResult,
@@ -77,11 +78,12 @@ export class BanKeeper<Subject> {
     return barred?.block && banReport(barred.now, barred.block)
   }
 
-  async strikeRefusal(verdict: Verdict): Promise<Verdict> {
+  /** @param isRationed whether it strikes once a minute at most, as another site may have caused the request */
+  async strikeRefusal(verdict: Verdict, isRationed = false): Promise<Verdict> {
     // Otherwise other requests come first: no limit refused it.
     const isByLimit = verdict.reason === 'limited' && verdict.limits.some(({ allowed }) => !allowed)
     if (!isByLimit || !this.#banOf(verdict.tier).countsRefusals) return verdict
-    return barredBy(await this.#strikeFor(verdict), verdict)
+    return barredBy(await this.#strikeFor(verdict, {}, isRationed), verdict)
   }
 
   async strikeCaught(verdict: Verdict, strike: StrikeOptions): Promise<Verdict> {
@@ -102,6 +104,7 @@ export class BanKeeper<Subject> {
   async #strikeFor(
     verdict: Verdict,
     { weight = 1, reason = '' }: StrikeOptions = {},
+    isRationed = false,
   ): Promise<StrikeResult | undefined> {
     const {
       request: { plan, identities },
@@ -111,6 +114,7 @@ export class BanKeeper<Subject> {
     const ban = this.#banOf(verdict.tier)
     const identity = identities[plan.ban.identity] as string
     if (!ban.covers(identity)) return undefined
+    if (isRationed && !(await isFirstInMinute(store, ban, identity))) return undefined
     return this.#send(store, plan.ban, identity, { weight, jitterMs: drawJitter(ban), reason })
   }
 
@@ -131,6 +135,16 @@ export class BanKeeper<Subject> {
 
   #banOf(tier: string | undefined): Ban {
     return (this.#policies.get(tier) as Policy<Subject>).ban as Ban
+  }
+}
+
+async function isFirstInMinute(store: Store, { oncePerMinute: plan }: Ban, identity: string): Promise<boolean> {
+  try {
+    return (await store.decide({ op: CONSUME, plan, identities: [identity], costs: [1], permitId: '' })).allowed
+  } catch (error) {
+    if (!isUnavailable(error)) throw error
+    // Nothing counts these requests now, and others may have caused them.
+    return false
   }
 }
 

@@ -1,8 +1,9 @@
 import { startOf } from '../store/identity.js'
-import { type BanTerms, EVERY_POLICY, MAX_RUNGS } from '../store/store.js'
+import { type BanTerms, EVERY_POLICY, MAX_RUNGS, type Plan } from '../store/store.js'
 import { type Duration, durationText, spanMs } from '../util/duration.js'
 import { invalidPolicy, show } from '../util/errors.js'
 import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
+import { slidingLog } from './limits/sliding-log.js'
 import { isPrivateAddress } from './private-address.js'
 
 /** Bans that grow: an identity that is refused again and again is refused for a while whatever room there is, and longer each time. */
@@ -78,6 +79,8 @@ export interface Ban {
   readonly countsRefusals: boolean
   /** Whether an identity, as text, can be banned: it is of the kind, and none of those that are spared. */
   readonly covers: (identity: string) => boolean
+  /** Admits one strike a minute of an identity: for requests that another site may have caused. */
+  readonly oncePerMinute: Plan
 }
 
 /** How many ms are added to a ban that starts now. Drawn here, so that memory and Redis decide alike. */
@@ -113,7 +116,8 @@ export function banFor(policyWhere: string, policy: string, kinds: readonly stri
   if (jitterMs > longest) {
     invalidPolicy(where, 'jitter', `at most the last ban, ${durationText(longest)}`, options.jitter)
   }
-  const scope = oneOf(where, 'scope', ofBan, ['policy', 'store'])
+  const isOfStore = oneOf(where, 'scope', ofBan, ['policy', 'store']) === 'store'
+  const scope = isOfStore ? EVERY_POLICY : (options.policy ?? policy)
   const { private: isPrivateToo = false } = options
   if (typeof isPrivateToo !== 'boolean') invalidPolicy(where, 'private', 'true or false', isPrivateToo)
   const start = startOf(by)
@@ -122,7 +126,7 @@ export function banFor(policyWhere: string, policy: string, kinds: readonly stri
     by,
     jitterMs,
     terms: {
-      scope: scope === 'store' ? EVERY_POLICY : (options.policy ?? policy),
+      scope,
       policy,
       after,
       withinMs,
@@ -132,7 +136,21 @@ export function banFor(policyWhere: string, policy: string, kinds: readonly stri
     countsRefusals: (option as { count?: unknown }).count === undefined,
     // Where a key is missing, another kind may be counted in its place.
     covers: (identity) => identity.startsWith(start) && !(spares && isPrivateAddress(identity, start.length)),
+    oncePerMinute: planOfOne(where, `.once.${scope}`, start),
   }
+}
+
+/** Admits one unit a minute. `name`: begins with a dot, as no policy of a user does. */
+function planOfOne(where: string, name: string, start: string): Plan {
+  const { kernel, id, params, report } = slidingLog({ limit: 1, window: 60_000 }).resolve(where, 1, 60_000)
+  const limits = [{ ...report, name: 'strikes', unit: 'requests' }]
+  return Object.freeze({
+    policy: name,
+    cells: [{ kernel, id, params, identity: 0, limits }],
+    identities: 1,
+    starts: [start],
+    reports: 1,
+  })
 }
 
 const THIRTY_DAYS_MS = 30 * 86_400_000

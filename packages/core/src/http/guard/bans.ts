@@ -55,21 +55,23 @@ export class RequestBans<Request> {
 
   /** Whether the store counts the strike with the decision. */
   strikesAtOnce(context: HttpContext<Request>): boolean {
-    return this.#by.atOnce && !this.#isForgeable(context)
+    return this.#by.atOnce && !isFromOtherSite(context) && !this.#isForgeable(context)
   }
 
   /** Counts the strike of a final refusal. Undefined where the store has counted it, or where it is no strike. */
   strike(context: HttpContext<Request>, refusal: Verdict): Promise<Verdict> | undefined {
     const { atOnce, count, keeper } = this.#by
-    if (atOnce || count || refusal.reason !== 'limited' || this.#isForgeable(context)) return undefined
-    return keeper.strikeRefusal(refusal)
+    const isRationed = isFromOtherSite(context)
+    const isCounted = atOnce && !isRationed
+    if (isCounted || count || refusal.reason !== 'limited' || this.#isForgeable(context)) return undefined
+    return keeper.strikeRefusal(refusal, isRationed)
   }
 
   /** Counts the strike of a response that is cut: its request had been admitted. */
   strikeLater(context: HttpContext<Request>, refusal: Verdict): void {
     if (this.#by.count || this.#isForgeable(context)) return
     // While the store is away, this process counts the strike.
-    this.#by.keeper.strikeRefusal(refusal).catch(() => {})
+    this.#by.keeper.strikeRefusal(refusal, isFromOtherSite(context)).catch(() => {})
   }
 
   /**
@@ -118,6 +120,15 @@ export class RequestBans<Request> {
       ),
     )
   }
+}
+
+/**
+ * Whether a request says that it comes from another site, as that of an image there. Its viewers did not mean it: all of their
+ * refused ones are one strike a minute, so that no page has them banned, and no script escapes by the same header.
+ */
+function isFromOtherSite(context: HttpContext<unknown>): boolean {
+  const { method } = context
+  return (method === 'GET' || method === 'HEAD') && context.header('sec-fetch-site') === 'cross-site'
 }
 
 /** @throws SluiceError `INVALID_POLICY` */

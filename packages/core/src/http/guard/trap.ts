@@ -10,9 +10,10 @@ export interface TrapOptions {
   /** The reason in verdicts of the ban that it starts; up to 200 characters. @default 'trap' */
   readonly reason?: string
   /**
-   * Whether a request with the headers of a browser is a strike even without `Sec-Fetch-Site`.
+   * Whether a request with the headers of a browser is a strike: without `Sec-Fetch-Site`, or with `Sec-Fetch-Site: none`.
    *
-   * A page of another site may have caused it. Browsers omit that header without TLS, and old ones always.
+   * Somebody else may have caused it. Browsers omit that header without TLS, and old ones always. They send `none` for an address
+   * that was typed, and for a link in a mail, a chat or a QR code.
    * @default false
    */
   readonly browsers?: boolean
@@ -35,8 +36,8 @@ export interface Trap {
  * accepts for it, as `/.ENV`, `//.env`, `/%2eenv`, `/.env;a` and `/x/../.env` for `/.env`. `/.git/*` is every path below
  * `/.git`.
  *
- * Requests that another page may have caused in a browser are no strikes: an image that points at a trap would ban its
- * viewers. `Sec-Fetch-Site` shows them. Where that is missing, requests with `Referer` are no strikes, nor those with
+ * Requests of a browser are no strikes: an image or a link that points at a trap would ban those who view or follow it.
+ * `Sec-Fetch-Site` shows them. Where that is missing, requests with `Referer` are no strikes, nor those with
  * `Accept-Language` and a browser's `User-Agent`. Requests that a browser makes ahead of time are no strikes either.
  *
  * @example ban: { by: 'ip', after: 10, within: '1h', for: ['1h', '1d'], trap: trap(['/wp-login.php', '/.env'], { weight: 5 }) }
@@ -66,13 +67,13 @@ export function trap(paths: readonly string[], options: TrapOptions = {}): Trap 
   }
 }
 
-/** Whether a person or a program requested it, rather than another page, or a browser ahead of time. */
+/** Whether a program requested it, rather than a browser, for a page, for a link or ahead of time. */
 function isMeant(context: HttpContext<unknown>, browsers: boolean): boolean {
   for (const name of ['sec-purpose', 'purpose', 'x-moz'])
     if (/prefetch|preview/i.test(context.header(name) ?? '')) return false
   const site = context.header('sec-fetch-site')
-  // A page of the same site may show what its users wrote.
-  if (site !== undefined) return site === 'none'
+  // A page of the same site may show what its users wrote, and `none` may be a link in a mail.
+  if (site !== undefined) return browsers && site === 'none'
   return context.header('referer') === undefined && (browsers || !isBrowser(context))
 }
 
