@@ -9,7 +9,7 @@ export function addressIn(text: string): string | undefined {
   if (text.length > LONGEST_ADDRESS) return undefined
   const [, inBrackets] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(text) ?? []
   const [, beforePort] = /^([\d.]+):\d{1,5}$/.exec(text) ?? []
-  const bare = (inBrackets ?? beforePort ?? text).replace(/%.*$/, '')
+  const [bare = ''] = (inBrackets ?? beforePort ?? text).split('%', 1)
   if (isIP(bare) === 0) return undefined
   const [, mapped] = /^::ffff:([\d.]+)$/i.exec(bare) ?? []
   return mapped ?? bare

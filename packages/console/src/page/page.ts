@@ -49,7 +49,7 @@ function redirectOf({ raw, path }: Exchange): Reply | undefined {
   // Express and Connect take the path of the mount away from `url`.
   const target = pathOf((raw as { originalUrl?: string }).originalUrl ?? raw.url ?? '/')
   if (path !== '/' || target.endsWith('/')) return undefined
-  const [last = ''] = /[^/]*$/.exec(target) ?? []
+  const last = target.slice(target.lastIndexOf('/') + 1)
   if (!/^[\w.~%-]+$/.test(last)) throw new Problem(404, 'the console has no such path')
   return { status: 308, type: 'text/plain; charset=utf-8', body: '', headers: { Location: `./${last}/` } }
 }

@@ -4,7 +4,7 @@ import { SluiceError } from './errors.js'
 declare const __filename: string
 
 /** The file of this copy of the library: its program, its source, or the bundle that contains it. Test runners add a query. */
-const HERE = (import.meta.url ?? __filename).replace(/[?#].*$/, '')
+const [HERE = ''] = (import.meta.url ?? __filename).split(/[?#]/, 1)
 
 /** The property by which an object names the file of its copy. A bundler may put a second copy into a process. */
 export const COPY: unique symbol = Symbol.for('@sluice/core: copy')

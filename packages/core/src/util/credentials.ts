@@ -51,7 +51,7 @@ export function tokenIn(value: string): string {
  * @throws RequestFault where verifiers would read different values
  */
 export function credentialsIn(value: string, schemes?: readonly string[]): string | undefined {
-  const [, given = '', token = ''] = /^(\S+)(?:[ \t]+(.*))?$/.exec(value.trim()) ?? []
+  const [, given = '', token = ''] = /^(\S+)(?:[ \t]+([^ \t].*))?$/.exec(value.trim()) ?? []
   const scheme = given.toLowerCase()
   if (schemes && !schemes.includes(scheme)) return undefined
   // Visible characters of ASCII but `"` and `,`, at which some verifiers cut.

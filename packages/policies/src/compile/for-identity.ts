@@ -64,7 +64,7 @@ function withIdentity(limits: readonly Limit[], kind: string, value: string): Li
 
 /** The group of an address that a key counts: policies group addresses in several ways. */
 function groupOf(value: string, key: Limit['key']): string {
-  if (value.includes('/') && !/:.*\/64$/.test(value)) {
+  if (value.includes('/') && !(value.includes(':') && value.endsWith('/64'))) {
     throw new SluiceError('INVALID_KEY', `policies: ip: expected an address, got ${shown(value)}`)
   }
   // Addresses of IPv6 are given as the network of a client, which any of its addresses stands for.

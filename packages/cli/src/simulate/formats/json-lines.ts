@@ -182,7 +182,7 @@ function durationOf(value: unknown, unitMs: number): number | undefined {
 function durationIn(value: unknown): number | undefined {
   if (typeof value !== 'string' || !/^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+$/.test(value)) return undefined
   let ms = 0
-  for (const [, number, unit] of value.matchAll(/([\d.]+)([a-zµ]+)/g))
+  for (const [, number, unit] of value.matchAll(/([\d.]+)([a-zµ]+)/gy))
     ms += Number(number) * (UNITS_MS[unit as string] as number)
   return ms
 }

@@ -49,8 +49,10 @@ const DECODERS = { default: unescaped, json: jsonDecoded, none: (text: string) =
 
 /** `log_format main escape=json '…' '…';` or what is in the quotes, in one or several pieces. */
 function directive(given: string): { readonly text: string; readonly escaping: keyof typeof DECODERS } {
-  const [, escaping, rest = ''] =
-    /^\s*(?:log_format\s+\S+\s+)?(?:escape=(default|json|none)\s+)?(.*?)\s*;?\s*$/s.exec(given) ?? []
+  const line = given.trimStart()
+  const [head = '', escaping] = /^(?:log_format\s+\S+\s+)?(?:escape=(default|json|none)\s+)?/.exec(line) ?? []
+  const ended = line.slice(head.length).trimEnd()
+  const rest = ended.endsWith(';') ? ended.slice(0, -1).trimEnd() : ended
   const pieces = /^(?:(?:'[^']*'|"[^"]*")\s*)+$/.test(rest) ? rest.match(/'[^']*'|"[^"]*"/g) : undefined
   const text = pieces ? pieces.map((piece) => piece.slice(1, -1)).join('') : rest
   const isJson = text.trimStart().startsWith('{"')

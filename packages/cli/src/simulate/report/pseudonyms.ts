@@ -46,7 +46,9 @@ function pseudonymOf(identity: string, key: Uint8Array): string {
 
 /** Where a sentence names an address, its reader looks for the client of that address. */
 function wordWithPseudonym(word: string, pseudonym: (identity: string) => string): string {
-  const [, text = '', end = ''] = /^(.*?)([.:!?]*)$/s.exec(word) ?? []
+  let length = word.length
+  while (length > 0 && '.:!?'.includes(word[length - 1] as string)) length--
+  const [text, end] = [word.slice(0, length), word.slice(length)]
   const [address = '', prefix] = text.split('/', 2)
   if (isIP(address)) return pseudonym(`ip=${address}${prefix === undefined ? '' : `/${prefix}`}`) + end
   return /^[a-z][\w:+-]*=./.test(text) ? pseudonym(text) + end : word

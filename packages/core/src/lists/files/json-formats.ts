@@ -80,7 +80,7 @@ function goDuration(text: string, duration: unknown): number {
   const whole = /^(-?)((?:\d+(?:\.\d+)?(?:h|ms|m|s|µs|us|ns))+)$/.exec(String(duration))
   if (!whole) throw fault(text, duration, 'a duration such as "3h59m12s"')
   let ms = 0
-  for (const [, number, unit] of (whole[2] as string).matchAll(/(\d+(?:\.\d+)?)(h|ms|m|s|µs|us|ns)/g)) {
+  for (const [, number, unit] of (whole[2] as string).matchAll(/(\d+(?:\.\d+)?)(h|ms|m|s|µs|us|ns)/gy)) {
     ms += Number(number) * (UNITS_MS[unit as string] as number)
   }
   return Math.ceil(whole[1] === '-' ? -ms : ms)

@@ -18,7 +18,7 @@ export function readNetset(text: string, builder: ListBuilder, writtenAt: number
   for (const [i, line] of linesOf(text).entries()) {
     const number = i + 1
     if (/^\s*(?:create|flush|destroy|-N|COMMIT)\b/.test(line)) continue
-    const [, entry, rest = ''] = /^\s*(?:add|-A)\s+\S+\s+(\S+)(.*)$/.exec(line) ?? []
+    const [, entry, rest = ''] = /^\s*(?:add|-A)\s+\S+\s+(\S+)(.*)/s.exec(line) ?? []
     if (entry === undefined) {
       readRange(line, number, builder)
       continue

@@ -194,7 +194,7 @@ export function fieldAfter({ policy, identity, op, encoded }: Change): string {
 }
 
 function headOf(text: string | undefined): Head | undefined {
-  const [, version, name, salt, epoch] = /^(\d+) ([^\s~]+)(?:~\d+\.([^\s~]+))?\S* (\d+)$/.exec(text ?? '') ?? []
+  const [, version, name, salt, epoch] = /^(\d+) ([^\s~]+)(?:~\d+\.([^\s~]+))?(?:~\S*)? (\d+)$/.exec(text ?? '') ?? []
   if (name === undefined) return undefined
   return { version: Number(version), incarnation: name, salt, epoch: Number(epoch) }
 }

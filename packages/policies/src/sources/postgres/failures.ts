@@ -11,7 +11,7 @@ interface Cause {
 const CAUSES: readonly Cause[] = [
   { pattern: /^28P01 /, says: 'the password is wrong for this user: check the connection string' },
   {
-    pattern: /SASL.*(?:password|string)/i,
+    pattern: /^\S* SASL.*(?:password|string)/i,
     says: 'it needs a password, and the connection string has none: put it there, percent-encoded',
   },
   {

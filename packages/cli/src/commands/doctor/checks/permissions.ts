@@ -22,9 +22,9 @@ return replies`
 /** No script has this name: Redis replies NOSCRIPT to a user who may run EVALSHA. */
 const NO_SCRIPT = '0'.repeat(40)
 
-const KEY_DENIED = /access at least one of the keys|to access the .* key/
+const KEY_DENIED = /access at least one of the keys|to access the '[^']*' key/
 const COMMAND_DENIED = /can't run this command|no permissions to run|NOPERM|ACL failure/
-const UNKNOWN = /unknown.* command/i
+const UNKNOWN = /unknown(?: [a-z]+)? command/i
 
 /** Whether the user of this connection may run every command of the store. */
 export const permissions: Check = {
