@@ -52,7 +52,7 @@ test('without a token metrics are served only under an address, which keeps out 
     expect(await responseTo(host), host).toBe(200)
   }
   for (const host of ['evil.example', `evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
-    expect(await responseTo(host), host).toBe(403)
+    expect(await responseTo(host), host).toBe(421)
   }
 })
 

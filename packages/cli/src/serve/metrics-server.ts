@@ -1,16 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isIP } from 'node:net'
 import type { OffendersWindow, Store } from '@sluice/core'
 import { BadInput } from './bad-input.js'
+import { type HostSettings, hostCheck } from './hosts.js'
 import type { Metrics } from './metrics.js'
 import { type Answer, type RunningServer, type ServerSettings, startServer } from './server.js'
 import type { Token } from './token.js'
 
 /** A listener of its own: no gateway passes clients on to it. */
 export interface MetricsSettings
-  extends Pick<ServerSettings, 'host' | 'port' | 'tls' | 'maxConnections' | 'onProblem'> {
-  readonly token: Token | undefined
-}
+  extends Pick<ServerSettings, 'host' | 'port' | 'maxConnections' | 'onProblem'>,
+    HostSettings {}
 
 /**
  * Shows metrics and, where a store is given, the identities that it refuses most.
@@ -18,15 +17,15 @@ export interface MetricsSettings
  * @throws Node's error where it cannot listen
  */
 export function startMetricsServer(
-  { host, port, tls, maxConnections, onProblem, token }: MetricsSettings,
+  settings: MetricsSettings,
   metrics: Metrics,
   store: Store | undefined,
 ): Promise<RunningServer> {
+  const { host, port, tls, maxConnections, onProblem, token } = settings
   const guarded =
     (answer: Answer): Answer =>
     (request, response) => {
       checkCaller(request, token)
-      if (!token && !tls) checkHost(request)
       return answer(request, response)
     }
   const routes = new Map<string, Answer>([
@@ -37,7 +36,7 @@ export function startMetricsServer(
       '/offenders',
       guarded(async ({ url }, response) => sendOffenders(url, store, response)),
     )
-  return startServer({ host, port, tls, maxConnections, onProblem, routes })
+  return startServer({ host, port, tls, maxConnections, onProblem, routes, checkHost: hostCheck(settings, false) })
 }
 
 function checkCaller({ method, headers }: IncomingMessage, token: Token | undefined): void {
@@ -45,13 +44,6 @@ function checkCaller({ method, headers }: IncomingMessage, token: Token | undefi
   if (token && !token.isShownIn(headers.authorization)) {
     throw new BadInput(401, 'expected the token of this decider: Authorization: Bearer …', { ends: true })
   }
-}
-
-/** A page in a browser on this machine may point a name here, to read data of the operator. */
-function checkHost({ headers: { host = '' } }: IncomingMessage): void {
-  const name = host.replace(/:\d*$/, '')
-  if (name === 'localhost' || isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0) return
-  throw new BadInput(403, 'expected an address or localhost as the host, or a token', { ends: true })
 }
 
 const WINDOWS: readonly string[] = ['10m', '1h', '1d'] satisfies OffendersWindow[]

@@ -18,6 +18,8 @@ export interface ServerSettings {
   /** The routes, by path. */
   readonly routes: ReadonlyMap<string, Answer>
   readonly refusalOf?: Dialect['refusalOf']
+  /** Throws `BadInput` for a host that is not this server's. */
+  readonly checkHost?: ((request: IncomingMessage) => void) | undefined
   /** Aborted before it ends. From then on each response ends its connection, so that callers connect elsewhere. */
   readonly leaving?: AbortSignal
   /** Called with failures of the decider and mistakes of callers: one of a few kinds, and a sentence. */
@@ -99,7 +101,9 @@ function answer(request: IncomingMessage, response: ServerResponse, settings: Se
 }
 
 /** @throws BadInput */
-function routeOf({ url, rawHeaders }: IncomingMessage, { routes }: ServerSettings): Answer {
+function routeOf(request: IncomingMessage, { routes, checkHost }: ServerSettings): Answer {
+  const { url, rawHeaders } = request
+  checkHost?.(request)
   // Caddy adds the client's query.
   const route = routes.get(pathIn(url))
   if (!route) throw new BadInput(404, `expected ${[...routes.keys()].join(', ')}`, { ends: true })
@@ -143,6 +147,7 @@ const TITLES: Readonly<Record<number, string>> = {
   405: 'Method Not Allowed',
   413: 'Content Too Large',
   415: 'Unsupported Media Type',
+  421: 'Misdirected Request',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
   503: 'Service Unavailable',

@@ -3,4 +3,5 @@
 export { type Console, makeConsole } from '../console.js'
 export { Problem } from '../problem.js'
 export { object, route } from '../routes/route.js'
+export { isFixedHost } from '../safe/hosts.js'
 export { Link, refuseForwarded } from '../safe/link.js'

@@ -17,7 +17,7 @@ export function hostOf({ headers }: IncomingMessage): string {
  */
 export function checkHost(raw: IncomingMessage, hosts: ReadonlySet<string> | undefined): void {
   const host = hostOf(raw)
-  if (hosts ? hosts.has(host) : isFixed(host)) return
+  if (hosts ? hosts.has(host) : isFixedHost(host)) return
   throw new Problem(
     403,
     hosts
@@ -26,8 +26,8 @@ export function checkHost(raw: IncomingMessage, hosts: ReadonlySet<string> | und
   )
 }
 
-/** Whether nobody can point a host somewhere else: an IP address, or `localhost`. */
-function isFixed(host: string): boolean {
+/** Whether nobody can point a host, in lower case, somewhere else: an IP address, or `localhost`. */
+export function isFixedHost(host: string): boolean {
   const name = host.replace(/:\d+$/, '')
   if (name === 'localhost') return true
   return name.startsWith('[') ? name.endsWith(']') && isIP(name.slice(1, -1)) === 6 : isIP(name) === 4

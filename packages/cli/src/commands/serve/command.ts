@@ -51,6 +51,12 @@ speaks JSON. It answers at once, changes nothing but counts, and takes a changed
       text: 'a secret that callers show; never an argument',
       default: 'SLUICE_TOKEN, else none',
     },
+    'allowed-host': {
+      type: 'string',
+      placeholder: 'NAME',
+      text: 'a name that callers without a token may send as host; again for more',
+      repeats: true,
+    },
     'tls-cert': { type: 'string', placeholder: 'FILE', text: 'certificate of this server, PEM' },
     'tls-key': { type: 'string', placeholder: 'FILE', text: 'its private key, PEM' },
     'tls-client-ca': { type: 'string', placeholder: 'FILE', text: 'callers show a certificate of this authority' },

@@ -10,6 +10,7 @@ import { makeDecider } from '../../serve/decider.js'
 import type { DescribedRequest } from '../../serve/described-request.js'
 import { answerChange } from '../../serve/dialects/json.js'
 import { type Health, probes } from '../../serve/health.js'
+import { hostCheck } from '../../serve/hosts.js'
 import { countMetrics, type Metrics, metricsOfWorkers } from '../../serve/metrics.js'
 import { startMetricsServer } from '../../serve/metrics-server.js'
 import { type Answer, startServer } from '../../serve/server.js'
@@ -155,6 +156,7 @@ function start(settings: ServeSettings, state: State, loaded: Policies, log: Ope
       ...probes(healthNow),
     ]),
     refusalOf: dialect.refusalOf,
+    checkHost: hostCheck(settings, true),
     leaving,
     onProblem: (kind, message) => log.warn(kind, message),
   })

@@ -30,6 +30,8 @@ export interface ServeSettings {
   readonly offenders: boolean
   readonly tls: ServerSettings['tls']
   readonly token: Token | undefined
+  /** The names, in lower case, under which callers without a token reach this decider. */
+  readonly allowedHosts: ReadonlySet<string>
   readonly trusted: TrustedProxies | undefined
   readonly named: Named
   /** For how long charges are kept, in ms. Undefined where callers cannot change them. */
@@ -92,6 +94,7 @@ export function serveSettings(values: OptionValues, environment: Environment): S
     offenders: offendersOf(values, redis !== undefined),
     tls,
     token,
+    allowedHosts: allowedHostsOf(values),
     trusted: trustedOf(values, dialect),
     named: { ...namedOf(values, dialect), keepsCharges: values.charges !== undefined },
     keepMs: keepMsOf(values, dialect),
@@ -190,6 +193,13 @@ function trustedOf({ 'trust-proxy': networks }: OptionValues, { readsHeaders }: 
   } catch (error) {
     throw new UsageError(`--trust-proxy: ${(error as Error).message}`)
   }
+}
+
+function allowedHostsOf({ 'allowed-host': given }: OptionValues): ReadonlySet<string> {
+  const names = typeof given === 'string' ? given.toLowerCase().split(/[\n,]/) : []
+  const wrong = names.find((name) => !/^[a-z0-9._-]+$/.test(name))
+  if (wrong === undefined) return new Set(names)
+  throw new UsageError(`--allowed-host: expected a name such as decider.internal, without a port, got ${quoted(wrong)}`)
 }
 
 function namedOf(values: OptionValues, { namesKeys }: Dialect): Named {
