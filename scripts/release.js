@@ -1,6 +1,6 @@
-// `npm run release`: builds the packages, and publishes those that changesets have raised to a new version.
+// `npm run release`: builds the packages, and packs them into .tmp/release, from where the release workflow publishes them.
 // The manifests get the addresses that follow from `repository` of the root package.json, and lose them afterwards.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pnpm } from './lib/pnpm.js'
 import { root } from './lib/project.js'
@@ -9,16 +9,22 @@ import { whenStarted } from './lib/run.js'
 import { npmRun, take } from './lib/steps.js'
 
 await whenStarted(import.meta.url, async () => {
-  const manifests = readdirSync(join(root, 'packages')).map((name) => {
-    const path = join(root, 'packages', name, 'package.json')
-    const text = readFileSync(path, 'utf8')
-    return { path, text, linked: { ...JSON.parse(text), ...linksOf(name, repository()) } }
+  const packages = readdirSync(join(root, 'packages')).map((name) => {
+    const folder = join(root, 'packages', name)
+    const text = readFileSync(join(folder, 'package.json'), 'utf8')
+    return { name, folder, text, linked: { ...JSON.parse(text), ...linksOf(name, repository()) } }
   })
   await take([npmRun('build')])
-  try {
-    for (const { path, linked } of manifests) writeFileSync(path, `${JSON.stringify(linked, null, 2)}\n`)
-    await pnpm(['exec', 'changeset', 'publish'])
-  } finally {
-    for (const { path, text } of manifests) writeFileSync(path, text)
+  const into = join(root, '.tmp/release')
+  rmSync(into, { recursive: true, force: true })
+  mkdirSync(into, { recursive: true })
+  for (const { name, folder, text, linked } of packages) {
+    const manifest = join(folder, 'package.json')
+    try {
+      writeFileSync(manifest, `${JSON.stringify(linked, null, 2)}\n`)
+      await pnpm(['pack', '--out', join(into, `${name}.tgz`)], { cwd: folder })
+    } finally {
+      writeFileSync(manifest, text)
+    }
   }
 })
