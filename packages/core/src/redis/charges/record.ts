@@ -4,7 +4,7 @@ import type { Cell, Keep, KeptCharge, KernelName, Plan, ResolvedLimit, StoreRequ
 import { CHARGE_ID_LENGTH } from '../../util/charge-id.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
 import { ResultReader, reportsOf } from '../scripts/decode.js'
-import { chargesSuffix, keyStart, recordedIdentity, recordKey } from '../scripts/keys.js'
+import { chargesSuffix, identityOfRecord, keyStart, recordedIdentity, recordKey } from '../scripts/keys.js'
 import { unreadable } from '../scripts/reply-reader.js'
 import { tagOf } from './slot-tags.js'
 
@@ -83,7 +83,8 @@ export function readRecord(record: Uint8Array, policy: string, id: string): Kept
   const textOf = (start: number, to: number) => Buffer.from(record.subarray(start, to)).toString()
   const [given, costs, permitId, forMs] = JSON.parse(textOf(from, middle))
   const plan = planOf(policy, textOf(middle + 1, end), identities)
-  const request: StoreRequest = { op: 0, plan, identities: given, costs, permitId, fresh: true }
+  const known = (given as string[]).map(identityOfRecord)
+  const request: StoreRequest = { op: 0, plan, identities: known, costs, permitId, fresh: true }
   const reader = new ResultReader(record.subarray(end + 1))
   const result = reader.next(request, reportsOf(plan.cells))
   if (!result) throw unreadable('expected the result of a charge')

@@ -1,5 +1,6 @@
 import { valueStart } from '../../store/identity.js'
 import type { Cell } from '../../store/store.js'
+import { dropOldest } from '../../util/drop-oldest.js'
 import { hashOf } from '../../util/hash.js'
 
 /**
@@ -34,10 +35,26 @@ function escapeIdentity(identity: string): string {
 /** Marks an identity that is escaped already, as records of charges have them: secrets are in no record. */
 const ESCAPED = '\0'
 
+/** The last identities of this process that are hashed in keys, by their texts in records. */
+const hashed = new Map<string, string>()
+const MAX_HASHED = 10_000
+
 /** An identity for a record in Redis: not one that is hashed in keys. */
 export function recordedIdentity(identity: string): string {
   const escaped = escapeIdentity(identity)
-  return escaped.includes('#') ? ESCAPED + escaped : identity
+  if (!escaped.includes('#')) return identity
+  const recorded = ESCAPED + escaped
+  if (identity === recorded) return recorded
+  // Again, so that the first of them is the one that was used least recently.
+  hashed.delete(recorded)
+  hashed.set(recorded, identity)
+  dropOldest(hashed, MAX_HASHED)
+  return recorded
+}
+
+/** The identity of a record, by the name under which this process knows it: refusals and waiting requests have that name. */
+export function identityOfRecord(recorded: string): string {
+  return hashed.get(recorded) ?? recorded
 }
 
 function escapeValue(value: string): string {
