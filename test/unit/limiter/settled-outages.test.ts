@@ -64,14 +64,17 @@ const course = fc.record({
   chunks: fc.array(fc.record({ units: fc.nat(40), isAway: fc.boolean() }), { maxLength: 6 }),
   isAway: fc.boolean(),
   onExhausted: fc.constantFrom('cut', 'finish'),
+  share: fc.constantFrom(1, 0.5),
 })
 
-function limiterOn(store: Distant, decide: 'local' | 'allow' | 'deny', limit: string, isKept: boolean): Limiter {
+type Decide = 'local' | 'allow' | 'deny'
+
+function limiterOn(store: Distant, decide: Decide, limit: string, isKept: boolean, share?: number): Limiter {
   return createLimiter<string>({
     name: 'chat',
     store,
     limits: [TOKENS[limit] as Limit<string>, concurrency({ limit: 5, ttl: '1h' })],
-    unavailable: { decide },
+    unavailable: { decide, ...(share && { share }) },
     ...(isKept && { charges: { keep: '1h' } }),
   })
 }
@@ -83,7 +86,7 @@ describe('whenever an outage begins and ends', () => {
     await fc.assert(
       fc.asyncProperty(course, async ({ limit, decide, ways, isKept, estimate, actual, step, chunks, ...more }) => {
         const store = distantStore(() => 1_000_000_000)
-        const limiter = limiterOn(store, decide as 'local', limit, isKept)
+        const limiter = limiterOn(store, decide as Decide, limit, isKept)
         store.isAway = more.isAway
         const verdict = await limiter.consume('k', { cost: { tokens: estimate } })
         const { onExhausted } = more as { onExhausted: 'cut' }
@@ -111,12 +114,41 @@ describe('whenever an outage begins and ends', () => {
       { numRuns: RUNS },
     )
   })
+
+  test('a process counts on from the last settled value, in whatever way it was settled', async () => {
+    await fc.assert(
+      fc.asyncProperty(course, async ({ limit, ways, isKept, estimate, actual, step, chunks, share }) => {
+        const store = distantStore(() => 1_000_000_000)
+        const limiter = limiterOn(store, 'local', limit, isKept, share)
+        const verdict = await limiter.consume('k', { cost: { tokens: estimate } })
+        const meter = step > 0 ? verdict.meter('tokens', { step }) : undefined
+        for (const { units } of chunks) await meter?.add(units)
+        const charge = { limiter, verdict, meter, actual }
+        for (const { by, way } of ways) {
+          const byId = by === 'id' && verdict.id !== undefined ? BY_ID[way] : undefined
+          await (byId ? byId(charge, verdict.id as string) : BY_VERDICT[way]?.(charge))
+        }
+        // A limiter on a store of its own, so that this process has not seen what it found.
+        const other = limiterOn({ ...store }, 'local', limit, false)
+        const inStore = LIMIT - (await leftBy(other))
+        store.isAway = true
+        // Clients that have used up to half of a limit begin with the whole limit.
+        const used = inStore > LIMIT / 2 ? Math.ceil(inStore * share) : 0
+        expect(await leftBy(limiter)).toBe(LIMIT * share - used)
+      }),
+      { numRuns: RUNS },
+    )
+  })
 })
+
+async function leftBy(limiter: Limiter): Promise<number> {
+  const { units } = await limiter.peek('k', { cost: { tokens: 0 } })
+  return units.tokens?.remaining as number
+}
 
 test('a stream that an outage interrupts under "allow" is settled to its total, as far as limits counted it', async () => {
   const store = distantStore(() => 1_000_000_000)
   const limiter = limiterOn(store, 'allow', 'a fixed window', false)
-  const left = async () => (await limiter.peek('k', { cost: { tokens: 0 } })).units.tokens?.remaining
   const stream = async (total: number, isBack: boolean) => {
     await limiter.reset('k')
     const verdict = await limiter.consume('k', { cost: { tokens: 10 } })
@@ -127,7 +159,7 @@ test('a stream that an outage interrupts under "allow" is settled to its total, 
     store.isAway = !isBack
     const isSettled = await verdict.settle({ tokens: total })
     store.isAway = false
-    return { isSettled, left: await left() }
+    return { isSettled, left: await leftBy(limiter) }
   }
   // 20 were counted, and 30 admitted without a limit.
   expect(await stream(15, false)).toEqual({ isSettled: false, left: 80 })

@@ -210,7 +210,7 @@ export class ChargeLedger {
   async #change(store: Store, kept: StoreRequest): Promise<ChargeOutcome | undefined> {
     // Only more units open a window, which is of the present.
     const request = kept.op === DEBIT ? { ...kept, plan: keptPlanNow(kept.plan, store) } : kept
-    const { outcome } = await store.decide(request)
+    const { outcome } = await this.#decideOn(store, request)
     if (outcome !== 'done') return outcome
     activeCounter()?.changedCharge(request)
     if (request.op === REFUND || request.op === RELEASE) this.#onRoom(request)
@@ -280,15 +280,22 @@ export class ChargeLedger {
   async #send({ by, result }: Decision, request: StoreRequest): Promise<boolean> {
     const store = by.store as Store
     try {
-      const decided = store.decide({ ...request, charge: result, keep: undefined })
-      // A store that decides synchronously is in this process and has no outages, so its results are not recorded.
-      if (decided instanceof Promise) this.#onChange(store, request, await decided)
+      await this.#decideOn(store, { ...request, charge: result, keep: undefined })
       activeCounter()?.changedCharge(request)
       return true
     } catch (error) {
       if (isUnavailable(error)) return false
       throw error
     }
+  }
+
+  async #decideOn(store: Store, request: StoreRequest): Promise<StoreResult> {
+    const decided = store.decide(request)
+    // A store that decides synchronously is in this process and has no outages, so its results are not recorded.
+    if (!(decided instanceof Promise)) return decided
+    const result = await decided
+    this.#onChange(store, request, result)
+    return result
   }
 }
 

@@ -101,8 +101,9 @@ function readable(part: KeptCharge): KeptCharge {
   if (!whole) {
     const units = plan.cells.map(unitOf)
     const takesOnes = !units.some(isOwnUnit)
-    const own: Plan & Pick<ReadablePlan, 'cellOf' | 'units' | 'takesOnes'> = {
+    const own: Plan & Pick<ReadablePlan, 'resolved' | 'cellOf' | 'units' | 'takesOnes'> = {
       ...plan,
+      resolved: plan.cells.flatMap(({ limits }) => limits),
       cellOf: plan.cells.map((_, c) => c),
       units,
       takesOnes,
