@@ -32,7 +32,8 @@ import { isUnavailable, LocalFallback, type UnavailableOptions } from './fallbac
 import { KeptCharges } from './kept-charges.js'
 import type { LimiterEmitter, RequestPath } from './limiter-emitter.js'
 import { DECISION_OPTIONS, type DecisionOptions, NO_OPTIONS } from './options.js'
-import { WaitQueues } from './wait-queue.js'
+import { queuesOn } from './queues-on-store.js'
+import type { OnChange, WaitQueues } from './wait-queue.js'
 import type { Waiter, WaitOptions } from './waiter.js'
 import { Waiting } from './waiting.js'
 
@@ -67,7 +68,7 @@ export class Engine<Subject> {
   #by: DecidedBy | undefined
 
   /**
-   * @param queues those of several engines for one set of limits
+   * @param queues those of several engines with another time than that of the process
    * @param resets those of their keys
    * @throws SluiceError `INVALID_POLICY`
    */
@@ -77,7 +78,7 @@ export class Engine<Subject> {
     unavailable: UnavailableOptions,
     emitter: LimiterEmitter,
     timing = PROCESS_TIMING,
-    queues = new WaitQueues(timing),
+    queues?: WaitQueues,
     resets = new Resets(),
   ) {
     const { where } = policy
@@ -95,7 +96,7 @@ export class Engine<Subject> {
     this.emitter = emitter
     this.timing = timing
     this.booked = new BookedTurns(timing)
-    this.#queues = queues
+    this.#queues = queues ?? queuesOn(store, policy.name)
     this.#fallback = new LocalFallback(where, store, unavailable)
     this.charges = new ChargeLedger(
       policy,
@@ -233,6 +234,7 @@ export class Engine<Subject> {
   ): Waiter {
     // Another process may have refunded, which a cached refusal does not show. A waiting request is not refused yet.
     const fresh: DecisionOptions = { ...options, fresh: true, strikes: false }
+    const engine = this
     const { store } = this
     let needed = this.#neededBy(first, first.cost ?? wait.cost, options)
     const resolveNow: Resolver<Subject> = () =>
@@ -279,6 +281,9 @@ export class Engine<Subject> {
         return booking ? this.booked.delayOf(booking, wait.client, enoughMs) : verdict.delayMs
       },
       waits: () => this.emitter.waits(this.policy.name),
+      get isShared() {
+        return engine.isStoreAsync
+      },
     }
   }
 
@@ -310,6 +315,11 @@ export class Engine<Subject> {
   hasWaitersFor(plan: ReadablePlan, identities: readonly string[]): boolean {
     const queues = queuesOf(plan, identities)
     return this.#queues.hasAny(queues) || this.#queues.areFollowing(queues)
+  }
+
+  /** Waiting requests follow these changes of the policies. */
+  follow(changes: OnChange): void {
+    this.#queues.follow(changes)
   }
 
   /** Wakes all waiters, as there may be room. */

@@ -15,7 +15,7 @@ const WOKEN_AT_ONCE = 500
 export type OnChange = (listener: () => void) => () => void
 
 /**
- * The waiters of one limiter in this process: one queue per limit and key, in the order of `FairQueue`.
+ * The waiters for one policy on a store in this process: one queue per limit and key, in the order of `FairQueue`.
  *
  * A waiter is in the queue of the limit with the longest refusal. It requests a decision when it is the first of that queue, and
  * no earlier waiter is the first of a queue of one of its other limits (see `Waiting`). A change of the policies may give its
@@ -40,17 +40,26 @@ export class WaitQueues {
   readonly #places = new Map<Turn, string>()
   /** The waiters that have not followed the last change of the policies yet, by the identity that they wait for. */
   readonly #following = new Map<string, Following>()
-  readonly #onChange: OnChange | undefined
-  /** Ends the calls of `#onChange`, which are wanted as long as there are waiters. */
-  #endCalls: (() => void) | undefined
+  readonly #sources = new Set<OnChange>()
+  /** Each ends the calls of a source, which are wanted as long as there are waiters. */
+  #ends: (() => void)[] = []
   #waiters = 0
   #changes = 0
   readonly timing: Timing
 
-  constructor(timing = PROCESS_TIMING, onChange?: OnChange) {
+  constructor(timing = PROCESS_TIMING) {
     this.timing = timing
     this.#polling = new Polling(timing)
-    this.#onChange = onChange
+  }
+
+  /** Follows the changes of policies that some of its waiters wait for. */
+  follow(source: OnChange): void {
+    this.#sources.add(source)
+    if (this.#waiters > 0) this.#listen(source)
+  }
+
+  #listen(source: OnChange): void {
+    this.#ends.push(source(() => this.#changed()))
   }
 
   /** The number of times that other policies have come into force, as long as there are waiters. */
@@ -60,11 +69,10 @@ export class WaitQueues {
 
   /** Records that a waiter comes. `leave`: to call when it is gone. `changes`: those until now, which it need not follow. */
   enter(): { readonly leave: () => void; readonly changes: number } {
-    if (this.#waiters++ === 0) this.#endCalls = this.#onChange?.(() => this.#changed())
+    if (this.#waiters++ === 0) for (const source of this.#sources) this.#listen(source)
     const leave = () => {
       if (--this.#waiters > 0) return
-      this.#endCalls?.()
-      this.#endCalls = undefined
+      for (const end of this.#ends.splice(0)) end()
     }
     return { leave, changes: this.#changes }
   }

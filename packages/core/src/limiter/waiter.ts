@@ -37,6 +37,8 @@ export interface Waiter {
   readonly units: readonly number[]
   /** Whether it takes nothing at all. */
   readonly isPeek: boolean
+  /** Whether other processes may make room, which only the store shows. */
+  readonly isShared: boolean
   /** Resolves the limits in force. */
   resolve(): MaybePromise<unknown>
   /** `turn` and `queue`: the turn and the number of its queue, where requests wait for their turn across processes. */

@@ -14,8 +14,8 @@ import {
 
 /** After this many checks for permits a whole decision follows, as the request may have been blocked meanwhile. */
 const MAX_LOOKS = 20
-/** Longest sleep in ms by a refusal of this process alone. */
-const OUTAGE_MS = 1000
+/** Longest sleep in ms by a refusal that others may end: other processes, or the store after an outage. */
+const LOOK_EVERY_MS = 1000
 
 /** One request that waits in the queues of a limiter. */
 export class Waiting {
@@ -117,7 +117,7 @@ export class Waiting {
           const waitMs = this.#checkedWait(verdict)
           next = queueOf(this.#waiter, verdict)
           if (next === undefined || next === this.#id) {
-            await (waitMs > 0 ? this.#sleep(sleepMs(verdict, waitMs)) : this.#sleepForPermits(queue))
+            await (waitMs > 0 ? this.#sleep(this.#sleepMs(verdict, waitMs)) : this.#sleepForPermits(queue))
             continue
           }
           this.#refusal = verdict
@@ -211,6 +211,12 @@ export class Waiting {
     return this.#tooLong(last, waitMs, `${this.#options.size} calls wait already`)
   }
 
+  /** How long it sleeps after a refusal with this wait. Units that others return make room earlier. */
+  #sleepMs({ kind }: Verdict, waitMs: number): number {
+    const mayEndEarlier = kind === 'unavailable' || this.#waiter.isShared
+    return mayEndEarlier ? Math.min(waitMs, LOOK_EVERY_MS) : waitMs
+  }
+
   async #sleep(ms: number, forPermits = false): Promise<void> {
     if (!this.#isWaiting) this.#hasWaited = this.#waiter.waits?.()
     this.#isWaiting = true
@@ -231,9 +237,4 @@ export class Waiting {
       this.#queues.end(queues, look)
     }
   }
-}
-
-/** How long a request sleeps after a refusal with this wait. In an outage, the store may be back earlier, and have room. */
-function sleepMs({ kind }: Verdict, waitMs: number): number {
-  return kind === 'unavailable' ? Math.min(waitMs, OUTAGE_MS) : waitMs
 }

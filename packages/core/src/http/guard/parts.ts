@@ -36,7 +36,8 @@ export type GuardParts<Request> = ReturnType<typeof guardParts<Request>>
 /** The state that several guards of one `rateLimit` share. */
 export interface SharedByGuards {
   readonly emitter: LimiterEmitter
-  readonly queues: WaitQueues
+  /** Undefined for those of all limiters of the policy on the store. */
+  readonly queues: WaitQueues | undefined
   readonly resets: Resets
   /** Whether none of them has emitted this warning so far. */
   readonly isNew: (code: LimiterWarning, message: string) => boolean

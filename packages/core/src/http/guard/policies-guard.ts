@@ -65,10 +65,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
   const { store = memoryStore(), name = 'default', onInvalid = 'reject', requestProperty = 'rateLimit' } = given
   const own = { ...given, store, name }
   const emitter = new LimiterEmitter(where)
-  const queues = new WaitQueues(
-    simulated?.timing,
-    policies.onChange && ((listener) => policies.onChange?.(listener) as () => void),
-  )
+  const queues = simulated && new WaitQueues(simulated.timing)
   const resets = new Resets()
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
   const handleInvalid = invalidRequests<Request>({ where, all: [] }, onInvalid, false, warnings)
@@ -79,6 +76,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
   const anonymous = anonymousBy<Request>(where, own.anonymous, warnings)
   const byHand = policiesByHand(where, own.name, policies, own.charges)
   const engine = new Engine(byHand, own.store, own, emitter, simulated?.timing, queues, resets)
+  if (policies.onChange) engine.follow((listener) => policies.onChange?.(listener) as () => void)
   return Object.assign(guard, {
     limiter: requestLimiter(engine, undefined, anonymous),
     requestProperty,
@@ -95,8 +93,8 @@ interface Made<Request> {
 
 interface PartsOfLimiters<Request> {
   readonly emitter: LimiterEmitter
-  /** Requests wait for a limit in one queue, whatever other policies apply to them, and whichever document is in force. */
-  readonly queues: WaitQueues
+  /** Those of requests of another time: they wait for a limit in one queue, whatever other policies apply to them. */
+  readonly queues: WaitQueues | undefined
   /** A reset by hand is of the charges by all documents. */
   readonly resets: Resets
   readonly handleInvalid: HandleInvalid<Request>
