@@ -222,9 +222,9 @@ test('plan and history show the number of overrides, but neither identities nor 
     '~ overrides of api (1)\n  ~ other clients, ends or reasons\n',
   )
   const lists =
-    '  more: { limits: [{ limit: 1, window: 1m }], deny: { user: [s3cret] }, match: { headers: { x-token: s3cret } } }\n'
+    '  more: { limits: [{ limit: 1, window: 1m }], deny: { user: [s3cret] }, match: { headers: { x-token: s3cret } }, key: user }\n'
   expect((await sluice(['plan', file(document(1, lists + overrides))])).out).toBe(
-    '+ policy more: limit: 1, window: 1m, deny: not shown, match.headers: not shown\n',
+    '+ policy more: limit: 1, window: 1m, deny: not shown, match.headers: not shown, key: user\n',
   )
   expect((await sluice(['history'])).out).not.toContain('s3cret')
 })

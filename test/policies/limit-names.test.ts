@@ -35,6 +35,63 @@ test('a limit without a name never has the name of another limit', async () => {
   expect(createLimiter({ name: 'long', limits }).limits).toHaveLength(2)
 })
 
+/** The names of limits by policy, with those of its tiers. */
+async function namesIn(document: object) {
+  const made = await policies.from({ object: { version: 1, ...document }, tiers: { plan: () => 'paid' } } as never)
+  const names = [...made.byName].map(([policy, { options }]) => [policy, options.limits?.map(({ name }) => name)])
+  await made.close()
+  return Object.fromEntries(names)
+}
+
+test('limits of two policies never share a name, in whatever case', async () => {
+  const named = (...names: (string | undefined)[]) => ({ limits: names.map((name) => ({ ...REQUESTS, name })) })
+  const long = 'p'.repeat(60)
+  const all = {
+    p: named('x-y'),
+    'p-x': named('y', 'z'),
+    P: named(undefined),
+    'p-x-z': { limits: [REQUESTS] },
+    [`${long}abcd`]: named('x'),
+    [`${long}abc`]: named('d'),
+    [`${long}ab`]: named('cd', 'x'),
+  }
+  const names = await namesIn({ policies: JSON.parse(JSON.stringify(all)) })
+  expect(names).toMatchObject({ p: ['p-x-y'], 'p-x': ['p-x-y-2', 'p-x-z'], P: ['P'], 'p-x-z': ['p-x-z-2'] })
+  const each: string[] = Object.values<string[]>(names).flat()
+  expect(new Set(each.map((name) => name.toLowerCase())).size).toBe(each.length)
+})
+
+test('tiers of a policy name their limits alike', async () => {
+  const limits = [REQUESTS, { ...REQUESTS, limit: 9 }]
+  const names = await namesIn({
+    policies: { 'api-1m': { limits: [REQUESTS] }, api: { tier: 'plan', tiers: { free: limits, paid: limits } } },
+  })
+  expect(names).toEqual({
+    'api-1m': ['api-1m'],
+    'api.free': ['api-1m-2', 'api-1m-3'],
+    'api.paid': ['api-1m-2', 'api-1m-3'],
+  })
+})
+
+test('an override changes no name of a limit', async () => {
+  const object = {
+    version: 1,
+    policies: {
+      api: { limits: [{ ...REQUESTS, name: 'minute' }, TOKENS], cost: { tokens: 1 } },
+      'api-2m': { limits: [REQUESTS] },
+    },
+    overrides: [{ policy: 'api', key: { ip: '192.0.2.1' }, limits: [{ name: 'minute', window: '2m' }] }],
+  }
+  const made = await policies.from({ object: object as never })
+  const explained = await made.explain({ path: '/', ip: '192.0.2.1' })
+  expect(explained.flatMap(({ limits }) => limits.map(({ name, window }) => [name, window]))).toEqual([
+    ['api-minute', 120_000],
+    ['api-1m', 60_000],
+    ['api-2m', 60_000],
+  ])
+  await made.close()
+})
+
 test('two limits of one given name are rejected', async () => {
   const limits = [
     { ...REQUESTS, name: 'a' },

@@ -281,7 +281,7 @@ const MISTAKES: readonly Mistake[] = [
     what: 'an option of another algorithm',
     text: limits('{ limit: 1, window: 1m, ▸burst: 5 }'),
     path: 'policies.api.limits[0].burst',
-    message: 'unknown field (expected algorithm, limit, window, unit, estimate, name, key, respond, reserve)',
+    message: 'unknown field (expected algorithm, limit, window, unit, estimate, name, key, respond)',
   },
   {
     what: 'refill beside limit',
@@ -308,6 +308,29 @@ const MISTAKES: readonly Mistake[] = [
     text: policy(`    key: ▸{ ipv6: 1 }\n${RIGHT}`).replace('▸{ ipv6', '{ ▸ipv6'),
     path: 'policies.api.key.ipv6',
     message: 'unknown field (expected ip)',
+  },
+  {
+    what: 'units of two policies that differ by case alone',
+    text: `version: 1
+policies:
+  a: { cost: { tokens: 1 }, limits: [{ limit: 1, window: 1m, unit: tokens }] }
+  b: { cost: { Tokens: 1 }, limits: [{ limit: 1, window: 1m, unit: ▸Tokens }] }
+`,
+    path: 'policies.b.limits[0].unit',
+    message: 'expected units that differ by more than case, got "Tokens" beside "tokens"',
+  },
+  {
+    what: 'a key of kinds that are too long together',
+    text: policy(`    key: ▸["header:${'a'.repeat(190)}", "header:${'b'.repeat(190)}"]\n${RIGHT}`),
+    path: 'policies.api.key',
+    message: 'expected kinds of at most 256 characters together',
+  },
+  {
+    what: 'a list of a kind that the policy does not read',
+    text: policy(`    allow: ▸{ "account": [acme] }\n${RIGHT}`),
+    path: 'policies.api.allow',
+    message:
+      'expected kinds that this policy reads from a request ("ip", "header:…", "cookie:…"), got "account" in list',
   },
   {
     what: 'a key that is a number',

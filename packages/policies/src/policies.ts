@@ -9,7 +9,7 @@ import type {
 } from '@sluice/core'
 import { emitWarning, guardByPolicies, Listeners } from '@sluice/core/internal'
 import { type CarriedLimit, carriedBetween } from './compile/carried.js'
-import { compile, compileBetween } from './compile/compile.js'
+import { compile, compileBetween, pauses } from './compile/compile.js'
 import type { CompiledPolicies } from './compile/compiled-policies.js'
 import type { Explanation, RequestToExplain } from './compile/explain.js'
 import type { LimitsForIdentity, RequestOfIdentity } from './compile/for-identity.js'
@@ -40,6 +40,8 @@ export interface LoadOptions {
   readonly checkOverride: CheckOverride | undefined
 }
 
+type Check = Parameters<NonNullable<PolicySource<unknown>['onCheck']>>[0]
+
 /** The document in force. */
 interface InForce {
   readonly compiled: CompiledPolicies
@@ -68,6 +70,8 @@ export class Policies implements PolicySource<any> {
   readonly #options: LoadOptions
   readonly #listeners = new Listeners<PoliciesEvents>('policies', ['policies-reloaded'])
   readonly #changes: LimitChanges
+  /** Those of the guards that decide by these policies. */
+  readonly #checks: Check[] = []
   #inForce: InForce
   #error: PoliciesError | undefined
   /** One after the other, so that an earlier version never follows a later one. */
@@ -151,6 +155,11 @@ export class Policies implements PolicySource<any> {
     return this.#listeners.on(event, listener)
   }
 
+  /** @internal See `PolicySource`. */
+  onCheck(check: Check): void {
+    this.#checks.push(check)
+  }
+
   /** @internal Calls back when the limits of clients may have changed. */
   onChange(listener: () => unknown): () => void {
     return this.#changes.on(listener)
@@ -216,7 +225,7 @@ export class Policies implements PolicySource<any> {
 
   /** @throws PoliciesError where the document is wrong, or follows badly on the one in force */
   async #checked(document: Loaded): Promise<InForce> {
-    const next = await made(document, this.#source, this.#options, this.#changes)
+    const next = await made(document, this.#source, this.#options, this.#changes, this.#checks)
     if (!this.#options.allowShrink) refuseShrunk(this.#source.name, this.#inForce.compiled.size, next.compiled.size)
     return next
   }
@@ -289,6 +298,7 @@ async function made(
   { overrides }: PoliciesSource,
   { resolvers, check, checkOverride }: LoadOptions,
   changes: LimitChanges,
+  checks: readonly Check[] = [],
 ): Promise<InForce> {
   const { value, problems, located } = await checkDocument(document)
   if (problems.length > 0) throw new PoliciesError(problems)
@@ -300,8 +310,31 @@ async function made(
     advice,
   } = await compileBetween(value as PolicyDocument, resolvers, overrides, checkOverride, changes)
   if (!compiled) throw new PoliciesError(await located(wrong))
+  const unfit = checks.length > 0 ? await problemsBy(checks, compiled) : []
+  if (unfit.length > 0) throw new PoliciesError(await located(unfit))
   for (const each of advice.length > 0 ? await located(advice) : []) emitWarning('SLUICE_OVERRIDE_KIND', lineOf(each))
   return { compiled, version: document.version, mark: markOf(document) }
+}
+
+/** Guards make the limiters of a document, between requests, before it comes into force: their options may not fit it. */
+async function problemsBy(checks: readonly Check[], { byName }: CompiledPolicies): Promise<Problem[]> {
+  const problems: Problem[] = []
+  const pause = pauses()
+  for (const [name, matched] of byName) {
+    for (const check of checks) {
+      try {
+        check(matched)
+      } catch (error) {
+        const [policy, ...tier] = name.split('.')
+        problems.push({
+          path: ['policies', policy as string, ...tier.flatMap((each) => ['tiers', each])],
+          message: (error as Error).message,
+        })
+      }
+    }
+    await pause()
+  }
+  return problems
 }
 
 function markOf({ version, mark = version }: Loaded): string {

@@ -214,11 +214,6 @@ describe('documents that a decider cannot use', () => {
       'policies.a.limits[0].queue: expected false',
     ],
     [
-      'a reserve',
-      'a: { limits: [{ limit: 10, window: 1m, reserve: 2 }] }',
-      'policies.a.limits[0].reserve: expected none of code',
-    ],
-    [
       'an estimate',
       'a: { limits: [{ limit: 10, window: 1m, estimate: cap }] }',
       'policies.a.limits[0].estimate: expected none, as nobody settles an estimate',

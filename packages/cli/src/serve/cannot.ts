@@ -78,7 +78,7 @@ function checkPolicy(policy: Fields, path: Path, named: Named, problems: Problem
 function checkLimits(limits: unknown, path: Path, named: Named, problems: Problem[]): void {
   for (const [i, limit] of ((limits ?? []) as readonly Fields[]).entries()) {
     const at = [...path, i]
-    const { algorithm, unit, queue, reserve, estimate, key, respond } = limit
+    const { algorithm, unit, queue, estimate, key, respond } = limit
     if (hasPermits(algorithm) && !named.keepsCharges) {
       const message =
         'expected another algorithm: a decider does not see when a request is done; with --dialect json, --charges 1h lets ' +
@@ -89,7 +89,6 @@ function checkLimits(limits: unknown, path: Path, named: Named, problems: Proble
       problems.push({ path: [...at, 'unit'], message: 'expected requests: a decider does not see bodies' })
     }
     if (queue === true) problems.push({ path: [...at, 'queue'], message: 'expected false: a decider responds at once' })
-    if (reserve !== undefined) problems.push({ path: [...at, 'reserve'], message: CODE, isField: true })
     if (estimate !== undefined && !named.keepsCharges) {
       const message =
         'expected none, as nobody settles an estimate; with --dialect json, --charges 1h lets callers settle it'

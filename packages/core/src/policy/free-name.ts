@@ -6,10 +6,16 @@ export function takenNames(given: readonly (string | undefined)[]): Set<string> 
   return new Set(given.flatMap((name) => (name === undefined ? [] : [name.toLowerCase()])))
 }
 
-/** A name that is free, and taken then: `chat-1m`, or `chat-1m-2` where another limit has that. */
-export function freeName(base: string, taken: Set<string>): string {
+/** Names in lower case. */
+export interface TakenNames {
+  has(name: string): boolean
+  add(name: string): unknown
+}
+
+/** A name that is free, and taken then: `chat-1m`, or `chat-1m-2` where another limit has that. `from`: the first number to try. */
+export function freeName(base: string, taken: TakenNames, from = 2): string {
   let free = base
-  for (let n = 2; taken.has(free.toLowerCase()); n++) {
+  for (let n = from; taken.has(free.toLowerCase()); n++) {
     const end = `-${n}`
     free = base.slice(0, MAX_LENGTH - end.length) + end
   }

@@ -499,8 +499,8 @@ function valuesOf({ limit, window, calendar }: Limit): unknown[] {
   return [limit, window, calendar?.startsOn]
 }
 
-/** Most limits in one policy. */
-const MAX_LIMITS = 32
+/** Most limits in one decision. */
+export const MAX_LIMITS = 32
 
 function refuseEqualNames(where: string, limits: readonly Limit[]): void {
   const seen = new Set<string>()

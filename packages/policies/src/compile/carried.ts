@@ -2,6 +2,7 @@ import type { Limit } from '@sluice/core'
 import { durationText, getOrInsert, type StateName, stateNamesOf } from '@sluice/core/internal'
 import type { OverrideData, PolicyData, PolicyDocument } from '../document/document.js'
 import type { Problem } from '../problems/problem.js'
+import { DocumentNames } from './document-names.js'
 import { Keys } from './keys.js'
 import { changedLimits } from './make-overrides.js'
 import { type CompiledPolicy, compilePolicy, variantsOf } from './policy.js'
@@ -61,10 +62,11 @@ class Version {
 
   constructor({ policies: data, overrides = [], carry = 'keep' }: PolicyDocument) {
     const keys = new Keys(ANY_RESOLVER)
+    const names = new DocumentNames()
     const problems: Problem[] = []
     const policies = new Map<string, CompiledPolicy>()
     for (const [name, each] of Object.entries(data)) {
-      const compiled = compilePolicy(name, each, carry, keys, ANY_RESOLVER, problems)
+      const compiled = compilePolicy(name, each, carry, { keys, names }, ANY_RESOLVER, problems)
       if (!compiled) continue
       policies.set(name, compiled)
       for (const { tier, limits } of variantsOf(compiled))

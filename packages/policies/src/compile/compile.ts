@@ -3,6 +3,7 @@ import type { PolicyDocument } from '../document/document.js'
 import type { LimitChanges } from '../limit-changes.js'
 import type { Problem } from '../problems/problem.js'
 import { CompiledPolicies } from './compiled-policies.js'
+import { DocumentNames } from './document-names.js'
 import { Keys } from './keys.js'
 import { makeOverrides } from './make-overrides.js'
 import type { OverrideTable } from './override-table.js'
@@ -33,12 +34,21 @@ export async function compileBetween(
   changes?: LimitChanges,
 ): Promise<Compilation> {
   const steps = compiling(document, resolvers, table, checkOverride, changes)
-  for (let until = performance.now() + MAX_AT_ONCE_MS; ; ) {
+  for (const pause = pauses(); ; ) {
     const step = steps.next()
     if (step.done) return step.value
-    if (performance.now() < until) continue
-    await setImmediate()
-    until = performance.now() + MAX_AT_ONCE_MS
+    await pause()
+  }
+}
+
+/** Returns a function that serves requests in between, where it has been called for long. */
+export function pauses(): () => Promise<void> | undefined {
+  let until = performance.now() + MAX_AT_ONCE_MS
+  return () => {
+    if (performance.now() < until) return undefined
+    return setImmediate().then(() => {
+      until = performance.now() + MAX_AT_ONCE_MS
+    })
   }
 }
 
@@ -56,10 +66,11 @@ function* compiling(
   const advice: Problem[] = []
   const failed = { compiled: undefined, problems, advice }
   const keys = new Keys(resolvers)
+  const names = new DocumentNames()
   const policies = new Map<string, CompiledPolicy>()
   for (const [name, each] of Object.entries(data)) {
     yield
-    const policy = compilePolicy(name, each, carry, keys, resolvers, problems)
+    const policy = compilePolicy(name, each, carry, { keys, names }, resolvers, problems)
     if (policy) policies.set(name, policy)
   }
   if (problems.length > 0) return failed

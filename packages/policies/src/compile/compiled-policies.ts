@@ -6,7 +6,7 @@ import {
   type MatchedPolicies,
   SluiceError,
 } from '@sluice/core'
-import { ignorePromises, PathTree } from '@sluice/core/internal'
+import { ignorePromises, MAX_LIMITS, PathTree } from '@sluice/core/internal'
 import { type Problem, shown } from '../problems/problem.js'
 import { Combinations } from './combinations.js'
 import { contextFor, type Explanation, type RequestToExplain } from './explain.js'
@@ -193,14 +193,13 @@ function tierNamed({ name, tiers }: CompiledPolicy, tier: unknown): Variant {
 }
 
 /**
- * All limits as those of one limiter. Policies with options of their own come after them, one by one. Policies in report mode
- * are apart.
+ * All limits as those of one limiter, or of several one by one where they are too many for a decision. Policies with options of
+ * their own come after them, one by one. Policies in report mode are apart.
  */
 function together(variants: readonly Variant[], combinations: Combinations): Matched {
   const enforced = variants.filter(({ policy }) => !isReported(policy))
-  const plain = enforced.filter(({ policy }) => !policy.own)
   const groups = [
-    ...(plain.length > 0 ? [plain] : []),
+    ...decidedTogether(enforced.filter(({ policy }) => !policy.own)),
     ...enforced.filter(({ policy }) => policy.own).map((each) => [each]),
   ]
   const reported = reportedOf(variants.filter(({ policy }) => isReported(policy)))
@@ -212,6 +211,21 @@ function together(variants: readonly Variant[], combinations: Combinations): Mat
   }
   if (!matched) return reported as Matched
   return reported ? Object.freeze({ ...matched, reported }) : matched
+}
+
+/** Policies in groups of as many limits as one decision takes. */
+function decidedTogether(variants: readonly Variant[]): Variant[][] {
+  const groups: Variant[][] = []
+  let size = MAX_LIMITS
+  for (const variant of variants) {
+    size += variant.limits.length
+    if (size > MAX_LIMITS) {
+      groups.push([])
+      size = variant.limits.length
+    }
+    groups.at(-1)?.push(variant)
+  }
+  return groups
 }
 
 /** The same policies without overrides; undefined where they have none. */

@@ -12,10 +12,12 @@ import {
   type KeyFunction,
   keyed,
 } from '@sluice/core'
+import { isKind } from '@sluice/core/internal'
+import { LONGEST_KIND } from '@sluice/core/store'
 import type { KeyData, PartOfKey } from '../document/document.js'
-import type { Path, Problem } from '../problems/problem.js'
-import { shown } from '../problems/problem.js'
+import { type Path, type Problem, shown } from '../problems/problem.js'
 import { ANY_RESOLVER, type Resolvers } from './resolvers.js'
+import { tried } from './tried.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 type Key = KeyFunction<any>
@@ -50,6 +52,10 @@ export class Keys {
     const keys = parts.map((part, i) => this.#part(part, Array.isArray(data) ? [...path, i] : path, problems))
     if (keys.includes(undefined)) return undefined
     const key = compose(...(keys as Key[]))
+    if (!isKind(key.kind as string)) {
+      problems.push({ path, message: `expected kinds of at most ${LONGEST_KIND} characters together` })
+      return undefined
+    }
     this.#made.set(id, key)
     return key
   }
@@ -58,7 +64,10 @@ export class Keys {
     const id = JSON.stringify([part])
     let key = this.#made.get(id)
     if (key) return key
-    key = typeof part === 'string' ? this.#ofKind(part) : byIp(part.ip)
+    const wrong: Problem[] = []
+    key = tried(path, wrong, () => (typeof part === 'string' ? this.#ofKind(part) : byIp(part.ip)))
+    problems.push(...wrong.map(({ message }) => ({ path, message })))
+    if (wrong.length > 0) return undefined
     if (!key) {
       const kinds = [...Object.keys(BUILT_IN), 'header:<name>', 'cookie:<name>', ...Object.keys(this.#resolvers)]
       const advice = 'register others by `keys` in code'

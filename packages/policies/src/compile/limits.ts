@@ -9,11 +9,11 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@sluice/core'
-import { freeName, hasPermits, takenNames } from '@sluice/core/internal'
+import { hasPermits } from '@sluice/core/internal'
 import type { Carry, LimitData } from '../document/document.js'
-import type { Path, Problem } from '../problems/problem.js'
-import { shown } from '../problems/problem.js'
+import { type Path, type Problem, shown } from '../problems/problem.js'
 import type { CostsOfPolicy } from './costs.js'
+import type { DocumentNames } from './document-names.js'
 import type { Keys } from './keys.js'
 import type { RespondersOfPolicy } from './responders.js'
 import { tried } from './tried.js'
@@ -45,23 +45,15 @@ export interface LimitsOf {
   readonly costs: CostsOfPolicy
 }
 
-/** Undefined, with problems, where one of them is wrong. */
+/** `names`: their names in headers. Undefined, with problems, where one of them is wrong. */
 export function makeLimits(
   data: readonly LimitData[],
+  names: readonly string[],
   of: LimitsOf,
   path: Path,
   problems: Problem[],
 ): readonly Limit[] | undefined {
-  const names = namesOf(data, of.policy)
   const limits = data.map((each, i) => makeLimit(each, names[i] as string, of, [...path, i], problems))
-  const seen = new Set<string>()
-  names.forEach((name, i) => {
-    if (seen.has(name.toLowerCase())) {
-      const message = `expected limits whose names differ by more than case, got ${shown(data[i]?.name)} twice`
-      problems.push({ path: [...path, i, 'name'], message })
-    }
-    seen.add(name.toLowerCase())
-  })
   return limits.includes(undefined) ? undefined : (limits as Limit[])
 }
 
@@ -96,17 +88,34 @@ function carryOf({ kind = 'key' }: LimitsOf['key'], policys: LimitsOf['key']): s
   return kind === (policys.kind ?? 'key') ? '' : `@${kind.replace(/[^\w-]/g, '_')}`
 }
 
-/** Their names in headers: the policy's name, with the limit's own, or its window where there are several, as in code. */
-function namesOf(data: readonly LimitData[], policy: string): string[] {
+/**
+ * Their names in headers: the policy's name, with the limit's own, or its window where there are several, as in code. Given names
+ * come first. A name that another limit has gets a number.
+ */
+export function namesOf(
+  data: readonly LimitData[],
+  policy: string,
+  names: DocumentNames,
+  path: Path,
+  problems: Problem[],
+): string[] {
+  const given = new Set<string>()
+  for (const [i, { name }] of data.entries()) {
+    if (name === undefined) continue
+    if (given.has(name.toLowerCase())) {
+      const message = `expected limits whose names differ by more than case, got ${shown(name)} twice`
+      problems.push({ path: [...path, i, 'name'], message })
+    }
+    given.add(name.toLowerCase())
+  }
+  const list = new Set<string>()
   const own = data.map(({ name }) => {
-    return name === undefined || name === policy ? name : `${policy}-${name}`.slice(0, 64)
+    if (name === undefined) return undefined
+    return names.nameFor(name === policy ? name : `${policy}-${name}`, policy, list)
   })
-  const taken = takenNames(own)
   return data.map(({ algorithm, window, every }, i) => {
-    const given = own[i]
-    if (given !== undefined) return given
-    if (data.length === 1) return policy
+    if (own[i] !== undefined) return own[i]
     const kind = String(hasPermits(algorithm) ? algorithm : (window ?? every ?? algorithm))
-    return freeName(`${policy}-${kind.replace('.', '_')}`.slice(0, 64), taken)
+    return names.nameFor(data.length === 1 ? policy : `${policy}-${kind.replace('.', '_')}`, policy, list)
   })
 }

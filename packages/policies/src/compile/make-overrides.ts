@@ -201,7 +201,7 @@ function mergedWith(
 
 /** The limits of a list with changes. Undefined, with problems, where one is wrong. */
 function makeMerged(
-  { name, data, key, carry, costs, responders }: CompiledPolicy,
+  policy: CompiledPolicy,
   tier: string | undefined,
   merged: readonly LimitData[],
   sources: ReadonlyMap<number, number>,
@@ -209,13 +209,17 @@ function makeMerged(
   path: Path,
   problems: Problem[],
 ): readonly Limit[] | undefined {
+  const { name, data, key, carry, costs, responders } = policy
   const before = problems.length
   for (const [i, c] of sources) checkLimit(merged[i], [...path, c], problems)
   if (problems.length > before) return undefined
   const found: Problem[] = []
   const space = tier === undefined ? name : `${name}.${tier}`
   const of = { policy: name, space, key, respond: data.respond, carry, responders, keys, costs }
-  const limits = makeLimits(merged, of, [], found)
+  // A changed window changes no name.
+  const base = (tier === undefined ? policy.base : policy.tiers.get(tier)) as Variant
+  const names = base.limits.map((limit) => limit.name as string)
+  const limits = makeLimits(merged, names, of, [], found)
   const apart: Problem[] = []
   if (limits) checkConsistency(data, limits, [], apart)
   // The policy determines the way of counting, so the changes are at fault.

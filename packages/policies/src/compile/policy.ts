@@ -1,22 +1,14 @@
-import {
-  type BanOptions,
-  byIp,
-  createLimiter,
-  type HttpContext,
-  type KeyFunction,
-  type Limit,
-  type MatchedPolicies,
-  memoryStore,
-} from '@sluice/core'
-import { type MaybePromise, stateNamesOf } from '@sluice/core/internal'
-import type { BanData, Carry, PolicyData } from '../document/document.js'
+import { byIp, type HttpContext, type KeyFunction, type Limit, type MatchedPolicies, memoryStore } from '@sluice/core'
+import { createGuard, LIMITER_WARNINGS, type MaybePromise, stateNamesOf } from '@sluice/core/internal'
+import type { Carry, LimitData, PolicyData } from '../document/document.js'
 import type { LimitChanges } from '../limit-changes.js'
 import { requestTest } from '../match/request-test.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 import { type CostsOfPolicy, checkUnits, costsOfPolicy } from './costs.js'
 import type { CountedOf } from './counted-of.js'
+import type { DocumentNames } from './document-names.js'
 import type { Keys } from './keys.js'
-import { makeLimits } from './limits.js'
+import { type LimitsOf, makeLimits, namesOf } from './limits.js'
 import { type OwnOptions, ownOptions } from './own-options.js'
 import { resolverOf } from './resolver-of.js'
 import { ANY_RESOLVER, type ResolverOf, type Resolvers } from './resolvers.js'
@@ -104,12 +96,18 @@ export function pathsOf({ match }: PolicyData): readonly string[] {
   return match?.paths ?? EVERY_PATH
 }
 
+/** What the policies of a document share. */
+export interface OfDocument {
+  readonly keys: Keys
+  readonly names: DocumentNames
+}
+
 /** Undefined, with problems, where something of it is wrong. */
 export function compilePolicy(
   name: string,
   data: PolicyData,
   carry: Carry,
-  keys: Keys,
+  { keys, names }: OfDocument,
   resolvers: Resolvers | typeof ANY_RESOLVER,
   problems: Problem[],
 ): CompiledPolicy | undefined {
@@ -154,15 +152,28 @@ export function compilePolicy(
     changes: undefined,
   })
   if (data.limits) {
-    const limits = makeLimits(data.limits, { ...of, space: name }, [...path, 'limits'], problems)
+    const limits = limitsIn(data.limits, names, { ...of, space: name }, [...path, 'limits'], problems)
     if (limits) compiled.base = { policy: compiled, limits, tier: undefined }
   }
   for (const [tier, each] of Object.entries(data.tiers ?? {})) {
-    const limits = makeLimits(each, { ...of, space: `${name}.${tier}` }, [...path, 'tiers', tier], problems)
+    const limits = limitsIn(each, names, { ...of, space: `${name}.${tier}` }, [...path, 'tiers', tier], problems)
     if (limits) policy.tiers.set(tier, { policy: compiled, limits, tier })
   }
   checkLimits(compiled, path, problems)
   return problems.length > before ? undefined : compiled
+}
+
+/** A list of limits of a policy. Undefined, with problems, where one of them is wrong. */
+function limitsIn(
+  list: readonly LimitData[],
+  names: DocumentNames,
+  of: LimitsOf,
+  path: Path,
+  problems: Problem[],
+): readonly Limit[] | undefined {
+  const limits = makeLimits(list, namesOf(list, of.policy, names, path, problems), of, path, problems)
+  for (const [i, { unit }] of limits?.entries() ?? []) names.checkUnit(unit, [...path, i, 'unit'], problems)
+  return limits
 }
 
 /** Reports problems of a policy that depend on its limits. */
@@ -173,9 +184,7 @@ function checkLimits(compiled: CompiledPolicy, path: Path, problems: Problem[]):
   if (data.count && variantsOf(compiled).some(countsResponses)) {
     const message = 'expected none beside limits of response-bytes: give them a policy of their own'
     problems.push({ path: [...path, 'count'], message, isField: true })
-  }
-  if (data.ban || data.sharedTurns) checkOwn(compiled, path, problems)
-  else for (const { limits } of variantsOf(compiled)) checkConsistency(data, limits, path, problems)
+  } else if (compiled.own) checkOwn(compiled, path, problems)
 }
 
 /** Those that it has without overrides. */
@@ -187,29 +196,19 @@ function countsResponses({ limits }: Variant): boolean {
   return limits.some(({ unit }) => unit === 'response-bytes')
 }
 
-/** No limiter of it ever decides. */
-const CHECKING = memoryStore()
-
-/** Checks options that depend on the limits: a ban depends on the kinds that they count. */
-function checkOwn({ name, key, data, ...variants }: CompiledPolicy, path: Path, problems: Problem[]): void {
-  const sharedTurns = data.sharedTurns as OwnOptions['sharedTurns']
-  for (const { limits } of variantsOf(variants)) {
-    tried(path, problems, () =>
-      createLimiter({
-        name,
-        store: CHECKING,
-        key,
-        limits: [...limits],
-        ...(data.ban && { ban: withoutHttp(data.ban) }),
-        ...(sharedTurns && { sharedTurns }),
-        ...(data.consistency && { consistency: data.consistency }),
-      }),
-    )
-  }
+/** Options of code, which may be needed: code is checked when it uses the document. */
+const OF_CODE = {
+  body: { max: 1 },
+  priority: () => 0,
+  warnings: Object.fromEntries(LIMITER_WARNINGS.map((code) => [code, false])),
 }
 
-function withoutHttp({ count: _count, respond: _respond, ...ban }: BanData): BanOptions<unknown> {
-  return ban as unknown as BanOptions<unknown>
+/** Checks options that depend on the limits: a ban and lists depend on the kinds that they count. */
+function checkOwn({ name, key, own, ...variants }: CompiledPolicy, path: Path, problems: Problem[]): void {
+  for (const { limits } of variantsOf(variants)) {
+    const cost = own?.cost ?? (() => 0)
+    tried(path, problems, () => createGuard({ ...OF_CODE, store: memoryStore(), ...own, name, key, limits, cost }))
+  }
 }
 
 /** Whether limits can be counted as the policy says depends on their algorithms and windows. */

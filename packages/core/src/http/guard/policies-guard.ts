@@ -72,6 +72,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
   const limiters = new LimitersOfPolicies(policies, own, { emitter, queues, resets, handleInvalid, simulated })
   // Invalid options fail now, and not at the first request.
   for (const matched of policies.byName.values()) limiters.of(matched)
+  policies.onCheck?.((matched) => limiters.of(matched))
   const guard = (context: HttpContext<Request>): MaybePromise<Outcome> => limiters.pass(context)
   const anonymous = anonymousBy<Request>(where, own.anonymous, warnings)
   const byHand = policiesByHand(where, own.name, policies, own.charges)

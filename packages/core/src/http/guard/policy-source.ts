@@ -56,6 +56,8 @@ export interface PolicySource<Request> {
    * Returns a function that ends it. Absent on sources whose limits stay.
    */
   onChange?(listener: () => unknown): () => void
+  /** @internal Calls back with each policy of a document before that comes into force: where one throws, the document stays out. */
+  onCheck?(check: (matched: MatchedPolicies<Request>) => unknown): void
   /** @internal Makes the guard of a limiter with these policies: `guardByPolicies`. */
   makeGuard?(options: never): unknown
 }
