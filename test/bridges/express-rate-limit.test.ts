@@ -75,7 +75,7 @@ describe.each(VERSIONS)('%s with the bridge', (_name, rateLimit, newStore) => {
       sluiceStore({ name: freshName(), store, ...options }).init({ limit, windowMs })
     expect(() => init({ maxLimit: 5 }, 5)).toThrow('maxLimit: expected none beside a limit that is a number')
     expect(() => init({}, -1)).toThrow('limit: expected a whole number of at least 0, got -1')
-    expect(() => init({}, 1.5)).toThrow('limit: expected a whole number')
+    expect(() => init({}, Number.NaN)).toThrow('limit: expected a whole number')
     expect(() => init({}, 5, 0.5)).toThrow('windowMs: expected whole milliseconds')
     expect(() => init({}, 0, 0)).toThrow('windowMs: expected whole milliseconds')
     expect(() => init({}, 5, '1m' as never)).toThrow(

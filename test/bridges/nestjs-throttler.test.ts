@@ -32,7 +32,7 @@ describe.each(STORES)('@nestjs/throttler %s with the bridge', (_name, newStore) 
     const service = await storage()
     await expect(service.increment('ann', 0, 5, 0, 'default')).rejects.toThrow('ttl: expected whole milliseconds')
     await expect(service.increment('ann', -1, 0, 0, 'default')).rejects.toThrow('ttl: expected whole milliseconds')
-    await expect(service.increment('ann', 1000, 1.5, 0, 'default')).rejects.toThrow('limit: expected a whole number')
+    await expect(service.increment('ann', 1000, -1, 0, 'default')).rejects.toThrow('limit: expected a whole number')
     for (const blockDuration of [Number.POSITIVE_INFINITY, 0.5, -5]) {
       await expect(service.increment('ann', 1000, 1, blockDuration, 'default')).rejects.toThrow(
         `blockDuration: expected whole milliseconds, from 0 to 3153600000000 (100 years), got ${blockDuration}`,

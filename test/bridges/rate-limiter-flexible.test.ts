@@ -156,7 +156,7 @@ describe('rate-limiter-flexible with the bridge', () => {
     expect(() => make({ execEvenly: true } as never)).toThrow(
       'execEvenly: expected false, got true: use delay() or queue()',
     )
-    for (const points of [1.5, undefined]) {
+    for (const points of [Number.NaN, undefined]) {
       const expected = `points: expected a whole number, of which 0 or less refuses everything, got ${points}`
       expect(() => make({ points: points as number })).toThrow(expected)
     }

@@ -57,6 +57,15 @@ describe.each(PEERS)('%s', (_peer, taking) => {
     expect(await take('bob', 1)).toBe(true)
   })
 
+  test.each(STORES)('a limit of infinity admits, and fractions are rounded down, %s', async (_store, newStore) => {
+    const take = taking(await newStore())
+    for (let i = 0; i < 5; i++) expect(await take('ann', Number.POSITIVE_INFINITY)).toBe(true)
+    // None of them counts under a limit.
+    expect([await take('ann', 2.9), await take('ann', 2.9), await take('ann', 2.9)]).toEqual([true, true, false])
+    expect([await take('bob', 1, 60_000 / 7), await take('bob', 1, 60_000 / 7)]).toEqual([true, false])
+    expect(await take('eve', 0.5)).toBe(false)
+  })
+
   test('at every instant a hit is admitted if fewer than its limit were in its window', async () => {
     const hit = fc.record({ afterMs: fc.nat({ max: 400 }), limit: fc.integer({ min: 0, max: 6 }) })
     await fc.assert(
@@ -133,5 +142,33 @@ describe('a key that is empty or missing is an error', () => {
     for (const call of [() => store.increment(key), () => store.get(key), () => store.resetKey(key)]) {
       await expect(call()).rejects.toThrow(error)
     }
+  })
+})
+
+describe.each(STORES)('numbers that are given once, %s', (_store, newStore) => {
+  test('express-rate-limit and hono-rate-limiter admit by a limit of infinity, and round fractions down', async () => {
+    const stored = async (limit: number, windowMs = 60_000) => {
+      const store = expressStore({ name: freshName(), store: await newStore() })
+      store.init({ limit, windowMs })
+      const hits = [await store.increment('ann'), await store.increment('ann'), await store.increment('ann')]
+      await store.decrement('ann')
+      await store.resetKey('ann')
+      return hits.map(({ totalHits }) => totalHits <= limit)
+    }
+    expect(await stored(Number.POSITIVE_INFINITY)).toEqual([true, true, true])
+    expect(await stored(2.5, 60_000.5)).toEqual([true, true, false])
+  })
+
+  test('rate-limiter-flexible admits all points of infinity but of blocked keys, and rounds fractions down', async () => {
+    const made = async (points: number) =>
+      sluiceLimiter({ points, duration: 60, keyPrefix: freshName(), store: await newStore() })
+    const endless = await made(Number.POSITIVE_INFINITY)
+    const { consumedPoints, remainingPoints } = await endless.consume('ann', 1e6)
+    expect([consumedPoints, remainingPoints]).toEqual([1e6, Number.POSITIVE_INFINITY])
+    await endless.block('ann', 60)
+    expect(await refused(endless.consume('ann'))).toMatchObject({ remainingPoints: 0 })
+    const few = await made(2.5)
+    expect((await few.consume('ann', 2)).remainingPoints).toBe(0)
+    expect(await refused(few.consume('ann'))).toMatchObject({ remainingPoints: 0 })
   })
 })

@@ -90,7 +90,10 @@ const policy = fc
   })
 
 /** An override of the first limit of each policy. */
-function overridesOf(policies: Readonly<Record<string, { limits?: readonly GivenLimit[]; tier?: string }>>, limit: number) {
+function overridesOf(
+  policies: Readonly<Record<string, { limits?: readonly GivenLimit[]; tier?: string }>>,
+  limit: number,
+) {
   return Object.entries(policies).flatMap(([policy, { limits = [] }]) =>
     limits.slice(0, 1).map(({ algorithm = '', name }) => {
       const field = { tokenBucket: 'refill', leakyBucket: 'leak' }[algorithm] ?? 'limit'

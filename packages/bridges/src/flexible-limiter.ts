@@ -2,7 +2,7 @@ import type { Verdict } from '@sluice/core'
 import { checkCost, invalidPolicy, MAX_DURATION_MS, wholeNumber } from '@sluice/core/internal'
 import { FlexibleResult } from './flexible-result.js'
 import { HitLedger } from './hit-ledger.js'
-import { checkTerms, claimName, type Hit, Hits, type Terms } from './hits.js'
+import { checkTerms, claimName, type Hit, Hits, roundedDown, type Terms } from './hits.js'
 import { type BridgeOptions, checkOptions } from './options.js'
 
 export { FlexibleResult } from './flexible-result.js'
@@ -19,7 +19,7 @@ export interface FlexiblePeer {
 }
 
 export interface FlexibleOptions extends Omit<BridgeOptions, 'name'> {
-  /** Units per `duration`; whole. 0 or less refuses everything. */
+  /** Units per `duration`. Fractions are rounded down. 0 or less refuses everything, infinity nothing but blocked keys. */
   readonly points: number
   /** Seconds, above 0; whole milliseconds. */
   readonly duration: number
@@ -91,10 +91,10 @@ export class FlexibleLimiter {
     } = options
     checkKeyPrefix(where, keyPrefix)
     this.#hits = new Hits(keyPrefix, NAMES, { ...shared, name: keyPrefix })
-    if (!Number.isSafeInteger(points)) {
+    this.points = roundedDown(points) + 0
+    if (points !== Number.POSITIVE_INFINITY && !Number.isSafeInteger(this.points)) {
       invalidPolicy(where, 'points', 'a whole number, of which 0 or less refuses everything', points)
     }
-    this.points = points + 0
     this.msDuration = wholeMs(where, 'duration', duration, 1)
     this.duration = duration
     this.blockDuration = blockDuration
@@ -229,7 +229,8 @@ export class FlexibleLimiter {
   }
 
   #result({ allowed, used, waitMs, verdict }: Hit, { windowMs }: Terms, charged = 0): FlexibleResult {
-    const remaining = Math.max(0, this.points - used)
+    // A blocked key has used all points, also of infinity.
+    const remaining = Math.max(0, this.points - used || 0)
     return new this.#Result(
       remaining,
       waitMs ?? foreverMs(verdict, windowMs),

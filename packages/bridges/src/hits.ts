@@ -20,8 +20,9 @@ import type { BridgeOptions } from './options.js'
 
 /** The numbers by which a hit is decided. */
 export interface Terms {
-  /** Hits per window: whole, 0 or more. 0 refuses everything. */
+  /** Hits per window, 0 or more. 0 refuses everything, and infinity nothing but what is blocked. Fractions are rounded down. */
   readonly limit: number
+  /** Rounded down to whole milliseconds. */
   readonly windowMs: number
   /** Whether refused hits are charged too. @default false */
   readonly chargesRefusals?: boolean
@@ -88,7 +89,8 @@ export class Hits {
    *
    * @throws SluiceError `INVALID_POLICY` for numbers that no limit can have
    */
-  async take(terms: Terms, key: string, cost = 1): Promise<Hit> {
+  async take(given: Terms, key: string, cost = 1): Promise<Hit> {
+    const terms = inWholes(given)
     const hit = hitOf(await this.#decide(terms, key, cost, 'consume'), terms, cost)
     const { block } = terms
     // A cost that never fits is no strike, as no limit has refused it.
@@ -97,7 +99,8 @@ export class Hits {
   }
 
   /** The hit that `take` would return, without charging it; `used` are the hits so far. */
-  async look(terms: Terms, key: string): Promise<Hit> {
+  async look(given: Terms, key: string): Promise<Hit> {
+    const terms = inWholes(given)
     return hitOf(await this.#decide(terms, key, 1, 'peek'), terms, 0)
   }
 
@@ -120,10 +123,11 @@ export class Hits {
    *
    * @throws SluiceError `INVALID_POLICY`
    */
-  check({ limit, windowMs, block }: Terms): void {
+  check(terms: Terms): void {
+    const { limit, windowMs, block } = inWholes(terms)
     const { where } = this
     const names = this.#names
-    wholeNumber(where, names.limit, limit, 0)
+    if (limit !== Number.POSITIVE_INFINITY) wholeNumber(where, names.limit, limit, 0)
     checkMs(where, names.windowMs, windowMs, 1)
     if (block && names.forMs) checkMs(where, names.forMs, block.forMs, 0)
   }
@@ -133,7 +137,8 @@ export class Hits {
    *
    * @throws SluiceError `INVALID_POLICY`
    */
-  limiterFor(terms: Terms): Limiter {
+  limiterFor(given: Terms): Limiter {
+    const terms = inWholes(given)
     const { limit, windowMs, chargesRefusals = false, block } = terms
     const id = `${limit} ${windowMs} ${chargesRefusals} ${block?.after} ${block?.forMs}`
     const known = this.#limiters.get(id)
@@ -149,12 +154,15 @@ export class Hits {
 
   /** Undefined where a limit of 0 refuses without the store. */
   async #decide(terms: Terms, key: string, cost: number, method: 'consume' | 'peek'): Promise<Verdict | undefined> {
-    if (terms.limit !== 0) return this.limiterFor(terms)[method](key, { cost })
+    // A cost of 0 is admitted, unless the key is blocked.
+    const charged = terms.limit === Number.POSITIVE_INFINITY ? 0 : cost
+    if (terms.limit !== 0) return this.limiterFor(terms)[method](key, { cost: charged })
     this.check(terms)
     return undefined
   }
 
-  #makeLimiter({ limit, windowMs, chargesRefusals, block }: Terms): Limiter {
+  #makeLimiter({ limit: given, windowMs, chargesRefusals, block }: Terms): Limiter {
+    const limit = given === Number.POSITIVE_INFINITY ? 1 : given
     const { algorithm, unavailable, warnings } = this.#options
     const shared = {
       name: this.name,
@@ -183,6 +191,22 @@ export class Hits {
   }
 }
 
+/** Numbers of a peer as they are counted: hits and milliseconds are whole. */
+function inWholes({ limit, windowMs, chargesRefusals = false, block }: Terms): Terms {
+  const ofBlock = block && { after: block.after, forMs: inMs(block.forMs) }
+  return { limit: roundedDown(limit), windowMs: inMs(windowMs), chargesRefusals, block: ofBlock }
+}
+
+/** Other values than numbers stay as they are, to be rejected. */
+export function roundedDown(value: number): number {
+  return typeof value === 'number' ? Math.floor(value) : value
+}
+
+/** Less than a millisecond is no time. */
+function inMs(value: number): number {
+  return roundedDown(value) || value
+}
+
 /** A block that is always as long: its state need not outlive the strikes. */
 function banOf({ after, forMs }: Block, windowMs: number): BanOptions<string> {
   return { after, within: `${windowMs}ms`, for: [`${forMs}ms`], forgetAfter: `${windowMs}ms` }
@@ -196,6 +220,7 @@ function hitOf(verdict: Verdict | undefined, { limit, windowMs }: Terms, cost: n
 
 function usedOf(verdict: Verdict, limit: number, cost: number): number {
   const { allowed, reason, remaining } = verdict
+  if (limit === Number.POSITIVE_INFINITY) return allowed ? cost : limit
   // Admitted without a decision, in an outage: nothing is known of other hits.
   if (allowed) return cost > 0 && verdict.cost === 0 ? Math.min(cost, limit) : limit - remaining
   // Blocked, banned, or refused in an outage, also for a look.
