@@ -1,11 +1,9 @@
 // Read once: the global is an accessor of Node's, whose call would be a tenth of a decision.
 const REAL = performance
 const ORIGIN = REAL.timeOrigin
+const REAL_NOW = Date.now
 
-/**
- * Wall-clock time at the start of the process, plus the time measured by a monotonic clock since. Whole ms that never step
- * back, aligned with UTC so that clock-anchored windows start where users expect.
- */
+/** Wall-clock time at the start of the process, plus the time measured by a monotonic clock since. Whole ms that never step back. */
 function monotonicNow(): number {
   return Math.floor(ORIGIN + REAL.now())
 }
@@ -14,4 +12,43 @@ function monotonicNow(): number {
 export function monotonicClock(): () => number {
   const clock = performance
   return clock === REAL ? monotonicNow : () => Math.floor(ORIGIN + clock.now())
+}
+
+/**
+ * The wall clock beside the monotonic clock of a store. Lengths of time follow the monotonic one. Dates follow this one, which is
+ * corrected while the process runs, and goes on while the machine is suspended.
+ */
+export class WallClock {
+  readonly #now: () => number
+  readonly #isGiven: boolean
+  #ahead = 0
+  /** When that was read. */
+  #readAt = Number.NaN
+
+  /** `isGiven`: a clock of the user is both. */
+  constructor(now: () => number, isGiven: boolean) {
+    this.#now = now
+    this.#isGiven = isGiven
+  }
+
+  /**
+   * How far it is ahead at an instant of the monotonic clock. It is read once in a millisecond, as that takes a quarter of a
+   * decision; a clock that a test has installed each time.
+   */
+  aheadAt(now: number): number {
+    return this.#isGiven || (now === this.#readAt && Date.now === REAL_NOW) ? this.#ahead : this.#read(now)
+  }
+
+  #read(now: number): number {
+    this.#readAt = now
+    const ahead = Date.now() - this.#now()
+    // Both are whole ms, so that they differ by one at times: all of a decision has one date.
+    if (Math.abs(ahead - this.#ahead) > 1) this.#ahead = ahead
+    return this.#ahead
+  }
+
+  /** The date at an instant of the monotonic clock. */
+  at(now: number): number {
+    return now + this.aheadAt(now)
+  }
 }

@@ -2,6 +2,7 @@ import { ceilingOf } from '../kernels/ceiling.js'
 import { instant, isAhead } from '../kernels/clock.js'
 import * as counter from '../kernels/counter.js'
 import { STRIDE } from '../store/store.js'
+import type { WallClock } from './clock.js'
 import { Table, type TableTerms } from './table.js'
 
 /** A state's cells: the start of its window, and its count. */
@@ -18,6 +19,8 @@ export class CounterTable extends Table {
   readonly #bounds: readonly number[] | undefined
   /** The maximum count. */
   readonly #max: number
+  /** Undefined where windows start with a key's first request. */
+  readonly #wall: WallClock | undefined
 
   #start = 0
   #count = 0
@@ -28,13 +31,15 @@ export class CounterTable extends Table {
     this.#limit = limit as number
     this.#windowMs = windowMs as number
     this.#byClock = start === counter.BY_CLOCK
+    this.#wall = this.#byClock || start === counter.BY_CALENDAR ? terms.wall : undefined
     // Without bounds for a plan that only shows what is stored.
     const bounds = params.slice(counter.FIRST_BOUND)
     this.#bounds = bounds.length > 0 ? bounds : undefined
     this.#max = withRefusals === 1 ? ceilingOf(this.#limit, this.#windowMs) : this.#limit
   }
 
-  look(identity: string, now: number, need: number): number {
+  look(identity: string, instant: number, need: number): number {
+    const now = this.timeAt(instant)
     this.#count = 0
     if (this.find(identity, now, need)) {
       const start = this.#storedStart
@@ -93,6 +98,10 @@ export class CounterTable extends Table {
     values[from + 2] = this.#count === 0 ? 0 : this.#endsIn()
     values[from + 3] = this.#start
     return from + STRIDE
+  }
+
+  protected override timeAt(now: number): number {
+    return this.#wall ? this.#wall.at(now) : now
   }
 
   protected end(): number {

@@ -7,6 +7,7 @@ import { EVERY_POLICY } from '../store/store.js'
 import { invalidPolicy } from '../util/errors.js'
 import type { Bans } from './bans.js'
 import type { BlockOf } from './blocks.js'
+import type { WallClock } from './clock.js'
 
 /** Maximum of blocks visited for one page. */
 const MAX_VISITS = 10_000
@@ -14,12 +15,19 @@ const MAX_VISITS = 10_000
 /** The blocks of a memory store. */
 export class MemoryBlocks implements BlocksKeeper {
   readonly maxAdded = 1
-  readonly now: () => number
+  readonly #clock: () => number
+  readonly #wall: WallClock
   readonly #bans: () => Bans
 
-  constructor(now: () => number, bans: () => Bans) {
-    this.now = now
+  /** Blocks last by `clock`. Their dates are those of `wall`. */
+  constructor(clock: () => number, wall: WallClock, bans: () => Bans) {
+    this.#clock = clock
+    this.#wall = wall
     this.#bans = bans
+  }
+
+  now(): number {
+    return this.#wall.at(this.#clock())
   }
 
   get known(): number {
@@ -29,14 +37,15 @@ export class MemoryBlocks implements BlocksKeeper {
   /** Blocks from the last to the first: the last replaces one that is removed meanwhile, so none is skipped. */
   page({ cursor, max, matches }: CheckedQuery<BlockEntry>): BlockPage {
     const { blocks } = this.#bans()
-    const now = this.now()
+    const now = this.#clock()
+    const ahead = this.#wall.aheadAt(now)
     let next = Math.min(cursor === undefined ? blocks.size : positionOf(cursor), blocks.size)
     const end = Math.max(0, next - MAX_VISITS)
     const entries: BlockEntry[] = []
     while (next > end && entries.length < max) {
       const found = blocks.at(--next)
       if (found.block.until <= now) continue
-      const entry = entryOf(found)
+      const entry = entryOf(found, ahead)
       if (matches(entry)) entries.push(entry)
     }
     return next > 0 ? { entries, cursor: String(next) } : { entries }
@@ -44,11 +53,11 @@ export class MemoryBlocks implements BlocksKeeper {
 
   get(policy: string, identity: string): BlockEntry | undefined {
     const block = this.#bans().blocks.find(policy, identity)
-    return block && entryOf({ policy, identity, block })
+    return block && entryOf({ policy, identity, block }, this.#wall.aheadAt(this.#clock()))
   }
 
   block(policy: string, identity: string, forMs: number, reason: string): void {
-    this.#bans().block(policy, identity, forMs, reason, this.now())
+    this.#bans().block(policy, identity, forMs, reason, this.#clock())
   }
 
   unblock(policy: string, identity: string): void {
@@ -61,20 +70,32 @@ export class MemoryBlocks implements BlocksKeeper {
 
   add(entries: readonly BlockEntry[]): number {
     let added = 0
-    for (const { policy = EVERY_POLICY, kind, value, ...block } of entries) {
+    const now = this.#clock()
+    const ahead = this.#wall.aheadAt(now)
+    for (const entry of entries) {
+      const { policy = EVERY_POLICY, kind, value, ...block } = movedBy(-ahead, entry)
       const identity = startOf(kind) + value
       const known = this.#bans().blocks.find(policy, identity)
-      if (block.until <= this.now() || (known && known.since >= block.since)) continue
-      this.#bans().keep({ policy, identity, block }, this.now())
+      if (block.until <= now || (known && known.since >= block.since)) continue
+      this.#bans().keep({ policy, identity, block }, now)
       added++
     }
     return added
   }
 }
 
-function entryOf({ policy, identity, block: { reason, since, until, times, ban } }: BlockOf): BlockEntry {
+function entryOf(
+  { policy, identity, block: { reason, since, until, times, ban } }: BlockOf,
+  aheadMs: number,
+): BlockEntry {
   const { kind, value } = textValue(identity)
-  return { ...(policy !== EVERY_POLICY && { policy }), kind, value, reason, since, until, times, ...(ban && { ban }) }
+  const entry = { ...(policy !== EVERY_POLICY && { policy }), kind, value, reason, since, until, times }
+  return movedBy(aheadMs, { ...entry, ...(ban && { ban }) })
+}
+
+/** An entry whose times are those of another clock. */
+export function movedBy(ms: number, entry: BlockEntry): BlockEntry {
+  return { ...entry, since: entry.since + ms, until: entry.until + ms }
 }
 
 /** @throws SluiceError `INVALID_POLICY` */

@@ -12,6 +12,8 @@ import type { StoreWarning, Warnings } from '../util/warnings.js'
 const HEADER = '{"sluice":"blocks","version":1}'
 /** The delay of a write, in ms, so that many changes are written at once. */
 const WRITE_AFTER_MS = 1000
+/** The step of the wall clock, in ms, after which dates are written again. */
+const CORRECTED_MS = 1000
 /** Characters written at once. */
 const CHUNK = 65_536
 const NOTHING: Persisted = { blocks: [], listed: [] }
@@ -32,6 +34,8 @@ export class PersistedBlocks {
   #isChanged = false
   #writing: Promise<void> = Promise.resolve()
   #isWarned = false
+  /** How far the wall clock was ahead of the clock of the blocks when the dates of the file were last written for it. */
+  #ahead = 0
 
   /** @throws SluiceError `INVALID_POLICY` for an invalid path */
   constructor(
@@ -70,6 +74,13 @@ export class PersistedBlocks {
       this.warn(`${(error as Error).message}: a new file was begun; the old content is in ${aside}`)
       return NOTHING
     }
+  }
+
+  /** Writes its dates again once the wall clock was corrected. `ahead`: how far that is ahead of the clock of the blocks. */
+  follow(ahead: number): void {
+    if (Math.abs(ahead - this.#ahead) <= CORRECTED_MS) return
+    this.#ahead = ahead
+    this.changed()
   }
 
   changed(): void {

@@ -42,9 +42,9 @@ import { knownOptions, wholeNumber } from '../util/validate.js'
 import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { Bans, reportOf } from './bans.js'
 import type { BlockOf } from './blocks.js'
-import { monotonicClock } from './clock.js'
+import { monotonicClock, WallClock } from './clock.js'
 import { KeptRecords } from './kept-records.js'
-import { MemoryBlocks } from './memory-blocks.js'
+import { MemoryBlocks, movedBy } from './memory-blocks.js'
 import { MemoryChanges } from './memory-changes.js'
 import { MemoryLists } from './memory-lists.js'
 import { MemoryRefusals } from './memory-refusals.js'
@@ -57,7 +57,7 @@ import type { Bounds } from './tables.js'
 export interface MemoryStoreOptions extends StoreListOptions {
   /**
    * The time in whole ms; for tests, and for programs with their own clock. A clock in seconds is rejected.
-   * @default a monotonic clock aligned with UTC
+   * @default a monotonic clock, and for dates the wall clock
    */
   readonly clock?: () => number
   /**
@@ -153,16 +153,16 @@ class MemoryStore implements Store {
   readonly #clock: () => number
   readonly #bounds: Bounds
   readonly #lists = new MemoryLists(
-    () => this.#clock(),
+    () => this.#bounds.wall.at(this.#clock()),
     () => this.#persisted?.changed(),
   )
   readonly #refusalSlices = new MemoryRefusals(() => this.#clock())
-  readonly #changes = new MemoryChanges(() => this.#clock())
+  readonly #changes = new MemoryChanges(() => this.#bounds.wall.at(this.#clock()))
   readonly #refusals: RefusalLog | undefined
   readonly #persisted: PersistedBlocks | undefined
   readonly #warnings: Warnings<StoreWarning>
   #isWarnedOfBans = false
-  readonly #sweeper = new Sweeper(() => this.#clock(), [() => this.#bans, () => this.#kept, () => this.#states])
+  readonly #sweeper = new Sweeper(() => this.#sweptAt(), [() => this.#bans, () => this.#kept, () => this.#states])
   #states: States
   #bans: Bans
   #kept: KeptRecords
@@ -174,11 +174,11 @@ class MemoryStore implements Store {
     this.#clock = this.clock ?? monotonicClock()
     this.#refusals = refusalLog('memoryStore', options.offenders, this.#refusalSlices)
     this.noteRefusal = this.#refusals?.note
-    this.#bounds = boundsOf(options)
+    this.#bounds = boundsOf(options, this.#clock)
     this.#states = this.#makeStates()
     this.#bans = this.#makeBans()
     this.#kept = new KeptRecords(this.#states)
-    const blocks = new MemoryBlocks(this.#clock, () => this.#bans)
+    const blocks = new MemoryBlocks(this.#clock, this.#bounds.wall, () => this.#bans)
     this.blocks = new KeptBlocks(blocks, this.#listeners)
     this.changes = new ChangeLog(this.#changes, this.#listeners)
     this.#warnings = new Warnings('memoryStore', STORE_WARNINGS, options.warnings, this.#listeners)
@@ -209,12 +209,19 @@ class MemoryStore implements Store {
       this.#warnings,
     )
     const now = this.#clock()
+    const ahead = this.#bounds.wall.aheadAt(now)
     const { blocks, listed } = persisted.read()
-    for (const entry of listed) if (entry.until > now) this.#lists.named.set(entry)
-    const entries = blocks.filter(({ until }) => until > now)
+    for (const entry of listed) if (entry.until > now + ahead) this.#lists.named.set(entry)
+    const entries = blocks.map((entry) => movedBy(-ahead, entry)).filter(({ until }) => until > now)
     const left = this.#bans.restore(entries, now)
     if (left > 0) persisted.warn(`maxBytes has no room for ${left} of ${entries.length} blocks and bans`)
     return persisted
+  }
+
+  #sweptAt(): number {
+    const now = this.#clock()
+    this.#persisted?.follow(this.#bounds.wall.aheadAt(now))
+    return now
   }
 
   /**
@@ -462,10 +469,15 @@ class MemoryStore implements Store {
   }
 }
 
-function boundsOf({ clock, maxKeys = 100_000, maxBytes = 268_435_456 }: MemoryStoreOptions): Bounds {
+function boundsOf({ clock, maxKeys = 100_000, maxBytes = 268_435_456 }: MemoryStoreOptions, now: () => number): Bounds {
   wholeNumber('memoryStore', 'maxKeys', maxKeys, 1, MAX_KEYS)
   wholeNumber('memoryStore', 'maxBytes', maxBytes, LEAST_BYTES)
-  return { maxKeys, maxBytes, graceMs: clock ? STRANGE_CLOCK_GRACE_MS : 0 }
+  return {
+    maxKeys,
+    maxBytes,
+    graceMs: clock ? STRANGE_CLOCK_GRACE_MS : 0,
+    wall: new WallClock(now, clock !== undefined),
+  }
 }
 
 /** A refused request is not in flight, so no one would release its permit. */

@@ -1,3 +1,4 @@
+import type { WallClock } from './clock.js'
 import { KeyedRows, NONE, SHELF, SHELF_BITS } from './keyed-rows.js'
 import type { Rows } from './rows.js'
 import { rowBytes, Usage } from './usage.js'
@@ -6,6 +7,8 @@ import { rowBytes, Usage } from './usage.js'
 export interface TableTerms {
   readonly id: string
   readonly graceMs: number
+  /** The clock of windows that begin and end at dates. */
+  readonly wall: WallClock
   readonly counted: Usage
   readonly refused: Usage
   /** Whether tables of other amounts share its states. */
@@ -126,7 +129,8 @@ export abstract class Table {
   }
 
   /** Visits up to `max` states, and forgets those that have ended. */
-  sweep(now: number, max: number): void {
+  sweep(instant: number, max: number): void {
+    const now = this.timeAt(instant)
     for (let n = Math.min(max, this.size); n > 0; n--) {
       this.#visit(this.#sweep)
       // Another row replaces a removed one, so the walk stays there to visit that next.
@@ -149,7 +153,8 @@ export abstract class Table {
     this.#evictOn(this.#ofAlike, states, now)
   }
 
-  #evictOn(walk: Walk, states: number, now: number): void {
+  #evictOn(walk: Walk, states: number, instant: number): void {
+    const now = this.timeAt(instant)
     let victim = NONE
     let least = Number.POSITIVE_INFINITY
     let soonest = 0
@@ -166,6 +171,11 @@ export abstract class Table {
       }
     }
     if (victim !== NONE) this.#remove(victim)
+  }
+
+  /** The time of the states at an instant of the store's monotonic clock. */
+  protected timeAt(now: number): number {
+    return now
   }
 
   /** The time after which the loss of the current state cannot be noticed. */

@@ -3,6 +3,7 @@ import type { Cell, KernelName } from '../store/store.js'
 import { invalidPolicy } from '../util/errors.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import { BucketTable } from './bucket-table.js'
+import type { WallClock } from './clock.js'
 import { ConcurrencyTable } from './concurrency-table.js'
 import { CounterTable } from './counter-table.js'
 import { KeyedValues } from './keyed-values.js'
@@ -26,6 +27,7 @@ export interface Bounds {
   readonly maxBytes: number
   /** The time in ms that states outlive their end. */
   readonly graceMs: number
+  readonly wall: WallClock
 }
 
 /** All tables of a store, by policy and cell, and the eviction of states when they exceed their room. */
@@ -74,7 +76,8 @@ export class Tables {
   }
 
   #termsOf(id: string, { isCarried = false }: Cell): TableTerms {
-    return { id, graceMs: this.#bounds.graceMs, counted: this.#counted, refused: this.#refused, isCarried }
+    const { graceMs, wall } = this.#bounds
+    return { id, graceMs, wall, counted: this.#counted, refused: this.#refused, isCarried }
   }
 
   /** Forgets a value in every table of a kind. */
