@@ -1,6 +1,5 @@
 import type { HeaderField, Verdict } from '@sluice/core'
 import type { Outcome } from '@sluice/core/http'
-import { joinedIds } from '@sluice/core/internal'
 
 /**
  * The source of a decision: the state in the store, this process alone as the store is away, or a list. `none` where no policy
@@ -26,21 +25,16 @@ export interface Decision {
 const BY = { decided: 'store', unavailable: 'process', listed: 'list' } as const
 
 /** An outcome as a decision. An outcome that is neither an admission nor a refusal with a status becomes a refusal. */
-export function decisionOf({ proceed, verdict, earlier = [], headers, reply }: Outcome): Decision {
+export function decisionOf({ proceed, verdict, headers, reply }: Outcome): Decision {
   const decidedBy = verdict ? BY[verdict.kind] : 'none'
   if (proceed) {
-    const ids = [...earlier, verdict].flatMap((each) => each?.id ?? [])
-    return { allowed: true, status: 200, decidedBy, verdict, ...idOf(ids), headers, body: '' }
+    const id = verdict?.id
+    return { allowed: true, status: 200, decidedBy, verdict, ...(id !== undefined && { id }), headers, body: '' }
   }
   // The sender sets its length.
   const sent = headers.filter(([name]) => name.toLowerCase() !== 'content-length')
   const body = typeof reply?.body === 'string' ? reply.body : ''
   return { allowed: false, status: reply?.status ?? 500, decidedBy, verdict, headers: sent, body }
-}
-
-/** Policies that are decided in turn charge in turn: the id of the decision has those of all. */
-function idOf(ids: readonly string[]): { readonly id?: string } {
-  return ids.length > 0 ? { id: joinedIds(ids) } : {}
 }
 
 /** A refusal without a policy: the request could not be decided on. */

@@ -49,7 +49,6 @@ export {
   usedLimits,
 } from '../store/stored-counts.js'
 export { isBytes } from '../store/units.js'
-export { joinedIds } from '../util/charge-id.js'
 export { type Duration, durationMs, durationText, MAX_DURATION_MS } from '../util/duration.js'
 export { invalidPolicy } from '../util/errors.js'
 export { escapeControls } from '../util/escape.js'

@@ -20,7 +20,7 @@ import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import type { MaybePromise } from '../util/when-known.js'
 import { type Decision, isCharged, isHeld } from '../verdict/decision.js'
-import { type BanReport, DECISION, Verdict } from '../verdict/verdict.js'
+import { type BanReport, DECISION, PARTS, Verdict } from '../verdict/verdict.js'
 import { type AcquireOptions, acquireOptions } from './acquire-options.js'
 import { Engine, type Resolver } from './engine.js'
 import type { LimiterEvents, ListenOptions } from './events.js'
@@ -215,16 +215,19 @@ export class Limiter<Subject = string> {
     if (verdict === undefined) {
       wrongPolicy(`${this.#where}: refund: expected refund(key, verdict) or refund(id), got ${show(subject)} alone`)
     }
-    const decision = this.#decisionOf(verdict, false)
-    if (!isHeld(decision)) return false
-    const { request, by } = decision
-    // The verdict knows its policy, which the argument may not determine, and which may have changed since.
-    const isCounted = by.policy ? this.#subjects.isCountedOn(subject, by.policy, request.identities) : false
+    const held = this.#decisionsOf(verdict, false).filter(isHeld)
+    if (held.length === 0) return false
+    // The verdict knows its policies, which the argument may not determine, and which may have changed since.
+    const areCounted = held.map(({ request, by }) =>
+      by.policy ? this.#subjects.isCountedOn(subject, by.policy, request.identities) : false,
+    )
     // Called synchronously: a later reset must not overtake it.
-    if (!(isCounted instanceof Promise ? await isCounted : isCounted)) {
+    const known = areCounted.some((each) => each instanceof Promise) ? await Promise.all(areCounted) : areCounted
+    if (!known.includes(true)) {
       throw new SluiceError('INVALID_KEY', `${this.#where}: key: expected the key the verdict was given for`)
     }
-    return this.#engine.charges.refund(decision)
+    const refunds = held.map((decision) => this.#engine.charges.refund(decision))
+    return (await Promise.all(refunds)).includes(true)
   }
 
   /** Equals `verdict.settle(actual)`. */
@@ -237,7 +240,8 @@ export class Limiter<Subject = string> {
   settle(id: string, actual: number | Units): Promise<ChargeOutcome>
   async settle(verdict: Verdict | string, actual: number | Units): Promise<boolean | ChargeOutcome> {
     if (typeof verdict === 'string') return this.#kept.settle(verdict, actual)
-    return this.#engine.charges.settle(this.#decisionOf(verdict), actual)
+    this.#decisionsOf(verdict)
+    return verdict.settle(actual)
   }
 
   /**
@@ -253,7 +257,8 @@ export class Limiter<Subject = string> {
   release(id: string): Promise<ChargeOutcome>
   async release(verdict: Verdict | string | undefined): Promise<unknown> {
     if (typeof verdict === 'string') return this.#kept.release(verdict)
-    if (verdict) await this.#engine.charges.release(this.#decisionOf(verdict))
+    const decisions = verdict ? this.#decisionsOf(verdict) : []
+    await Promise.all(decisions.map((each) => this.#engine.charges.release(each)))
     return undefined
   }
 
@@ -268,7 +273,7 @@ export class Limiter<Subject = string> {
   renew(id: string): Promise<ChargeOutcome>
   async renew(verdict: Verdict | string): Promise<unknown> {
     if (typeof verdict === 'string') return this.#kept.renew(verdict)
-    await this.#engine.charges.renew(this.#decisionOf(verdict))
+    await Promise.all(this.#decisionsOf(verdict).map((each) => this.#engine.charges.renew(each)))
     return undefined
   }
 
@@ -402,22 +407,20 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * The decision of a verdict.
+   * The decisions of a verdict.
    *
    * @throws SluiceError `INVALID_POLICY` for a value that is no verdict of this limiter
    */
-  #decisionOf(verdict: Verdict, canBeId = true): Decision {
+  #decisionsOf(verdict: Verdict, canBeId = true): readonly Decision[] {
     const expected = canBeId && this.#engine.kept ? OR_ID : 'a verdict of this limiter'
     if (!(verdict instanceof Verdict)) {
       refuseOfOther(`${this.#where}: verdict`, verdict)
       invalidPolicy(this.#where, 'verdict', expected, verdict)
     }
-    const decision = verdict[DECISION]
-    const { policy } = decision.request.plan
-    if (isCharged(decision) && policy !== this.name) {
-      invalidPolicy(this.#where, 'verdict', expected, `one of policy ${policy}`)
-    }
-    return decision
+    const decisions = verdict[PARTS].map((part) => part[DECISION])
+    const other = decisions.find((each) => isCharged(each) && each.request.plan.policy !== this.name)
+    if (other) invalidPolicy(this.#where, 'verdict', expected, `one of policy ${other.request.plan.policy}`)
+    return decisions
   }
 
   #decideByList(subject: Subject): Verdict | undefined {

@@ -1,10 +1,10 @@
-import { Transform } from 'node:stream'
 import { actualUnits, type Counting, checkCost, takesNothing } from '../policy/costs.js'
 import type { QuotaUnit } from '../store/store.js'
 import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
 import type { MaybePromise } from '../util/when-known.js'
 import { type Decision, isCharged, isHeld } from '../verdict/decision.js'
-import type { Meter, MeterOptions } from '../verdict/meter.js'
+import type { MeterOptions } from '../verdict/meter.js'
+import { StreamMeter } from '../verdict/stream-meter.js'
 import { DECISION, type Verdict } from '../verdict/verdict.js'
 import { StepCharges } from './step-charges.js'
 
@@ -87,7 +87,7 @@ interface Step {
  * Each limit may have been charged another estimate. A unit of the stream is charged to those limits whose estimate it exceeds, so
  * that steps begin where the smallest estimate ends.
  */
-export class UnitMeter implements Meter {
+export class UnitMeter extends StreamMeter {
   used = 0
   readonly #decision: Decision
   readonly #by: MeterParts
@@ -113,6 +113,7 @@ export class UnitMeter implements Meter {
   #wake: (() => void)[] = []
 
   constructor(decision: Decision, by: MeterParts, limits: readonly MeteredLimit[], step: number, isCut: boolean) {
+    super()
     this.#decision = decision
     this.#by = by
     this.#limits = limits
@@ -137,42 +138,6 @@ export class UnitMeter implements Meter {
     if (this.used > from) charges.add(this.used - from)
     while (charges.charging > 0 && charges.open >= charges.step && !this.#closing) await this.#nextCharge()
     return !this.#closing && !(this.#isCut && charges.refusal)
-  }
-
-  stream<Chunk>(count: (chunk: Chunk) => number) {
-    const end = () => this.end()
-    return new TransformStream<Chunk, Chunk>({
-      transform: async (chunk, controller) => {
-        const goesOn = await this.add(count(chunk))
-        controller.enqueue(chunk)
-        if (goesOn) return
-        controller.terminate()
-        await this.end()
-      },
-      flush: end,
-    })
-  }
-
-  nodeStream(count: (chunk: never) => number): Transform {
-    const meter = this
-    let isOver = false
-    return new Transform({
-      objectMode: true,
-      transform: async function (chunk, _encoding, done) {
-        // Chunks that come after the end of the units.
-        if (isOver) return done()
-        try {
-          isOver = !(await meter.add(count(chunk as never)))
-          this.push(chunk)
-          if (isOver) this.push(null)
-          done()
-        } catch (error) {
-          done(error as Error)
-        }
-      },
-      flush: (done) => void meter.end().then(() => done(), done),
-      destroy: (error, done) => void meter.end().then(() => done(error), done),
-    })
   }
 
   async end(): Promise<void> {

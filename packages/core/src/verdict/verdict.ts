@@ -43,6 +43,9 @@ const Shown = { Verdict: class {} }
 /** @internal The decision of a verdict. A symbol hides it, as only this library reads it. */
 export const DECISION = Symbol('decision')
 
+/** @internal The verdicts whose charges a verdict changes: itself alone, except where several policies decided one after the other. */
+export const PARTS = Symbol('parts')
+
 /** The outcome of one decision. Never changes once handed out. */
 export class Verdict {
   static {
@@ -174,6 +177,11 @@ export class Verdict {
   /** @internal */
   get [DECISION](): Decision {
     return this.#decision
+  }
+
+  /** @internal */
+  get [PARTS](): readonly Verdict[] {
+    return [this]
   }
 
   /**

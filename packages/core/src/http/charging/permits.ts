@@ -7,7 +7,7 @@ import { outsideRequests } from '../../util/outside-requests.js'
 import { LONGEST_TIMER_MS } from '../../util/pause.js'
 import { isThenable } from '../../util/thenable.js'
 import { PROCESS_TIMING, type Timer, type Timing } from '../../util/timing.js'
-import type { Verdict } from '../../verdict/verdict.js'
+import { PARTS, type Verdict } from '../../verdict/verdict.js'
 import { watchHandler } from '../response/handler-end.js'
 import { abortResponse, http2Stream, sentBytes } from '../response/sent-bytes.js'
 import { listenTo } from '../response/shared-listener.js'
@@ -212,7 +212,7 @@ export async function releasePermits(response: RawResponse): Promise<void> {
 export function holdPermitsUntil(response: RawResponse, result: unknown, isDone?: IsDone, verdict?: Verdict): void {
   if (!isThenable(result)) return
   for (const held of heldBy.get(response) ?? []) {
-    if (verdict === undefined || held.verdict === verdict) held.permits.holdUntil(held, result, isDone)
+    if (verdict === undefined || verdict[PARTS].includes(held.verdict)) held.permits.holdUntil(held, result, isDone)
   }
 }
 

@@ -13,8 +13,6 @@ export interface Outcome {
   readonly proceed: boolean
   /** The verdict on the request; undefined when none was given, as for a skipped request. */
   readonly verdict: Verdict | undefined
-  /** Admissions by other limits before that verdict, with charges of their own, where policies that are data are decided in turn. */
-  readonly earlier?: readonly Verdict[]
   /** Fields to set on the response. They replace fields of the same name, and include the earlier values. */
   readonly headers: readonly HeaderField[]
   /** The response instead of the handler's. Its headers are among `headers`. */

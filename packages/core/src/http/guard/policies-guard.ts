@@ -14,7 +14,8 @@ import type { Timing } from '../../util/timing.js'
 import { knownOptions } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
-import { DECISION } from '../../verdict/verdict.js'
+import { DECISION, PARTS, type Verdict } from '../../verdict/verdict.js'
+import { withVerdict } from '../../verdict/verdict-of-several.js'
 import { anonymousBy } from '../identity/anonymous.js'
 import { byIp } from '../identity/ip.js'
 import { type InForce, NOT_LIMITED } from './decider.js'
@@ -192,7 +193,7 @@ class LimitersOfPolicies<Request> {
     const aside = this.#run(reported, context, passed)
     const enforced = () => this.#runEnforced(matched, context, new Set([...passed, ...reportedIn(matched)]))
     if (aside instanceof Promise) return runBeside(aside, enforced, context)
-    return whenKnown(enforced(), (known) => withReport(known, aside))
+    return whenKnown(enforced(), (known) => withVerdictOf(known, aside.verdict))
   }
 
   #runEnforced(
@@ -265,13 +266,7 @@ class LimitersOfPolicies<Request> {
     return whenKnown(rest, (second) => {
       const names = new Set(second.headers.map(([name]) => name.toLowerCase()))
       const others = headers.filter(([name]) => !names.has(name.toLowerCase()))
-      const earlier = verdict && second.verdict ? [...(second.earlier ?? []), verdict] : []
-      const both = {
-        ...second,
-        verdict: second.verdict ?? verdict,
-        headers: [...others, ...second.headers],
-        ...(earlier.length > 0 && { earlier }),
-      }
+      const both = { ...withVerdictOf(second, verdict), headers: [...others, ...second.headers] }
       return second.proceed || !verdict ? both : refund().then(() => both)
     })
   }
@@ -289,21 +284,22 @@ async function runBeside<Request>(
   const [reported, enforced] = await Promise.allSettled([aside, (async () => run())()])
   if (enforced.status === 'rejected') throw enforced.reason
   const { value: outcome } = enforced
-  const { verdict, earlier = [], proceed, reply, error, handler } = outcome
+  const { verdict, proceed, reply, error, handler } = outcome
   if (reported.status === 'rejected') {
-    for (const { [DECISION]: decision } of verdict ? [verdict, ...earlier] : []) {
+    for (const { [DECISION]: decision } of verdict?.[PARTS] ?? []) {
       await decision.by.charges.refund(decision).catch(() => false)
     }
     throw reported.reason
   }
   // Reported policies may have taken permits after the others have ended the request. No handler will release them.
   if (!proceed && !reply && !error && !handler) end(context)
-  return withReport(outcome, reported.value)
+  return withVerdictOf(outcome, reported.value.verdict)
 }
 
-/** The outcome of a request has the verdict of a reported policy where there is no other. */
-function withReport(outcome: Outcome, { verdict }: Outcome): Outcome {
-  return outcome.verdict ? outcome : { ...outcome, verdict }
+/** The outcome of a request that other policies have decided on, too. A refusal has no charge to change. */
+function withVerdictOf(outcome: Outcome, other: Verdict | undefined): Outcome {
+  const { proceed, verdict } = outcome
+  return { ...outcome, verdict: proceed ? withVerdict(verdict, other) : (verdict ?? other) }
 }
 
 /**
