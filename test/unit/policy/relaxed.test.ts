@@ -88,3 +88,18 @@ test('a limit that is a function is checked against syncEvery when its value is 
   const limiter = make({ limits: [slidingWindow<string>({ limit: 5, window: () => 50 })] })
   await expect(limiter.consume('key')).rejects.toThrow('syncEvery: expected at most the window of 50 ms, got 100')
 })
+
+test('a policy with consistency rejects meters and settlements of units by name, and charges nothing for them', async () => {
+  const limits = [slidingWindow<string>({ unit: 'tokens', limit: 100, window: '1m' })]
+  const limiter = createLimiter<string>({ name: 'chat', limits, consistency: { syncEvery: '100ms' } })
+  const verdict = await limiter.consume('ann', { cost: { tokens: 10 } })
+  const message =
+    'expected none of units by name beside consistency: put limits of these units into a policy without it'
+  await expect(verdict.settle({ tokens: 70 })).rejects.toThrow(`policy "chat": settle: ${message}`)
+  await expect(limiter.settle(verdict, { tokens: 5 })).rejects.toThrow(`policy "chat": settle: ${message}`)
+  expect(() => verdict.meter('tokens')).toThrow(`policy "chat": meter: ${message}`)
+  const left = async () => (await limiter.peek('ann', { cost: { tokens: 0 } })).units.tokens?.remaining
+  expect(await left()).toBe(90)
+  expect(await limiter.refund('ann', verdict)).toBe(true)
+  expect(await left()).toBe(100)
+})

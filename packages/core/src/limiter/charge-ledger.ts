@@ -24,7 +24,7 @@ import { wrongPolicy } from '../util/errors.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import type { Resets } from '../util/resets.js'
 import type { MaybePromise } from '../util/when-known.js'
-import { checkActualCost, type Decision, isHeld, maxToSettle, REFUNDED } from '../verdict/decision.js'
+import { checkActualCost, type Decision, isHeld, maxToSettle, REFUNDED, refuseRelaxed } from '../verdict/decision.js'
 import type { Meter, MeterOptions } from '../verdict/meter.js'
 import type { Verdict } from '../verdict/verdict.js'
 import { type ActualUnits, isOpen, releasing, renewing, settling } from './charge-changes.js'
@@ -98,7 +98,11 @@ export class ChargeLedger {
    */
   async settle(decision: Decision, actual: number | Units): Promise<boolean> {
     const units = entriesIn(actual)
-    if (units) return this.#settle(decision, actualUnits(this.#policy, units), true)
+    if (units) {
+      const named = actualUnits(this.#policy, units)
+      if (named.size > 0) refuseRelaxed(this.#policy.where, decision, 'settle')
+      return this.#settle(decision, named, true)
+    }
     const requests = checkActualCost(this.#policy.where, actual, maxToSettle(decision))
     return this.#settle(decision, new Map([['requests', requests]]), false)
   }
@@ -115,6 +119,7 @@ export class ChargeLedger {
    */
   meter(decision: Decision, unit: QuotaUnit, options: MeterOptions, goesOn: boolean | 'beyond'): Meter {
     const { step, isCut } = checkedMeter(this.#policy, unit, options)
+    refuseRelaxed(this.#policy.where, decision, 'meter')
     const { plan, costs } = decision.request
     const { units, cells } = plan as ReadablePlan
     const counting = cells.flatMap(({ limits }, c) => {

@@ -12,7 +12,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../store/store.js'
-import { SluiceError, show } from '../util/errors.js'
+import { SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { type LimitReport, leftOf, reportsOf, unitsOf, useWithout } from './limit-report.js'
 import type { Meter, MeterOptions } from './meter.js'
 
@@ -210,6 +210,18 @@ export function maxToSettle(decision: Decision): number | undefined {
   const { units } = request.plan as ReadablePlan
   const requests = request.costs.filter((_, c) => units[c] === 'requests')
   return Math.max(...(requests.length > 0 ? requests : [1, ...request.costs]))
+}
+
+/**
+ * Rejects what may charge more than a decision took. Its own process would not count that before its next exchange.
+ *
+ * @throws SluiceError `INVALID_POLICY` for relaxed counts
+ */
+export function refuseRelaxed(where: string, { request: { plan } }: Decision, field: 'settle' | 'meter'): void {
+  if (!plan.relaxed) return
+  wrongPolicy(
+    `${where}: ${field}: expected none of units by name beside consistency: put limits of these units into a policy without it`,
+  )
 }
 
 /**

@@ -4,7 +4,7 @@ import type { ReadablePlan } from '../policy/plan.js'
 import type { QuotaUnit } from '../store/store.js'
 import { joinedIds } from '../util/charge-id.js'
 import { show } from '../util/errors.js'
-import { checkActualCost, maxToSettle } from './decision.js'
+import { checkActualCost, maxToSettle, refuseRelaxed } from './decision.js'
 import type { Meter, MeterOptions } from './meter.js'
 import { StreamMeter } from './stream-meter.js'
 import { DECISION, PARTS, Verdict } from './verdict.js'
@@ -38,6 +38,7 @@ class VerdictOfSeveral extends Verdict {
     const entries = entriesIn(actual)
     // All is checked first: a wrong amount changes nothing.
     const units = entries && actualUnits({ where, units: new Set(this.#parts.flatMap(unitsIn)) }, entries)
+    for (const part of units ? this.#counting([...units.keys()]) : []) refuseRelaxed(where, part[DECISION], 'settle')
     const most = this.#parts.map((part) => maxToSettle(part[DECISION]) ?? Number.POSITIVE_INFINITY)
     const requests = units ? 0 : checkActualCost(where, actual, Math.max(...most))
     const settled = this.#parts.map((part, i) => {
@@ -49,10 +50,16 @@ class VerdictOfSeveral extends Verdict {
   }
 
   override meter(unit: QuotaUnit, options: MeterOptions = {}): Meter {
-    const counting = this.#parts.filter((part) => unitsIn(part).includes(unit))
+    const counting = this.#counting([unit])
+    for (const part of counting) refuseRelaxed(`policy ${show(this.policy)}`, part[DECISION], 'meter')
     const [only, ...others] = counting
     if (others.length > 0) return new MeterOfSeveral(counting.map((part) => part.meter(unit, options)))
     return only ? only.meter(unit, options) : super.meter(unit, options)
+  }
+
+  /** The verdicts of policies that count one of these units. */
+  #counting(units: readonly QuotaUnit[]): readonly Verdict[] {
+    return this.#parts.filter((part) => unitsIn(part).some((unit) => units.includes(unit)))
   }
 }
 

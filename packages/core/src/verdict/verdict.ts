@@ -194,7 +194,8 @@ export class Verdict {
    *
    * While the store is away nothing is refunded or charged, then or later.
    *
-   * @throws SluiceError `INVALID_COST` for a number above the charge, for units that no limit counts, and for permits
+   * @throws SluiceError `INVALID_COST` for a number above the charge, for units that no limit counts, and for permits;
+   * `INVALID_POLICY` for units by name beside `consistency`
    */
   async settle(actual: number | Units): Promise<boolean> {
     return this.#decision.by.charges.settle(this.#decision, actual)
