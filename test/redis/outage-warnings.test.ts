@@ -112,6 +112,20 @@ test.each(oneOfEach(singleClients))(
   },
 )
 
+test.each(oneOfEach(singleClients))('the warning of a Redis that hangs says what to check, over %s', async (kind) => {
+  const redis = await server()
+  // Three decisions are late before the connection counts as dead.
+  const warned = limiterOn(singleClients[kind](redis.port), { timeout: 200 })
+  await back(warned)
+  const warnings = await warningsDuring(async () => {
+    redis.kill('SIGSTOP')
+    await outageOf(warned)
+  })
+  expect(warnings.map(({ message }) => message)).toEqual([
+    expect.stringMatching(/does not answer in time.* Check that Redis runs/),
+  ])
+})
+
 /** Clients with a user name and a password. */
 const credentialed = {
   'ioredis 6': (port: number, username: string, password: string) =>

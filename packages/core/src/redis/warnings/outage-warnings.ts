@@ -45,6 +45,11 @@ const REASONS: readonly Reason[] = [
     remedy: 'Connect to the master, or by Sentinel or Cluster, which find it',
   },
   {
+    pattern: /CROSSSLOT|\bMOVED \d|\bASK \d/,
+    what: 'it is in cluster mode, and the client is for a single server',
+    remedy: 'Use Cluster of ioredis or createCluster of redis, for a cluster of one shard too',
+  },
+  {
     pattern: /\bOOM\b/,
     what: 'OOM, it is full and evicts nothing',
     remedy: 'Raise maxmemory, or remove what else is stored there',
@@ -83,7 +88,7 @@ const REASONS: readonly Reason[] = [
     passes: true,
   },
   {
-    pattern: /no (result|reply) (within|for)|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ECONNRESET|EPIPE|not connected/,
+    pattern: /no (answer|reply) (within|for)|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ECONNRESET|EPIPE|not connected/,
     what: 'it does not answer in time, or the connection broke',
     remedy: 'Check that Redis runs, that the network lets through, and that timeout suits the distance',
     passes: true,
