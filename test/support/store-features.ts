@@ -33,6 +33,8 @@ export async function useEveryFeature(
       await useBlocks(store, key)
       await useBans(store, key)
       await useLeases(store, key)
+      await useKeptCharges(store, key)
+      await useLists(store, key)
     }
     const limiter = createLimiter({ name: 'scripts', store, limit: 100, window: '1m' })
     for (const key of keys) await decided(limiter.consume(key))
@@ -107,4 +109,25 @@ async function useLeases(store: RedisStore, key: string): Promise<void> {
   const limits = [gcra({ limit: 100, window: '1m', lease: { size: 10, ttl: '10s' } })]
   const limiter = createLimiter({ name: 'leases', store, limits })
   for (let n = 0; n < 12; n++) await decided(limiter.consume(key))
+}
+
+async function useKeptCharges(store: RedisStore, key: string): Promise<void> {
+  const limits = [slidingLog({ limit: 4, window: '1h' }), concurrency({ limit: 4 })]
+  const limiter = createLimiter({ name: 'kept', store, limits, charges: { keep: '1m' } })
+  for (const end of [
+    (id: string) => limiter.settle(id, { requests: 0 }),
+    (id: string) => limiter.renew(id),
+    (id: string) => limiter.release(id),
+    (id: string) => limiter.refund(id),
+  ]) {
+    const { id } = await decided(limiter.consume(key))
+    if ((await end(id as string)) !== 'done') throw new Error('a kept charge is not changed')
+  }
+}
+
+async function useLists(store: RedisStore, key: string): Promise<void> {
+  const list = store.list('features')
+  await list.add({ key })
+  if (!(await list.get({ key }))) throw new Error('the entry is not kept')
+  await list.removeAll()
 }

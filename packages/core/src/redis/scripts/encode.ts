@@ -47,8 +47,9 @@ export interface PlanText {
   readonly ban: readonly string[]
   /** For each cell: the record of its waiters, if requests wait for their turn across processes. */
   readonly waiting: readonly WaitingRecord[]
-  /** The text after the identity in further keys of a strike, which are declared only in a cluster. */
+  /** The text after the identity in further keys of a strike, and the marker that a ban sets. */
   readonly strikeSuffixes: readonly string[]
+  readonly banMarker: string | undefined
   readonly takesPermits: boolean
   /** Whether equal decisions on one key are made together. */
   readonly goesTogether: boolean
@@ -76,8 +77,8 @@ export function planText(plan: Plan, marker?: string, everyPolicy = false): Plan
     waiting: plan.sharesTurns
       ? plan.cells.map((cell) => ({ identity: cell.identity, suffix: waitingSuffix(policy, cell) }))
       : [],
-    strikeSuffixes:
-      plan.ban && marker === undefined ? [strikesSuffix(plan.ban.scope), blockSuffix(plan.ban.scope)] : [],
+    strikeSuffixes: plan.ban ? [strikesSuffix(plan.ban.scope), blockSuffix(plan.ban.scope)] : [],
+    banMarker: marker,
     takesPermits: plan.cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
     goesTogether:
       plan.cells.length === 1 &&
@@ -352,7 +353,9 @@ function pushKeys(keys: string[], cellKeys: string[], request: StoreRequest, tex
 }
 
 function pushStrikeKeys(keys: string[], { plan, identities }: StoreRequest, text: PlanText, prefix: string): void {
-  if (!plan.ban || text.strikeSuffixes.length === 0) return
+  if (!plan.ban) return
+  // One for all strikes of a batch, whether the batch also reads it or not.
+  if (text.banMarker !== undefined && keys.length === 0) keys.push(text.banMarker)
   const start = keyStart(prefix, identities[plan.ban.identity] as string)
   for (const suffix of text.strikeSuffixes) keys.push(start + suffix)
 }
