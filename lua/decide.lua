@@ -36,7 +36,7 @@
 -- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision was
 -- admitted (1 byte: 0 or 1) and the cell's report, usually its state. The store derives the results from the state by the
 -- same kernels, as all other clients of Redis would wait for it here. If 4 is added to that byte, the report is followed by
--- the units refunded to a bucket (7) and the instant from which charges may be refunded (6).
+-- the sum of a bucket's refunds (7) and the instant from which charges are included (6).
 -- Decisions that were made together: the byte 8, their number (2), the number of admitted ones, which come first (2); then,
 -- if any were admitted, the cell's report after the last of these, and if any were refused, the report for those.
 -- A blocked decision: the byte 2, the ms until the block ends (7), the length of the reason (2), the reason. A decision that

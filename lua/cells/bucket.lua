@@ -11,6 +11,9 @@
 -- As far as numbers are exact.
 local MOST_DEBT = 9007199254740991
 
+-- Added to the instant from which charges are counted, where a part of a settlement was forgiven just before it.
+local FORGIVEN = 140737488355328
+
 --- The largest debt: a full bucket and as much again, as far as numbers are exact.
 local function bucket_maxDebt(windowMs, capacity)
   return min(MOST_DEBT, 2 * capacity * windowMs)
@@ -65,22 +68,28 @@ local function bucket_remaining(debt, windowMs, capacity)
   return floor((capacity * windowMs - debt) / windowMs)
 end
 
---- A state's debt as it was `written`, of which `debt` is left, and the count of refunds in units, after a refund of `cost`
--- units. The charge left the debt `receipt` at `chargedAt`, when the count was `before`. Charges from before `from` are not
--- refunded.
-local function bucket_refund(written, debt, refunded, from, at, cost, receipt, before, chargedAt, pace, windowMs, stepMs)
-  local others = max(0, refunded - before) * windowMs
+--- A state's debt as it was `written`, of which `debt` is left, the count of refunds and the instant from which charges
+-- are included, after a refund of `cost` units. The charge left the debt `receipt` at `chargedAt`, when the count was
+-- `before`. Nothing is refunded of charges from before a part of a settlement was forgiven.
+local function bucket_refund(written, debt, refunded, from, at, cost, receipt, before, chargedAt, pace, windowMs, capacity, stepMs)
+  local forgiven, others = 0, max(0, refunded - before)
+  if from >= FORGIVEN then forgiven = FORGIVEN end
+  if chargedAt < from - forgiven then
+    if forgiven > 0 then return written, refunded, from end
+    others = capacity * windowMs
+  end
   local own, paidFrom = cost * windowMs, min(chargedAt, at)
   local left = bucket_drain(receipt, paidFrom, at, pace, stepMs)
   local owed = min(written, debt, own, max(left - others, bucket_drain(own, paidFrom, at, pace, stepMs)))
-  if owed == 0 or chargedAt < from then return written, refunded end
-  if others == 0 and debt == left then return max(0, written - own), refunded end
-  return written - owed, refunded + ceil(owed / windowMs)
+  if owed == 0 then return written, refunded, from end
+  if others == 0 and debt == left then return max(0, written - own), refunded, from end
+  if refunded + owed < MOST_DEBT then return written - owed, refunded + owed, from end
+  return written - owed, 0, forgiven + at + 1
 end
 
 --- @state
 --- A bucket under one key: debt (7 bytes), the instant it was written at (6), when the key expires (6); and if refunds
--- must be distinguished, their units (7) and the instant from which charges may be refunded (6).
+-- must be distinguished, their sum (7) and the instant from which charges are included (6).
 local own, limit, windowMs, capacity, stepMs
 -- By cell: the debt of a new client, the bytes of that state at the present instant, and its life as text. Most new
 -- clients share these.
@@ -270,11 +279,11 @@ refund[BUCKET] = function(key, cost, receipt, chargedAt, _, before)
   local written, earlierPace = bucket_written(), pace
   -- A larger limit on the same state, within its capacity, has drained earlier charges at least twice as fast.
   if pace ~= limit then earlierPace = 2 * pace end
-  local left, newRefunded = bucket_refund(
-    written, debt, refunded, from, instant, cost, receipt, before, chargedAt, earlierPace, windowMs, stepMs
+  local left, newRefunded, newFrom = bucket_refund(
+    written, debt, refunded, from, instant, cost, receipt, before, chargedAt, earlierPace, windowMs, capacity, stepMs
   )
   if left == written then return end
-  if newRefunded ~= refunded then refunds = packBytes('>I7I6', newRefunded, from) end
+  if newRefunded ~= refunded or newFrom ~= from then refunds = packBytes('>I7I6', newRefunded, newFrom) end
   bucket_writeAt(key, left)
 end
 
@@ -283,7 +292,7 @@ debit[BUCKET] = function(key, cost)
   local most = bucket_maxDebt(windowMs, capacity)
   -- Without the earlier charges, less would have been forgiven: none of them is refunded.
   if cost * windowMs > most - debt then
-    refunds = packBytes('>I7', refunds == '' and 0 or unpackBytes('>I7', refunds)) .. packBytes('>I6', instant + 1)
+    refunds = packBytes('>I7', refunds == '' and 0 or unpackBytes('>I7', refunds)) .. packBytes('>I6', FORGIVEN + instant + 1)
   end
   -- By a larger limit on the same state.
   if debt > most then

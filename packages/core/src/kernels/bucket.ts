@@ -69,9 +69,20 @@ export function remaining(debt: number, windowMs: number, capacity: number): num
   return Math.floor((capacity * windowMs - debt) / windowMs)
 }
 
+/** The count of refunds restarts here, before it could round. */
+const MAX_REFUNDED = Number.MAX_SAFE_INTEGER
+
+/** Added to the instant from which charges are counted, where a part of a settlement was forgiven just before it. */
+const FORGIVEN = 2 ** 47
+
+/** The instant from which charges are refunded, after a part of a settlement was forgiven at the instant `at`. */
+export function fromForgiven(at: number): number {
+  return FORGIVEN + at + 1
+}
+
 /**
- * A state's debt after a refund of `cost` units, and the count of refunds: `refunded` (units, each refund rounded up). The charge
- * left the debt `receipt` at `chargedAt`, when the count was `before`.
+ * A state's debt after a refund of `cost` units, and the count of refunds: `refunded` (unit·ms) for charges from the
+ * instant `from` on. The charge left the debt `receipt` at `chargedAt`, when the count was `before`.
  *
  * Only units that are certainly still owed at the instant `at` are refunded. The debt is never less than if the refunded
  * units had never been charged.
@@ -81,7 +92,7 @@ export function remaining(debt: number, windowMs: number, capacity: number): num
  * two lower bounds. One is the part of this charge alone that time has not paid off. The other is the part of the
  * receipt that time has not paid off, minus all refunds since: no more of the receipt can belong to refunded units.
  * If a part of a settlement was forgiven since, that part would be owed without this charge. So nothing is refunded of charges
- * from before the instant `from`, which follows it.
+ * from before it.
  *
  * A refund with no charge in between restores the state before, and is not counted.
  *
@@ -100,16 +111,21 @@ export function refund(
   chargedAt: number,
   pace: number,
   windowMs: number,
+  capacity: number,
   stepMs: number,
-): { written: number; refunded: number } {
-  const others = Math.max(0, refunded - before) * windowMs
+): { written: number; refunded: number; from: number } {
+  const forgiven = from < FORGIVEN ? 0 : FORGIVEN
+  const isCounted = chargedAt >= from - forgiven
+  // The charge is older than the count. Assume that refunds since then equal the bucket's capacity.
+  const others = isCounted ? Math.max(0, refunded - before) : capacity * windowMs
   const own = cost * windowMs
   const paidFrom = Math.min(chargedAt, at)
   const left = drain(receipt, paidFrom, at, pace, stepMs)
   const owed = Math.min(written, debt, own, Math.max(left - others, drain(own, paidFrom, at, pace, stepMs)))
-  if (owed === 0 || chargedAt < from) return { written, refunded }
-  if (others === 0 && debt === left) return { written: Math.max(0, written - own), refunded }
-  return { written: written - owed, refunded: refunded + Math.ceil(owed / windowMs) }
+  if (owed === 0 || (forgiven > 0 && !isCounted)) return { written, refunded, from }
+  if (others === 0 && debt === left) return { written: Math.max(0, written - own), refunded, from }
+  if (refunded + owed < MAX_REFUNDED) return { written: written - owed, refunded: refunded + owed, from }
+  return { written: written - owed, refunded: 0, from: forgiven + at + 1 }
 }
 
 export const readReport: ReadReport = (reply, values, params, now, need, later) => {

@@ -6,7 +6,7 @@ import { Table, type TableTerms } from './table.js'
 /** A state's cells: the debt, and its instant. */
 const DEBT = 0
 const AT = 1
-/** More cells while there are refunds: the refunded units, the instant of the first charge that may be refunded, and the end of their use. */
+/** More cells while there are refunds: the refunded amount, the instant of the first charge it is for, and the end of its use. */
 const REFUNDED = 2
 const FROM = 3
 const UNTIL = 4
@@ -34,7 +34,7 @@ export class BucketTable extends Table {
   #pace = 0
   #kind: typeof PLAIN | typeof COUNTED = PLAIN
   #from = 0
-  /** The time until which the refunded units are needed: as long as the charges would have counted. */
+  /** The time until which the refunded amount is needed: as long as the charges would have counted. */
   #until = 0
 
   constructor([limit, windowMs, capacity, stepMs]: readonly number[], terms: TableTerms) {
@@ -74,7 +74,7 @@ export class BucketTable extends Table {
   override debit(cost: number): void {
     const most = bucket.maxDebt(this.#windowMs, this.#capacity)
     // Without the earlier charges, less would have been forgiven: none of them is refunded.
-    if (cost * this.#windowMs > most - this.#debt) this.#countRefunds(this.refunded, this.#at + 1)
+    if (cost * this.#windowMs > most - this.#debt) this.#countRefunds(this.refunded, bucket.fromForgiven(this.#at))
     // By a larger limit on the same state.
     if (this.#debt > most) return this.#rewrite(this.cells[this.at + DEBT] as number)
     this.#debt = bucket.debit(this.#debt, cost, this.#windowMs, this.#capacity)
@@ -87,7 +87,7 @@ export class BucketTable extends Table {
     const stored = this.cells[this.at + DEBT] as number
     // A larger limit on the same state, within its capacity, has drained earlier charges at least twice as fast.
     const pace = this.#pace === this.#limit ? this.#limit : 2 * this.#pace
-    const { written, refunded } = bucket.refund(
+    const { written, refunded, from } = bucket.refund(
       stored,
       this.#debt,
       this.refunded,
@@ -99,10 +99,11 @@ export class BucketTable extends Table {
       chargedAt,
       pace,
       this.#windowMs,
+      this.#capacity,
       this.#stepMs,
     )
     if (written === stored) return
-    if (refunded !== this.refunded) this.#countRefunds(refunded, this.#from)
+    if (refunded !== this.refunded || from !== this.#from) this.#countRefunds(refunded, from)
     this.#rewrite(written)
   }
 

@@ -55,7 +55,7 @@ export abstract class Table {
   /** The usage of states that have not been refused, and of those that have. */
   readonly counted: Usage
   readonly refused: Usage
-  /** The units refunded to a bucket so far, while they are needed; 0 elsewhere. */
+  /** The refunds of a bucket so far, in unit·ms, while they are needed; 0 elsewhere. */
   refunded = 0
   /** Whether the last `look` found a state. */
   hasState = false

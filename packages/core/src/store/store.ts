@@ -271,7 +271,7 @@ export interface StoreResult {
   readonly values: readonly number[]
   /** Index in `values` where this result starts. */
   readonly offset: number
-  /** Per cell, the units refunded earlier to its bucket, each refund rounded up; absent if there were none. Part of the receipt. */
+  /** Per cell, the sum of earlier refunds to its bucket, in unit·ms; absent if there were none. Part of the receipt. */
   readonly refunded?: readonly number[]
   /** The id of the charge, where it is kept. */
   readonly id?: string

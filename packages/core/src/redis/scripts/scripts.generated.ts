@@ -643,6 +643,46 @@ elapsed = floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
 end
 return 0 > debt - elapsed * limit and 0 or debt - elapsed * limit
 end
+local function bucket_refund(written, debt, refunded, from, at, cost, receipt, before, chargedAt, pace, windowMs, capacity, stepMs)
+local forgiven, others = 0, 0 > refunded - before and 0 or refunded - before
+if from >= 140737488355328 then
+forgiven = 140737488355328
+end
+if chargedAt < from - forgiven then
+if forgiven > 0 then
+return written, refunded, from
+end
+others = capacity * windowMs
+end
+local own, paidFrom = cost * windowMs, chargedAt < at and chargedAt or at
+local left
+local elapsed
+if stepMs == 1 then
+elapsed = at - paidFrom
+else
+elapsed = floor(at / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
+end
+left = 0 > receipt - elapsed * pace and 0 or receipt - elapsed * pace
+local bucket_drain_result
+local elapsed_2
+if stepMs == 1 then
+elapsed_2 = at - paidFrom
+else
+elapsed_2 = floor(at / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
+end
+bucket_drain_result = 0 > own - elapsed_2 * pace and 0 or own - elapsed_2 * pace
+local owed = min(written, debt, own, left - others > bucket_drain_result and left - others or bucket_drain_result)
+if owed == 0 then
+return written, refunded, from
+end
+if others == 0 and debt == left then
+return 0 > written - own and 0 or written - own, refunded, from
+end
+if refunded + owed < 9007199254740991 then
+return written - owed, refunded + owed, from
+end
+return written - owed, 0, forgiven + at + 1
+end
 local own, limit, windowMs, capacity, stepMs
 local newDebtOf, newStateOf, newLifeOf = {}, {}, {}
 local debt, instant, since, expires, refunds
@@ -941,40 +981,12 @@ local written, earlierPace = beyond or debt + (9007199254740991 - bucket_drain(9
 if pace ~= limit then
 earlierPace = 2 * pace
 end
-local left, newRefunded
-local others = (0 > refunded - before and 0 or refunded - before) * windowMs
-local own_2, paidFrom = cost * windowMs, chargedAt < instant and chargedAt or instant
-local left_2
-local elapsed
-if stepMs == 1 then
-elapsed = instant - paidFrom
-else
-elapsed = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
-end
-left_2 = 0 > receipt - elapsed * earlierPace and 0 or receipt - elapsed * earlierPace
-local bucket_drain_result
-local elapsed_2
-if stepMs == 1 then
-elapsed_2 = instant - paidFrom
-else
-elapsed_2 = floor(instant / stepMs) * stepMs - floor(paidFrom / stepMs) * stepMs
-end
-bucket_drain_result = 0 > own_2 - elapsed_2 * earlierPace and 0 or own_2 - elapsed_2 * earlierPace
-local owed = min(written, debt, own_2, left_2 - others > bucket_drain_result and left_2 - others or bucket_drain_result)
-if owed == 0 or chargedAt < from then
-left, newRefunded = written, refunded
-else
-if others == 0 and debt == left_2 then
-left, newRefunded = 0 > written - own_2 and 0 or written - own_2, refunded
-else
-left, newRefunded = written - owed, refunded + ceil(owed / windowMs)
-end
-end
+local left, newRefunded, newFrom = bucket_refund(written, debt, refunded, from, instant, cost, receipt, before, chargedAt, earlierPace, windowMs, capacity, stepMs)
 if left == written then
 return
 end
-if newRefunded ~= refunded then
-refunds = packBytes('>I7I6', newRefunded, from)
+if newRefunded ~= refunded or newFrom ~= from then
+refunds = packBytes('>I7I6', newRefunded, newFrom)
 end
 local at = instant
 since = since < at and since or at
@@ -996,20 +1008,20 @@ bucket_atPace_result = debt
 else
 bucket_atPace_result = pace * 2 * windowMs
 end
-local bucket_drain_result_2
-local elapsed_3
+local bucket_drain_result
+local elapsed
 if stepMs == 1 then
-elapsed_3 = at - since
+elapsed = at - since
 else
-elapsed_3 = floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
+elapsed = floor(at / stepMs) * stepMs - floor(since / stepMs) * stepMs
 end
-bucket_drain_result_2 = 0 > bucket_atPace_result - elapsed_3 * pace and 0 or bucket_atPace_result - elapsed_3 * pace
-debt, instant = bucket_drain_result_2, at
+bucket_drain_result = 0 > bucket_atPace_result - elapsed * pace and 0 or bucket_atPace_result - elapsed * pace
+debt, instant = bucket_drain_result, at
 end` },
   { sections: ['bucket', 'debit'], source: `debit[1] = function(key, cost)
 local most = 9007199254740991 < 2 * capacity * windowMs and 9007199254740991 or 2 * capacity * windowMs
 if cost * windowMs > most - debt then
-refunds = packBytes('>I7', refunds == '' and 0 or unpackBytes('>I7', refunds)) .. packBytes('>I6', instant + 1)
+refunds = packBytes('>I7', refunds == '' and 0 or unpackBytes('>I7', refunds)) .. packBytes('>I6', 140737488355328 + instant + 1)
 end
 if debt > most then
 local written = beyond or debt + (9007199254740991 - bucket_drain(9007199254740991, since < instant and since or instant, instant, limit, stepMs))
