@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { rulesOf } from '../../scripts/build-rooms.js'
 import { problemsOfBundles } from '../../scripts/check-bundles.js'
 import { problemsOfContents, problemsOfErrors, problemsOfTypes } from '../../scripts/check-packages.js'
+import { patternsIn, problemOfPattern } from '../../scripts/check-patterns.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
 import { problemsOfCompletions } from '../../scripts/lib/editor.js'
 import { requireNode } from '../../scripts/lib/project.js'
@@ -153,19 +154,41 @@ describe('the Node version', () => {
   })
 })
 
+/** What a function finds in a file with this text. */
+function inFile<Found>(text: string, find: (files: string[]) => Found): Found {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-checks-'))
+  try {
+    const file = join(folder, 'example.ts')
+    writeFileSync(file, text)
+    return find([file])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+describe('regular expressions', () => {
+  test('the regular expressions of a file are found, and neither texts nor comments', () => {
+    const text = "// /a/\nconst a = /b+/g.exec('/c/')\nconst d = e / f / g\nconst h = { i: [/[/]j/] }\n"
+    expect(inFile(text, patternsIn).map(({ text }) => text)).toEqual(['/b+/g', '/[/]j/'])
+  })
+
+  test.each(['/^a+$/', '/[^/]+/g', '/(\\d+)([a-z]+)/gy', '/^(?:a|b)*c/i'])('%s takes linear time', (pattern) => {
+    expect(problemOfPattern(pattern)).toBeUndefined()
+  })
+
+  test.each([
+    ['/a+$/', '2nd degree polynomial'],
+    ['/[^@]+@[^@]+\\.[^@]+/', 'polynomial'],
+    ['/^(a+)+$/', 'exponential'],
+  ])('%s takes more than linear time, and the problem names a text that does', (pattern, time) => {
+    expect(problemOfPattern(pattern)).toMatch(new RegExp(`${time}.* time for '`))
+  })
+})
+
 describe('the sizes of classes and functions', () => {
   const lines = (count: number) => Array.from({ length: count }, (_, i) => `  step(${i})`).join('\n')
 
-  function sizesOf(text: string) {
-    const folder = mkdtempSync(join(tmpdir(), 'sluice-sizes-'))
-    try {
-      const file = join(folder, 'example.ts')
-      writeFileSync(file, text)
-      return sizesIn([file]).map(({ file: _, ...size }) => size)
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
-  }
+  const sizesOf = (text: string) => inFile(text, sizesIn).map(({ file: _, ...size }) => size)
 
   test('the size of a class or function is its lines without docstrings, and its private fields', () => {
     const text = `
