@@ -73,11 +73,6 @@ export function held() {
 
 export const html = (body: string) => ({ headers: { 'Content-Type': 'text/html; charset=utf-8' }, body })
 
-/** The fields of a head, in any order. */
-export function fieldsOf(head: string): string[] {
-  return head.split('\r\n').sort()
-}
-
 /** Sends a request, and waits until the server has processed it as far as it can without waiting. */
 export async function sent(app: Running, headers?: Record<string, string>): Promise<RawRequest> {
   const arrived = once(app.server, 'request')
