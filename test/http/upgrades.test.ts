@@ -56,7 +56,7 @@ const APPS: Readonly<Record<string, Make>> = {
     return { server, limiter: limiter.limiter as never }
   },
   'ws behind Koa': async (options, before) => {
-    const app = new Koa()
+    const app = new Koa().on('error', () => {}) as Koa
     const limiter = koa.rateLimit(options as never)
     app.use(limiter).use(async (ctx) => {
       await before(ctx.req)
