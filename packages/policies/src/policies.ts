@@ -40,7 +40,9 @@ export interface LoadOptions {
   readonly checkOverride: CheckOverride | undefined
 }
 
-type Check = Parameters<NonNullable<PolicySource<unknown>['onCheck']>>[0]
+/** Throws for a policy that its guard cannot decide by. */
+// biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+type Check = (matched: MatchedPolicies<any>) => unknown
 
 /** The document in force. */
 interface InForce {

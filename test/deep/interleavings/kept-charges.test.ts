@@ -101,7 +101,7 @@ describe('the explorer detects mistakes', () => {
       wrong(async (store, request) => {
         const result = await store.decide(request)
         if (result.outcome !== 'done before') return result
-        const { keep: _, ...rest } = request
+        const rest = { ...request, keep: undefined }
         await store.decide(rest)
         return result
       }),

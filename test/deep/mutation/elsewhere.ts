@@ -68,7 +68,14 @@ async function decide(
   const texts = new Map<Plan, PlanText>([[plan, planText(plan)]])
   const text = texts.get(plan) as PlanText
   const groups = new Map([[plan, requests.map((request) => ({ request }))]])
-  const encoded = encode(groups, () => text, { prefix: 'sluice:v1:', now: NOW, keys, parts: text.parts })
+  const encoded = encode(groups, () => text, {
+    prefix: 'sluice:v1:',
+    now: NOW,
+    keys,
+    parts: text.parts,
+    marker: undefined,
+    waitingMarker: undefined,
+  })
   const source = redis.mutated(decideScriptFor(text.parts).sha1)
   const reply = await connection.callBuffer('EVAL', source, encoded.keys.length, ...encoded.keys, ...encoded.args)
   const results = new ResultReader(reply)

@@ -97,6 +97,27 @@ test.each([
   })
 })
 
+test.each([
+  ['needs', 1],
+  ['needs', [0]],
+  ['lease', { size: 2, ttlMs: 1000 }],
+  ['block', { reason: '', remainingMs: 1 }],
+  ['waitMs', 1],
+  ['hasLeft', true],
+  ['tryAgainMs', 0],
+  ['like', {}],
+  ['carry', 'x'],
+])('a limit holds while Object.prototype has %s', async (name, value) => {
+  const limit = () => 1
+  for (const options of [{ limit: 1, window: '1m' } as const, { limit, window: '1m' } as const]) {
+    const limiter = createLimiter(options)
+    await whilePolluted(name, value, async () => {
+      expect((await limiter.consume('a')).reason).toBe(undefined)
+      expect((await limiter.consume('a')).reason).toBe('limited')
+    })
+  }
+})
+
 test('a polluted prototype gets no verdicts, which promises would pass to its then', async () => {
   const limiter = createLimiter(some)
   const value = (resolve: (value: unknown) => void) => resolve('taken')

@@ -14,6 +14,7 @@ const ENTRY: IndexEntry = {
   times: 1,
   isEnded: false,
   encoded: '',
+  isUnwritten: undefined,
 }
 const FIELD = fieldOf(ENTRY.policy, ENTRY.identity)
 

@@ -6,7 +6,7 @@ import { EVERY_POLICY, type Plan } from '../../../packages/core/src/store/store.
 const NOW = 1_000_000
 const HOUR = 3_600_000
 const blocked = (identity: string, until = NOW + HOUR): IndexEntry => {
-  return { policy: 'api', identity, until, since: NOW, times: 1, isEnded: false, encoded: '' }
+  return { policy: 'api', identity, until, since: NOW, times: 1, isEnded: false, encoded: '', isUnwritten: undefined }
 }
 
 test('a full mirror still takes networks, which Redis does not decide', () => {

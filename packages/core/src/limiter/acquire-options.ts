@@ -3,7 +3,7 @@ import { ageEveryMsOf, checkPriority } from '../policy/priority.js'
 import { type Duration, waitOrNever } from '../util/duration.js'
 import { invalidPolicy } from '../util/errors.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
-import type { WaitOptions } from './waiter.js'
+import { WAIT, type WaitOptions } from './waiter.js'
 
 export interface AcquireOptions {
   /** Units of requests, or units by name. Whole, 0 or more. @default 1 */
@@ -73,5 +73,6 @@ export function acquireOptions(
   const maxWaitMs = maxWait === undefined ? Number.POSITIVE_INFINITY : waitOrNever(where, 'maxWait', maxWait)
   if (priority !== undefined) checkPriority(where, priority)
   wholeNumber(where, 'size', size, 1)
-  return { cost, maxWaitMs, signal, client, priority, tier, size, ageEveryMs: ageEveryMsOf(where, ageEvery) }
+  const ageEveryMs = ageEveryMsOf(where, ageEvery)
+  return { ...WAIT, cost, maxWaitMs, signal, client, priority, tier, size, ageEveryMs }
 }

@@ -4,8 +4,9 @@ import {
   type BanTerms,
   CONSUME,
   EVERY_POLICY,
+  refusalBy,
+  requestOf,
   type Store,
-  type StoreResult,
   type Strike,
   type StrikeResult,
 } from '../store/store.js'
@@ -140,7 +141,7 @@ export class BanKeeper<Subject> {
 
 async function isFirstInMinute(store: Store, { oncePerMinute: plan }: Ban, identity: string): Promise<boolean> {
   try {
-    return (await store.decide({ op: CONSUME, plan, identities: [identity], costs: [1], permitId: '' })).allowed
+    return (await store.decide(requestOf(CONSUME, plan, [identity], [1]))).allowed
   } catch (error) {
     if (!isUnavailable(error)) throw error
     // Nothing counts these requests now, and others may have caused them.
@@ -152,6 +153,5 @@ async function isFirstInMinute(store: Store, { oncePerMinute: plan }: Ban, ident
 function barredBy(struck: StrikeResult | undefined, verdict: Verdict): Verdict {
   if (!struck?.block) return verdict
   const { request, by } = verdict[DECISION]
-  const result: StoreResult = { now: struck.now, allowed: false, values: [], offset: 0, block: struck.block }
-  return verdictOf(decisionOn(request, result, by))
+  return verdictOf(decisionOn(request, refusalBy(struck.block, struck.now), by))
 }

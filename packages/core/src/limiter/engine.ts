@@ -5,6 +5,7 @@ import type { ReadablePlan } from '../policy/plan.js'
 import type { Policy, PolicyChoice, Resolved } from '../policy/policy.js'
 import { wholeOf } from '../policy/share.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
+import { NEW_CHARGE } from '../store/kept-charge.js'
 import {
   type Cell,
   CHARGE,
@@ -12,6 +13,7 @@ import {
   type Op,
   PEEK,
   type QuotaUnit,
+  requestOf,
   type Store,
   type StoreRequest,
   type StoreResult,
@@ -133,25 +135,20 @@ export class Engine<Subject> {
     const costs = cost === 1 && plan.takesOnes ? plan.ones : costsOf(policy.where, plan, cost, options, op)
     const reserved = plan.reserves && reservedFor(plan, plan.reserves, priority)
     const needs = reserved || !plan.takesOnes ? needsOf(plan, cost, costs, reserved) : undefined
-    const request: { -readonly [Name in keyof StoreRequest]: StoreRequest[Name] } = {
-      op: op ?? (costs !== plan.ones && isPeek(cost, needs ?? costs) ? PEEK : policy.consume),
-      plan,
-      identities,
-      value,
-      costs,
-      permitId: plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : '',
-      fresh: options.fresh === true,
-    }
-    const { turn } = options
+    const own = op ?? (costs !== plan.ones && isPeek(cost, needs ?? costs) ? PEEK : policy.consume)
     const strike =
-      plan.ban && options.strikes !== false && request.op !== PEEK
+      plan.ban && options.strikes !== false && own !== PEEK
         ? this.bans?.strikeOf(policy.tier, plan.ban, identities)
         : undefined
-    // Not by spreading, which costs a microsecond: V8 would give every such object a hidden class of its own.
-    if (needs) request.needs = needs
-    if (turn) request.turn = turn
-    if (strike !== undefined) request.strike = strike
-    if (plan.keeps && request.op !== PEEK) request.keep = plan.keeps
+    // Not by spreading, which costs a microsecond.
+    const request = requestOf(own, plan, identities, costs)
+    request.value = value
+    request.needs = needs
+    request.permitId = plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : ''
+    request.fresh = options.fresh === true
+    request.strike = strike
+    request.turn = options.turn
+    if (plan.keeps && own !== PEEK) request.keep = { ...NEW_CHARGE, forMs: plan.keeps.forMs }
     const verdict = this.#decideOn(request, this.#decidedBy(policy, priority, reserved))
     return strike === undefined || !this.emitter.hasStrikeListeners ? verdict : this.#emitStrike(request, verdict)
   }
@@ -175,7 +172,7 @@ export class Engine<Subject> {
     // Another engine of the limiter may have counted a reset.
     const isSame = by && by.policy === policy && by.priority === priority && by.reserved === reserved
     if (isSame && by.resets === charges.resets.count) return by
-    this.#by = {
+    const decidedBy: DecidedBy = {
       charges,
       kind: 'decided',
       store,
@@ -185,8 +182,11 @@ export class Engine<Subject> {
       resets: charges.resets.count,
       list: undefined,
       took: undefined,
+      tryAgainMs: undefined,
+      isOfResponse: undefined,
     }
-    return this.#by
+    this.#by = decidedBy
+    return decidedBy
   }
 
   /**
@@ -203,7 +203,7 @@ export class Engine<Subject> {
     const { policy, priority } = decided
     const by = { ...this.#decidedBy(policy, priority, undefined), isOfResponse: true as const }
     // Not measured: most of these decisions send no event.
-    return this.#decideByStore({ op, plan, identities, costs, permitId: '', fresh: true }, by)
+    return this.#decideByStore({ ...requestOf(op, plan, identities, costs), fresh: true }, by)
   }
 
   /** Waits in the queues of the resolved limits until admitted. The caller still waits for `delayMs` of a queueing limit. */
@@ -389,9 +389,9 @@ function isPeek(cost: Cost, needs: readonly number[]): boolean {
 }
 
 /** A cost of so many units of one kind, with the sizes of bodies. */
-function costIn(unit: QuotaUnit, units: number): [Cost, DecisionOptions] {
+function costIn(unit: QuotaUnit, units: number): [Cost, Partial<DecisionOptions>] {
   if (unit === 'content-bytes') return [1, { bytes: units }]
-  return unit === 'requests' ? [units, {}] : [{ named: new Map([[unit, units]]) }, {}]
+  return [unit === 'requests' ? units : { named: new Map([[unit, units]]), ofLimits: undefined }, {}]
 }
 
 /** What a waiting request takes of the limits in force. */

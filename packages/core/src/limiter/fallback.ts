@@ -4,7 +4,7 @@ import { withReserved } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { planShare, reservedShare } from '../policy/share.js'
 import type { BanTerms, Plan, Store, StoreRequest, StoreResult, Strike, StrikeResult } from '../store/store.js'
-import { isImpossible } from '../store/store.js'
+import { isImpossible, resultOf } from '../store/store.js'
 import { invalidPolicy, neverBeside, SluiceError } from '../util/errors.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import { knownOptions, oneOf } from '../util/validate.js'
@@ -85,8 +85,7 @@ export class LocalFallback {
     if (plan === request.plan) return decideLocally(store, request, { ...from, kind: 'unavailable', store })
     const reserved = from.reserved && reservedShare(plan, from.reserved, this.#share)
     const needs = request.needs && withReserved(request.costs, request.needs, reserved)
-    const { needs: _, ...rest } = request
-    const local: StoreRequest = { ...rest, plan, ...(needs && { needs }) }
+    const local: StoreRequest = { ...request, plan, needs }
     // The cost exceeds only this share: `impossible` would be wrong, as the whole limit can hold it.
     if (isImpossible(local) && !isImpossible(request)) return undecided(request, from, false)
     return decideLocally(store, local, { ...from, kind: 'unavailable', store, reserved })
@@ -150,7 +149,7 @@ function decideLocally(store: Store, request: StoreRequest, from: DecidedBy): Ve
 }
 
 function undecided(request: StoreRequest, from: DecidedBy, allowed: boolean): Verdict {
-  const result: StoreResult = { now: 0, allowed, values: [], offset: 0 }
+  const result = resultOf(0, allowed, [], 0)
   const by: DecidedBy = { ...from, kind: 'unavailable', store: undefined, tryAgainMs: allowed ? 0 : TRY_AGAIN_MS }
   return verdictOf(decisionOn(request, result, by))
 }

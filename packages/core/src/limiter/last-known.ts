@@ -4,6 +4,7 @@ import {
   DEBIT,
   type Plan,
   type ResolvedLimit,
+  requestOf,
   STRIDE,
   type StoreRequest,
   type StoreResult,
@@ -109,16 +110,21 @@ function chargeCell(
   const { capacity: ofWhole } = (whole.cells[c] as Cell).limits[l] as ResolvedLimit
   const used = Math.ceil((usedOf(whole.cells[c] as Cell, ofWhole, remaining, resetMs) * capacity) / ofWhole)
   // Debits have no regard to bans of this process, nor to smaller limits that share a log.
-  const request = { plan, identities, permitId: '', op: DEBIT } as const
-  const costs = (units: number) => plan.cells.map((_, i) => (i === c ? units : 0))
+  const debit = (units: number) =>
+    requestOf(
+      DEBIT,
+      plan,
+      identities,
+      plan.cells.map((_, i) => (i === c ? units : 0)),
+    )
   // The charges of an earlier outage in this store count already.
-  const before = local.decide({ ...request, costs: costs(0) })
+  const before = local.decide(debit(0))
   const earlier = plan.cells.slice(0, c).reduce((sum, { limits }) => sum + limits.length, l)
   const [left, , leftMs] = before.values.slice(before.offset + STRIDE * earlier) as [number, number, number]
   const units = used - usedOf(cell, capacity, left, leftMs)
   if (units <= 0) return
   const chargedAt = CELL_KINDS[cell.kernel].chargedAt(cell.params, { windowMs, used, at, resetMs })
-  local.decide({ ...request, costs: costs(units) }, chargedAt)
+  local.decide(debit(units), chargedAt)
 }
 
 /** The used units of a limit: those of a debt, too. */

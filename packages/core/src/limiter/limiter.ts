@@ -35,6 +35,7 @@ import {
   checkCostOptions,
   checkedStrike,
   checkReason,
+  decisionOptions,
   type LimiterOptions,
   NO_OPTIONS,
   type StrikeOptions,
@@ -465,7 +466,7 @@ export class Limiter<Subject = string> {
     const resolved = this.#subjects.resolve(subject, tier, priority)
     return resolved instanceof Promise
       ? this.#decideLater(resolved, units, options, op)
-      : this.#engine.decide(resolved, units, options, op)
+      : this.#engine.decide(resolved, units, decisionOptions(options), op)
   }
 
   /** The verdict of a list, or undefined where none matches. */
@@ -494,7 +495,8 @@ export class Limiter<Subject = string> {
     options: CostOptions,
     op: Op | undefined,
   ): Promise<Verdict> {
-    return resolved.then((known) => this.#engine.decide(known, cost, options, op))
+    const own = decisionOptions(options)
+    return resolved.then((known) => this.#engine.decide(known, cost, own, op))
   }
 }
 

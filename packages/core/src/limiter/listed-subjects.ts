@@ -7,7 +7,7 @@ import { type ReadablePlan, readablePlan } from '../policy/plan.js'
 import type { PolicyChoice } from '../policy/policy.js'
 import type { HttpContext } from '../request/context.js'
 import { startOf } from '../store/identity.js'
-import { PEEK, type Store, type StoreRequest, type StoreResult } from '../store/store.js'
+import { NO_TERMS, PEEK, requestOf, resultOf, type Store } from '../store/store.js'
 import type { LimiterWarning, Warnings } from '../util/warnings.js'
 import { checkActualCost, type DecidedBy, decisionOn, maxToSettle } from '../verdict/decision.js'
 import { type Verdict, verdictOf } from '../verdict/verdict.js'
@@ -41,6 +41,8 @@ const BY_LIST: Omit<DecidedBy, 'list'> = {
   reserved: undefined,
   resets: 0,
   took: undefined,
+  tryAgainMs: undefined,
+  isOfResponse: undefined,
 }
 
 const NO_LIMITS = { resolved: [], cellOf: [], units: [], reserves: undefined, calendars: undefined, definitions: [] }
@@ -72,7 +74,7 @@ export class ListedSubjects<Subject> {
     this.#where = where
     this.#reader = reader
     this.#warnings = warnings
-    this.#plan = readablePlan({ policy: policy.name, cells: [], starts: [''], ...NO_LIMITS })
+    this.#plan = readablePlan({ policy: policy.name, cells: [], starts: [''], ...NO_TERMS, ...NO_LIMITS })
     this.#step = new ListStep(where, allow, deny, store, reader, (list, kind) => this.#warnUnreadable(list, kind))
   }
 
@@ -123,8 +125,8 @@ export class ListedSubjects<Subject> {
     const address = identity ? undefined : subject.valueOf('ip')
     const known = identity ?? (address === undefined ? undefined : { kind: 'ip', value: address })
     const text = known ? startOf(known.kind) + this.#reader.textOf(known) : ''
-    const request: StoreRequest = { op: PEEK, plan: this.#plan, identities: [text], costs: [], permitId: '' }
-    const result: StoreResult = { now: 0, allowed: report.effect === 'allow', values: [], offset: 0 }
+    const request = requestOf(PEEK, this.#plan, [text], [])
+    const result = resultOf(0, report.effect === 'allow', [], 0)
     return verdictOf(decisionOn(request, result, { ...BY_LIST, list: report }))
   }
 

@@ -49,13 +49,17 @@ export interface CostOptions {
 }
 
 /** The options of a decision beside its cost. */
-export interface DecisionOptions extends Omit<CostOptions, 'cost'> {
+export interface DecisionOptions {
+  readonly bytes: number | undefined
+  readonly responseBytes: number | undefined
+  readonly priority: number | undefined
+  readonly tier: string | undefined
   /** Whether the store itself has to decide, without the deny cache. @default false */
-  readonly fresh?: boolean
+  readonly fresh: boolean | undefined
   /** The turn, where the request waits for it across processes. */
-  readonly turn?: WaitingTurn | undefined
+  readonly turn: WaitingTurn | undefined
   /** Whether a refusal is a strike, where the policy bans. False while the request may still be admitted. @default true */
-  readonly strikes?: boolean
+  readonly strikes: boolean | undefined
 }
 
 export interface BlockOptions {
@@ -74,14 +78,27 @@ export function checkReason(where: string, reason: unknown): string {
 const COST_OPTIONS = ['cost', 'bytes', 'responseBytes', 'priority', 'tier'] as const
 /** Options of decisions, which are read for each. Most are read from an object that has none of them. */
 export const DECISION_OPTIONS = [...COST_OPTIONS, 'fresh', 'turn', 'strikes'] as const
-/** Each is an own property, so that none is inherited. */
-export const NO_OPTIONS: DecisionOptions = Object.freeze(
-  Object.fromEntries(DECISION_OPTIONS.map((name) => [name, undefined])),
-)
+export const NO_OPTIONS: DecisionOptions & { readonly cost: undefined } = Object.freeze({
+  cost: undefined,
+  bytes: undefined,
+  responseBytes: undefined,
+  priority: undefined,
+  tier: undefined,
+  fresh: undefined,
+  turn: undefined,
+  strikes: undefined,
+})
 
 /** @throws SluiceError `INVALID_POLICY` for an unknown option */
 export function checkCostOptions(where: string, method: string, options: CostOptions): void {
   if (options !== NO_OPTIONS && !isCostOptions(options)) knownOptions(`${where}: ${method}`, options, COST_OPTIONS)
+}
+
+/** The options of a decision, of checked ones. */
+export function decisionOptions(options: CostOptions): DecisionOptions {
+  if (options === NO_OPTIONS) return NO_OPTIONS
+  const { bytes, responseBytes, priority, tier } = options
+  return { bytes, responseBytes, priority, tier, fresh: undefined, turn: undefined, strikes: undefined }
 }
 
 /** The check of `knownOptions`, at nearly no cost for the small objects that callers make for each decision. */

@@ -11,20 +11,31 @@ export interface WaitOptions {
   readonly cost: Cost
   /** Maximum wait, in ms; may be infinite. */
   readonly maxWaitMs: number
-  readonly signal?: AbortSignal | undefined
+  readonly signal: AbortSignal | undefined
   /** The waiter precedes those that came up to this many ms earlier without a head start. @default 0 */
-  readonly headStartMs?: number
+  readonly headStartMs: number | undefined
   /** The head start in ms for each unit of the waiter's priority, where `headStartMs` is not given. @default none */
-  readonly ageEveryMs?: number
+  readonly ageEveryMs: number | undefined
   /** Waiters of one class are served in turn by client; those without one count as one client. */
-  readonly client?: string | undefined
+  readonly client: string | undefined
   /** Maximum of waiters in the queue, this one included. @default no bound */
-  readonly size?: number
+  readonly size: number | undefined
   /** Whether to wait during an outage in which nothing can decide; otherwise that ends the wait. @default false */
-  readonly waitsForStore?: boolean
+  readonly waitsForStore: boolean | undefined
   /** The refusal of this request that made it wait, if it is still current. */
-  readonly refusal?: Verdict | undefined
+  readonly refusal: Verdict | undefined
 }
+
+/** The options of a wait that is not given any. */
+export const WAIT = {
+  signal: undefined,
+  headStartMs: undefined,
+  ageEveryMs: undefined,
+  client: undefined,
+  size: undefined,
+  waitsForStore: undefined,
+  refusal: undefined,
+} as const
 
 /**
  * The functions and data of a waiting request that the wait queues need. The data are those of the limits that were in force at
@@ -46,9 +57,9 @@ export interface Waiter {
   /** Changes nothing. `units`: how many of the limit of one queue, by its number, in place of the request's cost. */
   peek(queue?: number, units?: number): Verdict | Promise<Verdict>
   /** The report of a queue, by its number, to other processes; undefined where they need none. */
-  readonly reportOf?: ((queue: number) => WaitingReport) | undefined
+  readonly reportOf: ((queue: number) => WaitingReport) | undefined
   /** Whether there may be room for permits; undefined where a decision costs no more. Never rejects. */
-  readonly mayHavePermits?: (() => Promise<boolean>) | undefined
+  readonly mayHavePermits: (() => Promise<boolean>) | undefined
   refund(verdict: Verdict): Promise<unknown>
   /**
    * The wait in ms for a turn that a queueing limit has booked, which may be exchanged. The latest possible wait if that is within

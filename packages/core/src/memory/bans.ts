@@ -5,6 +5,7 @@ import {
   type Banning,
   type BanTerms,
   type BlockReport,
+  blockReport,
   EVERY_POLICY,
   type Strike,
   type StrikeResult,
@@ -112,7 +113,7 @@ export class Bans implements Swept {
 
   /** @throws SluiceError `STORE_FULL` */
   block(policy: string, identity: string, forMs: number, reason: string, now: number): void {
-    this.#add(policy, identity, this.#blockOf(policy, identity, now, { forMs, reason }), now)
+    this.#add(policy, identity, this.#blockOf(policy, identity, now, { forMs, reason, ban: undefined }), now)
   }
 
   /**
@@ -127,7 +128,8 @@ export class Bans implements Swept {
 
   /** Adds the entries of a file. Returns the number of those without room. */
   restore(entries: readonly BlockEntry[], now: number): number {
-    const left = entries.filter(({ policy = EVERY_POLICY, kind, value, ...block }) => {
+    const left = entries.filter(({ policy = EVERY_POLICY, kind, value, ...entry }) => {
+      const block = { ban: undefined, ...entry }
       this.#keepRung(policy, startOf(kind) + value, block, now)
       return !this.#set(policy, startOf(kind) + value, block, now)
     })
@@ -167,7 +169,7 @@ export class Bans implements Swept {
     policy: string,
     identity: string,
     now: number,
-    { forMs, ...more }: { forMs: number; reason: string; ban?: NonNullable<Block['ban']> },
+    { forMs, ...more }: { forMs: number; reason: string; ban: Block['ban'] },
   ): Block {
     const times = (this.blocks.find(policy, identity)?.times ?? 0) + 1
     return { since: now, until: now + forMs, times, ...more }
@@ -206,5 +208,5 @@ export class Bans implements Swept {
 
 export function reportOf({ until, reason, ban }: Block, now: number): BlockReport {
   const remainingMs = until - now
-  return ban ? { reason, remainingMs, ban: { rung: ban.rung, strikes: ban.strikes } } : { reason, remainingMs }
+  return blockReport(reason, remainingMs, ban)
 }

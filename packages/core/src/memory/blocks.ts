@@ -12,7 +12,7 @@ export interface Block {
   readonly times: number
   readonly reason: string
   /** Present where strikes caused it. */
-  readonly ban?: NonNullable<BlockEntry['ban']>
+  readonly ban: NonNullable<BlockEntry['ban']> | undefined
 }
 
 export interface BlockOf {

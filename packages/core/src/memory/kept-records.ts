@@ -1,4 +1,4 @@
-import { takesNone } from '../store/kept-charge.js'
+import { NEW_CHARGE, takesNone } from '../store/kept-charge.js'
 import {
   type ChargeOutcome,
   type Keep,
@@ -58,7 +58,7 @@ export class KeptRecords extends ExpiringValues<KeptRecord> implements Swept {
     const { now } = result
     this.sweep(now, SWEPT_PER_INSERT)
     this.put(keyOf(request.plan.policy, id), undefined, {
-      charge: { request: { ...request, keep: { forMs, id } }, result },
+      charge: { request: { ...request, keep: { ...NEW_CHARGE, forMs, id } }, result },
       taken: request.costs.map(() => false),
       resets: this.#resets.count,
       until: now + forMs,

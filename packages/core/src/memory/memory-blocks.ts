@@ -72,8 +72,9 @@ export class MemoryBlocks implements BlocksKeeper {
     let added = 0
     const now = this.#clock()
     const ahead = this.#wall.aheadAt(now)
-    for (const entry of entries) {
-      const { policy = EVERY_POLICY, kind, value, ...block } = movedBy(-ahead, entry)
+    for (const each of entries) {
+      const { policy = EVERY_POLICY, kind, value, ...entry } = movedBy(-ahead, each)
+      const block = { ban: undefined, ...entry }
       const identity = startOf(kind) + value
       const known = this.#bans().blocks.find(policy, identity)
       if (block.until <= now || (known && known.since >= block.since)) continue

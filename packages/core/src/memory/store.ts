@@ -27,6 +27,8 @@ import {
   REFUND,
   RENEW,
   receiptsOf,
+  refusalBy,
+  resultOf,
   STRIDE,
   type Store,
   type StoreRequest,
@@ -236,7 +238,7 @@ class MemoryStore implements Store {
     if (request.keep) return this.#decideKept(request, now)
     if (op !== CONSUME && op !== PEEK && op !== CHARGE) return this.#change(request, now)
     const block = this.#bans.blocks.size > 0 ? this.#bans.holding(plan, request.identities, now) : undefined
-    if (block) return { now, allowed: false, values: [], offset: 0, block: reportOf(block, now) }
+    if (block) return refusalBy(reportOf(block, now), now)
     const value = givenValue(request)
     const tables = this.#states.tablesFor(plan)
     if (value === undefined || tables.length !== 1) return this.#decideAll(request, now)
@@ -253,25 +255,25 @@ class MemoryStore implements Store {
     const values = plan.reports === 1 ? [0, 0, 0, 0] : new Array<number>(STRIDE * plan.reports)
     table.report(values, 0, allowed)
     if (wait > 0 && op !== PEEK) table.noteRefusal()
-    const { refunded } = table
+    const result = resultOf(now, allowed, values, 0)
+    if (table.refunded !== 0) result.refunded = [table.refunded]
     if (table.hasState !== hasState) this.#states.resized(table, now)
     if (this.#states.areTooMany) this.#states.makeRoom(now, tables)
-    const result =
-      refunded === 0 ? { now, allowed, values, offset: 0 } : { now, allowed, values, offset: 0, refunded: [refunded] }
     return request.strike === undefined || allowed ? result : this.#strikeRefused(request, result)
   }
 
   /** Decides, and keeps an admitted charge; or changes a kept one, as far as its record says. */
-  #decideKept({ keep, ...request }: StoreRequest, now: number): StoreResult {
+  #decideKept(request: StoreRequest, now: number): StoreResult {
     const { op } = request
     if (op === CONSUME || op === PEEK || op === CHARGE) {
-      const result = this.decide(request, now)
+      const result = this.decide({ ...request, keep: undefined }, now)
       if (!result.allowed || op === PEEK) return result
-      return { ...result, id: this.#kept.keep({ ...request, keep }, result) }
+      return { ...result, id: this.#kept.keep(request, result) }
     }
-    const { outcome, taken } = this.#kept.take({ ...request, keep }, now)
+    const { outcome, taken } = this.#kept.take(request, now)
     const costs = request.costs.map((cost, c) => (taken[c] ? cost : 0))
-    return { outcome, ...this.#change({ ...request, costs }, now) }
+    const result = this.#change({ ...request, costs, keep: undefined }, now)
+    return { ...result, outcome: result.outcome ?? outcome }
   }
 
   keptCharge(policy: string, id: string): readonly KeptCharge[] {
@@ -287,7 +289,7 @@ class MemoryStore implements Store {
     const { now } = result
     const strike = { weight: 1, jitterMs: request.strike as number, reason: '' }
     const block = this.#bans.struck(terms, identity, strike, now)
-    return block ? { now, allowed: false, values: [], offset: 0, block } : result
+    return block ? refusalBy(block, now) : result
   }
 
   strike(terms: BanTerms, identity: string, strike: Strike): StrikeResult {
@@ -329,12 +331,13 @@ class MemoryStore implements Store {
     }
     // After every table has written: an eviction must not remove the current state of another table.
     if (this.#states.areTooMany) this.#states.makeRoom(now, tables)
-    const result = refunded ? { now, allowed, values, offset: 0, refunded } : { now, allowed, values, offset: 0 }
+    const result = resultOf(now, allowed, values, 0)
+    result.refunded = refunded
     return request.strike === undefined || allowed ? result : this.#strikeRefused(request, result)
   }
 
   reset(plan: Plan, identities: readonly string[]): void {
-    const { tables, values } = this.#states.placesOf({ plan, identities })
+    const { tables, values } = this.#states.placesOf({ plan, identities, value: undefined })
     for (const [i, table] of tables.entries()) table.forget(values[(plan.cells[i] as Cell).identity] as string)
     if (plan.keeps) this.#kept.reset(plan.policy, identities)
     const { ban } = plan
@@ -443,7 +446,7 @@ class MemoryStore implements Store {
       if (table.hasState !== hasState) this.#states.resized(table, now)
     }
     if (this.#states.areTooMany) this.#states.makeRoom(now, tables)
-    return { now, allowed: true, values, offset: 0 }
+    return resultOf(now, true, values, 0)
   }
 
   #change(request: StoreRequest, now: number): StoreResult {
@@ -465,7 +468,9 @@ class MemoryStore implements Store {
       }
       at = table.report(values, at, true)
     }
-    return { now, allowed: true, values, offset: 0, ...(!isHeld && { outcome: 'unknown' }) }
+    const result = resultOf(now, true, values, 0)
+    if (!isHeld) result.outcome = 'unknown'
+    return result
   }
 }
 

@@ -12,9 +12,9 @@ export interface TableTerms {
   readonly counted: Usage
   readonly refused: Usage
   /** Whether tables of other amounts share its states. */
-  readonly isCarried?: boolean
+  readonly isCarried: boolean | undefined
   /** A table of the same kind whose states this one shares; only the amounts differ. */
-  readonly like?: Table
+  readonly like: Table | undefined
 }
 
 /** The number of states among which an eviction chooses. */

@@ -72,12 +72,12 @@ export class Tables {
   /** A table that shares the states of another, for a plan with other amounts or other bounds. */
   #like(table: Table, cell: Cell): Table {
     const ofCell = getOrInsert(this.#alike, cell, () => new Map<string, Table>())
-    return getOrInsert(ofCell, table.id, (id) => makeTable(cell, { ...this.#termsOf(id, cell), like: table }))
+    return getOrInsert(ofCell, table.id, (id) => makeTable(cell, this.#termsOf(id, cell, table)))
   }
 
-  #termsOf(id: string, { isCarried = false }: Cell): TableTerms {
+  #termsOf(id: string, { isCarried }: Cell, like?: Table): TableTerms {
     const { graceMs, wall } = this.#bounds
-    return { id, graceMs, wall, counted: this.#counted, refused: this.#refused, isCarried }
+    return { id, graceMs, wall, counted: this.#counted, refused: this.#refused, isCarried, like }
   }
 
   /** Forgets a value in every table of a kind. */

@@ -1,5 +1,5 @@
 import { startOf } from '../store/identity.js'
-import { type BanTerms, EVERY_POLICY, MAX_RUNGS, type Plan } from '../store/store.js'
+import { type BanTerms, EVERY_POLICY, MAX_RUNGS, NO_TERMS, PLAIN_CELL, type Plan } from '../store/store.js'
 import { type Duration, durationText, spanMs } from '../util/duration.js'
 import { invalidPolicy, show } from '../util/errors.js'
 import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
@@ -146,10 +146,11 @@ function planOfOne(where: string, name: string, start: string): Plan {
   const limits = [{ ...report, name: 'strikes', unit: 'requests' }]
   return Object.freeze({
     policy: name,
-    cells: [{ kernel, id, params, identity: 0, limits }],
+    cells: [{ ...PLAIN_CELL, kernel, id, params, limits }],
     identities: 1,
     starts: [start],
     reports: 1,
+    ...NO_TERMS,
   })
 }
 

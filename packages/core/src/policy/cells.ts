@@ -103,11 +103,11 @@ function canBeJoint({ definition: { limit, window }, resolution: { kernel, lease
 function cellOf(member: Member): Cell {
   const { prefix, resolution, resolved, identity } = member
   const { kernel, id, params } = resolution
-  return { kernel, id: prefix + id, params, identity, limits: [resolved], ...traitsOf(member) }
+  return { kernel, id: prefix + id, params, identity, limits: [resolved], joint: undefined, ...traitsOf(member) }
 }
 
-function traitsOf({ definition, resolution: { lease } }: Member): Pick<Cell, 'lease' | 'isCarried'> {
-  return { ...(lease && { lease }), ...(definition.carry !== undefined && { isCarried: true }) }
+function traitsOf({ definition, resolution: { lease } }: Member): Pick<Cell, 'lease' | 'isCarried' | 'calendar'> {
+  return { lease, isCarried: definition.carry !== undefined, calendar: undefined }
 }
 
 /** Each identity has its own text of a key, so a long one would take too much room. */
@@ -136,6 +136,7 @@ function logCell(members: readonly Member[]): Cell {
     params: [max, Math.max(...windowsMs), ...sorted.flatMap(({ limit }, i) => [limit, windowsMs[i] as number])],
     identity,
     limits: sorted,
+    joint: undefined,
     ...traitsOf(first),
   }
 }

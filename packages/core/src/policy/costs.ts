@@ -16,7 +16,7 @@ export type Cost = number | NamedCost
 export interface NamedCost {
   readonly named: ReadonlyMap<QuotaUnit, number>
   /** The units that policies of a document take from their limits. Undefined where the limiter alone names units. */
-  readonly ofLimits?: ReadonlyMap<LimitCost, number> | undefined
+  readonly ofLimits: ReadonlyMap<LimitCost, number> | undefined
 }
 
 /** The policy that counts a cost. */
@@ -26,8 +26,8 @@ const PERMITS = 'concurrent-requests'
 
 /** The sizes of bodies. */
 interface Bytes {
-  readonly bytes?: number | undefined
-  readonly responseBytes?: number | undefined
+  readonly bytes: number | undefined
+  readonly responseBytes: number | undefined
 }
 
 /** @throws SluiceError `INVALID_COST`; nothing is charged then */
@@ -43,7 +43,7 @@ export function checkedCost(policy: Counting, cost: unknown): Cost {
     checkName(policy, unit, 'INVALID_COST')
     return [unit, checkCost(where, `cost: ${unit}`, units)]
   })
-  return { named: new Map(named) }
+  return { named: new Map(named), ofLimits: undefined }
 }
 
 /**

@@ -13,7 +13,7 @@ export interface TakenNames {
 }
 
 /** A name that is free, and taken then: `chat-1m`, or `chat-1m-2` where another limit has that. `from`: the first number to try. */
-export function freeName(base: string, taken: TakenNames, from = 2): string {
+export function freeLimitName(base: string, taken: TakenNames, from = 2): string {
   let free = base
   for (let n = from; taken.has(free.toLowerCase()); n++) {
     const end = `-${n}`

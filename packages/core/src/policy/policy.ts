@@ -23,7 +23,7 @@ import { type Ban, type BanOptions, banFor } from './ban.js'
 import { carriedForm } from './carry.js'
 import { cellsFor, type LimitOfCell } from './cells.js'
 import { type ChargesOptions, keepTerms } from './charges.js'
-import { freeName, takenNames } from './free-name.js'
+import { freeLimitName, takenNames } from './free-name.js'
 import { checkedKey } from './key.js'
 import { bitsOf, isSameKey, kindOf } from './keyed.js'
 import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
@@ -140,10 +140,10 @@ export interface PolicyChoice<Subject> {
   /** The policy for a request, or of the tier that is named; a promise only where the request's tier is one. */
   of(subject: Subject, context: HttpContext<Subject>, tier?: string): Policy<Subject> | Promise<Policy<Subject>>
   /**
-   * The policy in force in place of one that a request waits by. Undefined where it is gone, or counts other units. Absent where
+   * The policy in force in place of one that a request waits by. Undefined where it is gone, or counts other units, or where
    * policies stay.
    */
-  inPlaceOf?(policy: Policy<Subject>, subject: Subject): MaybePromise<Policy<Subject> | undefined>
+  inPlaceOf(policy: Policy<Subject>, subject: Subject): MaybePromise<Policy<Subject> | undefined>
 }
 
 /**
@@ -369,7 +369,23 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     priority: number,
   ): Resolved<Subject> {
     const { consume: op } = this
-    return { op, plan, identities, value, costs: plan.ones, permitId: '', fresh: false, policy: this, priority }
+    // As `requestOf`, with the fields of its own.
+    return {
+      op,
+      plan,
+      identities,
+      value,
+      costs: plan.ones,
+      needs: undefined,
+      permitId: '',
+      fresh: false,
+      strike: undefined,
+      turn: undefined,
+      charge: undefined,
+      keep: undefined,
+      policy: this,
+      priority,
+    }
   }
 
   /** Where `differsByKeyAlone`. */
@@ -391,6 +407,11 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   resolveByValue(given: unknown, context: HttpContext<Subject>): Resolved<Subject> {
     const value = checkedKey(this.where, given, context !== undefined)
     return this.#resolved([this.starts[0] + value], value, this.#static as ReadablePlan, 0)
+  }
+
+  /** Policies of options stay. */
+  inPlaceOf(): undefined {
+    return undefined
   }
 
   /** The keys of an identity that was given by hand. Undefined where nothing is counted by its kind. */
@@ -455,8 +476,8 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       definitions: this.limits,
       ban: this.#banTerms(),
       banningPolicy: this.#banningPolicy(),
-      ...(this.#sharesTurns && { sharesTurns: this.#sharesTurns }),
-      ...(this.keeps && { keeps: this.keeps }),
+      sharesTurns: this.#sharesTurns,
+      keeps: this.keeps,
       relaxed: this.#relaxed,
     })
   }
@@ -520,6 +541,6 @@ function namesFor(policy: string, limits: readonly Limit[], resolutions: readonl
     const { report } = resolutions[i] as Resolution
     const window = report.calendar ?? durationText(report.windowMs)
     const kind = hasPermits(report.algorithm) ? report.algorithm : window
-    return freeName(limits.length === 1 ? policy : `${policy}-${kind}`, taken)
+    return freeLimitName(limits.length === 1 ? policy : `${policy}-${kind}`, taken)
   })
 }

@@ -115,7 +115,7 @@ export class Subjects<Subject> {
       let policy = first
       let last: readonly string[] | undefined
       return () =>
-        whenKnown(this.policy.inPlaceOf?.(first, subject), (now = policy) => {
+        whenKnown(this.policy.inPlaceOf(first, subject), (now = policy) => {
           if (now !== policy && (!given || keysOf(now, this.#replacement, given))) {
             policy = now
             last = undefined

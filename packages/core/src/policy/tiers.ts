@@ -54,6 +54,11 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
     this.units = unitsOf(where, this.limits)
   }
 
+  /** Policies of options stay. */
+  inPlaceOf(): undefined {
+    return undefined
+  }
+
   get where(): string {
     return `policy "${this.name}"`
   }

@@ -59,6 +59,8 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
   const blockChanges = new BlockChanges(mirrored, keys, changes, base.now)
   const lists = new RedisLists({
     ...base,
+    keysOf: undefined,
+    onUnconfirmed: undefined,
     onRestored: (entries) => base.warnings.restored(entries, 'an entry of a list', 'entries of lists'),
   })
   const refusalSlices = new RedisRefusals(base)

@@ -1,5 +1,5 @@
 import { CELL_KINDS, type KernelName, soleAlgorithmOf } from './cell-kinds.js'
-import type { Cell, ResolvedLimit } from './store.js'
+import { type Cell, PLAIN_CELL, type ResolvedLimit, UNNAMED } from './store.js'
 
 /** A cell parsed from the name in its key, and its owner. */
 export interface NamedCell {
@@ -52,15 +52,15 @@ function cellNamed(id: string): NamedCell | undefined {
   const unit = ownUnit ?? (hasPermits ? 'concurrent-requests' : 'requests')
   const limits = form.limits(numbers).map(
     ([limit, windowMs, capacity, calendar]): ResolvedLimit => ({
-      name: '',
+      ...UNNAMED,
       algorithm,
       limit,
       windowMs,
       capacity: Math.min(capacity, max),
       unit,
       queue: queue !== undefined,
-      ...(calendar && { calendar }),
+      calendar,
     }),
   )
-  return { of: of.slice(0, -1), cell: { kernel, id, identity: 0, params, limits } }
+  return { of: of.slice(0, -1), cell: { ...PLAIN_CELL, kernel, id, params, limits } }
 }

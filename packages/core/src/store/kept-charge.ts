@@ -7,14 +7,17 @@ export interface KeepTerms {
 /** A charge to keep, or one that is kept and changed. */
 export interface Keep extends KeepTerms {
   /** Its id. A store makes one for a decision without it. */
-  readonly id?: string
+  readonly id: string | undefined
   /**
    * For changes: the cells whose charge is taken from the record. A cell is changed if it was not taken before, and taken
    * then, except by `RENEW`. Absent for all cells. A change may take none: its outcome then says whether the id is known.
    * `RENEW` makes a known id valid for another `forMs`, whichever cells it takes.
    */
-  readonly takes?: readonly boolean[]
+  readonly takes: readonly boolean[] | undefined
 }
+
+/** The fields of a charge to keep whose id the store makes. */
+export const NEW_CHARGE = { id: undefined, takes: undefined } as const
 
 /**
  * The outcome of a change of a kept charge: `done` now, in whole or as far as it was missing; `done before`, or nothing to do; or

@@ -44,9 +44,9 @@ export interface ResolvedLimit {
   /** Whether an admitted request waits for its turn (`delayMs`). */
   readonly queue: boolean
   /** Present for windows of the calendar. `windowMs` is then the length of the one that runs. */
-  readonly calendar?: CalendarWindow
+  readonly calendar: CalendarWindow | undefined
   /** Ms over which waits are spread, by identity. Verdicts add the spread; stores report exact times. */
-  readonly spreadMs?: number
+  readonly spreadMs: number | undefined
 }
 
 /** Terms for units that a process may take ahead for one key and spend by itself. */
@@ -75,7 +75,7 @@ export interface Cell {
    * The id that adjacent cells on one identity share. Every plan with one of these cells has all of them, in this
    * order. A store may therefore store their states together, under this id.
    */
-  readonly joint?: string
+  readonly joint: string | undefined
   /** The kernel's parameters, in the order the kernel names them. */
   readonly params: readonly number[]
   /** Index of the identity of a `StoreRequest` that this cell is charged on. */
@@ -86,14 +86,14 @@ export interface Cell {
    * Whether the id leaves out the amounts among `params`. Cells of several plans with different amounts then share one
    * state. Another plan may have charged more than this one admits. `CHARGE` never charges such a cell.
    */
-  readonly isCarried?: boolean
+  readonly isCarried: boolean | undefined
   /** Present for a window of the calendar whose `params` have bounds: the calendar that they are of. */
-  readonly calendar?: Calendar
+  readonly calendar: Calendar | undefined
   /**
    * Present if units are leased. `params` then allow for units that are spent after they are counted. Equal for all
    * cells of a plan.
    */
-  readonly lease?: LeaseTerms
+  readonly lease: LeaseTerms | undefined
 }
 
 export interface SharesTurns {
@@ -139,21 +139,42 @@ export interface Plan {
   /** Number of limits that all cells report. */
   readonly reports: number
   /** Present if refusals may lead to a ban. */
-  readonly ban?: BanTerms | undefined
+  readonly ban: BanTerms | undefined
   /** Present if requests wait for their turn across processes: see `StoreRequest.turn`. */
-  readonly sharesTurns?: SharesTurns
+  readonly sharesTurns: SharesTurns | undefined
   /** Present if admitted charges are kept: see `StoreRequest.keep`. */
-  readonly keeps?: KeepTerms | undefined
+  readonly keeps: KeepTerms | undefined
   /**
    * Another policy whose blocks and bans apply. Policies that are decided under one name may each ban for themselves.
    */
-  readonly banningPolicy?: string | undefined
+  readonly banningPolicy: string | undefined
   /**
    * Present if processes may exceed the limits slightly to avoid round trips to the store. The cells then count units
    * beyond the limit, too.
    */
-  readonly relaxed?: RelaxedTerms | undefined
+  readonly relaxed: RelaxedTerms | undefined
 }
+
+/** The fields of a limit whose name is not known, where they are as usual. */
+export const UNNAMED = { name: '', queue: false, calendar: undefined, spreadMs: undefined } as const
+
+/** The fields of a cell on the first identity, where they are as usual. */
+export const PLAIN_CELL = {
+  identity: 0,
+  joint: undefined,
+  isCarried: false,
+  calendar: undefined,
+  lease: undefined,
+} as const
+
+/** The fields of a plan that neither bans, waits, keeps charges nor counts in a relaxed way. */
+export const NO_TERMS = {
+  ban: undefined,
+  sharesTurns: undefined,
+  keeps: undefined,
+  banningPolicy: undefined,
+  relaxed: undefined,
+} as const
 
 /** Decide, and charge every cell if all have room. */
 export const CONSUME = 0
@@ -196,32 +217,32 @@ export interface StoreRequest {
    * decision in memory takes 18 % more CPU (3 pairs). A store that needs the whole text ignores this field. Omit it
    * when you pass a request on with another identity.
    */
-  readonly value?: string | undefined
+  readonly value: string | undefined
   /** Units per cell, whole, 0 or more. */
   readonly costs: readonly number[]
   /** Units per cell that must have room; absent if no cell needs more room than its cost. */
-  readonly needs?: readonly number[]
+  readonly needs: readonly number[] | undefined
   /** The id of the permits taken in `concurrency` cells; empty if the plan has none. */
   readonly permitId: string
   /** Bypass the deny cache: a waiter needs the present state. */
-  readonly fresh?: boolean
+  readonly fresh: boolean | undefined
   /**
    * Present if a refusal by a limit strikes the identity of the plan's `ban`. The number is the jitter in ms that is
    * added to a ban that this strike starts.
    */
-  readonly strike?: number
+  readonly strike: number | undefined
   /**
    * Present for a waiting request of a plan with `sharesTurns`. It is refused while a request of an earlier class waits
    * in another process. A request of such a plan that is not waiting is refused while any other waits.
    */
-  readonly turn?: WaitingTurn
+  readonly turn: WaitingTurn | undefined
   /** For `REFUND`, `RELEASE` and `RENEW`: the result of the charge. */
-  readonly charge?: StoreResult
+  readonly charge: StoreResult | undefined
   /**
    * For decisions: an admitted charge is kept in the same step, and the result has its id. For changes: the kept charge that
    * is changed, whose record decides which cells are.
    */
-  readonly keep?: Keep | undefined
+  readonly keep: Keep | undefined
 }
 
 /** A part of a kept charge: the request as it was charged, and its result. One for each slot of a cluster. */
@@ -272,18 +293,18 @@ export interface StoreResult {
   /** Index in `values` where this result starts. */
   readonly offset: number
   /** Per cell, the sum of earlier refunds to its bucket, in unit·ms; absent if there were none. Part of the receipt. */
-  readonly refunded?: readonly number[]
+  readonly refunded: readonly number[] | undefined
   /** The id of the charge, where it is kept. */
-  readonly id?: string
+  readonly id: string | undefined
   /** For a change of a kept charge. */
-  readonly outcome?: ChargeOutcome
+  readonly outcome: ChargeOutcome | undefined
   /** Present if an identity is blocked; nothing was charged then. */
-  readonly block?: BlockReport
+  readonly block: BlockReport | undefined
   /**
    * Present if a request in another process waits before this one: the remaining ms for which that report is trusted.
    * Nothing is charged then, and `values` are those of a peek.
    */
-  readonly behindMs?: number
+  readonly behindMs: number | undefined
   /**
    * The source of a decision that was not made by the store's state:
    * - `deny-cache`: a recent refusal;
@@ -291,12 +312,61 @@ export interface StoreResult {
    * - `relaxed`: this process's counts between two exchanges;
    * - `mirror`: the blocks that this process knows, during an outage.
    */
-  readonly source?: 'deny-cache' | 'lease' | 'relaxed' | 'mirror'
+  readonly source: 'deny-cache' | 'lease' | 'relaxed' | 'mirror' | undefined
 }
+
+/** A request with each field as its own: a field that is absent would be read from a prototype that anyone may have polluted. */
+export function requestOf(
+  op: Op,
+  plan: Plan,
+  identities: readonly string[],
+  costs: readonly number[],
+): Writable<StoreRequest> {
+  return {
+    op,
+    plan,
+    identities,
+    value: undefined,
+    costs,
+    needs: undefined,
+    permitId: '',
+    fresh: false,
+    strike: undefined,
+    turn: undefined,
+    charge: undefined,
+    keep: undefined,
+  }
+}
+
+/** A result with each field as its own, as `requestOf`. */
+export function resultOf(
+  now: number,
+  allowed: boolean,
+  values: readonly number[],
+  offset: number,
+): Writable<StoreResult> {
+  return {
+    now,
+    allowed,
+    values,
+    offset,
+    refunded: undefined,
+    id: undefined,
+    outcome: undefined,
+    block: undefined,
+    behindMs: undefined,
+    source: undefined,
+  }
+}
+
+/** An object of which its maker still sets fields. */
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] }
 
 /** The result of a request that a block refuses. */
 export function refusalBy(block: BlockReport, now: number): StoreResult {
-  return { now, allowed: false, values: [], offset: 0, block }
+  const result = resultOf(now, false, [], 0)
+  result.block = block
+  return result
 }
 
 /** The receipt of each cell in a result, which a refund needs. */
@@ -324,9 +394,14 @@ export interface BlockReport {
    */
   readonly remainingMs: number
   /** Present if strikes led to the ban: its rung, from 1, and the number of strikes. */
-  readonly ban?: { readonly rung: number; readonly strikes: number }
+  readonly ban: { readonly rung: number; readonly strikes: number } | undefined
   /** @internal Whether the ban began with this decision. */
-  readonly hasBegun?: boolean
+  readonly hasBegun: boolean | undefined
+}
+
+/** The report of a block that began earlier. */
+export function blockReport(reason: string, remainingMs: number, ban: BlockReport['ban']): BlockReport {
+  return { reason, remainingMs, ban: ban && { rung: ban.rung, strikes: ban.strikes }, hasBegun: false }
 }
 
 /** Strikes made apart from a decision. */

@@ -1,6 +1,6 @@
 import type { CalendarWindow } from './cell-kinds.js'
 import { cellsNamed, type NamedCell } from './cell-names.js'
-import { PEEK, type Plan, STRIDE, type Store, type StoreResult } from './store.js'
+import { NO_TERMS, PEEK, PLAIN_CELL, type Plan, requestOf, STRIDE, type Store, type StoreResult } from './store.js'
 
 /** Counts that a store holds of an identity: names of policies, each with the name of a cell, or of cells that share a key. */
 export interface StoredCounts {
@@ -62,9 +62,10 @@ async function peeked(
     identities: 1,
     starts: [identity.slice(0, identity.indexOf('=') + 1)],
     reports: cells.flatMap(({ limits }) => limits).length,
+    ...NO_TERMS,
   }
   const costs = cells.map(() => 0)
-  const result = await store.decide({ op: PEEK, plan, identities: [identity], costs, permitId: '' })
+  const result = await store.decide(requestOf(PEEK, plan, [identity], costs))
   let at = 0
   return named.flatMap(({ of, cell }) =>
     cell.limits.map(({ algorithm, limit, windowMs, capacity, calendar }) => ({
@@ -107,10 +108,11 @@ export async function resetCounts(store: Pick<Store, 'reset'>, { identity, count
 function planOf(policy: string, identity: string, counts: StoredCounts['counts']): Plan {
   return {
     policy,
-    cells: counts.map(({ cell }) => ({ kernel: 'counter', id: cell, params: [0, 1, 0, 0], identity: 0, limits: [] })),
+    cells: counts.map(({ cell }) => ({ ...PLAIN_CELL, kernel: 'counter', id: cell, params: [0, 1, 0, 0], limits: [] })),
     identities: 1,
     starts: [identity.slice(0, identity.indexOf('=') + 1)],
     reports: 0,
+    ...NO_TERMS,
     // The ids of its charges are unknown from then on, where its limiter keeps any.
     keeps: { forMs: 1 },
   }

@@ -57,7 +57,7 @@ export interface DecidedBy {
   /** The store that takes refunds; undefined where no limit decided. */
   readonly store: Store | undefined
   /** Where no limit decided: milliseconds until the next try, 0 if the request was admitted. */
-  readonly tryAgainMs?: number
+  readonly tryAgainMs: number | undefined
   /** The policy that decided: of a tier, or of a document. Undefined where a list did. */
   readonly policy: Policy<never> | undefined
   readonly priority: number
@@ -70,7 +70,7 @@ export interface DecidedBy {
   /** The duration, where that is measured. */
   readonly took: { ms: number } | undefined
   /** Whether it decides on bytes of a response under way or on units of a meter, whose request was decided on before. */
-  readonly isOfResponse?: true
+  readonly isOfResponse: true | undefined
 }
 
 export function decisionOn(request: StoreRequest, result: StoreResult, by: DecidedBy): Decision {

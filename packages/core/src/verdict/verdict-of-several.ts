@@ -7,7 +7,7 @@ import { show } from '../util/errors.js'
 import { checkActualCost, maxToSettle, refuseRelaxed } from './decision.js'
 import type { Meter, MeterOptions } from './meter.js'
 import { StreamMeter } from './stream-meter.js'
-import { DECISION, PARTS, Verdict } from './verdict.js'
+import { DECISION, NO_MARKS, PARTS, Verdict } from './verdict.js'
 
 /**
  * The verdict on a request whose policies were decided one after the other, each with a charge of its own. It shows the last
@@ -18,7 +18,7 @@ class VerdictOfSeveral extends Verdict {
 
   constructor(shown: Verdict, parts: readonly Verdict[]) {
     const { allowed } = shown
-    super(shown[DECISION], {}, { allowed, remaining: 0, retryMs: 0, resetMs: 0, delayMs: 0, cell: 0 })
+    super(shown[DECISION], NO_MARKS, { allowed, remaining: 0, retryMs: 0, resetMs: 0, delayMs: 0, cell: 0 })
     Object.assign(this, shown)
     this.#parts = parts
   }

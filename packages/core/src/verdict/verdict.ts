@@ -38,6 +38,9 @@ export interface BanReport {
   readonly reason: string
 }
 
+/** A block as verdicts show it. */
+export type ShownBlock = Pick<BlockReport, 'reason' | 'remainingMs'>
+
 const Shown = { Verdict: class {} }
 
 /** @internal The decision of a verdict. A symbol hides it, as only this library reads it. */
@@ -85,7 +88,7 @@ export class Verdict {
    */
   readonly delayMs: number
   /** The reason and duration of the block, when `reason` is `blocked`. */
-  readonly block: BlockReport | undefined
+  readonly block: ShownBlock | undefined
   /** The ban, when `reason` is `banned`. */
   readonly ban: BanReport | undefined
   /** The list that decided, when `kind` is `listed`. It allowed or denied the request, and nothing was charged. */
@@ -235,21 +238,27 @@ export function decisionIn(verdict: Verdict): Decision {
 
 /** Changes of a request's verdict after its decision. */
 export interface Marks {
-  readonly degraded?: boolean
-  readonly reported?: boolean
+  readonly degraded: boolean | undefined
+  readonly reported: boolean | undefined
   /** The request is refused for at least this many ms, as other requests wait before it. */
-  readonly waitMs?: number
+  readonly waitMs: number | undefined
   /** The client has left while the request waited. */
-  readonly hasLeft?: boolean
+  readonly hasLeft: boolean | undefined
   /** The request proceeds in spite of the refusal, so that it is not impossible. */
-  readonly isServed?: boolean
+  readonly isServed: boolean | undefined
 }
 
-const NO_MARKS: Marks = {}
+export const NO_MARKS: Marks = {
+  degraded: undefined,
+  reported: undefined,
+  waitMs: undefined,
+  hasLeft: undefined,
+  isServed: undefined,
+}
 
 /** A marked copy of a verdict, which itself never changes. Both have one charge, which is refunded once. */
-export function marked(verdict: Verdict, marks: Marks): Verdict {
-  return verdictOf(verdict[DECISION], marks)
+export function marked(verdict: Verdict, marks: Partial<Marks>): Verdict {
+  return verdictOf(verdict[DECISION], { ...NO_MARKS, ...marks })
 }
 
 /** The verdict of a request that is over the limit and still proceeds, slowed down or degraded. */
@@ -263,9 +272,10 @@ export function banReport(now: number, { ban, reason, remainingMs }: BlockReport
 }
 
 /** Undefined for a ban. */
-function shownBlock(block: BlockReport): BlockReport | undefined {
+function shownBlock(block: BlockReport): ShownBlock | undefined {
   if (block.ban) return undefined
-  return isForEver(block.remainingMs) ? { ...block, remainingMs: Number.POSITIVE_INFINITY } : block
+  const { reason, remainingMs } = block
+  return { reason, remainingMs: isForEver(remainingMs) ? Number.POSITIVE_INFINITY : remainingMs }
 }
 
 /** Whether a client is refused by a list, a block or a ban. No responder admits such a request. */

@@ -206,8 +206,7 @@ function together(variants: readonly Variant[], combinations: Combinations): Mat
   let matched: Matched | undefined
   for (const group of groups.reverse()) {
     const options = { ...group[0]?.policy.own, limits: limitsOf(group) }
-    const base = baseOf(group, combinations)
-    matched = Object.freeze({ options, ...(base && { base }), ...(matched && { next: matched }) })
+    matched = Object.freeze({ options, base: baseOf(group, combinations), next: matched, reported: undefined })
   }
   if (!matched) return reported as Matched
   return reported ? Object.freeze({ ...matched, reported }) : matched
@@ -242,7 +241,7 @@ function reportedOf(variants: readonly Variant[]): Matched | undefined {
   let matched: Matched | undefined
   for (const { policy, limits } of [...variants].reverse()) {
     const options = { ...policy.own, limits, enforce: { mode: 'report' } as const }
-    matched = Object.freeze({ options, ...(matched && { next: matched }) })
+    matched = Object.freeze({ options, base: undefined, next: matched, reported: undefined })
   }
   return matched
 }

@@ -1,4 +1,4 @@
-import { freeName } from '@sluice/core/internal'
+import { freeLimitName } from '@sluice/core/internal'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 
 /** The longest name of a limit. */
@@ -37,7 +37,7 @@ export class DocumentNames {
     }
     const known = this.#numbers.get(stem)
     const numbers = known?.policy === policy ? known : { policy, from: known?.next ?? 2, next: known?.next ?? 2 }
-    const name = freeName(whole, { has, add }, numbers.from)
+    const name = freeLimitName(whole, { has, add }, numbers.from)
     if (name === whole) return name
     numbers.next = Math.max(numbers.next, Number(name.slice(name.lastIndexOf('-') + 1)) + 1)
     this.#numbers.set(stem, numbers)

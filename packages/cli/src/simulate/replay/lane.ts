@@ -192,7 +192,14 @@ const PROCEEDS: Outcome = {
 /** Of a request that only limits decide on. */
 function outcomeOf(verdict: Verdict): Outcome {
   const { allowed: proceed } = verdict
-  return { proceed, verdict, headers: PROCEEDS.headers, reply: undefined, error: undefined, handler: undefined }
+  return {
+    proceed,
+    verdict,
+    headers: PROCEEDS.headers,
+    reply: undefined,
+    error: undefined,
+    handler: undefined,
+  }
 }
 
 /** Whether the verdict of the limits is the outcome: nothing waits, is refunded, or depends on the response. */

@@ -200,9 +200,9 @@ export class Decider<Request> {
     const strikes = bans === undefined || bans.strikesAtOnce(context)
     if (this.#countsResponses) {
       // Bytes of the response are charged when they are sent.
-      return { ...(bytes !== undefined && { bytes }), responseBytes: 0, fresh, strikes }
+      return { ...NO_OPTIONS, bytes, responseBytes: 0, fresh, strikes }
     }
-    if (bytes !== undefined) return { bytes, fresh, strikes }
+    if (bytes !== undefined) return { ...NO_OPTIONS, bytes, fresh, strikes }
     if (!strikes) return fresh ? FRESH_UNSTRUCK : UNSTRUCK
     return fresh ? FRESH : NO_OPTIONS
   }

@@ -105,6 +105,11 @@ export function without<Request>(matched: Matched<Request>, policies: Policies):
   if (limits.length === 0) return undefined
   const ofMatch = getOrInsert(parts, matched, () => new Map<string, Matched<Request>>())
   return getOrInsert(ofMatch, omitted.join(), () =>
-    Object.freeze({ options: { ...options, limits }, base: base && without(base, policies) }),
+    Object.freeze({
+      options: { ...options, limits },
+      base: base && without(base, policies),
+      next: undefined,
+      reported: undefined,
+    }),
   ) as Matched<Request>
 }

@@ -27,11 +27,11 @@ export interface MatchedPolicies<Request> {
    * The same without the differences for some clients. Where those are only numbers of limits, one limiter decides on both: one
    * limiter per client would take memory and time.
    */
-  readonly base?: MatchedPolicies<Request> | undefined
+  readonly base: MatchedPolicies<Request> | undefined
   /** The match to decide next, if these policies admit the request. If that refuses it, their charges are refunded. */
-  readonly next?: MatchedPolicies<Request> | undefined
+  readonly next: MatchedPolicies<Request> | undefined
   /** The match to decide separately, without enforcement. */
-  readonly reported?: MatchedPolicies<Request> | undefined
+  readonly reported: MatchedPolicies<Request> | undefined
 }
 
 /** A client that is given by hand, to methods of a limiter: an identity, or a request without its HTTP. */

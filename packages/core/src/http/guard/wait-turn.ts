@@ -1,5 +1,5 @@
 import type { BookedWait } from '../../limiter/booked-turns.js'
-import { WaitExceeded } from '../../limiter/waiter.js'
+import { WAIT, WaitExceeded } from '../../limiter/waiter.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.js'
 import type { TurnOptions, TurnResult } from '../responders/responder.js'
@@ -26,7 +26,9 @@ export async function waitTurn<Request>(
   // No limit refused it, only earlier requests: it may be admitted now.
   const last = refusal.limits.every(({ allowed }) => allowed) && !isBarred(refusal) ? undefined : refusal
   try {
-    return await whileThere(context, (signal) => guard.decider.waitTurn(request, { ...options, signal, refusal: last }))
+    return await whileThere(context, (signal) =>
+      guard.decider.waitTurn(request, { ...WAIT, ...options, signal, refusal: last }),
+    )
   } catch (error) {
     if (error === LEFT) return 'gone'
     if (error === NOT_LIMITED) return SKIPPED

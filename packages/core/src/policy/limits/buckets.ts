@@ -154,7 +154,9 @@ function bucketOf(
       // no capacity is above its limit.
       carriedId: `bucket~${windowMs}.${stepMs}${size > limit ? `.${size}` : ''}${kind}`,
       params: [limit, windowMs, size, stepMs],
-      report: { algorithm, limit, windowMs, capacity: size, queue },
+      report: { algorithm, limit, windowMs, capacity: size, queue, calendar: undefined, spreadMs: undefined },
+      lease: undefined,
+      calendar: undefined,
     }
   }
 }

@@ -44,7 +44,17 @@ export function concurrency<Subject>(options: ConcurrencyOptions<Subject>): Limi
       id: `concurrency.${limit}.${ttlMs}`,
       carriedId: `concurrency~${ttlMs}`,
       params: [limit, ttlMs],
-      report: { algorithm: 'concurrency', limit, windowMs: ttlMs, capacity: limit, queue: false },
+      report: {
+        algorithm: 'concurrency',
+        limit,
+        windowMs: ttlMs,
+        capacity: limit,
+        queue: false,
+        calendar: undefined,
+        spreadMs: undefined,
+      },
+      lease: undefined,
+      calendar: undefined,
     }
   })
   return Object.freeze({ ...limit, maxHold: maxHoldMs })

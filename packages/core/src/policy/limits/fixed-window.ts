@@ -66,7 +66,17 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
     carriedId: `${kind}~${windowMs}`,
     // The third is 1 where refusals count: see `CELL_KINDS`.
     params: [limit, windowMs, 0, byClock ? 1 : 0],
-    report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false },
+    report: {
+      algorithm: 'fixedWindow',
+      limit,
+      windowMs,
+      capacity: limit,
+      queue: false,
+      calendar: undefined,
+      spreadMs: undefined,
+    },
+    lease: undefined,
+    calendar: undefined,
   }))
   return makeLimit(
     'fixedWindow',
@@ -97,7 +107,16 @@ function calendarWindow<Subject>(
     id: `${window}.${limit}`,
     carriedId: `${window}~`,
     params: calendarParams(limit, window),
-    report: { algorithm: 'fixedWindow', limit, windowMs, capacity: limit, queue: false, calendar: window },
+    report: {
+      algorithm: 'fixedWindow',
+      limit,
+      windowMs,
+      capacity: limit,
+      queue: false,
+      calendar: window,
+      spreadMs: undefined,
+    },
+    lease: undefined,
     calendar: { window, timeZone: calendar.timeZone, startsOn: ofRequest ?? first },
   }))
   return makeLimit(

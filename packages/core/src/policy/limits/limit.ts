@@ -100,9 +100,9 @@ export interface Resolution {
   readonly carriedId: string
   readonly params: readonly number[]
   readonly report: Omit<ResolvedLimit, 'name' | 'unit'>
-  readonly lease?: LeaseTerms
+  readonly lease: LeaseTerms | undefined
   /** Present for windows of the calendar, whose `params` lack the bounds. */
-  readonly calendar?: Calendar
+  readonly calendar: Calendar | undefined
 }
 
 /** The calendar of a limit, as it was given. */
@@ -128,24 +128,24 @@ export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOp
   /** Milliseconds, or a function of the request. */
   readonly window: OrFunction<Duration, Subject>
   /** Present for windows of the calendar: `window` is their largest length then, apart from changes of clocks. */
-  readonly calendar?: LimitCalendar
+  readonly calendar: LimitCalendar | undefined
   /** Whether a cost above its capacity is charged as its capacity. */
-  readonly estimate?: 'cap'
+  readonly estimate: 'cap' | undefined
   /**
    * The policy of the limit, with a tier as `policy.tier`, where several are decided as one. It separates the counts of equal
    * limits of different policies.
    */
-  readonly policy?: string
+  readonly policy: string | undefined
   /**
    * Present where counts stay valid when the amounts of the limit change, as those of documents do. It is then the end of the
    * limit's id, where the limit counts another key than its policy. Such limits are decided by `consume` alone, never by
    * `charge`.
    */
-  readonly carry?: string
+  readonly carry: string | undefined
   /** @internal The units that a request takes from it, where its policy says so and not the limiter. */
-  readonly cost?: LimitCost
+  readonly cost: LimitCost | undefined
   /** Only for `concurrency`, in milliseconds: see `ConcurrencyOptions`. */
-  readonly maxHold?: number
+  readonly maxHold: number | undefined
   /**
    * The kernel and its numbers for one concrete limit and window.
    *

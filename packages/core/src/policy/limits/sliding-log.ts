@@ -26,7 +26,17 @@ export function slidingLog<Subject>(options: RateOptions<Subject> & UnitOptions 
       id: `log.${limit}.${windowMs}`,
       carriedId: `log~${windowMs}`,
       params: [limit, windowMs, limit, windowMs],
-      report: { algorithm: 'slidingLog', limit, windowMs, capacity: limit, queue: false },
+      report: {
+        algorithm: 'slidingLog',
+        limit,
+        windowMs,
+        capacity: limit,
+        queue: false,
+        calendar: undefined,
+        spreadMs: undefined,
+      },
+      lease: undefined,
+      calendar: undefined,
     }
   })
 }

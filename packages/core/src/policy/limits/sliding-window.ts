@@ -64,7 +64,17 @@ export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): 
         id: `sliding.${limit}.${windowMs}.${count}.${edgeCode}`,
         carriedId: `sliding~${windowMs}.${count}.${edgeCode}`,
         params: [limit, windowMs, count, edgeCode],
-        report: { algorithm: 'slidingWindow', limit, windowMs, capacity: limit, queue: false },
+        report: {
+          algorithm: 'slidingWindow',
+          limit,
+          windowMs,
+          capacity: limit,
+          queue: false,
+          calendar: undefined,
+          spreadMs: undefined,
+        },
+        lease: undefined,
+        calendar: undefined,
       }
     },
   )

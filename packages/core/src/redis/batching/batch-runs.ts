@@ -70,7 +70,8 @@ export class BatchRuns {
   sendBySlot(entries: readonly Pending[], sentAt = performance.now()): void {
     for (const { apart, resolve, reject } of entries) apart?.().then(resolve, reject)
     const here = entries.filter(({ apart }) => !apart)
-    for (const [slot, pendings] of groupBy(here, (pending) => pending.slot)) this.send(pendings, { slot }, sentAt)
+    for (const [slot, pendings] of groupBy(here, (pending) => pending.slot))
+      this.send(pendings, { slot, node: undefined }, sentAt)
   }
 
   #leftMs(sentAt: number): number {

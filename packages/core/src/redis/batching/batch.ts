@@ -16,7 +16,7 @@ export interface Destination {
   /** The slot of its keys; that of the first key if `node` is set. */
   readonly slot: number
   /** The master that receives the batch, if its keys are on several slots. */
-  readonly node?: string | undefined
+  readonly node: string | undefined
 }
 
 /** Decisions that are sent as one script. */

@@ -78,8 +78,8 @@ export class Batches {
     const isOnSlot = () => entries.every((pending) => pending.slot === slot && !pending.apart)
     if ((at as number) < 0) {
       for (const { request } of entries) waiters.noteRequest(request)
-      this.#runs.send(entries, { slot }, performance.now(), true)
-    } else if (typeof at === 'number' || isOnSlot()) this.#runs.send(entries, { slot })
+      this.#runs.send(entries, { slot, node: undefined }, performance.now(), true)
+    } else if (typeof at === 'number' || isOnSlot()) this.#runs.send(entries, { slot, node: undefined })
     else if (crossSlots?.isSupported(at)) this.#sendToNode(entries, at)
     else {
       crossSlots?.tryOut(at, probeKeys(prefix, entries))

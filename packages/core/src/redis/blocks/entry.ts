@@ -22,7 +22,7 @@ export interface IndexEntry extends BlockPlace {
    */
   readonly encoded: string
   /** Began in this process and is not yet in the index, so the index cannot have lost it. */
-  readonly isUnwritten?: true
+  readonly isUnwritten: true | undefined
 }
 
 /** Number of parts of the index. Each has its own keys: in a cluster, they are on several masters. */
@@ -80,6 +80,7 @@ export function parsedEntry(field: string, value: string): IndexEntry | undefine
       times: Number(times),
       isEnded: ended === '1',
       encoded,
+      isUnwritten: undefined,
     }
   } catch {
     return undefined

@@ -25,12 +25,12 @@ import { UnwrittenBans } from './unwritten-bans.js'
 export interface KnownEntriesOptions extends BlockIndexOptions {
   readonly mirror: EntryMirror
   /** The block key of an identity, and the key of its strikes; undefined for entries without keys. */
-  readonly keysOf?: (policy: string, identity: string) => readonly [string, string] | undefined
+  readonly keysOf: ((policy: string, identity: string) => readonly [string, string] | undefined) | undefined
   readonly isAway: () => boolean
   /** Called when this process has restored entries or ends that Redis had lost. */
   readonly onRestored: (entries: readonly IndexEntry[]) => void
   /** Called with the known ends when a different server replies: it may have older keys. */
-  readonly onUnconfirmed?: (ends: readonly IndexEntry[]) => void
+  readonly onUnconfirmed: ((ends: readonly IndexEntry[]) => void) | undefined
   /** Called when the index could not be read, or bans could not be written to it. */
   readonly onFailed: (error: Error) => void
 }

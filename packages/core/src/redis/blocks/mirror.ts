@@ -22,7 +22,7 @@ const READ_AGAIN_MS = 600_000
 /** A block or ban in the mirror. */
 export interface KnownBlock extends IndexEntry {
   times: number
-  isUnwritten?: true | undefined
+  isUnwritten: true | undefined
   /** When Redis last confirmed it, by the clock of the layer that asks; `-Infinity` if it has not. */
   confirmedAt: number
 }

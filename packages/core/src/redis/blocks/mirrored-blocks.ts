@@ -1,7 +1,7 @@
 import type { BlockPlace } from '../../blocks/given-blocks.js'
 import type { Banning, BlockReport } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
-import { blockReport } from '../scripts/decode.js'
+import { blockIn } from '../scripts/decode.js'
 import type { IndexEntry } from './entry.js'
 import { KnownEntries, type KnownEntriesOptions } from './known-entries.js'
 import { isNetwork, type KnownBlock, MAX_NETWORKS, Mirror } from './mirror.js'
@@ -62,6 +62,6 @@ export class MirroredBlocks extends KnownEntries {
   /** The block report for a request that an entry refuses. */
   report({ encoded, until }: IndexEntry): { readonly now: number; readonly block: BlockReport } {
     const now = this.#now()
-    return { now, block: blockReport(encoded, Math.max(1, until - now)) }
+    return { now, block: blockIn(encoded, Math.max(1, until - now)) }
   }
 }

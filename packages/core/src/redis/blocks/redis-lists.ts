@@ -125,5 +125,6 @@ function namedEntry(entry: IndexEntry): NamedEntry {
 }
 
 function indexEntry({ list, identity, reason, since, until }: NamedEntry): IndexEntry {
-  return { policy: list, identity, until, since, times: 1, isEnded: false, encoded: encodeReason(reason) }
+  const encoded = encodeReason(reason)
+  return { policy: list, identity, until, since, times: 1, isEnded: false, encoded, isUnwritten: undefined }
 }

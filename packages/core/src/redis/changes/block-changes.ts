@@ -89,5 +89,6 @@ export class BlockChanges implements BlocksKeeper {
 
 function indexEntry(entry: BlockEntry): IndexEntry {
   const { policy = EVERY_POLICY, kind, value, since, until, times } = entry
-  return { policy, identity: startOf(kind) + value, since, until, times, isEnded: false, encoded: encodeBlock(entry) }
+  const [identity, encoded] = [startOf(kind) + value, encodeBlock(entry)]
+  return { policy, identity, since, until, times, isEnded: false, encoded, isUnwritten: undefined }
 }

@@ -1,6 +1,19 @@
 import calculateSlot from 'cluster-key-slot'
 import type { Calendar } from '../../store/cell-kinds.js'
-import type { Cell, Keep, KeptCharge, KernelName, Plan, ResolvedLimit, StoreRequest } from '../../store/store.js'
+import { NEW_CHARGE } from '../../store/kept-charge.js'
+import {
+  type Cell,
+  CONSUME,
+  type Keep,
+  type KeptCharge,
+  type KernelName,
+  NO_TERMS,
+  type Plan,
+  type ResolvedLimit,
+  requestOf,
+  type StoreRequest,
+  UNNAMED,
+} from '../../store/store.js'
 import { CHARGE_ID_LENGTH } from '../../util/charge-id.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
 import { ResultReader, reportsOf } from '../scripts/decode.js'
@@ -84,11 +97,11 @@ export function readRecord(record: Uint8Array, policy: string, id: string): Kept
   const [given, costs, permitId, forMs] = JSON.parse(textOf(from, middle))
   const plan = planOf(policy, textOf(middle + 1, end), identities)
   const known = (given as string[]).map(identityOfRecord)
-  const request: StoreRequest = { op: 0, plan, identities: known, costs, permitId, fresh: true }
+  const request: StoreRequest = { ...requestOf(CONSUME, plan, known, costs), permitId, fresh: true }
   const reader = new ResultReader(record.subarray(end + 1))
   const result = reader.next(request, reportsOf(plan.cells))
   if (!result) throw unreadable('expected the result of a charge')
-  return { request: { ...request, keep: { forMs, id } }, result }
+  return { request: { ...request, keep: { ...NEW_CHARGE, forMs, id } }, result }
 }
 
 const plans = new Map<string, Plan>()
@@ -96,7 +109,7 @@ const plans = new Map<string, Plan>()
 /** The plan of a record: the same object for the same text, as plans are compared by reference. */
 function planOf(policy: string, text: string, identities: number): Plan {
   const name = `${policy}\n${text}`
-  let plan = plans.get(name)
+  let plan: Plan | undefined = plans.get(name)
   if (!plan) {
     if (plans.size >= MAX_PLANS) plans.clear()
     const cells = (JSON.parse(text) as CellText[]).map(cellIn)
@@ -106,6 +119,7 @@ function planOf(policy: string, text: string, identities: number): Plan {
       identities,
       starts: Array.from({ length: identities }, () => ''),
       reports: cells.reduce((sum, { limits }) => sum + limits.length, 0),
+      ...NO_TERMS,
     }
     plans.set(name, plan)
   }
@@ -116,12 +130,14 @@ function cellIn([kernel, id, joint, params, identity, limits, calendar]: CellTex
   return {
     kernel,
     id,
-    ...(joint !== '' && { joint }),
+    joint: joint === '' ? undefined : joint,
     params,
     identity,
-    ...(calendar && { calendar }),
+    calendar,
+    isCarried: false,
+    lease: undefined,
     limits: limits.map(([unit, windowMs, capacity]): ResolvedLimit => {
-      return { name: '', algorithm: '', limit: capacity, windowMs, capacity, unit, queue: false }
+      return { ...UNNAMED, algorithm: '', limit: capacity, windowMs, capacity, unit }
     }),
   }
 }

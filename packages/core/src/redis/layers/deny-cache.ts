@@ -8,6 +8,7 @@ import {
   RELEASE,
   type ResolvedLimit,
   refusalBy,
+  resultOf,
   STRIDE,
   type StoreRequest,
   type StoreResult,
@@ -368,10 +369,9 @@ function refusalOf(request: StoreRequest, result: StoreResult) {
 function copyOf({ reports }: Plan, { now, values, offset, block }: StoreResult): StoreResult {
   const source = 'deny-cache'
   if (block) {
-    const { hasBegun: _, ...rest } = block
-    return { ...refusalBy(rest, now), source }
+    return { ...refusalBy({ ...block, hasBegun: false }, now), source }
   }
-  return { now, allowed: false, values: values.slice(offset, offset + reports * STRIDE), offset: 0, source }
+  return { ...resultOf(now, false, values.slice(offset, offset + reports * STRIDE), 0), source }
 }
 
 /** The result for a request that it refuses, at the present instant. Time is counted from the reply's arrival, so that no wait is too short. */
@@ -389,5 +389,5 @@ function ageRefusal({ request: refused, result, from }: Refusal, request: StoreR
     later[i + 1] = retry > 0 ? retry - ms : retry
     later[i + 2] = Math.max(0, (values[i + 2] as number) - ms)
   }
-  return { now, allowed: false, values: later, offset: 0, source: 'deny-cache' }
+  return { ...resultOf(now, false, later, 0), source: 'deny-cache' }
 }

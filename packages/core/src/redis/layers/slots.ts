@@ -71,7 +71,8 @@ export class Slots implements Layer {
   }
 
   async #decideBySlot(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
-    const { strike, ...unstruck } = request
+    const { strike } = request
+    const unstruck = { ...request, strike: undefined }
     const result = await decideAcrossSlots(unstruck, slots, (part, slot) => this.#next.decide(part, slot))
     // A refusal across slots is known only now. It strikes in a second step, which may be lost and is not sent twice.
     return strike === undefined ? result : this.#options.strikeAfter(request, result)

@@ -2,7 +2,7 @@ import { CELL_KINDS } from '../../store/cell-kinds.js'
 import type { Plan } from '../../store/store.js'
 import { groupBy } from '../../util/group-by.js'
 import { cellSuffix, keyStart } from '../scripts/keys.js'
-import { run } from '../scripts/run.js'
+import { RUN, run } from '../scripts/run.js'
 import { permitsScript } from '../scripts/scripts.generated.js'
 import type { RedisBase } from '../slots/base.js'
 
@@ -60,7 +60,9 @@ export class PermitLooks {
     const args = [clock ? String(clock()) : '', ...looks.map(({ maxHeld }) => String(maxHeld))]
     const encoded = node === undefined ? { keys, args } : { keys: [], args: [...args, ...keys] }
     // Failures count as room: the decision that follows finds the cause.
-    const found = await run(connection, timeoutMs, permitsScript, () => encoded, { node }).catch(() => undefined)
+    const found = await run(connection, timeoutMs, permitsScript, () => encoded, { ...RUN, node }).catch(
+      () => undefined,
+    )
     for (const [i, { resolve }] of looks.entries()) resolve(!(found instanceof Uint8Array && found[i] === NONE))
   }
 }

@@ -3,10 +3,13 @@ import { CELL_KINDS } from '../../store/cell-kinds.js'
 import type { BlockEntry } from '../../store/entries.js'
 import {
   type BlockReport,
+  blockReport,
   type Cell,
   CHARGE,
   type ChargeOutcome,
   PEEK,
+  refusalBy,
+  resultOf,
   type StoreRequest,
   type StoreResult,
   type StrikeResult,
@@ -106,8 +109,8 @@ export class ResultReader {
       if (said === BLOCKED || said === BEGUN) {
         const remainingMs = reply.uint56()
         const reason = reply.text(reply.uint16())
-        const block = blockReport(reason, remainingMs)
-        return { now, allowed: false, values, offset, block: said === BEGUN ? { ...block, hasBegun: true } : block }
+        const block = blockIn(reason, remainingMs)
+        return refusalBy(said === BEGUN ? { ...block, hasBegun: true } : block, now)
       }
       if (said === ELSEWHERE && c === 0) return undefined
       if (outcome !== ADMITTED && outcome !== REFUSED) throw unreadable(`expected an outcome, got ${said}`)
@@ -122,7 +125,8 @@ export class ResultReader {
         reply.uint48()
       }
     }
-    const result = refunded ? { now, allowed, values, offset, refunded } : { now, allowed, values, offset }
+    const result = resultOf(now, allowed, values, offset)
+    result.refunded = refunded
     return request.keep ? this.#ofKept(request, result) : result
   }
 
@@ -140,9 +144,9 @@ export class ResultReader {
 }
 
 /** The report of an encoded block, see `encodeBlock`. */
-export function blockReport(encoded: string, remainingMs: number): BlockReport {
+export function blockIn(encoded: string, remainingMs: number): BlockReport {
   const { reason, ban } = decodeBlock(encoded)
-  return ban ? { reason, remainingMs, ban: { rung: ban.rung, strikes: ban.strikes } } : { reason, remainingMs }
+  return blockReport(reason, remainingMs, ban)
 }
 
 /** The encoded part of a block: its reason, and for a ban also its rung and number of strikes. */
@@ -182,6 +186,6 @@ export function strikeResult(reply: unknown): StrikeResult {
     throw unreadable('expected a time and a block')
   const remainingMs = Number(ends) - Number(now)
   if (remainingMs <= 0) return { now: Number(now), block: undefined }
-  const block = blockReport(reason, remainingMs)
+  const block = blockIn(reason, remainingMs)
   return { now: Number(now), block: begun === '1' ? { ...block, hasBegun: true } : block }
 }

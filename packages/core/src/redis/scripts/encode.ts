@@ -148,9 +148,9 @@ export interface Sending {
   /** The parts of the script. Without `BANS`, no refusal is a strike; without `TURNS`, no waiters are checked. */
   readonly parts: number
   /** Stands for all block keys. Without it, each identity's block keys are sent. */
-  readonly marker?: string | undefined
+  readonly marker: string | undefined
   /** The marker of waiters; absent in a cluster. */
-  readonly waitingMarker?: string | undefined
+  readonly waitingMarker: string | undefined
 }
 
 /** A batch while it is encoded. */

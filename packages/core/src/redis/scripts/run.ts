@@ -29,12 +29,15 @@ export interface Pulse {
 
 export interface RunOptions {
   /** The master of a cluster to send to; otherwise the master of the first key. */
-  readonly node?: string | undefined
+  readonly node: string | undefined
   /** The pulse of the server: one that keeps replying to others is slow, but available. */
-  readonly pulse?: Pulse | undefined
+  readonly pulse: Pulse | undefined
   /** Called when the script is sent. */
-  readonly onSent?: () => void
+  readonly onSent: (() => void) | undefined
 }
+
+/** To the master of the first key, without a pulse. */
+export const RUN: RunOptions = { node: undefined, pulse: undefined, onSent: undefined }
 
 /**
  * Runs a script once: waits until the connection is ready, encodes and sends. A script that cannot be sent within
@@ -51,7 +54,7 @@ export function run(
   timeoutMs: number,
   script: LuaScript,
   encode: () => Encoded,
-  { node, pulse, onSent }: RunOptions = {},
+  { node, pulse, onSent }: RunOptions = RUN,
 ): Promise<unknown> {
   const attempted = async (attempt: Attempt) => {
     const { keys, args } = encode()

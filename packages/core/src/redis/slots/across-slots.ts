@@ -7,11 +7,13 @@ import {
   CONSUME,
   isImpossible,
   type Keep,
+  NO_TERMS,
   PEEK,
   type Plan,
   REFUND,
   RELEASE,
   refusalBy,
+  resultOf,
   STRIDE,
   type StoreRequest,
   type StoreResult,
@@ -148,7 +150,6 @@ function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) 
   const positions = cells.flatMap((i) => positionsOf[i] as number[])
   const partial: Plan = {
     policy: plan.policy,
-    banningPolicy: plan.banningPolicy,
     cells: cells.map((i) => {
       const cell = plan.cells[i] as Cell
       return { ...cell, identity: identities.indexOf(cell.identity) }
@@ -156,7 +157,9 @@ function part(plan: Plan, identities: readonly number[], contains: (cell: Cell) 
     identities: identities.length,
     starts: identities.map((i) => plan.starts[i] as string),
     reports: positions.length,
-    ...(plan.sharesTurns && { sharesTurns: plan.sharesTurns }),
+    ...NO_TERMS,
+    banningPolicy: plan.banningPolicy,
+    sharesTurns: plan.sharesTurns,
   }
   return { plan: partial, identities, cells, positions }
 }
@@ -173,14 +176,16 @@ function partRequests(request: StoreRequest, parts: readonly Part[]): StoreReque
       op,
       plan,
       identities: identities.map((i) => request.identities[i] as string),
+      value: undefined,
       costs: cells.map((i) => request.costs[i] as number),
-      ...(needs && { needs: cells.map((i) => needs[i] as number) }),
+      needs: needs && cells.map((i) => needs[i] as number),
       permitId,
       // A part's refusal says nothing about the whole request, so the deny cache must not repeat it.
       fresh: true,
-      ...(turn && { turn: { ...turn, cell: cells.indexOf(turn.cell) } }),
-      ...(own && { charge: own }),
-      ...(keep && { keep: { ...keep, ...(keep.takes && { takes: takesOf(keep, cells) }) } }),
+      strike: undefined,
+      turn: turn && { ...turn, cell: cells.indexOf(turn.cell) },
+      charge: own,
+      keep: keep && { ...keep, takes: takesOf(keep, cells) },
     }
   })
 }
@@ -188,13 +193,8 @@ function partRequests(request: StoreRequest, parts: readonly Part[]): StoreReque
 /** The result of a part, taken from the result of the whole. */
 function partResult({ cells, positions }: Part, { now, allowed, values, offset, refunded }: StoreResult): StoreResult {
   const startOf = (position: number) => offset + position * STRIDE
-  return {
-    now,
-    allowed,
-    values: positions.flatMap((position) => values.slice(startOf(position), startOf(position + 1))),
-    offset: 0,
-    ...(refunded && { refunded: cells.map((c) => refunded[c] as number) }),
-  }
+  const own = positions.flatMap((position) => values.slice(startOf(position), startOf(position + 1)))
+  return { ...resultOf(now, allowed, own, 0), refunded: refunded && cells.map((c) => refunded[c] as number) }
 }
 
 function partOutcome(keep: Keep, { cells }: Part, outcome: ChargeOutcome | undefined): PartOutcome {
@@ -232,17 +232,12 @@ function whole(
   })
   const { keep, op } = request
   const id = results.every((result) => result.id !== undefined) ? keep?.id : undefined
+  const outcomes = (of: Keep) => results.map(({ outcome }, i) => partOutcome(of, parts[i] as Part, outcome))
   return {
-    now,
-    allowed,
-    values,
-    offset: 0,
-    ...(refunded && { refunded }),
-    ...(behindMs > 0 && { behindMs }),
-    ...(allowed && id !== undefined && { id }),
-    ...(keep &&
-      op > CHARGE && {
-        outcome: outcomeOf(results.map(({ outcome }, i) => partOutcome(keep, parts[i] as Part, outcome))),
-      }),
+    ...resultOf(now, allowed, values, 0),
+    refunded,
+    behindMs: behindMs > 0 ? behindMs : undefined,
+    id: allowed ? id : undefined,
+    outcome: keep && op > CHARGE ? outcomeOf(outcomes(keep)) : undefined,
   }
 }

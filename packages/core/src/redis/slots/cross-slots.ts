@@ -1,6 +1,6 @@
 import type { Connection } from '../clients/connection.js'
 import { probeKey } from '../health/probing.js'
-import { run } from '../scripts/run.js'
+import { RUN, run } from '../scripts/run.js'
 import { crossSlotsScript } from '../scripts/scripts.generated.js'
 
 /**
@@ -65,7 +65,10 @@ export class CrossSlots {
     if (!this.#connection.isConnectedTo?.(node)) return
     const master = { isSupported: false, until: performance.now() + this.#timeoutMs, failures: known?.failures ?? 0 }
     this.#masters.set(node, master)
-    run(this.#connection, this.#timeoutMs, crossSlotsScript, () => ({ keys: [], args: [...keys] }), { node }).then(
+    run(this.#connection, this.#timeoutMs, crossSlotsScript, () => ({ keys: [], args: [...keys] }), {
+      ...RUN,
+      node,
+    }).then(
       (reply) => {
         if (reply === READ) master.isSupported = true
         else this.#giveUp(master, reply === NOT_HERE ? MOVED_MS : REFUSED_MS)

@@ -1,6 +1,6 @@
 import { CHARGE, PEEK, type Plan, refusalBy, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
-import { blockReport, ResultReader } from '../scripts/decode.js'
+import { blockIn, ResultReader } from '../scripts/decode.js'
 import { encode, type PlanText } from '../scripts/encode.js'
 import { keyStart } from '../scripts/keys.js'
 import { unreadable } from '../scripts/reply-reader.js'
@@ -30,7 +30,8 @@ export async function decideOnMovingSlot(
   }
   // A strike would access other keys, so it is lost here. Strikes in a second step may be lost as well.
   // The record of a charge would be a further key: it is not kept, and none is changed meanwhile.
-  const { strike: _, keep, ...unstruck } = request
+  const { keep } = request
+  const unstruck = { ...request, strike: undefined, keep: undefined }
   if (keep && request.op > CHARGE)
     throw new SluiceError('STORE_UNAVAILABLE', 'redis: the slot of this charge is moving: try again')
   return request.plan.cells.length === 1 ? decide(unstruck) : decideByKey(unstruck, decide)
@@ -46,7 +47,14 @@ async function decideKey(
   const text = textOf(plan)
   const parts = text.parts | partsOfOp(request.op)
   const reply = await run(connection, withinMs, decideScriptFor(parts), () =>
-    encode(new Map([[plan, [{ request }]]]), textOf, { prefix, now: clock?.(), keys: 'cells', parts }),
+    encode(new Map([[plan, [{ request }]]]), textOf, {
+      prefix,
+      now: clock?.(),
+      keys: 'cells',
+      parts,
+      marker: undefined,
+      waitingMarker: undefined,
+    }),
   )
   const results = new ResultReader(reply)
   const result = results.next(request, text.reports)
@@ -72,5 +80,5 @@ async function findBlock(
   // Redis's clock determines whether a block has ended.
   const { now } = await decideByKey({ ...request, op: PEEK }, (part) => decideKey(moving, part, leftMs()))
   const block = blocks.find(({ ends }) => ends > now)
-  return block && refusalBy(blockReport(block.reason, block.ends - now), now)
+  return block && refusalBy(blockIn(block.reason, block.ends - now), now)
 }

@@ -1,5 +1,13 @@
 import { CELL_KINDS } from '../../../store/cell-kinds.js'
-import { type Plan, REFUND, receiptsOf, STRIDE, type StoreRequest, type StoreResult } from '../../../store/store.js'
+import {
+  type Plan,
+  REFUND,
+  receiptsOf,
+  resultOf,
+  STRIDE,
+  type StoreRequest,
+  type StoreResult,
+} from '../../../store/store.js'
 import type { Moment } from './lease-clock.js'
 
 /**
@@ -71,7 +79,7 @@ export class Lease {
     }
     // Assumes that no earlier refund was part of this charge.
     const refunded = cells.map(() => Number.MAX_SAFE_INTEGER)
-    return { now: this.now, allowed: true, values, offset: 0, refunded }
+    return { ...resultOf(this.now, true, values, 0), refunded }
   }
 }
 
@@ -84,6 +92,11 @@ export class Spent implements StoreResult {
   readonly allowed = true
   readonly values: readonly number[]
   readonly offset = 0
+  readonly refunded = undefined
+  readonly id = undefined
+  readonly outcome = undefined
+  readonly block = undefined
+  readonly behindMs = undefined
   readonly source: StoreResult['source']
   readonly lease: Lease
 

@@ -4,6 +4,7 @@ import {
   PEEK,
   type Plan,
   REFUND,
+  resultOf,
   STRIDE,
   type StoreRequest,
   type StoreResult,
@@ -122,8 +123,9 @@ export class Leases implements Layer {
 
   /** Requests `units` and serves the waiting requests, in order. */
   async #refilled(pool: Pool, waiting: Waiting[], units: number): Promise<void> {
-    const { needs: _, ...request } = (waiting[0] as Waiting).request
-    const charge: StoreRequest = { ...request, op: CONSUME, costs: request.costs.map(() => units) }
+    const { request } = waiting[0] as Waiting
+    const costs = request.costs.map(() => units)
+    const charge: StoreRequest = { ...request, op: CONSUME, costs, needs: undefined }
     // Taken before the charge is sent, so that the life by local clocks ends no later than by the store's.
     const began = this.#clock.now()
     let result: StoreResult
@@ -219,7 +221,7 @@ export class Leases implements Layer {
         values[i] = (values[i] as number) + left
         if (cost <= left) values[i + 1] = 0
       }
-      return { now, allowed: allowed || cost <= left, values, offset: 0 }
+      return resultOf(now, allowed || cost <= left, values, 0)
     })
   }
 

@@ -5,7 +5,7 @@ import { probeKey } from '../../health/probing.js'
 import { type Encoded, enforcedPolicies } from '../../scripts/encode.js'
 import { blockSuffix, cellSuffix, keyStart } from '../../scripts/keys.js'
 import { ReplyReader, unreadable } from '../../scripts/reply-reader.js'
-import { isTryAgain, run } from '../../scripts/run.js'
+import { isTryAgain, RUN, run } from '../../scripts/run.js'
 import { kindNumber } from '../../scripts/script.js'
 import { ADMITTED, BLOCKED, ELSEWHERE, exchangeScript } from '../../scripts/scripts.generated.js'
 import type { RedisBase } from '../../slots/base.js'
@@ -46,7 +46,7 @@ export async function exchange(
     sentAt = performance.now()
   }
   try {
-    const reply = await run(connection, timeoutMs, exchangeScript, encoded, { node: to.node, onSent })
+    const reply = await run(connection, timeoutMs, exchangeScript, encoded, { ...RUN, node: to.node, onSent })
     observe(all, reply, order, sentAt, clock)
     breaker.succeeded(to.slot)
   } catch (error) {

@@ -8,6 +8,7 @@ import {
   REFUND,
   type RelaxedTerms,
   receiptsOf,
+  resultOf,
   type StoreRequest,
   type StoreResult,
 } from '../../../store/store.js'
@@ -148,7 +149,8 @@ export class Relaxed implements Layer {
       count.local.report(values, now, allowed ? undefined : (needs[c] as number))
     }
     const now = (counts[0] as Count).nowAt(at)
-    const result: StoreResult = { now, allowed, values, offset: 0, source: 'relaxed' }
+    const result = resultOf(now, allowed, values, 0)
+    result.source = 'relaxed'
     if (allowed || request.strike === undefined || !isPossible || op === PEEK) return result
     return this.#options.strikeAfter(request, result)
   }
@@ -228,7 +230,7 @@ export class Relaxed implements Layer {
     counts.forEach((count, c) => {
       ;(count as Count).local.report(values, (count as Count).now(), needs[c] as number)
     })
-    return { now: (counts[0] as Count).now(), allowed: false, values, offset: 0 }
+    return resultOf((counts[0] as Count).now(), false, values, 0)
   }
 
   /** Refunds units here if they are counted here, otherwise in Redis. */
