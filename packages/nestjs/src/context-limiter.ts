@@ -1,6 +1,7 @@
 import type { ExecutionContext } from '@nestjs/common'
 import { type HttpContext, SluiceError } from '@sluice/core'
 import { createGuard, setKeyRemedy } from '@sluice/core/http'
+import { emitWarning } from '@sluice/core/internal'
 import { asException } from './exceptions.js'
 import { asFieldError, checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
 import { guardsOf, type HandlerType } from './handlers.js'
@@ -12,6 +13,22 @@ import { messageContext, SocketContext } from './socket-context.js'
 type Decision = boolean | Promise<boolean>
 
 const EXECUTION = Symbol('execution')
+
+/** The types of contexts of Nest's own calls, without those of microservices. */
+const LIMITED: ReadonlySet<string> = new Set(['http', 'graphql', 'ws'])
+/** Types of contexts that the process has warned about. */
+const warnedOf = new Set<string>()
+
+/** Warns that messages of a transport are not limited. An error instead would lose them, or have brokers send them for ever. */
+function warnOf(type: string): void {
+  if (warnedOf.has(type)) return
+  warnedOf.add(type)
+  emitWarning(
+    'SLUICE_UNLIMITED_CONTEXT',
+    `SluiceGuard: messages of the type "${type}" pass, and are not limited: guards limit HTTP, GraphQL and WebSockets ` +
+      '(@SkipRateLimit() on their handlers silences this)',
+  )
+}
 
 /**
  * The execution context of Nest of a call that a limiter decides on, for functions that need more of it than the request:
@@ -55,6 +72,10 @@ export class ContextLimiter {
   /** Resolves to true if the call may proceed. Throws or rejects with an exception if not; never settles where it has replied. */
   decide(execution: ExecutionContext): Decision {
     const type = execution.getType<string>()
+    if (!LIMITED.has(type)) {
+      warnOf(type)
+      return true
+    }
     const args = execution.getArgs()
     // One request may have many fields: each is a call of its own.
     const call: object = type === 'http' ? args[0] : args
@@ -62,8 +83,7 @@ export class ContextLimiter {
     this.#decided.add(call)
     if (type === 'http') return this.#decideHttp(withExecution(platformContext(args[0], args[1]), execution))
     if (type === 'graphql') return this.#decideField(execution)
-    if (type === 'ws') return this.#decideMessage(execution)
-    throw unknownContext(type)
+    return this.#decideMessage(execution)
   }
 
   /** The same for a request whose path has no route. */
@@ -148,13 +168,6 @@ function remedyOfGuards(context: HttpContext): string | undefined {
 function withExecution<Context extends object>(context: Context, execution: ExecutionContext): Context {
   ;(context as { [EXECUTION]?: ExecutionContext })[EXECUTION] = execution
   return context
-}
-
-function unknownContext(type: string): SluiceError {
-  return new SluiceError(
-    'INVALID_POLICY',
-    `SluiceGuard: expected a context of HTTP, GraphQL or WebSockets, got one of "${type}" (@SkipRateLimit() exempts handlers)`,
-  )
 }
 
 /**

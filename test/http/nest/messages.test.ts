@@ -1,11 +1,21 @@
 import type { INestApplication } from '@nestjs/common'
-import { ExternalContextCreator } from '@nestjs/core'
+import { APP_GUARD, ExternalContextCreator } from '@nestjs/core'
 import { WsAdapter } from '@nestjs/platform-ws'
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets'
-import { byUser, leakyBucket, RateLimit, SluiceLimiters, SluiceModule, type SluiceModuleOptions } from '@sluice/nestjs'
+import {
+  byUser,
+  leakyBucket,
+  RateLimit,
+  rateLimitGuard,
+  SkipRateLimit,
+  SluiceLimiters,
+  SluiceModule,
+  type SluiceModuleOptions,
+} from '@sluice/nestjs'
 import { io } from 'socket.io-client'
 import { WebSocket } from 'undici'
 import { afterEach, describe, expect, test } from 'vitest'
+import { warningsDuring } from '../../support/process-events.js'
 import { until } from '../../support/until.js'
 import { classOf, guarded, loggedDuring } from '../support/nest.js'
 import { serve } from './apps.js'
@@ -164,15 +174,50 @@ test('an address of the handshake that the application trusts identifies the cli
   }
 })
 
-test('a message of a microservice passes a global guard, without a limit', async () => {
-  const Jobs = classOf('Jobs', { run: [() => 'done'] })
-  const limits = SluiceModule.forRoot({ limit: 1, window: '1m' })
-  const { app } = await serve('express', guarded({ limits, providers: [Jobs] }))
-  const jobs = app.get(Jobs)
-  const guards = { guards: true, interceptors: false, filters: false }
-  // As Nest calls handlers of microservices: the context alone differs.
-  const run = app
-    .get(ExternalContextCreator)
-    .create(jobs, jobs.run, 'run', undefined, undefined, undefined, undefined, guards, 'rpc')
-  expect([await run({}, {}), await run({}, {})]).toEqual(['done', 'done'])
+describe('messages of other transports', () => {
+  /** Calls a handler as packages for other transports do, by Nest's own creator of contexts: the type alone differs. */
+  async function calls(type: string, metadata: Parameters<typeof guarded>[0], ...decorators: unknown[]) {
+    const Jobs = classOf('Jobs', { run: [() => 'done', ...decorators] })
+    const { app } = await serve('express', guarded({ ...metadata, providers: [Jobs, ...(metadata.providers ?? [])] }))
+    const jobs = app.get(Jobs)
+    const guards = { guards: true, interceptors: false, filters: false }
+    const run = app
+      .get(ExternalContextCreator)
+      .create(jobs, jobs.run, 'run', undefined, undefined, undefined, undefined, guards, type)
+    const warnings = await warningsDuring(async () => {
+      expect([await run({}, {}), await run({}, {})]).toEqual(['done', 'done'])
+    })
+    return warnings.map(({ message }) => message)
+  }
+  const limits = () => SluiceModule.forRoot({ limit: 1, window: '1m' })
+
+  test('a message of a microservice passes a global guard, without a limit', async () => {
+    expect(await calls('rpc', { limits: limits() })).toEqual([])
+  })
+
+  test.each(['rmq', 'necord', 'telegraf'])('a message of the type %s does as well, with one warning', async (type) => {
+    expect(await calls(type, { limits: limits() })).toEqual([
+      expect.stringMatching(`^SluiceGuard: .*"${type}" .* not limited`),
+    ])
+    // Once for each process, and not for each of its apps.
+    expect(await calls(type, { limits: limits() })).toEqual([])
+  })
+
+  test('no message of a type that no limiter would decide on causes a warning', async () => {
+    expect(await calls('kafka', { limits: SluiceModule.forRoot() })).toEqual([])
+    expect(await calls('kafka', { limits: limits() }, SkipRateLimit())).toEqual([])
+  })
+
+  test.each(['rpc', 'sqs'])('a guard of its own limits no message of the type %s, and warns', async (type) => {
+    const guard = rateLimitGuard({ limit: 1, window: '1m' })
+    const providers = [{ provide: APP_GUARD, useValue: guard }]
+    expect(await calls(type, { limits: SluiceModule.forRoot(), providers })).toEqual([
+      expect.stringMatching(`"${type}" .* not limited`),
+    ])
+  })
+
+  test('a decorator limits no message of an unknown type, and warns', async () => {
+    const decorator = RateLimit({ limit: 1, window: '1m' })
+    expect(await calls('nats', { limits: SluiceModule.forRoot() }, decorator)).toHaveLength(1)
+  })
 })

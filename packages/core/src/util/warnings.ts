@@ -51,6 +51,7 @@ const OTHER_WARNINGS = [
   'SLUICE_OVERRIDE_KIND',
   'SLUICE_POLICIES_FAILED',
   'SLUICE_SHORT_WINDOW',
+  'SLUICE_UNLIMITED_CONTEXT',
 ] as const
 
 /** Every warning has a section in `docs/errors.md`: its cause, and what to do. */
