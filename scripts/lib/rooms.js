@@ -128,12 +128,13 @@ export const OUTSIDE = {
     only: [
       '@sluice/core',
       '@sluice/core/http',
+      '@sluice/core/internal',
       '@sluice/express/platform',
       '@sluice/fastify/platform',
       '@nestjs/common',
       '@nestjs/core',
       'rxjs',
     ],
-    why: 'The adapter for Nest is glue: it imports Nest and its rxjs, @sluice/core, @sluice/core/http and the parts of the adapters beneath it.',
+    why: 'The adapter for Nest is glue: it imports Nest and its rxjs, @sluice/core and its entries, and the parts of the adapters beneath it.',
   },
 }

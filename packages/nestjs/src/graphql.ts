@@ -96,7 +96,11 @@ const logger = new Logger('SluiceGuard')
 export function asFieldError(error: unknown): unknown {
   const known = asException(error)
   if (known instanceof RateLimitException) {
-    return Object.assign(known, { extensions: { code: codeOf(known.getStatus()), ...waitOf(known.verdict) } })
+    const extensions = { code: codeOf(known.getStatus()), ...waitOf(known.verdict) }
+    if (!known.verdict) return Object.assign(known, { extensions })
+    // Apollo's driver gives an error whose response has a status a code of its own, and knows none for 429.
+    const { statusCode: _, ...response } = known.getResponse() as { readonly statusCode: number }
+    return Object.assign(known, { extensions, response })
   }
   if (known instanceof HttpException || (known as Error | undefined)?.name === 'GraphQLError') return known
   logger.error(error)

@@ -1,4 +1,14 @@
-import { type DynamicModule, Inject, Module, type ModuleMetadata, type OnModuleInit, Scope } from '@nestjs/common'
+import {
+  type DynamicModule,
+  Inject,
+  type InjectionToken,
+  Module,
+  type ModuleMetadata,
+  type OnModuleInit,
+  type Provider,
+  Scope,
+  type Type,
+} from '@nestjs/common'
 import { ApplicationConfig, HttpAdapterHost, ModuleRef, ModulesContainer } from '@nestjs/core'
 import { Limiter, SluiceError } from '@sluice/core'
 import { ContextLimiter } from './context-limiter.js'
@@ -9,13 +19,23 @@ import { SLUICE_OPTIONS, SluiceLimiters } from './limiters.js'
 import type { SluiceModuleOptions } from './options.js'
 import { countUnknownPaths } from './unknown-paths.js'
 
-/** Options of the module that depend on other providers. */
+/** Makes the options of the module, as a provider. */
+export interface SluiceOptionsFactory {
+  createSluiceOptions(): SluiceModuleOptions | Promise<SluiceModuleOptions>
+}
+
+/** Options of the module that depend on other providers: one of `useFactory`, `useClass` and `useExisting`. */
 export interface SluiceModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
   /** The tokens of the arguments of `useFactory`. @default [] */
   // biome-ignore lint/suspicious/noExplicitAny: providers of any kind
   readonly inject?: any[]
+  /** Returns the options. */
   // biome-ignore lint/suspicious/noExplicitAny: providers of any kind
-  readonly useFactory: (...injected: any[]) => SluiceModuleOptions | Promise<SluiceModuleOptions>
+  readonly useFactory?: (...injected: any[]) => SluiceModuleOptions | Promise<SluiceModuleOptions>
+  /** A class that makes the options. The module makes its instance, with the providers of `imports`. */
+  readonly useClass?: Type<SluiceOptionsFactory>
+  /** The token of a provider of `imports`, or of a global module, that makes the options. */
+  readonly useExisting?: InjectionToken<SluiceOptionsFactory>
 }
 
 /**
@@ -44,19 +64,17 @@ export class SluiceModule implements OnModuleInit {
    * @throws SluiceError `INVALID_POLICY` when the app is created
    */
   static forRoot(options: SluiceModuleOptions = {}): DynamicModule {
-    return dynamicModule({ useFactory: () => options })
+    return dynamicModule([], [{ provide: SLUICE_OPTIONS, useFactory: () => options }])
   }
 
   /**
    * The same, with options that depend on other providers.
    *
    * @example SluiceModule.forRootAsync({ inject: [REDIS], useFactory: (redis) => ({ store: redisStore(redis), limit: 100, window: '1m' }) })
+   * @throws SluiceError `INVALID_POLICY`
    */
   static forRootAsync(options: SluiceModuleAsyncOptions): DynamicModule {
-    if (typeof options?.useFactory !== 'function') {
-      throw new SluiceError('INVALID_POLICY', 'SluiceModule.forRootAsync: useFactory: expected a function')
-    }
-    return dynamicModule(options)
+    return dynamicModule(options?.imports, optionsProviders(options))
   }
 
   /**
@@ -122,13 +140,37 @@ function watchHandlers(config: ApplicationConfig): HandlerEnds {
   return ends
 }
 
-function dynamicModule({ imports = [], inject = [], useFactory }: SluiceModuleAsyncOptions): DynamicModule {
+/** @throws SluiceError `INVALID_POLICY` */
+function optionsProviders(given: SluiceModuleAsyncOptions): Provider[] {
+  const { inject = [], useFactory, useClass, useExisting } = given ?? {}
+  const ways = [useFactory, useClass, useExisting].filter((way) => way !== undefined)
+  if (ways.length !== 1 || (useExisting === undefined && typeof ways[0] !== 'function')) {
+    throw new SluiceError(
+      'INVALID_POLICY',
+      'SluiceModule.forRootAsync: expected one of useFactory (a function), useClass (a class) and useExisting (a token)',
+    )
+  }
+  if (useFactory) return [{ provide: SLUICE_OPTIONS, inject, useFactory }]
+  const maker = (useClass ?? useExisting) as InjectionToken
+  const options = { provide: SLUICE_OPTIONS, inject: [maker], useFactory: optionsOf }
+  return useClass ? [useClass, options] : [options]
+}
+
+function optionsOf(maker: SluiceOptionsFactory): SluiceModuleOptions | Promise<SluiceModuleOptions> {
+  if (typeof maker?.createSluiceOptions === 'function') return maker.createSluiceOptions()
+  throw new SluiceError(
+    'INVALID_POLICY',
+    'SluiceModule.forRootAsync: expected a class with the method createSluiceOptions(), which returns the options',
+  )
+}
+
+function dynamicModule(imports: ModuleMetadata['imports'] = [], options: Provider[]): DynamicModule {
   return {
     module: SluiceModule,
     global: true,
     imports,
     providers: [
-      { provide: SLUICE_OPTIONS, inject, useFactory },
+      ...options,
       SluiceLimiters,
       SluiceGuard,
       { provide: Limiter, inject: [SluiceLimiters], useFactory: (limiters: SluiceLimiters) => limiters.module },

@@ -50,7 +50,16 @@ test('options of the module that do not exist, or that do not fit, are errors wh
   expect(await mistakeOf({ limit: 5 })).toMatch(/window: expected/)
   expect(await mistakeOf({ ...minute, unknownPaths: 'no' as never })).toMatch('unknownPaths: expected true or false')
   expect(await mistakeOf({ ...minute, socketAddress: 'ip' as never })).toMatch('socketAddress: expected a function')
-  expect(() => SluiceModule.forRootAsync({} as never)).toThrow('forRootAsync: useFactory: expected a function')
+})
+
+test('options of the module that are made in no way, in two, or by a class without the method, are an error', async () => {
+  const one = 'forRootAsync: expected one of useFactory (a function), useClass (a class) and useExisting (a token)'
+  class Settings {}
+  for (const given of [undefined, {}, { useFactory: 5 }, { useClass: {} }, { useFactory() {}, useClass: Settings }]) {
+    expect(() => SluiceModule.forRootAsync(given as never)).toThrow(one)
+  }
+  const limits = SluiceModule.forRootAsync({ useClass: Settings as never })
+  expect(await mistakeIn(() => guarded({ limits }))).toMatch(/expected a class with the method createSluiceOptions\(\)/)
 })
 
 test.each([[5], [[]], [() => minute], [null]])(

@@ -230,6 +230,27 @@ describe.each(PLATFORMS)('Nest on %s', (platform) => {
     expect(await statuses('/', 1)).toEqual([429])
   })
 
+  test.each(['useClass', 'useExisting'] as const)('%s makes the options of the module', async (way) => {
+    class Settings {
+      readonly limit: number
+      constructor(limit: number) {
+        this.limit = limit
+      }
+      async createSluiceOptions() {
+        return { limit: this.limit, ...minute }
+      }
+    }
+    Injectable()(Settings)
+    Inject('LIMIT')(Settings, undefined, 0)
+    class Config {}
+    Module({ imports: [settings()], providers: [Settings], exports: [Settings] })(Config)
+    const imports = [way === 'useClass' ? settings() : Config]
+    const limits = SluiceModule.forRootAsync({ imports, [way]: Settings })
+    const controllers = [classOf('Items', { list: get('') }, Controller())]
+    const { statuses } = await serve(platform, guarded({ limits, controllers }))
+    expect(await statuses('/', 3)).toEqual([200, 200, 429])
+  })
+
   test('pass() hands refusals to exception filters, as an HttpException with the verdict', async () => {
     const seen: unknown[] = []
     const Items = classOf('Items', { list: get('') }, Controller())

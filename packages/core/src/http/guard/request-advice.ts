@@ -39,9 +39,12 @@ export class RequestAdvice<Request> {
 
   request(context: HttpContext<Request>): void {
     if (this.#isDone) return
-    this.#looked++
     const { response, sharesResponse } = context
-    if (this.#seen.has(response) && !sharesResponse) {
+    const isSeen = this.#seen.has(response)
+    // Another field of a query, or another message over a socket: no evidence of more clients.
+    if (isSeen && sharesResponse) return
+    this.#looked++
+    if (isSeen) {
       this.#warnOnce(
         'SLUICE_SAME_LIMITER_TWICE',
         'this limiter ran twice for one request and charged it twice: use it in one place, on the app or on the route',
