@@ -1,5 +1,12 @@
-import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common'
-import type { LimitForm } from '@sluice/core'
+import {
+  type CanActivate,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  type OnModuleInit,
+  Optional,
+} from '@nestjs/common'
+import { type LimitForm, SluiceError } from '@sluice/core'
 import { refuseUncalled } from '@sluice/core/http'
 import { ContextLimiter } from './context-limiter.js'
 import { SluiceLimiters } from './limiters.js'
@@ -10,23 +17,42 @@ import type { NestLimiter, NestRateLimitOptions, SocketOptions } from './options
  *
  * @example providers: [{ provide: APP_GUARD, useClass: SluiceGuard }]
  */
-export class SluiceGuard implements CanActivate {
+export class SluiceGuard implements CanActivate, OnModuleInit {
   // Not `#limiters`: instrumentation may wrap providers in a proxy.
-  private readonly limiters: SluiceLimiters
+  private readonly limiters: SluiceLimiters | undefined
 
-  /** @internal */
-  constructor(limiters: SluiceLimiters) {
+  /** @internal `limiters`: undefined without `SluiceModule`, as where a test makes a controller and calls its methods. */
+  constructor(limiters?: SluiceLimiters) {
     this.limiters = limiters
   }
 
+  /**
+   * Called by Nest, before an app takes requests.
+   *
+   * @throws SluiceError `INVALID_POLICY` without `SluiceModule`
+   */
+  onModuleInit(): void {
+    this.present()
+  }
+
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
-    return this.limiters.decide(context)
+    return this.present().decide(context)
+  }
+
+  private present(): SluiceLimiters {
+    if (this.limiters) return this.limiters
+    throw new SluiceError(
+      'INVALID_POLICY',
+      'SluiceGuard: expected SluiceModule.forRoot() in the imports of the root module (a test without limits replaces the guard: ' +
+        '.overrideGuard(SluiceGuard).useValue({ canActivate: () => true }))',
+    )
   }
 }
 
 // As functions: no option of a compiler is needed, and no metadata that it emits.
 Injectable()(SluiceGuard)
 Inject(SluiceLimiters)(SluiceGuard, undefined, 0)
+Optional()(SluiceGuard, undefined, 0)
 
 /** A guard with a limiter of its own. */
 export interface RateLimitGuard extends CanActivate {
