@@ -1,14 +1,16 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, IncomingMessage, ServerResponse } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
+import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { concurrency, everyone, type Limiter, limiterOf, memoryStore } from '@sluice/core'
+import { concurrency, createLimiter, everyone, type Limiter, limiterOf, memoryStore } from '@sluice/core'
 import * as express from '@sluice/express'
 import * as fastify from '@sluice/fastify'
 import makeExpress from 'express'
 import makeFastify from 'fastify'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { opened } from '../deep/fuzz/support/wire.js'
+import { Permits } from '../support/inside.js'
 import { until } from '../support/until.js'
 import { permitContract, stands } from './permits.contract.js'
 import {
@@ -149,6 +151,19 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     }
     expect(await free(app.limiter)).toBe(1)
   })
+})
+
+test('a permit is released at its next renewal where a response is over and has emitted no event', async () => {
+  const limiter = createLimiter({ name: 'permits', store: memoryStore(), limits: [concurrency({ limit: 1 })] })
+  const permits = new Permits(limiter, { shortestTtlMs: TTL_MS, longestTtlMs: TTL_MS, maxHoldMs: TTL_MS })
+  const response = new ServerResponse(new IncomingMessage(new Socket()))
+  permits.hold(await limiter.consume('everyone'), response)
+  response.writeHead(200)
+  permits.tick()
+  expect(await free(limiter)).toBe(0)
+  response.destroyed = true
+  permits.tick()
+  expect(await free(limiter)).toBe(1)
 })
 
 test('over HTTP/2 a permit is released when everything is sent, even if the client keeps its request open', async () => {

@@ -129,6 +129,11 @@ export class Permits {
         if (++held.ticks >= this.#ticksToLapse) this.#forget(held)
         continue
       }
+      // Node closes some streams of HTTP/2 without an event, where their session ends during a write.
+      if (isOver(held.response)) {
+        this.#over(held)
+        continue
+      }
       this.#limiter.renew(held.verdict).catch(ignoreFailure)
       if (this.#isStalled(held)) abortResponse(held.response)
     }
