@@ -11,6 +11,7 @@ import {
   type Meter,
   memoryStore,
   perMinute,
+  SluiceError,
   slidingLog,
   slidingWindow,
   tokenBucket,
@@ -18,6 +19,7 @@ import {
 } from '@sluice/core'
 import { describe, expect, test } from 'vitest'
 import { Clock } from '../../contract/store-under-test.js'
+import { withMethod } from '../../support/with-method.js'
 
 const LIMITS: Record<string, Limit<string>> = {
   'a fixed window': fixedWindow({ unit: 'tokens', limit: 1000, window: '1h' }),
@@ -191,6 +193,53 @@ describe('a meter of limits that were charged differently', () => {
     await meter.add(50)
     await limiter.refund('ann', verdict)
     expect(await used()).toEqual([200, 200])
+  })
+})
+
+describe('units that are reserved for higher priorities', () => {
+  const limiterWith = (more: object = {}, options: object = {}) => {
+    const limits = [fixedWindow<string>({ unit: 'tokens', limit: 100, window: '1h', reserve: 20, ...more })]
+    const limiter = createLimiter<string>({ name: 'chat', store: memoryStore(), limits, ...options })
+    const left = async () => (await limiter.peek('ann', { cost: { tokens: 0 }, priority: 1 })).units.tokens?.remaining
+    return { limiter, left }
+  }
+
+  test.each([
+    [0, 80],
+    [1, 100],
+  ])('are not in a capped estimate of priority %i', async (priority, cost) => {
+    const { limiter } = limiterWith({ estimate: 'cap' })
+    const verdict = await limiter.consume('ann', { cost: { tokens: 500 }, priority })
+    expect([verdict.allowed, verdict.units.tokens?.cost]).toEqual([true, cost])
+    const waited = await limiter.acquire('bob', { cost: { tokens: 500 }, priority })
+    expect(waited.units.tokens?.cost).toBe(cost)
+  })
+
+  test.each([
+    ['cut', 10, 90],
+    ['cut', 64, 128],
+    ['finish', 10, 300],
+    ['finish', 64, 300],
+  ] as const)('are left by a stream with %s and steps of %i', async (onExhausted, step, sent) => {
+    const { limiter, left } = limiterWith()
+    const meter = (await limiter.consume('ann')).meter('tokens', { step, onExhausted })
+    expect(await produce(meter, 300)).toBe(sent)
+    await meter.end()
+    expect(await left()).toBe(20)
+    expect(await limiter.consume('ann')).toMatchObject({ allowed: false, reason: 'limited' })
+  })
+
+  test.each([
+    [undefined, 0.5, 50],
+    [20, 0.5, 40],
+  ])('and a share of the limits bound a capped estimate during an outage: reserve %o', async (reserve, share, cost) => {
+    const away = () => {
+      throw new SluiceError('STORE_UNAVAILABLE', 'away')
+    }
+    const store = withMethod(memoryStore(), 'decide', away)
+    const { limiter } = limiterWith({ estimate: 'cap', reserve }, { store, unavailable: { share } })
+    const verdict = await limiter.consume('ann', { cost: { tokens: 500 } })
+    expect([verdict.kind, verdict.allowed, verdict.units.tokens?.cost]).toEqual(['unavailable', true, cost])
   })
 })
 

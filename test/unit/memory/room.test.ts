@@ -448,3 +448,13 @@ test('limits that differ with every request leave no table behind if nothing was
   await vi.advanceTimersByTimeAsync(1000)
   expect(vi.getTimerCount()).toBe(0)
 })
+
+test('a store of the default size holds 80,000 ids of charges', async () => {
+  const store = memoryStore()
+  const limits = [fixedWindow<string>({ limit: 1_000_000, window: '1d' })]
+  const limiter = createLimiter<string>({ name: 'jobs', store, limits, charges: { keep: '1h' } })
+  const ids: string[] = []
+  for (let n = 0; n < 80_000; n++) ids.push((await limiter.consume('client:192.0.2.1')).id as string)
+  const partsOf = (id: string) => store.keptCharge?.('jobs', id) as readonly unknown[] | undefined
+  expect(ids.filter((id) => !partsOf(id)?.length)).toEqual([])
+})

@@ -125,7 +125,8 @@ export class ChargeLedger {
     const counting = cells.flatMap(({ limits }, c) => {
       if (units[c] !== unit) return []
       const estimate = isHeld(decision) ? (costs[c] as number) : 0
-      return [{ c, estimate, capacity: Math.min(...limits.map(({ capacity }) => capacity)) }]
+      const capacity = Math.min(...limits.map(({ capacity }) => capacity)) - (decision.by.reserved?.[c] ?? 0)
+      return [{ c, estimate, capacity }]
     })
     // Units per cell: none for limits of other units.
     const perCell = (amounts: PerLimit) => {

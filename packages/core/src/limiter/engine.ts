@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { planNow } from '../policy/calendar/plan-now.js'
-import { type Cost, costsOf, needsOf, reservedFor, takesNothing } from '../policy/costs.js'
+import { type Cost, costsOf, needsOf, reservedFor, takesNothing, withReserved } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import type { Policy, PolicyChoice, Resolved } from '../policy/policy.js'
 import { wholeOf } from '../policy/share.js'
@@ -132,8 +132,8 @@ export class Engine<Subject> {
   ): Verdict | Promise<Verdict> {
     const { policy, identities, value, priority } = resolved
     const plan = resolved.plan.calendars ? planNow(resolved.plan, this.store) : resolved.plan
-    const costs = cost === 1 && plan.takesOnes ? plan.ones : costsOf(policy.where, plan, cost, options, op)
     const reserved = plan.reserves && reservedFor(plan, plan.reserves, priority)
+    const costs = cost === 1 && plan.takesOnes ? plan.ones : costsOf(policy.where, plan, cost, options, op, reserved)
     const needs = reserved || !plan.takesOnes ? needsOf(plan, cost, costs, reserved) : undefined
     const own = op ?? (costs !== plan.ones && isPeek(cost, needs ?? costs) ? PEEK : policy.consume)
     const strike =
@@ -191,7 +191,8 @@ export class Engine<Subject> {
 
   /**
    * Charges units per cell that were produced after the request was decided on, such as the bytes of its response. The verdict says
-   * whether they had room. If not, `CHARGE` charges them up to the capacity of each limit, and `CONSUME` none.
+   * whether they had room. If not, `CHARGE` charges them up to the capacity of each limit, and `CONSUME` none. Neither takes units
+   * that are reserved for higher priorities.
    */
   chargeMore(
     { request, by: decided }: Decision,
@@ -201,9 +202,20 @@ export class Engine<Subject> {
     const { identities } = request
     const plan = planNow(wholeOf(request.plan), this.store)
     const { policy, priority } = decided
-    const by = { ...this.#decidedBy(policy, priority, undefined), isOfResponse: true as const }
+    const reserved = plan.reserves && reservedFor(plan, plan.reserves, priority)
+    const by = { ...this.#decidedBy(policy, priority, reserved), isOfResponse: true as const }
     // Not measured: most of these decisions send no event.
-    return this.#decideByStore({ ...requestOf(op, plan, identities, costs), fresh: true }, by)
+    if (!reserved) return this.#decideByStore({ ...requestOf(op, plan, identities, costs), fresh: true }, by)
+    const consume = (units: readonly number[]) => {
+      const needs = withReserved(units, units, reserved)
+      return this.#decideByStore({ ...requestOf(CONSUME, plan, identities, units), needs, fresh: true }, by)
+    }
+    return whenKnown(consume(costs), (verdict) => {
+      if (verdict.allowed || op === CONSUME) return verdict
+      // `CHARGE` knows no reserves: what is left of the others is charged instead.
+      const left = costs.map((units, c) => Math.min(units, ...leftInCell(verdict, c)))
+      return takesNothing(left) ? verdict : whenKnown(consume(left), () => verdict)
+    })
   }
 
   /** Waits in the queues of the resolved limits until admitted. The caller still waits for `delayMs` of a queueing limit. */
@@ -287,8 +299,9 @@ export class Engine<Subject> {
     }
   }
 
-  #neededBy({ plan, identities }: Resolved<Subject>, cost: Cost, options: DecisionOptions): Needed {
-    const costs = costsOf(this.policy.where, plan, cost, options, undefined)
+  #neededBy({ plan, identities, priority }: Resolved<Subject>, cost: Cost, options: DecisionOptions): Needed {
+    const reserved = plan.reserves && reservedFor(plan, plan.reserves, priority)
+    const costs = costsOf(this.policy.where, plan, cost, options, undefined, reserved)
     const needs = needsOf(plan, cost, costs, undefined) ?? costs
     return {
       plan,
@@ -381,6 +394,12 @@ export class Engine<Subject> {
     if (isUnavailable(error)) return this.#fallback.decide(request, by)
     throw error
   }
+}
+
+/** The units that the limits of a cell have left, without those that are reserved. */
+function leftInCell({ limits, [DECISION]: { request } }: Verdict, c: number): number[] {
+  const { cellOf } = request.plan as ReadablePlan
+  return limits.flatMap(({ remaining }, i) => (cellOf[i] === c ? [remaining] : []))
 }
 
 /** Whether a request takes nothing. Units that are named as 0 may be settled above that. */

@@ -1,6 +1,6 @@
 import { monotonicClock } from '../memory/clock.js'
 import { memoryStore } from '../memory/store.js'
-import { withReserved } from '../policy/costs.js'
+import { cappedCosts, withReserved } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { planShare, reservedShare } from '../policy/share.js'
 import type { BanTerms, Plan, Store, StoreRequest, StoreResult, Strike, StrikeResult } from '../store/store.js'
@@ -84,8 +84,10 @@ export class LocalFallback {
     known.charge(store as unknown as LocalStore, request, (each) => this.#planOf(each as ReadablePlan))
     if (plan === request.plan) return decideLocally(store, request, { ...from, kind: 'unavailable', store })
     const reserved = from.reserved && reservedShare(plan, from.reserved, this.#share)
-    const needs = request.needs && withReserved(request.costs, request.needs, reserved)
-    const local: StoreRequest = { ...request, plan, needs }
+    // A step of a meter is no estimate.
+    const costs = from.isOfResponse ? request.costs : cappedCosts(plan, request.costs, reserved)
+    const needs = request.needs && withReserved(costs, request.needs, reserved)
+    const local: StoreRequest = { ...request, plan, costs, needs }
     // The cost exceeds only this share: `impossible` would be wrong, as the whole limit can hold it.
     if (isImpossible(local) && !isImpossible(request)) return undecided(request, from, false)
     return decideLocally(store, local, { ...from, kind: 'unavailable', store, reserved })

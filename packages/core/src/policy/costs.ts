@@ -87,24 +87,33 @@ export function checkName({ where, units }: Counting, unit: string, code: Sluice
   throw new SluiceError(code, `${where}: ${field}: expected ${expected}, got ${show(unit)}`)
 }
 
-/** Units per cell. */
+/** Units per cell. `reserved`: those that are for higher priorities, of which a capped estimate takes none. */
 export function costsOf(
   where: string,
   plan: ReadablePlan,
   cost: Cost,
   { bytes, responseBytes }: Bytes,
   op: Op | undefined,
+  reserved: readonly number[] | undefined,
 ): readonly number[] {
   // An uncounted body must not pass for an empty one.
   const checked = (field: string, units: number | undefined) =>
     checkCost(where, field, op === PEEK ? (units ?? 0) : units)
-  const { caps } = plan
   const costs = plan.units.map((unit, c) => {
     if (unit === 'content-bytes') return checked('bytes', bytes)
     if (unit === 'response-bytes') return checked('responseBytes', responseBytes)
     return namedFor(plan, cost, c) ?? 0
   })
-  return caps ? costs.map((units, c) => Math.min(units, caps[c] as number)) : costs
+  return cappedCosts(plan, costs, reserved)
+}
+
+/** Capped estimates are at most what a request may take: the capacity, less the units `reserved` for higher priorities. */
+export function cappedCosts(
+  { caps }: Pick<ReadablePlan, 'caps'>,
+  costs: readonly number[],
+  reserved: readonly number[] | undefined,
+): readonly number[] {
+  return caps ? costs.map((units, c) => Math.min(units, (caps[c] as number) - (reserved?.[c] ?? 0))) : costs
 }
 
 /** The units that a cost takes from a cell. Undefined where it names none, and the unit is none of which a request takes one. */

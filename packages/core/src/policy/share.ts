@@ -15,6 +15,7 @@ export function planShare(plan: ReadablePlan, share: number): ReadablePlan {
   const ofLimit = (limit: ResolvedLimit) => scaled.get(limit) as ResolvedLimit
   const own: ReadablePlan = Object.freeze({
     ...plan,
+    caps: plan.caps?.map((cap) => (cap === Number.POSITIVE_INFINITY ? cap : part(cap, share))),
     resolved: plan.resolved.map(ofLimit),
     cells: plan.cells.map((cell) =>
       Object.freeze({
