@@ -23,6 +23,7 @@ const PARTS = {
     'http/lists-replaced',
     'http/permits-of-leavers',
     'policies/hostile',
+    'policies/settled-charges',
     'policies/spellings',
     'policies/whole',
     'redis/',

@@ -15,7 +15,7 @@ const STORES: Record<string, () => Store> = {
   memory: () => memoryStore(),
   Redis: () => redisStore(client, { timeout: 5000 }),
 }
-const RUNS = byEffort({ quick: 60, usual: 200, full: 20_000 })
+const RUNS = byEffort({ quick: 60, usual: 200, full: 2000 })
 
 type Unit = 'tokens' | 'cents'
 const UNITS: readonly Unit[] = ['tokens', 'cents']
@@ -30,7 +30,7 @@ interface LimitSpec {
 const WAYS: Record<string, object> = {
   together: {},
   count: { count: { only: 'success' } },
-  percent: { enforce: { percent: 100 } },
+  percent: { enforce: { percent: 99.99 } },
   ban: { ban: { by: 'client', after: 1000, within: '1d', for: ['1h'] } },
   deny: { deny: { client: ['eve'] } },
   anonymous: { anonymous: 'skip' },
