@@ -133,6 +133,7 @@ export const OUTSIDE = {
       '@sluice/fastify/platform',
       '@nestjs/common',
       '@nestjs/core',
+      '@nestjs/websockets',
       'rxjs',
     ],
     why: 'The adapter for Nest is glue: it imports Nest and its rxjs, @sluice/core and its entries, and the parts of the adapters beneath it.',

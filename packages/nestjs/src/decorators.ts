@@ -12,9 +12,12 @@ type HandlerOrClassDecorator = ClassDecorator & MethodDecorator
  * or none. Decorators with one object of options share one limiter. Applies `SluiceGuard` too, which decides once where it is
  * global as well.
  *
+ * Limits by their names change those of the module instead, which go on counting over all routes: `false` skips one.
+ *
  * Without a name the policy is called `Class-handler`, or `Class`.
  *
  * @example `@RateLimit({ limits: [perSecond(1), perMinute(20)] })`
+ * @example `@RateLimit({ limits: { burst: false, daily: perDay(50) } })`
  * @throws SluiceError `INVALID_POLICY` where the class is defined, or when the app is created
  */
 export function RateLimit(options: RouteRateLimitOptions): HandlerOrClassDecorator {

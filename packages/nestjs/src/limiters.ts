@@ -1,11 +1,18 @@
 import { type ExecutionContext, Inject, Injectable } from '@nestjs/common'
 import { ModulesContainer } from '@nestjs/core'
 import { SluiceError } from '@sluice/core'
-import { freeName, inheritOptions, knownOptions, RATE_LIMIT_OPTIONS } from '@sluice/core/http'
+import { type InheritingOptions, inheritOptions, knownOptions, RATE_LIMIT_OPTIONS } from '@sluice/core/http'
 import { ContextLimiter } from './context-limiter.js'
 import { handlersIn, runsGuardsOfFields } from './handlers.js'
-import { checkOptions, type NestLimiter, type OwnOptions, type SluiceModuleOptions } from './options.js'
-import { type RouteSettings, settingsOf } from './route-settings.js'
+import { changesByName, withTiers } from './limits-by-name.js'
+import {
+  type AnyRequest,
+  checkOptions,
+  type NestLimiter,
+  type OwnOptions,
+  type SluiceModuleOptions,
+} from './options.js'
+import { nameFor, type RouteSettings, settingsOf } from './route-settings.js'
 
 /** The token of the module's options. */
 export const SLUICE_OPTIONS = Symbol('SluiceModule.forRoot')
@@ -29,8 +36,10 @@ export class SluiceLimiters {
     const { unknownPaths: _, ...options } = given
     knownOptions('SluiceModule', options, [...RATE_LIMIT_OPTIONS, 'socketAddress'])
     this.options = madeWithApp(options)
+    // First, as it also checks the decorators that change limits by name.
+    const own = withTiers(this.options, handlersIn(modules))
     if (hasLimit(options)) {
-      this.own = new ContextLimiter(this.options)
+      this.own = new ContextLimiter(own)
       this.byName.set(this.own.limiter.name, this.own)
     }
     this.modules = modules
@@ -103,13 +112,15 @@ export class SluiceLimiters {
   private bySettings(settings: RouteSettings | undefined): ContextLimiter | undefined {
     if (settings === undefined) return this.own
     if (settings === false) return undefined
+    if (changesByName(settings.options)) return this.own
     return this.byOptions.get(settings.options) ?? this.add(settings)
   }
 
-  private add({ options, name: place }: Exclude<RouteSettings, false>): ContextLimiter {
+  private add(settings: Exclude<RouteSettings, false>): ContextLimiter {
+    const { options, name: place } = settings
     const where = { where: `RateLimit of ${place}`, from: 'the module' }
     const { socketAddress, ...app } = this.options
-    const name = options.name ?? freeName(place, new Set(this.byName.keys()))
+    const name = nameFor(settings, this.byName.keys())
     if (this.byName.has(name)) {
       throw new SluiceError(
         'INVALID_POLICY',
@@ -117,7 +128,9 @@ export class SluiceLimiters {
           'given to several decorators, is one limiter)',
       )
     }
-    const limiter = new ContextLimiter(madeWithApp({ ...inheritOptions(where, app, options), name, socketAddress }))
+    const limiter = new ContextLimiter(
+      madeWithApp({ ...inheritOptions(where, app, options as InheritingOptions<AnyRequest>), name, socketAddress }),
+    )
     this.byOptions.set(options, limiter)
     this.byName.set(name, limiter)
     return limiter

@@ -1,4 +1,11 @@
-import { type BodyOptions, type CountOptions, type Limiter, type RateLimitOptions, SluiceError } from '@sluice/core'
+import {
+  type BodyOptions,
+  type CountOptions,
+  type Limit,
+  type Limiter,
+  type RateLimitOptions,
+  SluiceError,
+} from '@sluice/core'
 
 // Of the main entry alone: many projects on Nest 11 compile with a resolution of modules that finds no other.
 
@@ -9,19 +16,30 @@ import { type BodyOptions, type CountOptions, type Limiter, type RateLimitOption
 export type NestRateLimitOptions = RateLimitOptions<AnyRequest>
 
 // biome-ignore lint/suspicious/noExplicitAny: a request of Express or of Fastify, or a socket
-type AnyRequest = any
+export type AnyRequest = any
 
 export type NestLimiter = Limiter<AnyRequest>
 
 /** The options of `@RateLimit`: at least one. Those of the module apply where it names none. */
 export type RouteRateLimitOptions = AtLeastOne<OwnOptions>
 
-export interface OwnOptions extends Omit<NestRateLimitOptions, 'count' | 'body'> {
+export interface OwnOptions extends Omit<NestRateLimitOptions, 'count' | 'body' | 'limits'> {
+  /**
+   * Several limits, decided together, all or none; instead of `limit` and `window`.
+   *
+   * An object changes limits of the module by their names: `{ burst: false, daily: perDay(50) }`. The others count on, over all
+   * routes. Beside it only `name`.
+   * @default none
+   */
+  readonly limits?: readonly Limit<AnyRequest>[] | LimitsByName
   /** As of the module; a field that it does not name is the module's. */
   readonly count?: Partial<CountOptions>
   /** As of the module; a field that it does not name is the module's. */
   readonly body?: Partial<BodyOptions>
 }
+
+/** Limits of the module by their names: `false` skips one, a limit replaces it. */
+export type LimitsByName = Readonly<Record<string, Limit<AnyRequest> | false>>
 
 /** Options, of which one is named. With none required the compiler would accept an object of misspelt ones from a variable. */
 type AtLeastOne<Options> = { [Option in keyof Options]-?: Options & Required<Pick<Options, Option>> }[keyof Options]

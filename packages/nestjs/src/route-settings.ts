@@ -1,6 +1,8 @@
 import { SetMetadata } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
 import { SluiceError } from '@sluice/core'
+import { freeName } from '@sluice/core/http'
+import { emitWarning } from '@sluice/core/internal'
 import type { OwnOptions } from './options.js'
 
 const KEY = 'sluice:rate-limit'
@@ -18,6 +20,32 @@ export function setSettings(settings: RouteSettings, name: string, target: objec
     )
   }
   SetMetadata(KEY, settings)(target as never)
+}
+
+/** The name of a limiter or of a tier: the decorator's own, or one of its class that is free. */
+export function nameFor({ options, name }: Exclude<RouteSettings, false>, taken: Iterable<string>): string {
+  if (options.name !== undefined) return options.name
+  const [className = ''] = name.split('-')
+  if (looksMinified(className)) warnOfMinified(name)
+  return freeName(name, new Set(taken))
+}
+
+/** As minifiers name classes: `o`, `Xt`, `kDe`. */
+function looksMinified(className: string): boolean {
+  return className.length < 3 || (className.length === 3 && !/^[A-Z](?:[a-z]+|[A-Z]+)$/.test(className))
+}
+
+let hasWarned = false
+
+/** Another build may give the class another name. One warning is enough: it is about the build. */
+function warnOfMinified(name: string): void {
+  if (hasWarned) return
+  hasWarned = true
+  emitWarning(
+    'SLUICE_MINIFIED_NAME',
+    `RateLimit of ${name}: the class seems to have its name from a minifier, so that the next build may begin a new count: give ` +
+      'each @RateLimit a name, or have the bundler keep the names of classes',
+  )
 }
 
 /** The settings of a handler, else of its class. Those of a parent class count for its children. */

@@ -226,3 +226,17 @@ test('degrade() is an error for messages, whose handlers see no verdict', async 
   // The request of a GraphQL field has the verdict.
   expect(await mistakeOf(options, classOf('Login', { login: [() => 'done', field] }, Controller()))).toBe('none')
 })
+
+test('policies without a name of classes that a minifier has named cause one warning', async () => {
+  const options = () => RateLimit({ limit: 7002, window: '1m' })
+  const named = (name: string, ...own: unknown[]) => classOf(name, { list: get('', ...own) }, Controller())
+  const warningsOf = async (...controllers: Type[]) => {
+    const warnings = await allWarningsDuring(async () => expect(await mistakeOf({}, ...controllers)).toBe('none'))
+    return warnings.filter((warning) => (warning as { code?: unknown }).code === 'SLUICE_MINIFIED_NAME')
+  }
+  expect(
+    await warningsOf(named('o', RateLimit({ name: 'own', limit: 1, window: '1m' })), named('Api', options())),
+  ).toEqual([])
+  const warnings = await warningsOf(named('o', options()), named('kDe', options()))
+  expect(warnings.map(({ message }) => message)).toEqual([expect.stringMatching(/^RateLimit of o-list: .* a name/)])
+})
