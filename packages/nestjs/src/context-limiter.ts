@@ -142,7 +142,7 @@ export class ContextLimiter {
       const context = withExecution(messageContext(execution, this.#options), execution)
       return proceedOrThrow(await this.#guard(context))
     } catch (error) {
-      throw asMessageError(error)
+      throw await asMessageError(error)
     }
   }
 }

@@ -37,15 +37,24 @@ function checkForSocket(of: string, options: NestRateLimitOptions, guard: NestGu
 }
 
 /** An error of a limiter for a message: a refusal is a `WsException`, which Nest sends as the event `exception`. */
-export function asMessageError(error: unknown): unknown {
+export async function asMessageError(error: unknown): Promise<unknown> {
   const known = asException(error)
   if (!(known instanceof RateLimitException)) return error
-  const { WsException } = load('@nestjs/websockets') as typeof import('@nestjs/websockets')
+  const { WsException } = await websockets()
   const statusCode = known.getStatus()
   return new WsException({ status: 'error', message: reasonPhrase(statusCode), statusCode, ...waitOf(known.verdict) })
 }
 
-declare const __filename: string
+/**
+ * Of the copy that Nest has: it knows its errors by `instanceof`, and a bundler puts what is imported into the bundle. Only
+ * gateways have the package. Under Jest a program in CommonJS has no `import()`.
+ */
+async function websockets(): Promise<typeof import('@nestjs/websockets')> {
+  try {
+    return await import('@nestjs/websockets')
+  } catch {
+    return createRequire(import.meta.url ?? __filename)('@nestjs/websockets')
+  }
+}
 
-/** In place of `import`: only gateways have the package, and under Jest a program in CommonJS has no `import()`. */
-const load = createRequire(import.meta.url ?? __filename)
+declare const __filename: string
