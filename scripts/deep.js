@@ -36,6 +36,8 @@ const PARTS = {
   mutants: npmRun('mutate'),
   chaos: npmRun('chaos'),
   fuzz: npmRun('fuzz'),
+  // Every name that the sources read as a property of Object.prototype, in memory and over HTTP.
+  pollution: npmRun('test:full', ['deep/pollution']),
   // CPU time of the most expensive requests that a parser accepts, for every kind of key, list, policy, responder and dialect.
   hostile: npmRun('test:full', ['deep/hostile']),
   // Paths to Tomcat behind nginx: none reaches a servlet past its policy.

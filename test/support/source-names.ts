@@ -28,8 +28,6 @@ function sourcesOf(name: string): string[] {
 /** `a.name`, `a['name']`, `const { name } = a`, `'name' in a`, and the names that options and tables are read by in lists. */
 function namesIn(node: ts.Node): string[] {
   if (ts.isPropertyAccessExpression(node) && ts.isIdentifier(node.name)) return [node.name.text]
-  if (ts.isBindingElement(node) && ts.isObjectBindingPattern(node.parent ?? node))
-    return textsOf(node.propertyName ?? node.name)
   if (ts.isBindingElement(node)) return textsOf(node.propertyName ?? node.name)
   if (ts.isPropertySignature(node)) return textsOf(node.name)
   if (ts.isStringLiteral(node) && /^[A-Za-z_$][\w$-]*$/.test(node.text)) return [node.text]

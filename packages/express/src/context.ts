@@ -16,7 +16,7 @@ export class ExpressContext extends RequestContext<Request> {
     return this.request.ip
   }
 
-  get proxyTrust(): ProxyTrust {
+  override get proxyTrust(): ProxyTrust {
     const { app } = this.request
     const { 'trust proxy': setting, 'trust proxy fn': isTrusted } = app.settings as ProxySettings
     if (!setting) return 'none'
@@ -37,11 +37,11 @@ export class ExpressContext extends RequestContext<Request> {
     return path === undefined ? undefined : String(path)
   }
 
-  get mountedRoute(): object | undefined {
+  override get mountedRoute(): object | undefined {
     return this.request.baseUrl === '' ? undefined : this.request.route
   }
 
-  get mountPath(): string {
+  override get mountPath(): string {
     return this.request.baseUrl
   }
 
@@ -54,7 +54,7 @@ export class ExpressContext extends RequestContext<Request> {
   }
 
   /** `res.sendFile` fails once headers have been sent. */
-  disableResponse(): void {
+  override disableResponse(): void {
     this.response.sendFile = (...args: unknown[]) => {
       const callback = args.at(-1)
       if (typeof callback === 'function') process.nextTick(callback as () => void)

@@ -31,7 +31,7 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
     return this.request.ip
   }
 
-  get proxyTrust(): ProxyTrust {
+  override get proxyTrust(): ProxyTrust {
     const { server } = this.request.server
     let trust = trusts.get(server)
     if (trust === undefined) {
@@ -59,7 +59,7 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
   }
 
   /** Fastify does not destroy a stream that is sent too late, so its resources would leak. */
-  disableResponse(): void {
+  override disableResponse(): void {
     this.reply.send = function send(this: FastifyReply, payload?: unknown) {
       discard(payload)
       // Marks the handler as done, so that its permits are released. Sends nothing.

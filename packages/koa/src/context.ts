@@ -13,7 +13,7 @@ export class KoaContext extends RequestContext<Context> {
     return this.request.ip
   }
 
-  get proxyTrust(): ProxyTrust {
+  override get proxyTrust(): ProxyTrust {
     const { app } = this.request
     if (!app.proxy || app.maxIpsCount > 0) return app.proxy ? 'named' : 'none'
     return {

@@ -14,19 +14,11 @@ import {
   tokenBucket,
   type Verdict,
 } from '@sluice/core'
-
-/** A limiter and what is asked of it. `make` and `use` run while prototypes may be polluted. */
-export interface Scenario {
-  readonly name: string
-  /** What `use` asks of: a limiter, made with one store. */
-  readonly make: (store: Store) => Limiter<string>
-  /** Decisions, each as one text, in their order. */
-  readonly use: (limiter: Limiter<string>, note: (decided: string) => void) => Promise<void>
-}
+import type { Scenario } from './compared.js'
 
 const WINDOW = { limit: 3, window: '1m' } as const
 
-export const SCENARIOS: readonly Scenario[] = [
+export const SCENARIOS: readonly Scenario<Limiter<string>>[] = [
   scenario('exact log', (store) => createLimiter({ store, name: 'log', ...WINDOW })),
   scenario('fixed window', (store) => createLimiter({ store, name: 'fixed', limits: [fixedWindow(WINDOW)] })),
   scenario('month', (store) =>
@@ -80,6 +72,7 @@ export const SCENARIOS: readonly Scenario[] = [
   scenario('kept charges', (store) => createLimiter({ store, name: 'kept', ...WINDOW, charges: { keep: '1h' } })),
   {
     name: 'units',
+    without: undefined,
     make: (store) =>
       createLimiter({
         store,
@@ -102,8 +95,8 @@ export const SCENARIOS: readonly Scenario[] = [
 ]
 
 /** Requests until they are refused and after, and what is done with their verdicts. */
-function scenario(name: string, make: Scenario['make']): Scenario {
-  return { name, make, use: useAll }
+function scenario(name: string, make: (store: Store) => Limiter<string>): Scenario<Limiter<string>> {
+  return { name, make, use: useAll, without: undefined }
 }
 
 async function useAll(limiter: Limiter<string>, note: (decided: string) => void): Promise<void> {

@@ -11,6 +11,7 @@ import {
   type StrikeResult,
 } from '../store/store.js'
 import { invalidPolicy, SluiceError, show } from '../util/errors.js'
+import { isPropertyOf, propertyOf } from '../util/property-of.js'
 import { decisionOn } from '../verdict/decision.js'
 import { type BanReport, banReport, DECISION, type Verdict, verdictOf } from '../verdict/verdict.js'
 import { isUnavailable, type LocalFallback } from './fallback.js'
@@ -38,7 +39,8 @@ export class BanKeeper<Subject> {
   /** @throws SluiceError `INVALID_POLICY` for a store without bans */
   constructor(policy: PolicyChoice<Subject>, store: Store, fallback: LocalFallback, emitter: LimiterEmitter) {
     const { name, where, all } = policy
-    if (typeof store.strike !== 'function') invalidPolicy(where, 'ban', 'a store that has strike()', store)
+    if (typeof propertyOf(store, 'strike') !== 'function')
+      invalidPolicy(where, 'ban', 'a store that has strike()', store)
     this.#name = name
     this.#where = where
     this.#store = store
@@ -46,7 +48,7 @@ export class BanKeeper<Subject> {
     this.#emitter = emitter
     this.#policies = new Map(all.map((policy) => [policy.tier, policy]))
     this.#isOfStore = all.some(({ ban }) => ban?.terms.scope === EVERY_POLICY)
-    if (this.#isOfStore) store.enforceBansOfEveryPolicy?.()
+    if (this.#isOfStore && isPropertyOf(store, 'enforceBansOfEveryPolicy')) store.enforceBansOfEveryPolicy?.()
   }
 
   /** The strike that a refusal in this tier counts as: see `StoreRequest.strike`. Undefined where it is none. */

@@ -21,6 +21,7 @@ import {
 import { noteUse, refuseOfOther } from '../util/copies.js'
 import { invalidPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
+import { isPropertyOf, propertyOf } from '../util/property-of.js'
 import { Resets } from '../util/resets.js'
 import { PROCESS_TIMING, type Timing } from '../util/timing.js'
 import { refusePolluted } from '../util/validate.js'
@@ -88,7 +89,7 @@ export class Engine<Subject> {
     if (typeof store?.decide !== 'function') {
       invalidPolicy(where, 'store', 'memoryStore() or redisStore(client)', store)
     }
-    if (policy.keeps && !store.keptCharge) {
+    if (policy.keeps && !isPropertyOf(store, 'keptCharge')) {
       invalidPolicy(where, 'charges', 'none on this store, which keeps no charges', policy.keeps)
     }
     refuseOfOther(`${where}: store`, store)
@@ -350,8 +351,8 @@ export class Engine<Subject> {
 
   /** Notifies the listeners of a final verdict. `isRefused`: whether the request does not proceed. `context`: of HTTP. */
   conclude(verdict: Verdict, isRefused: boolean, context?: RequestPath): void {
-    const { noteRefusal } = this.store
-    if (isRefused && noteRefusal && verdict.kind === 'decided') {
+    const noteRefusal = isRefused && verdict.kind === 'decided' ? propertyOf(this.store, 'noteRefusal') : undefined
+    if (noteRefusal) {
       for (const [policy, identities] of refusedBy(verdict[DECISION])) noteRefusal(policy, [...identities])
     }
     if (isWatched()) this.emitter.decided(verdict, isRefused, context)
@@ -425,7 +426,7 @@ interface Needed extends Pick<Waiter, 'queues' | 'units'> {
 function reportOf(store: Store, needed: Needed): Waiter['reportOf'] {
   const { plan, identities } = needed
   const { sharesTurns } = plan
-  if (!sharesTurns || !store.reportWaiting) return undefined
+  if (!sharesTurns || !isPropertyOf(store, 'reportWaiting')) return undefined
   return (queue) => ({
     ttlMs: sharesTurns.ttlMs,
     send: async (process, classes) =>
@@ -434,7 +435,7 @@ function reportOf(store: Store, needed: Needed): Waiter['reportOf'] {
 }
 
 function mayHavePermits(store: Store, { plan, identities, permits }: Needed): Waiter['mayHavePermits'] {
-  if (!store.mayHavePermits || plan.sharesTurns) return undefined
+  if (!isPropertyOf(store, 'mayHavePermits') || plan.sharesTurns) return undefined
   return async () => (await store.mayHavePermits?.(plan, identities, permits)) !== false
 }
 

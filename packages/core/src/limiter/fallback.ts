@@ -7,6 +7,7 @@ import type { BanTerms, Plan, Store, StoreRequest, StoreResult, Strike, StrikeRe
 import { isImpossible, resultOf } from '../store/store.js'
 import { invalidPolicy, neverBeside, SluiceError } from '../util/errors.js'
 import { getOrInsert } from '../util/get-or-insert.js'
+import { isPropertyOf } from '../util/property-of.js'
 import { knownOptions, oneOf } from '../util/validate.js'
 import { type DecidedBy, decisionOn } from '../verdict/decision.js'
 import { type Verdict, verdictOf } from '../verdict/verdict.js'
@@ -79,7 +80,7 @@ export class LocalFallback {
     if (this.#mode !== 'local') return undecided(request, from, this.#mode === 'allow')
     const { store, known } = this.#local
     const plan = this.#planOf(request.plan as ReadablePlan)
-    const counted = this.#store.lastKnown?.(request)
+    const counted = isPropertyOf(this.#store, 'lastKnown') ? this.#store.lastKnown?.(request) : undefined
     if (counted) known.record(request, counted)
     known.charge(store as unknown as LocalStore, request, (each) => this.#planOf(each as ReadablePlan))
     if (plan === request.plan) return decideLocally(store, request, { ...from, kind: 'unavailable', store })

@@ -15,6 +15,7 @@ import { refuseOfOther } from '../util/copies.js'
 import { spanOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
+import { propertyOf } from '../util/property-of.js'
 import { knownOptions, optionalFunction } from '../util/validate.js'
 import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
@@ -130,7 +131,7 @@ export class Limiter<Subject = string> {
     this.#where = engine.policy.where
     this.#listed = listed
     this.#afterVerdict = afterVerdict
-    this.#isAnnounced = afterVerdict !== undefined || engine.store.noteRefusal !== undefined
+    this.#isAnnounced = afterVerdict !== undefined || propertyOf(engine.store, 'noteRefusal') !== undefined
     noteStoreInUse(engine.store)
   }
 

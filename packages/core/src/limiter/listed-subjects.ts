@@ -8,6 +8,7 @@ import type { PolicyChoice } from '../policy/policy.js'
 import type { HttpContext } from '../request/context.js'
 import { startOf } from '../store/identity.js'
 import { NO_TERMS, PEEK, requestOf, resultOf, type Store } from '../store/store.js'
+import { propertyOf } from '../util/property-of.js'
 import type { LimiterWarning, Warnings } from '../util/warnings.js'
 import { checkActualCost, type DecidedBy, decisionOn, maxToSettle } from '../verdict/decision.js'
 import { type Verdict, verdictOf } from '../verdict/verdict.js'
@@ -49,7 +50,7 @@ const NO_LIMITS = { resolved: [], cellOf: [], units: [], reserves: undefined, ca
 
 /** Whether a limiter or its store has lists. */
 export function hasLists({ allow, deny }: { allow?: unknown; deny?: unknown }, store: Store | undefined): boolean {
-  return allow !== undefined || deny !== undefined || store?.lists !== undefined
+  return allow !== undefined || deny !== undefined || (store !== undefined && propertyOf(store, 'lists') !== undefined)
 }
 
 /** Checks the lists of a limiter and of its store, and turns matches into verdicts. */

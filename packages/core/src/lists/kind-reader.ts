@@ -1,11 +1,12 @@
 import { checkedKey, isMissing } from '../policy/key.js'
-import { bitsOf, kindOf } from '../policy/keyed.js'
+import { bitsOf, kindOf, partsOf } from '../policy/keyed.js'
 import { type Given, valueFor } from '../policy/kinds.js'
 import type { KeyFunction } from '../policy/limits/limit.js'
 import type { PolicyChoice } from '../policy/policy.js'
 import type { HttpContext } from '../request/context.js'
 import type { KeyValue } from '../store/identity.js'
 import type { ListedIdentity, ListKeys } from '../store/list.js'
+import { propertyOf } from '../util/property-of.js'
 import { standardValue } from './standard-value.js'
 
 type Key<Subject> = KeyFunction<Subject> | undefined
@@ -37,12 +38,15 @@ export class KindReader<Subject> implements ListKeys {
     this.#where = policy.where
     this.#addressOf = addressOf
     this.#moreKeys = moreKeys
-    const keys = policy.all.flatMap((each) => each.keys).flatMap((key): Key<Subject>[] => [key, ...(key?.parts ?? [])])
+    const keys = policy.all
+      .flatMap((each) => each.keys)
+      .flatMap((key): Key<Subject>[] => (key ? [key, ...partsOf(key)] : [key]))
     // Among several keys that group addresses, the one with the smallest groups, as for blocks.
     for (const key of [...keys].sort((one, other) => bitsOf(other) - bitsOf(one))) {
       if (!this.#keys.has(kindOf(key))) this.#keys.set(kindOf(key), key)
     }
-    this.ipv6Prefix = this.#keys.get('ip')?.bits ?? STANDARD_IPV6_PREFIX
+    const byIp = this.#keys.get('ip')
+    this.ipv6Prefix = (byIp && propertyOf(byIp, 'bits')) ?? STANDARD_IPV6_PREFIX
     this.all = [...new Set([...this.#keys.keys(), ...moreKinds])]
   }
 
@@ -83,7 +87,8 @@ export class KindReader<Subject> implements ListKeys {
 
   /** An identity as the policy's own keys would count it. */
   textOf({ kind, value }: ListedIdentity): string {
-    return (kind === 'ip' && this.#keys.get(kind)?.normalize?.(value)) || value
+    const key = kind === 'ip' ? this.#keys.get(kind) : undefined
+    return (key && propertyOf(key, 'normalize')?.(value)) || value
   }
 
   #has(kind: string): boolean {

@@ -3,6 +3,7 @@ import type { List, ListedIdentity, ListKeeper, ListMatch, ListReport, StoreList
 import { invalidPolicy, show, wrongPolicy } from '../util/errors.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import { ipAddress } from '../util/ip-address.js'
+import { isPropertyOf, propertyOf } from '../util/property-of.js'
 import { knownOptions } from '../util/validate.js'
 import type { KindReader } from './kind-reader.js'
 import type { DenyOptions, ListItem, ListOptions, ListPredicate } from './options.js'
@@ -76,25 +77,26 @@ export class ListStep {
     this.#onUnreadable = onUnreadable
     checkKinds(where, 'allow', allow, kinds)
     checkKinds(where, 'deny', deny, kinds)
+    const ofStore = propertyOf(store, 'lists')
     const sourcesOf = (items: readonly unknown[], effect: Source['effect'], isOfStore: boolean): Source[] =>
       items.filter(isList).map((item) => {
-        const list = item.forStore?.(where, store) ?? item
-        const isRaw = list.forKeys === undefined
-        return { list: list.forKeys?.(kinds) ?? list, effect, isOfStore, isRaw }
+        const list = (isPropertyOf(item, 'forStore') && item.forStore?.(where, store)) || item
+        const isRaw = !isPropertyOf(list, 'forKeys')
+        return { list: isRaw ? list : (list.forKeys?.(kinds) ?? list), effect, isOfStore, isRaw }
       })
     const predicatesIn = (items: readonly unknown[]) =>
       items.filter((item): item is ListPredicate<never> => typeof item === 'function')
     this.#sources = [
       ...sourcesOf(allow, 'allow', false),
-      ...sourcesOf(store.lists?.allow ?? [], 'allow', true),
+      ...sourcesOf(ofStore?.allow ?? [], 'allow', true),
       ...sourcesOf(deny, 'deny', false),
-      ...sourcesOf(store.lists?.deny ?? [], 'deny', true),
+      ...sourcesOf(ofStore?.deny ?? [], 'deny', true),
     ]
-    this.#allowing = [...predicatesIn(allow), ...predicatesIn(store.lists?.allow ?? [])]
-    this.#denying = [...predicatesIn(deny), ...predicatesIn(store.lists?.deny ?? [])]
+    this.#allowing = [...predicatesIn(allow), ...predicatesIn(ofStore?.allow ?? [])]
+    this.#denying = [...predicatesIn(deny), ...predicatesIn(ofStore?.deny ?? [])]
     this.#versions = this.#sumOfVersions()
     this.#groups = this.#grouped()
-    this.#pending = this.#sources.map(({ list }) => list).filter(({ pending }) => pending)
+    this.#pending = this.#sources.map(({ list }) => list).filter((list) => propertyOf(list, 'pending'))
   }
 
   /** The names of the lists that deny, those of the store included. */
@@ -105,7 +107,7 @@ export class ListStep {
   /** Set until all lists are loaded, and resolves then. Decisions wait for it. */
   get pending(): Promise<unknown> | undefined {
     if (this.#pending.length === 0) return undefined
-    this.#pending = this.#pending.filter(({ pending }) => pending)
+    this.#pending = this.#pending.filter((list) => propertyOf(list, 'pending'))
     return this.#pending.length === 0 ? undefined : Promise.all(this.#pending.map(({ pending }) => pending))
   }
 
@@ -186,8 +188,8 @@ function allowsAddresses({ kind, allow }: Group): boolean {
 /** A list of a kind that no request has would be silently absent. */
 function checkKinds(where: string, effect: string, items: readonly ListItem<never>[], kinds: Kinds): void {
   for (const list of items.filter(isList)) {
-    if (list.forStore) continue
-    const unreadable = list.kinds.find((kind) => !kinds.canRead(kind, list.forKeys === undefined))
+    if (isPropertyOf(list, 'forStore')) continue
+    const unreadable = list.kinds.find((kind) => !kinds.canRead(kind, !isPropertyOf(list, 'forKeys')))
     if (unreadable === undefined) continue
     const known = kinds.all.map(show).join(', ')
     const expected = `kinds that this policy reads from a request (${known})`

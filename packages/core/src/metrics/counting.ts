@@ -3,6 +3,7 @@ import { storesInUse } from '../limiter/stores-in-use.js'
 import { countBy } from '../limiter/watching.js'
 import type { StoreStats } from '../store/health.js'
 import type { Store } from '../store/store.js'
+import { isPropertyOf } from '../util/property-of.js'
 import { Counts } from './counts.js'
 import type { Metric } from './described.js'
 import { POLICY_METRICS } from './policy-metrics.js'
@@ -103,7 +104,7 @@ function storeCounts(): StoreCounts[] {
 /** Undefined for a store that has none, or that throws: the counts of the others are read all the same. */
 function statsOf(store: Store): StoreStats | undefined {
   try {
-    return store.stats?.()
+    return isPropertyOf(store, 'stats') ? store.stats?.() : undefined
   } catch {
     return undefined
   }

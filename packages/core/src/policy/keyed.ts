@@ -1,6 +1,7 @@
 import { joined, type KeyValue } from '../store/identity.js'
 import { invalidPolicy } from '../util/errors.js'
 import { knowFactories, refuseFactory } from '../util/factories.js'
+import { propertyOf } from '../util/property-of.js'
 import { isThenable } from '../util/thenable.js'
 import { headerName } from '../util/validate.js'
 import { ignorePromises } from '../util/when-known.js'
@@ -55,7 +56,7 @@ export function ofKind<Subject>(
 ): KeyFunction<Subject> {
   if (typeof key !== 'function') invalidPolicy(where, field, 'a function of the request', key)
   refuseFactory(where, field, key)
-  const { normalize } = key
+  const normalize = propertyOf(key, 'normalize')
   return withTraits((subject, context) => key(subject, context), { kind, normalize, madeOf: [key], challenge })
 }
 
@@ -79,7 +80,7 @@ export function compose<Subject>(...keys: KeyFunction<Subject>[]): KeyFunction<S
     if (typeof key !== 'function') invalidPolicy('compose', `keys[${i}]`, 'a key function such as byIp()', key)
     refuseFactory('compose', `keys[${i}]`, key)
   })
-  const parts: readonly KeyFunction<Subject>[] = keys.flatMap((key) => key.parts ?? [key])
+  const parts: readonly KeyFunction<Subject>[] = keys.flatMap(partsOf)
   if (parts.length === 1) return parts[0] as KeyFunction<Subject>
   return withTraits(
     (subject, context) => {
@@ -115,7 +116,12 @@ function whole(values: readonly Awaited<KeyResult>[]): Awaited<KeyResult> {
 
 /** The kind of a function's values; without a function, the kind of keys given as text. */
 export function kindOf(key: KeyFunction<never> | undefined): string {
-  return key?.kind ?? 'key'
+  return (key && propertyOf(key, 'kind')) ?? 'key'
+}
+
+/** The functions that a function is composed of; else the function itself. */
+export function partsOf<Key extends KeyFunction<never>>(key: Key): readonly Key[] {
+  return (propertyOf(key, 'parts') as readonly Key[] | undefined) ?? [key]
 }
 
 type Key = KeyFunction<never> | undefined
@@ -123,9 +129,11 @@ type Key = KeyFunction<never> | undefined
 /** Whether two functions yield the same: one function, or made of the same. */
 export function isSameKey(a: Key, b: Key): boolean {
   if (a === b) return true
-  if (!a?.madeOf || !b?.madeOf || a.kind !== b.kind || a.madeOf.length !== b.madeOf.length) return false
-  return a.madeOf.every((part, i) => {
-    const other = b.madeOf?.[i]
+  const ofA = a && propertyOf(a, 'madeOf')
+  const ofB = b && propertyOf(b, 'madeOf')
+  if (!ofA || !ofB || kindOf(a) !== kindOf(b) || ofA.length !== ofB.length) return false
+  return ofA.every((part, i) => {
+    const other = ofB[i]
     return (
       part === other ||
       (typeof part === 'function' && typeof other === 'function' && isSameKey(part as Key, other as Key))
@@ -136,12 +144,15 @@ export function isSameKey(a: Key, b: Key): boolean {
 /** Whether two functions of one kind differ only in how they group addresses: both yield values of an identity given by hand. */
 export function isAlike(a: Key, b: Key): boolean {
   if (isSameKey(a, b)) return true
-  if (a?.kind === 'ip' && b?.kind === 'ip') return true
-  if (!a?.parts || a.parts.length !== b?.parts?.length) return false
-  return a.parts.every((part, i) => isAlike(part, b.parts?.[i]))
+  if (kindOf(a) === 'ip' && kindOf(b) === 'ip') return true
+  const ofA = a && propertyOf(a, 'parts')
+  const ofB = b && propertyOf(b, 'parts')
+  if (!ofA || !ofB || ofA.length !== ofB.length) return false
+  return ofA.every((part, i) => isAlike(part, ofB[i]))
 }
 
 /** How finely a function groups: among several of one kind, the one with most bits yields the smallest groups. */
 export function bitsOf(key: Key): number {
-  return key?.parts ? key.parts.reduce((sum, part) => sum + bitsOf(part), 0) : (key?.bits ?? 0)
+  const parts = key && propertyOf(key, 'parts')
+  return parts ? parts.reduce((sum, part) => sum + bitsOf(part), 0) : ((key && propertyOf(key, 'bits')) ?? 0)
 }

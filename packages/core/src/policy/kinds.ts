@@ -1,5 +1,6 @@
 import { isKind, joined, LONGEST_KIND } from '../store/identity.js'
 import { invalidKey, invalidPolicy, show, wrongPolicy } from '../util/errors.js'
+import { propertyOf } from '../util/property-of.js'
 import { checkedKey, isKeyValue } from './key.js'
 import { isAlike, kindOf } from './keyed.js'
 import type { KeyFunction } from './limits/limit.js'
@@ -56,8 +57,8 @@ export interface GivenKeys {
 export function valueFor(where: string, key: Key, { kind, value, isCounted }: Given): string {
   const field = kind === 'key' ? `${where}: key` : `${where}: key: ${kind}`
   if (isCounted) return typeof value === 'string' ? value : invalidKey(field, 'a value as it is counted', value)
-  if (!key?.parts) return checkedKey(where, simpleValue(field, key, value))
-  const { parts } = key
+  const parts = key && propertyOf(key, 'parts')
+  if (!parts) return checkedKey(where, simpleValue(field, key, value))
   if (!Array.isArray(value) || value.length !== parts.length) {
     invalidKey(field, `an array of ${parts.length} values`, value)
   }
@@ -67,5 +68,6 @@ export function valueFor(where: string, key: Key, { kind, value, isCounted }: Gi
 function simpleValue(field: string, key: Key, value: unknown): string {
   const text = isKeyValue(value) ? String(value) : ''
   if (text === '') invalidKey(field, 'a non-empty string or a number', value)
-  return (key?.normalize ? key.normalize(text) : text) || invalidKey(field, 'a value of this kind', value)
+  const normalize = key && propertyOf(key, 'normalize')
+  return (normalize ? normalize(text) : text) || invalidKey(field, 'a value of this kind', value)
 }

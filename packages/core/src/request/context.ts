@@ -13,9 +13,9 @@ export interface HttpContext<Request = unknown> {
   /** The client's address by the framework's own trusted-proxy rules. */
   readonly ip: string | undefined
   /** The proxies that the framework trusts, whose `X-Forwarded-For` determines `ip`; undefined where unknown. */
-  readonly proxyTrust?: ProxyTrust
+  readonly proxyTrust?: ProxyTrust | undefined
   /** The instruction to trust a proxy, for warnings. @default "name it in the framework's trust settings" */
-  readonly proxyRemedy?: string
+  readonly proxyRemedy?: string | undefined
   readonly method: string
   /** The path as requested, without the query. */
   readonly path: string
@@ -57,6 +57,33 @@ export abstract class RequestContext<Request extends NodeRequest> implements Htt
   constructor(request: Request) {
     this.request = request
   }
+
+  /** What only some adapters know: here, so that `Object.prototype` gives nobody another. */
+  get sharesResponse(): boolean {
+    return false
+  }
+
+  get keepsCharges(): boolean {
+    return false
+  }
+
+  get proxyTrust(): ProxyTrust | undefined {
+    return undefined
+  }
+
+  get proxyRemedy(): string | undefined {
+    return undefined
+  }
+
+  get mountedRoute(): object | undefined {
+    return undefined
+  }
+
+  get mountPath(): string {
+    return ''
+  }
+
+  disableResponse(): void {}
 
   get method(): string {
     return this.request.method ?? 'GET'

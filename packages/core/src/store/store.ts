@@ -1,3 +1,4 @@
+import { propertyOf } from '../util/property-of.js'
 import type { StoreBlocks } from './blocks.js'
 import type { Calendar, CalendarWindow, KernelName } from './cell-kinds.js'
 import type { StoreChanges } from './changes.js'
@@ -535,5 +536,5 @@ export interface Store {
 
 /** The last refusals that a store keeps. For our own packages: declarations of the store do not show them. */
 export function lastRefusalsOf(store: Store): LastRefusals | undefined {
-  return store.lastRefusals
+  return propertyOf(store, 'lastRefusals')
 }

@@ -161,7 +161,7 @@ export function changedLimits(
     problems.push({ path: [...path, c], message: 'expected one change of each limit of the policy, got a second one' })
   }
   for (const [c, { name }] of changes.entries()) if (!found.has(c)) problems.push(notFound(name, c, lists, path))
-  return { byTier, mayAdmitMore: admitsMore }
+  return { byTier, mayAdmitMore: admitsMore, firstBase: undefined, firstVariant: undefined, others: undefined }
 }
 
 /** Its limiter reads and measures what the limits of its policy count. */

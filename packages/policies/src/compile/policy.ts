@@ -22,10 +22,10 @@ export interface Variant {
   /** The tier of the variant. */
   readonly tier: string | undefined
   /** The variant that the override changes. Undefined for others. */
-  readonly base?: Variant
+  readonly base: Variant | undefined
   /** Its match where it applies alone. `Combinations` stores it here, as no other look-up is as fast. */
   // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
-  alone?: MatchedPolicies<any> | undefined
+  alone: MatchedPolicies<any> | undefined
 }
 
 /** An override, for people. */
@@ -50,10 +50,10 @@ export interface ChangedLimits {
   /** Whether they may admit more than the limits that they replace. */
   readonly mayAdmitMore: boolean
   /** The variant for its policy, or for the first tier of a request. */
-  firstBase?: Variant
-  firstVariant?: Variant
+  firstBase: Variant | undefined
+  firstVariant: Variant | undefined
   /** Variants for other tiers. */
-  others?: Map<Variant, Variant>
+  others: Map<Variant, Variant> | undefined
 }
 
 /** The overrides for some clients of a policy. */
@@ -153,11 +153,11 @@ export function compilePolicy(
   })
   if (data.limits) {
     const limits = limitsIn(data.limits, names, { ...of, space: name }, [...path, 'limits'], problems)
-    if (limits) compiled.base = { policy: compiled, limits, tier: undefined }
+    if (limits) compiled.base = { policy: compiled, limits, tier: undefined, base: undefined, alone: undefined }
   }
   for (const [tier, each] of Object.entries(data.tiers ?? {})) {
     const limits = limitsIn(each, names, { ...of, space: `${name}.${tier}` }, [...path, 'tiers', tier], problems)
-    if (limits) policy.tiers.set(tier, { policy: compiled, limits, tier })
+    if (limits) policy.tiers.set(tier, { policy: compiled, limits, tier, base: undefined, alone: undefined })
   }
   checkLimits(compiled, path, problems)
   return problems.length > before ? undefined : compiled

@@ -3,6 +3,7 @@ import type { Engine } from '../../limiter/engine.js'
 import { StepCharges } from '../../limiter/step-charges.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
+import { propertyOf } from '../../util/property-of.js'
 import type { Timer } from '../../util/timing.js'
 import { oneOf } from '../../util/validate.js'
 import { DECISION, isBarred, served, type Verdict } from '../../verdict/verdict.js'
@@ -153,7 +154,7 @@ class ResponseMeter<Request> implements Gate {
   #goesOn(refusal: Verdict): boolean {
     const { engine, responders, whenCut, onExhausted } = this.#by
     const context = this.#context
-    const { whenExhausted } = responders.for(refusal)
+    const whenExhausted = propertyOf(responders.for(refusal), 'whenExhausted')
     const goesOn = !isBarred(refusal) && whenExhausted?.(context, this.#sent) === true
     const isCut = !goesOn && onExhausted !== 'finish'
     if (isCut) {

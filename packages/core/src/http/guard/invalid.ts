@@ -1,8 +1,9 @@
-import { kindOf } from '../../policy/keyed.js'
+import { kindOf, partsOf } from '../../policy/keyed.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import { type HttpContext, isGone } from '../../request/context.js'
 import { SluiceError } from '../../util/errors.js'
+import { propertyOf } from '../../util/property-of.js'
 import { type Fault, RequestFault } from '../../util/request-fault.js'
 import { oneOf } from '../../util/validate.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
@@ -67,10 +68,11 @@ export function invalidRequests<Request>(
 ): HandleInvalid<Request> {
   const passes = oneOf<InvalidOption>(where, 'onInvalid', onInvalid, ['reject', 'pass']) === 'pass'
   const keys = all.flatMap(({ keys }) =>
-    keys.flatMap((key): (KeyFunction<Request> | undefined)[] => [...(key?.parts ?? [key])]),
+    keys.flatMap((key): readonly (KeyFunction<Request> | undefined)[] => (key ? partsOf(key) : [key])),
   )
   const needsRoute = keys.some((key) => kindOf(key) === 'route')
-  const ofKeys = keys.find((key) => key?.challenge !== undefined)?.challenge
+  const challenges = keys.map((key) => key && propertyOf(key, 'challenge'))
+  const ofKeys = challenges.find((challenge) => challenge !== undefined)
   const warn = warnEachMinute(where, warnings, reports ? 'was not limited' : 'was refused')
 
   return (thrown, units, context) => {

@@ -1,5 +1,6 @@
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
+import { propertyOf } from '../../util/property-of.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { releasePermits } from '../charging/permits.js'
 import { unstored } from '../headers/unstored.js'
@@ -53,7 +54,7 @@ export const SKIPPED: Outcome = Object.freeze({ ...ENDED, proceed: true })
 
 /** The outcome of a request that gets a reply without a verdict. */
 export function replyOutcome<Request>(reply: Reply, context: HttpContext<Request>): Outcome {
-  return { ...ENDED, headers: replyHeaders(reply, context), reply }
+  return { ...ENDED, headers: replyHeaders(reply, context), reply: ownReply(reply) }
 }
 
 /** The outcome of a request that goes to the framework's error handler without a verdict. */
@@ -74,7 +75,7 @@ export function refusalOutcome<Request>(
     if (verdict.retryAfterMs !== undefined) retryAfter(verdict.retryAfterMs, context, fields)
   }
   if (!isHandover(ending)) {
-    return { ...ENDED, verdict, headers: [...fields, ...replyHeaders(ending, context)], reply: ending }
+    return { ...ENDED, verdict, headers: [...fields, ...replyHeaders(ending, context)], reply: ownReply(ending) }
   }
   const headers = [...fields, ...unstored([], context)]
   const { to, status } = ending
@@ -102,11 +103,9 @@ export function quotaHeaders<Request>(
  * A reply's headers, which forbid shared caches to store it. With `Content-Length` where the body has a length and the reply
  * does not set the field.
  */
-function replyHeaders<Request>(
-  { status, headers, body, likeHandler = false }: Reply,
-  context: HttpContext<Request>,
-): readonly HeaderField[] {
-  const sent = unstored(headers, context, likeHandler)
+function replyHeaders<Request>(reply: Reply, context: HttpContext<Request>): readonly HeaderField[] {
+  const { status, headers, body } = reply
+  const sent = unstored(headers, context, propertyOf(reply, 'likeHandler'))
   const isSized = typeof body === 'string' || body instanceof Uint8Array
   if (!isSized || status === 204 || status === 304 || headers.some(([name]) => /^content-length$/i.test(name))) {
     return sent
@@ -114,9 +113,15 @@ function replyHeaders<Request>(
   return [...sent, ['Content-Length', String(Buffer.byteLength(body))]]
 }
 
+/** A reply that users may have written, with each field as its own property. */
+function ownReply(reply: Reply): Reply {
+  const { status, headers, body, showsQuota } = reply
+  return { status, headers, body, showsQuota, likeHandler: propertyOf(reply, 'likeHandler') ?? false }
+}
+
 /** @throws SluiceError `INVALID_POLICY` where a responder returned another value */
 export function checkReply(where: string, reply: unknown): void {
-  const { to } = (reply ?? {}) as Partial<Handover>
+  const to = propertyOf((reply ?? {}) as Partial<Handover>, 'to')
   if (to === 'error-handler' || typeof to === 'function') return
   const { status, headers, body } = (reply ?? {}) as Partial<Reply>
   const isBody = typeof body === 'string' || body instanceof Uint8Array || typeof body?.pipe === 'function'

@@ -1,3 +1,4 @@
+import { propertyOf } from '../../util/property-of.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.js'
 import { type Action, isLater, type TurnOptions, type TurnResult } from '../responders/responder.js'
@@ -52,7 +53,7 @@ function refuse<Request>(request: GuardedRequest<Request>, refusal: Verdict): Ma
     waitTurn: async (options) => {
       const turn = await waitInQueue(request, refusal, options)
       hasLeft = turn === 'gone'
-      if (turn === 'gone' || !('proceed' in turn)) return turn
+      if (turn === 'gone' || !isOutcome(turn)) return turn
       // The responder has nothing left to do.
       outcome = turn
       return 'gone'
@@ -73,10 +74,14 @@ async function waitInQueue<Request>(
   const { timing } = request.guard.engine
   const until = timing.now() + options.maxWaitMs
   const turn = await waitTurn(request, refusal, options)
-  if (turn === 'gone' || 'proceed' in turn || !turn.allowed) return turn
+  if (turn === 'gone' || isOutcome(turn) || !turn.allowed) return turn
   request.holdCharges(turn)
-  const wait = { client: options.client, maxWaitMs: until - timing.now() }
+  const wait = { client: propertyOf(options, 'client'), maxWaitMs: until - timing.now() }
   return turn.delayMs > 0 ? waitBookedInTime(request, turn, refusal, wait) : turn
+}
+
+function isOutcome(turn: Verdict | Outcome): turn is Outcome {
+  return Object.hasOwn(turn, 'proceed')
 }
 
 /** Applies a responder's ending. The limiter may have admitted the request while the responder waited. */
@@ -98,7 +103,7 @@ function carryOut<Request>(
   }
   request.verdict = verdict
   request.ending = ending
-  const hasWaited = responders.for(refusal).queues === true && ending !== 'gone'
+  const hasWaited = propertyOf(responders.for(refusal), 'queues') === true && ending !== 'gone'
   const struck = hasWaited ? request.holder.bans?.strike(request.context, verdict) : undefined
   return struck?.then((last) => (isBarred(last) ? refuse(request, last) : undefined))
 }

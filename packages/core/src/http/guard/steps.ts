@@ -1,5 +1,6 @@
 import type { ListedSubjects } from '../../limiter/listed-subjects.js'
 import type { CostFunction } from '../../policy/request-cost.js'
+import { propertyOf } from '../../util/property-of.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { marked, type Verdict } from '../../verdict/verdict.js'
 import type { Charging } from '../charging/charging.js'
@@ -169,7 +170,7 @@ function strikeRefusal<Request>(bans: RequestBans<Request>): Step<Request> {
     const { guard, context, verdict, isEnforced, ending } = request
     if (!verdict || verdict.allowed || !isEnforced || ending) return undefined
     // A request that waits may still be admitted.
-    if (guard.responders.for(verdict).queues) return undefined
+    if (propertyOf(guard.responders.for(verdict), 'queues')) return undefined
     return replacing(request, bans.strike(context, verdict))
   }
 }

@@ -1,11 +1,12 @@
 import type { Limit } from '../../policy/limits/limit.js'
 import type { ReadablePlan } from '../../policy/plan.js'
 import type { HttpContext } from '../../request/context.js'
+import { propertyOf } from '../../util/property-of.js'
 import { type LimitReport, longestRefusal } from '../../verdict/limit-report.js'
 import { DECISION, type RefusalReason, type Verdict } from '../../verdict/verdict.js'
 import { fairClient } from './fair-client.js'
 import { checkedResponder, checkedWithoutQueue, whenUnavailableOf } from './fallback.js'
-import type { Responder } from './responder.js'
+import { type Responder, type ResponderTraits, traitsOf } from './responder.js'
 
 /** Identifies the client of a request where no responder does. */
 const clientByAddress = fairClient<unknown>('respond', undefined)
@@ -46,12 +47,13 @@ export class Responders<Request> {
     const whenBanned = banned === undefined ? own : checkedWithoutQueue<Request>(where, 'ban: respond', banned)
     this.#byReason = { denied: whenDenied, banned: whenBanned, unavailable: whenUnavailableOf(own) }
     this.#all = [...new Set([own, whenDenied, whenBanned, ...limits.flatMap(({ respond }) => respond ?? [])])]
-    this.queues = this.#all.some(({ queues }) => queues === true)
-    this.onlyRefuse = this.#all.every((each) => each.whenUnavailable === each)
-    this.#slows = this.#all.some(({ slowness }) => slowness !== undefined)
-    this.hidesQuota = this.#all.some(({ hidesQuota }) => hidesQuota === true)
-    this.deceives = this.#all.some(({ deceives }) => deceives === true)
-    this.degrades = this.#all.some(({ degrades }) => degrades === true)
+    const traits = this.#all.map((each): ResponderTraits<Request> => traitsOf(each))
+    this.queues = traits.some(({ queues }) => queues === true)
+    this.onlyRefuse = this.#all.every((each, i) => traits[i]?.whenUnavailable === each)
+    this.#slows = traits.some(({ slowness }) => slowness !== undefined)
+    this.hidesQuota = traits.some(({ hidesQuota }) => hidesQuota === true)
+    this.deceives = traits.some(({ deceives }) => deceives === true)
+    this.degrades = traits.some(({ degrades }) => degrades === true)
   }
 
   for(verdict: Verdict): Responder<Request> {
@@ -60,7 +62,7 @@ export class Responders<Request> {
     const i = longestRefusal(verdict.limits)
     if (i >= 0) return this.#of(verdict, i)
     // Where no limit refuses, the request only waits behind others.
-    return (verdict.block ? undefined : this.#all.find(({ queues }) => queues)) ?? this.#own
+    return (verdict.block ? undefined : this.#all.find((each) => propertyOf(each, 'queues'))) ?? this.#own
   }
 
   /** The delay of a request that was just admitted, in ms. */
@@ -68,15 +70,18 @@ export class Responders<Request> {
     let longest = 0
     for (let i = 0; this.#slows && i < verdict.limits.length; i++) {
       const report = verdict.limits[i] as LimitReport
-      longest = Math.max(longest, this.#of(verdict, i).slowness?.(report) ?? 0)
+      longest = Math.max(longest, propertyOf(this.#of(verdict, i), 'slowness')?.(report) ?? 0)
     }
     return longest
   }
 
   /** The client of a request that a queueing limit has admitted: clients take turns. */
   clientOf(context: HttpContext<Request>, verdict: Verdict): Promise<string | undefined> {
-    const i = verdict.limits.findIndex((_, i) => this.#of(verdict, i).clientOf !== undefined)
-    return (i >= 0 ? this.#of(verdict, i).clientOf : undefined)?.(context, verdict) ?? clientByAddress(context, verdict)
+    for (let i = 0; i < verdict.limits.length; i++) {
+      const client = propertyOf(this.#of(verdict, i), 'clientOf')?.(context, verdict)
+      if (client) return client
+    }
+    return clientByAddress(context, verdict)
   }
 
   #of(verdict: Verdict, i: number): Responder<Request> {

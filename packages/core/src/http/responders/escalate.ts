@@ -1,7 +1,6 @@
 import { invalidPolicy } from '../../util/errors.js'
-import { checkedWithoutQueue } from './fallback.js'
-import { reject } from './reject.js'
-import type { Refused, Responder } from './responder.js'
+import { checkedWithoutQueue, whenUnavailableOf } from './fallback.js'
+import { type Refused, type Responder, type ResponderTraits, traitsOf } from './responder.js'
 
 /**
  * Responds to each ban by its rung: the first responder to bans of the first rung, and so on; the last to all further rungs.
@@ -20,10 +19,11 @@ export function escalate<Request>(responders: readonly Responder<Request>[]): Re
     const responder = all[Math.min(rung, all.length) - 1] as Responder<Request>
     return responder(refused)
   }
+  const traits = all.map((each): ResponderTraits<Request> => traitsOf(each))
   return Object.assign(escalated, {
-    whenUnavailable: all[0]?.whenUnavailable ?? reject<Request>(),
-    hidesQuota: all.some(({ hidesQuota }) => hidesQuota === true),
-    deceives: all.some(({ deceives }) => deceives === true),
-    degrades: all.some(({ degrades }) => degrades === true),
+    whenUnavailable: whenUnavailableOf(all[0] as Responder<Request>),
+    hidesQuota: traits.some(({ hidesQuota }) => hidesQuota === true),
+    deceives: traits.some(({ deceives }) => deceives === true),
+    degrades: traits.some(({ degrades }) => degrades === true),
   })
 }

@@ -1,5 +1,6 @@
 import { invalidPolicy } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
+import { propertyOf } from '../../util/property-of.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { type RejectOptions, reject } from './reject.js'
 import { type Action, isLater, type Refused, type Responder, type TurnOptions } from './responder.js'
@@ -24,14 +25,15 @@ export function checkedResponder<Request>(where: string, field: string, responde
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function checkedWithoutQueue<Request>(where: string, field: string, responder: unknown): Responder<Request> {
-  if (typeof responder === 'function' && !(responder as Responder<Request>).queues)
+  if (typeof responder === 'function' && !propertyOf(responder as Responder<Request>, 'queues')) {
     return responder as Responder<Request>
+  }
   invalidPolicy(where, field, 'a responder that does not queue, such as reject()', responder)
 }
 
 /** The responder that replaces another while the store is away. */
-export function whenUnavailableOf<Request>({ whenUnavailable }: Responder<Request>): Responder<Request> {
-  return whenUnavailable ?? reject<Request>()
+export function whenUnavailableOf<Request>(responder: Responder<Request>): Responder<Request> {
+  return propertyOf(responder, 'whenUnavailable') ?? reject<Request>()
 }
 
 /** Calls another responder with another verdict. */

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { HttpContext } from '../../request/context.js'
+import { isPropertyOf, propertyOf } from '../../util/property-of.js'
 import type { LimitReport } from '../../verdict/limit-report.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import type { HeaderField } from '../headers/writer.js'
@@ -127,21 +128,33 @@ export interface ResponderTraits<Request = unknown> {
   readonly slowness?: (report: LimitReport) => number
 }
 
+/** The traits of a responder, which users may have written. */
+export function traitsOf<Request>(responder: Responder<Request>): ResponderTraits<Request> {
+  return {
+    queues: propertyOf(responder, 'queues'),
+    hidesQuota: propertyOf(responder, 'hidesQuota'),
+    deceives: propertyOf(responder, 'deceives'),
+    degrades: propertyOf(responder, 'degrades'),
+    whenUnavailable: propertyOf(responder, 'whenUnavailable'),
+    whenExhausted: propertyOf(responder, 'whenExhausted'),
+    slowness: propertyOf(responder, 'slowness'),
+    clientOf: propertyOf(responder, 'clientOf'),
+  }
+}
+
 /** A responder with its own traits, and those of its fallback. */
 export function withTraits<Request>(
   responder: (refused: Refused<Request>) => Action | Promise<Action>,
   fallback: Responder<Request>,
   traits: ResponderTraits<Request> = {},
 ): Responder<Request> {
-  const { queues, hidesQuota, deceives, degrades, whenUnavailable, whenExhausted, slowness, clientOf } = fallback
-  const own = { queues, hidesQuota, deceives, degrades, whenUnavailable, whenExhausted, slowness, clientOf }
-  return Object.assign(responder, { ...own, ...traits })
+  return Object.assign(responder, { ...traitsOf(fallback), ...traits })
 }
 
 export function isHandover(ending: Reply | Handover): ending is Handover {
-  return 'to' in ending
+  return isPropertyOf(ending, 'to')
 }
 
 export function isLater(action: Action): action is Later {
-  return typeof action === 'object' && action !== null && 'ending' in action
+  return typeof action === 'object' && action !== null && isPropertyOf(action, 'ending')
 }

@@ -1,6 +1,7 @@
 import { type Duration, waitMs } from '../../util/duration.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
+import { propertyOf } from '../../util/property-of.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { waitWithClient } from '../response/wait.js'
 import { fallback } from './fallback.js'
@@ -32,7 +33,7 @@ export function tarpit<Request>(options: TarpitOptions<Request> = {}): Responder
   const forMs = waitMs('tarpit', 'for', hold)
   const semaphore = new Semaphore(wholeNumber('tarpit', 'maxConnections', maxConnections, 0))
   const answer = fallback<Request>('tarpit', 'answer', options.answer)
-  if (answer.queues) invalidPolicy('tarpit', 'answer', 'a responder that does not queue', answer)
+  if (propertyOf(answer, 'queues')) invalidPolicy('tarpit', 'answer', 'a responder that does not queue', answer)
 
   async function tarpit(refused: Refused<Request>) {
     if (!semaphore.tryAcquire()) return answer(refused)

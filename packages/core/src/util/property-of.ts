@@ -1,0 +1,22 @@
+/**
+ * A property of an object or a function that users make: its own, or that of a class. Never one of `Object.prototype`, which any
+ * package may have added.
+ */
+export function propertyOf<Given extends object, Name extends keyof Given & string>(
+  given: Given,
+  name: Name,
+): Given[Name] | undefined {
+  return isPropertyOf(given, name) ? given[name] : undefined
+}
+
+/** Whether there is such a property. */
+export function isPropertyOf(given: object, name: string): boolean {
+  if (!(name in given)) return false
+  if (!(name in Object.prototype)) return true
+  let holder: object | null = given
+  while (holder !== null && holder !== Object.prototype) {
+    if (Object.hasOwn(holder, name)) return true
+    holder = Object.getPrototypeOf(holder)
+  }
+  return false
+}
