@@ -51,7 +51,7 @@ export async function expressServer(store, policies, port, ports, console) {
   app.get('/login', (_req, res) => void res.json({ logins }))
   app.post('/login', rateLimit(login), (_req, res) => {
     logins++
-    res.json(loginAnswer)
+    res.set('Cache-Control', 'no-store').json(loginAnswer) // as a shadow, which no cache may store
   })
   return createServer(app)
 }

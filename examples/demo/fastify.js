@@ -47,8 +47,9 @@ export async function fastifyServer(store, policies, port, ports) {
   app.get('/policies/*', { onRequest: app.rateLimit({ name: 'fastify', policies, store }) }, show)
   app.post('/password', { config: { rateLimit: password } }, show)
   app.get('/login', async () => ({ logins }))
-  app.post('/login', { config: { rateLimit: login } }, async () => {
+  app.post('/login', { config: { rateLimit: login } }, async (_request, reply) => {
     logins++
+    reply.header('Cache-Control', 'no-store') // as a shadow, which no cache may store
     return loginAnswer
   })
   await app.ready()

@@ -77,6 +77,7 @@ export async function koaServer(store, policies, port, ports) {
   })
   route('POST', '/login', rateLimit(login), (ctx) => {
     logins++
+    ctx.set('Cache-Control', 'no-store') // as a shadow, which no cache may store
     ctx.body = loginAnswer
   })
   return createServer(app.callback())

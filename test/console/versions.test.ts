@@ -150,7 +150,7 @@ describe('versions of a document in Redis', () => {
           key: 'user',
           match: { headers: { 'x-api-key': 'secret-of-a-client' }, paths: ['/<img src=x>'] },
           limits: [{ limit: 5, window: '1h' }],
-          deny: { users: ['secret-of-a-client'] },
+          deny: { user: ['secret-of-a-client'] },
         },
       },
       overrides: [{ policy: 'api', key: { user: 'secret-of-a-client' }, limits: [{ limit: 7 }] }],

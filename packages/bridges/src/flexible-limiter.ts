@@ -91,10 +91,11 @@ export class FlexibleLimiter {
     } = options
     checkKeyPrefix(where, keyPrefix)
     this.#hits = new Hits(keyPrefix, NAMES, { ...shared, name: keyPrefix })
-    this.points = roundedDown(points) + 0
-    if (points !== Number.POSITIVE_INFINITY && !Number.isSafeInteger(this.points)) {
+    const whole = roundedDown(points)
+    if (points !== Number.POSITIVE_INFINITY && !Number.isSafeInteger(whole)) {
       invalidPolicy(where, 'points', 'a whole number, of which 0 or less refuses everything', points)
     }
+    this.points = whole + 0
     this.msDuration = wholeMs(where, 'duration', duration, 1)
     this.duration = duration
     this.blockDuration = blockDuration
