@@ -2,11 +2,8 @@
 const BEAT_MS = 500
 /** Without a sign of life for this long, this process was frozen, or its event loop was blocked. */
 const FREEZE_MS = 1000
-/**
- * Without a sign of life for this long, this process was idle, or frozen for a moment. A shorter one would cost each request
- * of a quiet server some turns of the event loop, and connections are closed because they were idle for longer.
- */
-const PAUSE_MS = 100
+/** Without a sign of life for this long, this process was idle, or frozen for a moment. */
+const PAUSE_MS = 5
 
 /**
  * Notices that this process did not run for a while: a function between two requests, a suspended machine. Read it
