@@ -49,9 +49,8 @@ export function ioredis(client: Client, silenceMs: number, events: WireEvents): 
     endEvent: 'end',
     isCluster,
     keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
-    // The client reports ready until the connection that it leaves, or that the server has ended, has closed.
-    isReady: () => own.status === 'ready' && (isCluster || (own.stream !== left && own.stream.writable)),
-    restart: (error) => own.stream?.destroy(error),
+    // The client reports ready until the connection that it leaves has closed.
+    isReady: () => own.status === 'ready' && (left === undefined || own.stream !== left),
     nodeOf: (slot) => (isCluster ? (own.slots[slot]?.[0] ?? '') : address),
     ...(isCluster ? sendersOfCluster(own, awaitReply) : { send: senderOf(own, awaitReply) }),
     end: () => own.disconnect(),
