@@ -26,7 +26,7 @@ export function checkHost(raw: IncomingMessage, hosts: ReadonlySet<string> | und
   )
 }
 
-/** Whether nobody can point a host, in lower case, somewhere else: an IP address, or `localhost`. */
+/** Whether a host, in lower case, always means the same machine: an IP address, or `localhost`. */
 export function isFixedHost(host: string): boolean {
   const name = host.replace(/:\d+$/, '')
   if (name === 'localhost') return true
