@@ -1,13 +1,11 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
+import { licencesOf } from './licences.js'
 
 const FILE = 'page.cjs'
 /** The modules in which the console reads the files of its page. */
 const READER = /[\\/]console[\\/]src[\\/]page[\\/]files\.ts$/
-/** Licences that need no more than their text beside the program. */
-const LICENCES = ['MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause']
-
 /**
  * An esbuild plugin: the page of the console, built for browsers, is in a file of its own beside the program. Only a process that
  * shows the page loads it, and bundlers of servers find it.
@@ -72,15 +70,6 @@ async function buildPage(folder) {
  * @param {string[]} files
  */
 function noticeOf(files) {
-  const folders = new Set(
-    files.flatMap((file) => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(file) ?? []),
-  )
-  const licences = [...folders].sort().map((folder) => {
-    const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-    if (!LICENCES.includes(license)) throw new Error(`${name}: its licence ${license} is not one that a page may hold`)
-    const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each))
-    if (!file || !existsSync(join(folder, file))) throw new Error(`${name} has no file with its licence`)
-    return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
-  })
+  const licences = licencesOf(files).map((licence) => `${licence}\n`)
   return `The page of @sluice/console contains these packages:\n\n${licences.join(`\n${'-'.repeat(80)}\n\n`)}`
 }

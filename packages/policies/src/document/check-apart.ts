@@ -7,10 +7,6 @@ import { WORKER } from './worker.generated.js'
 /** Characters that are read in this thread: to start another one takes longer. */
 const MAX_HERE = 16_384
 
-/** The place for look-ups of installed packages: the build is CommonJS, the source is not. */
-declare const __filename: string
-const HERE = import.meta.url ?? __filename
-
 /** As `checkText`; long documents are read in a thread of their own. */
 export async function checkApart(document: TextToCheck): Promise<CheckedText> {
   const { length } = document.text
@@ -28,14 +24,9 @@ export function areShort(texts: readonly string[]): boolean {
   return texts.reduce((sum, { length }) => sum + length, 0) <= MAX_HERE
 }
 
-function inThread<Result>(data: TextToCheck | TextsToCompare): Promise<Result> {
-  // Without the process's own flags, which may load whole programs.
-  const worker = new Worker(WORKER, {
-    eval: true,
-    workerData: { ...data, from: HERE },
-    execArgv: [],
-    name: 'sluice policies',
-  })
+function inThread<Result>(workerData: TextToCheck | TextsToCompare): Promise<Result> {
+  // As text, so that no bundler has to find another file. Without the process's own flags, which may load whole programs.
+  const worker = new Worker(WORKER, { eval: true, workerData, execArgv: [], name: 'sluice policies' })
   return new Promise((resolve, reject) => {
     worker.once('message', resolve)
     worker.once('error', reject)
