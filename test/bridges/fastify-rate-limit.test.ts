@@ -48,7 +48,9 @@ interface Limited {
   readonly isExceeded: boolean
 }
 interface Limiting {
-  createRateLimit(): (req: FastifyRequest, options?: { increment: boolean }) => Promise<Limited>
+  createRateLimit(
+    options?: RateLimitOptions,
+  ): (req: FastifyRequest, options?: { increment: boolean }) => Promise<Limited>
 }
 type Routes = Record<string, RateLimitOptions | false | undefined>
 
@@ -181,6 +183,64 @@ describe.each(STORES)('@fastify/rate-limit %s with the bridge, by requests', (_n
       [1, 0, false, 0],
       [0, 0, true, 0],
     ])
+  })
+
+  test('limiters of `createRateLimit` and `rateLimit` count by themselves, or by their `groupId`', async () => {
+    const app = fastify()
+    apps.push(app)
+    await app.register(rateLimit, { global: false, max: 9, timeWindow: 60_000, store: await store() })
+    const { createRateLimit } = app as unknown as Limiting
+    const made = { '/search': { max: 5 }, '/login': { max: 2 }, '/mail': { max: 2, groupId: 'out' } }
+    for (const [url, options] of Object.entries({ ...made, '/sms': { max: 2, groupId: 'out' } })) {
+      const check = createRateLimit(options)
+      app.get(url, async (req, reply) => reply.code((await check(req)).isExceeded ? 429 : 200).send())
+    }
+    app.get('/hook', { onRequest: app.rateLimit({ max: 2 } as never) }, async () => 'hi')
+    app.get('/hook2', { onRequest: app.rateLimit({ max: 2 } as never) }, async () => 'hi')
+    const url = await app.listen({ port: 0, host: '127.0.0.1' })
+    expect(await statuses(`${url}/search`, 5)).toEqual([200, 200, 200, 200, 200])
+    for (const path of ['login', 'hook', 'hook2', 'mail'])
+      expect([path, ...(await statuses(`${url}/${path}`, 3))]).toEqual([path, 200, 200, 429])
+    expect(await statuses(`${url}/sms`, 1)).toEqual([429])
+  })
+
+  test('versions of a path, and hosts, count by themselves', async () => {
+    const app = fastify()
+    apps.push(app)
+    await app.register(rateLimit, { global: false, max: 9, timeWindow: 60_000, store: await store() })
+    const all: [max: number, headers: Record<string, string>][] = [
+      [3, { 'accept-version': '1.0.0' }],
+      [1, { 'accept-version': '2.0.0' }],
+    ]
+    for (const [max, headers] of all) {
+      const constraints = { version: headers['accept-version'] as string }
+      app.get('/', { constraints, config: { rateLimit: { max } as never } }, async () => 'hi')
+    }
+    app.get('/host', { constraints: { host: /^a\./ }, config: { rateLimit: { max: 1 } as never } }, async () => 'hi')
+    app.get('/host', { constraints: { host: /^b\./ }, config: { rateLimit: { max: 1 } as never } }, async () => 'hi')
+    const url = await app.listen({ port: 0, host: '127.0.0.1' })
+    expect(await statuses(url, 3, all[0]?.[1])).toEqual([200, 200, 200])
+    expect(await statuses(url, 2, all[1]?.[1])).toEqual([200, 429])
+    const hosts: number[] = []
+    for (const host of ['a.example', 'b.example', 'a.example'])
+      hosts.push((await app.inject({ url: '/host', headers: { host } })).statusCode)
+    expect(hosts).toEqual([200, 200, 429])
+  })
+
+  test('processes that make the same limiters share their counts', async () => {
+    const name = freshName()
+    const shared = await newStore()
+    const urls: string[] = []
+    for (const _process of ['one', 'two']) {
+      const app = fastify()
+      apps.push(app)
+      await app.register(rateLimit, { global: false, timeWindow: 60_000, store: sluiceStore({ name, store: shared }) })
+      app.get('/a', { onRequest: app.rateLimit({ max: 1 } as never) }, async () => 'hi')
+      app.get('/b', { onRequest: app.rateLimit({ max: 1 } as never) }, async () => 'hi')
+      urls.push(await app.listen({ port: 0, host: '127.0.0.1' }))
+    }
+    expect(await statuses(`${urls[0]}/b`, 1)).toEqual([200])
+    expect([...(await statuses(`${urls[1]}/a`, 1)), ...(await statuses(`${urls[1]}/b`, 1))]).toEqual([200, 429])
   })
 
   test('several registrations count by themselves, by their names', async () => {

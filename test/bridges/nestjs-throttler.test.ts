@@ -58,6 +58,32 @@ describe('@nestjs/throttler, by a clock', () => {
     expect(await hit('ann', 30_000)).toBe(30)
   })
 
+  /** Hits of some seconds: the wait of a refused one, and 0 for an admitted one. */
+  async function waitsOf(limit: number, blockMs: number, seconds: readonly number[]): Promise<number[]> {
+    let now = 0
+    const service = sluiceStorage({ store: memoryStore({ clock: () => now }) })
+    const waits: number[] = []
+    for (const second of seconds) {
+      now = second * 1000
+      waits.push((await service.increment('ann', 60_000, limit, blockMs, 'default')).timeToBlockExpire)
+    }
+    return waits
+  }
+
+  test('a refused key waits for the end of its block, or until there is room, whichever is later', async () => {
+    expect(await waitsOf(1, 20_000, [0, 10, 29, 31, 59, 60])).toEqual([0, 50, 31, 29, 1, 0])
+    expect(await waitsOf(1, 20_000, [0, 50, 65, 70])).toEqual([0, 20, 5, 0])
+    expect(await waitsOf(1, 60_000, [0, 10, 69, 70])).toEqual([0, 60, 1, 0])
+  })
+
+  test('a client of a limit above 1,000 is admitted when its wait is over', async () => {
+    const hits = Array<number>(1001).fill(2)
+    const waits = await waitsOf(1001, 60_000, [...hits, 2])
+    const wait = waits.at(-1) as number
+    expect(wait).toBeGreaterThanOrEqual(60)
+    expect((await waitsOf(1001, 60_000, [...hits, 2, 2 + wait])).at(-1)).toBe(0)
+  })
+
   test('numbers that change with each call are decided, more than there is room for', async () => {
     const service = sluiceStorage({ store: memoryStore() })
     const hit = (limit: number) => service.increment('ann', 60_000, limit, 0, 'default')

@@ -150,6 +150,18 @@ describe('rate-limiter-flexible with the bridge', () => {
     expect((await limiter.consume('a')).consumedPoints).toBe(1)
   })
 
+  test('a block shorter than the duration lasts until there is room', async () => {
+    let now = 0
+    const limiter = make({ store: memoryStore({ clock: () => now }), blockDuration: 0.2 })
+    await limiter.consume('a')
+    now += 300
+    expect((await refused(limiter.consume('a'))).msBeforeNext).toBe(700)
+    now += 699
+    expect((await refused(limiter.consume('a'))).msBeforeNext).toBe(1)
+    now += 1
+    expect((await limiter.consume('a')).consumedPoints).toBe(1)
+  })
+
   test('refuses options of the peer that do nothing here, and says which option does', () => {
     expect(() => make({ storeClient: {} } as never)).toThrow('storeClient: unknown option: store: redisStore(client)')
     expect(() => make({ insuranceLimiter: {} } as never)).toThrow("unavailable: { decide: 'local', share: 0.25 }")

@@ -91,11 +91,31 @@ export class Hits {
    */
   async take(given: Terms, key: string, cost = 1): Promise<Hit> {
     const terms = inWholes(given)
-    const hit = hitOf(await this.#decide(terms, key, cost, 'consume'), terms, cost)
     const { block } = terms
+    const endsEarly = block !== undefined && this.#mayEndEarly(terms, block)
+    if (endsEarly) this.check(terms)
+    const decided = endsEarly ? { ...terms, block: undefined } : terms
+    const hit = hitOf(await this.#decide(decided, key, cost, 'consume'), terms, cost)
+    const { reason, retryAfterMs = 0 } = hit.verdict ?? {}
     // A cost that never fits is no strike, as no limit has refused it.
-    const isBlocked = block && hit.verdict?.reason === 'impossible' && (await this.limiterFor(terms).strike(key))
-    return isBlocked ? { ...hit, waitMs: block.forMs } : hit
+    if (!block || !(reason === 'impossible' || (endsEarly && reason === 'limited'))) return hit
+    const forMs = Math.max(block.forMs, retryAfterMs)
+    // Of a length that hardly comes again, so not kept.
+    const limiter =
+      forMs === block.forMs ? this.limiterFor(terms) : this.#makeLimiter({ ...terms, block: { ...block, forMs } })
+    return (await limiter.strike(key)) ? { ...hit, waitMs: forMs } : hit
+  }
+
+  /**
+   * Whether a block would end before its key has room, and its refusals promise a time that is too early. Such a block is begun by a
+   * command of its own, which makes it last until there is room.
+   *
+   * A log has room after a window, segments after less than two; of limits by `algorithm` that is unknown.
+   */
+  #mayEndEarly({ limit, windowMs }: Terms, { after, forMs }: Block): boolean {
+    if (after > 1) return false
+    if (this.#options.algorithm) return true
+    return forMs < (limit > LARGEST_LOG ? 2 * windowMs : windowMs)
   }
 
   /** The hit that `take` would return, without charging it; `used` are the hits so far. */

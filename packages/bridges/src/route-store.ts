@@ -64,6 +64,8 @@ class RouteCounts implements RouteStore {
   readonly #ofRoutes: Hits
   /** Before each key. */
   readonly #route: string
+  /** The number of stores made for each route, where they have no group. */
+  readonly #made = new Map<string, number>()
 
   constructor(settings: RouteSettings, hits: Hits, ofRoutes: Hits, route = '') {
     this.#settings = settings
@@ -87,7 +89,22 @@ class RouteCounts implements RouteStore {
       if (value !== undefined)
         invalidPolicy(WHERE, field, 'none in a route, as the store of the plugin counts it', value)
     }
-    return new RouteCounts(routeOptions, this.#ofRoutes, this.#ofRoutes, routeOf(routeOptions))
+    return new RouteCounts(routeOptions, this.#ofRoutes, this.#ofRoutes, this.#routeOf(routeOptions))
+  }
+
+  /**
+   * A route, or its group, before a key. None with a key equals another one, as JSON ends by itself.
+   *
+   * Limiters of `createRateLimit` and `rateLimit` have no route, and the versions of a route have one: their order tells them
+   * apart, in every process alike.
+   */
+  #routeOf({ groupId, routeInfo = {} }: RouteSettings): string {
+    if (typeof groupId === 'string') return JSON.stringify([groupId])
+    const route = [routeInfo.method ?? '', routeInfo.url ?? '']
+    const id = JSON.stringify(route)
+    const earlier = this.#made.get(id) ?? 0
+    this.#made.set(id, earlier + 1)
+    return earlier === 0 ? id : JSON.stringify([...route, earlier])
   }
 
   async #incr(key: string, timeWindow: number, max: number): Promise<RouteHits> {
@@ -128,8 +145,3 @@ class RouteCounts implements RouteStore {
 
 /** Options of a route that the peer does not read where there is a store. */
 const IGNORED = ['cache', 'nameSpace', 'redis', 'store'] as const
-
-/** A route, or its group, before a key. None with a key equals another one, as JSON ends by itself. */
-function routeOf({ groupId, routeInfo = {} }: RouteSettings): string {
-  return JSON.stringify(typeof groupId === 'string' ? [groupId] : [routeInfo.method ?? '', routeInfo.url ?? ''])
-}
