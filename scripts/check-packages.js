@@ -19,6 +19,7 @@ import { completionsIn, problemsOfCompletions } from './lib/editor.js'
 import { entriesOf } from './lib/entries.js'
 import { pnpm } from './lib/pnpm.js'
 import { root } from './lib/project.js'
+import { linksOf, release } from './lib/repository.js'
 import { run, whenStarted } from './lib/run.js'
 
 const workspace = join(root, '.tmp/packages')
@@ -185,6 +186,19 @@ async function startPrograms(folder) {
   }
 }
 
+/**
+ * The addresses of a packed manifest that do not follow from that of the repository.
+ *
+ * @param {string} name
+ * @param {string} folder of the unpacked package
+ */
+function problemsOfLinks(name, folder) {
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  return Object.entries(linksOf(name, release().repository))
+    .filter(([field, value]) => JSON.stringify(manifest[field]) !== JSON.stringify(value))
+    .map(([field, value]) => `package.json: ${field}: expected ${JSON.stringify(value)}`)
+}
+
 /** The ways in which a user's TypeScript resolves packages: from CommonJS, from an ES module, and for a bundler. */
 const COMPILERS = [
   { program: 'typed.ts', files: ['typed.cts'], options: { module: 'node16', moduleResolution: 'node16' } },
@@ -292,6 +306,7 @@ await whenStarted(import.meta.url, async () => {
 
   for (const { name, folder, tarball } of packages) {
     const problems = problemsOfContents(filesIn(folder), expectedContents(name, folder))
+    problems.push(...problemsOfLinks(name, folder))
     const { size } = statSync(tarball)
     if (size > LARGEST_TARBALL) problems.push(`the tarball has ${size} bytes, more than ${LARGEST_TARBALL}`)
     if (problems.length > 0) throw new Error(`@sluice/${name}:\n${problems.join('\n')}`)

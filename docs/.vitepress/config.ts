@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitepress'
+import { addressOf, release } from '../../scripts/lib/repository.js'
 import { checkboxes } from './checkboxes.js'
 import { linksOfRepository } from './links.js'
 import { GUIDES, LOOK_UP, NO_PAGES, PAGES, REFERENCE } from './pages.js'
@@ -13,7 +14,8 @@ import { tabs } from './tabs.js'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Where the sources can be read; links to them are plain text until there is such an address. */
-const REPOSITORY: string | undefined = undefined
+const address = addressOf(release())
+const REPOSITORY = address === undefined ? undefined : `${address}/blob/main`
 
 /** What TypeDoc has written: `npm run docs` and `npm run docs:build` have it do so first. */
 const apiSidebar = fileURLToPath(new URL('../api/typedoc-sidebar.json', import.meta.url))

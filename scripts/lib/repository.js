@@ -2,13 +2,36 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './project.js'
 
+/** The settings of a release: whether npm has the packages, and the address of the source repository. */
+export const FILE = 'etc/published.json'
+
+/** The part of the address that stands for the owner until there is one. */
+const PLACEHOLDER = /\/OWNER\//
+
+/** @typedef {{ published: boolean, repository: string }} Release */
+
+/** @returns {Release} */
+export const release = () => JSON.parse(readFileSync(join(root, FILE), 'utf8'))
+
 /**
- * The address of the source repository, `repository` of the root package.json: the setting that a release needs.
+ * The address of the source repository, once it is known.
  *
- * @returns {string | undefined}
+ * @param {Release} settings
  */
-export function repository() {
-  return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).repository
+export const addressOf = ({ repository }) => (PLACEHOLDER.test(repository) ? undefined : repository)
+
+/**
+ * Throws unless packages may be published with these settings: each of them shows the address, and its README what to install.
+ *
+ * @param {Release} settings
+ */
+export function requireRelease({ published, repository }) {
+  if (PLACEHOLDER.test(repository))
+    throw new Error(
+      `${FILE}: repository: expected the address of the source repository, got the placeholder ${repository}`,
+    )
+  if (!published)
+    throw new Error(`${FILE}: published: expected true, as the READMEs still say that npm does not have the packages`)
 }
 
 /**
@@ -21,7 +44,7 @@ export function linksOf(name, address) {
   if (typeof address !== 'string' || !/^https:\/\/[^/]+\/[^/]+\/[^/]+(?<!\.git|\/)$/.test(address)) {
     const example = '"https://github.com/you/sluice"'
     throw new Error(
-      `package.json: repository: expected the address of the source repository, such as ${example}, got ${address}`,
+      `${FILE}: repository: expected the address of the source repository, such as ${example}, got ${address}`,
     )
   }
   const directory = `packages/${name}`

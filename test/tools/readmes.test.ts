@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { withLinks, withNote } from '../../scripts/build-published.js'
 import { root } from '../../scripts/lib/project.js'
-import { linksOf } from '../../scripts/lib/repository.js'
+import { linksOf, release, requireRelease } from '../../scripts/lib/repository.js'
+import { commandsFor, withDependencies } from '../../scripts/pack.js'
 
 const names = readdirSync(join(root, 'packages'))
 const readme = (name: string) => readFileSync(join(root, 'packages', name, 'README.md'), 'utf8')
@@ -33,14 +35,57 @@ describe('the addresses of packages', () => {
   })
 
   test.each([undefined, '', 'github.com/you/sluice', 'https://github.com/you/sluice.git'])(
-    'a release is refused where the repository is %s',
+    'no manifest has addresses that follow from the repository %s',
     (address) => {
-      expect(() => linksOf('koa', address)).toThrow('package.json: repository: expected the address')
+      expect(() => linksOf('koa', address)).toThrow('etc/published.json: repository: expected the address')
     },
   )
 
-  test.each(names)('the manifest of %s has no address of its own', (name) => {
-    const manifest = JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8'))
-    for (const field of ['homepage', 'bugs', 'repository']) expect(manifest).not.toHaveProperty(field)
+  test.each(names)('the manifest of %s has the addresses that follow from the repository', (name) => {
+    const text = readFileSync(join(root, 'packages', name, 'package.json'), 'utf8')
+    expect(text).toBe(withLinks(name, text, release().repository))
+    expect(JSON.parse(text).homepage).toContain(`/packages/${name}#readme`)
+  })
+})
+
+describe('a release', () => {
+  const repository = 'https://github.com/you/sluice'
+
+  test('is refused while the address of the repository is the placeholder', () => {
+    const placeholder = { published: true, repository: 'https://github.com/OWNER/sluice' }
+    expect(() => requireRelease(placeholder)).toThrow('etc/published.json: repository: expected the address')
+  })
+
+  test('is refused while READMEs say that the packages are not published', () => {
+    expect(() => requireRelease({ published: false, repository })).toThrow(
+      'etc/published.json: published: expected true',
+    )
+    expect(() => requireRelease({ published: true, repository })).not.toThrow()
+  })
+})
+
+describe('until packages are published', () => {
+  const INSTALL = '# A\n\n```sh\nnpm install @sluice/express\n```\n\nMore.\n'
+
+  test('a document says so below the first command that installs one, once', () => {
+    const noted = withNote(INSTALL, false)
+    expect(noted).toMatch(/```\n\n<!-- .* -->\n\*\*Not published yet:[\s\S]*`npm run pack`[\s\S]*-->\n\nMore\.\n$/)
+    expect(withNote(noted, false)).toBe(noted)
+    expect(withNote(noted, true)).toBe(INSTALL)
+  })
+
+  test('a command within a sentence counts, and another package does not', () => {
+    const text = 'Run `npx @sluice/cli doctor`,\nand read.\n\nMore.\n'
+    expect(withNote(text, false)).toMatch(/^Run .*\nand read\.\n\n<!-- [\s\S]*\n\nMore\.\n$/)
+    expect(withNote('`npm install ioredis`\n', false)).toBe('`npm install ioredis`\n')
+  })
+
+  test('npm run pack prints commands for each package manager, with the packages that others depend on', () => {
+    expect(withDependencies(['express'], names)).toEqual(['core', 'express'])
+    expect(() => withDependencies(['hapi'], names)).toThrow('got hapi')
+    const printed = commandsFor({ '@sluice/core': 'file:/a b/core.tgz', '@sluice/koa': 'file:/koa.tgz' })
+    expect(printed).toContain("npm install 'file:/a b/core.tgz' file:/koa.tgz\n")
+    expect(printed).toContain("overrides:\n  '@sluice/core': 'file:/a b/core.tgz'\n")
+    expect(printed).toContain('"resolutions": {\n    "@sluice/core": "file:/a b/core.tgz"')
   })
 })
