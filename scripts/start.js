@@ -1,5 +1,6 @@
-// `npm start`: installs what is missing, builds the programs of the packages that the demo uses, and runs the demo. package.json starts this with `exec`,
-// because a shell between npm and this process would keep signals to itself.
+// `npm start`: installs what is missing, builds the programs of the packages that the demo uses, and runs the demo. The output of
+// both is shown only if they fail. package.json starts this with `exec`, because a shell between npm and this process would keep
+// signals to itself.
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { install, pnpm } from './lib/pnpm.js'
@@ -8,10 +9,11 @@ import { whenStarted } from './lib/run.js'
 
 await whenStarted(import.meta.url, async () => {
   requireNode()
-  await install()
+  console.log('Installing and building, which takes a minute the first time …')
+  await install({ quiet: true })
   // Declarations and modules for bundlers would take twice as long again.
   const env = { SLUICE_BUILD: 'program' }
-  await pnpm(['exec', 'turbo', 'run', 'build', '--filter=@sluice/examples^...'], { env })
+  await pnpm(['exec', 'turbo', 'run', 'build', '--filter=@sluice/examples^...'], { env, quiet: true })
 })
 
 if (process.exitCode === undefined) {

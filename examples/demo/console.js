@@ -7,9 +7,12 @@ import { sendTraffic } from './traffic.js'
 
 const PATH = '/sluice'
 
+/** The links that may have open sessions; the oldest ends when there are more. */
+const MAX_LINKS = 8
+
 /**
  * @typedef {object} DemoConsole
- * @property {string} url its link, which opens one session
+ * @property {() => string} newLink the address of a page that opens one session; those that are open go on
  * @property {(request: import('express').Request, response: import('express').Response, target: string) => void} serve
  * @property {() => void} close
  */
@@ -25,7 +28,8 @@ const PATH = '/sluice'
  * @returns {DemoConsole}
  */
 export function demoConsole(store, policies, port, host) {
-  const link = new Link()
+  /** @type {Link[]} the newest first: only that one can be opened */
+  const links = []
   const isLoopback = ['127.0.0.1', '::1', 'localhost'].includes(host)
   const limiters = ['express', 'koa', 'fastify'].flatMap((server) =>
     // The limit of downloads has no units at all: it slows down, and refuses nobody.
@@ -40,22 +44,36 @@ export function demoConsole(store, policies, port, host) {
       policies: ['express', 'koa', 'fastify'].map((name) => ({ policies, name })),
       hosts: hostsAt(port, isLoopback),
       authorize: (/** @type {import('express').Request} */ request) =>
-        link.isShownIn(request) && { name: 'you', may: 'act' },
+        links.some((link) => link.isShownIn(request)) && { name: 'you', may: 'act' },
     },
     {
-      open: { '/api/session': { method: 'POST', run: (exchange) => link.open(exchange) } },
+      open: { '/api/session': { method: 'POST', run: (exchange) => openNewest(links, exchange) } },
       routes: [trafficRoute(port)],
       ...(isLoopback && { check: refuseForwarded }),
     },
   )
   return {
-    url: `http://localhost:${port}${PATH}/#${link.secret}`,
+    newLink() {
+      const link = new Link()
+      links.unshift(link)
+      links.length = Math.min(links.length, MAX_LINKS)
+      return `http://localhost:${port}${PATH}/#${link.secret}`
+    },
     serve(request, response, target) {
       const [path = '/'] = target.split('?', 1)
       void console.serve({ request, raw: request, response, path, ip: request.ip, parsed: undefined })
     },
     close: console.close,
   }
+}
+
+/**
+ * @param {Link[]} links
+ * @param {Parameters<Link['open']>[0]} exchange
+ */
+function openNewest([newest], exchange) {
+  if (!newest) throw new Problem(403, 'the terminal has printed no link yet')
+  return newest.open(exchange)
 }
 
 /**

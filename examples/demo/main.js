@@ -49,15 +49,21 @@ try {
     await listen(server, port)
     console.log(`${name.padEnd(8)} http://localhost:${port}`)
   }
-  console.log(`${'console'.padEnd(8)} ${theConsole.url}`)
-  console.log(
-    '         Open it within 60 seconds: the link works once. Its button "Send traffic" gives it something to show.',
-  )
+  printLink()
+  console.log('         Its button "Send traffic" gives it something to show.')
+  console.log(`\nPaste into another terminal, for the routes to try:\n\n  curl localhost:${first}\n`)
+  // Enter, as a link works once.
+  process.stdin.on('data', printLink)
   if (FIGURES) printFigures()
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exitCode = 1
   await stop()
+}
+
+function printLink() {
+  console.log(`${'console'.padEnd(8)} ${theConsole.newLink()}`)
+  console.log('         Open it within 60 seconds: the link works once. Enter prints another.')
 }
 
 /**
@@ -80,6 +86,7 @@ function listen(server, port) {
 }
 
 async function stop() {
+  process.stdin.destroy()
   // Its streams would keep a server open.
   theConsole.close()
   const cut = setTimeout(() => {

@@ -30,10 +30,14 @@ export async function pnpm(args, { env, ...options } = {}) {
   return run(process.execPath, [entry, ...args], { ...options, env: { ...quietTools, PATH, ...env } })
 }
 
-/** Installs exactly the packages of the lock file. Takes a second or two when all of them are there. */
-export function install() {
+/**
+ * Installs exactly the packages of the lock file. Takes a second or two when all of them are there.
+ *
+ * @param {RunOptions} [options]
+ */
+export function install(options = {}) {
   // CI=true: without a terminal pnpm must not stop to ask whether it may replace node_modules.
-  return pnpm(['install', '--frozen-lockfile'], { env: { CI: 'true' } })
+  return pnpm(['install', '--frozen-lockfile'], { ...options, env: { CI: 'true', ...options.env } })
 }
 
 /**

@@ -130,14 +130,16 @@ test('the demo prints its addresses, limits as it says, and stops cleanly on SIG
   const { demo, ports } = await startDemo()
   expect(demo.lines.slice(0, 3)).toEqual(SERVERS.map((name, i) => `${name.padEnd(8)} http://localhost:${ports[i]}`))
   expect(demo.lines[3]).toMatch(new RegExp(`^console  http://localhost:${ports[0]}/sluice/#[\\w-]{43}$`))
-  await tryConsole(demo.lines[3] ?? '', ports[0] ?? 0)
+  await tryConsole(demo, ports[0] ?? 0)
+  expect(demo.output()).toContain(`\n  curl localhost:${ports[0]}\n`)
   await tryOut(ports)
   expect(await demo.end('SIGTERM')).toBe(0)
 })
 
-/** Its link opens one session, and its traffic is refused, banned and queued. */
-async function tryConsole(line: string, port: number): Promise<void> {
-  const [, secret] = line.split('#')
+/** Its link opens one session, Enter prints another link, and its traffic is refused, banned and queued. */
+async function tryConsole(demo: Program, port: number): Promise<void> {
+  const secrets = () => [...demo.output().matchAll(/^console .*#(.*)$/gm)].map(([, secret]) => secret)
+  const [secret] = secrets()
   const api = async (path: string, headers: Record<string, string>, body?: object) => {
     const response = await fetch(`http://localhost:${port}/sluice/api/${path}`, {
       headers: { ...(body && { 'content-type': 'application/json', 'sluice-console': '1' }), ...headers },
@@ -149,6 +151,9 @@ async function tryConsole(line: string, port: number): Promise<void> {
   const { session } = (await api('session', {}, { secret })).json
   expect((await api('session', {}, { secret })).status).toBe(403)
   const own = { 'sluice-session': String(session) }
+  demo.type('\n')
+  await until('another link is printed', async () => secrets().length === 2)
+  expect((await api('session', {}, { secret: secrets()[1] })).status).toBe(200)
   expect((await api('about', own)).json).toMatchObject({
     operator: { may: 'act' },
     features: { lists: ['partners', 'abusers'] },

@@ -7,6 +7,10 @@ import { ensureBuilt } from '../../support/built-core.js'
 export interface Program {
   /** The lines of its standard output so far. */
   readonly lines: readonly string[]
+  /** The whole of its standard output until now. */
+  output(): string
+  /** Types a text into its terminal. */
+  type(text: string): void
   /** Sends a signal and resolves to the exit code; null if the signal killed it. */
   end(signal: NodeJS.Signals): Promise<number | null>
 }
@@ -47,6 +51,8 @@ export async function startExample(file: string, lines: number, env: Record<stri
   })
   return {
     lines: output.split('\n').slice(0, lines),
+    output: () => output,
+    type: (text) => void child.stdin.write(text),
     end(signal) {
       child.kill(signal)
       return closed
