@@ -26,6 +26,8 @@ export const SEARCHES = {
   whitelist: '/lists',
   cluster: '/redis',
   'redis down': '/when-redis-fails',
+  lambda: '/functions',
+  serverless: '/functions',
   GraphQL: '/graphql',
   websocket: '/nestjs',
   tokens: '/budgets-of-tokens',

@@ -34,6 +34,8 @@ export const WORDS: Readonly<Record<string, string>> = {
   'redis#cluster': 'redis cluster',
   redis: 'valkey keydb dragonfly elasticache upstash distributed multiple servers cluster pm2 shared',
   'when-redis-fails': 'redis down offline unavailable outage failover fail open closed circuit breaker timeout',
+  functions:
+    'serverless lambda aws cloud run vercel frozen freeze thaw sleep container idle connection closed cold start',
   'budgets-of-tokens': 'tokens LLM OpenAI AI chat GPT completion streaming cost money',
   'api-plans': 'quota plans tiers tier paying users premium customers subscription give more several limits',
   graphql: 'GraphQL query complexity',

@@ -26,7 +26,8 @@ export interface RedisStoreOptions extends StoreListOptions {
    * How long decisions wait for the first connection, in ms or as a duration, from when the store is made.
    *
    * In a cluster, also for the first connection to each master, from when it is first needed. They do not wait once a
-   * connection is refused. Decisions on IP addresses wait as long for the first read of the index of blocks.
+   * connection is refused. After a freeze of the process, as of functions between requests, they wait as long for a new
+   * connection in place of a lost one. Decisions on IP addresses wait as long for the first read of the index of blocks.
    * @default 5000
    */
   readonly connectTimeout?: Duration

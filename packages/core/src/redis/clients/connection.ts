@@ -8,13 +8,17 @@ export interface Connection {
   /** Whether it has ended for good: by `close`, or with the user's client. */
   isClosed(): boolean
   /**
-   * Calls back once, when the connection is ready, or at once if it is. If the first connection is refused, calls
-   * `onRefused` instead, if given. Returns a function that cancels the call.
+   * Calls back once, when the connection is ready, or at once if it is. If the connection is refused, or not made in
+   * time, calls `onRefused` instead, if given. Returns a function that cancels the call.
    */
   whenReady(callback: () => void, onRefused?: (error: Error | undefined) => void): () => void
   /** How long a first connection may take, including that to a node of a cluster. */
   readonly connectTimeoutMs: number
-  /** Deadline of the first connection, by the performance clock; 0 once it is made or refused. */
+  /**
+   * Deadline of the connection that commands wait for, by the performance clock: the first one, one that replaces a
+   * lost one, or one that is tested after a freeze. 0 once it is made or refused. Call it before `whenReady`: it
+   * notices freezes.
+   */
   startsUntil(): number
   /**
    * Calls back whenever the connection is found to be down, including the first attempt. Never for a cluster, which may
@@ -64,6 +68,8 @@ export interface Wire
   /** The event by which the user's client reports its end. */
   readonly endEvent: 'end' | 'disconnect'
   isReady(): boolean
+  /** Ends the present connection, which is dead, and opens another one. Not for a cluster. */
+  restart(error: Error): void
   /** Ends it for good. */
   end(): void
 }
@@ -161,7 +167,8 @@ export function clusterSenders(masters: Masters): Required<Pick<Connection, 'sen
 
 /** Ms to wait before the `attempt`-th reconnection, from 1. */
 export function reconnectAfterMs(attempt: number): number {
-  return Math.min(attempt * 50, 500)
+  // At once: a server, or a device between, mostly closed this connection alone.
+  return Math.min((attempt - 1) * 50, 500)
 }
 
 /** The address in a client's options, for messages. */

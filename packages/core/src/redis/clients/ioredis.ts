@@ -49,8 +49,9 @@ export function ioredis(client: Client, silenceMs: number, events: WireEvents): 
     endEvent: 'end',
     isCluster,
     keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
-    // The client reports ready until the connection that it leaves has closed.
-    isReady: () => own.status === 'ready' && (left === undefined || own.stream !== left),
+    // The client reports ready until the connection that it leaves, or that the server has ended, has closed.
+    isReady: () => own.status === 'ready' && (isCluster || (own.stream !== left && own.stream?.writable !== false)),
+    restart: (error) => own.stream?.destroy(error),
     nodeOf: (slot) => (isCluster ? (own.slots[slot]?.[0] ?? '') : address),
     ...(isCluster ? sendersOfCluster(own, awaitReply) : { send: senderOf(own, awaitReply) }),
     end: () => own.disconnect(),

@@ -164,7 +164,7 @@ export function nodeRedis(client: Client, silenceMs: number, events: WireEvents)
     })
     // A master demoted by a failover replies READONLY. Its name may resolve to the new master by now.
     const replied = whileCurrent(({ message }: Error) => message.startsWith('READONLY') && restart())
-    const session = { client: own, end, watched: replyWatch(own, silenceMs, silent, replied) }
+    const session = { client: own, end, silent, watched: replyWatch(own, silenceMs, silent, replied) }
     return session
   }
   let current = openSession()
@@ -173,6 +173,7 @@ export function nodeRedis(client: Client, silenceMs: number, events: WireEvents)
     isCluster: false,
     keyPrefix: '',
     isReady: () => current.client.isReady,
+    restart: (error) => current.silent(error),
     nodeOf: () => addressOf(current.client.options?.socket ?? {}),
     send: (_key, command) =>
       current.watched(current.client.sendCommand([...command(sentBy(current.client))], PLAIN_REPLIES)),
@@ -222,6 +223,7 @@ export function nodeRedisCluster(client: Client, silenceMs: number, events: Wire
     isCluster: true,
     keyPrefix: '',
     isReady: () => isConnected && !isEnded,
+    restart: () => {},
     nodeOf: (slot) => own.slots[slot]?.master?.address ?? '',
     ...sendersOfCluster(own, watchOf, () => last),
     end: () => {

@@ -1,6 +1,13 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { freezes } from '../../util/freezes.js'
 import type { Client, Connection, MasterListener, Wire, WireEvents } from './connection.js'
 
 type DownListener = (error: Error | undefined) => void
+
+interface Timeouts {
+  readonly timeoutMs: number
+  readonly connectTimeoutMs: number
+}
 
 interface Waiting {
   readonly callback: () => void
@@ -11,6 +18,12 @@ interface Waiting {
  * A silent server may be busy with other clients that start. A server that refuses or cannot be found is unavailable.
  */
 const IS_SILENCE = /time(d )?out|ETIMEDOUT|no reply/i
+/** The end of a connection. The next one may work, as after a failover or a pause of this process. */
+const IS_END = /closed|ECONNRESET|EPIPE/i
+/** Turns of the event loop after which clients know of an end that has arrived: mostly 2, sometimes more than 4. */
+const TURNS_TO_END = 8
+/** How late a timer is at most, in ms, in a process that was not paused. */
+const ON_TIME_MS = 20
 
 /**
  * A connection beside a user's client, for all stores on that client. It ends with the last store or with the client.
@@ -18,11 +31,22 @@ const IS_SILENCE = /time(d )?out|ETIMEDOUT|no reply/i
 class Shared implements WireEvents {
   readonly wire: Wire
   readonly #client: Client
+  readonly #timeouts: Timeouts
   users = 0
   isClosed = false
   lastError: Error | undefined
   /** Deadline of the first connection; 0 once it is made or refused. */
-  startsUntil: number
+  #firstUntil: number
+  /** Deadline of a connection that replaces a lost one, or is tested; 0 while there is none to wait for. */
+  #returnsUntil = 0
+  #isUp = false
+  /** The present test, until its end or that of the connection. */
+  #test: object | undefined
+  /** The freezes and pauses after which the connection was tested. */
+  #freezes = freezes.count
+  #pauses = freezes.pauses
+  #timer: NodeJS.Timeout | undefined
+  readonly #unwatch = freezes.watch()
   /** Present if the connection is known to be down, with the error. */
   down: { readonly error: Error | undefined } | undefined
   readonly downListeners = new Set<DownListener>()
@@ -32,19 +56,20 @@ class Shared implements WireEvents {
   /** All waiting callers share one listener of the client. */
   #waiting = new Set<Waiting>()
 
-  constructor(client: Client, connectTimeoutMs: number, openWire: (events: WireEvents) => Wire) {
+  constructor(client: Client, timeouts: Timeouts, openWire: (events: WireEvents) => Wire) {
     this.#client = client
-    this.startsUntil = performance.now() + connectTimeoutMs
+    this.#timeouts = timeouts
+    this.#firstUntil = performance.now() + timeouts.connectTimeoutMs
     this.wire = openWire(this)
     client.once?.(this.wire.endEvent, this.end)
   }
 
   readonly ready = (): void => {
-    this.startsUntil = 0
+    this.#firstUntil = 0
+    this.lastError = undefined
     this.down = undefined
-    const waiting = this.#waiting
-    this.#waiting = new Set()
-    for (const { callback } of waiting) callback()
+    this.#isUp = true
+    this.#proceed()
   }
 
   failed(error: Error): void {
@@ -54,8 +79,91 @@ class Shared implements WireEvents {
   notConnected(): void {
     const error = this.lastError
     if (this.isClosed || this.wire.isReady()) return
-    if (performance.now() < this.startsUntil && (!error || IS_SILENCE.test(`${error.message} ${codeOf(error)}`))) return
-    this.startsUntil = 0
+    this.#test = undefined
+    const text = error && `${error.message} ${codeOf(error)}`
+    const isSilent = text !== undefined && IS_SILENCE.test(text)
+    if (this.#isUp) {
+      this.#isUp = false
+      this.#noticeFreeze()
+      // The client reconnects: mostly, only this connection was closed. A server that was silent stays so.
+      if (this.#returnsUntil === 0 && !isSilent) this.#waitFor(this.#timeouts.timeoutMs)
+      if (this.#returnsUntil > 0) return
+    }
+    if ((isSilent || !text) && performance.now() < this.#firstUntil) return
+    // A wait for a lost connection has its own timer.
+    if (this.#returnsUntil > 0 && (isSilent || !text || IS_END.test(text))) return
+    this.#giveUp()
+  }
+
+  /** `ofStore`: the store's own deadline of the first connection. */
+  startsUntil(ofStore: number): number {
+    this.#noticeFreeze()
+    return Math.max(this.#firstUntil === 0 ? 0 : ofStore, this.#returnsUntil)
+  }
+
+  /**
+   * A connection may have been closed without a sign of it while this process did not run, and a command on it would be
+   * lost. All decisions wait for the result of a test, or for a new connection.
+   */
+  #noticeFreeze(): void {
+    if (this.isClosed || this.#pauses === freezes.pauses) return
+    this.#pauses = freezes.pauses
+    const wasFrozen = this.#freezes !== freezes.count
+    this.#freezes = freezes.count
+    // An outage that lasts does not cost as much again with each freeze.
+    if (wasFrozen) this.#waitFor(this.down ? this.#timeouts.timeoutMs : this.#timeouts.connectTimeoutMs)
+    // A cluster has many connections, and connects them when they are needed.
+    if (this.wire.isCluster || !this.wire.isReady() || (this.#test && !wasFrozen)) return
+    this.#beginTest(wasFrozen)
+  }
+
+  async #beginTest(wasFrozen: boolean): Promise<void> {
+    const test = {}
+    this.#test = test
+    for (let turn = 0; turn < TURNS_TO_END; turn++) await nextTurn()
+    if (this.#test === test && wasFrozen && this.wire.isReady()) await this.#ping(test)
+    if (this.#test === test && this.wire.isReady()) this.#proceed()
+  }
+
+  /** Resolves with the reply, or with the end of the connection, which is reported by itself. */
+  async #ping(test: object): Promise<void> {
+    const timer = setTimeout(() => {
+      if (this.#test === test) this.wire.restart(new Error('no reply after a pause of this process'))
+    }, this.#timeouts.timeoutMs).unref()
+    await this.wire.send('', () => ['PING'], { isLate: () => false, connects: () => {} }).catch(() => {})
+    clearTimeout(timer)
+  }
+
+  /** Lets decisions wait for a connection, for at most `ms` from now. */
+  #waitFor(ms: number): void {
+    this.#returnsUntil = performance.now() + ms
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#late(), ms).unref()
+  }
+
+  #late(): void {
+    const until = this.#returnsUntil
+    this.#noticeFreeze()
+    if (this.#returnsUntil !== until) return
+    const lateMs = performance.now() - until
+    if (lateMs > ON_TIME_MS) this.#waitFor(Math.min(lateMs, this.#timeouts.timeoutMs))
+    else this.#giveUp()
+  }
+
+  #proceed(): void {
+    clearTimeout(this.#timer)
+    this.#returnsUntil = 0
+    this.#test = undefined
+    const waiting = this.#waiting
+    this.#waiting = new Set()
+    for (const { callback } of waiting) callback()
+  }
+
+  #giveUp(): void {
+    clearTimeout(this.#timer)
+    this.#firstUntil = 0
+    this.#returnsUntil = 0
+    const error = this.lastError
     for (const one of [...this.#waiting]) {
       if (!one.onRefused) continue
       this.#waiting.delete(one)
@@ -74,7 +182,7 @@ class Shared implements WireEvents {
 
   readonly whenReady: Connection['whenReady'] = (callback, onRefused) => {
     const one = { callback, onRefused }
-    if (this.wire.isReady()) callback()
+    if (!this.#test && this.wire.isReady()) callback()
     else this.#waiting.add(one)
     return () => this.#waiting.delete(one)
   }
@@ -82,6 +190,8 @@ class Shared implements WireEvents {
   readonly end = (): void => {
     if (this.isClosed) return
     this.isClosed = true
+    clearTimeout(this.#timer)
+    this.#unwatch()
     this.#client.off?.(this.wire.endEvent, this.end)
     this.wire.end()
   }
@@ -99,7 +209,7 @@ export function sharedConnection(
 ): Connection {
   const byTimeout = open.get(client) ?? new Map<number, Shared>()
   const known = byTimeout.get(timeoutMs)
-  const shared = known && !known.isClosed ? known : new Shared(client, connectTimeoutMs, openWire)
+  const shared = known && !known.isClosed ? known : new Shared(client, { timeoutMs, connectTimeoutMs }, openWire)
   byTimeout.set(timeoutMs, shared)
   open.set(client, byTimeout)
   const startsUntil = performance.now() + connectTimeoutMs
@@ -111,7 +221,7 @@ export function sharedConnection(
     ...shared.wire,
     connectTimeoutMs,
     whenReady: shared.whenReady,
-    startsUntil: () => (shared.startsUntil === 0 ? 0 : startsUntil),
+    startsUntil: () => shared.startsUntil(startsUntil),
     isClosed: () => isClosed || shared.isClosed,
     lastError: () => shared.lastError,
     onDown(callback) {

@@ -1,5 +1,6 @@
 import type { StoreEvent } from '../../store/events.js'
 import { SluiceError } from '../../util/errors.js'
+import { freezes } from '../../util/freezes.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
 import type { Audience } from '../../util/listeners.js'
 import { warnOfListener } from '../../util/warn-on-rejection.js'
@@ -73,14 +74,21 @@ export class Breaker {
 
   /** The error of decisions on a slot while its circuit is open. */
   causeFor(slot: number): SluiceError | undefined {
-    return this.#circuits.size === 0 ? undefined : this.#circuits.get(this.#options.nodeOf(slot))?.cause
+    if (this.#circuits.size === 0) return undefined
+    const node = this.#options.nodeOf(slot)
+    const circuit = this.#circuits.get(node)
+    if (!circuit?.cause) return undefined
+    if (circuit.freezes !== freezes.count) this.#try(node, circuit)
+    return circuit.isOnTrial ? undefined : circuit.cause
   }
 
   succeeded(slot: number): void {
     if (this.#circuits.size === 0) return
     const node = this.#options.nodeOf(slot)
+    const circuit = this.#circuits.get(node)
+    if (circuit?.isOnTrial) this.#close(node, circuit)
     // Commands sent before the circuit opened may still get replies. Only a probe closes it.
-    if (!this.#circuits.get(node)?.cause) this.#circuits.delete(node)
+    else if (!circuit?.cause) this.#circuits.delete(node)
   }
 
   /** `probeKey`: a key on the same slot. */
@@ -90,6 +98,7 @@ export class Breaker {
     const circuit = getOrInsert(this.#circuits, node, closedCircuit)
     circuit.failures++
     circuit.last = error
+    circuit.isOnTrial = false
     if (circuit.failures >= FAILURES && !circuit.cause) this.#open(node, circuit, error, probeKey)
   }
 
@@ -99,6 +108,7 @@ export class Breaker {
     const before = this.#circuits.get(node)
     if (this.#isEnded) return
     if (before?.cause) {
+      before.isOnTrial = false
       if (error) this.#warnings.failed(node, error)
       return
     }
@@ -119,38 +129,58 @@ export class Breaker {
     if (!this.cause) this.#since = Date.now()
     // All decisions get one error until the circuit closes: a stack per decision would cost more than the decision.
     circuit.cause = new SluiceError('STORE_UNAVAILABLE', `redis: away: ${error.message}`, { cause: error })
+    circuit.probeKey = probeKey
+    circuit.freezes = freezes.count
     // Without this pause, failures that probes do not detect would open and close the circuit repeatedly.
-    if (circuit.isHalfOpen) this.#probeLater(node, circuit, probeKey)
-    else this.#probe(node, circuit, probeKey)
+    if (circuit.isHalfOpen) this.#probeLater(node, circuit)
+    else this.#probe(node, circuit)
     this.#warnings.failed(node, error)
     this.#notify('unavailable', error, node)
   }
 
+  /** Lets decisions go to Redis until one fails: probes could not run while this process was frozen. */
+  #try(node: string, circuit: Circuit): void {
+    circuit.freezes = freezes.count
+    circuit.isOnTrial = true
+    circuit.stop()
+    this.#probe(node, circuit)
+  }
+
+  #close(node: string, circuit: Circuit): void {
+    circuit.stop()
+    this.#circuits.set(node, { ...closedCircuit(), isHalfOpen: true })
+    if (this.state === 'available') {
+      this.#since = Date.now()
+      this.#warnings.ended()
+    }
+    this.#notify('available', undefined, node)
+  }
+
   /** Probes as soon as there is a connection, and again until it succeeds. */
-  #probe(node: string, circuit: Circuit, key: string): void {
+  #probe(node: string, circuit: Circuit): void {
     const { probe, whenReady } = this.#options
-    circuit.stop = whenReady(() => {
-      probe(key).then(
+    let isStopped = false
+    const callOff = whenReady(() => {
+      probe(circuit.probeKey).then(
         () => {
-          if (this.#isEnded) return
-          this.#circuits.set(node, { ...closedCircuit(), isHalfOpen: true })
-          if (this.state === 'available') {
-            this.#since = Date.now()
-            this.#warnings.ended()
-          }
-          this.#notify('available', undefined, node)
+          if (!isStopped) this.#close(node, circuit)
         },
         (error: Error) => {
-          if (this.#isEnded) return
+          if (isStopped) return
+          circuit.isOnTrial = false
           this.#warnings.failed(node, error)
-          this.#probeLater(node, circuit, key)
+          this.#probeLater(node, circuit)
         },
       )
     })
+    circuit.stop = () => {
+      isStopped = true
+      callOff()
+    }
   }
 
-  #probeLater(node: string, circuit: Circuit, key: string): void {
-    const timer = setTimeout(() => this.#probe(node, circuit, key), PROBE_EVERY_MS * (0.8 + 0.4 * Math.random()))
+  #probeLater(node: string, circuit: Circuit): void {
+    const timer = setTimeout(() => this.#probe(node, circuit), PROBE_EVERY_MS * (0.8 + 0.4 * Math.random()))
     timer.unref()
     circuit.stop = () => clearTimeout(timer)
   }
@@ -173,12 +203,26 @@ interface Circuit {
   last: Error | undefined
   /** A probe has closed the circuit, and no script has succeeded since. */
   readonly isHalfOpen: boolean
-  /** Cancels the next probe. */
+  /** It is open, and decisions go to Redis: this process was frozen, so that Redis may be back. */
+  isOnTrial: boolean
+  /** The freezes that are known to it. */
+  freezes: number
+  probeKey: string
+  /** Cancels the next probe, or ignores the result of the present one. */
   stop: () => void
 }
 
 function closedCircuit(): Circuit {
-  return { failures: 0, cause: undefined, last: undefined, isHalfOpen: false, stop: () => {} }
+  return {
+    failures: 0,
+    cause: undefined,
+    last: undefined,
+    isHalfOpen: false,
+    isOnTrial: false,
+    freezes: 0,
+    probeKey: '',
+    stop: () => {},
+  }
 }
 
 /**

@@ -183,7 +183,7 @@ class Attempt extends Timed implements Wait {
     reject: (error: SluiceError) => void,
   ) {
     const { connection, timeoutMs } = terms
-    // The first connection is awaited once: processes that start together must not each count by themselves.
+    // A connection is awaited: processes that start or thaw together must not each count by themselves.
     super(Math.max(performance.now() + timeoutMs, connection.startsUntil()))
     this.#terms = terms
     this.#pulse = pulse
