@@ -7,6 +7,7 @@ import type * as inScripts from '../../packages/core/src/redis/scripts/scripts.g
 import type * as acrossSlots from '../../packages/core/src/redis/slots/across-slots.js'
 import type * as inWarnings from '../../packages/core/src/redis/warnings/outage-warnings.js'
 import type * as port from '../../packages/core/src/store/store.js'
+import type * as inFreezes from '../../packages/core/src/util/freezes.js'
 import type * as inVerdict from '../../packages/core/src/verdict/verdict.js'
 
 /** Internal parts of the packages, from their source: the build has them in one file with everything else. */
@@ -16,6 +17,7 @@ async function inside<Module>(path: string): Promise<Module> {
 
 export const { makeLimiter } = await inside<typeof inLimiter>('limiter/limiter.ts')
 const verdicts = await inside<typeof inVerdict>('verdict/verdict.ts')
+export const { freezes } = await inside<typeof inFreezes>('util/freezes.ts')
 export const { decideAcrossSlots } = await inside<typeof acrossSlots>('redis/slots/across-slots.ts')
 export const { Breaker } = await inside<typeof inBreaker>('redis/health/breaker.ts')
 export const { OutageWarnings } = await inside<typeof inWarnings>('redis/warnings/outage-warnings.ts')

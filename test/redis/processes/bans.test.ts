@@ -61,17 +61,18 @@ test('each ban takes the next rung, once for all processes', async () => {
     requests: REQUESTS_EACH,
     ban: { after: 3, within: '1h', for: [300, 600, 900] },
   }
-  const rungs: number[] = []
+  const bans = new Set<string>()
   for (let n = 0; n < 5; n++) {
     const outcomes = await Promise.all(workers.map((worker) => ask(worker, run)))
-    const bans = bansOf(outcomes).map((ban) => JSON.parse(ban) as Outcome['bans'][number])
-    rungs.push(...bans.map(({ rung }) => rung))
-    const end = Math.max(...bans.map(({ until }) => until))
+    // On a slow machine a process may know of an end a little late, and report the last round's ban once more.
+    for (const ban of bansOf(outcomes)) bans.add(ban)
+    const end = Math.max(...[...bans].map((ban) => JSON.parse(ban).until))
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, end - Date.now()) + 20))
   }
   // On a slow machine a second ban may begin within a round; no rung is skipped or repeated.
+  const rungs = [...bans].map((ban): number => JSON.parse(ban).rung)
   const expected = rungs.map((_, i) => Math.min(3, i + 1))
-  expect([...rungs].sort()).toEqual(expected)
+  expect(rungs.sort()).toEqual(expected)
 })
 
 test('concurrent strikes by hand from all processes start exactly one ban', async () => {

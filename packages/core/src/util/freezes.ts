@@ -1,6 +1,7 @@
 // Fake timers of a test, installed later, would show freezes where there are none.
 const { now: wallClock } = Date
-const every = setInterval
+const [every, stopEvery] = [setInterval, clearInterval]
+
 /** Interval of the beats that show that this process runs. */
 const BEAT_MS = 500
 /** Without a sign of life for this long, this process was frozen, or its event loop was blocked. */
@@ -42,7 +43,7 @@ class Freezes {
       this.#timer = every(() => this.#look(), BEAT_MS).unref()
     }
     return () => {
-      if (--this.#users === 0) clearInterval(this.#timer)
+      if (--this.#users === 0) stopEvery(this.#timer)
     }
   }
 

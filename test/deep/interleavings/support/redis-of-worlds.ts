@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, vi } from 'vitest'
 import { type Owned, singleClients } from '../../../support/clients.js'
+import { freezes } from '../../../support/inside.js'
 import { type RedisServer, startRedis } from '../../../support/redis-server.js'
 
 type Faked = 'setTimeout' | 'clearTimeout' | 'setInterval' | 'clearInterval' | 'performance'
@@ -22,7 +23,13 @@ export function redisOfWorlds(...faked: Faked[]): () => Redis {
     // An empty list would fake all of them.
     if (faked.length > 0) vi.useFakeTimers({ toFake: faked })
   })
+  beforeEach(() => {
+    // The time between two steps of a world is no pause of its processes.
+    vi.spyOn(freezes, 'pauses', 'get').mockReturnValue(0)
+    vi.spyOn(freezes, 'count', 'get').mockReturnValue(0)
+  })
   afterEach(() => {
+    vi.restoreAllMocks()
     vi.useRealTimers()
   })
   return () => client.client

@@ -29,6 +29,7 @@ const NO_RESEND = {
 export function ioredis(client: Client, silenceMs: number, events: WireEvents): Wire {
   const isCluster = client.isCluster === true
   let left: unknown
+  const hasLeft = () => left !== undefined && own.stream === left
   // A master demoted by a failover replies READONLY, possibly many times at once. 1 means: reconnect to find the new
   // master, but do not resend (that would be 2).
   const own: Client = duplicateOf(client, silenceMs, (error) => {
@@ -50,7 +51,7 @@ export function ioredis(client: Client, silenceMs: number, events: WireEvents): 
     isCluster,
     keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
     // The client reports ready until the connection that it leaves, or that the server has ended, has closed.
-    isReady: () => own.status === 'ready' && (isCluster || (own.stream !== left && own.stream?.writable !== false)),
+    isReady: () => own.status === 'ready' && (isCluster || (own.stream?.writable !== false && !hasLeft())),
     restart: (error) => own.stream?.destroy(error),
     nodeOf: (slot) => (isCluster ? (own.slots[slot]?.[0] ?? '') : address),
     ...(isCluster ? sendersOfCluster(own, awaitReply) : { send: senderOf(own, awaitReply) }),
