@@ -11,6 +11,7 @@ import { build } from 'esbuild'
 import { pageApart } from './lib/console-page.js'
 import { augmentationsIn, removeUnreachable, withAugmentations } from './lib/declarations.js'
 import { entriesOf, moduleOf } from './lib/entries.js'
+import { withUndefined } from './lib/optional-fields.js'
 import { root } from './lib/project.js'
 import { buildWithRedisApart, hasRedisStore } from './lib/redis-apart.js'
 import { run, whenStarted } from './lib/run.js'
@@ -201,6 +202,10 @@ module.exports = program['${entry}']
 async function writeDeclarations(folder, dist, entries) {
   const types = join(dist, 'types')
   mkdirSync(types, { recursive: true })
+  for (const file of readdirSync(types, { recursive: true, encoding: 'utf8' })) {
+    const path = join(types, file)
+    if (file.endsWith('.d.ts')) writeFileSync(path, withUndefined(readFileSync(path, 'utf8')))
+  }
   const faces = entries.map((entry) => exportsOf(types, entry))
   if (isLarge(entries)) await rollUp(folder, types, entries)
   for (const [i, { name }] of entries.entries()) {

@@ -147,7 +147,7 @@ function programsOf(folder) {
 /** @param {{ name: string, folder: string, tarball: string }} unpacked */
 async function lint({ name, folder, tarball }) {
   const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  const excludeEntrypoints = Object.keys(exports).filter((entry) => entry.endsWith('.yaml'))
+  const excludeEntrypoints = Object.keys(exports).filter((entry) => /\.(?:json|yaml)$/.test(entry))
   await run('publint', ['run', tarball, '--strict'], { quiet: true })
   const analysis = await checkPackage(createPackageFromTarballData(readFileSync(tarball)), { excludeEntrypoints })
   const problems = problemsOfTypes(analysis)
@@ -156,16 +156,13 @@ async function lint({ name, folder, tarball }) {
 }
 
 /**
- * Every problem but those of `node10`, TypeScript's resolution before `exports`, until version 6. It finds only the main entries.
+ * The problems in every way of resolving types, also `node10`, which TypeScript has until version 6: it reads `typesVersions`.
  *
  * @param {import('@arethetypeswrong/core').CheckResult} analysis
  * @returns {string[]}
  */
 export function problemsOfTypes(analysis) {
-  if (!analysis.types) return ['the package has no types']
-  return analysis.problems
-    .filter((problem) => !('resolutionKind' in problem && problem.resolutionKind === 'node10'))
-    .map((problem) => JSON.stringify(problem))
+  return analysis.types ? analysis.problems.map((problem) => JSON.stringify(problem)) : ['the package has no types']
 }
 
 /**
@@ -199,17 +196,29 @@ function problemsOfLinks(name, folder) {
     .map(([field, value]) => `package.json: ${field}: expected ${JSON.stringify(value)}`)
 }
 
-/** The ways in which a user's TypeScript resolves packages: from CommonJS, from an ES module, and for a bundler. */
+const NODE10 = { module: 'commonjs', moduleResolution: 'node10', esModuleInterop: true }
+
+/**
+ * The ways in which a user's TypeScript resolves packages: from CommonJS, from an ES module, for a bundler, and as before
+ * version 6.
+ */
 const COMPILERS = [
   { program: 'typed.ts', files: ['typed.cts'], options: { module: 'node16', moduleResolution: 'node16' } },
   { program: 'typed.ts', files: ['typed.mts'], options: { module: 'node16', moduleResolution: 'node16' } },
   { program: 'typed.ts', files: ['typed.ts'], options: { module: 'esnext', moduleResolution: 'bundler' } },
+  { program: 'typed.ts', files: ['typed.ts'], options: NODE10, version: 'typescript5' },
   // Nest 12 consists of ES modules, which CommonJS of `node16` may not load.
   { program: 'nest.ts', files: ['nest.cts', 'nest.mts'], options: { module: 'nodenext' } },
 ]
 
+/** Of `tsc --init`. */
+const STRICT = { strict: true, exactOptionalPropertyTypes: true }
+
 /** The compilers that users have. */
 const VERSIONS = ['typescript', 'typescript5']
+
+/** @param {string} version */
+const compilerOf = (version) => join(root, 'node_modules', version, 'bin/tsc')
 
 /** Compiles `mistakes.ts`, whose errors have to say what its comments say, and nothing else. */
 async function compileMistakes() {
@@ -225,8 +234,7 @@ async function compileMistakes() {
   }
   writeFileSync(join(workspace, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['mistakes.ts'] }))
   for (const version of VERSIONS) {
-    const compiler = join(root, 'node_modules', version, 'bin/tsc')
-    const printed = await run(process.execPath, [compiler, '-p', 'tsconfig.json', '--pretty', 'false'], {
+    const printed = await run(process.execPath, [compilerOf(version), '-p', 'tsconfig.json', '--pretty', 'false'], {
       cwd: workspace,
       quiet: true,
     }).catch(({ message }) => String(message))
@@ -279,11 +287,11 @@ async function serveUsers() {
   })
   place('vitest.test.mjs')
   await run('vitest', ['run', '--root', workspace, 'vitest.test.mjs'], { cwd: workspace, quiet: true })
-  for (const { program, files, options } of COMPILERS) {
+  for (const { program, files, options, version = 'typescript' } of COMPILERS) {
     for (const file of files) place(program, file)
-    const compilerOptions = { target: 'es2022', strict: true, noEmit: true, types: ['node'], ...options }
+    const compilerOptions = { target: 'es2022', ...STRICT, noEmit: true, types: ['node'], ...options }
     writeFileSync(join(workspace, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
-    await run('tsc', ['-p', 'tsconfig.json'], { cwd: workspace })
+    await run(process.execPath, [compilerOf(version), '-p', 'tsconfig.json'], { cwd: workspace })
   }
   await compileMistakes()
   place('editor.ts')

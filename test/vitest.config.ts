@@ -82,6 +82,7 @@ interface Part {
 const ONLY_DEEP = [
   'deep/calendars',
   'deep/chaos',
+  'deep/compilers',
   'deep/console-page',
   'deep/hostile',
   'deep/mutation',

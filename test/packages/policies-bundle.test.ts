@@ -9,7 +9,8 @@ import { ensureBuilt } from '../support/built-core.js'
 
 const PROGRAM = '../../scripts/package-users/bundled/policies.mjs'
 /** CommonJS packages within an ES module need it for modules of Node. */
-const REQUIRE = "import { createRequire as __create } from 'node:module'; const require = __create(import.meta.url)"
+const REQUIRE =
+  "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url)"
 
 // Nothing is installed there.
 const folder = mkdtempSync(join(tmpdir(), 'sluice-policies-bundle-'))

@@ -8,6 +8,7 @@ import { problemsOfContents, problemsOfErrors, problemsOfTypes } from '../../scr
 import { patternsIn, problemOfPattern } from '../../scripts/check-patterns.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
 import { problemsOfCompletions } from '../../scripts/lib/editor.js'
+import { withUndefined } from '../../scripts/lib/optional-fields.js'
 import { requireNode } from '../../scripts/lib/project.js'
 import { total } from '../../scripts/test-report.js'
 
@@ -46,13 +47,32 @@ describe('the test report', () => {
   })
 })
 
-test('types of a package are wrong for any resolution but the oldest', () => {
-  const problem = (resolutionKind: 'node10' | 'node16-cjs') =>
-    ({ kind: 'NoResolution', entrypoint: './http', resolutionKind }) as const
-  const analysis = { types: { kind: 'included' }, problems: [problem('node10'), problem('node16-cjs')] }
-  expect(problemsOfTypes(analysis as Parameters<typeof problemsOfTypes>[0])).toEqual([
-    JSON.stringify(problem('node16-cjs')),
-  ])
+test('types of a package are wrong where any resolution of TypeScript finds them so', () => {
+  const problem = { kind: 'NoResolution', entrypoint: './http', resolutionKind: 'node10' } as const
+  const analysis = { types: { kind: 'included' }, problems: [problem] }
+  expect(problemsOfTypes(analysis as Parameters<typeof problemsOfTypes>[0])).toEqual([JSON.stringify(problem)])
+})
+
+describe('optional fields of declarations', () => {
+  test.each([
+    ['interface A { limit?: number }', 'interface A { limit?: number | undefined }'],
+    ['interface A { key?: (id?: string) => void }', 'interface A { key?: ((id?: string) => void) | undefined }'],
+    [
+      'interface A { on?: { at?: number }; is?: B | undefined }',
+      'interface A { on?: { at?: number | undefined } | undefined; is?: B | undefined }',
+    ],
+    ['type A = { [Field in Fields]?: boolean }', 'type A = { [Field in Fields]?: boolean | undefined }'],
+    [
+      'interface A { body?: Partial<B> }',
+      'interface A { body?: { readonly [Field in keyof B]?: B[Field] | undefined } | undefined }',
+    ],
+    [
+      'interface A { any?: unknown; close?(): void; limit: number }',
+      'interface A { any?: unknown; close?(): void; limit: number }',
+    ],
+  ])('%s', (declarations, expected) => {
+    expect(withUndefined(declarations)).toBe(expected)
+  })
 })
 
 describe('the contents of a package', () => {

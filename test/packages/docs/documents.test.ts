@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
-import { blocksOf, sidecarsOf } from './markdown.js'
+import { BESIDE, DOCUMENTS, fileOf, isApart } from './documents.js'
 import { hasDecorators, programOf } from './program.js'
 import { begin, end } from './support.js'
 
@@ -13,36 +13,11 @@ const isBuilt = process.env.SLUICE_TEST === 'built'
 // Within this folder, so that imports find the dependencies of the tests.
 const DIR = join(ROOT, 'test/.tmp/docs', isBuilt ? 'built' : 'source')
 
-const BESIDE = fileURLToPath(new URL('beside', import.meta.url))
-
-const packages = readdirSync(join(ROOT, 'packages')).map((name) => `packages/${name}/README.md`)
-const documents = ['README.md', ...markdownIn('docs'), ...packages].map((name) => ({
+const documents = DOCUMENTS.map(({ name, blocks }) => ({
   name,
-  blocks: blocksOf(name, readFileSync(join(ROOT, name), 'utf8'), sidecarsBeside(name)).map((block) => ({
-    ...block,
-    file: join(DIR, `${block.where.replace(/\W+/g, '-')}.${block.language}`),
-  })),
+  blocks: blocks.map((block) => ({ ...block, file: join(DIR, fileOf(block)) })),
 }))
-
-/**
- * Blocks with packages that declare the same members of a framework's types as ours: each is type-checked separately.
- */
-const apart = documents.flatMap(({ blocks }) =>
-  blocks.filter(({ code }) => code.includes("from '@fastify/rate-limit'")),
-)
-
-/** The additions of the tests to the blocks of a document, at the same path in `beside/`. */
-function sidecarsBeside(name: string): ReturnType<typeof sidecarsOf> {
-  const file = join(BESIDE, name)
-  return existsSync(file) ? sidecarsOf(file, readFileSync(file, 'utf8')) : new Map()
-}
-
-function markdownIn(folder: string): string[] {
-  return readdirSync(join(ROOT, folder))
-    .filter((file) => file.endsWith('.md'))
-    .sort()
-    .map((file) => `${folder}/${file}`)
-}
+const apart = documents.flatMap(({ blocks }) => blocks.filter(isApart))
 
 /** Both forms of compiled decorators, whose syntax Node does not read. */
 const SHAPES = ['standard', 'experimental'] as const

@@ -1,8 +1,22 @@
 /** `@sluice/bridges/hono-rate-limiter`: a store for hono-rate-limiter. */
-import { HitStore, type HitStoreOptions } from '../hit-store.js'
+import { HitStore as HitStoreOfAll, type HitStoreOptions } from '../hit-store.js'
 
-export type { ClientHits, HitStore, HitStoreInit, HitStoreOptions } from '../hit-store.js'
+export type { HitStoreInit, HitStoreOptions } from '../hit-store.js'
 export type { BridgeOptions, Rate } from '../options.js'
+
+/**
+ * The hits of a client within the window, and when it may come again. The peer declares `resetTime?: Date`, which may not be
+ * undefined under `exactOptionalPropertyTypes`.
+ */
+export type ClientHits = { readonly totalHits: number; readonly resetTime: Date } | { readonly totalHits: number }
+
+/** A store with the hits of clients as hono-rate-limiter declares them. */
+export interface HitStore extends Omit<HitStoreOfAll, 'increment' | 'get'> {
+  /** Charges a hit, if there is room. */
+  increment(key: string): Promise<ClientHits>
+  /** The hits of a client. Undefined where it has none. */
+  get(key: string): Promise<ClientHits | undefined>
+}
 
 /**
  * A store for the option `store` of hono-rate-limiter. Each limiter needs its own.
@@ -11,5 +25,5 @@ export type { BridgeOptions, Rate } from '../options.js'
  * @throws SluiceError `INVALID_POLICY`
  */
 export function sluiceStore(options: HitStoreOptions = {}): HitStore {
-  return new HitStore('hono-rate-limiter', options)
+  return new HitStoreOfAll('hono-rate-limiter', options)
 }
