@@ -1,10 +1,11 @@
-// The built packages in the bundles of their users: npm run deep -- bundlers [-- <name> …]
-// Each bundler makes a server in every way that keeps one copy of the core, and in one that makes two, which is an error.
-import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+// The built packages in the bundles of their users: npm run bundlers [-- <bundler or package> …]
+// - Each bundler makes a server in every way that keeps one copy of the core, and in one that makes two, which is an error.
+// - Each bundler makes one file of a program for each package and all that it needs, in both formats, minified and not.
+import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { ensureRedis } from './ensure-redis.js'
+import { bundleBy, bundlers } from './lib/bundlers.js'
 import { freePort } from './lib/ports.js'
 import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
@@ -15,18 +16,49 @@ const folder = join(root, '.tmp/bundlers')
 const project = join(folder, 'project')
 
 const INSTALLED = {
+  '@fastify/rate-limit': '^11',
+  '@nestjs/common': '^12',
+  '@nestjs/core': '^12',
+  '@nestjs/platform-express': '^12',
+  '@opentelemetry/api': '~1.9.0',
+  '@opentelemetry/sdk-metrics': '^2',
   '@rollup/plugin-commonjs': '^29',
+  '@rollup/plugin-json': '^6',
   '@rollup/plugin-node-resolve': '^16',
+  '@rollup/plugin-terser': '^1',
   esbuild: '^0.28',
   express: '^5',
+  'express-rate-limit': '^8',
+  fastify: '^5',
+  hono: '^4',
+  'hono-rate-limiter': '^0.5',
   ioredis: '^6',
+  koa: '^3',
+  pg: '^8',
   'prom-client': '^15',
+  redis: '^6',
+  'reflect-metadata': '^0.2',
   rollup: '^4',
+  rxjs: '^7',
   vite: '^8',
   webpack: '^5',
 }
 /** What the server does not bundle in any way: these load files of their own. */
 const NEVER_BUNDLED = ['express', 'ioredis', 'prom-client']
+
+/** What packages load if it is there, and what is not. */
+const NOT_INSTALLED = [
+  /^@nestjs\/(?:microservices|websockets|platform-socket\.io)/,
+  /^@fastify\/(?:static|view)/,
+  /^class-(?:transformer|validator)/,
+  /^pg-(?:native|cloudflare)$/,
+]
+
+/** Each has a program of its own, `package-users/bundled/<name>.mjs`. */
+const packages = readdirSync(join(root, 'packages'))
+
+const FORMATS = /** @type {const} */ (['esm', 'cjs'])
+const FILES = { esm: 'program.mjs', cjs: 'program.cjs' }
 
 /** The packages that stay outside of the bundle, and the outcome. */
 const WAYS = /** @type {Record<string, { external: RegExp[], error?: RegExp }>} */ ({
@@ -46,123 +78,119 @@ exports.byClient = keyed('client', ({ ip }) => ip)
 exports.makeLimiter = (options) => createLimiter(options)
 `
 
-/** @typedef {(entry: string, outfile: string, isExternal: (id: string) => boolean) => Promise<unknown>} Bundler */
-
-const load = (/** @type {string} */ name) =>
-  import(pathToFileURL(createRequire(join(project, 'package.json')).resolve(name)).href)
-
-/** @type {Record<string, Bundler>} */
-const BUNDLERS = {
-  async esbuild(entry, outfile, isExternal) {
-    const { build } = await load('esbuild')
-    const external = {
-      name: 'external',
-      setup: (/** @type {import('esbuild').PluginBuild} */ { onResolve }) =>
-        onResolve({ filter: /^[^.]/ }, ({ path }) => (isExternal(path) ? { path, external: true } : undefined)),
-    }
-    await build({
-      entryPoints: [entry],
-      outfile,
-      bundle: true,
-      platform: 'node',
-      format: 'esm',
-      plugins: [external],
-      logLevel: 'error',
+/**
+ * Bundles a program, and runs it.
+ *
+ * @param {string} bundler
+ * @param {import('./lib/bundlers.js').Bundling} bundling
+ * @param {Record<string, string>} env
+ * @returns {Promise<string>} what it prints, or the error
+ */
+async function outputOf(bundler, bundling, env) {
+  try {
+    await bundleBy(project, bundler, bundling)
+    // pnpm sets NODE_PATH, by which programs find what is installed here.
+    return await run(process.execPath, [bundling.outfile], {
+      cwd: project,
+      env: { ...env, NODE_PATH: '' },
+      quiet: true,
     })
-  },
-  async rollup(entry, outfile, isExternal) {
-    const [{ rollup }, commonjs, resolve] = await Promise.all([
-      load('rollup'),
-      load('@rollup/plugin-commonjs'),
-      load('@rollup/plugin-node-resolve'),
-    ])
-    const plugins = [resolve.default({ preferBuiltins: true }), commonjs.default()]
-    const bundle = await rollup({ input: entry, external: (/** @type {string} */ id) => isExternal(id), plugins })
-    await bundle.write({ file: outfile, format: 'es', inlineDynamicImports: true })
-  },
-  async webpack(entry, outfile, isExternal) {
-    const { default: webpack } = await load('webpack')
-    const compiler = webpack({
-      entry,
-      target: 'node20',
-      mode: 'production',
-      optimization: { minimize: false },
-      experiments: { outputModule: true },
-      externalsType: 'module',
-      externals: (/** @type {{ request: string }} */ { request }, /** @type {Function} */ done) =>
-        isExternal(request) ? done(null, request) : done(),
-      output: { path: project, filename: outfile.slice(project.length + 1), module: true, chunkFormat: 'module' },
-    })
-    await new Promise((resolve, reject) =>
-      compiler.run((/** @type {Error | null} */ error, /** @type {any} */ stats) =>
-        error || stats.hasErrors() ? reject(error ?? new Error(stats.toString('errors-only'))) : resolve(stats),
-      ),
-    )
-  },
-  async 'Vite SSR'(entry, outfile, isExternal) {
-    const { build } = await load('vite')
-    await build({
-      root: project,
-      configFile: false,
-      logLevel: 'error',
-      ssr: { noExternal: true },
-      build: {
-        ssr: entry,
-        outDir: project,
-        emptyOutDir: false,
-        minify: false,
-        rollupOptions: {
-          external: (/** @type {string} */ id) => isExternal(id),
-          output: { entryFileNames: outfile.slice(project.length + 1) },
-        },
-      },
-    })
-  },
+  } catch (error) {
+    return String(/** @type {Error} */ (error).message)
+  }
 }
 
-/** @param {string[]} names of bundlers @param {string} redisUrl */
-async function tryAll(names, redisUrl) {
-  for (const name of names) {
-    for (const [way, { external, error }] of Object.entries(WAYS)) {
-      const outfile = join(project, `${name} ${way}.mjs`.replaceAll(' ', '-').toLowerCase())
-      const isExternal = (/** @type {string} */ id) =>
-        id.startsWith('node:') || NEVER_BUNDLED.includes(id) || external.some((each) => each.test(id))
-      await BUNDLERS[name]?.(join(project, 'bundled.mjs'), outfile, isExternal)
-      const printed = await run(process.execPath, [outfile], {
-        cwd: project,
-        env: { REDIS_URL: redisUrl },
-        quiet: true,
-      }).catch(({ message }) => String(message))
-      if (!(error ?? /^one copy$/m).test(printed)) throw new Error(`${name}, ${way}:\n${printed}`)
-      console.log(`${name}, ${way}: ${error ? 'an error says that there are two copies' : 'one copy'}`)
-    }
+/** @param {string} id */
+const isOfNode = (id) => id.startsWith('node:') || isBuiltin(id)
+
+/** @param {string} bundler @param {Record<string, string>} env */
+async function tryWays(bundler, env) {
+  for (const [way, { external, error }] of Object.entries(WAYS)) {
+    const printed = await outputOf(
+      bundler,
+      {
+        entry: join(project, 'bundled.mjs'),
+        outfile: join(project, `${bundler} ${way}.mjs`.replaceAll(' ', '-').toLowerCase()),
+        isExternal: (id) => isOfNode(id) || NEVER_BUNDLED.includes(id) || external.some((each) => each.test(id)),
+      },
+      env,
+    )
+    if (!(error ?? /^one copy$/m).test(printed)) throw new Error(`${bundler}, ${way}:\n${printed}`)
+    console.log(`${bundler}, ${way}: ${error ? 'an error says that there are two copies' : 'one copy'}`)
   }
+}
+
+/**
+ * Each package with everything inside, in both formats, minified and not. The bundles run where nothing is installed.
+ *
+ * @param {string} bundler @param {string[]} names of packages @param {Record<string, string>} env
+ * @returns {Promise<string[]>} what fails
+ */
+async function tryPackages(bundler, names, env) {
+  const failures = []
+  for (const name of names) {
+    const worked = []
+    for (const format of FORMATS) {
+      for (const isMinified of [false, true]) {
+        const what = `${format}${isMinified ? ', minified' : ''}`
+        const outfile = join(
+          folder,
+          'alone',
+          `${bundler} ${name} ${what}`.replaceAll(/\W+/g, '-').toLowerCase(),
+          FILES[format],
+        )
+        const printed = await outputOf(
+          bundler,
+          {
+            entry: join(project, 'bundled', `${name}.mjs`),
+            outfile,
+            isExternal: (id) => isOfNode(id) || NOT_INSTALLED.some((each) => each.test(id)),
+            format,
+            isMinified,
+          },
+          env,
+        )
+        if (/^works$/m.test(printed)) worked.push(what)
+        else {
+          failures.push(`${bundler}, @sluice/${name}, ${what}`)
+          console.error(`${failures.at(-1)}:\n${printed.slice(-3000)}`)
+        }
+      }
+    }
+    console.log(`${bundler}, @sluice/${name}: ${worked.join('; ') || 'nothing'} works`)
+  }
+  return failures
 }
 
 await whenStarted(import.meta.url, async () => {
   const named = process.argv.slice(2)
-  const unknown = named.find((name) => !Object.hasOwn(BUNDLERS, name))
-  if (unknown !== undefined) throw new Error(`there is no ${unknown}; there are ${Object.keys(BUNDLERS).join(', ')}`)
+  const known = [...bundlers, ...packages]
+  const unknown = named.find((name) => !known.includes(name))
+  if (unknown !== undefined) throw new Error(`there is no ${unknown}; there are ${known.join(', ')}`)
+  const orAll = (/** @type {string[]} */ names) => {
+    const some = names.filter((name) => named.includes(name))
+    return some.length > 0 ? some : names
+  }
   await ensureRedis()
   rmSync(folder, { recursive: true, force: true })
-  const tarballs = await packAll(folder)
-  const { '@sluice/core': core, '@sluice/express': express, '@sluice/prometheus': prometheus } = tarballs
-  const ours = /** @type {Record<string, string>} */ ({
-    '@sluice/core': core,
-    '@sluice/express': express,
-    '@sluice/prometheus': prometheus,
-  })
-  await install(project, { ...INSTALLED, ...ours })
+  await install(project, { ...INSTALLED, ...(await packAll(folder)) })
   const other = join(project, 'node_modules/other-package')
   mkdirSync(other, { recursive: true })
   writeFileSync(join(other, 'package.json'), '{ "name": "other-package", "version": "1.0.0", "main": "index.js" }\n')
   writeFileSync(join(other, 'index.js'), OTHER)
-  copyFileSync(join(users, 'bundled.mjs'), join(project, 'bundled.mjs'))
+  for (const program of ['bundled.mjs', 'bundled'])
+    cpSync(join(users, program), join(project, program), { recursive: true })
   const port = await freePort()
   const redis = await startThrowawayRedis(['--port', String(port)])
+  const env = { REDIS_URL: `redis://127.0.0.1:${port}` }
+  const failures = []
   try {
-    await tryAll(named.length > 0 ? named : Object.keys(BUNDLERS), `redis://127.0.0.1:${port}`)
+    for (const bundler of orAll(bundlers)) {
+      await tryWays(bundler, env)
+      failures.push(...(await tryPackages(bundler, orAll(packages), env)))
+    }
   } finally {
     await redis.end()
   }
+  if (failures.length > 0) throw new Error(`these do not work:\n${failures.join('\n')}`)
 })

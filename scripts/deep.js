@@ -10,8 +10,11 @@ import { ensure } from './lib/system-program.js'
 /** @type {Record<string, import('./lib/steps.js').Step>} */
 const PARTS = {
   versions: npmRun('versions'),
-  // Servers bundled by esbuild, Rollup, webpack and Vite, in each way that keeps one copy of the core.
+  // Servers bundled by esbuild, Rollup, webpack and Vite, in each way that keeps one copy of the core; and each package with
+  // everything inside, in both formats, minified and not.
   bundlers: npmRun('bundlers'),
+  // The samples of all pages by TypeScript 5.6, 5.9, 6 and 7, in projects of several settings.
+  compilers: npmRun('test:full', ['deep/compilers']),
   // Bun and Deno run each framework and each Redis client.
   runtimes: npmRun('runtimes'),
   interleavings: npmRun('test:full', ['deep/interleavings']),
