@@ -1,4 +1,4 @@
-// `npm run build:figures`: writes the figures of README.md and of the site's home page from bench/results.json, with the date and the
+// `npm run build:figures`: writes the figures of README.md, the comparison and the site's home page from bench/results.json, with the date and the
 // machine. With --check it only looks whether they are up to date.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -63,9 +63,9 @@ const LOG = 'exact log'
 const FIXED = 'fixed window'
 
 /** @param {ReturnType<typeof read>} figures */
-const forReadme = ({ busy, idle, logs, counters, few, many, keys, when, slower }) => `Medians of ${when}.
+const forComparison = ({ busy, idle, logs, counters, few, many, keys, when, slower }) => `Medians of ${when}.
 Lower is better. "Best other" is the best of the other measured limiters. A limiter that is faster with auto-pipelining
-was measured with it. [bench/results.md](bench/results.md) has each round.
+was measured with it. [Benchmarks](../bench/results.md) has each round.
 
 | measure | load | Sluice, exact log | best other |
 |---|---|---|---|
@@ -80,8 +80,17 @@ was measured with it. [bench/results.md](bench/results.md) has each round.
 | memory of a key in Node | a million keys | ${keys.ours(LOG)} | ${keys.best} |
 
 Sluice is fast under load, because one command to Redis then carries about fifty decisions. On an idle server, a single
-decision takes ${slower} times as long as a bare round trip to Redis. [bench/what-is-left.md](bench/what-is-left.md) lists
+decision takes ${slower} times as long as a bare round trip to Redis. [What is left](../bench/what-is-left.md) lists
 the targets that are missed.
+`
+
+/** @param {ReturnType<typeof read>} figures */
+const forReadme = ({ idle, counters, few }) => `| where others win | Sluice | best other |
+|---|---|---|
+| CPU per decision in memory, 2,000 keys | ${few.ours(LOG)} | ${few.best} |
+| Node CPU per decision on Redis, one in flight | ${idle.node.ours(LOG)} | ${idle.node.best} |
+| Redis memory of a key, a fixed window | ${counters.ours(FIXED)} | ${counters.best} |
+| stores | memory, Redis | also SQL, MongoDB, Memcached (rate-limiter-flexible) |
 `
 
 /** @param {ReturnType<typeof read>} figures */
@@ -111,5 +120,6 @@ await whenStarted(import.meta.url, () => {
   const isCheck = process.argv.includes('--check')
   const figures = read(JSON.parse(readFileSync(join(root, 'bench/results.json'), 'utf8')))
   write('README.md', forReadme(figures), isCheck)
+  write('docs/comparison.md', forComparison(figures), isCheck)
   write('docs/index.md', forHome(figures), isCheck)
 })

@@ -105,6 +105,7 @@ export default defineConfig({
       '/': GUIDES,
     },
     nav: [
+      { text: 'Get started', link: '/get-started' },
       { text: 'Recipes', link: '/recipes' },
       { text: 'Guides', link: '/express' },
       { text: 'Reference', link: '/options' },

@@ -32,6 +32,7 @@ export const GUIDES = [
   {
     text: 'Start',
     items: [
+      page('Get started', '/get-started'),
       page('Express', '/express'),
       page('Koa', '/koa'),
       page('Fastify', '/fastify'),
@@ -122,6 +123,7 @@ export const LOOK_UP = [
       page('Limits of this version', '/limitations'),
       page('Glossary', '/glossary'),
       page('Module systems', '/module-systems'),
+      page('Comparison', '/comparison'),
       page('Benchmarks', '/benchmarks'),
       page('API', '/api/'),
     ],

@@ -53,6 +53,7 @@ const NAMES: Readonly<Record<string, string>> = {
   express: 'Express',
   koa: 'Koa',
   fastify: 'Fastify',
+  nestjs: 'NestJS',
   core: 'Without HTTP',
 }
 

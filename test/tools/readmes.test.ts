@@ -19,8 +19,12 @@ test.each(names)('the README of %s has its installation, a first sample, its pag
   expect(text).not.toMatch(/\]\((?!https?:|#)/)
 })
 
-test('the table of packages in the README is whole', () => {
-  const [, table = ''] = readFileSync(join(root, 'README.md'), 'utf8').split('## Packages')
+test('the README has at most 120 lines', () => {
+  expect(readFileSync(join(root, 'README.md'), 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(120)
+})
+
+test('the table of packages is whole', () => {
+  const [, table = ''] = readFileSync(join(root, 'docs/index.md'), 'utf8').split('## Packages')
   const listed = [...table.matchAll(/^\| `@sluice\/(\w+)` \|/gm)].map(([, name]) => name)
   expect(listed.sort()).toEqual([...names].sort())
 })

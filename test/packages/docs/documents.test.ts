@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { BESIDE, DOCUMENTS, fileOf, isApart } from './documents.js'
 import { hasDecorators, programOf } from './program.js'
-import { begin, end } from './support.js'
+import { begin, end, runTests } from './support.js'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const isBuilt = process.env.SLUICE_TEST === 'built'
@@ -49,8 +49,8 @@ let redis: RedisServer
 beforeAll(async () => {
   rmSync(DIR, { recursive: true, force: true })
   mkdirSync(DIR, { recursive: true })
-  for (const block of documents.flatMap(({ blocks }) => blocks)) {
-    writeFileSync(block.file, programOf(block, '../../../packages/docs/support.js'))
+  for (const { blocks } of documents) {
+    for (const block of blocks) writeFileSync(block.file, programOf(block, '../../../packages/docs/support.js', blocks))
   }
   const config = {
     extends: '../../../tsconfig.json',
@@ -104,6 +104,7 @@ describe.each(documents.filter(({ blocks }) => blocks.length > 0))('$name', ({ b
       await redis.flush()
       begin(shown)
       await import(/* @vite-ignore */ program)
+      await runTests()
       end()
     }
   })
@@ -153,7 +154,7 @@ test('every sidecar belongs to a document', () => {
 const OF_COMMANDS = ['docs/doctor.md', 'docs/examples.md', 'docs/gateways.md', 'packages/cli/README.md']
 
 /** Documents without blocks. */
-const WITHOUT_BLOCKS = ['docs/production-checklist.md']
+const WITHOUT_BLOCKS = ['docs/comparison.md', 'docs/production-checklist.md']
 
 test('every document has blocks in a language that is run, unless it is listed as an exception', () => {
   const names = documents.map(({ name }) => name)

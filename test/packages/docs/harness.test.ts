@@ -71,6 +71,22 @@ test('the results noted in a block are checked', () => {
   expect(second).toContain('await expect((async () => { fail() })()).rejects.toThrow("no \\"x\\"")')
 })
 
+test('a block imports another of its framework, and has its tests run within one', () => {
+  const named = ['app', 'app-koa'].map((name, i) => ({
+    ...blocksOf('a.md', `\`\`\`ts name=${name}\n1\n\`\`\``)[0],
+    name,
+    file: `/a-${i}.ts`,
+  }))
+  const text = "```ts name=test-koa\nimport { test } from 'vitest'\nimport { a } from './app.js'\n```\n"
+  const [block] = blocksOf('a.md', text)
+  const program = programOf(block as never, 'support', named as never[])
+  expect(program).toContain("import { test } from 'support'\nimport { a } from './a-1.js'\n")
+  expect(program).not.toContain("'vitest'")
+  expect(() => programOf(block as never, 'support', [])).toThrow(
+    'test-koa imports ./app.js, and no block is named app-koa',
+  )
+})
+
 test('a block with decorators differs from one that only contains an @', () => {
   expect(hasDecorators({ code: 'class A {\n  @RateLimited({})\n  list() {}\n}\n' })).toBe(true)
   expect(hasDecorators({ code: "import { gcra } from '@sluice/core'\n// @ts-check\n" })).toBe(false)

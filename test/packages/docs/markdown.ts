@@ -61,7 +61,15 @@ function isTwin(name: string, other: string): boolean {
   const base = other.replace(FRAMEWORK, '')
   return base !== other && name.replace(FRAMEWORK, '') === base
 }
-const FRAMEWORK = /-(?:koa|fastify)$/
+const FRAMEWORK = /-(?:koa|fastify|nestjs)$/
+
+/** The block of `blocks` that another imports as a file: `./app.js` is the block `app`, from `test-koa` the block `app-koa`. */
+export function importedBlock<T extends Pick<Block, 'name'>>(from: string, file: string, blocks: readonly T[]): T {
+  const name = file + (FRAMEWORK.exec(from)?.[0] ?? '')
+  const found = blocks.find((block) => block.name === name)
+  if (!found) throw new Error(`${from} imports ./${file}.js, and no block is named ${name}`)
+  return found
+}
 
 /**
  * A sidecar file: a heading `## name` per block, and below it a fence `ts before`, one `ts after`, or both. Blocks that share

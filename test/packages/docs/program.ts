@@ -1,16 +1,30 @@
-import type { Block } from './markdown.js'
+import { basename } from 'node:path'
+import { type Block, importedBlock } from './markdown.js'
 
 /**
  * A block as a module: what comes before it, the block, what comes after it. In the block
  *
  * - a line that ends with `// → value` must have that value (an object: at least those fields),
- * - a line that ends with `// throws "message"` must throw an error with that message.
+ * - a line that ends with `// throws "message"` must throw an error with that message,
+ * - an import of `./name.js` is that of the block of `blocks` with this name,
+ * - the tests of an import from `vitest` are those of the helpers, as tests cannot be within another.
  */
-export function programOf(block: Block, support: string): string {
-  const { where, before, code, after } = block
+export function programOf<T extends Block & { readonly file: string }>(
+  block: Block,
+  support: string,
+  blocks: readonly T[] = [],
+): string {
+  const { where, name, before, after } = block
+  const hasTests = /^import .* from 'vitest'$/m.test(block.code)
+  const code = block.code
+    .replace(
+      /(?<= from )'\.\/([\w-]+)\.js'/g,
+      (_, file) => `'./${basename(importedBlock(name, file, blocks).file, '.ts')}.js'`,
+    )
+    .replace(/^(import .* from )'vitest'$/m, `$1'${support}'`)
   return [
     `// ${where}`,
-    "import { expect } from 'vitest'",
+    ...(hasTests ? [] : ["import { expect } from 'vitest'"]),
     `import { clear, get, passMs, send, shows, stopClock } from '${support}'`,
     before,
     code.split('\n').map(checked).join('\n'),

@@ -88,6 +88,19 @@ export function shows({ status, headers, text }: Response): void {
   if (body.length > 0) expect(text.trimEnd()).toBe(body.join('\n\n').replace(/\n\s*/g, ''))
 }
 
+export { expect }
+
+const tests: (() => Promise<void>)[] = []
+
+/** In place of that of vitest: `runTests` runs it. */
+export function test(_name: string, run: () => Promise<void>): void {
+  tests.push(run)
+}
+
+export async function runTests(): Promise<void> {
+  for (const run of tests.splice(0)) await run()
+}
+
 /** Stops time at `at`, or now, so that numbers in documents are the same in every run. */
 export function stopClock(at: string | number = Date.now()): void {
   vi.useFakeTimers({ toFake: ['Date', 'performance'], now: new Date(at) })
