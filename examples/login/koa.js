@@ -21,7 +21,7 @@ const store = memoryStore() // redisStore(client) where there is more than one p
 // keep up to 100 connections waiting before they are.
 const ladder = /** @type {const} */ ({
   by: 'ip',
-  after: 10,
+  after: 30,
   within: '1h',
   for: ['10m', '1h', '1d'],
   scope: 'store',
@@ -36,7 +36,7 @@ const site = rateLimit({
   limit: 300,
   window: '1m',
   key: byIp(),
-  ban: { ...ladder, trap: trap(['/wp-login.php', '/xmlrpc.php', '/.env', '/.git/*'], { weight: 5 }) },
+  ban: { ...ladder, trap: trap(['/wp-login.php', '/xmlrpc.php', '/.env', '/.git/*'], { weight: 15 }) },
 })
 
 const byAccount = keyed('account', (/** @type {Koa.Context} */ ctx) => hashedKey(ctx.state.login.account))
@@ -49,7 +49,8 @@ const login = rateLimit({
     slidingLog({ name: 'account', limit: 5, window: '15m', key: byAccount }),
     slidingLog({ name: 'address', limit: 20, window: '15m', key: byIp() }),
   ],
-  ban: ladder,
+  // Wrong passwords are its strikes: refusals would ban the owner of an account that others attack.
+  ban: { ...ladder, count: { only: 401 } },
 })
 
 /** Reads the body, like a body parser. @type {Koa.Middleware} */

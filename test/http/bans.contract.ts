@@ -83,12 +83,12 @@ export function bansContract(name: string, factory: HandlerAppFactory): void {
     })
 
     test('with ban.count, outcomes are strikes and refusals are not', async () => {
-      const app = await start({ limit: 4, ban: { ...BAN, count: 401 } }, () => ({ status: 401 }))
+      const app = await start({ limit: 4, ban: { ...BAN, count: { only: 401 } } }, () => ({ status: 401 }))
       expect(await app.statuses(2)).toEqual([401, 401])
       app.pass(10_000)
       expect(await app.statuses(1)).toEqual([401])
       await until('the third 401 has banned', async () => (await app.limiter.peek('a')).reason === 'banned')
-      const others = await start({ ban: { ...BAN, count: (status: number) => status === 401 } })
+      const others = await start({ ban: { ...BAN, count: { only: (status: number) => status === 401 } } })
       expect(await others.statuses(9)).toEqual([200, ...Array.from({ length: 8 }, () => 429)])
       expect((await others.limiter.peek('a')).reason).toBe('limited')
     })

@@ -34,7 +34,7 @@ describe.each(Object.entries(MAKERS))('%s: options', (_name, make) => {
     [
       'a count that is not an object',
       { limit: 1, window: 1000, count: true },
-      /count: options: expected an object, got true/,
+      /count: expected \{ only, within \}, such as \{ only: "failure" \}, got true/,
     ],
     [
       'a count without only',
@@ -47,9 +47,19 @@ describe.each(Object.entries(MAKERS))('%s: options', (_name, make) => {
       /body: max: expected a whole number of at least 0, got undefined/,
     ],
     [
+      'a ban.count that is a status',
+      { limit: 1, window: 1000, ban: { after: 2, within: '1h', for: ['1h'], count: 401 } },
+      /ban: count: expected \{ only \}, such as \{ only: 401 \}, got 401/,
+    ],
+    [
+      'a status in count.only that there is not',
+      { limit: 1, window: 1000, count: { only: 99 } },
+      /count: only: expected "success", "failure", a status such as 401, or a function, got 99/,
+    ],
+    [
       'count.within without only',
       { limit: 1, window: 1000, count: { within: '1s' } },
-      /count: only: expected a function/,
+      /count: only: expected "success", "failure", a status such as 401, or a function/,
     ],
     [
       'a misspelt duration of count.within',

@@ -178,7 +178,7 @@ describe.each(Object.entries(APPS))('%s', (_name, make) => {
   })
 
   test('a ban counts the upgrades that are refused', async () => {
-    const ban = { after: 2, within: '1h', for: ['1h'], count: 401 }
+    const ban = { after: 2, within: '1h', for: ['1h'], count: { only: 401 } }
     const { connect, status } = await serve(make, { limit: 100, window: '1h', key: undefined, ban })
     expect([await status(connect()), await status(connect('/no')), await status(connect('/no'))]).toEqual([
       101, 401, 401,

@@ -94,7 +94,7 @@ describe.each(Object.keys(STORES))('bans of a document on %s', (name) => {
   })
 
   test('a ban of a document can count outcomes as strikes instead of refusals', async () => {
-    const { send } = await started({ limits: [{ limit: 50, window: '1m' }], ban: { ...BAN, count: 200 } })
+    const { send } = await started({ limits: [{ limit: 50, window: '1m' }], ban: { ...BAN, count: { only: 200 } } })
     for (let n = 0; n < 2; n++) expect(await send('/login')).toBe('ok')
     await expect.poll(() => send('/login')).toBe('abnormal-usage-detected')
     expect(await send('/')).toBe('ok')

@@ -170,7 +170,7 @@ describe('documents that a decider cannot use', () => {
     ],
     [
       'strikes by outcome',
-      'a: { ban: { after: 2, within: 1m, for: [1m], count: 401 }, limits: [{ limit: 1, window: 1m }] }',
+      'a: { ban: { after: 2, within: 1m, for: [1m], count: { only: 401 } }, limits: [{ limit: 1, window: 1m }] }',
       'policies.a.ban.count: expected none',
     ],
     [

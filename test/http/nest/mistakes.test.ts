@@ -198,7 +198,11 @@ test('requests in flight and bytes are errors for messages', async () => {
   expect(await mistakeOf({}, of({ limits: [concurrency({ limit: 1 })] }))).toMatch(
     'concurrency: expected none for messages',
   )
-  const bytes = { ...minute, store: memoryStore(), ban: { by: 'ip', after: 3, within: '1h', for: ['1h'], count: 401 } }
+  const bytes = {
+    ...minute,
+    store: memoryStore(),
+    ban: { by: 'ip', after: 3, within: '1h', for: ['1h'], count: { only: 401 } },
+  }
   expect(await mistakeOf({}, of(bytes))).toMatch('ban: count: expected none for messages')
 })
 

@@ -41,7 +41,7 @@ test.each([
   ['a kind that is not counted', { by: 'ip' }, 'ban: by: expected a kind that the policy counts: "key", got "ip"'],
   ['an unknown option', { until: '1h' }, 'ban: until: unknown option'],
   ['a response without HTTP', { respond: () => 'gone' }, 'ban: respond: expected none without HTTP'],
-  ['an outcome without HTTP', { count: 401 }, 'ban: count: expected none without HTTP'],
+  ['an outcome without HTTP', { count: { only: 401 } }, 'ban: count: expected none without HTTP'],
   ['private other than true or false', { private: 'yes' }, 'ban: private: expected true or false'],
 ])('ban options are rejected: %s', (_, ban, message) => {
   expect(() => make({ ...TERMS, ...ban })).toThrow(message)

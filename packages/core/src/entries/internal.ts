@@ -11,7 +11,7 @@ export { type Figures, figuresIn, type LiveProcess, startReporting } from '../fi
 export { hasOthers, type LiveFigures, USED_BOUNDS } from '../figures/live.js'
 export { AWAY, DURATION, DURATION_SUM, labelsIn, othersOf, PROCESSES } from '../figures/names.js'
 export { SummedRows } from '../figures/summed-rows.js'
-export { COUNTS } from '../http/charging/counting.js'
+export { countsOnly } from '../http/charging/counting.js'
 export { createGuard, passThroughGuard } from '../http/guard/guard.js'
 export type { Outcome } from '../http/guard/outcome.js'
 export { guardByPolicies, type PassOne } from '../http/guard/policies-guard.js'

@@ -20,7 +20,7 @@ export interface PolicyData {
   readonly tiers?: Readonly<Record<string, readonly LimitData[]>>
   readonly anonymous?: 'error' | 'by-ip' | 'skip'
   readonly cost?: CostData | Readonly<Record<string, CostData>>
-  readonly count?: { readonly only: 'success' | 'failure'; readonly within?: Duration }
+  readonly count?: { readonly only: 'success' | 'failure' | number; readonly within?: Duration }
   readonly enforce?: { readonly mode?: 'enforce' | 'report'; readonly percent?: number }
   readonly sharedTurns?: boolean | { readonly ttl?: string | number }
   readonly respond?: RespondData
@@ -60,7 +60,7 @@ export type RespondData = string | Readonly<Record<string, object>>
 
 export interface BanData {
   readonly by?: string
-  readonly count?: 'failure' | number
+  readonly count?: { readonly only: 'success' | 'failure' | number }
   readonly respond?: RespondData
   readonly [option: string]: unknown
 }

@@ -42,7 +42,7 @@ export const DOCUMENT = {
     probes: {
       match: { paths: ['/probes/**'] },
       limits: [{ limit: 50, window: '2s' }],
-      ban: { by: 'ip', after: 3, within: '30s', for: ['8s'], count: 401, private: true },
+      ban: { by: 'ip', after: 3, within: '30s', for: ['8s'], count: { only: 401 }, private: true },
     },
     tiered: {
       match: { paths: ['/tiered/**'] },

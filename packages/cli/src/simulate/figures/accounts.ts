@@ -1,5 +1,5 @@
 import type { Limit } from '@sluice/core'
-import { COUNTS, hasPermits } from '@sluice/core/internal'
+import { countsOnly, hasPermits } from '@sluice/core/internal'
 import type { Policies } from '@sluice/policies'
 import { LEFT } from '../replay/simulated-response.js'
 import type { ClientTable } from './client-table.js'
@@ -136,8 +136,7 @@ export class Accounts {
 
 /** Documents have no functions for this. */
 function statusesOf(count: Matched['options']['count']): PolicyAccount['countsStatus'] {
-  const only = count?.only
-  return only === undefined || typeof only === 'function' ? undefined : COUNTS[only]
+  return count && (countsOnly('count', count.only, () => true) as PolicyAccount['countsStatus'])
 }
 
 type Matched = Policies['byName'] extends ReadonlyMap<string, infer Value> ? Value : never

@@ -12,11 +12,17 @@ import type { Verdict } from '../../verdict/verdict.js'
 // biome-ignore lint/suspicious/noExplicitAny: a function that does not look at the request fits every kind of request
 export type CountFunction<Request = any> = (status: number, verdict: Verdict, context: HttpContext<Request>) => boolean
 
+/**
+ * Responses by their status: `'success'` (below 400), `'failure'` (4xx except 429), a status such as `401`, or those for
+ * which a function returns true.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: as above
+export type CountOnly<Request = any> = keyof typeof COUNTS | number | CountFunction<Request>
+
 /** The requests that count, by the status of their response. */
 // biome-ignore lint/suspicious/noExplicitAny: as above
 export interface CountOptions<Request = any> {
-  /** `'success'` counts statuses below 400, `'failure'` 4xx except 429, a function those for which it returns true. */
-  readonly only: keyof typeof COUNTS | CountFunction<Request>
+  readonly only: CountOnly<Request>
   /** Maximum time that a request waits for the outcome of others; then it is refused. `Infinity`: no bound. @default '5s' */
   readonly within?: Duration
 }
@@ -27,7 +33,7 @@ export interface CheckedCount {
   readonly withinMs: number
 }
 
-export const COUNTS = {
+const COUNTS = {
   /** Below 400: 206 and 304 are successes as well, so no `Range` and no `If-None-Match` makes a request free. */
   success: (status: number) => status < 400,
   /** Errors of the client: 4xx except 429, which another limiter sends. A 5xx is an error of the server. */
@@ -41,33 +47,41 @@ export function countFor(
   warnings: Warnings<LimiterWarning>,
 ): CheckedCount | undefined {
   if (count === undefined) return undefined
-  // These are the forms of other options for outcomes, such as `ban.count`.
-  if (typeof count === 'string' || typeof count === 'function') {
-    const shown = typeof count === 'string' ? show(count) : 'status => boolean'
-    invalidPolicy(ofPolicy, 'count', `{ only, within }, such as { only: ${shown} }`, count)
-  }
   const where = `${ofPolicy}: count`
-  knownOptions(where, count, ['only', 'within'])
-  const { only, within = 5000 } = count as CountOptions
+  const { only, within = 5000 } = countOptions<CountOptions>(ofPolicy, 'count', count, ['only', 'within'])
   // A request whose outcome is unknown counts.
   const failed = (what: string) => {
     warnings.emit('SLUICE_COUNT_FAILED', `count: ${what}; the request counts`)
     return true
   }
-  if (only !== 'success' && only !== 'failure' && typeof only !== 'function') {
-    return invalidPolicy(where, 'only', 'a function, "success" or "failure"', only)
+  return { counts: countsOnly(where, only, failed), withinMs: waitOrNever(where, 'within', within) }
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function countOptions<Options>(ofPolicy: string, option: string, given: unknown, known: string[]): Options {
+  if (typeof given !== 'object' || given === null) {
+    const isWord = typeof given === 'string' || typeof given === 'number'
+    const shown = isWord ? show(given) : typeof given === 'function' ? 'status => boolean' : '"failure"'
+    invalidPolicy(ofPolicy, option, `{ ${known.join(', ')} }, such as { only: ${shown} }`, given)
   }
-  return {
-    counts: typeof only === 'function' ? withoutErrors(only, failed) : COUNTS[only],
-    withinMs: waitOrNever(where, 'within', within),
-  }
+  knownOptions(`${ofPolicy}: ${option}`, given, known)
+  return given as Options
 }
 
 /**
- * Wraps a function so that it never throws: the response is sent by then, so no error handler could take the error.
- * `failed` says whether the request counts then.
+ * Whether a response counts, by the option `only`. `failed` says whether it does where a function fails.
+ *
+ * @throws SluiceError `INVALID_POLICY`
  */
-export function withoutErrors(count: CountFunction, failed: (what: string) => boolean): CountFunction {
+export function countsOnly(where: string, only: unknown, failed: (what: string) => boolean): CountFunction {
+  if (only === 'success' || only === 'failure') return COUNTS[only]
+  if (typeof only === 'function') return withoutErrors(only as CountFunction, failed)
+  if (Number.isInteger(only) && (only as number) >= 100 && (only as number) <= 599) return (status) => status === only
+  return invalidPolicy(where, 'only', '"success", "failure", a status such as 401, or a function', only)
+}
+
+/** Wraps a function so that it never throws: the response is sent by then, so no error handler could take the error. */
+function withoutErrors(count: CountFunction, failed: (what: string) => boolean): CountFunction {
   return (status, verdict, context) => {
     try {
       const counts: unknown = count(status, verdict, context)

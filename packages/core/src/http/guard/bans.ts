@@ -6,25 +6,26 @@ import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { DECISION, isBarred, type Verdict } from '../../verdict/verdict.js'
-import { COUNTS, type CountFunction, withoutErrors } from '../charging/counting.js'
+import { type CountFunction, type CountOnly, countOptions, countsOnly } from '../charging/counting.js'
 import { isDisabled } from '../response/disabled-response.js'
 import { sentStatus, whenDecided } from '../response/upgrade.js'
 import type { Trap } from './trap.js'
 
-/** The outcomes that are strikes: a status, `'failure'` (4xx but 429), or a function. */
-export type BanCountOption = number | 'failure' | CountFunction
+/** The outcomes that are strikes. */
+export interface BanCountOptions {
+  readonly only: CountOnly
+}
 
 declare module '../../policy/ban.js' {
   interface BanOptions<Subject> {
     /**
      * The outcomes that are strikes, by the status of the response to an admitted request.
      *
-     * A status such as `401`, `'failure'` (4xx except 429), or a function `(status, verdict, context)` that returns
-     * true for a strike. With this option, refusals are no strikes. A request whose client leaves before the response
-     * is no strike either.
+     * `{ only: 401 }` takes each 401 for a strike; `only` has the forms of the limiter's own `count`. With this option,
+     * refusals are no strikes. A request whose client leaves before the response is no strike either.
      * @default refusals are strikes
      */
-    readonly count?: BanCountOption
+    readonly count?: BanCountOptions
     /** Paths that only probes request: `trap(['/wp-login.php', '/.env'])`. A request for one is a strike. @default none */
     readonly trap?: Trap
   }
@@ -151,16 +152,10 @@ export function bansFor<Request>(
 /** The outcomes that are strikes. An unknown outcome is none. */
 function banCount(where: string, option: unknown, warnings: Warnings<LimiterWarning>): CountFunction | undefined {
   if (option === undefined) return undefined
-  if (option === 'failure') return COUNTS.failure
-  if (Number.isInteger(option) && (option as number) >= 100 && (option as number) <= 599) {
-    return (status) => status === option
-  }
-  if (typeof option !== 'function') {
-    return invalidPolicy(where, 'ban: count', 'a status such as 401, "failure", or a function', option)
-  }
+  const { only } = countOptions<BanCountOptions>(where, 'ban: count', option, ['only'])
   const failed = (what: string) => {
     warnings.emit('SLUICE_COUNT_FAILED', `${where}: ban: count: ${what}; the request is no strike`)
     return false
   }
-  return withoutErrors(option as CountFunction, failed)
+  return countsOnly(`${where}: ban: count`, only, failed)
 }
