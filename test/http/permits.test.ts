@@ -55,6 +55,31 @@ describe.each(Object.entries(PERMIT_APPS))('%s', (_name, make) => {
     return app
   }
 
+  test('a refusal requests the average time for which permits were held; its verdict has the time of their end', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] })
+    let holds = true
+    let respond = () => {}
+    const app = await serve(make, {
+      answer: async () => {
+        if (!holds) await new Promise<void>((resolve) => (respond = resolve))
+        else vi.advanceTimersByTime(7_000)
+        return 'done'
+      },
+    })
+    const send = () => fetch(`http://localhost:${app.port}/`)
+    expect((await send()).status).toBe(200)
+    await until('the permit is released', async () => (await free(app.limiter)) === 1)
+    holds = false
+    const held = send()
+    await until('the permit is taken', async () => (await free(app.limiter)) === 0)
+    const refused = await send()
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '7'])
+    expect(refused.headers.get('ratelimit')).toMatch(/;t=7$/)
+    expect((await app.limiter.peek('everyone')).retryAfterMs).toBeGreaterThan(50_000)
+    respond()
+    expect((await held).status).toBe(200)
+  })
+
   test.each([
     [
       'reads end when it responds',

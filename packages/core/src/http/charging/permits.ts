@@ -8,6 +8,7 @@ import { LONGEST_TIMER_MS } from '../../util/pause.js'
 import { isThenable } from '../../util/thenable.js'
 import { PROCESS_TIMING, type Timer, type Timing } from '../../util/timing.js'
 import { PARTS, type Verdict } from '../../verdict/verdict.js'
+import { noteHeld } from '../headers/sent-wait.js'
 import { watchHandler } from '../response/handler-end.js'
 import { abortResponse, http2Stream, sentBytes } from '../response/sent-bytes.js'
 import { listenTo } from '../response/shared-listener.js'
@@ -35,6 +36,7 @@ class HeldPermits {
   readonly permits: Permits
   readonly verdict: Verdict
   readonly response: RawResponse
+  readonly sinceMs: number
   /** Whether the client left before the response began: the permits are held until the handler is done, without renewal. */
   hasLeft = false
   /** Whether the handler has sent a response after that. */
@@ -46,8 +48,9 @@ class HeldPermits {
   ticks = 0
   sent: number | undefined
 
-  constructor(permits: Permits, verdict: Verdict, response: RawResponse) {
+  constructor(permits: Permits, verdict: Verdict, response: RawResponse, sinceMs: number) {
     this.permits = permits
+    this.sinceMs = sinceMs
     this.verdict = verdict
     this.response = response
   }
@@ -104,7 +107,7 @@ export class Permits {
   }
 
   hold(verdict: Verdict, response: RawResponse): void {
-    const held = new HeldPermits(this, verdict, response)
+    const held = new HeldPermits(this, verdict, response, this.#timing.now())
     this.#held.add(held)
     this.#timer ??= outsideRequests(() => this.#timing.setInterval(() => this.tick(), this.#tickMs).unref())
     getOrInsert(heldBy, response, () => []).push(held)
@@ -140,7 +143,9 @@ export class Permits {
   }
 
   async release(held: HeldPermits): Promise<void> {
-    if (this.#forget(held)) await this.#limiter.release(held.verdict).catch(ignoreFailure)
+    if (!this.#forget(held)) return
+    noteHeld(held.verdict, this.#timing.now() - held.sinceMs)
+    await this.#limiter.release(held.verdict).catch(ignoreFailure)
   }
 
   /** Takes the handler's result. If the client leaves, that shows when the handler is done. */

@@ -3,6 +3,7 @@ import { invalidPolicy } from '../../util/errors.js'
 import { propertyOf } from '../../util/property-of.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { releasePermits } from '../charging/permits.js'
+import { sentWaitMs } from '../headers/sent-wait.js'
 import { unstored } from '../headers/unstored.js'
 import { type HeaderField, type HeaderWriter, retryAfter } from '../headers/writer.js'
 import { RateLimitError } from '../responders/rate-limit-error.js'
@@ -72,7 +73,8 @@ export function refusalOutcome<Request>(
   const fields: HeaderField[] = []
   if (isHandover(ending) || ending.showsQuota) {
     fields.push(...quotaHeaders(writers, context, verdict))
-    if (verdict.retryAfterMs !== undefined) retryAfter(verdict.retryAfterMs, context, fields)
+    const waitMs = sentWaitMs(verdict)
+    if (waitMs !== undefined) retryAfter(waitMs, context, fields)
   }
   if (!isHandover(ending)) {
     return { ...ENDED, verdict, headers: [...fields, ...replyHeaders(ending, context)], reply: ownReply(ending) }

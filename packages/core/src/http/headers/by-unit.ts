@@ -1,3 +1,4 @@
+import { sentWaitMs } from './sent-wait.js'
 import { type HeaderWriter, integer, isTighter, type Present, quota, retryAfterSeconds, tightestOf } from './writer.js'
 
 /** The units that these forms have fields for. */
@@ -30,8 +31,8 @@ export function byUnit(
         }
         for (const field of FIELDS) out.push([nameOf(unit, field), String(values[field])])
       }
-      const { allowed, retryAfterMs } = verdict
-      if (!allowed && retryAfterMs !== undefined) pushRetryAfterMs(Math.max(1, retryAfterMs), present, out)
+      const waitMs = verdict.allowed ? undefined : sentWaitMs(verdict)
+      if (waitMs !== undefined) pushRetryAfterMs(Math.max(1, waitMs), present, out)
     },
   }
 }

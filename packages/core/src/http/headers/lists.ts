@@ -1,6 +1,7 @@
 import { hasPermits } from '../../store/cell-kinds.js'
 import type { LimitReport } from '../../verdict/limit-report.js'
 import type { Verdict } from '../../verdict/verdict.js'
+import { sentWaitMs } from './sent-wait.js'
 import {
   appended,
   binding,
@@ -34,7 +35,7 @@ function listWriter(timeOf: (limit: LimitReport, waitMs: number | undefined) => 
       const bound = binding(verdict)
       let states = ''
       for (const limit of verdict.limits) {
-        const t = timeOf(limit, limit === bound ? verdict.retryAfterMs : undefined)
+        const t = timeOf(limit, limit === bound ? sentWaitMs(verdict) : undefined)
         states += `${states && ', '}"${limit.name}";r=${integer(limit.remaining)}${t === undefined ? '' : `;t=${t}`}`
       }
       out.push(['RateLimit-Policy', appended(present.getResponseHeader('ratelimit-policy'), policies(verdict))])

@@ -1,4 +1,5 @@
 import { isBarred, type Verdict } from '../../verdict/verdict.js'
+import { sentWaitMs } from '../headers/sent-wait.js'
 import { type HeaderField, retryAfterSeconds } from '../headers/writer.js'
 import type { Reply } from './responder.js'
 
@@ -61,6 +62,6 @@ export function plainProblem(verdict: Verdict, status: SentStatus): string {
     : status === 503
       ? 'At reduced capacity'
       : 'Too many requests'
-  const { retryAfterMs } = verdict
-  return retryAfterMs === undefined ? `${what}\n` : `${what}: try again in ${retryAfterSeconds(retryAfterMs)} s.\n`
+  const waitMs = sentWaitMs(verdict)
+  return waitMs === undefined ? `${what}\n` : `${what}: try again in ${retryAfterSeconds(waitMs)} s.\n`
 }
