@@ -375,3 +375,16 @@ test('wrong meters and amounts are errors', async () => {
   await meter.end()
   expect(await left()).toBe(1000)
 })
+
+test('the rest of a stream counts in each limit that shares a log, up to its limit', async () => {
+  const limits = [
+    slidingLog<string>({ unit: 'tokens', limit: 2, window: '1s' }),
+    slidingLog<string>({ unit: 'tokens', limit: 20, window: '1m' }),
+  ]
+  const limiter = createLimiter<string>({ name: 'chat', store: memoryStore({ clock: () => 0 }), limits })
+  const meter = (await limiter.consume('ann', { cost: { tokens: 1 } })).meter('tokens', { onExhausted: 'finish' })
+  await meter.add(15)
+  await meter.end()
+  const { limits: reports } = await limiter.peek('ann', { cost: { tokens: 0 } })
+  expect(reports.map(({ remaining }) => remaining)).toEqual([0, 5])
+})

@@ -125,8 +125,10 @@ export class ChargeLedger {
     const counting = cells.flatMap(({ limits }, c) => {
       if (units[c] !== unit) return []
       const estimate = isHeld(decision) ? (costs[c] as number) : 0
-      const capacity = Math.min(...limits.map(({ capacity }) => capacity)) - (decision.by.reserved?.[c] ?? 0)
-      return [{ c, estimate, capacity }]
+      const capacities = limits.map(({ capacity }) => capacity)
+      const reserved = decision.by.reserved?.[c] ?? 0
+      const smallest = Math.min(...capacities) - reserved
+      return [{ c, estimate, smallest, largest: reserved > 0 ? smallest : Math.max(...capacities) }]
     })
     // Units per cell: none for limits of other units.
     const perCell = (amounts: PerLimit) => {

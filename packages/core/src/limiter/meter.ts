@@ -64,17 +64,19 @@ export function idleMeter(decision: Decision, goesOn: boolean): UnitMeter {
   const charge = () => {
     throw new Error('an estimate without end is never used up')
   }
-  const limits = [{ estimate: Number.POSITIVE_INFINITY, capacity: 1 }]
+  const limits = [{ estimate: Number.POSITIVE_INFINITY, smallest: 1, largest: 1 }]
   const meter = new UnitMeter(decision, { ...CHARGES_NOTHING, charge }, limits, 1, false)
   if (!goesOn) void meter.close(0)
   return meter
 }
 
-/** A limit that counts the unit of a meter. */
+/** A limit that counts the unit of a meter, or several that share a log. */
 interface MeteredLimit {
   /** Units that the request was charged. */
   readonly estimate: number
-  readonly capacity: number
+  /** The smallest and the largest capacity. */
+  readonly smallest: number
+  readonly largest: number
 }
 
 /** A charged step, for refunds. */
@@ -123,7 +125,7 @@ export class UnitMeter extends StreamMeter {
     this.#isCut = isCut
     this.#charges = new StepCharges(
       step,
-      Math.max(1, Math.min(...limits.map(({ capacity }) => capacity))),
+      Math.max(1, Math.min(...limits.map(({ smallest }) => smallest))),
       (units) => this.#charge(units),
       (verdict) => this.#charged(verdict),
     )
@@ -171,6 +173,7 @@ export class UnitMeter extends StreamMeter {
     const changes = [own, ...refunds.map(({ decision, units }) => this.#by.refund(decision, units))]
     if (total !== undefined) changes.push(this.#by.debit(more))
     else if (this.used > this.#end) {
+      changes.push(this.#by.debit(this.#beyondSmallest()))
       charges.open = this.used - this.#end
       charges.end()
     }
@@ -194,11 +197,22 @@ export class UnitMeter extends StreamMeter {
     })
   }
 
+  /**
+   * The rest of the stream for limits that share a log, beyond the smallest of them: charges of that size are impossible, and the others
+   * have to count them.
+   */
+  #beyondSmallest(): PerLimit {
+    return this.#limits.map(({ estimate, smallest, largest }) => {
+      const rest = Math.max(0, this.used - Math.max(this.#end, estimate))
+      return Math.min(largest, rest) - Math.min(smallest, rest)
+    })
+  }
+
   #charge(units: number): MaybePromise<Verdict> {
     const to = Math.max(this.#first, this.used) - this.#charges.open
     // A limit of 0 refuses steps, and takes nothing of the rest.
-    const ofLimit = ({ estimate, capacity }: MeteredLimit) =>
-      Math.min(this.#isEnding ? capacity : Math.max(1, capacity), Math.max(0, to - Math.max(to - units, estimate)))
+    const ofLimit = ({ estimate, smallest }: MeteredLimit) =>
+      Math.min(this.#isEnding ? smallest : Math.max(1, smallest), Math.max(0, to - Math.max(to - units, estimate)))
     this.#charging = { units: this.#limits.map(ofLimit), to }
     return this.#by.charge(this.#charging.units, this.#isEnding)
   }
