@@ -342,6 +342,29 @@ test.each(Object.entries(WAYS))(
   },
 )
 
+describe('a handler settles and meters units that no policy of its request counts', () => {
+  const tokens = [{ algorithm: 'fixedWindow', unit: 'tokens', limit: 100, window: '1d' }]
+  const requests = [{ algorithm: 'fixedWindow', limit: 100, window: '1d' }]
+
+  test.each<[string, object]>([
+    [
+      'a list admits its client past the policy that does',
+      { chat: { allow: { client: ['ann'] }, limits: tokens, cost: { tokens: 50 } } },
+    ],
+    ['another tier does', { chat: { tier: 'plan', tiers: { free: requests, pro: tokens } } }],
+    ['another match does', { chat: { match: { paths: ['/chat'] }, limits: tokens, cost: { tokens: 50 } } }],
+  ])('where %s', async (_, chat) => {
+    const terms = { policies: { keys: { client: () => 'ann' }, tiers: { plan: () => 'free' } } }
+    const api = { key: 'client', limits: requests }
+    const own = Object.fromEntries(Object.entries(chat).map(([name, policy]) => [name, { key: 'client', ...policy }]))
+    const { guard } = await changingPolicies({ policies: { api, ...own } }, terms)
+    const verdict = (await guard(contextOf())).verdict as Verdict
+    expect(await verdict.meter('tokens').add(1000)).toBe(true)
+    expect(await verdict.settle({ tokens: 20 })).toBe(false)
+    await expect(verdict.settle({ coins: 1 })).rejects.toThrow('settle: expected units that limits count')
+  })
+})
+
 describe.each(Object.entries(STORES))('each limit counts what an independent model says, on %s', (name, makeStore) => {
   const numRuns = name === 'memory' ? RUNS : Math.ceil(RUNS / 5)
 

@@ -53,6 +53,7 @@ const metersOf = new WeakMap<Decision, Map<QuotaUnit, UnitMeter>>()
  */
 export class ChargeLedger {
   readonly #policy: Counting
+  readonly #document: Counting | undefined
   readonly #onRoom: (request: StoreRequest) => void
   readonly #onChange: (store: Store, request: StoreRequest, result: StoreResult) => void
   readonly #chargeMore: ChargeMore
@@ -64,6 +65,7 @@ export class ChargeLedger {
    * `onRoom`: called with a request whose limits may have room again. `onChange`: called with the result of a changed charge, where
    * the store returns promises. `chargeMore`: charges further units of a request. `exhausted`: called once for each meter that has
    * used up a limit; `isCut`: whether its stream ends there. `resets`: those of the limiter, whose charges may be in several ledgers.
+   * `document`: all policies of the document that the policy is of.
    */
   constructor(
     policy: Counting,
@@ -72,13 +74,26 @@ export class ChargeLedger {
     chargeMore: ChargeMore,
     exhausted: (refusal: Verdict, isCut: boolean) => void,
     resets: Resets,
+    document: Counting | undefined,
   ) {
     this.resets = resets
     this.#exhausted = exhausted
     this.#chargeMore = chargeMore
     this.#policy = policy
+    this.#document = document
     this.#onRoom = onRoom
     this.#onChange = onChange
+  }
+
+  /** A handler cannot know which policies of a document, and which of their tiers, its request matches. */
+  counts(unit: QuotaUnit): boolean {
+    return this.#policy.units.has(unit) || this.#document?.units.has(unit) === true
+  }
+
+  /** The policy, with those of these units that others of its document count. */
+  #counting(units: readonly QuotaUnit[]): Counting {
+    const others = units.filter((unit) => this.counts(unit))
+    return { where: this.#policy.where, units: new Set([...this.#policy.units, ...others]) }
   }
 
   /** Refunds a charge and releases its permits. Resolves to whether this call refunded anything. */
@@ -99,7 +114,7 @@ export class ChargeLedger {
   async settle(decision: Decision, actual: number | Units): Promise<boolean> {
     const units = entriesIn(actual)
     if (units) {
-      const named = actualUnits(this.#policy, units)
+      const named = actualUnits(this.#counting(units.map(([unit]) => unit)), units)
       if (named.size > 0) refuseRelaxed(this.#policy.where, decision, 'settle')
       return this.#settle(decision, named, true)
     }
@@ -118,7 +133,7 @@ export class ChargeLedger {
    * @throws SluiceError `INVALID_COST`, `INVALID_POLICY`
    */
   meter(decision: Decision, unit: QuotaUnit, options: MeterOptions, goesOn: boolean | 'beyond'): Meter {
-    const { step, isCut } = checkedMeter(this.#policy, unit, options)
+    const { step, isCut } = checkedMeter(this.#counting([unit]), unit, options)
     refuseRelaxed(this.#policy.where, decision, 'meter')
     const { plan, costs } = decision.request
     const { units, cells } = plan as ReadablePlan

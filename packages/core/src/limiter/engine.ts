@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { planNow } from '../policy/calendar/plan-now.js'
-import { type Cost, costsOf, needsOf, reservedFor, takesNothing, withReserved } from '../policy/costs.js'
+import { type Cost, type Counting, costsOf, needsOf, reservedFor, takesNothing, withReserved } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import type { Policy, PolicyChoice, Resolved } from '../policy/policy.js'
 import { wholeOf } from '../policy/share.js'
@@ -73,6 +73,7 @@ export class Engine<Subject> {
   /**
    * @param queues those of several engines with another time than that of the process
    * @param resets those of their keys
+   * @param document all policies of the document that the policy is of
    * @throws SluiceError `INVALID_POLICY`
    */
   constructor(
@@ -83,6 +84,7 @@ export class Engine<Subject> {
     timing = PROCESS_TIMING,
     queues?: WaitQueues,
     resets = new Resets(),
+    document?: Counting,
   ) {
     const { where } = policy
     refusePolluted(where, DECISION_OPTIONS)
@@ -110,6 +112,7 @@ export class Engine<Subject> {
       (decision, costs, op) => this.chargeMore(decision, costs, op),
       (refusal, isCut) => this.conclude(isCut ? refusal : served(refusal), isCut),
       resets,
+      document,
     )
     this.kept = policy.keeps && new KeptCharges(policy, [() => this.#fallback.local, () => store], this.charges)
     this.bans = policy.ban && new BanKeeper(policy, store, this.#fallback, emitter)

@@ -27,6 +27,7 @@ export interface ListSources<Subject> {
 /** A list charges nothing, so there is nothing to settle. */
 const BY_LIST: Omit<DecidedBy, 'list'> = {
   charges: {
+    counts: () => true,
     refund: async () => false,
     async settle(decision, actual) {
       const amounts = entriesIn(actual)?.map(([, units]) => units) ?? [actual]

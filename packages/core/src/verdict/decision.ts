@@ -49,6 +49,8 @@ export const REFUNDED: ReadonlySet<QuotaUnit> = new Set()
 /** The properties of a decision beside the store's request and result: nearly always the same for all decisions of a limiter. */
 export interface DecidedBy {
   readonly charges: {
+    /** Whether `settle` and meters may name a unit, be it that another policy of a document counts it. */
+    counts(unit: QuotaUnit): boolean
     refund(decision: Decision): Promise<boolean>
     settle(decision: Decision, actual: number | Units): Promise<boolean>
     meter(decision: Decision, unit: QuotaUnit, options: MeterOptions, goesOn: boolean | 'beyond'): Meter

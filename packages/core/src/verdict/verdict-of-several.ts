@@ -37,7 +37,11 @@ class VerdictOfSeveral extends Verdict {
     const where = `policy ${show(this.policy)}`
     const entries = entriesIn(actual)
     // All is checked first: a wrong amount changes nothing.
-    const units = entries && actualUnits({ where, units: new Set(this.#parts.flatMap(unitsIn)) }, entries)
+    const named = (entries ?? []).filter(([unit]) =>
+      this.#parts.some(({ [DECISION]: { by } }) => by.charges.counts(unit)),
+    )
+    const counted = new Set([...this.#parts.flatMap(unitsIn), ...named.map(([unit]) => unit)])
+    const units = entries && actualUnits({ where, units: counted }, entries)
     for (const part of units ? this.#counting([...units.keys()]) : []) refuseRelaxed(where, part[DECISION], 'settle')
     const most = this.#parts.map((part) => maxToSettle(part[DECISION]) ?? Number.POSITIVE_INFINITY)
     const requests = units ? 0 : checkActualCost(where, actual, Math.max(...most))

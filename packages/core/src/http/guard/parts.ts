@@ -5,6 +5,7 @@ import { hasLists, ListedSubjects } from '../../limiter/listed-subjects.js'
 import { adviseOnSetUp } from '../../limiter/set-up-advice.js'
 import type { WaitQueues } from '../../limiter/wait-queue.js'
 import { memoryStore } from '../../memory/store.js'
+import type { Counting } from '../../policy/costs.js'
 import { isData } from '../../policy/given-identities.js'
 import { Subjects } from '../../policy/subjects.js'
 import { choosePolicy } from '../../policy/tiers.js'
@@ -39,6 +40,8 @@ export interface SharedByGuards {
   /** Undefined for those of all limiters of the policy on the store. */
   readonly queues: WaitQueues | undefined
   readonly resets: Resets
+  /** All policies of their document. */
+  readonly document: Counting
   /** Whether none of them has emitted this warning so far. */
   readonly isNew: (code: LimiterWarning, message: string) => boolean
   /** The time of waits. Undefined for that of the process. */
@@ -112,7 +115,16 @@ function decidingParts<Request>(
     ? new ListedSubjects(policy, store, options, warnings, REQUEST_LISTS)
     : undefined
   const anonymous = anonymousBy<Request>(where, options.anonymous, warnings)
-  const engine = new Engine(policy, store, options, emitter, shared?.timing, shared?.queues, shared?.resets)
+  const engine = new Engine(
+    policy,
+    store,
+    options,
+    emitter,
+    shared?.timing,
+    shared?.queues,
+    shared?.resets,
+    shared?.document,
+  )
   const limiter = requestLimiter(engine, listed, anonymous)
   if (options.priority === undefined && policy.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)

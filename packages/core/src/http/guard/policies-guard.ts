@@ -3,6 +3,7 @@ import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import { WaitQueues } from '../../limiter/wait-queue.js'
 import { eitherDeny } from '../../lists/list-step.js'
 import { memoryStore } from '../../memory/store.js'
+import type { Counting } from '../../policy/costs.js'
 import type { Limit } from '../../policy/limits/limit.js'
 import { POLICY_OPTIONS, Policy, type PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
@@ -70,13 +71,20 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
   const resets = new Resets()
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
   const handleInvalid = invalidRequests<Request>({ where, all: [] }, onInvalid, false, warnings)
-  const limiters = new LimitersOfPolicies(policies, own, { emitter, queues, resets, handleInvalid, simulated })
+  const byHand = policiesByHand(where, own.name, policies, own.charges)
+  const limiters = new LimitersOfPolicies(policies, own, {
+    emitter,
+    queues,
+    resets,
+    document: byHand,
+    handleInvalid,
+    simulated,
+  })
   // Invalid options fail now, and not at the first request.
   for (const matched of policies.byName.values()) limiters.of(matched)
   policies.onCheck?.((matched) => limiters.of(matched))
   const guard = (context: HttpContext<Request>): MaybePromise<Outcome> => limiters.pass(context)
   const anonymous = anonymousBy<Request>(where, own.anonymous, warnings)
-  const byHand = policiesByHand(where, own.name, policies, own.charges)
   const engine = new Engine(byHand, own.store, own, emitter, simulated?.timing, queues, resets)
   if (policies.onChange) engine.follow((listener) => policies.onChange?.(listener) as () => void)
   return Object.assign(guard, {
@@ -99,6 +107,7 @@ interface PartsOfLimiters<Request> {
   readonly queues: WaitQueues | undefined
   /** A reset by hand is of the charges by all documents. */
   readonly resets: Resets
+  readonly document: Counting
   readonly handleInvalid: HandleInvalid<Request>
   readonly simulated: Simulated<Request> | undefined
 }
@@ -133,8 +142,8 @@ class LimitersOfPolicies<Request> {
       // Set only for policies that count bytes of responses.
       const countsResponses = options.limits?.some(({ unit }) => unit === 'response-bytes')
       const onExhausted = countsResponses ? this.#own.onExhausted : undefined
-      const { emitter, queues, resets, simulated } = this.#by
-      const shared = { emitter, queues, resets, isNew: this.#isNew, timing: simulated?.timing }
+      const { emitter, queues, resets, document, simulated } = this.#by
+      const shared = { emitter, queues, resets, document, isNew: this.#isNew, timing: simulated?.timing }
       const deny = eitherDeny(this.#own.deny, options.deny)
       const parts = partsAndSteps({ ...this.#own, onExhausted, ...options, ...(deny && { deny }) }, shared)
       // Requests of a few clients are no evidence of the set-up.
