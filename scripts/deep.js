@@ -39,6 +39,8 @@ const PARTS = {
   mutants: npmRun('mutate'),
   chaos: npmRun('chaos'),
   fuzz: npmRun('fuzz'),
+  // An hour of random policies and events, against a model of what each client may get.
+  pairs: npmRun('test:full', ['deep/pairs']),
   // Every name that the sources read as a property of Object.prototype, in memory and over HTTP.
   pollution: npmRun('test:full', ['deep/pollution']),
   // CPU time of the most expensive requests that a parser accepts, for every kind of key, list, policy, responder and dialect.

@@ -68,6 +68,11 @@ export class BanOracle {
     this.#strikes = []
   }
 
+  /** A block replaces the ban. */
+  block(): void {
+    this.#ban = undefined
+  }
+
   unblock(): void {
     this.#strikes = []
     this.#bans = 0

@@ -1,0 +1,140 @@
+/** A limit as a document of policies has it. In code it may have a key of its own. All durations are ms. */
+export interface LimitOf {
+  readonly algorithm:
+    | 'slidingLog'
+    | 'fixedWindow'
+    | 'slidingWindow'
+    | 'gcra'
+    | 'tokenBucket'
+    | 'leakyBucket'
+    | 'concurrency'
+  readonly limit?: number
+  readonly window?: number | 'day'
+  readonly anchor?: 'clock' | 'first-request'
+  readonly segments?: number
+  readonly edge?: 'weighted' | 'strict' | 'dropped'
+  readonly burst?: number
+  readonly capacity?: number
+  readonly refill?: number
+  readonly leak?: number
+  readonly every?: number
+  readonly style?: 'greedy' | 'interval'
+  readonly queue?: true
+  readonly ttl?: number
+  readonly unit?: Unit
+  readonly estimate?: 'cap'
+  /** By priority. */
+  readonly reserve?: Readonly<Record<string, number>>
+  readonly lease?: { readonly size: number; readonly ttl: number }
+  readonly key?: Kind
+}
+
+export type Unit = 'tokens' | 'cents'
+export const UNITS: readonly Unit[] = ['tokens', 'cents']
+export type Kind = 'client' | 'tenant' | 'everyone'
+export type Units = Readonly<Partial<Record<string, number>>>
+export type Tier = 'free' | 'pro'
+
+export interface PolicyOf {
+  readonly limits?: readonly LimitOf[]
+  /** Instead of limits. */
+  readonly tiers?: Readonly<Record<Tier, readonly LimitOf[]>>
+  readonly onDeny?: 'charge'
+  readonly ban?: { readonly after: number; readonly within: number; readonly for: readonly number[] }
+  readonly count?: { readonly only: 'success' | 'failure'; readonly within: number }
+  readonly enforce?: { readonly mode: 'report' } | { readonly percent: number }
+  readonly allow?: readonly string[]
+  readonly deny?: readonly string[]
+  readonly anonymous?: 'skip'
+  /** Of a document: how many times the units of a request it counts. */
+  readonly times?: number
+  readonly consistency?: { readonly syncEvery: number }
+  readonly sharedTurns?: true
+}
+
+/** What limits the requests: a limiter without HTTP, the options of `rateLimit`, or these in a document of policies. */
+export type Way = 'limiter' | 'rateLimit' | 'document'
+
+/** Who asks, and for how much. An event without a client is of an anonymous request. */
+export interface Request {
+  readonly client?: string
+  readonly tenant: string
+  readonly tier: Tier
+  readonly priority: number
+  readonly cost: number | Units
+}
+
+type Do<What extends string, Fields> = What extends What ? { readonly do: What } & Fields : never
+
+interface Of {
+  /** The number of an admitted request, modulo those so far. */
+  readonly which: number
+}
+interface ById extends Of {
+  readonly byId?: true
+}
+interface By {
+  readonly client: string
+}
+
+export type Event =
+  | Do<'request' | 'peek', Request>
+  /** The time until the last refusal said that there is room, less `early`. */
+  | Do<'wait', { readonly ms: number | 'retry'; readonly early?: number }>
+  | Do<'end', Of & { readonly status: number }>
+  | Do<'settle', ById & { readonly units: number | Units }>
+  | Do<'meter', Of & Stream>
+  | Do<'refund' | 'release' | 'renew', ById>
+  | Do<'reset' | 'unblock' | 'strike', By>
+  | Do<'block', By & { readonly ms: number }>
+
+export interface Stream {
+  readonly unit: Unit
+  readonly length: number
+  readonly step: number
+  readonly onExhausted: 'cut' | 'finish'
+  /** The total that it is settled for. Without, it is ended. */
+  readonly total?: number
+}
+
+/** Policies with events in their order. One policy, unless it is a document. */
+export interface Case {
+  readonly way: Way
+  readonly policies: readonly PolicyOf[]
+  /** How long charges can be changed by their ids. */
+  readonly keep?: number
+  readonly events: readonly Event[]
+}
+
+export function limitsOf({ limits, tiers }: PolicyOf): readonly LimitOf[] {
+  return limits ?? Object.values(tiers ?? {}).flat()
+}
+
+export function unitOf({ algorithm, unit }: LimitOf): string {
+  return algorithm === 'concurrency' ? 'concurrent-requests' : (unit ?? 'requests')
+}
+
+export function capacityOf({ limit, refill, leak, burst, capacity }: LimitOf): number {
+  const amount = (limit ?? refill ?? leak) as number
+  return amount === 0 ? 0 : (burst ?? capacity ?? amount)
+}
+
+export function isBucket({ algorithm }: LimitOf): boolean {
+  return algorithm === 'gcra' || algorithm === 'tokenBucket' || algorithm === 'leakyBucket'
+}
+
+/** Units by name that limits count. */
+export function unitsOf(policy: PolicyOf): Unit[] {
+  return [...new Set(limitsOf(policy).flatMap(({ unit }) => unit ?? []))]
+}
+
+/** The units that a policy of a document counts of a request: each by its function. */
+export function costIn(policy: PolicyOf, cost: number | Units): Record<string, number> {
+  const { times = 1 } = policy
+  const named = typeof cost === 'number' ? {} : cost
+  return Object.fromEntries(unitsOf(policy).map((unit) => [unit, times * (named[unit] ?? 0)]))
+}
+
+export function hasReserve({ limits, tiers }: Pick<PolicyOf, 'limits' | 'tiers'>): boolean {
+  return limitsOf({ limits, tiers }).some(({ reserve }) => reserve !== undefined)
+}

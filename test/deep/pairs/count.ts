@@ -1,0 +1,168 @@
+import { drainingBucket, intervalBucket } from '../../support/oracle/buckets.js'
+import { exactLog } from '../../support/oracle/exact-log.js'
+import { firstMs } from '../../support/oracle/first-ms.js'
+import { clockWindow, openedWindow } from '../../support/oracle/fixed-window.js'
+import { permits } from '../../support/oracle/permits.js'
+import { segmentedWindow } from '../../support/oracle/segments.js'
+import type { Charge, Room } from '../../support/oracle/spec.js'
+import { capacityOf, isBucket, type LimitOf } from './case.js'
+
+/** The least and the most of something. Equal where it is exact. */
+export type Range = readonly [least: number, most: number]
+
+/** A charge of one limit, as it counts at most and at least. */
+export interface Entry {
+  readonly most: Charge & { cost: number }
+  readonly least: Charge & { cost: number }
+  /** Whether an older charge was refunded since. */
+  isPassed: boolean
+  /** Units that had room. A refusal that is charged fills a bucket, and no more is charged later: docs/guarantees.md, Charged refusals. */
+  readonly fitting: number
+}
+
+const DAY_MS = 86_400_000
+
+function roomOf(limit: LimitOf): Room {
+  const { algorithm, window = 0, every = 0, segments = 1, edge = 'weighted' } = limit
+  const amount = (limit.limit ?? limit.refill ?? limit.leak) as number
+  const windowMs = window === 'day' ? DAY_MS : window
+  const capacity = capacityOf(limit)
+  switch (algorithm) {
+    case 'slidingLog':
+      return exactLog(amount, windowMs)
+    case 'fixedWindow':
+      return limit.anchor === 'first-request' ? openedWindow(amount, windowMs) : clockWindow(amount, windowMs)
+    case 'slidingWindow':
+      return segmentedWindow(amount, windowMs, segments, edge, 'down')
+    case 'gcra':
+      return drainingBucket(amount, windowMs, capacity)
+    case 'tokenBucket':
+      return limit.style === 'interval'
+        ? intervalBucket(amount, every, capacity)
+        : drainingBucket(amount, every, capacity)
+    case 'leakyBucket':
+      return drainingBucket(amount, every, capacity)
+    case 'concurrency':
+      return permits(amount, limit.ttl as number)
+  }
+}
+
+/** What one limit counts of one identity: each charge, and what is left of it. */
+export class Count {
+  readonly limit: LimitOf
+  readonly capacity: number
+  readonly #room: Room
+  readonly #entries: Entry[] = []
+
+  constructor(limit: LimitOf) {
+    this.limit = limit
+    this.capacity = capacityOf(limit)
+    this.#room = roomOf(limit)
+  }
+
+  room(now: number): Range {
+    return [this.#room(this.#charges('most'), now), this.#room(this.#charges('least'), now)]
+  }
+
+  /** The time until there is room for so many units. */
+  wait(now: number, units: number): Range {
+    const until = (of: 'most' | 'least') => {
+      const charges = this.#charges(of)
+      return firstMs((ms) => this.#room(charges, now + ms) >= units)
+    }
+    return [until('least'), until('most')]
+  }
+
+  /** `isDebt`: charged whatever room there is. */
+  charge(now: number, cost: number, isDebt = false): Entry {
+    const entry: Entry = {
+      fitting: isDebt || !isBucket(this.limit) ? cost : Math.min(cost, this.room(now)[0]),
+      most: { at: now, cost, ...(isDebt && { isDebt }) },
+      least: { at: now, cost, ...(isDebt && { isDebt }) },
+      isPassed: false,
+    }
+    this.#entries.push(entry)
+    if (this.limit.algorithm === 'slidingLog') this.#trim(now)
+    return entry
+  }
+
+  /**
+   * Charges the rest of a stream as far as there is room: a bucket for fractions of a unit, too. In a log, units without room replace
+   * the oldest: docs/units.md, Meter a stream. With `onDeny: 'charge'`, so do windows, up to their limit. `reserved`: undefined where the policy has no reserves.
+   */
+  fill(now: number, units: number, reserved: number | undefined, chargesRefusals: boolean): void {
+    if (reserved === undefined && (chargesRefusals || isBucket(this.limit) || this.limit.algorithm === 'slidingLog')) {
+      if (this.capacity > 0) this.charge(now, Math.min(units, this.capacity))
+      return
+    }
+    const [least, most] = this.room(now).map((room) => Math.min(units, Math.max(0, room - (reserved ?? 0)))) as [
+      number,
+      number,
+    ]
+    if (most === 0) return
+    const entry = this.charge(now, most)
+    // Limits that share a log are charged alike, as far as all of them have room: docs/units.md, Meter a stream.
+    entry.least.cost = this.limit.algorithm === 'slidingLog' ? 0 : least
+  }
+
+  /** Refunds so many units of a charge. */
+  refund(entry: Entry, units: number, now: number): void {
+    const at = this.#entries.indexOf(entry)
+    if (at < 0 || units === 0) return
+    const later = this.#entries.slice(at + 1)
+    let left = units
+    // A log does not tell units of one ms apart. Where later units have replaced these, it may refund the later ones: docs/guarantees.md, Refunds and resets.
+    const alike = this.limit.algorithm === 'slidingLog' ? later.filter(({ least }) => least.at === entry.least.at) : []
+    for (const { least } of [entry, ...alike]) {
+      const refunded = Math.min(left, least.cost)
+      least.cost -= refunded
+      left -= refunded
+    }
+    if (!isBucket(this.limit) || this.#isExact(entry, later, now))
+      entry.most.cost = Math.max(0, entry.most.cost - units)
+    for (const each of later) {
+      each.isPassed = true
+      each.least.cost = Math.min(each.least.cost, each.fitting)
+    }
+    // A window without units is over: the next request begins another.
+    if (this.limit.anchor === 'first-request' && this.room(now)[0] === this.capacity) this.reset()
+  }
+
+  /**
+   * A bucket stores one number, so a refund may return less than is left of a charge. It returns all if it comes before the next charge,
+   * of the newest charge first, or at the instant of the charge: docs/guarantees.md, Several refunds of a bucket.
+   */
+  #isExact(entry: Entry, later: readonly Entry[], now: number): boolean {
+    return entry.most.at === now || (!entry.isPassed && later.every(({ most }) => most.cost === 0))
+  }
+
+  /** The permits of a charge are held for another `ttl`. */
+  renew(entry: Entry, now: number): void {
+    const ttl = this.limit.ttl as number
+    for (const charge of [entry.most, entry.least]) {
+      if (now < (charge.until ?? charge.at + ttl)) charge.until = now + ttl
+    }
+  }
+
+  reset(): void {
+    this.#entries.length = 0
+  }
+
+  /** In a log, units beyond the limit replace the oldest: docs/units.md, Settle the actual units. */
+  #trim(now: number): void {
+    for (const of of ['most', 'least'] as const) {
+      const young = this.#charges(of).filter(({ at }) => now - at < (this.limit.window as number))
+      let over = young.reduce((sum, { cost }) => sum + cost, 0) - this.capacity
+      for (const charge of young) {
+        if (over <= 0) break
+        const gone = Math.min(over, charge.cost)
+        charge.cost -= gone
+        over -= gone
+      }
+    }
+  }
+
+  #charges(of: 'most' | 'least'): (Charge & { cost: number })[] {
+    return this.#entries.map((entry) => entry[of])
+  }
+}

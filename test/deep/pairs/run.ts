@@ -1,0 +1,217 @@
+import type { Store, Verdict } from '@sluice/core'
+import { type Case, type Event, limitsOf, type Request } from './case.js'
+import type { Range } from './count.js'
+import { type Expected, type Held, Model } from './model.js'
+import { type Decided, type Product, productOf } from './product.js'
+
+/** Product and model disagree. */
+export class Finding extends Error {
+  /** The field in which they do. */
+  readonly what: string
+
+  constructor(what: string, got: unknown, expected: unknown) {
+    super(`${what} is ${got}, expected ${expected}`)
+    this.what = what
+  }
+}
+
+/** The policies are rejected, when they are made or by a call. */
+export class Rejected extends Error {}
+
+export const START = 20_000 * 86_400_000
+
+interface Admitted {
+  readonly decided: Decided
+  readonly held: Held
+  readonly request: Request
+}
+
+/** Plays a case. Resolves to the number of its steps. */
+export async function run(of: Case, makeStore: (clock: () => number) => Store | Promise<Store>): Promise<number> {
+  const model = new Model(of, START)
+  const store = await makeStore(() => model.now)
+  const closing: { close(): Promise<void> }[] = [store]
+  try {
+    const product = await rejecting(() => productOf(of, store))
+    closing.push(product)
+    const player = new Player(of, product, model)
+    for (const [i, event] of of.events.entries()) {
+      try {
+        await player.play(event)
+      } catch (error) {
+        if (isInvalid(error)) throw new Rejected((error as Error).message, { cause: error })
+        if (error instanceof Finding) error.message = `event ${i + 1}, ${JSON.stringify(event)}: ${error.message}`
+        throw error
+      }
+    }
+    return of.events.length
+  } finally {
+    for (const each of closing.toReversed()) await each.close()
+  }
+}
+
+async function rejecting<T>(make: () => Promise<T>): Promise<T> {
+  try {
+    return await make()
+  } catch (error) {
+    if (isInvalid(error)) throw new Rejected((error as Error).message, { cause: error })
+    throw error
+  }
+}
+
+function isInvalid(error: unknown): boolean {
+  return (error as { code?: unknown } | undefined)?.code === 'INVALID_POLICY'
+}
+
+class Player {
+  readonly #of: Case
+  readonly #product: Product
+  readonly #model: Model
+  readonly #admitted: Admitted[] = []
+  #last: Verdict | undefined
+
+  constructor(of: Case, product: Product, model: Model) {
+    this.#of = of
+    this.#product = product
+    this.#model = model
+  }
+
+  async play(event: Event): Promise<void> {
+    const model = this.#model
+    switch (event.do) {
+      case 'wait':
+        model.now += event.ms === 'retry' ? Math.max(0, (this.#last?.retryAfterMs ?? 0) - (event.early ?? 0)) : event.ms
+        return
+      case 'request':
+        return this.#request(event)
+      case 'peek':
+        return this.#peek(event)
+      case 'reset':
+      case 'block':
+      case 'unblock':
+      case 'strike':
+        return this.#byHand(event)
+      default: {
+        const one = this.#admitted[event.which % Math.max(1, this.#admitted.length)]
+        if (one) await this.#change(event, one)
+      }
+    }
+  }
+
+  async #request(request: Request): Promise<void> {
+    const before = this.#model.mayProceed(request)
+    const decided = await this.#product.request(request)
+    if (decided.verdict) this.#last = decided.verdict
+    check('proceeds', decided.proceeds, before)
+    const { held, expected } = this.#model.decided(request, decided.proceeds)
+    if (decided.verdict && expected && this.#of.way !== 'document') compare(decided.verdict, expected)
+    if (held && decided.verdict) this.#admitted.push({ decided, held, request })
+  }
+
+  async #peek(request: Request): Promise<void> {
+    for (const p of this.#of.policies.keys()) {
+      const verdict = await this.#product.peek(request, p)
+      compare(verdict, this.#model.peek(request, verdict.allowed, p))
+    }
+  }
+
+  async #byHand(event: Extract<Event, { do: 'reset' | 'block' | 'unblock' | 'strike' }>): Promise<void> {
+    const { limiter } = this.#product
+    const identity = { client: event.client } as never
+    const request: Request = { client: event.client, tenant: 'a', tier: 'free', priority: 0, cost: 1 }
+    if (event.do === 'block') {
+      await limiter.block(identity, { for: event.ms })
+      this.#model.block(event.client, event.ms)
+    } else if (event.do === 'unblock') {
+      await limiter.unblock(identity)
+      this.#model.unblock(event.client)
+    } else if (event.do === 'strike') {
+      const ban = await limiter.strike(identity)
+      check('ban', ban?.until, this.#model.strike(event.client)?.until)
+    } else if (this.#of.way === 'limiter') {
+      await limiter.reset(this.#product.subject(request))
+      this.#model.resetAll(request)
+    } else {
+      await limiter.reset(identity)
+      this.#model.reset(event.client)
+    }
+  }
+
+  async #change(event: Exclude<Event, { client?: string } | { do: 'wait' | 'request' | 'peek' }>, one: Admitted) {
+    const { limiter } = this.#product
+    const { held, decided, request } = one
+    const verdict = decided.verdict as Verdict
+    const id = 'byId' in event && event.byId && this.#of.keep !== undefined ? verdict.id : undefined
+    if (event.do === 'end') {
+      await decided.end(event.status)
+      this.#model.responded(held, event.status)
+    } else if (event.do === 'settle') {
+      if (id === undefined) await verdict.settle(event.units as never)
+      else await limiter.settle(id, event.units as never)
+      this.#model.settleAll(held, event.units, id !== undefined)
+    } else if (event.do === 'refund') {
+      if (id === undefined) await limiter.refund(this.#product.subject(request), verdict)
+      else await limiter.refund(id)
+      this.#model.refund(held, id !== undefined)
+    } else if (event.do === 'release') {
+      if (id === undefined) await limiter.release(verdict)
+      else await limiter.release(id)
+      this.#model.release(held)
+    } else if (event.do === 'renew') {
+      if (id === undefined) await limiter.renew(verdict)
+      else await limiter.renew(id)
+      this.#model.renew(held)
+    } else if (event.do === 'meter') await this.#stream(event, held, verdict)
+    await this.#peek({ ...request, cost: limitsOf(this.#of.policies[0] as never).some(({ unit }) => unit) ? {} : 1 })
+  }
+
+  async #stream(event: Extract<Event, { do: 'meter' }>, held: Held, verdict: Verdict): Promise<void> {
+    const { unit, length, step, onExhausted, total } = event
+    const counting = held.charges.filter((charged) => charged.unit === unit)
+    if (counting.length === 0 || counting.some(({ isDone }) => isDone)) return
+    const [least, most] = this.#model.room(held, unit)
+    const meter = verdict.meter(unit, { step, onExhausted })
+    let sent = 0
+    while (sent < length) {
+      sent++
+      if (!(await meter.add(1))) break
+    }
+    const isWhole = onExhausted === 'finish' || length <= least
+    // A stream exceeds a limit by a step, and by what comes while a step is charged: docs/units.md, Meter a stream.
+    if (isWhole) check('sent', sent, length)
+    else between('sent', sent, [Math.min(least, length), most + 2 * step])
+    if (total === undefined) {
+      await meter.end()
+      this.#model.end(held, unit, sent)
+    } else {
+      await verdict.settle({ [unit]: total })
+      this.#model.settle(held, unit, total, true)
+    }
+  }
+}
+
+function check(what: string, got: unknown, expected: unknown): void {
+  if (expected !== undefined && got !== expected) throw new Finding(what, got, expected)
+}
+
+function between(what: string, got: number | undefined, range: Range | undefined): void {
+  if (range?.some(Number.isNaN)) throw new Error('the case is not whole')
+  const isRight = range === undefined ? got === undefined : got !== undefined && got >= range[0] && got <= range[1]
+  if (!isRight) throw new Finding(what, got, range && [...new Set(range)].join(' to '))
+}
+
+function compare(verdict: Verdict, expected: Expected): void {
+  check('allowed', verdict.allowed, expected.allowed)
+  if (expected.allowed === false) check('reason', verdict.reason, expected.reason)
+  if (expected.reason === 'denied') return
+  if (!verdict.allowed) between('retryAfterMs', verdict.retryAfterMs, expected.retryAfterMs)
+  if (verdict.allowed && expected.delayMs) between('delayMs', verdict.delayMs, expected.delayMs)
+  if (!expected.limits) return
+  check('limits', verdict.limits.length, expected.limits.length)
+  for (const [i, each] of expected.limits.entries()) {
+    const { remaining, retryAfterMs, resetAfterMs } = verdict.limits[i] as Verdict['limits'][number]
+    between(`limits[${i}].remaining`, remaining, each.remaining)
+    between(`limits[${i}].resetAfterMs`, resetAfterMs, each.resetAfterMs)
+    between(`limits[${i}].retryAfterMs`, retryAfterMs, each.retryAfterMs)
+  }
+}
