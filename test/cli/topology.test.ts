@@ -6,6 +6,7 @@ import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../scripts/lib/ports.js'
 import { CERTIFICATE, PRIVATE_KEY } from '../http/support/certificate.js'
+import { listeningClients } from '../support/clients.js'
 import { decided } from '../support/decided.js'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
 import { type RedisSentinels, startSentinels } from '../support/redis-sentinel.js'
@@ -152,7 +153,24 @@ describe('doctor: Sentinel', () => {
   })
   afterAll(() => all.stop())
 
+  test('doctor warns of a Sentinel that tells no client of a failover', async () => {
+    const report = await examined(sentinel().url)
+    expect([report.code, report.problems]).toEqual([
+      1,
+      [
+        expect.objectContaining({
+          check: 'sentinel',
+          severity: 'warning',
+          message: expect.stringMatching(/^No client listens to this Sentinel/),
+          advice: expect.stringContaining('failoverDetector: true'),
+        }),
+      ],
+    ])
+  })
+
   test('doctor finds the master by Sentinel and examines it', async () => {
+    const { client, close } = listeningClients['ioredis 6 that listens to Sentinel'](all)
+    await new Promise((resolve) => client.once('failoverSubscribed', resolve))
     const report = await examined(sentinel().url)
     expect(report).toMatchObject({ kind: 'Sentinel', code: 0, nodes: [`${HOST}:${all.servers[0]?.port}`] })
     expect(report.of('sentinel')).toEqual([
@@ -162,6 +180,7 @@ describe('doctor: Sentinel', () => {
       }),
     ])
     expect((await examined(sentinel().url, '--master-name', 'main')).code).toBe(0)
+    close()
   })
 
   test('doctor reports a master name unknown to Sentinel as an error with the known ones', async () => {

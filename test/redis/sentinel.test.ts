@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, type Limiter, redisStore, type Verdict } from '@sluice/core'
 import { describe, expect, test } from 'vitest'
-import { namesOf, sentinelClients } from '../support/clients.js'
+import { listeningClients, namesOf, oneOfEach, sentinelClients } from '../support/clients.js'
 import { closedAfterEach } from '../support/closed-after-each.js'
 import { decided } from '../support/decided.js'
+import { warningsDuring } from '../support/process-events.js'
 import { type RedisSentinels, startSentinels } from '../support/redis-sentinel.js'
 import { until } from '../support/until.js'
 
@@ -107,5 +108,56 @@ describe.each(namesOf(sentinelClients))('%s', (kind) => {
     await all.sentinels[0]?.call('SENTINEL', 'FAILOVER', all.name)
     await until('a replica is promoted', async () => (await all.master()) !== old, { withinMs: 30_000 })
     await expectRecovery(limiter, requests)
+  })
+})
+
+describe.each(namesOf(listeningClients))('%s', (kind) => {
+  test('a store follows a planned failover before the old master is demoted', async () => {
+    const all = await startSentinels()
+    open.push(() => all.stop())
+    const { client, ready, close } = listeningClients[kind](all)
+    open.push(close)
+    await ready
+    const store = redisStore(client, { timeout: TIMEOUT_MS })
+    open.push(() => store.close())
+    const limiter = createLimiter({ name: 'followed', store, limit: 5, window: '1h' })
+    await until('the store is connected', () => decided(limiter.consume('first')))
+    const old = await all.master()
+    // Until its Sentinels demote it, it replies as a master.
+    const roleOfOld = async () => (await old.fields('INFO', 'replication')).role
+    await all.sentinels[0]?.call('SENTINEL', 'FAILOVER', all.name)
+    const promoted = await until('a replica is promoted', async () => {
+      const master = await all.master()
+      return master !== old && master
+    })
+    const isThere = async () =>
+      (await decided(limiter.consume(`key-${rounds++}`))) && Number(await promoted.call('DBSIZE'))
+    const before = Number(await promoted.call('DBSIZE'))
+    await until('the promoted replica counts', async () => Number(await isThere()) > before)
+    expect(await roleOfOld()).toBe('master')
+  })
+})
+
+describe('warnings of a Sentinel client', () => {
+  const ofDetector = (warnings: readonly Error[]) =>
+    warnings.filter((warning) => 'code' in warning && warning.code === 'SLUICE_NO_FAILOVER_DETECTOR')
+
+  test('a client without a failover detector causes one warning, however many stores it has', async () => {
+    const all = await startSentinels()
+    open.push(() => all.stop())
+    const clients = { ...sentinelClients, ...listeningClients }
+    for (const kind of oneOfEach(clients)) {
+      const { client, close } = clients[kind](all)
+      open.push(close)
+      const warnings = await warningsDuring(async () => {
+        for (const name of ['one', 'two']) {
+          const store = redisStore(client, { timeout: 5000 })
+          open.push(() => store.close())
+          const limiter = createLimiter({ name, store, limit: 5, window: '1h' })
+          for (let n = 0; n < 2; n++) await decided(limiter.consume('k'))
+        }
+      })
+      expect([kind, ofDetector(warnings).length]).toEqual([kind, kind in sentinelClients ? 1 : 0])
+    }
   })
 })

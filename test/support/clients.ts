@@ -45,6 +45,14 @@ export const sentinelClients = {
     ownedIoredis(new Redis5({ name: all.name, sentinels: nodesOf(all) })),
 }
 
+/** The same, as Sluice advises. */
+export const listeningClients = {
+  'ioredis 6 that listens to Sentinel': (all: RedisSentinels) =>
+    ownedIoredis(new Redis<'legacy'>({ name: all.name, sentinels: nodesOf(all), failoverDetector: true })),
+  'ioredis 5 that listens to Sentinel': (all: RedisSentinels) =>
+    ownedIoredis(new Redis5({ name: all.name, sentinels: nodesOf(all), failoverDetector: true })),
+}
+
 /** The names of a table of clients, for `describe.each`. */
 export function namesOf<Kinds extends object>(kinds: Kinds): (keyof Kinds & string)[] {
   return Object.keys(kinds) as (keyof Kinds & string)[]

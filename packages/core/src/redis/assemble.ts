@@ -23,6 +23,7 @@ import { Strikes } from './changes/strikes.js'
 import { RedisCharges } from './charges/kept-charges.js'
 import { connect, type RedisClient } from './clients/connect.js'
 import type { Connection } from './clients/connection.js'
+import { lacksFailoverDetector } from './clients/ioredis.js'
 import { Breaker } from './health/breaker.js'
 import { probe, probeKey } from './health/probing.js'
 import { StoreReadiness } from './health/readiness.js'
@@ -65,7 +66,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
   })
   const refusalSlices = new RedisRefusals(base)
   const refusals = refusalLog('redisStore', options.offenders, refusalSlices)
-  watchMasters(base, [mirrored, lists])
+  watchMasters(client, base, [mirrored, lists])
   return {
     ...base,
     listeners: options.listeners,
@@ -178,6 +179,7 @@ function withBlocks(base: ReturnType<typeof baseOf>) {
 
 /** Checks each newly connected master. It may be a different one that evicts keys or has lost blocks. */
 function watchMasters(
+  client: RedisClient,
   { connection, warnings }: ReturnType<typeof baseOf>,
   mirrored: readonly Pick<MirroredBlocks | RedisLists, 'suspect'>[],
 ): void {
@@ -185,6 +187,7 @@ function watchMasters(
   connection.onMaster((node, info) =>
     setImmediate(() => {
       warnings.connected(node, info)
+      if (lacksFailoverDetector(client)) warnings.noFailoverDetector(client)
       for (const each of mirrored) each.suspect()
     }),
   )

@@ -89,8 +89,24 @@ async function ofMaster(master: Fields, entry: Server): Promise<CheckResult[]> {
       ),
     )
   }
+  if (await isUnheard(entry)) {
+    results.push(
+      warning(
+        'No client listens to this Sentinel: after a failover by command, stores count on the demoted master for some 10 s, ' +
+          'and these counts are lost.',
+        'Give the ioredis clients of your stores failoverDetector: true.',
+        data,
+      ),
+    )
+  }
   const figures = `${counted(replicas, 'replica')}, ${counted(sentinels, 'Sentinel')}`
   return results.length > 0 ? results : [ok(`Sentinel knows the master of ${show(master.name)}: ${figures}.`, data)]
+}
+
+/** Whether no client subscribes to the failovers that a Sentinel announces. */
+async function isUnheard(entry: Server): Promise<boolean> {
+  const clients = await entry.tryCall('listeners of Sentinel', 'CLIENT', 'LIST')
+  return typeof clients === 'string' && !/ p?sub=[1-9]/.test(clients)
 }
 
 /** The reply of Sentinel if there is no quorum or majority. */

@@ -59,6 +59,12 @@ export function ioredis(client: Client, silenceMs: number, events: WireEvents): 
   }
 }
 
+/** Whether a client under Sentinel learns of a failover only once the old master says so. */
+export function lacksFailoverDetector(client: Client): boolean {
+  const { sentinels, failoverDetector } = client.options ?? {}
+  return Array.isArray(sentinels) && failoverDetector !== true
+}
+
 /**
  * Ends connections on which replies are due and nothing arrives. ioredis's own `socketTimeout` sets and clears a timer
  * with every command, a tenth of a single decision's CPU time. This watch reads counters that the connection has

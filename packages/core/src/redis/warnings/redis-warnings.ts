@@ -3,6 +3,9 @@ import type { StoreWarning, Warnings } from '../../util/warnings.js'
 /** Refusals of a command by Redis 6.2, 7.0 and later, in a script and outside. */
 const REFUSED = /NOPERM|ACL failure|The user executing the script can|unknown command/i
 
+/** Clients that have caused a warning: once each, however many stores they have. */
+const warnedClients = new WeakSet<object>()
+
 /** The warnings of one store on Redis, except those of outages. */
 export class RedisWarnings {
   readonly #emit: Warnings<StoreWarning>['emit']
@@ -29,6 +32,16 @@ export class RedisWarnings {
       'SLUICE_BLOCKS_RESTORED',
       `Redis had lost ${count === 1 ? one : `${count} ${several}`} that this process knew: written again. Look for ` +
         'a flush, an eviction, or a failover to a replica that lagged',
+    )
+  }
+
+  noFailoverDetector(client: object): void {
+    if (warnedClients.has(client)) return
+    warnedClients.add(client)
+    this.#emit(
+      'SLUICE_NO_FAILOVER_DETECTOR',
+      'redisStore: after a failover by command, a Sentinel client of ioredis stays on the demoted master for some 10 s, and ' +
+        'what is counted there is lost: give the client failoverDetector: true',
     )
   }
 
