@@ -86,6 +86,14 @@ describe.each(Object.keys(APPS))('%s', (framework) => {
     expect(await codesAfter({}, { 'x-forwarded-for': '203.0.113.9' })).toEqual(['SLUICE_UNTRUSTED_PROXY'])
   })
 
+  test.each(['forwarded', 'x-real-ip', 'cf-connecting-ip'])(
+    'a proxy that names the client in %s alone causes one warning',
+    async (field) => {
+      const value = field === 'forwarded' ? 'for=203.0.113.9' : '203.0.113.9'
+      expect(await codesAfter({}, { [field]: value })).toEqual(['SLUICE_UNTRUSTED_PROXY'])
+    },
+  )
+
   test('no warning of an untrusted proxy is emitted if silenced, without limits by address, or without a proxy', async () => {
     const proxied = { 'x-forwarded-for': '203.0.113.9' }
     expect(await codesAfter({ warnings: { SLUICE_UNTRUSTED_PROXY: false } }, proxied)).toEqual([])
@@ -132,6 +140,66 @@ describe.each(Object.keys(APPS))('%s', (framework) => {
     expect(await codesAfter({ key: () => '::ffff:192.0.2.1' })).toEqual([])
     expect(await codesAfter({ key: express.byIp() })).toEqual([])
   })
+})
+
+describe('proxies with public addresses, such as a CDN', () => {
+  /** Requests of an app whose connections seem to come from an address. */
+  async function codesFrom(address: string, fields: readonly Record<string, string>[]): Promise<unknown[]> {
+    const app = makeExpress()
+    app.use((req, _res, next) => {
+      Object.defineProperty(req.socket, 'remoteAddress', { value: address, configurable: true })
+      next()
+    })
+    app.use(express.rateLimit(LIMIT as never))
+    app.get('/', (_req, res) => void res.end('done'))
+    const served = await listening(app.listen(0, '127.0.0.1'))
+    const warnings = await warningsDuring(async () => {
+      for (const each of fields) await (await fetch(served.url, { headers: each })).text()
+    })
+    await served.close()
+    return warnings.map(({ message }) => message)
+  }
+  const ofCloudflare = { 'x-forwarded-for': '203.0.113.9', 'cf-connecting-ip': '203.0.113.9' }
+
+  test('a hundred requests that all name another client cause one warning', async () => {
+    expect(await codesFrom('104.16.0.1', Array(101).fill(ofCloudflare))).toEqual([
+      expect.stringContaining('requests come through a proxy (from 104.16.0.1, with X-Forwarded-For)'),
+    ])
+    const { 'x-forwarded-for': _, ...alone } = ofCloudflare
+    expect(await codesFrom('104.16.0.1', Array(101).fill(alone))).toEqual([
+      expect.stringMatching(/with CF-Connecting-IP.*have it send X-Forwarded-For/),
+    ])
+  })
+
+  test('fields that only some clients write cause no warning', async () => {
+    expect(await codesFrom('203.0.113.7', [{}, ...Array(110).fill(ofCloudflare)])).toEqual([])
+  })
+})
+
+test('an address that the framework reads from another field causes no warning', async () => {
+  const app = new Koa({ proxy: true, maxIpsCount: 1, proxyIpHeader: 'CF-Connecting-IP' })
+  const limit = koa.rateLimit(LIMIT as never)
+  app.use((ctx, next) => limit(ctx, next))
+  app.use((ctx) => {
+    ctx.body = 'done'
+  })
+  const served = await listening(app.listen(0, '127.0.0.1'))
+  const warnings = await warningsDuring(() => sendAll(served.url, { 'cf-connecting-ip': '203.0.113.9' }, 2))
+  await served.close()
+  expect(codesOf(warnings)).toEqual([])
+})
+
+test('a proxy that the app trusts, and that sends no X-Forwarded-For, causes one warning', async () => {
+  const app = makeExpress()
+  app.set('trust proxy', 'loopback')
+  app.use(express.rateLimit(LIMIT as never))
+  app.get('/', (_req, res) => void res.end('done'))
+  const served = await listening(app.listen(0, '127.0.0.1'))
+  const warnings = await warningsDuring(() => sendAll(served.url, { 'x-real-ip': '203.0.113.9' }, 2))
+  const proxied = await warningsDuring(() => sendAll(served.url, { 'x-forwarded-for': '203.0.113.9' }, 2))
+  await served.close()
+  expect(codesOf(warnings)).toEqual(['SLUICE_UNTRUSTED_PROXY'])
+  expect(codesOf(proxied)).toEqual([])
 })
 
 test('warnings accepts only codes that the limiter can emit', () => {

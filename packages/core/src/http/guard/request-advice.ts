@@ -12,6 +12,17 @@ import { hasLongChain, remedyFor } from '../identity/ip.js'
 /** The number of requests that are inspected: enough to show mistakes in the set-up, too few to cost anything. */
 const LOOKED_AT = 1000
 
+/** The number of requests after which a field that all of them have comes from a proxy. */
+const ALL_PROXIED = 100
+
+/** Fields by which proxies name the client. Frameworks read the first alone. */
+const CLIENT_FIELDS = [
+  ['x-forwarded-for', 'X-Forwarded-For'],
+  ['forwarded', 'Forwarded'],
+  ['x-real-ip', 'X-Real-IP'],
+  ['cf-connecting-ip', 'CF-Connecting-IP'],
+] as const
+
 /**
  * Inspects the first thousand requests of a limiter for mistakes in the set-up that no option shows. Warns once about each
  * kind. Changes nothing.
@@ -23,6 +34,8 @@ export class RequestAdvice<Request> {
   readonly #seen = new WeakSet<RawResponse>()
   readonly #warned = new Set<string>()
   #looked = 0
+  /** Requests from public addresses with a field that names another client. */
+  #proxied = 0
   /** The address of all requests so far; undefined once there are two, or one that is public. */
   #only: string | undefined
 
@@ -69,14 +82,7 @@ export class RequestAdvice<Request> {
 
   #lookAtAddress(context: HttpContext<Request>): void {
     isAddressForgeable(context, this.#warnings.emit)
-    const peer = peerOf(context)
-    if (context.proxyTrust === 'none' && isPrivate(peer) && context.header('x-forwarded-for') !== undefined) {
-      this.#warnOnce(
-        'SLUICE_UNTRUSTED_PROXY',
-        `requests come through a proxy (from ${peer}, with X-Forwarded-For) that the application does not trust, so all ` +
-          `clients behind it count as one: ${remedyFor(context)}`,
-      )
-    }
+    this.#lookAtProxy(context)
     const ip = hasLongChain(context) ? undefined : context.ip
     if (this.#looked === 1) this.#only = isPrivate(ip) ? ip : undefined
     else if (ip !== this.#only) this.#only = undefined
@@ -89,11 +95,36 @@ export class RequestAdvice<Request> {
     }
   }
 
+  /** A client may write such fields itself. They come from a proxy if its address is private, or if all requests have them. */
+  #lookAtProxy(context: HttpContext<Request>): void {
+    const unread = unreadField(context)
+    if (unread === undefined) return
+    const peer = peerOf(context)
+    if (peer === undefined) return
+    if (!isPrivate(peer) && !(++this.#proxied === this.#looked && this.#looked >= ALL_PROXIED)) return
+    const missing = unread === 'X-Forwarded-For' ? '' : 'have it send X-Forwarded-For, which frameworks read; '
+    this.#warnOnce(
+      'SLUICE_UNTRUSTED_PROXY',
+      `requests come through a proxy (from ${peer}, with ${unread}) that the application does not trust, so all ` +
+        `clients behind it count as one: ${missing}${remedyFor(context)}`,
+    )
+  }
+
   #warnOnce(code: LimiterWarning, message: string): void {
     if (this.#warned.has(code)) return
     this.#warned.add(code)
     this.#warnings.emit(code, `${this.#where}: ${message}`)
   }
+}
+
+/** The field that names the client, where the framework does not read it. */
+function unreadField(context: HttpContext<unknown>): string | undefined {
+  const { proxyTrust } = context
+  if (proxyTrust === undefined) return undefined
+  const [, name] = CLIENT_FIELDS.find(([field]) => context.header(field) !== undefined) ?? []
+  if (name === 'X-Forwarded-For' || name === undefined) return proxyTrust === 'none' ? name : undefined
+  // Such as Koa's `proxyIpHeader`.
+  return context.ip === peerOf(context) ? name : undefined
 }
 
 /** The address of the connection, whatever the headers say. */
