@@ -221,6 +221,28 @@ test.each<[string, () => unknown]>([
   )
 })
 
+/** A client of another library, as far as `redisStore` can tell. Its own package is not installed here. */
+const withMethod = (name: string) => ({ [name]() {} })
+
+test.each<[string, () => unknown, string]>([
+  ['an address', () => 'redis://localhost', 'new Redis(url) of ioredis'],
+  [
+    'createSentinel of redis 6',
+    () => createSentinel(sentinelRoots()),
+    'new Redis({ sentinels, name, failoverDetector: true })',
+  ],
+  [
+    'createSentinel of redis 5',
+    () => createSentinel5(sentinelRoots()),
+    'new Redis({ sentinels, name, failoverDetector: true })',
+  ],
+  ['createClientPool of redis', () => createClientPool({ url: server.url }), 'use createClient'],
+  ['GLIDE', () => withMethod('customCommand'), 'a client of iovalkey, ioredis or redis for the same server'],
+  ['Upstash', () => withMethod('createScript'), 'for the rediss:// address of the database'],
+])('the error about a client of %s names the client to use', (_, make, remedy) => {
+  expect(() => redisStore(make() as never)).toThrow(remedy)
+})
+
 test('stores share counts exactly when their prefixes are the same', async () => {
   const a = await openStore(singleClients['ioredis 6'](server.port), { prefix: 'a:' })
   const b = await openStore(singleClients['redis 6'](server.port), { prefix: 'b:' })

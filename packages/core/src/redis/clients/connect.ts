@@ -5,8 +5,8 @@ import { nodeRedis, nodeRedisCluster } from './node-redis.js'
 import { sharedConnection } from './shared.js'
 
 /**
- * A client for `redisStore`: one of `ioredis` (single, Sentinel or Cluster; 5.4 or later) or of `redis` (single or
- * cluster; 5 or later). The type requires only the members that identify a client, so that neither package is a
+ * A client for `redisStore`: one of `ioredis` (single, Sentinel or Cluster; 5.4 or later), of `iovalkey`, or of `redis`
+ * (single or cluster; 5 or later). The type requires only the members that identify a client, so that no package is a
  * dependency.
  */
 export type RedisClient =
@@ -47,5 +47,25 @@ function wireOf(client: Client, timeoutMs: number, events: WireEvents): Wire {
     'client',
     'a client of ioredis (single, Sentinel or Cluster; 5.4 or later) or of redis (single or cluster; 5 or later)',
     client,
+    remedyFor(client),
   )
+}
+
+/** Other clients, by a method that those above lack, and the client to use instead. */
+const OTHER_CLIENTS: readonly [method: string, remedy: string][] = [
+  [
+    'getSentinelNode',
+    'instead of createSentinel, use new Redis({ sentinels, name, failoverDetector: true }) of ioredis',
+  ],
+  ['execute', 'instead of createClientPool, use createClient: a store has one connection of its own'],
+  ['customCommand', 'instead of GLIDE, use a client of iovalkey, ioredis or redis for the same server'],
+  [
+    'createScript',
+    'instead of Upstash over HTTP, use a client of ioredis or redis for the rediss:// address of the database',
+  ],
+]
+
+function remedyFor(client: Client): string | undefined {
+  if (typeof client === 'string') return 'make one, such as new Redis(url) of ioredis'
+  return OTHER_CLIENTS.find(([method]) => typeof client?.[method] === 'function')?.[1]
 }
