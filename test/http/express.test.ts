@@ -1,4 +1,5 @@
-import { byMethod, byPath, byRoute, compose, rateLimit } from '@sluice/express'
+import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
+import { byIp, byMethod, byPath, byRoute, compose, rateLimit } from '@sluice/express'
 import express from 'express'
 import request from 'supertest'
 import { expect, test } from 'vitest'
@@ -23,6 +24,26 @@ test('byRoute is the pattern of a mounted route with its named mount, and byPath
   app.use('/api', router)
   await request(app).get('/api/users/7?page=2').expect(200)
   expect(keys).toEqual(['GET|/api/users/:id|/api/users/7'])
+})
+
+test('requests made by hand, and those of a server without Express, are limited by their address', async () => {
+  const limit = rateLimit({ limit: 1, window: '1m', key: compose(byIp(), byMethod()) })
+  const statusOf = (req: object) =>
+    new Promise<number>((resolve, reject) => {
+      const res = new ServerResponse(req as IncomingMessage)
+      res.end = (() => resolve(res.statusCode)) as never
+      limit(req as never, res as never, (error) => (error ? reject(error) : resolve(200)))
+    })
+  const made = { method: 'GET', url: '/', headers: {}, ip: '192.0.2.1', socket: {} }
+  expect([await statusOf({ ...made }), await statusOf({ ...made })]).toEqual([200, 429])
+  const socket = { remoteAddress: '192.0.2.2' }
+  const ofExpress = () =>
+    Object.assign(Object.create(express.request), { method: 'GET', url: '/', headers: {}, socket })
+  expect([await statusOf(ofExpress()), await statusOf(ofExpress())]).toEqual([200, 429])
+
+  const server = createServer((req, res) => limit(req as never, res as never, () => res.end('ok')))
+  await request(server).get('/').expect(200)
+  await request(server).get('/').expect(429)
 })
 
 test('a limiter on a router covers all its routes with one budget', async () => {

@@ -11,13 +11,16 @@ export class ExpressContext extends RequestContext<Request> {
     this.response = response
   }
 
-  /** By the app's `trust proxy` setting. */
+  /** By the app's `trust proxy` setting. Express's own `ip` throws without an app. */
   get ip(): string | undefined {
-    return this.request.ip
+    const request: Partial<Request> = this.request
+    return request.app || Object.hasOwn(request, 'ip') ? request.ip : request.socket?.remoteAddress
   }
 
   override get proxyTrust(): ProxyTrust {
-    const { app } = this.request
+    const { app } = this.request as Partial<Request>
+    // Of a request made by hand, or of another server.
+    if (!app) return 'none'
     const { 'trust proxy': setting, 'trust proxy fn': isTrusted } = app.settings as ProxySettings
     if (!setting) return 'none'
     let known = trusts.get(app)
@@ -38,11 +41,11 @@ export class ExpressContext extends RequestContext<Request> {
   }
 
   override get mountedRoute(): object | undefined {
-    return this.request.baseUrl === '' ? undefined : this.request.route
+    return this.mountPath === '' ? undefined : this.request.route
   }
 
   override get mountPath(): string {
-    return this.request.baseUrl
+    return this.request.baseUrl ?? ''
   }
 
   /** As cookie-parser has verified it. */

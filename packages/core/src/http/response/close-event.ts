@@ -18,8 +18,8 @@ export function ensureCloseEvent(raw: RawResponse): void {
   const response = raw as unknown as ServerResponse
   const { stream } = raw as { stream?: ServerHttp2Stream & { headRequest?: boolean } }
   if (stream?.headRequest) emitCloseOnReset(response, stream)
-  // A response without a socket is behind another.
-  if (response.socket !== null || !response.req?.socket) return
+  // A response without a socket is behind another, unless its request is made by hand.
+  if (response.socket !== null || !response.req?.socket?.once) return
   const { socket } = response.req
   if (socket.destroyed) {
     emitClose(response)
