@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events'
 import {
   concurrency,
+  type Duration,
   fixedWindow,
   gcra,
   type HeadersOption,
@@ -18,7 +19,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 /** The headers of successive requests, by a guard that knows no framework. */
 function headersOf(
-  options: Omit<LimiterOptions<unknown>, 'store'> & { headers?: HeadersOption; cost?: number },
+  options: Omit<LimiterOptions<unknown>, 'store'> & {
+    headers?: HeadersOption
+    cost?: number
+    maxRetryAfter?: Duration
+  },
   present: Record<string, string> = {},
 ) {
   const time = { now: 0 }
@@ -284,5 +289,37 @@ describe('earlier forms', () => {
     ],
   ])('headers rejects %s when the limiter is made', (_what, headers, message) => {
     expect(() => createGuard({ limit: 1, window: 1, headers: headers as HeadersOption })).toThrow(message)
+  })
+})
+
+describe('maxRetryAfter', () => {
+  const DAY_MS = 86_400_000
+  const month = { limits: [slidingLog({ limit: 1, window: '30d' })], maxRetryAfter: '24d' } as const
+
+  test('a longer wait is shown as the maximum, and the refusal lasts', () => {
+    const { time, next } = headersOf({ ...month, headers: 'openai' })
+    next()
+    expect(next()).toMatchObject({ 'Retry-After': '2073600', 'Retry-After-Ms': '2073600000' })
+    time.now = 24 * DAY_MS
+    expect(next()).toMatchObject({ 'Retry-After': '518400', 'Retry-After-Ms': '518400000' })
+    time.now = 30 * DAY_MS
+    expect(next()).not.toHaveProperty('Retry-After')
+  })
+
+  test('it holds without quota headers, and lowers no field of others', () => {
+    for (const [present, expected] of [
+      [{}, '2073600'],
+      [{ 'Retry-After': '2592000' }, undefined],
+    ] as const) {
+      const { next } = headersOf({ ...month, headers: false }, present)
+      next()
+      expect(next()['Retry-After']).toBe(expected)
+    }
+  })
+
+  test('another value than a duration is rejected', () => {
+    expect(() => headersOf({ ...month, maxRetryAfter: '1 day' as never })).toThrow(
+      'maxRetryAfter: expected whole milliseconds or a duration such as "30s"',
+    )
   })
 })

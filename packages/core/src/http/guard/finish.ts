@@ -11,7 +11,7 @@ import { checkReply, end, type Outcome, quotaHeaders, refusalOutcome } from './o
 /** The outcome of a request whose verdict and ending are known. Notifies listeners and `onVerdict`. */
 export function finish<Request>(request: GuardedRequest<Request>): Outcome {
   const { guard, context } = request
-  const { where, warn, onVerdict, engine, enforcement, responders, writers } = guard
+  const { where, warn, onVerdict, engine, enforcement, responders } = guard
   const ending = request.ending as Ending
   const decided = request.verdict as Verdict
   const verdict = ending === 'proceed' ? served(decided) : decided
@@ -21,10 +21,10 @@ export function finish<Request>(request: GuardedRequest<Request>): Outcome {
   if (ending === 'gone') return end(context, verdict)
   // This limiter or another has replied 413 meanwhile.
   if (isDisabled(context.response)) return discard(request, verdict, ending)
-  if (ending !== 'proceed') return refusalOutcome(ending, context, verdict, writers)
+  if (ending !== 'proceed') return refusalOutcome(ending, context, verdict, guard)
   if (guard.responseBytes) meterResponse(guard.responseBytes, context, verdict)
   const showsQuota = enforcement.showsQuota(verdict) && !responders.hidesQuota
-  const quota = showsQuota ? quotaHeaders(writers, context, verdict) : []
+  const quota = showsQuota ? quotaHeaders(guard, context, verdict) : []
   // The handler may replace these.
   const headers = verdict.degraded ? [...quota, ...unstored([], context)] : quota
   return { proceed: true, verdict, headers, reply: undefined, error: undefined, handler: undefined }

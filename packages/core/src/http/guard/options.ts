@@ -5,6 +5,7 @@ import { POLICY_OPTIONS } from '../../policy/policy.js'
 import type { CostOption } from '../../policy/request-cost.js'
 import type { HttpContext } from '../../request/context.js'
 import type { Store } from '../../store/store.js'
+import type { Duration } from '../../util/duration.js'
 import type { LimiterWarningsOption } from '../../util/warnings.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import type { ChargingOptions } from '../charging/charging.js'
@@ -69,6 +70,13 @@ export interface RateLimitOptions<Request>
   /** The form of the quota headers: one, several with different fields, or `false` for none. @default 'draft-11' */
   readonly headers?: HeadersOption
   /**
+   * Maximum of the fields `Retry-After` and `Retry-After-Ms`. The refusal itself lasts as long as before.
+   *
+   * Some clients retry at once where the field exceeds 24.8 days: `'24d'` is below that.
+   * @default none
+   */
+  readonly maxRetryAfter?: Duration
+  /**
    * Called once for every request with a verdict, before anything is sent. With `policies`, once for each group of them.
    *
    * It gets the verdict that decided the response. It is not called for skipped requests, nor for those refused with
@@ -99,6 +107,7 @@ export const RATE_LIMIT_OPTIONS = [
   'skip',
   'respond',
   'headers',
+  'maxRetryAfter',
   'count',
   'body',
   'onExhausted',

@@ -63,18 +63,24 @@ export function errorOutcome(error: NonNullable<Outcome['error']>, headers: read
   return { ...ENDED, headers, error }
 }
 
+/** How a limiter shows its quota. */
+interface ShownQuota {
+  readonly writers: readonly HeaderWriter[]
+  readonly maxRetryAfterMs: number
+}
+
 /** The outcome of a refused request: a responder's reply, or a response of the application. */
 export function refusalOutcome<Request>(
   ending: Reply | Handover,
   context: HttpContext<Request>,
   verdict: Verdict,
-  writers: readonly HeaderWriter[],
+  shown: ShownQuota,
 ): Outcome {
   const fields: HeaderField[] = []
   if (isHandover(ending) || ending.showsQuota) {
-    fields.push(...quotaHeaders(writers, context, verdict))
+    fields.push(...quotaHeaders(shown, context, verdict))
     const waitMs = sentWaitMs(verdict)
-    if (waitMs !== undefined) retryAfter(waitMs, context, fields)
+    if (waitMs !== undefined) retryAfter(Math.min(waitMs, shown.maxRetryAfterMs), context, fields)
   }
   if (!isHandover(ending)) {
     return { ...ENDED, verdict, headers: [...fields, ...replyHeaders(ending, context)], reply: ownReply(ending) }
@@ -88,7 +94,7 @@ export function refusalOutcome<Request>(
 
 /** The fields that show the client its quota. */
 export function quotaHeaders<Request>(
-  writers: readonly HeaderWriter[],
+  { writers, maxRetryAfterMs }: ShownQuota,
   context: HttpContext<Request>,
   verdict: Verdict,
 ): HeaderField[] {
@@ -97,7 +103,7 @@ export function quotaHeaders<Request>(
   if (writers.length === 0) return fields
   // A block has no quota to report. A count of this process alone, while the store is away, is not the quota.
   if (verdict.limits.length > 0 && verdict.kind === 'decided')
-    for (const writer of writers) writer.write(verdict, context, fields)
+    for (const writer of writers) writer.write(verdict, context, fields, maxRetryAfterMs)
   return fields
 }
 

@@ -9,6 +9,7 @@ import type { Counting } from '../../policy/costs.js'
 import { isData } from '../../policy/given-identities.js'
 import { Subjects } from '../../policy/subjects.js'
 import { choosePolicy } from '../../policy/tiers.js'
+import { MAX_DURATION_MS, spanMs } from '../../util/duration.js'
 import { invalidPolicy } from '../../util/errors.js'
 import type { Resets } from '../../util/resets.js'
 import type { Timing } from '../../util/timing.js'
@@ -77,6 +78,7 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
 /** What a request is, and what is answered. */
 function answeringParts<Request>(options: RateLimitOptions<Request>, shared: SharedByGuards | undefined) {
   const { key = byIp<Request>(), skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
+  const { maxRetryAfter } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
   const emitter = shared?.emitter ?? new LimiterEmitter(where)
@@ -101,6 +103,8 @@ function answeringParts<Request>(options: RateLimitOptions<Request>, shared: Sha
     responders,
     enforcement,
     writers: headerWriters(where, headers),
+    /** Maximum ms in `Retry-After`. */
+    maxRetryAfterMs: maxRetryAfter === undefined ? MAX_DURATION_MS : spanMs(where, 'maxRetryAfter', maxRetryAfter),
   }
 }
 

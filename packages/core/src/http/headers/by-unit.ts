@@ -18,7 +18,7 @@ export function byUnit(
 ): HeaderWriter {
   return {
     fields: UNITS.flatMap((unit) => FIELDS.map((field) => nameOf(unit, field))),
-    write(verdict, present, out) {
+    write(verdict, present, out, maxRetryAfterMs) {
       for (const unit of UNITS) {
         const limits = verdict.limits.filter((limit) => limit.unit === unit)
         if (limits.length === 0) continue
@@ -32,7 +32,7 @@ export function byUnit(
         for (const field of FIELDS) out.push([nameOf(unit, field), String(values[field])])
       }
       const waitMs = verdict.allowed ? undefined : sentWaitMs(verdict)
-      if (waitMs !== undefined) pushRetryAfterMs(Math.max(1, waitMs), present, out)
+      if (waitMs !== undefined) pushRetryAfterMs(Math.max(1, Math.min(waitMs, maxRetryAfterMs)), present, out)
     },
   }
 }

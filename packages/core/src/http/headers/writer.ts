@@ -12,8 +12,8 @@ export type Present = Pick<HttpContext, 'getResponseHeader'>
 /** One wire form of the quota: the fields that it owns, and their values for a verdict. */
 export interface HeaderWriter {
   readonly fields: readonly string[]
-  /** Adds fields that replace those of the response, merged with the earlier values. */
-  write(verdict: Verdict, present: Present, out: HeaderField[]): void
+  /** Adds fields that replace those of the response, merged with the earlier values. `maxRetryAfterMs`: for `Retry-After-Ms`. */
+  write(verdict: Verdict, present: Present, out: HeaderField[], maxRetryAfterMs: number): void
 }
 
 /** Structured fields (RFC 9651 §3.3.1) allow no larger integer. */
