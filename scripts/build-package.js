@@ -17,6 +17,7 @@ import { buildWithRedisApart, hasRedisStore } from './lib/redis-apart.js'
 import { run, whenStarted } from './lib/run.js'
 import { scriptsApart } from './lib/scripts-apart.js'
 import { shortenNames } from './lib/shorten-names.js'
+import { withWholeTexts } from './lib/whole-texts.js'
 
 /** @typedef {import('./lib/entries.js').Entry} Entry */
 /** @typedef {{ engines: { node: string }, exports: Record<string, unknown> }} Manifest */
@@ -88,7 +89,9 @@ async function buildProgram(folder, dist, manifest, entries) {
     logOverride: { 'empty-import-meta': 'silent' },
   }
   const finish = (/** @type {string} */ text) =>
-    isLarge(entries) && !isProgramAlone ? shortenNames(withoutCopies(text)) : Promise.resolve(withoutCopies(text))
+    isLarge(entries) && !isProgramAlone
+      ? shortenNames(withoutCopies(text))
+      : Promise.resolve(withWholeTexts(withoutCopies(text)))
   const inputs = hasRedisStore(folder)
     ? await buildWithRedisApart(options, finish)
     : (await build(options)).metafile.inputs
@@ -144,10 +147,11 @@ async function buildModules(folder, dist, manifest, entries, sources) {
     ...whitespaceFor(entries),
     plugins: [scriptsApart()],
   })
-  if (!isLarge(entries)) return
   for (const file of readdirSync(outdir, { recursive: true, encoding: 'utf8' })) {
+    if (!file.endsWith('.js')) continue
     const path = join(outdir, file)
-    if (file.endsWith('.js')) writeFileSync(path, await shortenNames(readFileSync(path, 'utf8'), true))
+    const text = readFileSync(path, 'utf8')
+    writeFileSync(path, isLarge(entries) ? await shortenNames(text, true) : withWholeTexts(text))
   }
 }
 

@@ -51,7 +51,7 @@ const NOT_INSTALLED = [
   /^@nestjs\/(?:microservices|websockets|platform-socket\.io)/,
   /^@fastify\/(?:static|view)/,
   /^class-(?:transformer|validator)/,
-  /^pg-(?:native|cloudflare)$/,
+  /^pg-native$/,
 ]
 
 /** Each has a program of its own, `package-users/bundled/<name>.mjs`. */

@@ -1,5 +1,5 @@
 // The bundlers that users have, as installed in a project of theirs.
-import { createRequire } from 'node:module'
+import { createRequire, isBuiltin } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
@@ -54,8 +54,13 @@ const BUNDLERS = {
       plugins,
       onLog() {},
     })
-    const minifying = isMinified ? [terser.default()] : []
-    await bundle.write({ file: outfile, format, inlineDynamicImports: true, plugins: minifying })
+    await bundle.write({
+      file: outfile,
+      format,
+      inlineDynamicImports: true,
+      ...(format === 'esm' && { banner: REQUIRE }),
+      plugins: isMinified ? [terser.default()] : [],
+    })
   },
   async webpack(load, { entry, outfile, isExternal, format = 'esm', isMinified = false }) {
     const { default: webpack } = await load('webpack')
@@ -66,9 +71,15 @@ const BUNDLERS = {
       mode: 'production',
       optimization: { minimize: isMinified },
       ...(isModule && { experiments: { outputModule: true } }),
-      externalsType: isModule ? 'module' : 'commonjs',
-      externals: (/** @type {{ request: string }} */ { request }, /** @type {Function} */ done) =>
-        isExternal(request) ? done(null, request) : done(),
+      externals: (
+        /** @type {{ request: string, dependencyType: string }} */ external,
+        /** @type {Function} */ done,
+      ) => {
+        const { request, dependencyType } = external
+        // Of modules of Node it knows whether they are imported or required.
+        if (!isExternal(request) || isBuiltin(request)) return done()
+        done(null, `${isModule && dependencyType !== 'commonjs' ? 'module-import' : 'node-commonjs'} ${request}`)
+      },
       output: {
         path: dirname(outfile),
         filename: basename(outfile),

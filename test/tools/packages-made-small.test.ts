@@ -1,7 +1,9 @@
 import { createContext, Script } from 'node:vm'
+import { transformSync } from 'esbuild'
 import { describe, expect, test } from 'vitest'
 import { pack, UNPACK } from '../../scripts/lib/scripts-apart.js'
 import { shortenNames } from '../../scripts/lib/shorten-names.js'
+import { withWholeTexts } from '../../scripts/lib/whole-texts.js'
 
 describe('a program with shorter names', () => {
   const program = `
@@ -61,4 +63,17 @@ describe('scripts that are compressed', () => {
     expect(parts.map(({ source }: { source: string }) => source)).toEqual(texts)
     expect([read(), parts[1].name]).toEqual([1, 'part1'])
   })
+})
+
+test('texts of a program with short lines are the same where a bundler indents its lines', () => {
+  const words = `${'one two\\\\ '.repeat(30)}\\n`
+  const program = transformSync(`module.exports = ['${words}', \`${words}\`]`, { lineLimit: 40, minify: true }).code
+  const textsOf = (code: string) => {
+    const context = createContext({ module: {} })
+    new Script(code).runInContext(context)
+    return context.module.exports as string[]
+  }
+  const indented = (code: string) => code.replaceAll(/(?<=\\)\n/g, '\n\t')
+  expect(textsOf(indented(program))).not.toEqual(textsOf(program))
+  expect(textsOf(indented(withWholeTexts(program)))).toEqual(textsOf(program))
 })
