@@ -1,5 +1,5 @@
 import { SluiceError, type Store } from '@sluice/core'
-import { emitWarning } from '@sluice/core/internal'
+import { emitWarning, isPropertyOf } from '@sluice/core/internal'
 import { readBody } from './body.js'
 import type { Exchange, Reply } from './exchange.js'
 import { consoleFigures } from './figures/parts.js'
@@ -137,13 +137,15 @@ function problemOf(error: unknown, store: Store): [Problem, Record<string, strin
 /** A mistake in an override, or a conflict: errors of `@sluice/policies`, which this package does not load. */
 function ofPolicies(error: unknown): Problem | undefined {
   if (!(error instanceof Error)) return undefined
-  if ('problems' in error && Array.isArray(error.problems)) return new Problem(400, messageOf(error))
-  return 'found' in error ? new Problem(409, error.message, { found: error.found }) : undefined
+  if (isPropertyOf(error, 'problems') && Array.isArray((error as { problems?: unknown }).problems))
+    return new Problem(400, messageOf(error))
+  if (!isPropertyOf(error, 'found')) return undefined
+  return new Problem(409, error.message, { found: (error as { found?: unknown }).found })
 }
 
 /** Since when the store is away, and what happens meanwhile. */
 function outage(store: Store): Problem {
-  const stats = store.stats?.()
+  const stats = isPropertyOf(store, 'stats') ? store.stats?.() : undefined
   const since = stats?.state === 'unavailable' ? ` since ${new Date(stats.since).toISOString()}` : ''
   const meanwhile = 'each process decides by its option unavailable; blocks and bans that it knows hold'
   return new Problem(503, `the store is away${since}: nothing can be read or changed. Meanwhile, ${meanwhile}`)

@@ -1,5 +1,5 @@
 import { type List, SluiceError, type Store } from '@sluice/core'
-import { knownOptions } from '@sluice/core/internal'
+import { hasOwn, knownOptions } from '@sluice/core/internal'
 import type { PeekableLimiter } from './identity/limiters.js'
 import type { PeekablePolicies } from './identity/policies.js'
 
@@ -90,7 +90,7 @@ function limiterIn(given: unknown): PeekableLimiter {
 }
 
 function documentIn(given: PeekablePolicies | NamedPolicies): Required<NamedPolicies> {
-  const { policies, name = 'default' } = ('policies' in given ? given : { policies: given }) as NamedPolicies
+  const { policies, name = 'default' } = (hasOwn(given, 'policies') ? given : { policies: given }) as NamedPolicies
   if (typeof policies?.forIdentity !== 'function')
     wrong('policies', 'what `await policies.from(…)` of @sluice/policies returns')
   return { policies, name }

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { ProxyTrust } from '@sluice/core'
-import { headerText, noSignedCookies, pathOf, RequestContext, unreadablePath } from '@sluice/core/http'
+import { headerText, noSignedCookies, pathOf, propertyOf, RequestContext, unreadablePath } from '@sluice/core/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** The core's view of a request of Fastify. */
@@ -100,7 +100,7 @@ const trusts = new WeakMap<object, ProxyTrust>()
 
 /** Fastify does not expose `trustProxy`. Requests have `ips` where it is set. Its result for a made-up request shows the rest. */
 function trustOf(request: FastifyRequest, app: object): ProxyTrust {
-  if (request.ips === undefined) return 'none'
+  if (propertyOf(request, 'ips') === undefined) return 'none'
   const hops = Array.from({ length: 64 }, (_, i) => `203.0.113.${i}`)
   const raw = { headers: { 'x-forwarded-for': hops.join(', ') }, socket: { remoteAddress: '198.51.100.1' } }
   const isOpen = Object.create(request, { raw: { value: raw } }).ip === hops[0]

@@ -7,6 +7,6 @@ import { asFailure } from '@sluice/core/http'
  */
 export function withoutDetails(thrown: unknown): object {
   const failure = asFailure(thrown)
-  if (!(failure instanceof SluiceError) || 'statusCode' in failure) return failure
+  if (!(failure instanceof SluiceError) || Object.hasOwn(failure, 'statusCode')) return failure
   return new SluiceError(failure.code, 'The rate limiter failed', { cause: failure })
 }

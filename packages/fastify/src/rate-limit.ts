@@ -1,5 +1,5 @@
 import { type LimitForm, SluiceError, type Verdict } from '@sluice/core'
-import { refusePolluted, refuseUncalled } from '@sluice/core/http'
+import { propertyOf, refusePolluted, refuseUncalled } from '@sluice/core/http'
 import type {
   FastifyInstance,
   FastifyReply,
@@ -117,7 +117,7 @@ async function plugin(app: FastifyInstance, given: RateLimitPluginOptions & (Lim
 
   // Limiters of routes are made as these are added, so that mistakes show before traffic does.
   app.addHook('onRoute', (route: RouteHooks) => {
-    const limiter = limiterOf(route.config?.rateLimit, () => route.url)
+    const limiter = limiterOf(ownLimit(route.config), () => route.url)
     if (!limiter || (limiter.phase === phase && !isLate(phase))) return
     place(route, limiter)
     route.config = { ...route.config, [isPlaced]: true } as NonNullable<RouteHooks['config']>
@@ -134,7 +134,7 @@ async function plugin(app: FastifyInstance, given: RateLimitPluginOptions & (Lim
     }
     let limiter: RouteLimiter | undefined
     try {
-      limiter = limiterOf(config.rateLimit, () => routeName(request))
+      limiter = limiterOf(ownLimit(config), () => routeName(request))
       if (limiter) checkReachable(limiter.phase, phase)
     } catch (error) {
       done(withoutDetails(error) as Error)
@@ -194,4 +194,9 @@ function checkReachable(phase: Phase, plugins: Phase): void {
     'INVALID_POLICY',
     `rateLimit: hook: expected ${plugins} for a route that was added before the plugin had loaded, got ${phase} (await app.register)`,
   )
+}
+
+/** The limit that a route's `config` names. */
+function ownLimit(config: object | undefined): unknown {
+  return config && propertyOf(config as { readonly rateLimit?: unknown }, 'rateLimit')
 }

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from '@nestjs/common'
 import { type HttpContext, SluiceError } from '@sluice/core'
 import { createGuard, setKeyRemedy } from '@sluice/core/http'
-import { emitWarning } from '@sluice/core/internal'
+import { emitWarning, isPropertyOf } from '@sluice/core/internal'
 import { asException } from './exceptions.js'
 import { asFieldError, checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
 import { guardsOf, type HandlerType } from './handlers.js'
@@ -150,7 +150,7 @@ export class ContextLimiter {
 /** The context among the arguments of a resolver. Those of references and of types get no arguments of a field before it. */
 function contextOf([, second, third, fourth]: readonly unknown[]): unknown {
   // The info of a field comes last, but for the type that a resolver of types is about.
-  const isOfField = fourth !== undefined && !('resolveType' in (fourth as object))
+  const isOfField = fourth !== undefined && !isPropertyOf(fourth as object, 'resolveType')
   return isOfField ? third : second
 }
 

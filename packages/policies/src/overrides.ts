@@ -1,5 +1,5 @@
 import { SluiceError, type StoreChanges } from '@sluice/core'
-import { knownOptions, wholeNumber } from '@sluice/core/internal'
+import { isPropertyOf, knownOptions, wholeNumber } from '@sluice/core/internal'
 import type { CompiledPolicies } from './compile/compiled-policies.js'
 import {
   type ChangedLimit,
@@ -207,7 +207,7 @@ export class PolicyOverrides {
 
   /** It is written, whatever becomes of this: processes read it within a second. */
   async #refresh(): Promise<void> {
-    await this.#source.refresh?.().catch(() => {})
+    if (isPropertyOf(this.#source, 'refresh')) await this.#source.refresh?.().catch(() => {})
   }
 }
 

@@ -7,7 +7,7 @@ import type {
   PoliciesReloadedEvent,
   PolicySource,
 } from '@sluice/core'
-import { emitWarning, guardByPolicies, Listeners } from '@sluice/core/internal'
+import { emitWarning, guardByPolicies, isPropertyOf, Listeners, propertyOf } from '@sluice/core/internal'
 import { type CarriedLimit, carriedBetween } from './compile/carried.js'
 import { compile, compileBetween, pauses } from './compile/compile.js'
 import type { CompiledPolicies } from './compile/compiled-policies.js'
@@ -88,15 +88,17 @@ export class Policies implements PolicySource<any> {
     this.#options = options
     this.#inForce = inForce
     this.overrides = new PolicyOverrides(source, () => this.#inForce.compiled)
+    const documents = propertyOf(source, 'documents')
     this.versions =
-      source.documents &&
-      new PolicyVersions(source.documents, {
+      documents &&
+      new PolicyVersions(documents, {
         check: async ({ version, text }) =>
           void (await this.#checked({ name: source.name, version: `${version}`, text })),
         carried: carriedLimits,
         reload: () => this.reload(),
       })
-    source.overrides?.onChange(() => changes.sendCalmly())
+    propertyOf(source, 'overrides')?.onChange(() => changes.sendCalmly())
+    if (!isPropertyOf(source, 'watch')) return
     source.watch?.(
       () => this.#changed(),
       (error) => this.#fail(unreadable(source, error)),
@@ -116,7 +118,7 @@ export class Policies implements PolicySource<any> {
       return new Policies(source, options, await inTime(first, source, options.loadTimeoutMs), changes)
     } catch (error) {
       if (options.fallback === undefined) {
-        await source.close?.()
+        if (isPropertyOf(source, 'close')) await source.close?.()
         throw error
       }
       const inForce = await made(fallbackOf(options.fallback), source, options, changes)
@@ -235,7 +237,7 @@ export class Policies implements PolicySource<any> {
   /** Ends the updates of the policies. Those in force stay. */
   async close(): Promise<void> {
     this.#isClosed = true
-    await this.#source.close?.()
+    if (isPropertyOf(this.#source, 'close')) await this.#source.close?.()
   }
 
   #changed(): void {
@@ -244,7 +246,7 @@ export class Policies implements PolicySource<any> {
       .catch((error) => this.#fail(error instanceof PoliciesError ? error : unreadable(this.#source, error)))
       .finally(() => {
         this.#reloading = undefined
-        if (!this.#isClosed) this.#source.look?.()
+        if (!this.#isClosed && isPropertyOf(this.#source, 'look')) this.#source.look?.()
       })
   }
 
@@ -297,7 +299,7 @@ function faultOf(source: string, message: string): PoliciesError {
 
 async function made(
   document: Loaded,
-  { overrides }: PoliciesSource,
+  source: PoliciesSource,
   { resolvers, check, checkOverride }: LoadOptions,
   changes: LimitChanges,
   checks: readonly Check[] = [],
@@ -310,7 +312,7 @@ async function made(
     compiled,
     problems: wrong,
     advice,
-  } = await compileBetween(value as PolicyDocument, resolvers, overrides, checkOverride, changes)
+  } = await compileBetween(value as PolicyDocument, resolvers, propertyOf(source, 'overrides'), checkOverride, changes)
   if (!compiled) throw new PoliciesError(await located(wrong))
   const unfit = checks.length > 0 ? await problemsBy(checks, compiled) : []
   if (unfit.length > 0) throw new PoliciesError(await located(unfit))
@@ -339,8 +341,8 @@ async function problemsBy(checks: readonly Check[], { byName }: CompiledPolicies
   return problems
 }
 
-function markOf({ version, mark = version }: Loaded): string {
-  return mark
+function markOf(document: Loaded): string {
+  return propertyOf(document, 'mark') ?? document.version
 }
 
 /** The document may be cut off, or written by a job that failed. */

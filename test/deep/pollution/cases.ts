@@ -1,6 +1,8 @@
 import { byEffort } from '../../support/effort.js'
 import type { When } from './compared.js'
 
+export const TIMES: readonly When[] = ['after', 'before']
+
 const VALUES: Readonly<Record<string, unknown>> = {
   1: 1,
   true: true,
@@ -12,7 +14,5 @@ const VALUES: Readonly<Record<string, unknown>> = {
 
 /** Kinds of values, before and after limiters are made: in brief the first alone. */
 export const CASES = Object.entries(VALUES)
-  .flatMap(([kind, value]) =>
-    (['after', 'before'] as const).map((when): [string, When, unknown] => [kind, when, value]),
-  )
   .slice(0, byEffort({ usual: 1, full: Number.POSITIVE_INFINITY }))
+  .flatMap(([kind, value]) => TIMES.map((when): [string, When, unknown] => [kind, when, value]))

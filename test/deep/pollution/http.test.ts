@@ -2,8 +2,8 @@ import { memoryStore } from '@sluice/core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { byEffort } from '../../support/effort.js'
 import { namesInSources } from '../../support/source-names.js'
-import { CASES } from './cases.js'
-import { differencesOf } from './compared.js'
+import { CASES, TIMES } from './cases.js'
+import { Sweep, type When } from './compared.js'
 import { Connection } from './http-apps.js'
 import { httpScenarios } from './http-scenarios.js'
 
@@ -15,25 +15,19 @@ afterAll(() => connection.close())
 const FIELD = /-/
 const NAMES = namesInSources(['core', 'express', 'koa', 'fastify', 'policies']).filter((name) => !FIELD.test(name))
 
-/** The names of traits, replies and contexts, which requests read. */
-const READ = [
-  'base',
-  'clientOf',
-  'ending',
-  'keepsCharges',
-  'likeHandler',
-  'proceed',
-  'queues',
-  'sharesResponse',
-  'slowness',
-  'to',
-]
+const sweep = new Sweep(() => memoryStore({ clock: () => 1e12 }), NAMES)
+const scenarios = httpScenarios(connection)
 
-test.each(CASES)(
-  'no name that the sources read changes a response as a property of Object.prototype: %s, polluted %s limiters are made',
+test.each(byEffort<readonly When[]>({ usual: ['after'], full: TIMES }))(
+  'requests read no property of Object.prototype by our code, polluted %s limiters are made',
+  async (when) => {
+    expect(await sweep.reads(scenarios, when)).toEqual([])
+  },
+)
+
+test.each(byEffort({ usual: [], full: CASES }))(
+  'no property of Object.prototype changes a response: %s, polluted %s limiters are made',
   async (_, when, value) => {
-    const newStore = () => memoryStore({ clock: () => 1e12 })
-    const names = byEffort({ usual: READ, full: NAMES })
-    expect(await differencesOf(httpScenarios(connection), newStore, names, value, when)).toEqual([])
+    expect(await sweep.differences(scenarios, value, when)).toEqual([])
   },
 )

@@ -13,7 +13,8 @@ interface Entry {
 
 function listOf(entries: readonly Entry[], now: () => number): DataMatcher {
   const builder = new ListBuilder()
-  for (const { text, ...details } of entries) {
+  for (const { text, reason, expiresAt } of entries) {
+    const details = { reason, expiresAt }
     const range = ipRange(text)
     if (range) builder.addRange(range, details)
     else builder.addText('user', text, details)

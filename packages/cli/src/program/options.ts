@@ -19,7 +19,8 @@ export function readOptions(
   )
   // Not strict: its own errors know no suggestions.
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true })
-  const values: Record<string, string | true> = {}
+  // An option that is not given is none of `Object.prototype`.
+  const values: Record<string, string | true> = Object.create(null)
   const operands: string[] = []
   for (const token of tokens) {
     if (token.kind === 'positional') {

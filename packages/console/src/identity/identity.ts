@@ -10,7 +10,7 @@ import {
   type Store,
   type Verdict,
 } from '@sluice/core'
-import { identityText, isKind, limiterOfIdentities, listedValue, textValue } from '@sluice/core/internal'
+import { identityText, isKind, isPropertyOf, limiterOfIdentities, listedValue, textValue } from '@sluice/core/internal'
 import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
 import type { Schema } from '../schema.js'
@@ -173,7 +173,7 @@ export async function listsOf(
   const { kind } = counted(identity)
   if (kind.includes('+')) return []
   const value = listedValue(identity)
-  const named = lists.flatMap((name) => store.list?.(name) ?? [])
+  const named = isPropertyOf(store, 'list') ? lists.flatMap((name) => store.list?.(name) ?? []) : []
   const own = [...(store.lists?.allow ?? []), ...(store.lists?.deny ?? [])].filter((item) => typeof item === 'object')
   const names = new Set<string>()
   for (const list of [...own, ...named]) {

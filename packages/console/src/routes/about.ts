@@ -1,3 +1,4 @@
+import { isPropertyOf } from '@sluice/core/internal'
 import type { CheckedOptions } from '../options.js'
 import { messageOf } from '../problem.js'
 import { route } from './route.js'
@@ -11,16 +12,23 @@ export const ABOUT = [
     may: 'read',
     answer: 'The operator, the state of the store, and its features.',
     async run({ console: { store, readOnly, lists }, operator }) {
-      const { cause, ...health } = (await store.health?.()) ?? { state: 'available', cause: undefined }
+      const { cause, ...health } = (isPropertyOf(store, 'health') ? await store.health?.() : undefined) ?? {
+        state: 'available',
+        cause: undefined,
+      }
       return {
         operator: { ...operator, may: readOnly ? 'read' : operator.may },
         readOnly,
-        store: { kind: store.stats?.()?.kind, ...health, ...(cause && { cause: cause.message }) },
+        store: {
+          kind: isPropertyOf(store, 'stats') ? store.stats?.()?.kind : undefined,
+          ...health,
+          ...(cause && { cause: cause.message }),
+        },
         features: {
           blocks: store.blocks !== undefined,
-          lists: store.list === undefined ? [] : lists,
-          forget: store.forget !== undefined,
-          search: 'kept' in store,
+          lists: isPropertyOf(store, 'list') ? lists : [],
+          forget: isPropertyOf(store, 'forget'),
+          search: isPropertyOf(store, 'kept'),
           changes: store.changes !== undefined,
         },
       }

@@ -1,5 +1,5 @@
 import type { IdentityByKind } from '@sluice/core'
-import { isCountOf, limiterOfIdentities, resetCounts, usedLimits } from '@sluice/core/internal'
+import { isCountOf, isPropertyOf, limiterOfIdentities, resetCounts, usedLimits } from '@sluice/core/internal'
 import { makeChange } from '../changes.js'
 import {
   blocksOf,
@@ -127,7 +127,7 @@ export const IDENTITIES = [
     answer: 'An object: it is erased.',
     async run({ console: { store }, operator, body: { identity: given, confirmed } }) {
       const identity = byKind(given)
-      if (!store.forget) throw new Problem(501, 'this store cannot forget an identity')
+      if (!isPropertyOf(store, 'forget')) throw new Problem(501, 'this store cannot forget an identity')
       if (!confirmed)
         throw new Problem(409, 'forget: nothing brings it back: send confirmed: true', { confirm: 'forget' })
       // The log of changes keeps no identity that was to be erased.

@@ -1,5 +1,5 @@
 import type { List, Store, StoreList } from '@sluice/core'
-import { denyListsOf } from '@sluice/core/internal'
+import { denyListsOf, isPropertyOf } from '@sluice/core/internal'
 import { makeChange } from '../changes.js'
 import { byKind, containsAddress, type GivenIdentity, IDENTITY, textOf } from '../identity/identity.js'
 import type { CheckedOptions } from '../options.js'
@@ -99,7 +99,7 @@ export const LISTS = [
 
 /** @throws Problem; SluiceError for a name that is none */
 function listIn(store: Store, name: string): StoreList {
-  if (store.list) return store.list(name)
+  if (isPropertyOf(store, 'list') && store.list) return store.list(name)
   throw new Problem(501, 'this store has no lists')
 }
 

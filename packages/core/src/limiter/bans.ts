@@ -126,7 +126,7 @@ export class BanKeeper<Subject> {
     let isLocal = store !== this.#store
     let result: StrikeResult | undefined
     try {
-      result = await store.strike?.(terms, identity, strike)
+      result = isPropertyOf(store, 'strike') ? await store.strike?.(terms, identity, strike) : undefined
     } catch (error) {
       if (!isUnavailable(error)) throw error
       isLocal = true

@@ -1,10 +1,10 @@
 import { monotonicClock } from '../memory/clock.js'
-import { memoryStore } from '../memory/store.js'
+import { memoryStoreBy } from '../memory/store.js'
 import { cappedCosts, withReserved } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { planShare, reservedShare } from '../policy/share.js'
 import type { BanTerms, Plan, Store, StoreRequest, StoreResult, Strike, StrikeResult } from '../store/store.js'
-import { isImpossible, resultOf } from '../store/store.js'
+import { clockOf, isImpossible, resultOf } from '../store/store.js'
 import { invalidPolicy, neverBeside, SluiceError } from '../util/errors.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import { isPropertyOf } from '../util/property-of.js'
@@ -140,8 +140,9 @@ const locals = new WeakMap<Store, Local>()
 function localBeside(store: Store): Local {
   let local = locals.get(store)
   if (!local) {
-    const clock = store.clock ?? monotonicClock()
-    local = { store: memoryStore(store.clock ? { clock } : {}), known: new LastKnown(clock, store.clock !== undefined) }
+    const given = clockOf(store)
+    const known = new LastKnown(given ?? monotonicClock(), given !== undefined)
+    local = { store: memoryStoreBy(given), known }
     locals.set(store, local)
   }
   return local

@@ -4,6 +4,7 @@ import type { ReadablePlan } from '../policy/plan.js'
 import type { ChargeOutcome, KeptCharge, Plan, QuotaUnit, Store, StoreRequest } from '../store/store.js'
 import { isOwnUnit } from '../store/units.js'
 import { idsIn } from '../util/charge-id.js'
+import { isPropertyOf } from '../util/property-of.js'
 import { checkActualCost } from '../verdict/decision.js'
 import { releasing, renewing, settling, unitOf } from './charge-changes.js'
 import type { ChangeOfKept, ChargeLedger } from './charge-ledger.js'
@@ -67,8 +68,9 @@ export class KeptCharges {
   async #find(id: string): Promise<readonly KeptPart[]> {
     for (const storeOf of this.#stores) {
       const store = storeOf()
-      const parts = (await store?.keptCharge?.(this.#policy.name, id)) ?? []
-      if (store && parts.length > 0) return parts.map((part) => ({ store, part: readable(part) }))
+      if (!store || !isPropertyOf(store, 'keptCharge')) continue
+      const parts = (await store.keptCharge?.(this.#policy.name, id)) ?? []
+      if (parts.length > 0) return parts.map((part) => ({ store, part: readable(part) }))
     }
     return []
   }

@@ -89,7 +89,12 @@ export function makeLimiter<Subject = string>(
   const sources = areTexts ? TEXTS : OBJECTS
   const listed = hasLists(options, store) ? new ListedSubjects(policy, store, options, warnings, sources) : undefined
   const engine = new Engine(policy, store, options, emitter)
-  const limiter = new Limiter(new Subjects(policy, { namesIdentity, areTexts }), engine, listed, afterVerdict)
+  const limiter = new Limiter(
+    new Subjects(policy, { namesIdentity, areTexts, replacement: undefined }),
+    engine,
+    listed,
+    afterVerdict,
+  )
   // After the constructor, which has checked the store.
   adviseOnSetUp(policy, warnings, options)
   return { limiter, engine }

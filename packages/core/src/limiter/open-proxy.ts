@@ -1,4 +1,5 @@
 import type { HttpContext, ProxyTrust } from '../request/context.js'
+import { propertyOf } from '../util/property-of.js'
 import { emitWarning, type Warnings } from '../util/warnings.js'
 
 type TrustInEveryone = Extract<ProxyTrust, object>
@@ -11,10 +12,10 @@ const warnedApps = new WeakSet<object>()
  * granted by address then. Warns about it, once per app.
  */
 export function isAddressForgeable(
-  { proxyTrust }: Pick<HttpContext, 'proxyTrust'>,
+  context: Pick<HttpContext, 'proxyTrust'>,
   emit: Warnings<'SLUICE_OPEN_PROXY'>['emit'] = emitWarning,
 ): boolean {
-  return hasOpenProxy(proxyTrust, warnedApps, ({ everyone, remedy }) =>
+  return hasOpenProxy(context, warnedApps, ({ everyone, remedy }) =>
     emit(
       'SLUICE_OPEN_PROXY',
       `${everyone} trusts X-Forwarded-For from everyone, so any client can choose its address and escape limits by IP; ` +
@@ -25,10 +26,11 @@ export function isAddressForgeable(
 
 /** The same with a warning of the caller, which is emitted once for each app that is not in `warned`. */
 export function hasOpenProxy(
-  proxyTrust: ProxyTrust | undefined,
+  context: Pick<HttpContext, 'proxyTrust'>,
   warned: WeakSet<object>,
   warn: (trust: TrustInEveryone) => void,
 ): boolean {
+  const proxyTrust = propertyOf(context, 'proxyTrust')
   if (typeof proxyTrust !== 'object') return false
   if (!warned.has(proxyTrust.app)) {
     warned.add(proxyTrust.app)

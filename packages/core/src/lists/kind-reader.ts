@@ -60,7 +60,9 @@ export class KindReader<Subject> implements ListKeys {
   }
 
   valueOf(kind: string, raw: KeyValue | readonly KeyValue[]): string | undefined {
-    return this.#has(kind) ? valueFor(this.#where, this.#keyOf(kind), { kind, value: raw }) : undefined
+    return this.#has(kind)
+      ? valueFor(this.#where, this.#keyOf(kind), { kind, value: raw, isCounted: false })
+      : undefined
   }
 
   /**

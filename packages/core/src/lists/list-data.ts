@@ -29,12 +29,12 @@ export interface Entries<Index> {
 /** The details of an entry, beside the value that it matches. */
 export interface EntryDetails {
   /** As it is written: the first 200 characters of a text. Anything else is dropped. */
-  readonly reason?: unknown
+  readonly reason: unknown
   /** In ms since 1970. */
-  readonly expiresAt?: number | undefined
+  readonly expiresAt: number | undefined
 }
 
-const NO_DETAILS: EntryDetails = {}
+const NO_DETAILS: EntryDetails = { reason: undefined, expiresAt: undefined }
 /** As long as a block's reason may be. */
 const LONGEST_REASON = 200
 

@@ -1,6 +1,7 @@
 import { checkedListName } from '../blocks/given-list-entries.js'
 import type { List, ListKeeper } from '../store/list.js'
 import { invalidPolicy } from '../util/errors.js'
+import { isPropertyOf } from '../util/property-of.js'
 
 /**
  * The list that a limiter's store holds under a name: changed at any time by `store.list(name)`, in any process. An entry is in
@@ -26,7 +27,7 @@ export function storeList(name: string): List {
     async close() {},
     forStore(where: string, store: ListKeeper): List {
       const list =
-        store.list?.(name) ??
+        (isPropertyOf(store, 'list') ? store.list?.(name) : undefined) ??
         invalidPolicy(where, 'store', `one that keeps lists, as storeList("${name}") is used`, store)
       lists.add(list)
       return list

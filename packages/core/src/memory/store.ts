@@ -40,6 +40,7 @@ import type { StoreList } from '../store/store-list.js'
 import { COPY, THIS_COPY } from '../util/copies.js'
 import { givenClock } from '../util/given-clock.js'
 import { Listeners } from '../util/listeners.js'
+import { fieldsOf } from '../util/property-of.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import { STORE_WARNINGS, type StoreWarning, type StoreWarningsOption, Warnings } from '../util/warnings.js'
 import { Bans, reportOf } from './bans.js'
@@ -132,7 +133,13 @@ export function memoryStore(
 ): Store & { readonly blocks: StoreBlocks; readonly changes: StoreChanges } & Required<
     Pick<Store, 'list' | 'forget' | 'offenders' | 'health' | 'on'>
   > {
-  return new MemoryStore(options)
+  knownOptions('memoryStore', options, OPTIONS, OF_REDIS)
+  return new MemoryStore(fieldsOf(options, OPTIONS))
+}
+
+/** A store without options but a clock, which is made at any time: no name on `Object.prototype` is one of its options. */
+export function memoryStoreBy(clock: (() => number) | undefined): Store {
+  return new MemoryStore(fieldsOf({ clock }, ['clock']))
 }
 
 let decided = false
@@ -170,7 +177,6 @@ class MemoryStore implements Store {
   #kept: KeptRecords
 
   constructor(options: MemoryStoreOptions) {
-    knownOptions('memoryStore', options, OPTIONS, OF_REDIS)
     this.lists = storeLists('memoryStore', options)
     this.clock = givenClock('memoryStore', options.clock)
     this.#clock = this.clock ?? monotonicClock()

@@ -42,17 +42,17 @@ export function givenIn(where: string, kinds: readonly string[], identity: unkno
     if (isCounted(identity)) return countedIn(where, kinds, identity)
     const [[kind, value] = ['', undefined], ...others] = entriesIn(identity) ?? []
     if (others.length > 0 || !kinds.includes(kind)) wrongIdentity(where, kinds, identity)
-    return { kind, value }
+    return { kind, value, isCounted: false }
   }
   if (!takesText(kinds)) wrongIdentity(where, kinds, identity)
-  return { kind: kinds[0] as string, value: identity }
+  return { kind: kinds[0] as string, value: identity, isCounted: false }
 }
 
 /** Addresses are grouped by each key in its own way, so they are read like those given by hand. */
 function countedIn(where: string, kinds: readonly string[], identity: Identity): Given {
   const { kind, value } = identity
   if (!kinds.includes(kind)) wrongIdentity(where, kinds, identity)
-  if (kind === 'ip') return { kind, value }
+  if (kind === 'ip') return { kind, value, isCounted: false }
   return { kind, value: countedValue(identity), isCounted: true }
 }
 

@@ -34,7 +34,7 @@ export interface Given {
   readonly kind: string
   readonly value: unknown
   /** Whether the value is as it is counted, so that it is not normalised or hashed again. */
-  readonly isCounted?: boolean
+  readonly isCounted: boolean
 }
 
 /** The keys that a policy counts an identity by that was given by hand. */

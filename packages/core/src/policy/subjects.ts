@@ -15,8 +15,8 @@ export interface SubjectsOptions<Subject> {
    *
    * Limit functions then get the value of an identity that is given by its kind.
    */
-  readonly areTexts?: boolean
-  readonly replacement?: ReplacementKey<Subject> | undefined
+  readonly areTexts: boolean
+  readonly replacement: ReplacementKey<Subject> | undefined
 }
 
 /** Key and limit functions written for HTTP report by themselves that there is no request. */
@@ -33,10 +33,7 @@ export class Subjects<Subject> {
   /** The same, where a text is the key itself. */
   readonly #byText: Policy<Subject> | undefined
 
-  constructor(
-    policy: PolicyChoice<Subject>,
-    { namesIdentity, areTexts = false, replacement }: SubjectsOptions<Subject>,
-  ) {
+  constructor(policy: PolicyChoice<Subject>, { namesIdentity, areTexts, replacement }: SubjectsOptions<Subject>) {
     this.policy = policy
     const [first] = policy.all
     this.#byKey = first === policy && first.differsByKeyAlone ? first : undefined

@@ -6,6 +6,7 @@ import { RecentRefusals } from '../offenders/recent-refusals.js'
 import { refusalLog } from '../offenders/refusal-log.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import { Listeners } from '../util/listeners.js'
+import { isPropertyOf } from '../util/property-of.js'
 import { STORE_WARNINGS, Warnings } from '../util/warnings.js'
 import type { ResultObserver } from './batching/batch-runs.js'
 import { Batches } from './batching/batches.js'
@@ -118,7 +119,7 @@ function addLayers(layers: Layer[], base: ReturnType<typeof withBlocks>, strikes
     relaxed,
   )
   layers.push(known, relaxed, leases, ...(denyCache ? [denyCache] : []), slots, batches)
-  observers.push(...layers.filter((layer): layer is Layer & ResultObserver => layer.onResult !== undefined))
+  observers.push(...layers.filter((layer): layer is Layer & ResultObserver => isPropertyOf(layer, 'onResult')))
   return { known, relaxed, batches, waiters }
 }
 

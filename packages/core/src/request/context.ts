@@ -136,7 +136,8 @@ export interface RawResponse {
 
 /** Whether nothing can be sent: the response is complete, or the client has left. */
 export function isOver(response: RawResponse): boolean {
-  const { stream } = response
+  // A response of HTTP/1 has none, whatever `Object.prototype` has.
+  const stream = 'stream' in Object.prototype ? undefined : response.stream
   if (response.destroyed === true || stream?.destroyed === true || stream?.closed === true) return true
   // Over HTTP/2, the empty body of a response to HEAD is finished before the headers are sent.
   return response.writableFinished === true && response.headersSent !== false

@@ -119,32 +119,33 @@ export interface CellKind {
   readonly ids: Readonly<Record<string, IdForm>>
   /** Whether states are small enough for one read and one write when several limits share a key. */
   readonly canBeJoint: boolean
-  /** @internal The parameters of a limit that counts refusals too. Absent if refusals need no separate count. */
-  readonly countRefusals?: (params: readonly number[]) => readonly number[]
+  /** @internal The parameters of a limit that counts refusals too. Undefined if refusals need no separate count. */
+  readonly countRefusals: ((params: readonly number[]) => readonly number[]) | undefined
   /**
-   * The parameters of a limit that also counts units admitted beyond it. Absent if processes never count this kind by
+   * The parameters of a limit that also counts units admitted beyond it. Undefined if processes never count this kind by
    * themselves.
    */
-  readonly countInFull?: (params: readonly number[]) => readonly number[]
+  readonly countInFull: ((params: readonly number[]) => readonly number[]) | undefined
   /**
-   * @internal The parameters of a limit whose counters hold more than the limit. Absent if those of every limit do, or if none
-   * needs to.
+   * @internal The parameters of a limit whose counters hold more than the limit. Undefined if those of every limit do, or if
+   * none needs to.
    */
-  readonly widen?: (params: readonly number[]) => readonly number[]
+  readonly widen: ((params: readonly number[]) => readonly number[]) | undefined
   /**
-   * @internal The least units in use that are gone after `resetMs` and no sooner. Absent where no debt lasts longer than its limit.
+   * @internal The least units in use that are gone after `resetMs` and no sooner. Undefined where no debt lasts longer than its
+   * limit.
    */
-  readonly usedUntil?: (params: readonly number[], resetMs: number) => number
+  readonly usedUntil: ((params: readonly number[], resetMs: number) => number) | undefined
   /**
    * @internal The instant at which one charge of `used` units would be gone by `at + resetMs`; a later instant if that
    * is impossible.
    */
   readonly chargedAt: (params: readonly number[], use: KnownUse) => number
   /**
-   * @internal The wait in ms for more units than those that were refused, at most one step too long. Absent where all units return
-   * at once, or where that depends on more of the state.
+   * @internal The wait in ms for more units than those that were refused, at most one step too long. Undefined where all units
+   * return at once, or where that depends on more of the state.
    */
-  readonly waitForMore?: (params: readonly number[], refused: RefusedUnits, units: number) => number
+  readonly waitForMore: ((params: readonly number[], refused: RefusedUnits, units: number) => number) | undefined
   /** @internal Reads the report of its Lua. */
   readonly readReport: ReadReport
 }
@@ -170,6 +171,15 @@ const NO_RULES: LeaseRules = {
   receiptAlone: (_, receipt) => receipt,
 }
 
+/** The rules that few kinds have, where a kind has none of them. */
+const NO_MORE_RULES = {
+  countRefusals: undefined,
+  countInFull: undefined,
+  widen: undefined,
+  usedUntil: undefined,
+  waitForMore: undefined,
+} as const
+
 /** For kinds whose units are gone a window after they were charged. */
 const windowBefore: CellKind['chargedAt'] = (_, { windowMs, at, resetMs }) => Math.min(at, at + resetMs - windowMs)
 
@@ -178,6 +188,7 @@ type BucketParams = [limit: number, windowMs: number, capacity: number, stepMs: 
 export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
   // Parameters: limit, windowMs, capacity, stepMs.
   bucket: {
+    ...NO_MORE_RULES,
     isUnits: (param) => param === 0 || param === 2,
     hasPermits: false,
     ids: {
@@ -225,6 +236,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
   // Parameters: limit, windowMs, whether refusals count (1 or 0), how windows start (see kernels/counter.ts), and for windows of
   // the calendar the bounds of the periods around now, which the id leaves out.
   counter: {
+    ...NO_MORE_RULES,
     isUnits: first,
     hasPermits: false,
     ids: {
@@ -248,6 +260,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
 
   // Parameters: limit, windowMs, segments, edge mode (plus `WITH_REFUSALS` if refusals count).
   segments: {
+    ...NO_MORE_RULES,
     isUnits: first,
     hasPermits: false,
     ids: { sliding: { numbers: 4, params: asTheyAre, limits: oneLimit } },
@@ -267,6 +280,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
 
   // Parameters: the largest limit, the longest window, then limit and window of each limit that shares the log.
   log: {
+    ...NO_MORE_RULES,
     isUnits: (param) => param % 2 === 0,
     hasPermits: false,
     ids: { log: { numbers: 2, params: paramsOfLog, limits: limitsOfLog } },
@@ -285,6 +299,7 @@ export const CELL_KINDS: Readonly<Record<KernelName, CellKind>> = {
 
   // Parameters: limit, ttlMs.
   concurrency: {
+    ...NO_MORE_RULES,
     isUnits: first,
     hasPermits: true,
     ids: { concurrency: { numbers: 2, params: asTheyAre, limits: oneLimit } },

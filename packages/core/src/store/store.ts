@@ -538,3 +538,13 @@ export interface Store {
 export function lastRefusalsOf(store: Store): LastRefusals | undefined {
   return propertyOf(store, 'lastRefusals')
 }
+
+/** The figures that a store keeps. */
+export function figuresOf(store: Store): FiguresKeeper | undefined {
+  return propertyOf(store, 'figures')
+}
+
+/** The clock that decides, where a store shows it. */
+export function clockOf(store: Store): Store['clock'] {
+  return propertyOf(store, 'clock')
+}

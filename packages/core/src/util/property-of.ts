@@ -20,3 +20,18 @@ export function isPropertyOf(given: object, name: string): boolean {
   }
   return false
 }
+
+/** Properties of these names alone, read once. */
+export function fieldsOf<Given extends object>(given: Given, names: readonly string[]): Given {
+  const fields = Object.create(null)
+  for (const name of names) fields[name] = given[name as keyof Given]
+  return fields
+}
+
+/** Whether an object has a property of its own: of several forms, the one that has it. */
+export function hasOwn<Given extends object, Name extends string>(
+  given: Given,
+  name: Name,
+): given is Extract<Given, Record<Name, unknown>> {
+  return Object.hasOwn(given, name)
+}

@@ -96,7 +96,7 @@ export class Warnings<Code extends WarningCode> {
       if (!codes.includes(code as Code)) throw unknownCode(where, code, codes)
       if (typeof emitted !== 'boolean') invalidPolicy(where, `warnings: ${code}`, 'true or false', emitted)
     }
-    this.#silenced = new Set(codes.filter((code) => option[code] === false))
+    this.#silenced = new Set(codes.filter((code) => Object.hasOwn(option, code) && option[code] === false))
     if (this.#silenced.has('SLUICE_LISTENER_FAILED')) listeners.isSilent = true
     this.emit = (code, message) => {
       if (!this.#silenced.has(code) && isNew(code, message)) emitWarning(code, message, listeners)

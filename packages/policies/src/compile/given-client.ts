@@ -1,5 +1,5 @@
 import type { GivenClient, HttpContext } from '@sluice/core'
-import { type MaybePromise, valueFor } from '@sluice/core/internal'
+import { hasOwn, type MaybePromise, valueFor } from '@sluice/core/internal'
 import { type CountedOf, countedIn } from './counted-of.js'
 import { contextFor } from './explain.js'
 import { variantBy } from './overrides.js'
@@ -9,7 +9,7 @@ import type { Variant } from './policy.js'
 export function variantForClient(base: Variant, client: GivenClient): MaybePromise<Variant> {
   const { overrides } = base.policy
   if (!overrides) return base
-  const { context, countedOf } = 'request' in client ? ofRequest(client.request) : ofIdentity(client)
+  const { context, countedOf } = hasOwn(client, 'request') ? ofRequest(client.request) : ofIdentity(client)
   return variantBy(overrides.find(context, countedOf), base)
 }
 
@@ -39,7 +39,9 @@ function ofIdentity({ kind, value }: { readonly kind: string; readonly value: un
     context: { ...contextFor({ path: '/' }), ip },
     countedOf: (wanted, key) => {
       const text = textOf(wanted)
-      return text === undefined ? undefined : valueFor('overrides', key, { kind: wanted, value: text })
+      return text === undefined
+        ? undefined
+        : valueFor('overrides', key, { kind: wanted, value: text, isCounted: false })
     },
   }
 }

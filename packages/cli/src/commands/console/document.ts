@@ -1,3 +1,4 @@
+import { hasOwn } from '@sluice/core/internal'
 import { type Policies, policies } from '@sluice/policies'
 import { namesIn } from '../../documents/names.js'
 import type { DocumentPlace } from '../serve/settings.js'
@@ -11,7 +12,7 @@ export async function shownPolicies(place: DocumentPlace, client: unknown, prefi
   return policies.from({
     ...(await sourceAt(place, client, prefix)),
     // Overrides beside it are written where it is.
-    ...('inRedis' in place && { save: client }),
+    ...(hasOwn(place, 'inRedis') && { save: client }),
     keys,
     tiers,
     costs,

@@ -117,7 +117,8 @@ function pairsIn(value: unknown, where: string): [string, unknown][] {
 }
 
 function objectOf(value: unknown, where: string): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  // Fields that a body leaves out are not those of `Object.prototype`.
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { __proto__: null, ...value }
   throw wrong(where, 'an object')
 }
 

@@ -52,9 +52,9 @@ export async function answerChange(
 function checkCaller({ method, headers }: IncomingMessage, token: DialectSettings['token']): void {
   if (method !== 'POST') throw new BadInput(405, 'expected POST', { ends: true })
   // Otherwise a page in a browser on this machine could send requests.
-  if (headers.origin !== undefined)
+  if (Object.hasOwn(headers, 'origin'))
     throw new BadInput(403, 'expected no Origin: browsers are not served', { ends: true })
-  if (token && !token.isShownIn(headers.authorization)) {
+  if (token && !token.isShownIn(Object.hasOwn(headers, 'authorization') ? headers.authorization : undefined)) {
     throw new BadInput(401, 'expected the token of this decider: Authorization: Bearer …', { ends: true })
   }
 }

@@ -1,5 +1,6 @@
 import type { HttpContext } from '../../request/context.js'
 import { SluiceError } from '../../util/errors.js'
+import { propertyOf } from '../../util/property-of.js'
 import type { Guard } from '../guard/guard.js'
 import type { HandlerCall, Outcome } from '../guard/outcome.js'
 import { asFailure } from './failure.js'
@@ -24,7 +25,7 @@ export function enforce<Request, Context extends HttpContext<Request>>(
   by: Enforcing<Context>,
   next: Next,
 ): void {
-  const { failure = asFailure } = by
+  const failure = propertyOf(by, 'failure') ?? asFailure
   let outcome: Outcome | Promise<Outcome>
   try {
     outcome = guard(context)

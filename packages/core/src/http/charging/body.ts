@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type HttpContext, headerText, type RawResponse } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
+import { isPropertyOf } from '../../util/property-of.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { unstored } from '../headers/unstored.js'
 import { problemReply } from '../responders/problem.js'
@@ -150,7 +151,7 @@ export function rejectBody<Request>(context: HttpContext<Request>, raw: Incoming
     // Watched before the 413 has been sent: a client may take its time to read it.
     watchHandler(response).wasReplaced()
   }
-  context.disableResponse?.()
+  if (isPropertyOf(context, 'disableResponse')) context.disableResponse?.()
 }
 
 /** Returns whether the response is on its way. */

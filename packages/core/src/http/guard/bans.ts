@@ -113,7 +113,7 @@ export class RequestBans<Request> {
   #isForgeable(context: HttpContext<Request>): boolean {
     const { byAddress, warnings, where } = this.#by
     if (!byAddress) return false
-    return hasOpenProxy(context.proxyTrust, this.#openApps, ({ everyone, remedy }) =>
+    return hasOpenProxy(context, this.#openApps, ({ everyone, remedy }) =>
       warnings.emit(
         'SLUICE_BAN_OPEN_PROXY',
         `${where}: ban: no address is banned, as ${everyone} trusts X-Forwarded-For from everyone and any client ` +

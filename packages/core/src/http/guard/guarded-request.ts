@@ -1,5 +1,6 @@
 import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
+import { propertyOf } from '../../util/property-of.js'
 import { marked, type Verdict } from '../../verdict/verdict.js'
 import type { Ending } from '../responders/responder.js'
 import type { FindInForce, HoldsCharges } from './decider.js'
@@ -44,7 +45,7 @@ export class GuardedRequest<Request> {
 
   /** Holds the request's permits from now on, and corrects its charge when its outcome is known. */
   holdCharges(verdict: Verdict): void {
-    if (this.context.keepsCharges) return
+    if (propertyOf(this.context, 'keepsCharges')) return
     const { permits, charging } = this.holder
     permits?.hold(verdict, this.context.response)
     charging?.applyOutcomeLater(this.context, verdict)

@@ -44,9 +44,9 @@ const ENDED: Outcome = Object.freeze({
 })
 
 /** No handler runs, and this limiter sends nothing. */
-export function end({ response, sharesResponse }: HttpContext<unknown>, verdict?: Verdict): Outcome {
+export function end(context: HttpContext<unknown>, verdict?: Verdict): Outcome {
   // Earlier limiters have no handler to wait for either. Those of calls that share the response may have.
-  if (!sharesResponse) void releasePermits(response)
+  if (!propertyOf(context, 'sharesResponse')) void releasePermits(context.response)
   return verdict ? { ...ENDED, verdict } : ENDED
 }
 

@@ -171,7 +171,11 @@ export function requestLimiter<Request>(
   anonymous: AnonymousRequests<Request> | undefined,
 ): Limiter<Request> {
   const replacement = anonymous?.key && { key: anonymous.key, mayReplace: mayBeMissing }
-  return new Limiter(new Subjects(engine.policy, { namesIdentity: isData, replacement }), engine, listed)
+  return new Limiter(
+    new Subjects(engine.policy, { namesIdentity: isData, areTexts: false, replacement }),
+    engine,
+    listed,
+  )
 }
 
 const DEFAULT_PROPERTY = 'rateLimit'

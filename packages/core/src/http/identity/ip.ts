@@ -6,6 +6,7 @@ import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
 import { addressText, bare, ipv6Words, isMapped } from '../../util/ip-address.js'
 import { networkOf } from '../../util/ip-range.js'
+import { propertyOf } from '../../util/property-of.js'
 import { RequestFault } from '../../util/request-fault.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { needsContext } from './needs-context.js'
@@ -85,15 +86,12 @@ export function addressOf<Subject>(context: HttpContext<Subject>): string | unde
 export function hasLongChain<Subject>(context: HttpContext<Subject>): boolean {
   const chain = context.header('x-forwarded-for')
   if (chain === undefined || chain.length <= MAX_ADDRESSES || !isTooLong(chain)) return false
-  const { proxyTrust = 'none' } = context
-  return proxyTrust !== 'none'
+  return (propertyOf(context, 'proxyTrust') ?? 'none') !== 'none'
 }
 
 /** The remedy for a proxy that is not trusted, as a clause. */
-export function remedyFor({
-  proxyRemedy = "name it in the framework's trust settings",
-}: Pick<HttpContext, 'proxyRemedy'>): string {
-  return proxyRemedy
+export function remedyFor(context: Pick<HttpContext, 'proxyRemedy'>): string {
+  return propertyOf(context, 'proxyRemedy') ?? "name it in the framework's trust settings"
 }
 
 function isTooLong(chain: string): boolean {

@@ -3,6 +3,7 @@ import type { KeyFunction } from '../../policy/limits/limit.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
+import { propertyOf } from '../../util/property-of.js'
 import { knownOptions } from '../../util/validate.js'
 import { emitWarning } from '../../util/warnings.js'
 import { needsContext } from './needs-context.js'
@@ -39,7 +40,8 @@ export function byRoute<Subject>(options: RouteOptions = {}): KeyFunction<Subjec
       const context = needsContext('byRoute', given)
       const { route } = context
       if (route === undefined) return undefined
-      if (see && context.mountedRoute) see(context.mountedRoute, route, context)
+      const mounted = see && propertyOf(context, 'mountedRoute')
+      if (mounted) see(mounted, route, context)
       return mount + route
     },
     { kind: 'route', madeOf: [mount] },
@@ -52,12 +54,12 @@ function mountedRoutes() {
   /** The mount path of the first route of each method and name. As many entries as the application has routes. */
   const mounts = new Map<string, string>()
   let hasWarned = false
-  return (handle: object, route: string, { method, mountPath = '' }: Pick<HttpContext, 'method' | 'mountPath'>) => {
+  return (handle: object, route: string, context: HttpContext) => {
     if (hasWarned || seen.has(handle)) return
     seen.add(handle)
     // Two methods of one path are two routes with one name, which is correct.
-    const name = `${method} ${route}`
-    const mount = mountPath.toLowerCase()
+    const name = `${context.method} ${route}`
+    const mount = (propertyOf(context, 'mountPath') ?? '').toLowerCase()
     const first = mounts.get(name)
     if (first === undefined) mounts.set(name, mount)
     if (first === undefined || first === mount) return

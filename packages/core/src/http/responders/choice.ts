@@ -57,7 +57,7 @@ export class Responders<Request> {
   }
 
   for(verdict: Verdict): Responder<Request> {
-    const byReason = verdict.reason && this.#byReason[verdict.reason]
+    const byReason = verdict.reason && propertyOf(this.#byReason, verdict.reason)
     if (byReason) return byReason
     const i = longestRefusal(verdict.limits)
     if (i >= 0) return this.#of(verdict, i)

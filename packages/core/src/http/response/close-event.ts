@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import { isOver, type RawResponse } from '../../request/context.js'
+import { propertyOf } from '../../util/property-of.js'
 
 /** Responses behind others on a connection. */
 const behindOthers = new WeakMap<Socket, Set<ServerResponse>>()
@@ -16,7 +17,7 @@ const heads = new WeakSet<ServerHttp2Stream>()
  */
 export function ensureCloseEvent(raw: RawResponse): void {
   const response = raw as unknown as ServerResponse
-  const { stream } = raw as { stream?: ServerHttp2Stream & { headRequest?: boolean } }
+  const stream = propertyOf(raw as { stream?: ServerHttp2Stream & { headRequest?: boolean } }, 'stream')
   if (stream?.headRequest) emitCloseOnReset(response, stream)
   // A response without a socket is behind another, unless its request is made by hand.
   if (response.socket !== null || !response.req?.socket?.once) return

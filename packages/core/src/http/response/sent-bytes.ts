@@ -2,13 +2,14 @@ import type { ServerResponse } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { RawResponse } from '../../request/context.js'
+import { propertyOf } from '../../util/property-of.js'
 
 /** RFC 9113 §7. */
 export const CANCEL = 8
 
 /** The stream of a request or response over HTTP/2. */
 export function http2Stream(raw: object): ServerHttp2Stream | undefined {
-  return (raw as { stream?: ServerHttp2Stream }).stream
+  return propertyOf(raw as { stream?: ServerHttp2Stream }, 'stream')
 }
 
 /**

@@ -23,7 +23,7 @@ export function readJson(text: string, builder: ListBuilder): void {
 
 function addEntry(text: string, builder: ListBuilder, kind: string, entry: unknown): void {
   const isObject = typeof entry === 'object' && entry !== null
-  const { value, reason, expiresAt }: Fields = isObject ? (entry as Fields) : { value: entry }
+  const { value, reason, expiresAt }: Fields = { __proto__: null, ...(isObject ? entry : { value: entry }) }
   const details: EntryDetails = { reason, expiresAt: timeIn(text, expiresAt) }
   if (kind === 'ip') return addRange(text, builder, value, details)
   const isValue = (typeof value === 'string' && value !== '') || (typeof value === 'number' && Number.isFinite(value))
@@ -95,7 +95,8 @@ function timeIn(text: string, time: unknown): number | undefined {
 }
 
 function fieldsOf(data: unknown, text: string): Fields {
-  if (typeof data === 'object' && data !== null && !Array.isArray(data)) return data as Fields
+  // Fields that an entry leaves out are not those of `Object.prototype`.
+  if (typeof data === 'object' && data !== null && !Array.isArray(data)) return { __proto__: null, ...data }
   throw fault(text, data, 'an object')
 }
 

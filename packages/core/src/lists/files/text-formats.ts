@@ -41,7 +41,8 @@ function readRange(line: string, number: number, builder: ListBuilder): void {
   const end = line.search(/[#;]/)
   const entry = (end < 0 ? line : line.slice(0, end)).trim()
   if (entry === '') return
-  addRange(entry, number, builder, { reason: end < 0 ? undefined : line.slice(end + 1).trim() })
+  const reason = end < 0 ? undefined : line.slice(end + 1).trim()
+  addRange(entry, number, builder, { reason, expiresAt: undefined })
 }
 
 function addRange(text: string, number: number, builder: ListBuilder, details: EntryDetails): void {

@@ -2,6 +2,7 @@ import { type Algorithm, hasPermits } from '../../store/cell-kinds.js'
 import { type Duration, spanMs } from '../../util/duration.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
+import { fieldsOf } from '../../util/property-of.js'
 import { headerName, knownOptions, oneOf, optionalFunction, wholeNumber } from '../../util/validate.js'
 import { checkUnit, idOfUnit } from '../units.js'
 import { refuseCalendar } from './calendar.js'
@@ -27,18 +28,21 @@ const USUAL_NAMES: RateNames = { limit: 'limit', window: 'window' }
 /** The part that all constructors share: checks common options, and freezes. */
 export function makeLimit<Subject>(
   algorithm: Algorithm,
-  options: RateOptions<Subject>,
+  given: RateOptions<Subject>,
   extraOptions: readonly string[],
   resolveUnleased: Limit['resolve'],
   names: RateNames = USUAL_NAMES,
   calendar?: LimitCalendar,
 ): Limit<Subject> {
-  knownOptions(algorithm, options, ['name', 'limit', 'window', 'key', 'respond', 'reserve', ...extraOptions])
+  const known = ['name', 'limit', 'window', 'key', 'respond', 'reserve', ...extraOptions]
+  knownOptions(algorithm, given, known)
+  // Not those that others have: `Object.prototype` may have one of these.
+  const options = fieldsOf(given, known)
   const { limit, window } = checkCommon(algorithm, options, names)
   const { lease: leaseOptions } = options as LeasableOptions
   const lease = leaseOptions === undefined ? undefined : leaseOf(algorithm, leaseOptions)
-  const { unit: given = 'requests' } = options as UnitOptions
-  const unit = checkUnit(algorithm, given)
+  const { unit: givenUnit = 'requests' } = options as UnitOptions
+  const unit = checkUnit(algorithm, givenUnit)
   const ofUnit = idOfUnit(unit)
   const { estimate } = options as UnitOptions
   if (estimate !== undefined) oneOf(algorithm, 'estimate', estimate, ['cap'])
@@ -48,7 +52,8 @@ export function makeLimit<Subject>(
     return lease ? leased(where, resolution, lease) : resolution
   }
   // As both are known here, numbers that could round are rejected here.
-  const known = typeof limit === 'number' && typeof window === 'number' ? resolve(algorithm, limit, window) : undefined
+  const resolved =
+    typeof limit === 'number' && typeof window === 'number' ? resolve(algorithm, limit, window) : undefined
   // Options that are decided once for a request, and not step by step during its response.
   for (const field of unit === 'response-bytes' ? (['lease', 'reserve'] as const) : []) {
     const value = (options as LeasableOptions & CommonOptions<Subject>)[field]
@@ -57,7 +62,7 @@ export function makeLimit<Subject>(
   if (options.reserve !== undefined) {
     if (lease) neverBeside(algorithm, 'lease', 'reserve', leaseOptions)
     const steps = reserveSteps(algorithm, options.reserve)
-    if (known) checkReserve(algorithm, steps, known.report.capacity)
+    if (resolved) checkReserve(algorithm, steps, resolved.report.capacity)
   }
   return Object.freeze({
     algorithm,

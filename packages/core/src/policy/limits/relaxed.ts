@@ -22,13 +22,13 @@ const NO_BUCKET =
   'buckets are counted by Redis alone: use slidingWindow or fixedWindow, or in code a lease, which never exceeds the limit'
 
 /** The algorithms that processes do not count by themselves, each with a replacement. */
-const INSTEAD: Partial<Record<Algorithm, string>> = {
-  gcra: NO_BUCKET,
-  tokenBucket: NO_BUCKET,
-  leakyBucket: NO_BUCKET,
-  slidingLog: 'a log holds each unit: use slidingWindow or fixedWindow, or leave out consistency',
-  concurrency: 'permits are held in Redis: put concurrency into a limiter of its own, without consistency',
-}
+const INSTEAD: ReadonlyMap<Algorithm, string> = new Map([
+  ['gcra', NO_BUCKET],
+  ['tokenBucket', NO_BUCKET],
+  ['leakyBucket', NO_BUCKET],
+  ['slidingLog', 'a log holds each unit: use slidingWindow or fixedWindow, or leave out consistency'],
+  ['concurrency', 'permits are held in Redis: put concurrency into a limiter of its own, without consistency'],
+])
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function relaxedTerms(where: string, consistency: ConsistencyOptions, limits: readonly Limit[]): RelaxedTerms {
@@ -45,7 +45,7 @@ export function relaxedTerms(where: string, consistency: ConsistencyOptions, lim
       const instead = 'use a window in days such as "30d", or leave out consistency'
       refuse(where, `windows of the calendar are counted by Redis alone: ${instead}`)
     }
-    const why = INSTEAD[algorithm]
+    const why = INSTEAD.get(algorithm)
     if (why !== undefined) refuse(where, why)
     if (lease !== undefined) {
       refuse(

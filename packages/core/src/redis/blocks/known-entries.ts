@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { BlockPlace } from '../../blocks/given-blocks.js'
 import type { BanTerms, BlockReport } from '../../store/store.js'
+import { hasOwn } from '../../util/property-of.js'
 import { encodeBlock } from '../scripts/decode.js'
 import {
   BlockIndex,
@@ -136,7 +137,7 @@ export class KnownEntries {
     end: { forMs: number } | { until: number },
     encoded: string,
   ): Promise<void> {
-    const numbers: Change['numbers'] = 'until' in end ? [0, end.until, 0] : [end.forMs, 0, 0]
+    const numbers: Change['numbers'] = hasOwn(end, 'until') ? [0, end.until, 0] : [end.forMs, 0, 0]
     await this.#write([this.#change(policy, identity, 'BLOCK', numbers, encoded)])
   }
 
@@ -168,7 +169,7 @@ export class KnownEntries {
   began({ scope: policy, forgetAfterMs }: BanTerms, identity: string, now: number, block: BlockReport): void {
     const { remainingMs, reason, ban } = block
     const until = now + remainingMs
-    const encoded = encodeBlock(ban ? { reason, ban: { ...ban, forgetAfterMs } } : { reason })
+    const encoded = encodeBlock(ban ? { reason, ban: { ...ban, forgetAfterMs } } : { reason, ban })
     const known = this.#copy.mirror.get(policy, identity)
     if (known && known.until >= until) return
     const times = (known?.times ?? 0) + 1

@@ -205,7 +205,7 @@ function knownOf(entry: IndexEntry): KnownBlock | KnownBan {
 }
 
 function isBan(entry: KnownBlock): entry is KnownBan {
-  return 'rung' in entry
+  return Object.hasOwn(entry, 'rung')
 }
 
 function laterOf(one: KnownBlock | undefined, other: KnownBlock | undefined): KnownBlock | undefined {

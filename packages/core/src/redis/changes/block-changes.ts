@@ -4,6 +4,7 @@ import type { BlockPage } from '../../store/blocks.js'
 import type { BlockEntry } from '../../store/entries.js'
 import { startOf } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
+import { propertyOf } from '../../util/property-of.js'
 import { MAX_CHANGES } from '../blocks/block-index.js'
 import type { BlockKeys } from '../blocks/block-keys.js'
 import { blockEntry, type IndexEntry } from '../blocks/entry.js'
@@ -88,7 +89,8 @@ export class BlockChanges implements BlocksKeeper {
 }
 
 function indexEntry(entry: BlockEntry): IndexEntry {
-  const { policy = EVERY_POLICY, kind, value, since, until, times } = entry
-  const [identity, encoded] = [startOf(kind) + value, encodeBlock(entry)]
+  const { kind, value, since, until, times, reason } = entry
+  const policy = propertyOf(entry, 'policy') ?? EVERY_POLICY
+  const [identity, encoded] = [startOf(kind) + value, encodeBlock({ reason, ban: propertyOf(entry, 'ban') })]
   return { policy, identity, since, until, times, isEnded: false, encoded, isUnwritten: undefined }
 }

@@ -1,3 +1,4 @@
+import { isPropertyOf } from '../../util/property-of.js'
 import type { Outbox } from '../batching/outbox.js'
 import type { Change, Layer } from '../layers/layer.js'
 
@@ -29,6 +30,6 @@ export class Changes {
   }
 
   #begin(change: Change): (() => void)[] {
-    return this.#layers.flatMap((layer) => layer.change?.(change) ?? [])
+    return this.#layers.flatMap((layer) => (isPropertyOf(layer, 'change') && layer.change?.(change)) || [])
   }
 }

@@ -117,7 +117,8 @@ const CREDENTIALS = ['username', 'password', 'sentinelUsername', 'sentinelPasswo
 /** The library reads these options at each connection. Applications replace them in the client when secrets rotate. */
 function followCredentials(options: Client, given: () => Client): void {
   for (const name of CREDENTIALS) {
-    Object.defineProperty(options, name, { get: () => given()?.[name], enumerable: true, configurable: true })
+    const get = () => given()?.[name]
+    Object.defineProperty(options, name, { __proto__: null, get, enumerable: true, configurable: true } as object)
   }
 }
 

@@ -11,8 +11,8 @@ interface Known extends RedisBase {
 /** A block in force. */
 export interface HoldingBlock {
   readonly entry: KnownBlock
-  /** Present if Redis could not confirm the block. */
-  readonly source?: 'mirror'
+  /** `mirror` if Redis could not confirm the block. */
+  readonly source: 'mirror' | undefined
 }
 
 /**
@@ -24,7 +24,7 @@ export async function confirmedBlock(known: Known, question: BlockQuestion): Pro
   const confirmed = new Set<string>()
   for (let entry = mirrored.find(question); entry; entry = mirrored.find(question)) {
     const field = fieldOf(entry.policy, entry.identity)
-    if (confirmed.has(field)) return { entry }
+    if (confirmed.has(field)) return { entry, source: undefined }
     if (!(await isConfirmed(known, entry))) return { entry, source: 'mirror' }
     confirmed.add(field)
   }

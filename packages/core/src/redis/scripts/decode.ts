@@ -150,7 +150,10 @@ export function blockIn(encoded: string, remainingMs: number): BlockReport {
 }
 
 /** The encoded part of a block: its reason, and for a ban also its rung and number of strikes. */
-export type BlockReason = Pick<BlockEntry, 'reason' | 'ban'>
+export interface BlockReason {
+  readonly reason: string
+  readonly ban: BlockEntry['ban']
+}
 
 /**
  * Encodes the reason of a block. For a ban, it begins with a byte 0, the rung and the number of strikes. In the index
@@ -164,7 +167,7 @@ export function encodeBlock({ reason, ban }: BlockReason): string {
 
 export function decodeBlock(encoded: string): BlockReason {
   const [, rung, forgetAfterMs, strikes, reason = ''] = /^\0(\d+)(?:\/(\d+))? (\d+) (.*)$/s.exec(encoded) ?? []
-  if (rung === undefined) return { reason: encoded.startsWith('\0') ? encoded.slice(1) : encoded }
+  if (rung === undefined) return { reason: encoded.startsWith('\0') ? encoded.slice(1) : encoded, ban: undefined }
   const ban = { rung: Number(rung), strikes: Number(strikes) }
   return { reason, ban: forgetAfterMs === undefined ? ban : { ...ban, forgetAfterMs: Number(forgetAfterMs) } }
 }
