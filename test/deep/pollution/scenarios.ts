@@ -113,7 +113,10 @@ async function useAll(limiter: Limiter<string>, note: (decided: string) => void)
   note(`settled ${await (verdicts[1] as Verdict).settle(0)}`)
   note(textOf(await limiter.consume('a')))
   note(textOf(await limiter.consume('b', { cost: 4 })))
-  note(await limiter.acquire('a', { maxWait: 1 }).then(textOf, tooLong))
+  // A wait for permits would turn the event loop: the test runner shares the prototype.
+  if (limiter.limits.every(({ algorithm }) => algorithm !== 'concurrency')) {
+    note(await limiter.acquire('a', { maxWait: 1 }).then(textOf, tooLong))
+  }
   await limiter.block('c', { for: '1h', reason: 'spam' })
   note(textOf(await limiter.consume('c')))
   await limiter.unblock('c')

@@ -10,6 +10,7 @@ import type { HttpContext } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
 import { SluiceError, show } from '../../util/errors.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
+import { propertyOf } from '../../util/property-of.js'
 import { Resets } from '../../util/resets.js'
 import type { Timing } from '../../util/timing.js'
 import { knownOptions } from '../../util/validate.js'
@@ -144,7 +145,7 @@ class LimitersOfPolicies<Request> {
       const onExhausted = countsResponses ? this.#own.onExhausted : undefined
       const { emitter, queues, resets, document, simulated } = this.#by
       const shared = { emitter, queues, resets, document, isNew: this.#isNew, timing: simulated?.timing }
-      const deny = eitherDeny(this.#own.deny, options.deny)
+      const deny = eitherDeny(propertyOf(this.#own, 'deny'), propertyOf(options, 'deny'))
       const parts = partsAndSteps({ ...this.#own, onExhausted, ...options, ...(deny && { deny }) }, shared)
       // Requests of a few clients are no evidence of the set-up.
       return { parts: base ? { ...parts, advice: this.of(base).parts.advice } : parts, choice: undefined }
