@@ -1,4 +1,4 @@
-import { redisStore, type Store } from '@sluice/core'
+import { memoryStore, redisStore, type Store } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'
 import { policies } from '@sluice/policies'
 import { Redis } from 'ioredis'
@@ -55,6 +55,18 @@ test('a document with consistency counts in its process, within the bound, and r
   await elsewhere.store.close()
   expect(await later.admits(5)).toBe(0)
   await later.store.close()
+})
+
+test('the limiter of a document peeks at the counts of its relaxed policies, and resets them', async () => {
+  const document = { policies: { api: { limits: [hourly(2)], consistency: { syncEvery: '1m' } } } }
+  const loaded = await policies.from({ object: { version: 1, ...document } as never })
+  const ip = '192.0.2.1'
+  const guard = createGuard({ policies: loaded, store: memoryStore() } as never)
+  const admits = async () => (await guard(contextOf({ ip }) as never)).proceed
+  const left = async () => (await guard.limiter.peek({ ip }, { tier: 'api' })).remaining
+  expect([await admits(), await admits(), await admits(), await left()]).toEqual([true, true, false, 0])
+  await guard.limiter.reset({ ip })
+  expect([await left(), await admits(), await left()]).toEqual([2, true, 1])
 })
 
 test('overrides and tiers of a relaxed policy are relaxed, and a policy beside it is exact', async () => {

@@ -1,6 +1,6 @@
-import { type ChargesOptions, keepTerms } from '../../policy/charges.js'
+import { keepTerms } from '../../policy/charges.js'
 import { entriesIn, isData } from '../../policy/given-identities.js'
-import { Policy, type PolicyChoice } from '../../policy/policy.js'
+import { Policy, type PolicyChoice, type PolicyOptions } from '../../policy/policy.js'
 import { SluiceError, show } from '../../util/errors.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
@@ -15,15 +15,16 @@ export function policiesByHand<Request>(
   where: string,
   name: string,
   source: PolicySource<Request>,
-  charges: ChargesOptions | undefined,
+  { charges, consistency: ofAll }: Pick<PolicyOptions<Request>, 'charges' | 'consistency'>,
 ): PolicyChoice<Request> {
   const made = new WeakMap<MatchedPolicies<Request>, Policy<Request>>()
   /** The names of policies, by which a call that waits finds the one in force. */
   const names = new WeakMap<Policy<Request>, string>()
   const policyOf = (given: string, matched: MatchedPolicies<Request>): Policy<Request> =>
     getOrInsert(made, matched, () => {
-      const { limits, ban, sharedTurns, key = byIp<Request>() } = matched.options
-      const policy = new Policy<Request>({ name, key, limits, ban, sharedTurns, ...(charges && { charges }) })
+      const { limits, ban, sharedTurns, consistency = ofAll, key = byIp<Request>() } = matched.options
+      const own = { name, key, limits, ban, sharedTurns, consistency, ...(charges && { charges }) }
+      const policy = new Policy<Request>(own)
       names.set(policy, given)
       return policy
     })

@@ -72,7 +72,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
   const resets = new Resets()
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
   const handleInvalid = invalidRequests<Request>({ where, all: [] }, onInvalid, false, warnings)
-  const byHand = policiesByHand(where, own.name, policies, own.charges)
+  const byHand = policiesByHand(where, own.name, policies, own)
   const limiters = new LimitersOfPolicies(policies, own, {
     emitter,
     queues,
