@@ -37,6 +37,11 @@ describe.each(Object.entries(MAKERS))('%s: options', (_name, make) => {
       /count: expected \{ only, within \}, such as \{ only: "failure" \}, got true/,
     ],
     [
+      'a count beside charged refusals',
+      { limit: 1, window: 1000, onDeny: 'charge', count: { only: 'failure' } },
+      /count: expected none beside onDeny: "charge", got an object: leave out count, or onDeny: "charge"/,
+    ],
+    [
       'a count without only',
       { limit: 1, window: 1000, count: 'failures' },
       /count: expected \{ only, within \}, such as \{ only: "failures" \}, got "failures"/,

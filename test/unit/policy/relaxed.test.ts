@@ -44,6 +44,16 @@ test.each<[string, () => unknown, string]>([
     'consistency: expected none beside lease',
   ],
   [
+    'units by name',
+    () => make({ limits: [fixedWindow(rate), fixedWindow({ ...rate, unit: 'tokens' })] }),
+    'consistency: units by name are counted by Redis alone: put limits of tokens into a policy without consistency',
+  ],
+  [
+    'a reserve',
+    () => make({ limits: [fixedWindow({ ...rate, reserve: 5 })] }),
+    'consistency: expected none beside reserve, which Redis alone keeps exactly',
+  ],
+  [
     'a longer time than the window',
     () => make({ limits: [slidingWindow({ limit: 5, window: '50ms' })] }),
     'consistency: syncEvery: expected at most the window of 50 ms, got 100',
@@ -89,16 +99,15 @@ test('a limit that is a function is checked against syncEvery when its value is 
   await expect(limiter.consume('key')).rejects.toThrow('syncEvery: expected at most the window of 50 ms, got 100')
 })
 
-test('a policy with consistency rejects meters and settlements of units by name, and charges nothing for them', async () => {
-  const limits = [slidingWindow<string>({ unit: 'tokens', limit: 100, window: '1m' })]
+test('a policy with consistency rejects meters, and settlements that may exceed the charge, and charges nothing for them', async () => {
+  const limits = [slidingWindow<string>({ limit: 100, window: '1m' })]
   const limiter = createLimiter<string>({ name: 'chat', limits, consistency: { syncEvery: '100ms' } })
-  const verdict = await limiter.consume('ann', { cost: { tokens: 10 } })
-  const message =
-    'expected none of units by name beside consistency: put limits of these units into a policy without it'
-  await expect(verdict.settle({ tokens: 70 })).rejects.toThrow(`policy "chat": settle: ${message}`)
-  await expect(limiter.settle(verdict, { tokens: 5 })).rejects.toThrow(`policy "chat": settle: ${message}`)
-  expect(() => verdict.meter('tokens')).toThrow(`policy "chat": meter: ${message}`)
-  const left = async () => (await limiter.peek('ann', { cost: { tokens: 0 } })).units.tokens?.remaining
+  const verdict = await limiter.consume('ann', { cost: 10 })
+  const message = 'expected no units by name beside consistency: settle a number, which is at most the charge'
+  await expect(verdict.settle({ requests: 70 })).rejects.toThrow(`policy "chat": settle: ${message}`)
+  await expect(limiter.settle(verdict, { requests: 5 })).rejects.toThrow(`policy "chat": settle: ${message}`)
+  expect(() => verdict.meter('requests')).toThrow(`policy "chat": meter: ${message}`)
+  const left = async () => (await limiter.peek('ann', { cost: 0 })).remaining
   expect(await left()).toBe(90)
   expect(await limiter.refund('ann', verdict)).toBe(true)
   expect(await left()).toBe(100)

@@ -115,7 +115,8 @@ export class ChargeLedger {
     const units = entriesIn(actual)
     if (units) {
       const named = actualUnits(this.#counting(units.map(([unit]) => unit)), units)
-      if (named.size > 0) refuseRelaxed(this.#policy.where, decision, 'settle')
+      const { units: counted } = decision.request.plan as ReadablePlan
+      if (counted.some((unit) => named.has(unit))) refuseRelaxed(this.#policy.where, decision, 'settle')
       return this.#settle(decision, named, true)
     }
     const requests = checkActualCost(this.#policy.where, actual, maxToSettle(decision))

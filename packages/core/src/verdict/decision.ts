@@ -222,7 +222,7 @@ export function maxToSettle(decision: Decision): number | undefined {
 export function refuseRelaxed(where: string, { request: { plan } }: Decision, field: 'settle' | 'meter'): void {
   if (!plan.relaxed) return
   wrongPolicy(
-    `${where}: ${field}: expected none of units by name beside consistency: put limits of these units into a policy without it`,
+    `${where}: ${field}: expected no units by name beside consistency: settle a number, which is at most the charge`,
   )
 }
 

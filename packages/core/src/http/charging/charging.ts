@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Engine } from '../../limiter/engine.js'
 import type { HttpContext } from '../../request/context.js'
-import { invalidPolicy } from '../../util/errors.js'
+import { CHARGE } from '../../store/store.js'
+import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { isCharged } from '../../verdict/decision.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
@@ -50,6 +51,10 @@ export function chargingFor<Request>(
   warnings: Warnings<LimiterWarning>,
 ): Charging<Request> | undefined {
   const count = countFor(where, options.count, warnings)
+  // A request that waits for the outcomes of others is decided again and again: each refusal would be charged.
+  if (count && engine.policy.all.some(({ consume }) => consume === CHARGE)) {
+    neverBeside(where, 'count', 'onDeny: "charge"', options.count)
+  }
   const body = bodyFor(where, options.body)
   const countsBytes = engine.policy.limits.some(({ unit }) => unit === 'content-bytes')
   if (countsBytes && !body) {

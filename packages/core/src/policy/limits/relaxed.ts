@@ -1,5 +1,6 @@
 import { type Algorithm, CELL_KINDS } from '../../store/cell-kinds.js'
 import type { RelaxedTerms } from '../../store/store.js'
+import { isOwnUnit } from '../../store/units.js'
 import { type Duration, durationMs } from '../../util/duration.js'
 import { invalidPolicy, wrongPolicy } from '../../util/errors.js'
 import { knownOptions } from '../../util/validate.js'
@@ -40,13 +41,19 @@ export function relaxedTerms(where: string, consistency: ConsistencyOptions, lim
   if (syncEveryMs < SHORTEST_MS || syncEveryMs > LONGEST_MS) {
     invalidPolicy(`${where}: consistency`, 'syncEvery', '10 ms to 1 minute', syncEveryMs)
   }
-  for (const { algorithm, lease, calendar } of limits) {
+  for (const { algorithm, lease, calendar, reserve, unit } of limits) {
     if (calendar) {
       const instead = 'use a window in days such as "30d", or leave out consistency'
       refuse(where, `windows of the calendar are counted by Redis alone: ${instead}`)
     }
     const why = INSTEAD.get(algorithm)
     if (why !== undefined) refuse(where, why)
+    if (isOwnUnit(unit)) {
+      // Their settlements and meters may charge more than a decision took, which a process would not count before its next exchange.
+      refuse(where, `units by name are counted by Redis alone: put limits of ${unit} into a policy without consistency`)
+    }
+    if (reserve !== undefined)
+      refuse(where, 'expected none beside reserve, which Redis alone keeps exactly. Choose one')
     if (lease !== undefined) {
       refuse(
         where,
